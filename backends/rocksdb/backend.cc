@@ -1,0 +1,88 @@
+#include "backends/rocksdb/backend.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "backends/rocksdb/mapping_store.h"
+#include "backends/rocksdb/object_store.h"
+#include "backends/rocksdb/reclaim.h"
+#include "backends/rocksdb/row_store.h"
+
+namespace kvstore {
+
+absl::StatusOr<std::unique_ptr<RocksDbBackend>> RocksDbBackend::Open(rocks::DataDir dir,
+                                                                     std::span<const DatasetSpec> datasets,
+                                                                     const Options& options) {
+  auto engine = rocks::Engine::Open(std::move(dir), datasets, options);
+  if (!engine.ok()) return engine.status();
+  return std::unique_ptr<RocksDbBackend>(new RocksDbBackend(*std::move(engine)));
+}
+
+absl::StatusOr<std::shared_ptr<rocks::Family>> RocksDbBackend::Find(const DatasetSpec& spec) const {
+  auto family = engine_->FindFamily(spec.name);
+  if (!family) return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
+  return family;
+}
+
+absl::Status RocksDbBackend::CreateDataset(const DatasetSpec& spec) { return engine_->CreateFamily(spec); }
+
+absl::Status RocksDbBackend::AlterDataset(const DatasetSpec& spec) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  (*family)->settings->Set(spec);
+  return absl::OkStatus();
+}
+
+absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
+  if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
+  if (spec.shape != Shape::kObjects) return absl::OkStatus();
+  return rocks::RocksObjectStore::DropCounters(*engine_, spec.incarnation);
+}
+
+absl::StatusOr<std::shared_ptr<RowStore>> RocksDbBackend::OpenRows(const DatasetSpec& spec) {
+  auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return std::make_shared<rocks::RocksRowStore>(engine_, *std::move(family));
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> RocksDbBackend::OpenObjects(const DatasetSpec& spec) {
+  auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  const std::lock_guard lock(objects_mutex_);
+  std::weak_ptr<ObjectStore>& known = objects_[spec.incarnation];
+  std::shared_ptr<ObjectStore> store = known.lock();
+  if (!store) {
+    store = std::make_shared<rocks::RocksObjectStore>(engine_, *std::move(family), spec.type);
+    known = store;
+  }
+  return store;
+}
+
+absl::StatusOr<std::shared_ptr<MappingStore>> RocksDbBackend::OpenMappings(const DatasetSpec& spec) {
+  auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return std::make_shared<rocks::RocksMappingStore>(engine_, *std::move(family));
+}
+
+absl::StatusOr<ReclaimResult> RocksDbBackend::Reclaim(const DatasetSpec& spec, const Progress& progress) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return rocks::Reclaim(*engine_, **family, spec.shape == Shape::kRows, progress);
+}
+
+absl::StatusOr<DatasetStats> RocksDbBackend::Stats(const DatasetSpec& spec) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  using Properties = rocksdb::DB::Properties;
+  DatasetStats stats{.approximate_bytes = rocks::DiskBytes(*engine_, **family)};
+  uint64_t in_memory = 0;
+  engine_->db().GetIntProperty((*family)->handle, Properties::kCurSizeActiveMemTable, &in_memory);
+  stats.approximate_bytes += in_memory;
+  engine_->db().GetIntProperty((*family)->handle, Properties::kEstimateNumKeys, &stats.approximate_entries);
+  // Each mapping has a key for the pair and one for the order.
+  if (spec.shape == Shape::kMappings) stats.approximate_entries /= 2;
+  return stats;
+}
+
+}  // namespace kvstore

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <filesystem>
+
+#include "absl/status/statusor.h"
+
+namespace kvstore::rocks {
+
+/// The directory of an embedded store, held by this process:
+///
+///   KVSTORE       says that the directory is ours, and its format version
+///   LOCK          locked (flock) while a process has the store open; names that process
+///   catalog.json  the datasets and their settings (kvstore_api/file_catalog.h)
+///   rocksdb/      the data
+///
+/// Movable; releases the lock when it goes. The kernel releases it when the process dies, however it dies.
+class DataDir {
+ public:
+  /// Takes possession of `path`.
+  ///
+  /// create  make a store there if there is none: `path` does not exist or is an empty directory.
+  ///
+  /// NOT_FOUND            there is none, and `create` is not set.
+  /// UNAVAILABLE          another process has it open; the message names it. Or it cannot be read or written.
+  /// FAILED_PRECONDITION  a directory or file that is not ours, or of a newer format; nothing is changed.
+  static absl::StatusOr<DataDir> Open(const std::filesystem::path& path, bool create);
+
+  DataDir(DataDir&& other) noexcept;
+  DataDir& operator=(DataDir&&) = delete;
+  ~DataDir();
+
+  std::filesystem::path catalog() const { return path_ / "catalog.json"; }
+  std::filesystem::path rocksdb() const { return path_ / "rocksdb"; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  DataDir(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+
+  std::filesystem::path path_;
+  int lock_;  // file descriptor; -1 after a move
+};
+
+}  // namespace kvstore::rocks

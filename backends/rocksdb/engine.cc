@@ -1,0 +1,265 @@
+#include "backends/rocksdb/engine.h"
+
+#include <fmt/format.h>
+#include <rocksdb/cache.h>
+#include <rocksdb/filter_policy.h>
+#include <rocksdb/slice_transform.h>
+#include <rocksdb/sst_file_manager.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+#include <rocksdb/write_buffer_manager.h>
+
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/expired_filter.h"
+#include "backends/rocksdb/reclaim.h"
+#include "backends/rocksdb/status.h"
+#include "kvstore_api/big_endian.h"
+
+namespace kvstore::rocks {
+namespace {
+
+constexpr uint64_t kDaySeconds = 24 * 60 * 60;
+/// Prefix of the clock's ceilings in the default family: "clock/" be32(slot) -> be64(ceiling).
+constexpr std::string_view kClockPrefix = "clock/";
+
+/// The prefix that blooms are made of: enc(row). Every key of a cell has one.
+class RowPrefix : public rocksdb::SliceTransform {
+ public:
+  const char* Name() const override { return "kvstore.RowPrefix"; }
+  bool InDomain(const rocksdb::Slice& key) const override { return EncodedSize(key.ToStringView()).has_value(); }
+  rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
+    return {key.data(), EncodedSize(key.ToStringView()).value_or(key.size())};
+  }
+};
+
+rocksdb::CompressionType ToRocks(Compression compression) {
+  switch (compression) {
+    case Compression::kNone:
+      return rocksdb::kNoCompression;
+    case Compression::kLz4:
+      return rocksdb::kLZ4Compression;
+    case Compression::kZstd:
+      return rocksdb::kZSTD;
+  }
+  return rocksdb::kNoCompression;
+}
+
+std::string ClockKey(size_t slot) {
+  std::string key(kClockPrefix);
+  AppendBigEndian(key, static_cast<uint32_t>(slot));
+  return key;
+}
+
+}  // namespace
+
+Engine::Engine(DataDir dir, const EngineOptions& options)
+    : dir_(std::move(dir)),
+      cache_(rocksdb::NewLRUCache(options.cache_bytes)),
+      write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
+      trimmer_(std::make_shared<Trimmer>()) {}
+
+rocksdb::DBOptions Engine::MakeDbOptions() const {
+  rocksdb::DBOptions options;
+  options.create_if_missing = true;
+  // Its default depends on how this program was compiled.
+  options.info_log_level = rocksdb::INFO_LEVEL;
+  options.keep_log_file_num = 10;
+  options.max_log_file_size = size_t{16} << 20;
+  options.max_background_jobs = 4;
+  options.bytes_per_sync = size_t{1} << 20;
+  options.write_buffer_manager = write_buffers_;
+  // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped silently.
+  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
+  // With it RocksDB notices by itself that a full disk has space again.
+  options.sst_file_manager.reset(rocksdb::NewSstFileManager(rocksdb::Env::Default()));
+  return options;
+}
+
+rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(const DatasetSpec& spec,
+                                                       const std::shared_ptr<FamilySettings>& settings) const {
+  rocksdb::ColumnFamilyOptions options;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = cache_;
+  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, /*use_block_based_builder=*/false));
+  table.cache_index_and_filter_blocks = true;
+  table.pin_l0_filter_and_index_blocks_in_cache = true;
+  table.format_version = 5;
+  options.compression = ToRocks(spec.compression);
+  options.level_compaction_dynamic_level_bytes = true;
+  options.periodic_compaction_seconds = kDaySeconds;
+  if (spec.blob_threshold > 0) {
+    options.enable_blob_files = true;
+    options.min_blob_size = spec.blob_threshold;
+    options.blob_compression_type = options.compression;
+    options.enable_blob_garbage_collection = true;
+  }
+  switch (spec.shape) {
+    case Shape::kRows:
+      options.prefix_extractor = std::make_shared<RowPrefix>();
+      options.memtable_prefix_bloom_size_ratio = 0.02;
+      table.whole_key_filtering = false;
+      options.compaction_filter_factory = std::make_shared<ExpiredFilterFactory>(settings, trimmer_);
+      break;
+    case Shape::kMappings:
+      options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(sizeof(uint64_t)));
+      options.memtable_prefix_bloom_size_ratio = 0.02;
+      break;
+    case Shape::kObjects:
+      break;
+  }
+  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return options;
+}
+
+absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<const DatasetSpec> known,
+                                                     const EngineOptions& options) {
+  std::shared_ptr<Engine> engine(new Engine(std::move(dir), options));
+  if (auto status = engine->OpenDb(known); !status.ok()) return status;
+  if (auto status = engine->LoadTimestamps(); !status.ok()) return status;
+  Engine* const self = engine.get();
+  engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
+    // What fails here, on a full disk say, is suggested again by the next compaction.
+    if (const auto family = self->FindFamily(dataset)) TrimColumn(*self, *family, column).status().IgnoreError();
+  });
+  return engine;
+}
+
+absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
+  const std::filesystem::path path = dir_.rocksdb();
+  const rocksdb::DBOptions db_options = MakeDbOptions();
+  std::vector<std::string> stored;
+  const bool exists = db_options.env->FileExists((path / "CURRENT").string()).ok();
+  if (exists) {
+    const auto listed = rocksdb::DB::ListColumnFamilies(db_options, path.string(), &stored);
+    if (!listed.ok()) return ToStatus(listed, "read " + path.string());
+  } else if (!known.empty()) {
+    return absl::DataLossError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
+                                           path.string(), known.size()));
+  }
+  std::map<std::string, std::shared_ptr<FamilySettings>> settings;
+  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
+  std::set<std::string> unknown(stored.begin(), stored.end());
+  for (const DatasetSpec& spec : known) {
+    if (unknown.erase(spec.name) == 0) {
+      return absl::DataLossError(
+          fmt::format("{}: dataset '{}' is in the catalog, and its data is not here", path.string(), spec.name));
+    }
+    const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
+    descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
+  }
+  unknown.insert(rocksdb::kDefaultColumnFamilyName);
+  for (const std::string& name : unknown) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
+
+  rocksdb::DB* db = nullptr;
+  std::vector<rocksdb::ColumnFamilyHandle*> handles;
+  const auto opened = rocksdb::DB::Open(db_options, path.string(), descriptors, &handles, &db);
+  if (!opened.ok()) return ToStatus(opened, "open " + path.string());
+  db_.reset(db);
+  for (size_t i = 0; i < handles.size(); ++i) {
+    const std::string& name = descriptors[i].name;
+    if (const auto live = settings.find(name); live != settings.end()) {
+      families_[name] = std::make_shared<Family>(db, handles[i], live->second);
+    } else {
+      unknown_families_[name] = handles[i];
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Engine::LoadTimestamps() {
+  std::map<size_t, uint64_t> ceilings;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, meta()));
+  for (it->Seek(std::string(kClockPrefix)); it->Valid() && it->key().starts_with(std::string(kClockPrefix)); it->Next()) {
+    if (it->key().size() != kClockPrefix.size() + 4 || it->value().size() != 8) {
+      return absl::DataLossError("the stored clock does not decode");
+    }
+    const size_t slot = ReadBigEndian<uint32_t>(it->key().ToStringView().substr(kClockPrefix.size()));
+    if (slot > Timestamps::kSlots) return absl::DataLossError("the stored clock does not decode");
+    ceilings[slot] = ReadBigEndian<uint64_t>(it->value().ToStringView());
+  }
+  if (!it->status().ok()) return ToStatus(it->status(), "read the stored clock");
+  const auto store = [this](size_t slot, uint64_t ceiling) {
+    rocksdb::WriteBatch batch;
+    std::string value;
+    AppendBigEndian(value, ceiling);
+    const auto status = ceiling == 0 ? batch.Delete(meta(), ClockKey(slot)) : batch.Put(meta(), ClockKey(slot), value);
+    if (!status.ok()) return ToStatus(status, "keep the clock");
+    // Not synced: the put that needs this follows it in the same log, and syncs both if it must.
+    return Write(batch, /*sync=*/false);
+  };
+  timestamps_ = std::make_unique<Timestamps>(ceilings, store, WallClockMs);
+  return absl::OkStatus();
+}
+
+Engine::~Engine() {
+  trimmer_->Stop();
+  if (timestamps_) timestamps_->Close().IgnoreError();
+  families_.clear();
+  if (!db_) return;
+  for (const auto& [name, handle] : unknown_families_) db_->DestroyColumnFamilyHandle(handle);
+  db_->Close().PermitUncheckedError();
+}
+
+absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
+  if (FindFamily(spec.name)) return absl::OkStatus();
+  if (unknown_families_.contains(spec.name)) {
+    return absl::FailedPreconditionError(
+        fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
+  }
+  auto settings = std::make_shared<FamilySettings>(spec);
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const auto created = db_->CreateColumnFamily(MakeFamilyOptions(spec, settings), spec.name, &handle);
+  if (!created.ok()) return ToStatus(created, "create dataset " + spec.name);
+  const std::lock_guard lock(families_mutex_);
+  families_[spec.name] = std::make_shared<Family>(db_.get(), handle, std::move(settings));
+  return absl::OkStatus();
+}
+
+absl::Status Engine::DropFamily(const std::string& name) {
+  if (const auto unknown = unknown_families_.find(name);
+      unknown != unknown_families_.end() && name != rocksdb::kDefaultColumnFamilyName) {
+    // A drop or create that a crash cut short: the catalog named it no longer, or not yet.
+    const auto dropped = db_->DropColumnFamily(unknown->second);
+    if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
+    db_->DestroyColumnFamilyHandle(unknown->second);
+    unknown_families_.erase(unknown);
+    return absl::OkStatus();
+  }
+  const auto family = FindFamily(name);
+  if (!family) return absl::OkStatus();
+  const auto dropped = db_->DropColumnFamily(family->handle);
+  if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
+  const std::lock_guard lock(families_mutex_);
+  families_.erase(name);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Family> Engine::FindFamily(const std::string& name) const {
+  const std::lock_guard lock(families_mutex_);
+  const auto found = families_.find(name);
+  return found == families_.end() ? nullptr : found->second;
+}
+
+absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
+  rocksdb::WriteOptions options;
+  options.sync = sync;
+  rocksdb::Status status = db_->Write(options, &batch);
+  if (status.ok()) return absl::OkStatus();
+  // The first write that finds the disk full fails. RocksDB then refuses all writes until it is told to go on, or
+  // notices by itself, some seconds later, that there is space.
+  if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
+    if (Resume().ok()) status = db_->Write(options, &batch);
+  }
+  return ToStatus(status, "write");
+}
+
+rocksdb::Status Engine::Resume() {
+  const std::lock_guard lock(resume_mutex_);
+  return db_->Resume();
+}
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "backends/rocksdb/data_dir.h"
+#include "backends/rocksdb/family.h"
+#include "backends/rocksdb/row_locks.h"
+#include "backends/rocksdb/timestamps.h"
+#include "backends/rocksdb/trimmer.h"
+#include "kvstore_api/dataset.h"
+
+namespace kvstore::rocks {
+
+struct EngineOptions {
+  size_t cache_bytes = size_t{512} << 20;         ///< Blocks kept in memory, all datasets together.
+  size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
+};
+
+/// One RocksDB with a column family for each dataset, and what all datasets share: row locks, the clock, the trimmer.
+/// Small state of our own (ceilings of the clock, counters of local IDs) is in the default family. Thread-safe.
+class Engine {
+ public:
+  /// Opens the database of `dir`, creating it if there is none, and holds the directory as long as it lives.
+  ///
+  /// known  the datasets that must be there; DATA_LOSS if one has no family. Families beyond those are left alone.
+  static absl::StatusOr<std::shared_ptr<Engine>> Open(DataDir dir, std::span<const DatasetSpec> known,
+                                                      const EngineOptions& options);
+  ~Engine();
+
+  /// OK if the dataset has its family already. FAILED_PRECONDITION if the name's family is an unknown one.
+  absl::Status CreateFamily(const DatasetSpec& spec);
+  /// OK if there is none.
+  absl::Status DropFamily(const std::string& name);
+  /// Null if there is none.
+  std::shared_ptr<Family> FindFamily(const std::string& name) const;
+
+  /// Writes `batch`; it survives what `sync` says (see Durability) when this returns OK. On a full disk
+  /// RESOURCE_EXHAUSTED; later writes go on by themselves once there is space.
+  absl::Status Write(rocksdb::WriteBatch& batch, bool sync);
+
+  rocksdb::DB& db() { return *db_; }
+  /// For keys of our own; each user of it has a prefix (see docs/key-format.md).
+  rocksdb::ColumnFamilyHandle* meta() { return db_->DefaultColumnFamily(); }
+  RowLocks& locks() { return locks_; }
+  Timestamps& timestamps() { return *timestamps_; }
+  Trimmer& trimmer() { return *trimmer_; }
+
+ private:
+  Engine(DataDir dir, const EngineOptions& options);
+
+  rocksdb::DBOptions MakeDbOptions() const;
+  rocksdb::ColumnFamilyOptions MakeFamilyOptions(const DatasetSpec& spec,
+                                                 const std::shared_ptr<FamilySettings>& settings) const;
+  absl::Status OpenDb(std::span<const DatasetSpec> known);
+  absl::Status LoadTimestamps();
+  /// Lets RocksDB go on after a background error, if it can.
+  rocksdb::Status Resume();
+
+  const DataDir dir_;
+  const std::shared_ptr<rocksdb::Cache> cache_;
+  const std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
+  const std::shared_ptr<Trimmer> trimmer_;
+  RowLocks locks_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<Timestamps> timestamps_;
+  std::mutex resume_mutex_;
+  mutable std::mutex families_mutex_;
+  std::map<std::string, std::shared_ptr<Family>> families_;  // guarded by families_mutex_
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> unknown_families_;  // set by OpenDb only
+};
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "kvstore_api/dataset.h"
+
+namespace kvstore::rocks {
+
+/// The settings of a dataset that may change while it is in use. Thread-safe.
+struct FamilySettings {
+  explicit FamilySettings(const DatasetSpec& spec) : name(spec.name), incarnation(spec.incarnation) { Set(spec); }
+
+  void Set(const DatasetSpec& spec) {
+    max_versions = spec.max_versions;
+    ttl_ms = spec.ttl_ms;
+    sync = spec.durability == Durability::kMachine;
+  }
+
+  /// Cells older than this are expired at `now` (both ms).
+  uint64_t OldestVisible(uint64_t now) const {
+    const uint64_t ttl = ttl_ms.load(std::memory_order_relaxed);
+    return ttl == 0 || now <= ttl ? 0 : now - ttl;
+  }
+
+  const std::string name;
+  const uint64_t incarnation;
+  std::atomic<uint32_t> max_versions;
+  std::atomic<uint64_t> ttl_ms;
+  std::atomic<bool> sync;
+  std::atomic<uint64_t> expired_cells{0};  // dropped by compactions of this process
+};
+
+/// The column family of a dataset. Must be gone before the DB is closed.
+struct Family {
+  Family(rocksdb::DB* owner, rocksdb::ColumnFamilyHandle* opened, std::shared_ptr<FamilySettings> live)
+      : db(owner), handle(opened), settings(std::move(live)) {}
+  Family(const Family&) = delete;
+  Family& operator=(const Family&) = delete;
+  ~Family() { db->DestroyColumnFamilyHandle(handle); }
+
+  rocksdb::DB* const db;
+  rocksdb::ColumnFamilyHandle* const handle;
+  const std::shared_ptr<FamilySettings> settings;
+};
+
+}  // namespace kvstore::rocks

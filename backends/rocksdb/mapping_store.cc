@@ -1,0 +1,148 @@
+#include "backends/rocksdb/mapping_store.h"
+
+#include <rocksdb/write_batch.h>
+
+#include "backends/rocksdb/hash.h"
+#include "backends/rocksdb/status.h"
+#include "kvstore_api/big_endian.h"
+
+namespace kvstore::rocks {
+namespace {
+
+// The kinds of keys; stored, never renumber.
+constexpr uint8_t kCount = 1;
+constexpr uint8_t kPair = 2;
+constexpr uint8_t kOrder = 3;
+constexpr uint8_t kAfterOrder = 4;
+
+std::string Number(uint64_t value) {
+  std::string bytes;
+  AppendBigEndian(bytes, value);
+  return bytes;
+}
+
+std::string KindKey(uint64_t from, uint8_t kind) {
+  std::string key = Number(from);
+  AppendBigEndian(key, kind);
+  return key;
+}
+
+std::string PairKey(uint64_t from, uint64_t to) { return KindKey(from, kPair) + Number(to); }
+
+std::string OrderKey(uint64_t from, uint64_t sequence, uint64_t to) {
+  return KindKey(from, kOrder) + Number(sequence) + Number(to);
+}
+
+constexpr size_t kOrderKeyBytes = 8 + 1 + 8 + 8;
+
+/// Collects statuses of the parts of a batch.
+class Batch {
+ public:
+  explicit Batch(const Family& family) : family_(family) {}
+  void Put(const std::string& key, const std::string& value) { Keep(batch_.Put(family_.handle, key, value)); }
+  void Delete(const std::string& key) { Keep(batch_.Delete(family_.handle, key)); }
+  absl::Status Write(Engine& engine) {
+    if (!status_.ok()) return ToStatus(status_, "change a mapping");
+    return engine.Write(batch_, family_.settings->sync);
+  }
+
+ private:
+  void Keep(const rocksdb::Status& status) {
+    if (status_.ok()) status_ = status;
+  }
+
+  const Family& family_;
+  rocksdb::WriteBatch batch_;
+  rocksdb::Status status_;
+};
+
+}  // namespace
+
+uint64_t RocksMappingStore::Hash(uint64_t from) const { return Fnv1a(Number(from), family_->settings->incarnation); }
+
+absl::StatusOr<std::optional<uint64_t>> RocksMappingStore::GetNumber(const std::string& key) {
+  std::string stored;
+  const auto status = engine_->db().Get({}, family_->handle, key, &stored);
+  if (status.IsNotFound()) return std::optional<uint64_t>();
+  if (!status.ok()) return ToStatus(status, "read a mapping");
+  if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a stored mapping does not decode");
+  return std::optional<uint64_t>(ReadBigEndian<uint64_t>(stored));
+}
+
+absl::Status RocksMappingStore::Add(uint64_t from, uint64_t to, std::optional<uint64_t> wanted) {
+  const auto lock = engine_->locks().Exclude(Hash(from));
+  const uint64_t sequence = wanted ? *wanted : WallClockMs();
+  const auto before = GetNumber(PairKey(from, to));
+  if (!before.ok()) return before.status();
+  if (*before == sequence) return absl::OkStatus();
+  Batch batch(*family_);
+  if (*before) {
+    batch.Delete(OrderKey(from, **before, to));
+  } else {
+    const auto count = Count(from);
+    if (!count.ok()) return count.status();
+    batch.Put(KindKey(from, kCount), Number(*count + 1));
+  }
+  batch.Put(PairKey(from, to), Number(sequence));
+  batch.Put(OrderKey(from, sequence, to), "");
+  return batch.Write(*engine_);
+}
+
+absl::StatusOr<bool> RocksMappingStore::Remove(uint64_t from, uint64_t to) {
+  const auto lock = engine_->locks().Exclude(Hash(from));
+  const auto before = GetNumber(PairKey(from, to));
+  if (!before.ok()) return before.status();
+  if (!*before) return false;
+  const auto count = Count(from);
+  if (!count.ok()) return count.status();
+  Batch batch(*family_);
+  batch.Delete(PairKey(from, to));
+  batch.Delete(OrderKey(from, **before, to));
+  if (*count <= 1) {
+    batch.Delete(KindKey(from, kCount));
+  } else {
+    batch.Put(KindKey(from, kCount), Number(*count - 1));
+  }
+  if (auto status = batch.Write(*engine_); !status.ok()) return status;
+  return true;
+}
+
+absl::StatusOr<uint64_t> RocksMappingStore::Count(uint64_t from) {
+  const auto count = GetNumber(KindKey(from, kCount));
+  if (!count.ok()) return count.status();
+  return count->value_or(0);
+}
+
+absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const MappingQuery& query) {
+  const std::string lower = KindKey(from, kOrder);
+  const std::string upper = KindKey(from, kAfterOrder);
+  const rocksdb::Slice lower_slice(lower);
+  const rocksdb::Slice upper_slice(upper);
+  rocksdb::ReadOptions options;
+  options.iterate_lower_bound = &lower_slice;
+  options.iterate_upper_bound = &upper_slice;
+  const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(options, family_->handle));
+  const auto step = [&] { query.descending ? it->Prev() : it->Next(); };
+  if (query.after) {
+    const std::string last = OrderKey(from, query.after->sequence, query.after->to);
+    query.descending ? it->SeekForPrev(last) : it->Seek(last);
+    if (it->Valid() && it->key() == last) step();
+  } else {
+    query.descending ? it->SeekForPrev(upper) : it->Seek(lower);
+  }
+  for (uint64_t skipped = 0; skipped < query.offset && it->Valid(); ++skipped) step();
+  MappingList list;
+  for (; it->Valid(); step()) {
+    if (list.entries.size() == query.limit) {
+      list.more = true;
+      break;
+    }
+    const std::string_view key = it->key().ToStringView();
+    if (key.size() != kOrderKeyBytes) return absl::DataLossError("a stored mapping does not decode");
+    list.entries.push_back({.to = ReadBigEndian<uint64_t>(key.substr(17)), .sequence = ReadBigEndian<uint64_t>(key.substr(9))});
+  }
+  if (!it->status().ok()) return ToStatus(it->status(), "list a mapping");
+  return list;
+}
+
+}  // namespace kvstore::rocks

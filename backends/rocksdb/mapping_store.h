@@ -1,0 +1,35 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "backends/rocksdb/engine.h"
+#include "kvstore_api/mapping_store.h"
+
+namespace kvstore::rocks {
+
+/// Mappings in a column family. Three kinds of keys, each beginning with the ID they belong to:
+///
+///   be64(from) 0x01                           -> be64(count)
+///   be64(from) 0x02 be64(to)                  -> be64(sequence)
+///   be64(from) 0x03 be64(sequence) be64(to)   -> nothing
+class RocksMappingStore : public MappingStore {
+ public:
+  RocksMappingStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family)
+      : engine_(std::move(engine)), family_(std::move(family)) {}
+
+  absl::Status Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) override;
+  absl::StatusOr<bool> Remove(uint64_t from, uint64_t to) override;
+  absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) override;
+  absl::StatusOr<uint64_t> Count(uint64_t from) override;
+
+ private:
+  /// The number stored under `key`, nullopt if there is none.
+  absl::StatusOr<std::optional<uint64_t>> GetNumber(const std::string& key);
+  uint64_t Hash(uint64_t from) const;
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Family> family_;
+};
+
+}  // namespace kvstore::rocks

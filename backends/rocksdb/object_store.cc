@@ -1,0 +1,217 @@
+#include "backends/rocksdb/object_store.h"
+
+#include <fmt/format.h>
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "backends/rocksdb/hash.h"
+#include "backends/rocksdb/status.h"
+#include "idgen/object_id.h"
+#include "kvstore_api/big_endian.h"
+#include "kvstore_api/json.h"
+
+namespace kvstore::rocks {
+namespace {
+
+constexpr uint64_t kReservation = 64;  // local IDs
+constexpr std::string_view kCounterPrefix = "ids/";
+
+constexpr size_t kHeaderBytes = 1 + sizeof(uint64_t);
+constexpr char kInactive = 1;  // flag; stored, never renumber
+
+struct StoredObject {
+  bool inactive = false;
+  Object object;
+};
+
+absl::StatusOr<StoredObject> Decode(uint64_t id, std::string_view stored) {
+  if (stored.size() < kHeaderBytes || (stored[0] & ~kInactive) != 0) {
+    return absl::DataLossError(fmt::format("object_id: {} is stored in a form that does not decode", id));
+  }
+  return StoredObject{(stored[0] & kInactive) != 0,
+                      {id, std::string(stored.substr(kHeaderBytes)), ReadBigEndian<uint64_t>(stored.substr(1))}};
+}
+
+absl::Status NoObject(uint64_t id) { return absl::NotFoundError(fmt::format("object_id: there is no object {}", id)); }
+
+absl::StatusOr<Object> Visible(uint64_t id, absl::StatusOr<StoredObject> stored, bool include_inactive) {
+  if (!stored.ok()) return stored.status();
+  if (stored->inactive && !include_inactive) {
+    return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", id));
+  }
+  return std::move(stored->object);
+}
+
+bool IsInactive(std::string_view data) {
+  // Cheap for nearly all documents, which do not have the word.
+  if (data.find("\"active\"") == std::string_view::npos) return false;
+  const auto json = ParseJson(data);
+  return json.ok() && json->contains("active") && (*json)["active"] == false;
+}
+
+std::string IdKey(uint64_t id) {
+  std::string key;
+  AppendBigEndian(key, id);
+  return key;
+}
+
+}  // namespace
+
+std::string RocksObjectStore::CounterKey(uint64_t incarnation, uint32_t shard) {
+  std::string key(kCounterPrefix);
+  AppendBigEndian(key, incarnation);
+  AppendBigEndian(key, shard);
+  return key;
+}
+
+absl::Status RocksObjectStore::DropCounters(Engine& engine, uint64_t incarnation) {
+  rocksdb::WriteBatch batch;
+  const std::string begin = CounterKey(incarnation, 0);
+  const std::string end = CounterKey(incarnation, ObjectId::kMaxShard + 1);
+  if (const auto status = batch.DeleteRange(engine.meta(), begin, end); !status.ok()) {
+    return ToStatus(status, "forget the counters of IDs");
+  }
+  return engine.Write(batch, /*sync=*/false);
+}
+
+RocksObjectStore::~RocksObjectStore() {
+  if (engine_->FindFamily(family_->settings->name) != family_) return;  // dropped
+  for (const auto& [shard, counter] : counters_) {
+    // Give back what was reserved and not used. If that fails there is a gap, which is harmless.
+    if (counter.next < counter.reserved) StoreCounter(shard, counter.next).IgnoreError();
+  }
+}
+
+uint64_t RocksObjectStore::Hash(uint64_t id) const { return Fnv1a(IdKey(id), family_->settings->incarnation); }
+
+absl::Status RocksObjectStore::StoreCounter(uint32_t shard, uint64_t reserved) {
+  rocksdb::WriteBatch batch;
+  const auto status =
+      batch.Put(engine_->meta(), CounterKey(family_->settings->incarnation, shard), IdKey(reserved));
+  if (!status.ok()) return ToStatus(status, "reserve IDs");
+  // Not synced: the create that needs this follows in the same log, and syncs both if it must.
+  return engine_->Write(batch, /*sync=*/false);
+}
+
+absl::StatusOr<uint64_t> RocksObjectStore::NextLocal(uint32_t shard) {
+  const std::lock_guard lock(counters_mutex_);
+  auto found = counters_.find(shard);
+  if (found == counters_.end()) {
+    Counter counter{1, 1};
+    std::string stored;
+    const auto status =
+        engine_->db().Get({}, engine_->meta(), CounterKey(family_->settings->incarnation, shard), &stored);
+    if (status.ok()) {
+      if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a counter of IDs does not decode");
+      counter.next = counter.reserved = ReadBigEndian<uint64_t>(stored);
+    } else if (!status.IsNotFound()) {
+      return ToStatus(status, "read a counter of IDs");
+    }
+    found = counters_.emplace(shard, counter).first;
+  }
+  Counter& counter = found->second;
+  if (counter.next > ObjectId::kMaxLocal) {
+    return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used", shard,
+                                                    ObjectId::kMaxLocal, type_));
+  }
+  if (counter.next >= counter.reserved) {
+    const uint64_t reserved = std::min(counter.next + kReservation, ObjectId::kMaxLocal + 1);
+    if (auto status = StoreCounter(shard, reserved); !status.ok()) return status;
+    counter.reserved = reserved;
+  }
+  return counter.next++;
+}
+
+absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp) {
+  std::string value;
+  value.reserve(kHeaderBytes + data.size());
+  value.push_back(IsInactive(data) ? kInactive : 0);
+  AppendBigEndian(value, timestamp);
+  value.append(data);
+  rocksdb::WriteBatch batch;
+  if (const auto status = batch.Put(family_->handle, IdKey(id), value); !status.ok()) {
+    return ToStatus(status, "store an object");
+  }
+  return engine_->Write(batch, family_->settings->sync);
+}
+
+absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const CreateOptions& options) {
+  uint32_t shard = 0;
+  if (options.near) {
+    shard = static_cast<uint32_t>(*options.near >> 46);
+  } else if (options.shard) {
+    shard = *options.shard;
+  } else {
+    const std::lock_guard lock(counters_mutex_);
+    shard = next_shard_++ % kSpreadShards;
+  }
+  const auto local = NextLocal(shard);
+  if (!local.ok()) return local.status();
+  const auto id = ObjectId::Make(shard, type_, *local);
+  if (!id.ok()) return id.status();
+  if (auto status = Store(id->value(), data, WallClockMs()); !status.ok()) return status;
+  return id->value();
+}
+
+absl::StatusOr<Object> RocksObjectStore::Get(uint64_t id, const ObjectReadOptions& options) {
+  rocksdb::PinnableSlice stored;
+  const auto status = engine_->db().Get({}, family_->handle, IdKey(id), &stored);
+  if (status.IsNotFound()) return NoObject(id);
+  if (!status.ok()) return ToStatus(status, "read an object");
+  return Visible(id, Decode(id, stored.ToStringView()), options.include_inactive);
+}
+
+std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const uint64_t> ids,
+                                                              const ObjectReadOptions& options) {
+  std::vector<std::string> keys;
+  keys.reserve(ids.size());
+  for (const uint64_t id : ids) keys.push_back(IdKey(id));
+  const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
+  std::vector<rocksdb::PinnableSlice> values(ids.size());
+  std::vector<rocksdb::Status> statuses(ids.size());
+  engine_->db().MultiGet({}, family_->handle, ids.size(), slices.data(), values.data(), statuses.data());
+  std::vector<absl::StatusOr<Object>> objects;
+  objects.reserve(ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (statuses[i].IsNotFound()) {
+      objects.emplace_back(NoObject(ids[i]));
+    } else if (!statuses[i].ok()) {
+      objects.emplace_back(ToStatus(statuses[i], "read an object"));
+    } else {
+      objects.push_back(Visible(ids[i], Decode(ids[i], values[i].ToStringView()), options.include_inactive));
+    }
+  }
+  return objects;
+}
+
+absl::StatusOr<Object> RocksObjectStore::Update(uint64_t id, const ObjectTransform& transform,
+                                                const UpdateOptions& options) {
+  const auto lock = engine_->locks().Exclude(Hash(id));
+  auto object = Get(id, {.include_inactive = options.include_inactive});
+  if (!object.ok()) return object;
+  if (options.expected_timestamp && *options.expected_timestamp != object->timestamp) {
+    return absl::FailedPreconditionError(fmt::format("expected_timestamp: object {} was changed at {}, not {}", id,
+                                                     object->timestamp, *options.expected_timestamp));
+  }
+  auto data = transform(object->data);
+  if (!data.ok()) return data.status();
+  object->data = *std::move(data);
+  object->timestamp = std::max(WallClockMs(), object->timestamp + 1);
+  if (auto status = Store(id, object->data, object->timestamp); !status.ok()) return status;
+  return object;
+}
+
+absl::Status RocksObjectStore::Erase(uint64_t id) {
+  const auto lock = engine_->locks().Exclude(Hash(id));
+  if (auto object = Get(id, {.include_inactive = true}); !object.ok()) return object.status();
+  rocksdb::WriteBatch batch;
+  if (const auto status = batch.Delete(family_->handle, IdKey(id)); !status.ok()) {
+    return ToStatus(status, "delete an object");
+  }
+  return engine_->Write(batch, family_->settings->sync);
+}
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/rocksdb/engine.h"
+#include "kvstore_api/object_store.h"
+
+namespace kvstore::rocks {
+
+/// Objects in a column family: be64(id) -> flags(1) be64(timestamp) JSON.
+///
+/// All 65,536 shards are open: embedded, a shard is only a part of the ID. Local IDs count up from 1 on each shard. The
+/// counters are kept in the default family, ahead by a reservation, so that an ID is never given twice, also after a
+/// crash, which may leave a gap, or after a hard delete.
+class RocksObjectStore : public ObjectStore {
+ public:
+  /// An object created without `near` or `shard` goes to one of the first so many shards, so that a dataset that moves to a
+  /// fleet later needs only those open.
+  static constexpr uint32_t kSpreadShards = 16;
+
+  RocksObjectStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type)
+      : engine_(std::move(engine)), family_(std::move(family)), type_(type) {}
+  ~RocksObjectStore() override;
+
+  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
+  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override;
+  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids, const ObjectReadOptions& options) override;
+  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform, const UpdateOptions& options) override;
+  absl::Status Erase(uint64_t id) override;
+
+  /// Forgets the counters of a dataset that is dropped.
+  static absl::Status DropCounters(Engine& engine, uint64_t incarnation);
+  /// Where the counter of a shard is kept: the first local ID that is not reserved.
+  static std::string CounterKey(uint64_t incarnation, uint32_t shard);
+
+ private:
+  struct Counter {
+    uint64_t next = 0;      // the next local ID
+    uint64_t reserved = 0;  // IDs from here on are not reserved
+  };
+
+  absl::StatusOr<uint64_t> NextLocal(uint32_t shard);
+  absl::Status StoreCounter(uint32_t shard, uint64_t reserved);
+  absl::Status Store(uint64_t id, std::string_view data, uint64_t timestamp);
+  uint64_t Hash(uint64_t id) const;
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Family> family_;
+  const uint32_t type_;
+  std::mutex counters_mutex_;
+  std::map<uint32_t, Counter> counters_;  // by shard
+  uint32_t next_shard_ = 0;               // guarded by counters_mutex_
+};
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,143 @@
+#include "backends/rocksdb/reclaim.h"
+
+#include <rocksdb/write_batch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/hash.h"
+#include "backends/rocksdb/partitions.h"
+#include "backends/rocksdb/status.h"
+
+namespace kvstore::rocks {
+namespace {
+
+constexpr int kMaxBatch = 1024;             // deletes of a trim that are written together
+constexpr uint64_t kReportEvery = 1 << 20;  // bytes
+constexpr size_t kCompactionSteps = 64;     // ranges that a compaction reports progress by
+
+absl::Status Cancelled() { return absl::CancelledError("stopped; what was reclaimed so far stays so"); }
+
+/// Walks all cells and trims the columns that have too many.
+absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const Progress& progress, uint64_t& trimmed) {
+  rocksdb::ReadOptions options;
+  options.total_order_seek = true;
+  options.fill_cache = false;
+  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
+  const uint64_t max_versions = family.settings->max_versions;
+  std::string column;
+  uint64_t versions = 0;
+  uint64_t done = 0;
+  uint64_t reported = 0;
+  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+    const std::string_view key = it->key().ToStringView();
+    if (key.size() < kTimestampBytes) return absl::DataLossError("a stored key is not the key of a cell");
+    const std::string_view here = key.substr(0, key.size() - kTimestampBytes);
+    if (here != column) {
+      column.assign(here);
+      versions = 0;
+    }
+    if (++versions == max_versions + 1) {
+      const auto cells = TrimColumn(engine, family, column);
+      if (!cells.ok()) return cells.status();
+      trimmed += *cells;
+    }
+    done += key.size() + it->value().size();
+    if (done - reported >= kReportEvery) {
+      reported = done;
+      if (progress && !progress(std::min(done, total), total * 2)) return Cancelled();
+    }
+  }
+  return ToStatus(it->status(), "sweep a dataset");
+}
+
+absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t total, const Progress& progress) {
+  rocksdb::CompactRangeOptions options;
+  // Also the last level, whose expired cells only the filter finds, and each file once.
+  options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
+  options.exclusive_manual_compaction = false;
+  std::vector<Partition> partitions(1);
+  if (rows) {
+    auto split = PartitionRows(engine, family, kCompactionSteps);
+    if (!split.ok()) return split.status();
+    partitions = *std::move(split);
+  }
+  for (size_t i = 0; i < partitions.size(); ++i) {
+    if (progress && !progress(total + total * i / partitions.size(), total * 2)) return Cancelled();
+    std::string begin;
+    std::string end;
+    AppendEncoded(begin, partitions[i].range.start);
+    AppendEncoded(end, partitions[i].range.end);
+    const rocksdb::Slice begin_slice(begin);
+    const rocksdb::Slice end_slice(end);
+    const auto status =
+        engine.db().CompactRange(options, family.handle, partitions[i].range.start.empty() ? nullptr : &begin_slice,
+                                 partitions[i].range.end.empty() ? nullptr : &end_slice);
+    if (!status.ok()) return ToStatus(status, "compact a dataset");
+  }
+  if (progress) progress(total * 2, total * 2);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> TrimColumn(Engine& engine, const Family& family, std::string_view column) {
+  const auto row_bytes = EncodedSize(column);
+  std::string row;
+  if (!row_bytes || !Decode(column.substr(0, *row_bytes), row)) {
+    return absl::DataLossError("a stored key is not the key of a cell");
+  }
+  const auto lock = engine.locks().Exclude(Fnv1a(row, family.settings->incarnation));
+  // Read under the lock: a put that counts on a raised limit comes after this, or is seen by what follows.
+  const uint64_t max_versions = family.settings->max_versions;
+  if (max_versions == 0) return uint64_t{0};
+  const std::string upper_bound = EndOf(column);
+  const rocksdb::Slice bound(upper_bound);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &bound;
+  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
+  rocksdb::WriteBatch batch;
+  uint64_t versions = 0;
+  uint64_t trimmed = 0;
+  for (it->Seek(rocksdb::Slice(column.data(), column.size())); it->Valid(); it->Next()) {
+    if (++versions <= max_versions) continue;
+    if (auto status = batch.Delete(family.handle, it->key()); !status.ok()) return ToStatus(status, "trim a column");
+    ++trimmed;
+    if (batch.Count() >= kMaxBatch) {
+      if (auto status = engine.Write(batch, /*sync=*/false); !status.ok()) return status;
+      batch.Clear();
+    }
+  }
+  if (!it->status().ok()) return ToStatus(it->status(), "trim a column");
+  if (batch.Count() > 0) {
+    if (auto status = engine.Write(batch, /*sync=*/false); !status.ok()) return status;
+  }
+  return trimmed;
+}
+
+uint64_t DiskBytes(Engine& engine, const Family& family) {
+  uint64_t files = 0;
+  uint64_t blobs = 0;
+  engine.db().GetIntProperty(family.handle, rocksdb::DB::Properties::kLiveSstFilesSize, &files);
+  engine.db().GetIntProperty(family.handle, rocksdb::DB::Properties::kLiveBlobFileSize, &blobs);
+  return files + blobs;
+}
+
+absl::StatusOr<ReclaimResult> Reclaim(Engine& engine, const Family& family, bool rows, const Progress& progress) {
+  if (auto status = engine.db().Flush({}, family.handle); !status.ok()) return ToStatus(status, "flush a dataset");
+  ReclaimResult result;
+  result.bytes_before = DiskBytes(engine, family);
+  const uint64_t expired_before = family.settings->expired_cells;
+  const uint64_t total = std::max<uint64_t>(result.bytes_before, 1);
+  if (rows && family.settings->max_versions != 0) {
+    if (auto status = Sweep(engine, family, total, progress, result.surplus_cells); !status.ok()) return status;
+  }
+  if (auto status = Compact(engine, family, rows, total, progress); !status.ok()) return status;
+  result.expired_cells = family.settings->expired_cells - expired_before;
+  result.bytes_after = DiskBytes(engine, family);
+  return result;
+}
+
+}  // namespace kvstore::rocks

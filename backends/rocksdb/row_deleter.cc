@@ -1,0 +1,31 @@
+#include "backends/rocksdb/row_deleter.h"
+
+#include <memory>
+#include <vector>
+
+#include "backends/rocksdb/status.h"
+
+namespace kvstore::rocks {
+
+absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const std::string& begin,
+                                     const std::string& end, rocksdb::WriteBatch& batch) {
+  const rocksdb::Slice bound(end);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &bound;
+  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
+  std::vector<std::string> keys;
+  for (it->Seek(begin); it->Valid() && keys.size() <= kMaxPointDeletes; it->Next()) keys.push_back(it->key().ToString());
+  if (!it->status().ok()) return ToStatus(it->status(), "read what is to be deleted");
+  rocksdb::Status status;
+  if (keys.size() > kMaxPointDeletes) {
+    status = batch.DeleteRange(family.handle, begin, end);
+  } else {
+    for (const std::string& key : keys) {
+      if (status.ok()) status = batch.Delete(family.handle, key);
+    }
+  }
+  if (!status.ok()) return ToStatus(status, "delete");
+  return keys.size();
+}
+
+}  // namespace kvstore::rocks

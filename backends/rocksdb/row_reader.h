@@ -1,0 +1,81 @@
+#pragma once
+
+#include <rocksdb/iterator.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backends/rocksdb/family.h"
+#include "kvstore_api/options.h"
+#include "kvstore_api/row_store.h"
+
+namespace kvstore::rocks {
+
+/// What to read of a row, with the dataset's settings worked in.
+struct RowQuery {
+  /// Sorted, without repeats; null: all columns.
+  const std::vector<std::string>* columns = nullptr;
+  uint32_t versions = 1;      ///< Cells to return of a column.
+  uint32_t max_versions = 0;  ///< Newest cells of a column that are visible; 0: all.
+  uint64_t start = 0;         ///< Cells before are not returned: out of the time range, or expired.
+  uint64_t end = 0;           ///< Cells from here on are not returned, though they count as versions.
+  uint32_t limit = 0;         ///< Columns of a page.
+  size_t max_bytes = 0;       ///< Bytes of names and values of a page.
+
+  void Set(const TimeRange& range, const FamilySettings& settings, uint64_t now);
+};
+
+/// `columns` as RowQuery wants them.
+std::vector<std::string> SortedColumns(std::vector<std::string> columns);
+
+/// Reads pages of rows through an iterator. It goes forward only, copies only what it returns, and passes over unwanted
+/// cells by stepping or, when there are many, by seeking to the next column. Externally synchronised.
+class RowReader {
+ public:
+  /// The iterator must outlive this. Its bounds must lie around the rows that are read.
+  explicit RowReader(rocksdb::Iterator& iterator) : it_(iterator) {}
+
+  /// Reads one page of one row, reusing the memory of `items`.
+  ///
+  /// row         enc(row).
+  /// after       where to go on; null to start.
+  /// positioned  the iterator stands at the first key of the row already.
+  ///
+  /// Returns where the next page begins; none at the end of the row. The iterator is left somewhere in the row if there is
+  /// a next page or a column list, else behind the row.
+  absl::StatusOr<std::optional<RowPosition>> Read(std::string_view row, const RowQuery& query, const RowPosition* after,
+                                                  bool positioned, std::vector<Item>& items);
+
+ private:
+  absl::Status ReadColumns(const RowPosition* after, bool positioned);
+  absl::Status ReadNamedColumns(const RowPosition* after);
+  absl::Status ReadColumn(const RowPosition* resume);
+  absl::Status EnterColumn();
+  bool InRow() const;
+  bool InColumn() const;
+  void SkipColumn();
+  void SeekInRow(std::string_view suffix);
+  /// False if the page is full.
+  bool Emit(uint64_t timestamp, uint32_t already);
+  void Close();
+
+  rocksdb::Iterator& it_;
+  std::string row_;      // enc(row)
+  std::string column_;   // enc(column) of the current column
+  std::string seek_;     // scratch
+  const RowQuery* query_ = nullptr;
+
+  // The page.
+  std::vector<Item>* items_ = nullptr;
+  size_t columns_ = 0;  // items in use
+  size_t cells_ = 0;    // cells in use of the last item
+  size_t bytes_ = 0;
+  bool open_ = false;   // the last item is the current column
+  std::optional<RowPosition> next_;
+};
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,106 @@
+#include "backends/rocksdb/row_scan.h"
+
+#include <limits>
+#include <utility>
+
+#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/status.h"
+
+namespace kvstore::rocks {
+namespace {
+
+std::string Encoded(std::string_view row) {
+  std::string key;
+  AppendEncoded(key, row);
+  return key;
+}
+
+}  // namespace
+
+RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, const RowRange& range,
+                           const ScanOptions& options, const std::optional<ScanPosition>& after)
+    : engine_(std::move(engine)),
+      family_(std::move(family)),
+      columns_(SortedColumns(options.columns.value_or(std::vector<std::string>()))),
+      time_range_(options.time_range),
+      upper_bound_(range.end.empty() ? "" : Encoded(range.end)),
+      upper_bound_slice_(upper_bound_) {
+  query_.columns = options.columns ? &columns_ : nullptr;
+  query_.versions = options.versions;
+  query_.limit = std::numeric_limits<uint32_t>::max();
+  query_.max_bytes = options.max_bytes;
+  rocksdb::ReadOptions read;
+  read.total_order_seek = true;
+  // A scan reads what others will not need soon: it shall not push their blocks out of the cache.
+  read.fill_cache = false;
+  if (!upper_bound_.empty()) read.iterate_upper_bound = &upper_bound_slice_;
+  it_.reset(engine_->db().NewIterator(read, family_->handle));
+  reader_ = std::make_unique<RowReader>(*it_);
+  if (after) {
+    key_ = after->row;
+    row_ = Encoded(key_);
+    inside_ = after->inside;
+    started_ = true;
+    it_->Seek(inside_ ? row_ : EndOf(row_));
+  } else if (range.start.empty()) {
+    it_->SeekToFirst();
+  } else {
+    it_->Seek(Encoded(range.start));
+  }
+}
+
+/// Takes the row at the iterator as the current one; false at the end of the range.
+absl::StatusOr<bool> RocksRowScan::FindRow(std::string& key) {
+  if (!it_->Valid()) {
+    if (!it_->status().ok()) return ToStatus(it_->status(), "scan rows");
+    return false;
+  }
+  const std::string_view stored = it_->key().ToStringView();
+  const auto size = EncodedSize(stored);
+  if (!size || !Decode(stored.substr(0, *size), key)) {
+    return absl::DataLossError("a stored key is not the key of a cell");
+  }
+  row_.assign(stored.substr(0, *size));
+  return true;
+}
+
+absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
+  while (true) {
+    const bool resumed = inside_.has_value();
+    if (!resumed) {
+      const auto found = FindRow(row.key);
+      if (!found.ok() || !*found) return found;
+    } else {
+      row.key = key_;
+    }
+    query_.Set(time_range_, *family_->settings, WallClockMs());
+    auto next = reader_->Read(row_, query_, resumed ? &*inside_ : nullptr, /*positioned=*/true, row.items);
+    if (!next.ok()) return next.status();
+    inside_ = *std::move(next);
+    row.continues = inside_.has_value();
+    if (!inside_) SkipRow();
+    if (!row.items.empty()) {
+      key_ = row.key;
+      started_ = true;
+      return true;
+    }
+  }
+}
+
+/// Goes on to the next row, if the reader has not got there already.
+void RocksRowScan::SkipRow() {
+  if (query_.columns == nullptr) return;
+  for (int step = 0; step < 16; ++step) {
+    if (!it_->Valid() || !it_->key().starts_with(row_)) break;
+    it_->Next();
+  }
+  // A reader of named columns may also have run into the end of the range: seek to be sure.
+  if (!it_->Valid() || it_->key().starts_with(row_)) it_->Seek(EndOf(row_));
+}
+
+std::optional<ScanPosition> RocksRowScan::position() const {
+  if (!started_) return std::nullopt;
+  return ScanPosition{key_, inside_};
+}
+
+}  // namespace kvstore::rocks

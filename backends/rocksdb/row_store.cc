@@ -1,0 +1,240 @@
+#include "backends/rocksdb/row_store.h"
+
+#include <rocksdb/write_batch.h>
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <utility>
+
+#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/hash.h"
+#include "backends/rocksdb/partitions.h"
+#include "backends/rocksdb/row_deleter.h"
+#include "backends/rocksdb/row_reader.h"
+#include "backends/rocksdb/row_scan.h"
+#include "backends/rocksdb/status.h"
+
+namespace kvstore::rocks {
+namespace {
+
+/// Puts of a batch are written together up to about this size.
+constexpr size_t kMaxTogetherBytes = size_t{1} << 20;
+
+/// A batch whose memory serves the next put of this thread, unless a put was so large that it would hold on to much.
+class ScratchBatch {
+ public:
+  ScratchBatch() { Batch().Clear(); }
+  ~ScratchBatch() {
+    if (Batch().GetDataSize() > kMaxTogetherBytes) Batch() = rocksdb::WriteBatch();
+  }
+  rocksdb::WriteBatch& operator*() { return Batch(); }
+
+ private:
+  static rocksdb::WriteBatch& Batch() {
+    static thread_local rocksdb::WriteBatch batch;
+    return batch;
+  }
+};
+
+/// Whether an explicit cell of the put has this timestamp and the column of one that has none.
+bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
+  for (const CellWrite& given : cells) {
+    if (given.timestamp != assigned) continue;
+    for (const CellWrite& other : cells) {
+      if (!other.timestamp && other.column == given.column) return true;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+uint64_t RocksRowStore::Hash(std::string_view row) const { return Fnv1a(row, family_->settings->incarnation); }
+
+// ---- reading ----------------------------------------------------------------------------------------------------
+
+absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
+                                           const std::optional<RowPosition>& after) {
+  std::string prefix;
+  prefix.reserve(row.size() + 8);
+  AppendEncoded(prefix, row);
+  const std::string upper_bound = EndOf(prefix);
+  const rocksdb::Slice upper_bound_slice(upper_bound);
+  rocksdb::ReadOptions read;
+  read.iterate_upper_bound = &upper_bound_slice;
+  const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(read, family_->handle));
+
+  std::vector<std::string> columns;
+  RowQuery query;
+  if (options.columns) {
+    columns = SortedColumns(*options.columns);
+    query.columns = &columns;
+  }
+  query.versions = options.versions;
+  query.limit = options.limit;
+  query.max_bytes = options.max_bytes;
+  query.Set(options.time_range, *family_->settings, WallClockMs());
+  RowPage page;
+  RowReader reader(*it);
+  auto next = reader.Read(prefix, query, after ? &*after : nullptr, /*positioned=*/false, page.items);
+  if (!next.ok()) return next.status();
+  page.next = *std::move(next);
+  return page;
+}
+
+std::vector<absl::StatusOr<RowPage>> RocksRowStore::GetMany(std::span<const RowRead> reads) {
+  std::vector<absl::StatusOr<RowPage>> pages;
+  pages.reserve(reads.size());
+  for (const RowRead& read : reads) pages.push_back(Get(read.row, read.options, std::nullopt));
+  return pages;
+}
+
+absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& range, const ScanOptions& options,
+                                                             const std::optional<ScanPosition>& after) {
+  return std::make_unique<RocksRowScan>(engine_, family_, range, options, after);
+}
+
+absl::StatusOr<std::vector<Partition>> RocksRowStore::Partitions(size_t wanted) {
+  return PartitionRows(*engine_, *family_, wanted);
+}
+
+// ---- writing ----------------------------------------------------------------------------------------------------
+
+absl::Status RocksRowStore::Check(std::string_view row, const Condition& condition) {
+  ReadOptions options;
+  options.columns.emplace().emplace_back(condition.column);
+  const auto page = Get(row, options, std::nullopt);
+  if (!page.ok()) return page.status();
+  if (!condition.equals) {
+    if (page->items.empty()) return absl::OkStatus();
+    return absl::AlreadyExistsError("condition: the column is not absent");
+  }
+  if (page->items.empty()) return absl::FailedPreconditionError("condition: the column is absent");
+  if (page->items[0].cells[0].value == *condition.equals) return absl::OkStatus();
+  return absl::FailedPreconditionError("condition: the column's latest value is another one");
+}
+
+/// Adds the cells of one put to `batch`, with the timestamp of those that have none.
+absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t hash, std::span<const CellWrite> cells,
+                                                rocksdb::WriteBatch& batch) {
+  static thread_local std::string key;
+  PutResult result;
+  key.clear();
+  AppendEncoded(key, row);
+  const size_t row_bytes = key.size();
+  for (const CellWrite& cell : cells) {
+    if (!cell.timestamp && !result.timestamp) {
+      do {
+        const auto assigned = engine_->timestamps().Assign(hash);
+        if (!assigned.ok()) return assigned.status();
+        result.timestamp = *assigned;
+      } while (Collides(cells, *result.timestamp));
+    }
+    key.resize(row_bytes);
+    AppendEncoded(key, cell.column);
+    AppendTimestamp(key, cell.timestamp ? *cell.timestamp : *result.timestamp);
+    const auto status = batch.Put(family_->handle, key, rocksdb::Slice(cell.value.data(), cell.value.size()));
+    if (!status.ok()) return ToStatus(status, "put a row");
+  }
+  return result;
+}
+
+absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<const CellWrite> cells,
+                                             const WriteOptions& options) {
+  const uint64_t hash = Hash(row);
+  std::shared_lock<std::shared_mutex> shared;
+  std::unique_lock<std::shared_mutex> exclusive;
+  if (options.condition) {
+    exclusive = engine_->locks().Exclude(hash);
+    if (auto status = Check(row, *options.condition); !status.ok()) return status;
+  } else {
+    shared = engine_->locks().Share(hash);
+  }
+  ScratchBatch batch;
+  auto result = AddPut(row, hash, cells, *batch);
+  if (!result.ok()) return result;
+  if (auto status = engine_->Write(*batch, options.sync || family_->settings->sync); !status.ok()) return status;
+  return result;
+}
+
+/// Writes puts without conditions in one batch, and appends their results.
+void RocksRowStore::PutTogether(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results) {
+  std::set<size_t> stripes;
+  for (const RowWrite& write : writes) stripes.insert(RowLocks::StripeOf(Hash(write.row)));
+  std::vector<std::shared_lock<std::shared_mutex>> locks;
+  for (const size_t stripe : stripes) locks.push_back(engine_->locks().ShareStripe(stripe));
+  ScratchBatch batch;
+  const size_t first = results.size();
+  bool sync = family_->settings->sync;
+  absl::Status status;
+  for (const RowWrite& write : writes) {
+    sync = sync || write.options.sync;
+    results.push_back(AddPut(write.row, Hash(write.row), write.cells, *batch));
+    if (status.ok()) status = results.back().status();
+  }
+  if (status.ok()) status = engine_->Write(*batch, sync);
+  if (status.ok()) return;
+  for (size_t i = first; i < results.size(); ++i) results[i] = status;
+}
+
+std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const RowWrite> writes) {
+  std::vector<absl::StatusOr<PutResult>> results;
+  results.reserve(writes.size());
+  size_t begin = 0;
+  while (begin < writes.size()) {
+    if (writes[begin].options.condition) {
+      const RowWrite& write = writes[begin++];
+      results.push_back(Put(write.row, write.cells, write.options));
+      continue;
+    }
+    size_t end = begin;
+    size_t bytes = 0;
+    for (; end < writes.size() && !writes[end].options.condition && bytes < kMaxTogetherBytes; ++end) {
+      for (const CellWrite& cell : writes[end].cells) bytes += cell.value.size();
+    }
+    PutTogether(writes.subspan(begin, end - begin), results);
+    begin = end;
+  }
+  return results;
+}
+
+absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& options) {
+  std::string prefix;
+  AppendEncoded(prefix, row);
+  const auto lock = engine_->locks().Exclude(Hash(row));
+  rocksdb::WriteBatch batch;
+  if (options.cells) {
+    if (family_->settings->max_versions != 0) {
+      return absl::FailedPreconditionError(
+          "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
+    }
+    for (const CellName& cell : *options.cells) {
+      std::string key = prefix;
+      AppendEncoded(key, cell.column);
+      AppendTimestamp(key, cell.timestamp);
+      if (const auto status = batch.Delete(family_->handle, key); !status.ok()) return ToStatus(status, "delete cells");
+    }
+  } else if (options.columns) {
+    for (const std::string& column : *options.columns) {
+      std::string begin = prefix;
+      AppendEncoded(begin, column);
+      const auto deleted = DeleteCells(*engine_, *family_, begin, EndOf(begin), batch);
+      if (!deleted.ok()) return deleted.status();
+    }
+  } else {
+    const auto deleted = DeleteCells(*engine_, *family_, prefix, EndOf(prefix), batch);
+    if (!deleted.ok()) return deleted.status();
+  }
+  if (batch.Count() == 0) return absl::OkStatus();
+  return engine_->Write(batch, family_->settings->sync);
+}
+
+std::vector<absl::Status> RocksRowStore::DeleteMany(std::span<const RowDelete> deletes) {
+  std::vector<absl::Status> results;
+  results.reserve(deletes.size());
+  for (const RowDelete& one : deletes) results.push_back(Delete(one.row, one.options));
+  return results;
+}
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "backends/rocksdb/engine.h"
+#include "kvstore_api/row_store.h"
+
+namespace kvstore::rocks {
+
+/// Rows in a column family: cells under the keys of cell_key.h, the value byte for byte.
+class RocksRowStore : public RowStore {
+ public:
+  RocksRowStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family)
+      : engine_(std::move(engine)), family_(std::move(family)) {}
+
+  absl::StatusOr<RowPage> Get(std::string_view row, const ReadOptions& options,
+                              const std::optional<RowPosition>& after) override;
+  absl::StatusOr<PutResult> Put(std::string_view row, std::span<const CellWrite> cells,
+                                const WriteOptions& options) override;
+  absl::Status Delete(std::string_view row, const DeleteOptions& options) override;
+  std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) override;
+  std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) override;
+  std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) override;
+  absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) override;
+  absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange& range, const ScanOptions& options,
+                                                const std::optional<ScanPosition>& after) override;
+
+ private:
+  uint64_t Hash(std::string_view row) const;
+  absl::Status Check(std::string_view row, const Condition& condition);
+  absl::StatusOr<PutResult> AddPut(std::string_view row, uint64_t hash, std::span<const CellWrite> cells,
+                                   rocksdb::WriteBatch& batch);
+  void PutTogether(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results);
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Family> family_;
+};
+
+}  // namespace kvstore::rocks

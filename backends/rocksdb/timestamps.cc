@@ -1,0 +1,78 @@
+#include "backends/rocksdb/timestamps.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "kvstore_api/limits.h"
+
+namespace kvstore::rocks {
+namespace {
+
+/// How far a stored ceiling is set above what needs it, in ms: one write a second, a second lost by a crash.
+constexpr uint64_t kStepMs = 1000;
+
+}  // namespace
+
+uint64_t WallClockMs() {
+  const auto since = std::chrono::system_clock::now().time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+}
+
+Timestamps::Timestamps(const std::map<size_t, uint64_t>& stored, Store store, Clock clock)
+    : store_(std::move(store)), clock_(std::move(clock)), last_(new std::atomic<uint64_t>[kSlots]()) {
+  for (const auto& [slot, ceiling] : stored) {
+    if (slot == kSlots) {
+      floor_ = ceiling;
+    } else if (ceiling > 0) {
+      last_[slot] = ceiling - 1;
+      slot_ceilings_[slot] = ceiling;
+    }
+  }
+  ceiling_ = floor_;
+}
+
+absl::StatusOr<uint64_t> Timestamps::Assign(uint64_t row_hash) {
+  const size_t slot = row_hash % kSlots;
+  const uint64_t now = Now();
+  std::atomic<uint64_t>& last = last_[slot];
+  uint64_t before = last.load(std::memory_order_relaxed);
+  uint64_t timestamp = 0;
+  do {
+    timestamp = std::max(now, before + 1);
+  } while (!last.compare_exchange_weak(before, timestamp, std::memory_order_relaxed));
+  if (timestamp > kMaxTimestamp) return absl::ResourceExhaustedError("timestamp: the clock is at its end, 2^63 ms");
+  if (timestamp >= ceiling_.load(std::memory_order_acquire)) {
+    if (auto status = Raise(slot, timestamp, now); !status.ok()) return status;
+  }
+  return timestamp;
+}
+
+absl::Status Timestamps::Raise(size_t slot, uint64_t timestamp, uint64_t now) {
+  const std::lock_guard lock(ceilings_mutex_);
+  if (timestamp < ceiling_.load()) return absl::OkStatus();
+  if (timestamp < now + kStepMs) {
+    if (auto status = store_(kSlots, now + kStepMs); !status.ok()) return status;
+    ceiling_.store(now + kStepMs, std::memory_order_release);
+    return absl::OkStatus();
+  }
+  uint64_t& ceiling = slot_ceilings_[slot];
+  if (timestamp < ceiling) return absl::OkStatus();
+  if (auto status = store_(slot, timestamp + kStepMs); !status.ok()) return status;
+  ceiling = timestamp + kStepMs;
+  return absl::OkStatus();
+}
+
+absl::Status Timestamps::Close() {
+  const std::lock_guard lock(ceilings_mutex_);
+  const uint64_t now = Now();
+  if (ceiling_ == 0) return absl::OkStatus();  // none was ever assigned
+  for (size_t slot = 0; slot < kSlots; ++slot) {
+    const uint64_t last = last_[slot].load();
+    const bool ahead = last > now;
+    if (!ahead && !slot_ceilings_.contains(slot)) continue;
+    if (auto status = store_(slot, ahead ? last + 1 : 0); !status.ok()) return status;
+  }
+  return store_(kSlots, now + 1);
+}
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,39 @@
+#include "bench/bench_store.h"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "kvstore_api/file_catalog.h"
+#include "kvstore_api/files.h"
+#include "kvstore_api/router.h"
+
+namespace kvstore::bench {
+
+absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string& parent) {
+  namespace fs = std::filesystem;
+  std::string path = (parent.empty() ? fs::temp_directory_path() : fs::path(parent)) / "kv-bench-XXXXXX";
+  if (::mkdtemp(path.data()) == nullptr) return FileError(path, "create", errno);
+  std::unique_ptr<BenchStore> bench(new BenchStore());
+  bench->dir_ = path;
+  auto dir = rocks::DataDir::Open(path, /*create=*/true);
+  if (!dir.ok()) return dir.status();
+  auto catalog = std::make_unique<FileCatalog>(dir->catalog());
+  // All that is measured fits into memory, on both sides.
+  auto backend = RocksDbBackend::Open(*std::move(dir), {}, {.cache_bytes = size_t{2} << 30});
+  if (!backend.ok()) return backend.status();
+  bench->engine_ = &(*backend)->engine();
+  Router::Backends backends;
+  backends.emplace("rocksdb", *std::move(backend));
+  auto router = Router::Open(std::move(catalog), std::move(backends), "rocksdb");
+  if (!router.ok()) return router.status();
+  bench->store_ = *std::move(router);
+  return bench;
+}
+
+BenchStore::~BenchStore() {
+  store_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(dir_, ignored);
+}
+
+}  // namespace kvstore::bench

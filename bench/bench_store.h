@@ -1,0 +1,35 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "backends/rocksdb/backend.h"
+#include "kvstore_api/kvstore.h"
+
+namespace kvstore::bench {
+
+/// A store in a directory of its own, with the engine beneath within reach, removed at the end.
+class BenchStore {
+ public:
+  /// parent  where the directory is made; empty: the system's place for temporary files.
+  static absl::StatusOr<std::unique_ptr<BenchStore>> Create(const std::string& parent);
+  ~BenchStore();
+  BenchStore(const BenchStore&) = delete;
+  BenchStore& operator=(const BenchStore&) = delete;
+
+  KVStore& store() { return *store_; }
+  rocksdb::DB& db() { return engine_->db(); }
+  /// The column family of a dataset.
+  rocksdb::ColumnFamilyHandle* Handle(const std::string& dataset) { return engine_->FindFamily(dataset)->handle; }
+
+ private:
+  BenchStore() = default;
+
+  std::filesystem::path dir_;
+  std::unique_ptr<KVStore> store_;
+  rocks::Engine* engine_ = nullptr;  // of store_
+};
+
+}  // namespace kvstore::bench

@@ -1,0 +1,148 @@
+#include "bench/report.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+namespace kvstore::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+double Median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+double Percentile(std::vector<double>& values, double share) {
+  if (values.empty()) return 0;
+  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  std::nth_element(values.begin(), at, values.end());
+  return *at;
+}
+
+/// One side of a comparison: goes on with its own numbering from round to round.
+class Side {
+ public:
+  explicit Side(const Work& work) : work_(work) {}
+
+  /// Units a second.
+  double Run(double seconds, std::vector<double>* latencies_us) {
+    uint64_t units = 0;
+    const auto begin = Clock::now();
+    auto before = begin;
+    double elapsed = 0;
+    do {
+      units += work_(next_++);
+      const auto now = Clock::now();
+      if (latencies_us != nullptr) latencies_us->push_back(Seconds(now - before) * 1e6);
+      before = now;
+      elapsed = Seconds(now - begin);
+    } while (elapsed < seconds);
+    return static_cast<double>(units) / elapsed;
+  }
+
+ private:
+  const Work& work_;
+  uint64_t next_ = 0;
+};
+
+struct Turns {
+  std::vector<double> first, second, ratios;
+  std::vector<double> latencies_us;  // of the first
+};
+
+Turns TakeTurns(const Rounds& rounds, const Work& first, const Work& second) {
+  Turns turns;
+  Side a(first);
+  Side b(second);
+  a.Run(rounds.seconds / 4, nullptr);  // warm up
+  if (second) b.Run(rounds.seconds / 4, nullptr);
+  for (int round = 0; round < rounds.rounds; ++round) {
+    double slower_second = 0;
+    const bool second_begins = round % 2 == 1;
+    if (second && second_begins) slower_second = b.Run(rounds.seconds, nullptr);
+    turns.first.push_back(a.Run(rounds.seconds, &turns.latencies_us));
+    if (!second) continue;
+    if (!second_begins) slower_second = b.Run(rounds.seconds, nullptr);
+    turns.second.push_back(slower_second);
+    turns.ratios.push_back(turns.first.back() / turns.second.back());
+  }
+  return turns;
+}
+
+}  // namespace
+
+PathResult Compare(const std::string& path, const Rounds& rounds, const Work& ours, const Work& raw) {
+  Turns turns = TakeTurns(rounds, ours, raw);
+  return {path,
+          Median(turns.first),
+          Median(turns.second),
+          Median(turns.ratios),
+          Percentile(turns.latencies_us, 0.50),
+          Percentile(turns.latencies_us, 0.99)};
+}
+
+GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small, const Work& large) {
+  const Turns turns = TakeTurns(rounds, small, large);
+  return {path, 1e6 / Median(turns.first), 1e6 / Median(turns.second), Median(turns.ratios)};
+}
+
+uint64_t ResidentBytes() {
+  std::ifstream statm("/proc/self/statm");
+  uint64_t pages = 0;
+  uint64_t resident = 0;
+  statm >> pages >> resident;
+  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void DescribeMachine(Report& report) {
+  report.cores = std::thread::hardware_concurrency();
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  for (std::string line; std::getline(cpuinfo, line);) {
+    if (line.starts_with("model name")) {
+      report.cpu = line.substr(line.find(':') + 2);
+      return;
+    }
+  }
+}
+
+Json ToJson(const Report& report) {
+  Json results = Json::array();
+  for (const PathResult& result : report.results) {
+    Json one = {{"path", result.path},
+                {"ours_ops_s", result.ours_ops_s},
+                {"p50_us", result.p50_us},
+                {"p99_us", result.p99_us}};
+    if (result.raw_ops_s > 0) {
+      one["raw_ops_s"] = result.raw_ops_s;
+      one["ratio"] = result.ratio;
+    }
+    results.push_back(std::move(one));
+  }
+  Json settings = Json::object();
+  for (const auto& [name, value] : report.settings) settings[name] = value;
+  Json json = {{"workload", report.workload},
+               {"backend", report.backend},
+               {"settings", std::move(settings)},
+               {"machine", {{"cores", report.cores}, {"model", report.cpu}}},
+               {"results", std::move(results)}};
+  for (const GrowthResult& growth : report.growth) {
+    json["growth"].push_back({{"path", growth.path},
+                              {"small_us", growth.small_us},
+                              {"large_us", growth.large_us},
+                              {"factor", growth.factor}});
+  }
+  if (report.paged_read_rss_bytes > 0) json["paged_read_rss_bytes"] = report.paged_read_rss_bytes;
+  return json;
+}
+
+}  // namespace kvstore::bench

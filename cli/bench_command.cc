@@ -1,0 +1,68 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "bench/rows_bench.h"
+#include "bench/sequences_bench.h"
+#include "cli/command.h"
+#include "cli/table.h"
+
+/// kv bench: how fast the store is, and how much of the engine's speed it keeps.
+namespace kvstore::cli {
+namespace {
+
+void PrintReport(const bench::Report& report) {
+  fmt::print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores, report.cpu);
+  Table table({"PATH", "OURS/S", "RAW/S", "RATIO", "P50 US", "P99 US"});
+  for (const bench::PathResult& result : report.results) {
+    const bool compared = result.raw_ops_s > 0;
+    table.Add({result.path, fmt::format("{:.0f}", result.ours_ops_s),
+               compared ? fmt::format("{:.0f}", result.raw_ops_s) : "-",
+               compared ? fmt::format("{:.3f}", result.ratio) : "-", fmt::format("{:.1f}", result.p50_us),
+               fmt::format("{:.1f}", result.p99_us)});
+  }
+  table.Print();
+}
+
+void Print(const bench::Report& report, bool json) {
+  if (json) {
+    PrintJson(bench::ToJson(report));
+  } else {
+    PrintReport(report);
+  }
+}
+
+}  // namespace
+
+void AddBenchCommand(CLI::App& app, Globals& globals) {
+  CLI::App* group = app.add_subcommand("bench", "Measure the store on this machine, in a directory of its own that is removed again");
+  group->require_subcommand(1);
+
+  auto rows = std::make_shared<bench::RowsOptions>();
+  auto compare = std::make_shared<std::string>("raw");
+  CLI::App* rows_command = group->add_subcommand("rows", "Rows through the store, and the same cells straight through RocksDB");
+  rows_command->add_option("--compare", *compare, "What to measure beside the store")
+      ->check(CLI::IsMember({"raw", "none"}))
+      ->capture_default_str();
+  rows_command->add_option("--cells", rows->cells, "Cells of 100 bytes to load, ten a row")->capture_default_str();
+  rows_command->add_option("--rounds", rows->rounds, "Interleaved rounds; the median counts")->capture_default_str();
+  rows_command->add_option("--seconds", rows->seconds, "Of each side of a path in a round")->capture_default_str();
+  rows_command->add_option("--paths", rows->paths, "Only these paths");
+  rows_command->add_flag("--growth", rows->growth, "Also how costs grow: versions, columns, datasets");
+  rows_command->callback([rows, compare, &globals] {
+    rows->compare = *compare == "raw";
+    rows->dir = globals.data;
+    Print(OrFail(bench::BenchRows(*rows)), globals.json);
+  });
+
+  auto sequences = std::make_shared<bench::SequencesOptions>();
+  CLI::App* sequences_command = group->add_subcommand("sequences", "Load user sequences: events of users by kind and time");
+  sequences_command->add_option("--events", sequences->events, "Events to load")->capture_default_str();
+  sequences_command->add_option("--users", sequences->users)->capture_default_str();
+  sequences_command->callback([sequences, &globals] {
+    sequences->dir = globals.data;
+    Print(OrFail(bench::BenchSequences(*sequences)), globals.json);
+  });
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,98 @@
+#include "cli/command.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/answers.h"
+#include "cli/escape.h"
+#include "registry/open.h"
+
+namespace kvstore::cli {
+namespace {
+
+/// What a person may want to do about an error; empty if the message says it all.
+std::string_view NextStep(const absl::Status& status) {
+  const std::string message(status.message());
+  const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
+  if (says("there is no store at")) return "name another directory with --data, or make one: kv dataset create NAME";
+  if (says("is open in process")) return "stop that process, or name another directory with --data";
+  if (says("dataset: there is none named")) return "see which there are: kv dataset list";
+  if (says("timestamp is")) return "";
+  switch (status.code()) {
+    case absl::StatusCode::kDataLoss:
+      return "the file is damaged: restore it from a backup; nothing was changed";
+    case absl::StatusCode::kResourceExhausted:
+      return says("No space") ? "free some space, then try again" : "";
+    default:
+      return "";
+  }
+}
+
+constexpr char kDescription[] =
+    "One store, three shapes of data: rows (wide column), objects (JSON under 64-bit IDs), mappings (ordered lists of IDs).";
+
+constexpr char kFooter[] = R"(Begin here:
+  kv --data /tmp/store dataset create events --max-versions 50
+  kv --data /tmp/store put events user:7 click=pin:3 view=pin:9
+  kv --data /tmp/store get events user:7
+  kv get --help                 what else a read can do
+
+The store's directory may also be given as KV_DATA in the environment.
+Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.)";
+
+}  // namespace
+
+std::unique_ptr<KVStore> Globals::OpenStore(bool create_if_missing) const {
+  if (data.empty()) {
+    throw Failure{absl::InvalidArgumentError("--data: name the store's directory with --data DIR, or in KV_DATA")};
+  }
+  return OrFail(Open({.data = data, .create_if_missing = create_if_missing}));
+}
+
+std::string Globals::Bytes(const std::string& argument) const {
+  return escaped ? OrFail(Unescape(argument)) : argument;
+}
+
+std::vector<std::string> Globals::Bytes(const std::vector<std::string>& arguments) const {
+  std::vector<std::string> bytes;
+  for (const std::string& argument : arguments) bytes.push_back(Bytes(argument));
+  return bytes;
+}
+
+void OrFail(const absl::Status& status) {
+  if (!status.ok()) throw Failure{status};
+}
+
+void PrintError(const absl::Status& status, bool json) {
+  if (json) {
+    fmt::print(stderr, "{}\n", ToLine(ErrorToJson(status)));
+    return;
+  }
+  fmt::print(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), Escape(std::string(status.message())));
+  if (const std::string_view next = NextStep(status); !next.empty()) fmt::print(stderr, "    {}\n", next);
+}
+
+void PrintJson(const Json& json) { fmt::print("{}\n", ToLine(json)); }
+
+void AddCommands(CLI::App& app, Globals& globals) {
+  app.description(kDescription);
+  app.footer(kFooter);
+  app.set_version_flag("--version", "kv " KV_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();
+  app.add_option("--data", globals.data, "Directory of the store")->envname("KV_DATA")->type_name("DIR");
+  app.add_flag("--json", globals.json, "Answer in JSON, one object a line, as in docs/json-lines.md");
+  app.add_flag("--escaped", globals.escaped, "Row keys, columns and values are given with \\xNN for any byte and \\\\ for \\");
+  AddRowCommands(app, globals);
+  AddDatasetCommands(app, globals);
+  AddObjectCommands(app, globals);
+  AddMappingCommands(app, globals);
+  AddIdCommands(app, globals);
+  AddImportCommand(app, globals);
+  AddExecCommand(app, globals);
+  AddBenchCommand(app, globals);
+  AddCompletionCommand(app);
+}
+
+}  // namespace kvstore::cli

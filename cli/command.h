@@ -1,0 +1,59 @@
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "kvstore_api/json.h"
+#include "kvstore_api/kvstore.h"
+
+/// What the commands of `kv` share. A command is a function that adds itself to the program; it reports failure by
+/// throwing Failure, which only main catches.
+namespace kvstore::cli {
+
+/// Options that stand before or after any command.
+struct Globals {
+  std::string data;  ///< Directory of the store.
+  bool json = false;
+  bool escaped = false;  ///< Arguments are given with \xNN escapes.
+
+  /// Opens the store. Throws Failure.
+  std::unique_ptr<KVStore> OpenStore(bool create_if_missing) const;
+  /// An argument as bytes. Throws Failure if it is escaped badly.
+  std::string Bytes(const std::string& argument) const;
+  std::vector<std::string> Bytes(const std::vector<std::string>& arguments) const;
+};
+
+/// Ends the command with exit code 1 and `status` on standard error.
+struct Failure {
+  absl::Status status;
+};
+
+/// The value, or Failure.
+template <typename T>
+T OrFail(absl::StatusOr<T> result) {
+  if (!result.ok()) throw Failure{result.status()};
+  return *std::move(result);
+}
+void OrFail(const absl::Status& status);
+
+/// "kv: CODE: message" and what to do next, on standard error; JSON under --json.
+void PrintError(const absl::Status& status, bool json);
+/// One line of JSON on standard output.
+void PrintJson(const Json& json);
+
+/// The whole program. `globals` must outlive the app.
+void AddCommands(CLI::App& app, Globals& globals);
+
+void AddRowCommands(CLI::App& app, Globals& globals);
+void AddDatasetCommands(CLI::App& app, Globals& globals);
+void AddObjectCommands(CLI::App& app, Globals& globals);
+void AddMappingCommands(CLI::App& app, Globals& globals);
+void AddIdCommands(CLI::App& app, Globals& globals);
+void AddImportCommand(CLI::App& app, Globals& globals);
+void AddExecCommand(CLI::App& app, Globals& globals);
+void AddBenchCommand(CLI::App& app, Globals& globals);
+void AddCompletionCommand(CLI::App& app);
+
+}  // namespace kvstore::cli

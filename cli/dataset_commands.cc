@@ -1,0 +1,212 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "kvstore_api/dataset_json.h"
+
+/// kv dataset ..., kv compact.
+namespace kvstore::cli {
+namespace {
+
+std::string Versions(const DatasetSpec& spec) {
+  return spec.max_versions == 0 ? "all" : std::to_string(spec.max_versions);
+}
+
+std::string TimeToLive(const DatasetSpec& spec) {
+  return spec.ttl_ms == 0 ? "never" : fmt::format("{} ms", spec.ttl_ms);
+}
+
+/// The settings that create and alter share.
+struct Settings {
+  std::optional<uint32_t> max_versions;
+  std::optional<uint64_t> ttl_ms;
+  std::string durability;
+
+  void AddTo(CLI::App& command) {
+    command.add_option("--max-versions", max_versions, "Newest cells of a column that are kept; 0: all");
+    command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never")->type_name("MS");
+    command.add_option("--durability", durability, "What a write survives: the death of the process, or power loss")
+        ->check(CLI::IsMember({"process", "machine"}));
+  }
+  DatasetChange ToChange() const { return {max_versions, ttl_ms, ParseDurability(durability)}; }
+};
+
+void PrintDone(const Globals& globals, const std::string& done) {
+  if (globals.json) {
+    PrintJson({{"ok", true}});
+  } else {
+    fmt::print("{}\n", done);
+  }
+}
+
+void AddCreate(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string name, shape = "rows", backend, compression = "lz4";
+    uint32_t type = 0;
+    uint64_t blob_threshold = 0;
+    Settings settings;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* create = group.add_subcommand("create", "Create an empty dataset, and the store if there is none");
+  create->add_option("name", args->name, "Letters, digits, '_', '-', '.'; at most 48")->required();
+  create->add_option("--shape", args->shape, "What it holds")
+      ->check(CLI::IsMember({"rows", "objects", "mappings"}))
+      ->capture_default_str();
+  create->add_option("--backend", args->backend, "Where it is stored; the default is rocksdb");
+  create->add_option("--type", args->type, "Objects: the type number in their IDs; the default is the lowest free one")
+      ->check(CLI::Range(1, 1023));
+  args->settings.AddTo(*create);
+  create->add_option("--compression", args->compression, "Of its files")
+      ->check(CLI::IsMember({"none", "lz4", "zstd"}))
+      ->capture_default_str();
+  create->add_option("--blob-threshold", args->blob_threshold, "Keep values of at least this size apart from the keys; 0: none")
+      ->type_name("BYTES")
+      ->capture_default_str();
+  create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 2592000000");
+  create->callback([args, &globals] {
+    DatasetSpec spec{.name = args->name,
+                     .shape = *ParseShape(args->shape),
+                     .backend = args->backend,
+                     .type = args->type,
+                     .compression = *ParseCompression(args->compression),
+                     .blob_threshold = args->blob_threshold};
+    OrFail(globals.OpenStore(true)->CreateDataset(Apply(spec, args->settings.ToChange())));
+    PrintDone(globals, fmt::format("created {}", args->name));
+  });
+}
+
+void AddAlter(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string name;
+    Settings settings;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* alter = group.add_subcommand("alter", "Change settings; in force at once");
+  alter->add_option("name", args->name)->required();
+  args->settings.AddTo(*alter);
+  alter->callback([args, &globals] {
+    OrFail(globals.OpenStore(false)->AlterDataset(args->name, args->settings.ToChange()));
+    PrintDone(globals, fmt::format("altered {}", args->name));
+  });
+}
+
+void AddDrop(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string name;
+    bool yes = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* drop = group.add_subcommand("drop", "Remove a dataset with all of its data, for good");
+  drop->add_option("name", args->name)->required();
+  drop->add_flag("--yes", args->yes, "Do it; without this nothing is removed");
+  drop->callback([args, &globals] {
+    const auto store = globals.OpenStore(false);
+    const auto stats = OrFail(store->GetStats(args->name));
+    if (!args->yes) {
+      throw Failure{absl::FailedPreconditionError(
+          fmt::format("this removes {} with about {} entries for good; say --yes to do it", args->name,
+                      stats.approximate_entries))};
+    }
+    OrFail(store->DropDataset(args->name));
+    PrintDone(globals, fmt::format("dropped {}", args->name));
+  });
+}
+
+void AddList(CLI::App& group, Globals& globals) {
+  CLI::App* list = group.add_subcommand("list", "The datasets and their settings");
+  list->callback([&globals] {
+    const auto specs = OrFail(globals.OpenStore(false)->ListDatasets());
+    if (globals.json) {
+      Json datasets = Json::array();
+      for (const DatasetSpec& spec : specs) datasets.push_back(DatasetToJson(spec));
+      PrintJson({{"ok", true}, {"datasets", std::move(datasets)}});
+      return;
+    }
+    Table table({"DATASET", "SHAPE", "BACKEND", "VERSIONS", "EXPIRES AFTER", "DURABILITY"});
+    for (const DatasetSpec& spec : specs) {
+      table.Add({spec.name, std::string(Name(spec.shape)), spec.backend, Versions(spec), TimeToLive(spec),
+                 std::string(Name(spec.durability))});
+    }
+    table.Print();
+  });
+}
+
+void AddShow(CLI::App& group, Globals& globals) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* show = group.add_subcommand("show", "All about one dataset");
+  show->add_option("name", *name)->required();
+  show->callback([name, &globals] {
+    const auto store = globals.OpenStore(false);
+    const DatasetSpec spec = OrFail(store->GetDataset(*name));
+    const DatasetStats stats = OrFail(store->GetStats(*name));
+    if (globals.json) {
+      Json answer = DatasetToJson(spec);
+      answer["ok"] = true;
+      answer["approximate_bytes"] = stats.approximate_bytes;
+      answer["approximate_entries"] = stats.approximate_entries;
+      PrintJson(answer);
+      return;
+    }
+    Table table({"SETTING", "VALUE"});
+    table.Add({"dataset", spec.name});
+    table.Add({"shape", std::string(Name(spec.shape))});
+    table.Add({"backend", spec.backend});
+    if (spec.shape == Shape::kObjects) table.Add({"type", std::to_string(spec.type)});
+    if (spec.shape == Shape::kRows) {
+      table.Add({"versions kept", Versions(spec)});
+      table.Add({"cells expire after", TimeToLive(spec)});
+    }
+    table.Add({"durability", std::string(Name(spec.durability))});
+    table.Add({"compression", std::string(Name(spec.compression))});
+    table.Add({"blob threshold", spec.blob_threshold == 0 ? "none" : fmt::format("{} bytes", spec.blob_threshold)});
+    table.Add({"bytes, about", std::to_string(stats.approximate_bytes)});
+    table.Add({"entries, about", std::to_string(stats.approximate_entries)});
+    table.Print();
+  });
+}
+
+void AddCompact(CLI::App& app, Globals& globals) {
+  auto name = std::make_shared<std::string>();
+  CLI::App* compact = app.add_subcommand("compact", "Remove expired and surplus cells from disk now; no read changes its answer");
+  compact->add_option("dataset", *name)->required();
+  compact->callback([name, &globals] {
+    const auto store = globals.OpenStore(false);
+    ReclaimResult result;
+    {
+      ProgressBar bar("compact " + *name, "bytes");
+      result = OrFail(store->Compact(*name, [&](uint64_t done, uint64_t total) {
+        bar.Show(done, total);
+        return true;
+      }));
+    }
+    if (globals.json) {
+      PrintJson({{"ok", true},
+                 {"bytes_before", result.bytes_before},
+                 {"bytes_after", result.bytes_after},
+                 {"expired_cells", result.expired_cells},
+                 {"surplus_cells", result.surplus_cells}});
+      return;
+    }
+    fmt::print("{} bytes before, {} after; {} expired and {} surplus cells removed\n", result.bytes_before,
+               result.bytes_after, result.expired_cells, result.surplus_cells);
+  });
+}
+
+}  // namespace
+
+void AddDatasetCommands(CLI::App& app, Globals& globals) {
+  CLI::App* group = app.add_subcommand("dataset", "Create, list, show, alter and drop datasets");
+  group->require_subcommand(1);
+  group->fallthrough();
+  AddCreate(*group, globals);
+  AddList(*group, globals);
+  AddShow(*group, globals);
+  AddAlter(*group, globals);
+  AddDrop(*group, globals);
+  AddCompact(app, globals);
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,247 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/answers.h"
+#include "cli/command.h"
+#include "cli/table.h"
+
+/// kv object ..., kv mapping ...
+namespace kvstore::cli {
+namespace {
+
+void PrintObject(const Object& object, bool json) {
+  if (json) {
+    Json answer = OrFail(ObjectToJson(object));
+    answer["ok"] = true;
+    answer["object_id"] = std::to_string(object.id);
+    PrintJson(answer);
+  } else {
+    fmt::print("{}\n", object.data);
+  }
+}
+
+void AddCreateObject(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string dataset, data;
+    CreateOptions options;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* create = group.add_subcommand("create", "Store a JSON object and print its new ID");
+  create->add_option("dataset", args->dataset)->required();
+  create->add_option("data", args->data, "A JSON object")->required();
+  create->add_option("--near", args->options.near, "On the shard of this ID")->type_name("ID");
+  create->add_option("--shard", args->options.shard, "On this shard, 0 to 65535")->excludes("--near");
+  create->footer("Example: kv object create pins '{\"title\": \"a chair\"}' --near 241294492511762325");
+  create->callback([args, &globals] {
+    const uint64_t id = OrFail(globals.OpenStore(false)->CreateObject(args->dataset, args->data, args->options));
+    if (globals.json) {
+      PrintJson({{"ok", true}, {"object_id", std::to_string(id)}});
+    } else {
+      fmt::print("{}\n", id);
+    }
+  });
+}
+
+void AddGetObject(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string dataset;
+    std::vector<uint64_t> ids;
+    ObjectReadOptions options;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* get = group.add_subcommand("get", "Print objects");
+  get->add_option("dataset", args->dataset)->required();
+  get->add_option("id", args->ids)->required();
+  get->add_flag("--include-inactive", args->options.include_inactive, "Also those that were deleted softly");
+  get->callback([args, &globals] {
+    const auto store = globals.OpenStore(false);
+    absl::Status first_problem;
+    for (const auto& object : OrFail(store->GetObjects(args->dataset, args->ids, args->options))) {
+      if (object.ok()) PrintObject(*object, globals.json);
+      if (first_problem.ok()) first_problem = object.status();
+    }
+    OrFail(first_problem);
+  });
+}
+
+void AddUpdateObject(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string dataset, patch;
+    uint64_t id = 0;
+    UpdateOptions options;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* update = group.add_subcommand("update", "Change an object by a JSON merge patch (RFC 7396)");
+  update->add_option("dataset", args->dataset)->required();
+  update->add_option("id", args->id)->required();
+  update->add_option("patch", args->patch, "A JSON object; null removes a field")->required();
+  update->add_option("--expected-timestamp", args->options.expected_timestamp, "Only if it was last changed then")
+      ->type_name("MS");
+  update->add_flag("--include-inactive", args->options.include_inactive, "Also if it was deleted softly");
+  update->footer("Example: kv object update pins 241294492511762325 '{\"title\": \"a table\", \"note\": null}'");
+  update->callback([args, &globals] {
+    const auto store = globals.OpenStore(false);
+    PrintObject(OrFail(store->PatchObject(args->dataset, args->id, args->patch, args->options)), globals.json);
+  });
+}
+
+void AddDeleteObject(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string dataset;
+    uint64_t id = 0;
+    bool hard = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* command = group.add_subcommand("delete", "Hide an object (\"active\": false), or remove it for good");
+  command->add_option("dataset", args->dataset)->required();
+  command->add_option("id", args->id)->required();
+  command->add_flag("--hard", args->hard, "Remove it for good");
+  command->callback([args, &globals] {
+    OrFail(globals.OpenStore(false)->DeleteObject(args->dataset, args->id, args->hard));
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+}
+
+struct MappingArguments {
+  std::string dataset;
+  uint64_t from = 0;
+  uint64_t to = 0;
+
+  void AddTo(CLI::App& command, bool with_to) {
+    command.add_option("dataset", dataset)->required();
+    command.add_option("from", from, "The ID that the entries belong to")->required();
+    if (with_to) command.add_option("to", to, "The ID that the entry points to")->required();
+  }
+};
+
+void AddAddMapping(CLI::App& group, Globals& globals) {
+  struct Arguments : MappingArguments {
+    std::optional<uint64_t> sequence;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* add = group.add_subcommand("add", "Add an entry, or move it to another place in the order");
+  args->AddTo(*add, /*with_to=*/true);
+  add->add_option("--sequence", args->sequence, "Its place in the order; without it the time in ms");
+  add->callback([args, &globals] {
+    OrFail(globals.OpenStore(false)->AddMapping(args->dataset, args->from, args->to, args->sequence));
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+}
+
+void AddRemoveMapping(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<MappingArguments>();
+  CLI::App* remove = group.add_subcommand("remove", "Remove an entry");
+  args->AddTo(*remove, /*with_to=*/true);
+  remove->callback([args, &globals] {
+    const bool removed = OrFail(globals.OpenStore(false)->RemoveMapping(args->dataset, args->from, args->to));
+    if (globals.json) {
+      PrintJson({{"ok", true}, {"removed", removed}});
+    } else {
+      fmt::print("{}\n", removed ? "removed" : "there was none");
+    }
+  });
+}
+
+void AddCountMapping(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<MappingArguments>();
+  CLI::App* count = group.add_subcommand("count", "Count the entries of an ID");
+  args->AddTo(*count, /*with_to=*/false);
+  count->callback([args, &globals] {
+    const uint64_t entries = OrFail(globals.OpenStore(false)->CountMapping(args->dataset, args->from));
+    if (globals.json) {
+      PrintJson({{"ok", true}, {"count", entries}});
+    } else {
+      fmt::print("{}\n", entries);
+    }
+  });
+}
+
+void PrintPage(const MappingPage& page, bool json) {
+  if (json) {
+    Json answer = MappingToJson(page);
+    answer["ok"] = true;
+    PrintJson(answer);
+    return;
+  }
+  Table table({"SEQUENCE", "TO"});
+  for (const MappingEntry& entry : page.entries) {
+    table.Add({std::to_string(entry.sequence), std::to_string(entry.to)});
+  }
+  table.Print();
+  if (!page.marker.empty()) fmt::print("more: --marker {}\n", page.marker);
+}
+
+void PrintJoined(const JoinedPage& page, bool json) {
+  Table table({"SEQUENCE", "TO", "OBJECT"});
+  Json objects = Json::array();
+  for (const JoinedObject& joined : page.objects) {
+    const std::string to = std::to_string(joined.entry.to);
+    if (json) {
+      Json one = joined.object.ok() ? OrFail(ObjectToJson(*joined.object)) : ErrorToJson(joined.object.status());
+      one["to"] = to;
+      one["sequence"] = joined.entry.sequence;
+      objects.push_back(std::move(one));
+    } else {
+      table.Add({std::to_string(joined.entry.sequence), to,
+                 joined.object.ok() ? joined.object->data : std::string(joined.object.status().message())});
+    }
+  }
+  if (json) {
+    PrintJson({{"ok", true}, {"objects", std::move(objects)}, {"marker", MarkerToJson(page.marker)}});
+    return;
+  }
+  table.Print();
+  if (!page.marker.empty()) fmt::print("more: --marker {}\n", page.marker);
+}
+
+void AddListMapping(CLI::App& group, Globals& globals) {
+  struct Arguments : MappingArguments {
+    MappingListOptions options;
+    bool descending = false;
+    bool objects = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* list = group.add_subcommand("list", "List the entries of an ID by sequence");
+  args->AddTo(*list, /*with_to=*/false);
+  list->add_flag("--desc", args->descending, "Greatest sequence first");
+  list->add_option("--limit", args->options.limit, "Entries of a page")->capture_default_str();
+  list->add_option("--offset", args->options.offset, "Entries to skip; page by marker instead where there are many");
+  list->add_option("--marker", args->options.marker, "Go on where the page with this marker ended")->type_name("MARKER");
+  list->add_flag("--objects", args->objects, "Show the objects that the entries point to");
+  list->callback([args, &globals] {
+    if (args->descending) args->options.order = MappingListOptions::Order::kDescending;
+    const auto store = globals.OpenStore(false);
+    if (args->objects) {
+      PrintJoined(OrFail(store->ListObjects(args->dataset, args->from, args->options)), globals.json);
+    } else {
+      PrintPage(OrFail(store->ListMapping(args->dataset, args->from, args->options)), globals.json);
+    }
+  });
+}
+
+CLI::App* AddGroup(CLI::App& app, const std::string& name, const std::string& description) {
+  CLI::App* group = app.add_subcommand(name, description);
+  group->require_subcommand(1);
+  return group;
+}
+
+}  // namespace
+
+void AddObjectCommands(CLI::App& app, Globals& globals) {
+  CLI::App* group = AddGroup(app, "object", "Create, read, change and delete JSON objects");
+  AddCreateObject(*group, globals);
+  AddGetObject(*group, globals);
+  AddUpdateObject(*group, globals);
+  AddDeleteObject(*group, globals);
+}
+
+void AddMappingCommands(CLI::App& app, Globals& globals) {
+  CLI::App* group = AddGroup(app, "mapping", "Add, remove, list and count entries of mappings");
+  AddAddMapping(*group, globals);
+  AddRemoveMapping(*group, globals);
+  AddListMapping(*group, globals);
+  AddCountMapping(*group, globals);
+}
+
+}  // namespace kvstore::cli

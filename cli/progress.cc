@@ -1,0 +1,40 @@
+#include "cli/progress.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace kvstore::cli {
+namespace {
+
+constexpr auto kInterval = std::chrono::milliseconds(100);
+constexpr uint64_t kWidth = 30;
+
+}  // namespace
+
+ProgressBar::ProgressBar(std::string title, std::string unit)
+    : title_(std::move(title)), unit_(std::move(unit)), terminal_(::isatty(STDERR_FILENO) == 1) {}
+
+ProgressBar::~ProgressBar() {
+  if (shown_) fmt::print(stderr, "\n");
+}
+
+void ProgressBar::Show(uint64_t done, uint64_t total, const std::string& note) {
+  if (!terminal_) return;
+  const auto now = std::chrono::steady_clock::now();
+  if (shown_ && now - last_ < kInterval && done < total) return;
+  last_ = now;
+  shown_ = true;
+  if (total == 0) {
+    fmt::print(stderr, "\r{} {} {} {}\x1b[K", title_, done, unit_, note);
+  } else {
+    const uint64_t filled = std::min(kWidth, kWidth * done / total);
+    fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {:3}% {}\x1b[K", title_, "", filled, "", kWidth - filled,
+               std::min<uint64_t>(100, 100 * done / total), note);
+  }
+  std::fflush(stderr);
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace kvstore::cli {
+
+/// Rows of text in aligned columns under a heading, for people.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
+  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// Writes to standard output; just "(none)" if no row was added.
+  void Print() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace kvstore::cli

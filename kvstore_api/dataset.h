@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace kvstore {
+
+/// What a dataset holds. Values are stored: never renumber.
+enum class Shape : uint8_t { kRows = 1, kObjects = 2, kMappings = 3 };
+
+/// What an acknowledged write survives. Values are stored: never renumber.
+enum class Durability : uint8_t {
+  kProcess = 1,  ///< The death of this process (kill -9), not of the machine.
+  kMachine = 2,  ///< Power loss: the write is on stable storage before the answer.
+};
+
+/// How a dataset's files are compressed. Values are stored: never renumber.
+enum class Compression : uint8_t { kNone = 1, kLz4 = 2, kZstd = 3 };
+
+/// A dataset as the catalog knows it: its name, what it holds, where, and its settings.
+struct DatasetSpec {
+  std::string name;     ///< 1..48 letters, digits, '_', '-' and '.', starting with a letter, a digit or '_'.
+  Shape shape = Shape::kRows;
+  std::string backend;  ///< Name of a configured backend; empty at creation: the default one.
+  /// Shape objects: the type number in the IDs, 1..1023, unique in the store; 0 at creation: the lowest free one.
+  /// Other shapes: 0.
+  uint32_t type = 0;
+  uint32_t max_versions = 1;  ///< Rows: visible cells a column; 0 = unlimited. Other shapes: 1.
+  uint64_t ttl_ms = 0;        ///< Rows: a cell expires when now > timestamp + ttl_ms; 0 = never. Other shapes: 0.
+  Durability durability = Durability::kProcess;
+  Compression compression = Compression::kLz4;
+  uint64_t blob_threshold = 0;  ///< Values of at least this many bytes are kept apart from the keys; 0 = none are.
+  /// Tells a dataset from an earlier one of the same name. Chosen by the store at creation; moves with the data.
+  uint64_t incarnation = 0;
+
+  friend bool operator==(const DatasetSpec&, const DatasetSpec&) = default;
+};
+
+/// The settings that can change while a dataset lives; nullopt leaves one as it is.
+struct DatasetChange {
+  std::optional<uint32_t> max_versions;
+  std::optional<uint64_t> ttl_ms;
+  std::optional<Durability> durability;
+};
+
+/// The names used in JSON and on the command line: "rows", "machine", "lz4".
+std::string_view Name(Shape shape);
+std::string_view Name(Durability durability);
+std::string_view Name(Compression compression);
+
+/// The value of that name; nullopt for an unknown one.
+std::optional<Shape> ParseShape(std::string_view name);
+std::optional<Durability> ParseDurability(std::string_view name);
+std::optional<Compression> ParseCompression(std::string_view name);
+
+/// INVALID_ARGUMENT names the field, what is wrong with it, and the limit.
+absl::Status Validate(const DatasetSpec& spec);
+
+/// `spec` with `change` applied. Not checked: see Validate.
+DatasetSpec Apply(const DatasetSpec& spec, const DatasetChange& change);
+
+}  // namespace kvstore

@@ -1,0 +1,54 @@
+#include "kvstore_api/files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace kvstore {
+
+absl::Status FileError(const std::filesystem::path& path, std::string_view action, int error) {
+  const std::string message = fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(error));
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
+}
+
+namespace {
+
+absl::Status WriteAndSync(const std::filesystem::path& path, std::string_view text) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) return FileError(path, "create", errno);
+  absl::Status status;
+  while (!text.empty() && status.ok()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      status = FileError(path, "write", errno);
+    } else {
+      text.remove_prefix(static_cast<size_t>(written));
+    }
+  }
+  if (status.ok() && ::fsync(file) != 0) status = FileError(path, "sync", errno);
+  ::close(file);
+  return status;
+}
+
+}  // namespace
+
+absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path temporary = path.string() + ".new";
+  if (auto status = WriteAndSync(temporary, text); !status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return FileError(path, "replace", errno);
+  const int folder = ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return FileError(path.parent_path(), "open", errno);
+  const int synced = ::fsync(folder);
+  const int error = errno;
+  ::close(folder);
+  return synced == 0 ? absl::OkStatus() : FileError(path.parent_path(), "sync", error);
+}
+
+}  // namespace kvstore

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+namespace kvstore {
+
+using Json = nlohmann::json;
+
+/// Parses one JSON text (UTF-8). INVALID_ARGUMENT says where it is malformed, or that it nests deeper than
+/// kMaxJsonDepth, which is found out before any recursive code sees it. Never throws.
+absl::StatusOr<Json> ParseJson(std::string_view text);
+
+/// The document of an object: as ParseJson, and INVALID_ARGUMENT unless it is a JSON object of at most kMaxValueBytes.
+absl::StatusOr<Json> ParseDocument(std::string_view text);
+
+}  // namespace kvstore

@@ -1,0 +1,144 @@
+#include "kvstore_api/json_fields.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "kvstore_api/bytes_json.h"
+
+namespace kvstore {
+
+std::optional<uint64_t> UintFromJson(const Json& json) {
+  if (json.is_number_unsigned()) return json.get<uint64_t>();
+  if (!json.is_string()) return std::nullopt;
+  const auto& text = json.get_ref<const std::string&>();
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+JsonFields::JsonFields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
+  if (!object.is_object()) {
+    const std::string_view where = path_.empty() ? "request" : std::string_view(path_).substr(0, path_.size() - 1);
+    status_ = absl::InvalidArgumentError(
+        fmt::format("{}: must be a JSON object, not {}", where, object.type_name()));
+  }
+}
+
+std::string JsonFields::Path(std::string_view name) const { return fmt::format("{}{}", path_, name); }
+
+void JsonFields::Fail(std::string_view name, std::string_view problem) {
+  Fail(absl::InvalidArgumentError(fmt::format("{}{}: {}", path_, name, problem)));
+}
+
+void JsonFields::Fail(const absl::Status& status) {
+  if (status_.ok()) status_ = status;
+}
+
+const Json* JsonFields::Find(std::string_view name) {
+  known_.emplace(name);
+  if (!status_.ok()) return nullptr;
+  const auto found = object_.find(name);
+  return found == object_.end() ? nullptr : &*found;
+}
+
+const Json* JsonFields::Require(std::string_view name) {
+  const Json* field = Find(name);
+  if (field == nullptr) Fail(name, "missing");
+  return field;
+}
+
+std::optional<std::string> JsonFields::OptionalString(std::string_view name) {
+  const Json* field = Find(name);
+  if (field == nullptr) return std::nullopt;
+  if (!field->is_string()) {
+    Fail(name, fmt::format("must be a string, not {}", field->type_name()));
+    return std::nullopt;
+  }
+  return field->get<std::string>();
+}
+
+std::string JsonFields::String(std::string_view name) {
+  return Require(name) == nullptr ? "" : OptionalString(name).value_or("");
+}
+
+std::optional<std::string> JsonFields::OptionalBytes(std::string_view name) {
+  const Json* field = Find(name);
+  if (field == nullptr) return std::nullopt;
+  auto bytes = BytesFromJson(*field);
+  if (!bytes.ok()) {
+    Fail(name, std::string(bytes.status().message()));
+    return std::nullopt;
+  }
+  return *std::move(bytes);
+}
+
+std::string JsonFields::Bytes(std::string_view name) {
+  return Require(name) == nullptr ? "" : OptionalBytes(name).value_or("");
+}
+
+std::optional<std::vector<std::string>> JsonFields::OptionalBytesList(std::string_view name) {
+  if (Find(name) == nullptr) return std::nullopt;
+  std::vector<std::string> list;
+  const auto& elements = Array(name);
+  for (size_t i = 0; i < elements.size(); ++i) {
+    auto bytes = BytesFromJson(elements[i]);
+    if (!bytes.ok()) {
+      Fail(fmt::format("{}[{}]", name, i), std::string(bytes.status().message()));
+      return std::nullopt;
+    }
+    list.push_back(*std::move(bytes));
+  }
+  return list;
+}
+
+std::optional<uint64_t> JsonFields::OptionalUint(std::string_view name, uint64_t min, uint64_t max) {
+  const Json* field = Find(name);
+  if (field == nullptr) return std::nullopt;
+  const auto value = UintFromJson(*field);
+  if (!value || *value < min || *value > max) {
+    Fail(name, fmt::format("must be a whole number from {} to {}", min, max));
+    return std::nullopt;
+  }
+  return value;
+}
+
+uint64_t JsonFields::Uint(std::string_view name, uint64_t min, uint64_t max) {
+  return Require(name) == nullptr ? 0 : OptionalUint(name, min, max).value_or(0);
+}
+
+std::optional<bool> JsonFields::OptionalBool(std::string_view name) {
+  const Json* field = Find(name);
+  if (field == nullptr) return std::nullopt;
+  if (!field->is_boolean()) {
+    Fail(name, fmt::format("must be true or false, not {}", field->type_name()));
+    return std::nullopt;
+  }
+  return field->get<bool>();
+}
+
+const std::vector<Json>& JsonFields::Array(std::string_view name) {
+  static const std::vector<Json> kNone;
+  const Json* field = Require(name);
+  if (field == nullptr) return kNone;
+  if (!field->is_array()) {
+    Fail(name, fmt::format("must be an array, not {}", field->type_name()));
+    return kNone;
+  }
+  return field->get_ref<const std::vector<Json>&>();
+}
+
+absl::Status JsonFields::Finish() {
+  if (!status_.ok()) return status_;
+  for (const auto& [name, value] : object_.items()) {
+    if (!known_.contains(name)) {
+      Fail(name, "unknown field");
+      break;
+    }
+  }
+  return status_;
+}
+
+}  // namespace kvstore
