@@ -240,7 +240,8 @@ class RowsBench {
     uint64_t cells = 0;
     std::string value;
     for (it->SeekToFirst(); it->Valid(); it->Next()) {
-      value.assign(it->value().data(), it->value().size());
+      const rocksdb::Slice stored = it->value();
+      value.assign(stored.data(), stored.size());
       Use(value.data());
       ++cells;
     }

@@ -1,26 +1,41 @@
 #pragma once
 
+#include <bit>
 #include <concepts>
 #include <cstdint>
+#include <cstring>
 #include <string>
 #include <string_view>
 
 /// Fixed-width big-endian numbers, whose byte order is their numeric order.
 namespace kvstore {
 
+namespace internal {
+
+/// Native byte order to big-endian, or back.
+template <std::unsigned_integral T>
+constexpr T SwapToBig(T value) {
+  if constexpr (sizeof(T) == 1) return value;
+  if constexpr (std::endian::native == std::endian::big) return value;
+  if constexpr (sizeof(T) == 2) return __builtin_bswap16(value);
+  if constexpr (sizeof(T) == 4) return __builtin_bswap32(value);
+  if constexpr (sizeof(T) == 8) return __builtin_bswap64(value);
+}
+
+}  // namespace internal
+
 template <std::unsigned_integral T>
 void AppendBigEndian(std::string& out, T value) {
-  char bytes[sizeof(T)];
-  for (size_t i = 0; i < sizeof(T); ++i) bytes[i] = static_cast<char>(value >> (8 * (sizeof(T) - 1 - i)));
-  out.append(bytes, sizeof(T));
+  const T big = internal::SwapToBig(value);
+  out.append(reinterpret_cast<const char*>(&big), sizeof(T));
 }
 
 /// `bytes` must have at least sizeof(T) bytes; the rest is not looked at.
 template <std::unsigned_integral T>
 T ReadBigEndian(std::string_view bytes) {
-  T value = 0;
-  for (size_t i = 0; i < sizeof(T); ++i) value = static_cast<T>(value << 8 | static_cast<unsigned char>(bytes[i]));
-  return value;
+  T big;
+  std::memcpy(&big, bytes.data(), sizeof(T));
+  return internal::SwapToBig(big);
 }
 
 }  // namespace kvstore

@@ -2,8 +2,6 @@
 
 #include <cstring>
 
-#include "kvstore_api/big_endian.h"
-
 namespace kvstore::rocks {
 namespace {
 
@@ -57,10 +55,6 @@ bool Decode(std::string_view encoded, std::string& out) {
   }
   out.append(body);
   return true;
-}
-
-uint64_t TimestampOf(std::string_view key) {
-  return ~ReadBigEndian<uint64_t>(key.substr(key.size() - kTimestampBytes));
 }
 
 std::string EndOf(std::string_view encoded) {

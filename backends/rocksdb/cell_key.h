@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "kvstore_api/big_endian.h"
+
 /// The stored form of a cell's name. See docs/key-format.md; golden tests pin it.
 ///
 ///   key   = enc(row) enc(column) be64(~timestamp)
@@ -29,7 +31,9 @@ std::optional<size_t> EncodedSize(std::string_view in);
 bool Decode(std::string_view encoded, std::string& out);
 
 /// The timestamp in the last 8 bytes of a cell's key, which must have that many.
-uint64_t TimestampOf(std::string_view key);
+inline uint64_t TimestampOf(std::string_view key) {
+  return ~ReadBigEndian<uint64_t>(key.substr(key.size() - kTimestampBytes));
+}
 
 /// The first key behind all keys that start with `encoded`, which must end with an end mark: 0x00 0x01 -> 0x00 0x02.
 std::string EndOf(std::string_view encoded);

@@ -45,7 +45,7 @@ class RowReader {
   /// after       where to go on; null to start.
   /// positioned  the iterator stands at the first key of the row already.
   ///
-  /// Returns where the next page begins; none at the end of the row. The iterator is left somewhere in the row if there is
+  /// Returns where the next page begins; none at the end of the row. The iterator is left in or behind the row if there is
   /// a next page or a column list, else behind the row.
   absl::StatusOr<std::optional<RowPosition>> Read(std::string_view row, const RowQuery& query, const RowPosition* after,
                                                   bool positioned, std::vector<Item>& items);
@@ -55,18 +55,29 @@ class RowReader {
   absl::Status ReadNamedColumns(const RowPosition* after);
   absl::Status ReadColumn(const RowPosition* resume);
   absl::Status EnterColumn();
+  void SetColumn(std::string_view column);
   bool InRow() const;
   bool InColumn() const;
-  void SkipColumn();
-  void SeekInRow(std::string_view suffix);
-  /// False if the page is full.
+  void LeaveColumn();
+  void Seek(const std::string& key);
+  void Next();
+  void Look();
+  /// False if the page is full, or the column's name malformed.
   bool Emit(uint64_t timestamp, uint32_t already);
-  void Close();
+  /// enc(column) of the current column.
+  std::string_view column() const { return std::string_view(column_key_).substr(row_bytes_); }
+
+  /// Cells of a column to step over before a seek is tried, which costs as much as about so many steps; fewer where the
+  /// column before was long.
+  static constexpr int kStepsBeforeSeek = 16;
+  static constexpr int kFewSteps = 2;
 
   rocksdb::Iterator& it_;
-  std::string row_;      // enc(row)
-  std::string column_;   // enc(column) of the current column
-  std::string seek_;     // scratch
+  int steps_before_seek_ = kStepsBeforeSeek;
+  bool valid_ = false;     // of the iterator, since it last moved
+  std::string_view key_;  // of the iterator, while it is valid; asking it costs some nanoseconds each time
+  std::string column_key_;  // enc(row) enc(column) of the current column
+  size_t row_bytes_ = 0;    // of enc(row)
   const RowQuery* query_ = nullptr;
 
   // The page.
@@ -75,6 +86,7 @@ class RowReader {
   size_t cells_ = 0;    // cells in use of the last item
   size_t bytes_ = 0;
   bool open_ = false;   // the last item is the current column
+  bool malformed_ = false;
   std::optional<RowPosition> next_;
 };
 
