@@ -7,7 +7,6 @@ namespace {
 
 constexpr char kEscaped = static_cast<char>(0xFF);
 constexpr char kEnd = 0x01;
-constexpr char kAfterEnd = 0x02;
 
 }  // namespace
 

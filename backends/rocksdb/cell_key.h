@@ -17,6 +17,8 @@
 namespace kvstore::rocks {
 
 inline constexpr size_t kTimestampBytes = 8;
+/// In the place of the last byte of an end mark (0x01): behind all keys that have what the mark ends.
+inline constexpr char kAfterEnd = 0x02;
 
 /// Appends enc(bytes).
 void AppendEncoded(std::string& out, std::string_view bytes);

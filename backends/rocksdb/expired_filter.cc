@@ -4,7 +4,6 @@
 #include <string_view>
 
 #include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/timestamps.h"
 #include "backends/rocksdb/trimmer.h"
 
 namespace kvstore::rocks {
@@ -16,7 +15,7 @@ class ExpiredFilter : public rocksdb::CompactionFilter {
   ExpiredFilter(std::shared_ptr<FamilySettings> settings, std::shared_ptr<Trimmer> trimmer)
       : settings_(std::move(settings)),
         trimmer_(std::move(trimmer)),
-        oldest_(settings_->OldestVisible(WallClockMs())),
+        oldest_(settings_->OldestVisible()),
         max_versions_(settings_->max_versions) {}
 
   ~ExpiredFilter() override { settings_->expired_cells += expired_; }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/rocksdb/timestamps.h"
 #include "kvstore_api/dataset.h"
 
 namespace kvstore::rocks {
@@ -21,10 +22,12 @@ struct FamilySettings {
     sync = spec.durability == Durability::kMachine;
   }
 
-  /// Cells older than this are expired at `now` (both ms).
-  uint64_t OldestVisible(uint64_t now) const {
+  /// Cells with timestamps (ms) before this one are expired now. The clock is read only where there is a time to live.
+  uint64_t OldestVisible() const {
     const uint64_t ttl = ttl_ms.load(std::memory_order_relaxed);
-    return ttl == 0 || now <= ttl ? 0 : now - ttl;
+    if (ttl == 0) return 0;
+    const uint64_t now = WallClockMs();
+    return now <= ttl ? 0 : now - ttl;
   }
 
   const std::string name;

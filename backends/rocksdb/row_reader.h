@@ -26,7 +26,7 @@ struct RowQuery {
   uint32_t limit = 0;         ///< Columns of a page.
   size_t max_bytes = 0;       ///< Bytes of names and values of a page.
 
-  void Set(const TimeRange& range, const FamilySettings& settings, uint64_t now);
+  void Set(const TimeRange& range, const FamilySettings& settings);
 };
 
 /// `columns` as RowQuery wants them.
@@ -56,16 +56,13 @@ class RowReader {
   absl::Status ReadColumn(const RowPosition* resume);
   absl::Status EnterColumn();
   void SetColumn(std::string_view column);
-  bool InRow() const;
-  bool InColumn() const;
   void LeaveColumn();
   void Seek(const std::string& key);
   void Next();
   void Look();
-  /// False if the page is full, or the column's name malformed.
+  // False if the page is full, or the column's name malformed.
   bool Emit(uint64_t timestamp, uint32_t already);
-  /// enc(column) of the current column.
-  std::string_view column() const { return std::string_view(column_key_).substr(row_bytes_); }
+  bool OpenItem(size_t value_bytes);
 
   /// Cells of a column to step over before a seek is tried, which costs as much as about so many steps; fewer where the
   /// column before was long.
@@ -74,8 +71,11 @@ class RowReader {
 
   rocksdb::Iterator& it_;
   int steps_before_seek_ = kStepsBeforeSeek;
-  bool valid_ = false;     // of the iterator, since it last moved
-  std::string_view key_;  // of the iterator, while it is valid; asking it costs some nanoseconds each time
+  // Where the iterator stands since it last moved; asking it, and comparing keys, costs some nanoseconds each time.
+  bool valid_ = false;
+  bool in_row_ = false;
+  bool in_column_ = false;
+  std::string_view key_;  // while valid_
   std::string column_key_;  // enc(row) enc(column) of the current column
   size_t row_bytes_ = 0;    // of enc(row)
   const RowQuery* query_ = nullptr;

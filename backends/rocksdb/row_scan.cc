@@ -5,6 +5,7 @@
 
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/status.h"
+#include <rocksdb/perf_level.h>
 
 namespace kvstore::rocks {
 namespace {
@@ -22,13 +23,14 @@ RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Famil
     : engine_(std::move(engine)),
       family_(std::move(family)),
       columns_(SortedColumns(options.columns.value_or(std::vector<std::string>()))),
-      time_range_(options.time_range),
       upper_bound_(range.end.empty() ? "" : Encoded(range.end)),
       upper_bound_slice_(upper_bound_) {
   query_.columns = options.columns ? &columns_ : nullptr;
   query_.versions = options.versions;
   query_.limit = std::numeric_limits<uint32_t>::max();
   query_.max_bytes = options.max_bytes;
+  // What is visible is decided once, as the iterator also shows what was there at this moment.
+  query_.Set(options.time_range, *family_->settings);
   rocksdb::ReadOptions read;
   read.total_order_seek = true;
   // A scan reads what others will not need soon: it shall not push their blocks out of the cache.
@@ -65,6 +67,9 @@ absl::StatusOr<bool> RocksRowScan::FindRow(std::string& key) {
 }
 
 absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
+  const rocksdb::PerfLevel lev = rocksdb::GetPerfLevel();
+  rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+  struct R { rocksdb::PerfLevel l; ~R(){rocksdb::SetPerfLevel(l);} } r{lev};
   while (true) {
     const bool resumed = inside_.has_value();
     if (!resumed) {
@@ -73,7 +78,6 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
     } else {
       row.key = key_;
     }
-    query_.Set(time_range_, *family_->settings, WallClockMs());
     auto next = reader_->Read(row_, query_, resumed ? &*inside_ : nullptr, /*positioned=*/true, row.items);
     if (!next.ok()) return next.status();
     inside_ = *std::move(next);

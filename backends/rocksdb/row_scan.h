@@ -29,7 +29,6 @@ class RocksRowScan : public RowScan {
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;
   const std::vector<std::string> columns_;
-  const TimeRange time_range_;
   const std::string upper_bound_;
   const rocksdb::Slice upper_bound_slice_;
   RowQuery query_;

@@ -56,10 +56,13 @@ uint64_t RocksRowStore::Hash(std::string_view row) const { return Fnv1a(row, fam
 
 absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
                                            const std::optional<RowPosition>& after) {
-  std::string prefix;
-  prefix.reserve(row.size() + 8);
+  // The memory of these serves the next read of this thread.
+  static thread_local std::string prefix;
+  static thread_local std::string upper_bound;
+  prefix.clear();
   AppendEncoded(prefix, row);
-  const std::string upper_bound = EndOf(prefix);
+  upper_bound = prefix;
+  upper_bound.back() = kAfterEnd;
   const rocksdb::Slice upper_bound_slice(upper_bound);
   rocksdb::ReadOptions read;
   read.iterate_upper_bound = &upper_bound_slice;
@@ -74,7 +77,7 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   query.versions = options.versions;
   query.limit = options.limit;
   query.max_bytes = options.max_bytes;
-  query.Set(options.time_range, *family_->settings, WallClockMs());
+  query.Set(options.time_range, *family_->settings);
   RowPage page;
   RowReader reader(*it);
   auto next = reader.Read(prefix, query, after ? &*after : nullptr, /*positioned=*/false, page.items);
