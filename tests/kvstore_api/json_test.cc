@@ -1,0 +1,49 @@
+#include "kvstore_api/json.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kvstore_api/limits.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore {
+namespace {
+
+using testing::FailsWith;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(Json, ParsesText) {
+  EXPECT_EQ(*ParseJson(R"({"a": [1, "x"]})"), (Json{{"a", {1, "x"}}}));
+  EXPECT_EQ(*ParseJson("18446744073709551615"), Json(UINT64_MAX));
+}
+
+TEST(Json, RefusesWhatIsNotJson) {
+  for (const char* text : {"", " ", "{", "{'a': 1}", "nul", "1 2", "\"\xFF\"", "\"\xED\xA0\x80\"", "{\"a\":1,}", "// x\n1",
+                           "\"\\ud800\"", "NaN", "\"a\nb\""}) {
+    EXPECT_THAT(ParseJson(text), FailsWith(kInvalid, "")) << text;
+  }
+}
+
+TEST(Json, RefusesDeepNestingWithoutRecursion) {
+  const std::string deep(100, '[');
+  EXPECT_OK(ParseJson(deep + std::string(100, ']')));
+  EXPECT_THAT(ParseJson(deep + "[" + std::string(101, ']')), FailsWith(kInvalid, "100"));
+  EXPECT_THAT(ParseJson(std::string(10'000'000, '[')), FailsWith(kInvalid, "100"));
+  // Brackets inside strings are not nesting.
+  EXPECT_OK(ParseJson("\"" + std::string(1000, '[') + "\""));
+}
+
+TEST(Json, ADocumentIsAnObjectWithinTheLimit) {
+  EXPECT_OK(ParseDocument("{}"));
+  EXPECT_THAT(ParseDocument("[]"), FailsWith(kInvalid, "object"));
+  EXPECT_THAT(ParseDocument("null"), FailsWith(kInvalid, "object"));
+  const std::string full = R"({"a":")" + std::string(kMaxValueBytes - 8, 'x') + R"("})";
+  ASSERT_EQ(full.size(), kMaxValueBytes);
+  EXPECT_OK(ParseDocument(full));
+  EXPECT_THAT(ParseDocument(full + " "), FailsWith(kInvalid, "4194304"));
+}
+
+}  // namespace
+}  // namespace kvstore

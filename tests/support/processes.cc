@@ -1,0 +1,114 @@
+#include "tests/support/processes.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <stdexcept>
+
+namespace kvstore::testing {
+namespace {
+
+/// A pipe whose ends close themselves.
+struct Pipe {
+  Pipe() {
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw std::runtime_error("pipe");
+  }
+  ~Pipe() {
+    CloseRead();
+    CloseWrite();
+  }
+  void CloseRead() { Close(ends[0]); }
+  void CloseWrite() { Close(ends[1]); }
+  static void Close(int& end) {
+    if (end >= 0) ::close(end);
+    end = -1;
+  }
+  std::array<int, 2> ends{-1, -1};
+};
+
+/// Reads what is there; closes the pipe at its end.
+void Drain(Pipe& pipe, std::string& into) {
+  std::array<char, 65536> buffer{};
+  const ssize_t bytes = ::read(pipe.ends[0], buffer.data(), buffer.size());
+  if (bytes > 0) {
+    into.append(buffer.data(), static_cast<size_t>(bytes));
+  } else if (bytes == 0 || errno != EINTR) {
+    pipe.CloseRead();
+  }
+}
+
+}  // namespace
+
+pid_t Fork(const std::function<int()>& body) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("fork");
+  if (child != 0) return child;
+  const int code = body();
+  std::fflush(nullptr);
+  ::_exit(code);
+}
+
+Exit Wait(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (WIFSIGNALED(status)) return {-1, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+void Kill(pid_t child) {
+  ::kill(child, SIGKILL);
+  Wait(child);
+}
+
+Output Run(const std::vector<std::string>& command, const std::string& input) {
+  Pipe in;
+  Pipe out;
+  Pipe err;
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("fork");
+  if (child == 0) {
+    ::dup2(in.ends[0], STDIN_FILENO);
+    ::dup2(out.ends[1], STDOUT_FILENO);
+    ::dup2(err.ends[1], STDERR_FILENO);
+    ::execvp(argv[0], argv.data());
+    ::_exit(127);
+  }
+  in.CloseRead();
+  out.CloseWrite();
+  err.CloseWrite();
+  ::fcntl(in.ends[1], F_SETFL, O_NONBLOCK);
+  // A program that ends early closes its input: that is no reason for the test to die.
+  ::signal(SIGPIPE, SIG_IGN);
+
+  Output output;
+  size_t sent = 0;
+  while (out.ends[0] >= 0 || err.ends[0] >= 0) {
+    if (sent == input.size()) in.CloseWrite();
+    std::array<pollfd, 3> polled{{{in.ends[1], POLLOUT, 0}, {out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}}};
+    if (::poll(polled.data(), polled.size(), -1) < 0) continue;
+    if (polled[0].revents != 0) {
+      const ssize_t bytes = ::write(in.ends[1], input.data() + sent, input.size() - sent);
+      if (bytes > 0) sent += static_cast<size_t>(bytes);
+      if (bytes < 0 && errno != EAGAIN && errno != EINTR) sent = input.size();
+    }
+    if (polled[1].revents != 0) Drain(out, output.out);
+    if (polled[2].revents != 0) Drain(err, output.err);
+  }
+  const Exit exit = Wait(child);
+  output.code = exit.signal != 0 ? 128 + exit.signal : exit.code;
+  return output;
+}
+
+}  // namespace kvstore::testing

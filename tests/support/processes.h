@@ -1,0 +1,35 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+/// Child processes of tests.
+namespace kvstore::testing {
+
+/// How a process ended.
+struct Exit {
+  int code = -1;   ///< Exit code; -1 if a signal ended it.
+  int signal = 0;  ///< 0 if none did.
+};
+
+/// Runs `body` in a forked process and returns its ID. The child ends with the code that `body` returns, without running
+/// the parent's destructors. The caller must have no other threads.
+pid_t Fork(const std::function<int()>& body);
+Exit Wait(pid_t child);
+/// kill -9, and waits until it is gone.
+void Kill(pid_t child);
+
+/// What a program did.
+struct Output {
+  int code = -1;  ///< Exit code; 128 + N if signal N ended it.
+  std::string out;
+  std::string err;
+};
+
+/// Runs a program with `input` on its standard input, to its end.
+Output Run(const std::vector<std::string>& command, const std::string& input = "");
+
+}  // namespace kvstore::testing
