@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <stdexcept>
 
 namespace kvstore::testing {
@@ -43,9 +45,20 @@ void Drain(Pipe& pipe, std::string& into) {
   }
 }
 
+/// Threads of this process; TSan's own do not count.
+size_t Threads() {
+#ifdef __SANITIZE_THREAD__
+  return 1;
+#else
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
+#endif
+}
+
 }  // namespace
 
 pid_t Fork(const std::function<int()>& body) {
+  if (Threads() > 1) throw std::logic_error("Fork: other threads are running, whose locks the child would inherit");
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork");

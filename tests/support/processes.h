@@ -16,7 +16,7 @@ struct Exit {
 };
 
 /// Runs `body` in a forked process and returns its ID. The child ends with the code that `body` returns, without running
-/// the parent's destructors. The caller must have no other threads.
+/// the parent's destructors. Throws std::logic_error if the caller has other threads.
 pid_t Fork(const std::function<int()>& body);
 Exit Wait(pid_t child);
 /// kill -9, and waits until it is gone.
