@@ -46,8 +46,8 @@ absl::StatusOr<Object> Visible(uint64_t id, absl::StatusOr<StoredObject> stored,
 }
 
 bool IsInactive(std::string_view data) {
-  // Cheap for nearly all documents, which do not have the word.
-  if (data.find("\"active\"") == std::string_view::npos) return false;
+  // Cheap for nearly all documents, which do not have the word, nor an escape that may spell it.
+  if (data.find("\"active\"") == std::string_view::npos && data.find("\\u") == std::string_view::npos) return false;
   const auto json = ParseJson(data);
   return json.ok() && json->contains("active") && (*json)["active"] == false;
 }
@@ -125,6 +125,23 @@ absl::StatusOr<uint64_t> RocksObjectStore::NextLocal(uint32_t shard) {
   return counter.next++;
 }
 
+absl::StatusOr<ObjectId> RocksObjectStore::NextId(const CreateOptions& options) {
+  const auto on_shard = [this](uint32_t shard) -> absl::StatusOr<ObjectId> {
+    const auto local = NextLocal(shard);
+    if (!local.ok()) return local.status();
+    return ObjectId::Make(shard, type_, *local);
+  };
+  if (options.near) return on_shard(static_cast<uint32_t>(*options.near >> 46));
+  if (options.shard) return on_shard(*options.shard);
+  // Round and round, past shards that are full.
+  const uint32_t first = next_shard_++;
+  auto id = on_shard(first % kSpreadShards);
+  for (uint32_t step = 1; step < kSpreadShards && absl::IsResourceExhausted(id.status()); ++step) {
+    id = on_shard((first + step) % kSpreadShards);
+  }
+  return id;
+}
+
 absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp) {
   std::string value;
   value.reserve(kHeaderBytes + data.size());
@@ -139,18 +156,7 @@ absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_
 }
 
 absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const CreateOptions& options) {
-  uint32_t shard = 0;
-  if (options.near) {
-    shard = static_cast<uint32_t>(*options.near >> 46);
-  } else if (options.shard) {
-    shard = *options.shard;
-  } else {
-    const std::lock_guard lock(counters_mutex_);
-    shard = next_shard_++ % kSpreadShards;
-  }
-  const auto local = NextLocal(shard);
-  if (!local.ok()) return local.status();
-  const auto id = ObjectId::Make(shard, type_, *local);
+  const auto id = NextId(options);
   if (!id.ok()) return id.status();
   if (auto status = Store(id->value(), data, WallClockMs()); !status.ok()) return status;
   return id->value();

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
 
 #include "backends/rocksdb/engine.h"
+#include "idgen/object_id.h"
 #include "kvstore_api/object_store.h"
 
 namespace kvstore::rocks {
@@ -42,6 +44,7 @@ class RocksObjectStore : public ObjectStore {
     uint64_t reserved = 0;  // IDs from here on are not reserved
   };
 
+  absl::StatusOr<ObjectId> NextId(const CreateOptions& options);
   absl::StatusOr<uint64_t> NextLocal(uint32_t shard);
   absl::Status StoreCounter(uint32_t shard, uint64_t reserved);
   absl::Status Store(uint64_t id, std::string_view data, uint64_t timestamp);
@@ -52,7 +55,7 @@ class RocksObjectStore : public ObjectStore {
   const uint32_t type_;
   std::mutex counters_mutex_;
   std::map<uint32_t, Counter> counters_;  // by shard
-  uint32_t next_shard_ = 0;               // guarded by counters_mutex_
+  std::atomic<uint32_t> next_shard_ = 0;
 };
 
 }  // namespace kvstore::rocks

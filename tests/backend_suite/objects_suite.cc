@@ -136,6 +136,9 @@ TEST_P(ObjectsSuite, InactiveObjectsAreHiddenUnlessAskedFor) {
   EXPECT_EQ(objects->Get(id, {.include_inactive = true})->data, R"({"a":1,"active":false})");
   ASSERT_OK(objects->Update(id, To(R"({"a":2,"active":true})"), {.include_inactive = true}));
   EXPECT_EQ(objects->Get(id, {})->data, R"({"a":2,"active":true})");
+  // The same field, spelled with an escape.
+  ASSERT_OK(objects->Update(id, To(R"({"\u0061ctive":false})"), {}));
+  EXPECT_THAT(objects->Get(id, {}), FailsWith(kNotFound, ""));
 }
 
 TEST_P(ObjectsSuite, ErasedObjectsAreGone) {

@@ -1,0 +1,95 @@
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
+
+#include <memory>
+#include <string>
+
+#include "tests/support/temp_dir.h"
+
+/// What this backend takes for granted of RocksDB, so that an upgrade that changes it is found out here.
+namespace kvstore::rocks {
+namespace {
+
+using testing::TempDir;
+
+class Assumptions : public ::testing::Test {
+ protected:
+  void SetUp() override { Open(); }
+  void Open() {
+    rocksdb::Options options;
+    options.create_if_missing = true;
+    rocksdb::DB* db = nullptr;
+    const auto status = rocksdb::DB::Open(options, dir_.path().string(), &db);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    db_.reset(db);
+  }
+  std::string Get(const std::string& key) {
+    std::string value;
+    return db_->Get({}, key, &value).ok() ? value : "(none)";
+  }
+
+  const TempDir dir_;
+  std::unique_ptr<rocksdb::DB> db_;
+};
+
+TEST_F(Assumptions, ALaterWriteOfABatchWinsOverAnEarlierOne) {
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.Put("k", "1").ok());
+  ASSERT_TRUE(batch.Put("k", "2").ok());
+  ASSERT_TRUE(db_->Write({}, &batch).ok());
+  EXPECT_EQ(Get("k"), "2");
+}
+
+TEST_F(Assumptions, ARangeDeletionOfABatchSparesWhatTheBatchPutsBehindIt) {
+  ASSERT_TRUE(db_->Put({}, "k1", "old").ok());
+  rocksdb::WriteBatch batch;
+  ASSERT_TRUE(batch.DeleteRange("k", "l").ok());
+  ASSERT_TRUE(batch.Put("k1", "new").ok());
+  ASSERT_TRUE(db_->Write({}, &batch).ok());
+  EXPECT_EQ(Get("k1"), "new");
+}
+
+TEST_F(Assumptions, AnIteratorShowsTheMomentWhenItWasMade) {
+  ASSERT_TRUE(db_->Put({}, "a", "1").ok());
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
+  ASSERT_TRUE(db_->Put({}, "a", "2").ok());
+  ASSERT_TRUE(db_->Put({}, "b", "2").ok());
+  it->SeekToFirst();
+  EXPECT_EQ(it->value().ToString(), "1");
+  it->Next();
+  EXPECT_FALSE(it->Valid());
+}
+
+TEST_F(Assumptions, WritingToADroppedFamilyFailsAndDoesNotCrash) {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily({}, "f", &handle).ok());
+  ASSERT_TRUE(db_->Put({}, handle, "k", "v").ok());
+  ASSERT_TRUE(db_->DropColumnFamily(handle).ok());
+  EXPECT_FALSE(db_->Put({}, handle, "k", "v").ok());
+  std::string value;
+  db_->Get({}, handle, "k", &value).PermitUncheckedError();
+  ASSERT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
+}
+
+TEST_F(Assumptions, AnEmptyValueIsAValue) {
+  ASSERT_TRUE(db_->Put({}, "k", "").ok());
+  std::string value = "x";
+  EXPECT_TRUE(db_->Get({}, "k", &value).ok());
+  EXPECT_EQ(value, "");
+}
+
+TEST_F(Assumptions, FamiliesCanBeListedAndMustAllBeOpened) {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  ASSERT_TRUE(db_->CreateColumnFamily({}, "f", &handle).ok());
+  ASSERT_TRUE(db_->DestroyColumnFamilyHandle(handle).ok());
+  db_.reset();
+  std::vector<std::string> names;
+  ASSERT_TRUE(rocksdb::DB::ListColumnFamilies({}, dir_.path().string(), &names).ok());
+  EXPECT_EQ(names, (std::vector<std::string>{"default", "f"}));
+  rocksdb::DB* db = nullptr;
+  EXPECT_TRUE(rocksdb::DB::Open({}, dir_.path().string(), &db).IsInvalidArgument());
+}
+
+}  // namespace
+}  // namespace kvstore::rocks

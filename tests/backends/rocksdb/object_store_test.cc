@@ -1,0 +1,84 @@
+#include "backends/rocksdb/object_store.h"
+
+#include <gtest/gtest.h>
+#include <rocksdb/db.h>
+
+#include "idgen/object_id.h"
+#include "kvstore_api/big_endian.h"
+#include "tests/backends/rocksdb/under_test.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::rocks {
+namespace {
+
+using testing::FailsWith;
+
+class ObjectStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = testing::OpenRocksDb(dir_.path(), {});
+    ASSERT_OK(opened);
+    backend_ = *std::move(opened);
+    ASSERT_OK(backend_->CreateDataset(spec_));
+  }
+  /// Makes `next` the next local ID of a shard. Before the store is opened.
+  void SetCounter(uint32_t shard, uint64_t next) {
+    std::string value;
+    AppendBigEndian(value, next);
+    ASSERT_TRUE(backend_->engine().db().Put({}, backend_->engine().meta(), RocksObjectStore::CounterKey(9, shard), value).ok());
+  }
+
+  const testing::TempDir dir_;
+  const DatasetSpec spec_{.name = "objects", .shape = Shape::kObjects, .type = 7, .incarnation = 9};
+  std::unique_ptr<RocksDbBackend> backend_;
+};
+
+TEST_F(ObjectStoreTest, TheLastLocalIdIsUsedAndNoneIsUsedAgain) {
+  SetCounter(5, ObjectId::kMaxLocal - 1);
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  for (const uint64_t local : {ObjectId::kMaxLocal - 1, ObjectId::kMaxLocal}) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = 5}));
+    EXPECT_EQ(ObjectId::FromValue(id)->local(), local);
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_THAT(objects->Create("{}", {.shard = 5}), FailsWith(absl::StatusCode::kResourceExhausted, "shard 5"));
+  }
+  EXPECT_OK(objects->Create("{}", {.shard = 6}));
+}
+
+TEST_F(ObjectStoreTest, AShardThatIsFullIsPassedOver) {
+  SetCounter(0, ObjectId::kMaxLocal + 1);
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  for (uint32_t i = 0; i < 2 * RocksObjectStore::kSpreadShards; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {}));
+    EXPECT_NE(ObjectId::FromValue(id)->shard(), 0u);
+  }
+}
+
+TEST_F(ObjectStoreTest, DamageIsFoundAndNotSkipped) {
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {}));
+  std::string key;
+  AppendBigEndian(key, id);
+  for (const char* damaged : {"", "short", "\xFF" "12345678{}"}) {
+    ASSERT_TRUE(backend_->engine().db().Put({}, backend_->engine().FindFamily("objects")->handle, key, damaged).ok());
+    EXPECT_THAT(objects->Get(id, {}), FailsWith(absl::StatusCode::kDataLoss, std::to_string(id)));
+  }
+}
+
+TEST_F(ObjectStoreTest, CountersOfADroppedDatasetAreForgotten) {
+  {
+    ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+    ASSERT_OK(objects->Create("{}", {.shard = 5}));
+  }
+  ASSERT_OK(backend_->DropDataset(spec_));
+  std::string value;
+  EXPECT_TRUE(backend_->engine()
+                  .db()
+                  .Get({}, backend_->engine().meta(), RocksObjectStore::CounterKey(9, 5), &value)
+                  .IsNotFound());
+}
+
+}  // namespace
+}  // namespace kvstore::rocks
