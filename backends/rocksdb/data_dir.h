@@ -11,6 +11,7 @@ namespace kvstore::rocks {
 ///   KVSTORE       says that the directory is ours, and its format version
 ///   LOCK          locked (flock) while a process has the store open; names that process
 ///   catalog.json  the datasets and their settings (kvstore_api/file_catalog.h)
+///   SEAL          what the data's manifest was at the last close (seal.h)
 ///   rocksdb/      the data
 ///
 /// Movable; releases the lock when it goes. The kernel releases it when the process dies, however it dies.
@@ -30,6 +31,7 @@ class DataDir {
   ~DataDir();
 
   std::filesystem::path catalog() const { return path_ / "catalog.json"; }
+  std::filesystem::path seal() const { return path_ / "SEAL"; }
   std::filesystem::path rocksdb() const { return path_ / "rocksdb"; }
   const std::filesystem::path& path() const { return path_; }
 

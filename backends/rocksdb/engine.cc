@@ -16,6 +16,7 @@
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/expired_filter.h"
 #include "backends/rocksdb/reclaim.h"
+#include "backends/rocksdb/seal.h"
 #include "backends/rocksdb/status.h"
 #include "kvstore_api/big_endian.h"
 
@@ -134,6 +135,7 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
   std::vector<std::string> stored;
   const bool exists = db_options.env->FileExists((path / "CURRENT").string()).ok();
   if (exists) {
+    if (auto status = CheckSeal(dir_.seal(), path); !status.ok()) return status;
     const auto listed = rocksdb::DB::ListColumnFamilies(db_options, path.string(), &stored);
     if (!listed.ok()) return ToStatus(listed, "read " + path.string());
   } else if (!known.empty()) {
@@ -201,7 +203,8 @@ Engine::~Engine() {
   families_.clear();
   if (!db_) return;
   for (const auto& [name, handle] : unknown_families_) db_->DestroyColumnFamilyHandle(handle);
-  db_->Close().PermitUncheckedError();
+  // Without a seal, on a full disk say, the next open goes without its check.
+  if (db_->Close().ok()) WriteSeal(dir_.seal(), dir_.rocksdb()).IgnoreError();
 }
 
 absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
