@@ -215,8 +215,8 @@ class Import {
     std::ifstream file(args_.progress_file);
     if (!file) return;
     const std::string text((std::istreambuf_iterator<char>(file)), {});
-    const auto json = ParseJson(text);
-    JsonFields fields(json.ok() ? *json : Json(), "");
+    const Json json = ParseJson(text).value_or(Json());
+    JsonFields fields(json, "");
     State state;
     state.offset = fields.Uint("offset", 0, UINT64_MAX);
     state.lines = fields.Uint("lines", 0, UINT64_MAX);

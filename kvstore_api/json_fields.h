@@ -25,6 +25,7 @@ class JsonFields {
  public:
   /// `path` is put before the field's name in messages: "items[3]." or "".
   JsonFields(const Json& object, std::string path);
+  JsonFields(const Json&& object, std::string path) = delete;
 
   std::string String(std::string_view name);
   std::optional<std::string> OptionalString(std::string_view name);

@@ -81,7 +81,7 @@ void Kill(pid_t child) {
   Wait(child);
 }
 
-Output Run(const std::vector<std::string>& command, const std::string& input) {
+Output RunProgram(const std::vector<std::string>& command, const std::string& input) {
   Pipe in;
   Pipe out;
   Pipe err;

@@ -30,6 +30,6 @@ struct Output {
 };
 
 /// Runs a program with `input` on its standard input, to its end.
-Output Run(const std::vector<std::string>& command, const std::string& input = "");
+Output RunProgram(const std::vector<std::string>& command, const std::string& input = "");
 
 }  // namespace kvstore::testing

@@ -1,0 +1,195 @@
+#include "cli/exec_protocol.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "registry/open.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::cli {
+namespace {
+
+class ExecProtocol : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = Open({.data = dir_ / "s"});
+    ASSERT_OK(opened);
+    store_ = *std::move(opened);
+    Ok(R"({"op":"create_dataset","dataset":"rows","max_versions":0})");
+    Ok(R"({"op":"create_dataset","dataset":"one","max_versions":1})");
+    Ok(R"({"op":"create_dataset","dataset":"pins","shape":"objects","type":7})");
+    Ok(R"({"op":"create_dataset","dataset":"boards","shape":"mappings"})");
+  }
+
+  Json Do(const std::string& line) { return Json::parse(Execute(*store_, line)); }
+  Json Ok(const std::string& line) {
+    Json answer = Do(line);
+    EXPECT_EQ(answer["ok"], true) << line << "\n" << answer;
+    return answer;
+  }
+  void Fails(const std::string& line, const std::string& code, const std::string& text) {
+    const Json answer = Do(line);
+    ASSERT_EQ(answer["ok"], false) << line;
+    EXPECT_EQ(answer["error"]["code"], code) << line << "\n" << answer;
+    EXPECT_NE(answer["error"]["message"].get<std::string>().find(text), std::string::npos) << line << "\n" << answer;
+  }
+  void Invalid(const std::string& line, const std::string& text) { Fails(line, "INVALID_ARGUMENT", text); }
+
+  const testing::TempDir dir_;
+  std::unique_ptr<KVStore> store_;
+};
+
+TEST_F(ExecProtocol, TheEnvelope) {
+  EXPECT_EQ(Do(R"({"op":"count_mapping","dataset":"boards","from":1,"id":{"any":[1]}})").dump(),
+            R"({"count":0,"id":{"any":[1]},"ok":true})");
+  EXPECT_EQ(Do(R"({"op":"nonsense","id":7})")["id"], 7);
+  Invalid("", "");
+  Invalid("[]", "object");
+  Invalid("{", "");
+  Invalid("{}", "op: ");
+  Invalid(R"({"op":7})", "op: ");
+  Invalid(R"({"op":"nonsense"})", "nonsense");
+  Invalid(R"({"op":"list_datasets","extra":1})", "extra: ");
+  Invalid("{\"op\":\"\xFF\"}", "");
+}
+
+TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
+  const std::string before = Execute(*store_, R"({"op":"list_datasets"})");
+  const std::string put = R"({"op":"put_row","dataset":"rows",)";
+  Invalid(put + R"("items":[{"column":"a","value":"b"}]})", "row: ");
+  Invalid(put + R"("row":"","items":[{"column":"a","value":"b"}]})", "row: ");
+  Invalid(put + R"("row":7,"items":[{"column":"a","value":"b"}]})", "row: ");
+  Invalid(put + R"("row":"r"})", "items: ");
+  Invalid(put + R"("row":"r","items":{}})", "items: ");
+  Invalid(put + R"("row":"r","items":[]})", "items: ");
+  Invalid(put + R"("row":"r","items":[7]})", "items[0]");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"},{"column":"a"}]})", "items[1].value: ");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","x":1}]})", "items[0].x: ");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":-1}]})", "items[0].timestamp: ");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":9223372036854775808}]})", "timestamp");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":1.5}]})", "items[0].timestamp: ");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":{"b64":"?"}}]})", "items[0].value: ");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"},{"column":"a","value":"c"}]})", "twice");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{}})", "condition");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a"}})", "condition");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a","absent":false}})", "condition");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a","absent":true,"equals":"b"}})",
+          "condition");
+  const std::string get = R"({"op":"get_row","dataset":"rows","row":"r",)";
+  Invalid(get + R"("versions":0})", "versions: ");
+  Invalid(get + R"("limit":0})", "limit: ");
+  Invalid(get + R"("limit":"many"})", "limit: ");
+  Invalid(get + R"("columns":[]})", "columns: ");
+  Invalid(get + R"("columns":"a"})", "columns: ");
+  Invalid(get + R"("start_timestamp":5,"end_timestamp":5})", "start_timestamp: ");
+  Invalid(get + R"("marker":"x"})", "marker: ");
+  Invalid(get + R"("marker":7})", "marker: ");
+  Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","columns":[]})", "columns: ");
+  Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","cells":[{"column":"a"}]})", "cells[0].timestamp: ");
+  Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","cells":[]})", "cells: ");
+  Fails(R"({"op":"delete_row","dataset":"one","row":"r","cells":[{"column":"a","timestamp":1}]})", "FAILED_PRECONDITION",
+        "max_versions");
+  Invalid(R"({"op":"scan_rows","dataset":"rows","limit":0})", "limit: ");
+  Invalid(R"({"op":"scan_rows","dataset":"rows","start_row":"b","end_row":"a"})", "start_row: ");
+  Invalid(R"({"op":"put_rows","dataset":"rows","rows":[]})", "batch");
+  Invalid(R"({"op":"get_rows","dataset":"rows","rows":[{"row":"r","items":[]}]})", "rows[0].items: ");
+  Fails(R"({"op":"get_row","dataset":"none","row":"r"})", "NOT_FOUND", "'none'");
+  Fails(R"({"op":"get_row","dataset":"pins","row":"r"})", "FAILED_PRECONDITION", "objects");
+  Invalid(R"({"op":"create_dataset"})", "dataset: ");
+  Invalid(R"({"op":"create_dataset","dataset":"a/b"})", "dataset: ");
+  Invalid(R"({"op":"create_dataset","dataset":"a","shape":"tables"})", "shape: ");
+  Invalid(R"({"op":"create_dataset","dataset":"a","backend":"oracle"})", "backend: ");
+  Invalid(R"({"op":"create_dataset","dataset":"a","type":7})", "type: ");
+  Fails(R"({"op":"create_dataset","dataset":"rows"})", "ALREADY_EXISTS", "'rows'");
+  Invalid(R"({"op":"alter_dataset","dataset":"rows"})", "at least one");
+  Invalid(R"({"op":"alter_dataset","dataset":"rows","max_versions":-1})", "max_versions: ");
+  Fails(R"({"op":"drop_dataset","dataset":"none"})", "NOT_FOUND", "'none'");
+  Fails(R"({"op":"compact","dataset":"none"})", "NOT_FOUND", "'none'");
+  Invalid(R"({"op":"create_object","dataset":"pins","data":[]})", "object");
+  Invalid(R"({"op":"create_object","dataset":"pins"})", "data: ");
+  Invalid(R"({"op":"create_object","dataset":"pins","data":{},"shard":65536})", "shard: ");
+  Invalid(R"({"op":"create_object","dataset":"pins","data":{},"near":"1","shard":1})", "near");
+  Invalid(R"({"op":"get_object","dataset":"pins","object_id":"x"})", "object_id: ");
+  Invalid(R"({"op":"get_object","dataset":"pins","object_id":1})", "object_id: ");
+  Invalid(R"({"op":"get_objects","dataset":"pins","object_ids":7})", "object_ids: ");
+  Invalid(R"({"op":"add_mapping","dataset":"boards","from":1})", "to: ");
+  Invalid(R"({"op":"add_mapping","dataset":"boards","from":1,"to":"4611686018427387904"})", "to: ");
+  Invalid(R"({"op":"list_mapping","dataset":"boards","from":1,"order":"up"})", "order: ");
+  Invalid(R"({"op":"list_mapping","dataset":"boards","from":1,"limit":10001})", "limit: ");
+  Invalid(R"({"op":"list_mapping","dataset":"boards","from":1,"offset":1,"marker":"x"})", "offset, marker");
+  EXPECT_EQ(Execute(*store_, R"({"op":"list_datasets"})"), before);
+  EXPECT_TRUE(Ok(R"({"op":"scan_rows","dataset":"rows"})")["rows"].empty());
+}
+
+TEST_F(ExecProtocol, BytesOfAllKindsComeBack) {
+  Ok(R"({"op":"put_row","dataset":"rows","row":{"b64":"AP8="},"items":[{"column":{"b64":"/w=="},"value":{"b64":"AAECgA=="},"timestamp":1},{"column":"","value":"","timestamp":2}]})");
+  EXPECT_EQ(Do(R"({"op":"get_row","dataset":"rows","row":{"b64":"AP8="}})").dump(),
+            R"({"items":[{"cells":[{"timestamp":2,"value":""}],"column":""},{"cells":[{"timestamp":1,"value":{"b64":"AAECgA=="}}],"column":{"b64":"/w=="}}],"marker":null,"ok":true,"row":{"b64":"AP8="}})");
+}
+
+TEST_F(ExecProtocol, ScansCarryLargeRowsOverToTheNextPage) {
+  const std::string value(300'000, 'v');
+  for (const char* row : {"a", "b"}) {
+    for (int i = 0; i < 5; ++i) {
+      Ok(Json{{"op", "put_row"}, {"dataset", "rows"}, {"row", row},
+              {"items", {{{"column", "c" + std::to_string(i)}, {"value", value}, {"timestamp", 1}}}}}.dump());
+    }
+  }
+  std::map<std::string, std::vector<std::string>> columns;
+  Json marker;
+  int pages = 0;
+  do {
+    const Json page = Ok(Json{{"op", "scan_rows"}, {"dataset", "rows"}, {"marker", marker}}.dump());
+    EXPECT_LT(page.dump().size(), size_t{2} << 20);
+    for (const Json& row : page["rows"]) {
+      for (const Json& item : row["items"]) columns[row["row"]].push_back(item["column"]);
+    }
+    marker = page["marker"];
+    ++pages;
+  } while (!marker.is_null());
+  EXPECT_GT(pages, 2);
+  const std::vector<std::string> all = {"c0", "c1", "c2", "c3", "c4"};
+  EXPECT_EQ(columns, (std::map<std::string, std::vector<std::string>>{{"a", all}, {"b", all}}));
+}
+
+TEST_F(ExecProtocol, AScansLimitCountsRows) {
+  for (const char* row : {"a", "b", "c"}) {
+    Ok(std::string(R"({"op":"put_row","dataset":"rows","items":[{"column":"x","value":"v"}],"row":")") + row + "\"}");
+  }
+  const Json first = Ok(R"({"op":"scan_rows","dataset":"rows","limit":2})");
+  EXPECT_EQ(first["rows"].size(), 2u);
+  const Json second = Ok(Json{{"op", "scan_rows"}, {"dataset", "rows"}, {"limit", 1}, {"marker", first["marker"]}}.dump());
+  EXPECT_EQ(second["rows"][0]["row"], "c");
+  // The page ends exactly at the last row.
+  EXPECT_TRUE(second["marker"].is_null());
+}
+
+TEST_F(ExecProtocol, HostileLinesAreAnsweredAndNeverThrow) {
+  testing::Random random(testing::Seed("exec"));
+  const std::string good =
+      R"({"op":"put_row","dataset":"rows","row":"r","items":[{"column":{"b64":"/w=="},"value":"v","timestamp":5}],"id":[1]})";
+  for (int i = 0; i < 20'000; ++i) {
+    std::string line = good;
+    for (size_t n = 1 + random.Below(4); n > 0; --n) {
+      const size_t at = random.Below(line.size());
+      switch (random.Below(3)) {
+        case 0:
+          line[at] = static_cast<char>(random.Below(256));
+          break;
+        case 1:
+          line.erase(at, 1 + random.Below(5));
+          break;
+        default:
+          line.insert(at, line.substr(random.Below(line.size()), random.Below(20)));
+      }
+    }
+    const Json answer = Do(line);
+    ASSERT_TRUE(answer["ok"].is_boolean()) << line;
+  }
+}
+
+}  // namespace
+}  // namespace kvstore::cli

@@ -1,0 +1,174 @@
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/kv_program.h"
+
+namespace kvstore::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class KvCommand : public KvProgram {};
+
+TEST_F(KvCommand, RowsAreWrittenReadAndDeleted) {
+  EXPECT_EQ(Ok({"dataset", "create", "events", "--max-versions", "0"}), "created events\n");
+  EXPECT_EQ(Ok({"put", "events", "user:7", "click=pin:3", "view=a=b", "--timestamp", "1700000000000"}), "");
+  EXPECT_EQ(Ok({"put", "events", "user:7", "click=pin:4", "--timestamp", "1700000000001"}), "");
+  EXPECT_EQ(Ok({"get", "events", "user:7", "--versions", "2"}),
+            "COLUMN  TIMESTAMP      VALUE\n"
+            "click   1700000000001  pin:4\n"
+            "click   1700000000000  pin:3\n"
+            "view    1700000000000  a=b\n");
+  EXPECT_EQ(Ok({"get", "events", "user:7", "--end-timestamp", "1700000000001", "click"}),
+            "COLUMN  TIMESTAMP      VALUE\n"
+            "click   1700000000000  pin:3\n");
+  EXPECT_EQ(Ok({"scan", "events"}),
+            "ROW     COLUMN  TIMESTAMP      VALUE\n"
+            "user:7  click   1700000000001  pin:4\n"
+            "user:7  view    1700000000000  a=b\n");
+  EXPECT_EQ(Ok({"delete", "events", "user:7", "click", "--timestamp", "1700000000001"}), "");
+  EXPECT_EQ(Ok({"delete", "events", "user:7", "view"}), "");
+  EXPECT_EQ(Ok({"get", "events", "user:7", "--json"}),
+            R"({"items":[{"cells":[{"timestamp":1700000000000,"value":"pin:3"}],"column":"click"}],"marker":null,"ok":true,"row":"user:7"})"
+            "\n");
+  EXPECT_EQ(Ok({"delete", "events", "user:7"}), "");
+  EXPECT_EQ(Ok({"get", "events", "user:7"}), "(none)\n");
+}
+
+TEST_F(KvCommand, PagesAreContinuedByTheMarkerThatIsPrinted) {
+  Ok({"dataset", "create", "d"});
+  Ok({"put", "d", "r", "a=1", "b=2", "c=3", "--timestamp", "5"});
+  const std::string page = Ok({"get", "d", "r", "--limit", "2"});
+  const size_t at = page.find("more: --marker ");
+  ASSERT_NE(at, std::string::npos) << page;
+  const std::string marker = page.substr(at + 15, page.size() - at - 16);
+  EXPECT_EQ(Ok({"get", "d", "r", "--marker", marker}), "COLUMN  TIMESTAMP  VALUE\nc       5          3\n");
+  EXPECT_EQ(Ok({"get", "d", "r", "--limit", "1", "--all"}),
+            "COLUMN  TIMESTAMP  VALUE\na       5          1\nb       5          2\nc       5          3\n");
+}
+
+TEST_F(KvCommand, ConditionsSayWhatFailed) {
+  Ok({"dataset", "create", "d"});
+  Ok({"put", "d", "r", "a=1", "--if-absent", "a"});
+  Fails({"put", "d", "r", "a=2", "--if-absent", "a"}, "ALREADY_EXISTS");
+  Fails({"put", "d", "r", "a=2", "--if-equals", "a=9"}, "FAILED_PRECONDITION");
+  Ok({"put", "d", "r", "a=2", "--if-equals", "a=1", "--sync"});
+}
+
+TEST_F(KvCommand, BytesAreEscapedOnTheTerminalAndMayBeGivenSo) {
+  Ok({"dataset", "create", "d"});
+  Ok({"--escaped", "put", "d", R"(r\x00)", R"(c\xFF=v\\\x0A)", "--timestamp", "1"});
+  EXPECT_EQ(Ok({"--escaped", "get", "d", R"(r\x00)"}), "COLUMN  TIMESTAMP  VALUE\nc\\xFF   1          v\\\\\\x0A\n");
+  Fails({"--escaped", "get", "d", R"(\q)"}, "begins neither");
+}
+
+TEST_F(KvCommand, DatasetsAreManaged) {
+  Ok({"dataset", "create", "events", "--max-versions", "5", "--ttl-ms", "1000"});
+  Fails({"dataset", "create", "events"}, "'events' exists");
+  Ok({"dataset", "alter", "events", "--max-versions", "6"});
+  const Json shown = Json::parse(Ok({"dataset", "show", "events", "--json"}));
+  EXPECT_EQ(shown["max_versions"], 6);
+  EXPECT_EQ(shown["ttl_ms"], 1000);
+  EXPECT_NE(Ok({"dataset", "list"}).find("events"), std::string::npos);
+  Fails({"dataset", "show", "none"}, "see which there are: kv dataset list");
+  const Json compacted = Json::parse(Ok({"compact", "events", "--json"}));
+  EXPECT_EQ(compacted["expired_cells"], 0);
+  Ok({"dataset", "drop", "events", "--yes"});
+  EXPECT_EQ(Ok({"dataset", "list"}), "(none)\n");
+}
+
+TEST_F(KvCommand, ObjectsAndMappingsAreManaged) {
+  Ok({"dataset", "create", "pins", "--shape", "objects", "--type", "7"});
+  Ok({"dataset", "create", "boards", "--shape", "mappings"});
+  const std::string id = "352324757225473";
+  EXPECT_EQ(Ok({"object", "create", "pins", R"({"title":"a chair"})", "--shard", "5"}), id + "\n");
+  EXPECT_EQ(Json::parse(Ok({"object", "update", "pins", id, R"({"colour":"red"})", "--json"}))["data"]["colour"], "red");
+  Ok({"mapping", "add", "boards", "1", id, "--sequence", "9"});
+  EXPECT_NE(Ok({"mapping", "list", "boards", "1"}).find(id), std::string::npos);
+  EXPECT_EQ(Ok({"mapping", "count", "boards", "1"}), "1\n");
+  Ok({"mapping", "remove", "boards", "1", id});
+  Ok({"object", "delete", "pins", id});
+  Fails({"object", "get", "pins", id}, "NOT_FOUND");
+}
+
+TEST_F(KvCommand, IdsAreTakenApartAndPutTogether) {
+  EXPECT_EQ(Json::parse(Ok({"id", "decode", "241294492511762325", "--json"})),
+            Json::parse(R"({"ok":true,"shard":3429,"type":1,"local":7075733})"));
+  EXPECT_EQ(Ok({"id", "encode", "3429", "1", "7075733"}), "241294492511762325\n");
+  Fails({"id", "decode", "7"}, "INVALID_ARGUMENT");
+}
+
+TEST_F(KvCommand, ErrorsSayWhatToDoNext) {
+  Fails({"get", "events", "r"}, "there is no store at");
+  Fails({"get", "events", "r"}, "kv dataset create");
+  EXPECT_FALSE(std::filesystem::exists(dir_ / "store"));
+  Ok({"dataset", "create", "d"});
+  Fails({"get", "d", ""}, "row: a key has 1 to 1024 bytes");
+  Fails({"put", "d", "r", "nothing"}, "must be COLUMN=VALUE");
+  const Output json = Kv({"--json", "get", "none", "r"});
+  EXPECT_EQ(json.code, 1);
+  EXPECT_EQ(Json::parse(json.err)["error"]["code"], "NOT_FOUND");
+  const Output no_data = RunProgram({KV_PROGRAM, "get", "d", "r"});
+  EXPECT_EQ(no_data.code, 1);
+  EXPECT_NE(no_data.err.find("--data DIR"), std::string::npos);
+}
+
+TEST_F(KvCommand, WrongUsageIsExitCode2) {
+  for (const std::vector<std::string>& arguments :
+       std::vector<std::vector<std::string>>{{}, {"nonsense"}, {"get"}, {"get", "d", "r", "--nonsense"},
+                                             {"get", "d", "r", "--versions", "many"}, {"completion", "fish"}}) {
+    EXPECT_EQ(Kv(arguments).code, 2);
+  }
+}
+
+TEST_F(KvCommand, HelpTeaches) {
+  const Output help = RunProgram({KV_PROGRAM, "--help"});
+  EXPECT_EQ(help.code, 0);
+  EXPECT_NE(help.out.find("Begin here:"), std::string::npos);
+  for (const char* command : {"put", "get", "delete", "scan", "import", "exec", "compact", "bench", "completion", "dataset",
+                              "object", "mapping", "id"}) {
+    const Output one = RunProgram({KV_PROGRAM, command, "--help"});
+    EXPECT_EQ(one.code, 0) << command;
+    EXPECT_NE(one.out.find("Usage: kv"), std::string::npos) << command;
+  }
+  EXPECT_EQ(RunProgram({KV_PROGRAM, "--version"}).code, 0);
+}
+
+TEST_F(KvCommand, CompletionKnowsCommandsAndOptions) {
+  const std::string script = Ok({"completion", "bash"}) +
+                             "COMP_WORDS=(kv dataset cr); COMP_CWORD=2; _kv; echo \"${COMPREPLY[@]}\"\n"
+                             "COMP_WORDS=(kv --json get --ver); COMP_CWORD=3; _kv; echo \"${COMPREPLY[@]}\"\n";
+  const Output output = RunProgram({"bash", "-c", script});
+  EXPECT_EQ(output.out, "create\n--versions\n") << output.err;
+}
+
+TEST_F(KvCommand, AStoreThatIsOpenNamesItsHolder) {
+  Ok({"dataset", "create", "d"});
+  std::array<int, 2> input{};
+  ASSERT_EQ(::pipe(input.data()), 0);
+  std::array<int, 2> answers{};
+  ASSERT_EQ(::pipe(answers.data()), 0);
+  const pid_t holder = Fork([&] {
+    ::dup2(input[0], STDIN_FILENO);
+    ::dup2(answers[1], STDOUT_FILENO);
+    ::close(input[1]);
+    ::execl(KV_PROGRAM, KV_PROGRAM, "--data", (dir_ / "store").c_str(), "exec", nullptr);
+    return 127;
+  });
+  const std::string request = "{\"op\":\"list_datasets\"}\n";
+  ASSERT_EQ(::write(input[1], request.data(), request.size()), static_cast<ssize_t>(request.size()));
+  // The answer comes before more input does: it holds the store now.
+  char c = 0;
+  ASSERT_EQ(::read(answers[0], &c, 1), 1);
+  Fails({"get", "d", "r"}, "is open in process " + std::to_string(holder));
+  Fails({"get", "d", "r"}, "stop that process");
+  for (const int end : {input[0], input[1], answers[0], answers[1]}) ::close(end);
+  Wait(holder);
+  EXPECT_EQ(Ok({"get", "d", "r"}), "(none)\n");
+}
+
+}  // namespace
+}  // namespace kvstore::testing
