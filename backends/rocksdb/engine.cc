@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <rocksdb/cache.h>
 #include <rocksdb/filter_policy.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/slice_transform.h>
 #include <rocksdb/sst_file_manager.h>
 #include <rocksdb/table.h>
@@ -15,10 +16,12 @@
 
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/expired_filter.h"
+#include "backends/rocksdb/info_log.h"
 #include "backends/rocksdb/reclaim.h"
 #include "backends/rocksdb/seal.h"
 #include "backends/rocksdb/status.h"
 #include "kvstore_api/big_endian.h"
+#include "kvstore_api/files.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -49,6 +52,16 @@ rocksdb::CompressionType ToRocks(Compression compression) {
   return rocksdb::kNoCompression;
 }
 
+/// Keeps RocksDB from waiting, in steps of five seconds and until there are 64 MiB, for a full disk to have space again, and
+/// from refusing to be told to go on while it waits: the next write tells it (see Engine::Write). Where no write would
+/// fail, because only compactions have, it still waits by itself.
+class ResumedByWrites : public rocksdb::EventListener {
+ public:
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status, bool* auto_recovery) override {
+    if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
+  }
+};
+
 std::string ClockKey(size_t slot) {
   std::string key(kClockPrefix);
   AppendBigEndian(key, static_cast<uint32_t>(slot));
@@ -66,17 +79,13 @@ Engine::Engine(DataDir dir, const EngineOptions& options)
 rocksdb::DBOptions Engine::MakeDbOptions() const {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
-  // Its default depends on how this program was compiled.
-  options.info_log_level = rocksdb::INFO_LEVEL;
-  options.keep_log_file_num = 10;
-  options.max_log_file_size = size_t{16} << 20;
+  options.listeners.push_back(std::make_shared<ResumedByWrites>());
+  options.info_log = OpenInfoLog(dir_.rocksdb() / "LOG");
   options.max_background_jobs = 4;
   options.bytes_per_sync = size_t{1} << 20;
   options.write_buffer_manager = write_buffers_;
   // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped silently.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  // With it RocksDB notices by itself that a full disk has space again.
-  options.sst_file_manager.reset(rocksdb::NewSstFileManager(rocksdb::Env::Default()));
   return options;
 }
 
@@ -131,16 +140,20 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
 
 absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
   const std::filesystem::path path = dir_.rocksdb();
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path / "CURRENT", error);
+  if (error) return FileError(path, "look into", error.value());
+  if (!exists && !known.empty()) {
+    return absl::DataLossError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
+                                           path.string(), known.size()));
+  }
+  if (!std::filesystem::create_directories(path, error) && error) return FileError(path, "create", error.value());
   const rocksdb::DBOptions db_options = MakeDbOptions();
   std::vector<std::string> stored;
-  const bool exists = db_options.env->FileExists((path / "CURRENT").string()).ok();
   if (exists) {
     if (auto status = CheckSeal(dir_.seal(), path); !status.ok()) return status;
     const auto listed = rocksdb::DB::ListColumnFamilies(db_options, path.string(), &stored);
     if (!listed.ok()) return ToStatus(listed, "read " + path.string());
-  } else if (!known.empty()) {
-    return absl::DataLossError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
-                                           path.string(), known.size()));
   }
   std::map<std::string, std::shared_ptr<FamilySettings>> settings;
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
@@ -252,8 +265,7 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
   options.sync = sync;
   rocksdb::Status status = db_->Write(options, &batch);
   if (status.ok()) return absl::OkStatus();
-  // The first write that finds the disk full fails. RocksDB then refuses all writes until it is told to go on, or
-  // notices by itself, some seconds later, that there is space.
+  // The first write that finds the disk full fails. RocksDB then refuses all writes until it is told to go on.
   if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
     if (Resume().ok()) status = db_->Write(options, &batch);
   }
