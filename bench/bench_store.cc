@@ -9,17 +9,19 @@
 
 namespace kvstore::bench {
 
-absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string& parent) {
+absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string& parent, size_t cache_bytes) {
   namespace fs = std::filesystem;
   std::string path = (parent.empty() ? fs::temp_directory_path() : fs::path(parent)) / "kv-bench-XXXXXX";
+  std::error_code error;
+  fs::create_directories(fs::path(path).parent_path(), error);
+  if (error) return FileError(path, "create", error.value());
   if (::mkdtemp(path.data()) == nullptr) return FileError(path, "create", errno);
   std::unique_ptr<BenchStore> bench(new BenchStore());
   bench->dir_ = path;
   auto dir = rocks::DataDir::Open(path, /*create=*/true);
   if (!dir.ok()) return dir.status();
   auto catalog = std::make_unique<FileCatalog>(dir->catalog());
-  // All that is measured fits into memory, on both sides.
-  auto backend = RocksDbBackend::Open(*std::move(dir), {}, {.cache_bytes = size_t{2} << 30});
+  auto backend = RocksDbBackend::Open(*std::move(dir), {}, {.cache_bytes = cache_bytes});
   if (!backend.ok()) return backend.status();
   bench->engine_ = &(*backend)->engine();
   Router::Backends backends;

@@ -14,7 +14,10 @@ namespace kvstore::bench {
 class BenchStore {
  public:
   /// parent  where the directory is made; empty: the system's place for temporary files.
-  static absl::StatusOr<std::unique_ptr<BenchStore>> Create(const std::string& parent);
+  ///
+  /// cache_bytes  enough, if it is not given, for all that the benchmarks read, on both sides of a comparison.
+  static absl::StatusOr<std::unique_ptr<BenchStore>> Create(const std::string& parent,
+                                                            size_t cache_bytes = size_t{2} << 30);
   ~BenchStore();
   BenchStore(const BenchStore&) = delete;
   BenchStore& operator=(const BenchStore&) = delete;
@@ -22,7 +25,9 @@ class BenchStore {
   KVStore& store() { return *store_; }
   rocksdb::DB& db() { return engine_->db(); }
   /// The column family of a dataset.
-  rocksdb::ColumnFamilyHandle* Handle(const std::string& dataset) { return engine_->FindFamily(dataset)->handle; }
+  rocksdb::ColumnFamilyHandle* Handle(const std::string& dataset) {
+    return engine_->FindFamily(dataset)->handle;
+  }
 
  private:
   BenchStore() = default;

@@ -24,7 +24,8 @@ double Median(std::vector<double> values) {
 
 double Percentile(std::vector<double>& values, double share) {
   if (values.empty()) return 0;
-  const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  const auto at =
+      values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }
@@ -91,7 +92,8 @@ PathResult Compare(const std::string& path, const Rounds& rounds, const Work& ou
           Percentile(turns.latencies_us, 0.99)};
 }
 
-GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small, const Work& large) {
+GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small,
+                           const Work& large) {
   const Turns turns = TakeTurns(rounds, small, large);
   return {path, 1e6 / Median(turns.first), 1e6 / Median(turns.second), Median(turns.ratios)};
 }

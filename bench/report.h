@@ -36,7 +36,8 @@ struct Report {
   std::string cpu;
   std::vector<PathResult> results;
   std::vector<GrowthResult> growth;
-  uint64_t paged_read_rss_bytes = 0;  ///< Growth of resident memory during a full paged read; 0: not measured.
+  /// Growth of resident memory during a full paged read; 0: not measured.
+  uint64_t paged_read_rss_bytes = 0;
 };
 
 Json ToJson(const Report& report);
@@ -49,12 +50,13 @@ struct Rounds {
   double seconds = 0.4;  ///< Of each side in a round.
 };
 
-/// Runs ours and raw by turns, in each round first the one, then the other, so that what disturbs the machine meets both.
-/// `raw` may be null. Units a second; the ratio is the median of the rounds' ratios.
+/// Runs ours and raw by turns, in each round first the one, then the other, so that what disturbs the machine
+/// meets both. `raw` may be null. Units a second; the ratio is the median of the rounds' ratios.
 PathResult Compare(const std::string& path, const Rounds& rounds, const Work& ours, const Work& raw);
 
 /// Runs small and large by turns; cost a unit.
-GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small, const Work& large);
+GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small,
+                           const Work& large);
 
 /// Resident memory of this process in bytes.
 uint64_t ResidentBytes();

@@ -26,7 +26,8 @@ constexpr std::string_view kAfterEnd("\0\2", 2);  // behind all that have this c
 std::string RowKey(uint64_t i) { return fmt::format("user:{:016x}", i * 0x9E3779B97F4A7C15); }
 
 const std::array<std::string, kColumns>& ColumnNames() {
-  static const std::array<std::string, kColumns> kNames = {"c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"};
+  static const std::array<std::string, kColumns> kNames = {"c0", "c1", "c2", "c3", "c4",
+                                                           "c5", "c6", "c7", "c8", "c9"};
   return kNames;
 }
 
@@ -39,24 +40,36 @@ void Use(const T& value) {
 class RowsBench {
  public:
   RowsBench(const RowsOptions& options, BenchStore& bench)
-      : options_(options), bench_(bench), rounds_{options.rounds, options.seconds}, rows_(options.cells / kColumns) {}
+      : options_(options),
+        bench_(bench),
+        rounds_{options.rounds, options.seconds},
+        rows_(options.cells / kColumns) {}
 
   std::vector<PathResult> Run() {
     Load();
     std::vector<PathResult> results;
     const auto measure = [&](const std::string& path, const Work& ours, const Work& raw) {
-      if (!options_.paths.empty() && std::find(options_.paths.begin(), options_.paths.end(), path) == options_.paths.end()) {
+      if (!options_.paths.empty() &&
+          std::find(options_.paths.begin(), options_.paths.end(), path) == options_.paths.end()) {
         return;
       }
       results.push_back(Compare(path, rounds_, ours, options_.compare ? raw : Work()));
     };
-    measure("get_row_10", [this](uint64_t i) { return GetOurs(i); }, [this](uint64_t i) { return GetRaw(i); });
-    measure("newest_1", [this](uint64_t i) { return NewestOurs(i); }, [this](uint64_t i) { return NewestRaw(i); });
-    measure("newest_50_of_1000_x3", [this](uint64_t i) { return VersionsOurs(i); },
-            [this](uint64_t i) { return VersionsRaw(i); });
-    measure("scan_cells", [this](uint64_t) { return ScanOurs(); }, [this](uint64_t) { return ScanRaw(); });
-    measure("missing_row", [this](uint64_t i) { return MissingOurs(i); }, [this](uint64_t i) { return MissingRaw(i); });
-    measure("put_row_10", [this](uint64_t i) { return PutOurs(i); }, [this](uint64_t i) { return PutRaw(i); });
+    measure(
+        "get_row_10", [this](uint64_t i) { return GetOurs(i); }, [this](uint64_t i) { return GetRaw(i); });
+    measure(
+        "newest_1", [this](uint64_t i) { return NewestOurs(i); },
+        [this](uint64_t i) { return NewestRaw(i); });
+    measure(
+        "newest_50_of_1000_x3", [this](uint64_t i) { return VersionsOurs(i); },
+        [this](uint64_t i) { return VersionsRaw(i); });
+    measure(
+        "scan_cells", [this](uint64_t) { return ScanOurs(); }, [this](uint64_t) { return ScanRaw(); });
+    measure(
+        "missing_row", [this](uint64_t i) { return MissingOurs(i); },
+        [this](uint64_t i) { return MissingRaw(i); });
+    measure(
+        "put_row_10", [this](uint64_t i) { return PutOurs(i); }, [this](uint64_t i) { return PutRaw(i); });
     return results;
   }
 
@@ -106,7 +119,8 @@ class RowsBench {
     Check(store().PutRow(dataset, row, cells, {}).status());
   }
 
-  // ---- ours -------------------------------------------------------------------------------------------------------
+  // ---- ours
+  // -------------------------------------------------------------------------------------------------------
 
   uint64_t PutOurs(uint64_t i) {
     PutRow("put_ours", RowKey(i), i, std::nullopt);
@@ -164,7 +178,8 @@ class RowsBench {
     return cells;
   }
 
-  // ---- raw --------------------------------------------------------------------------------------------------------
+  // ---- raw
+  // --------------------------------------------------------------------------------------------------------
 
   uint64_t PutRaw(uint64_t i) {
     batch_.Clear();
@@ -283,9 +298,11 @@ void Check(const absl::Status& status) {
 }
 
 absl::StatusOr<Report> BenchRows(const RowsOptions& options) {
-  Report report{.workload = "rows",
-                .backend = "rocksdb",
-                .settings = {{"cells", options.cells}, {"value_bytes", 100}, {"rounds", static_cast<uint64_t>(options.rounds)}}};
+  Report report{
+      .workload = "rows",
+      .backend = "rocksdb",
+      .settings = {
+          {"cells", options.cells}, {"value_bytes", 100}, {"rounds", static_cast<uint64_t>(options.rounds)}}};
   DescribeMachine(report);
   {
     auto bench = BenchStore::Create(options.dir);

@@ -13,15 +13,16 @@ namespace kvstore::bench {
 struct RowsOptions {
   uint64_t cells = 2'000'000;  ///< Of 100 bytes, ten a row.
   int rounds = 9;
-  double seconds = 0.4;  ///< Of each side of a path in a round.
-  bool compare = true;   ///< Also straight through RocksDB.
-  bool growth = false;   ///< Also how costs grow with versions, columns and datasets.
+  double seconds = 0.4;            ///< Of each side of a path in a round.
+  bool compare = true;             ///< Also straight through RocksDB.
+  bool growth = false;             ///< Also how costs grow with versions, columns and datasets.
   std::vector<std::string> paths;  ///< Only these; empty: all.
   std::string dir;                 ///< Where the store is made; empty: a temporary place.
 };
 
-/// The row workload: the same cells through the public API and straight through RocksDB's API, in one process, by turns,
-/// with the same key bytes, options and batch sizes. The raw side copies each value out, as any caller must.
+/// The row workload: the same cells through the public API and straight through RocksDB's API, in one
+/// process, by turns, with the same key bytes, options and batch sizes. The raw side copies each value out,
+/// as any caller must.
 absl::StatusOr<Report> BenchRows(const RowsOptions& options);
 
 /// Adds the measurements of growth to `report`.

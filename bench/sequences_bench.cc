@@ -17,7 +17,9 @@ constexpr size_t kBatch = 100;
 }  // namespace
 
 absl::StatusOr<Report> BenchSequences(const SequencesOptions& options) {
-  Report report{.workload = "sequences", .backend = "rocksdb", .settings = {{"events", options.events}, {"users", options.users}}};
+  Report report{.workload = "sequences",
+                .backend = "rocksdb",
+                .settings = {{"events", options.events}, {"users", options.users}}};
   DescribeMachine(report);
   auto bench = BenchStore::Create(options.dir);
   if (!bench.ok()) return bench.status();

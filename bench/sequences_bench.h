@@ -14,8 +14,8 @@ struct SequencesOptions {
   std::string dir;  ///< Where the store is made; empty: a temporary place.
 };
 
-/// User sequences: events (row = user, column = kind, timestamp = when, value = what) appended in order of time, then the
-/// newest 50 of a kind read, for users picked at random.
+/// User sequences: events (row = user, column = kind, timestamp = when, value = what) appended in order of
+/// time, then the newest 50 of a kind read, for users picked at random.
 absl::StatusOr<Report> BenchSequences(const SequencesOptions& options);
 
 }  // namespace kvstore::bench

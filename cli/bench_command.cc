@@ -12,16 +12,26 @@ namespace kvstore::cli {
 namespace {
 
 void PrintReport(const bench::Report& report) {
-  fmt::print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores, report.cpu);
+  fmt::print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores,
+             report.cpu);
   Table table({"PATH", "OURS/S", "RAW/S", "RATIO", "P50 US", "P99 US"});
   for (const bench::PathResult& result : report.results) {
     const bool compared = result.raw_ops_s > 0;
     table.Add({result.path, fmt::format("{:.0f}", result.ours_ops_s),
                compared ? fmt::format("{:.0f}", result.raw_ops_s) : "-",
                compared ? fmt::format("{:.3f}", result.ratio) : "-", fmt::format("{:.1f}", result.p50_us),
-               fmt::format("{:.1f}", result.p99_us)});
+               result.p99_us > 0 ? fmt::format("{:.1f}", result.p99_us) : "-"});
   }
   table.Print();
+  if (report.growth.empty()) return;
+  Table growth({"GROWTH", "SMALL US", "LARGE US", "FACTOR"});
+  for (const bench::GrowthResult& result : report.growth) {
+    growth.Add({result.path, fmt::format("{:.1f}", result.small_us), fmt::format("{:.1f}", result.large_us),
+                fmt::format("{:.3f}", result.factor)});
+  }
+  growth.Print();
+  fmt::print("resident memory grew by {:.1f} MiB during the full paged read\n",
+             static_cast<double>(report.paged_read_rss_bytes) / (1 << 20));
 }
 
 void Print(const bench::Report& report, bool json) {
@@ -35,18 +45,23 @@ void Print(const bench::Report& report, bool json) {
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, Globals& globals) {
-  CLI::App* group = app.add_subcommand("bench", "Measure the store on this machine, in a directory of its own that is removed again");
+  CLI::App* group = app.add_subcommand(
+      "bench", "Measure the store on this machine, in a directory of its own that is removed again");
   group->require_subcommand(1);
 
   auto rows = std::make_shared<bench::RowsOptions>();
   auto compare = std::make_shared<std::string>("raw");
-  CLI::App* rows_command = group->add_subcommand("rows", "Rows through the store, and the same cells straight through RocksDB");
+  CLI::App* rows_command =
+      group->add_subcommand("rows", "Rows through the store, and the same cells straight through RocksDB");
   rows_command->add_option("--compare", *compare, "What to measure beside the store")
       ->check(CLI::IsMember({"raw", "none"}))
       ->capture_default_str();
-  rows_command->add_option("--cells", rows->cells, "Cells of 100 bytes to load, ten a row")->capture_default_str();
-  rows_command->add_option("--rounds", rows->rounds, "Interleaved rounds; the median counts")->capture_default_str();
-  rows_command->add_option("--seconds", rows->seconds, "Of each side of a path in a round")->capture_default_str();
+  rows_command->add_option("--cells", rows->cells, "Cells of 100 bytes to load, ten a row")
+      ->capture_default_str();
+  rows_command->add_option("--rounds", rows->rounds, "Interleaved rounds; the median counts")
+      ->capture_default_str();
+  rows_command->add_option("--seconds", rows->seconds, "Of each side of a path in a round")
+      ->capture_default_str();
   rows_command->add_option("--paths", rows->paths, "Only these paths");
   rows_command->add_flag("--growth", rows->growth, "Also how costs grow: versions, columns, datasets");
   rows_command->callback([rows, compare, &globals] {
@@ -56,7 +71,8 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   });
 
   auto sequences = std::make_shared<bench::SequencesOptions>();
-  CLI::App* sequences_command = group->add_subcommand("sequences", "Load user sequences: events of users by kind and time");
+  CLI::App* sequences_command =
+      group->add_subcommand("sequences", "Load user sequences: events of users by kind and time");
   sequences_command->add_option("--events", sequences->events, "Events to load")->capture_default_str();
   sequences_command->add_option("--users", sequences->users)->capture_default_str();
   sequences_command->callback([sequences, &globals] {

@@ -15,7 +15,8 @@ namespace {
 std::string_view NextStep(const absl::Status& status) {
   const std::string message(status.message());
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
-  if (says("there is no store at")) return "name another directory with --data, or make one: kv dataset create NAME";
+  if (says("there is no store at"))
+    return "name another directory with --data, or make one: kv dataset create NAME";
   if (says("is open in process")) return "stop that process, or name another directory with --data";
   if (says("dataset: there is none named")) return "see which there are: kv dataset list";
   if (says("timestamp is")) return "";
@@ -30,7 +31,8 @@ std::string_view NextStep(const absl::Status& status) {
 }
 
 constexpr char kDescription[] =
-    "One store, three shapes of data: rows (wide column), objects (JSON under 64-bit IDs), mappings (ordered lists of IDs).";
+    "One store, three shapes of data: rows (wide column), objects (JSON under 64-bit IDs), mappings (ordered "
+    "lists of IDs).";
 
 constexpr char kFooter[] = R"(Begin here:
   kv --data /tmp/store dataset create events --max-versions 50
@@ -45,7 +47,8 @@ Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.)"
 
 std::unique_ptr<KVStore> Globals::OpenStore(bool create_if_missing) const {
   if (data.empty()) {
-    throw Failure{absl::InvalidArgumentError("--data: name the store's directory with --data DIR, or in KV_DATA")};
+    throw Failure{
+        absl::InvalidArgumentError("--data: name the store's directory with --data DIR, or in KV_DATA")};
   }
   return OrFail(Open({.data = data, .create_if_missing = create_if_missing}));
 }
@@ -69,7 +72,8 @@ void PrintError(const absl::Status& status, bool json) {
     fmt::print(stderr, "{}\n", ToLine(ErrorToJson(status)));
     return;
   }
-  fmt::print(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), Escape(std::string(status.message())));
+  fmt::print(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()),
+             Escape(std::string(status.message())));
   if (const std::string_view next = NextStep(status); !next.empty()) fmt::print(stderr, "    {}\n", next);
 }
 
@@ -83,7 +87,8 @@ void AddCommands(CLI::App& app, Globals& globals) {
   app.fallthrough();
   app.add_option("--data", globals.data, "Directory of the store")->envname("KV_DATA")->type_name("DIR");
   app.add_flag("--json", globals.json, "Answer in JSON, one object a line, as in docs/json-lines.md");
-  app.add_flag("--escaped", globals.escaped, "Row keys, columns and values are given with \\xNN for any byte and \\\\ for \\");
+  app.add_flag("--escaped", globals.escaped,
+               "Row keys, columns and values are given with \\xNN for any byte and \\\\ for \\");
   AddRowCommands(app, globals);
   AddDatasetCommands(app, globals);
   AddObjectCommands(app, globals);

@@ -8,8 +8,8 @@
 #include "kvstore_api/json.h"
 #include "kvstore_api/kvstore.h"
 
-/// What the commands of `kv` share. A command is a function that adds itself to the program; it reports failure by
-/// throwing Failure, which only main catches.
+/// What the commands of `kv` share. A command is a function that adds itself to the program; it reports
+/// failure by throwing Failure, which only main catches.
 namespace kvstore::cli {
 
 /// Options that stand before or after any command.

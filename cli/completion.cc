@@ -46,7 +46,8 @@ void AddPaths(const CLI::App& app, const std::string& words, std::string& paths)
 
 void AddCompletionCommand(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* completion = app.add_subcommand("completion", "Print a script that completes kv's commands in a shell");
+  CLI::App* completion =
+      app.add_subcommand("completion", "Print a script that completes kv's commands in a shell");
   completion->add_option("shell", *shell)->required()->check(CLI::IsMember({"bash", "zsh"}));
   completion->footer("Put this into ~/.bashrc (or ~/.zshrc, with zsh):  source <(kv completion bash)");
   completion->callback([&app, shell] {

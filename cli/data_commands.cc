@@ -33,7 +33,8 @@ struct Choice {
     command.add_option("--versions", versions, "Cells of a column, newest first")->capture_default_str();
     command.add_option("--start-timestamp", range.start, "Only cells from this time on")->type_name("MS");
     command.add_option("--end-timestamp", range.end, "Only cells before this time")->type_name("MS");
-    command.add_option("--marker", marker, "Go on where the page with this marker ended")->type_name("MARKER");
+    command.add_option("--marker", marker, "Go on where the page with this marker ended")
+        ->type_name("MARKER");
   }
 };
 
@@ -63,7 +64,8 @@ void AddPut(CLI::App& app, Globals& globals) {
   put->add_option("dataset", args->dataset)->required();
   put->add_option("row", args->row)->required();
   put->add_option("columns", args->assignments, "COLUMN=VALUE; the first '=' divides")->required();
-  put->add_option("--timestamp", args->timestamp, "Of the cells; without it the store assigns one")->type_name("MS");
+  put->add_option("--timestamp", args->timestamp, "Of the cells; without it the store assigns one")
+      ->type_name("MS");
   put->add_option("--if-absent", args->if_absent, "Only if this column has no value")->type_name("COLUMN");
   put->add_option("--if-equals", args->if_equals, "Only if the newest value of this column is this one")
       ->type_name("COLUMN=VALUE")
@@ -150,7 +152,10 @@ void AddDelete(CLI::App& app, Globals& globals) {
   command->add_option("dataset", args->dataset)->required();
   command->add_option("row", args->row)->required();
   command->add_option("columns", args->columns, "All versions of these; without any, the whole row");
-  command->add_option("--timestamp", args->timestamp, "Only the cell with this timestamp of each column named; for datasets that keep all versions")
+  command
+      ->add_option(
+          "--timestamp", args->timestamp,
+          "Only the cell with this timestamp of each column named; for datasets that keep all versions")
       ->type_name("MS");
   command->callback([args, &globals] {
     DeleteOptions options;
@@ -187,9 +192,8 @@ void AddScan(CLI::App& app, Globals& globals) {
   scan->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
     const RowRange range{globals.Bytes(args->range.start), globals.Bytes(args->range.end)};
-    ScanOptions options{.versions = args->choice.versions,
-                        .time_range = args->choice.range,
-                        .marker = args->choice.marker};
+    ScanOptions options{
+        .versions = args->choice.versions, .time_range = args->choice.range, .marker = args->choice.marker};
     if (!args->choice.columns.empty()) options.columns = globals.Bytes(args->choice.columns);
     const auto cursor = OrFail(store->ScanRows(args->dataset, range, options));
     Table table({"ROW", "COLUMN", "TIMESTAMP", "VALUE"});

@@ -28,7 +28,9 @@ struct Settings {
   void AddTo(CLI::App& command) {
     command.add_option("--max-versions", max_versions, "Newest cells of a column that are kept; 0: all");
     command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never")->type_name("MS");
-    command.add_option("--durability", durability, "What a write survives: the death of the process, or power loss")
+    command
+        .add_option("--durability", durability,
+                    "What a write survives: the death of the process, or power loss")
         ->check(CLI::IsMember({"process", "machine"}));
   }
   DatasetChange ToChange() const { return {max_versions, ttl_ms, ParseDurability(durability)}; }
@@ -50,19 +52,24 @@ void AddCreate(CLI::App& group, Globals& globals) {
     Settings settings;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* create = group.add_subcommand("create", "Create an empty dataset, and the store if there is none");
+  CLI::App* create =
+      group.add_subcommand("create", "Create an empty dataset, and the store if there is none");
   create->add_option("name", args->name, "Letters, digits, '_', '-', '.'; at most 48")->required();
   create->add_option("--shape", args->shape, "What it holds")
       ->check(CLI::IsMember({"rows", "objects", "mappings"}))
       ->capture_default_str();
   create->add_option("--backend", args->backend, "Where it is stored; the default is rocksdb");
-  create->add_option("--type", args->type, "Objects: the type number in their IDs; the default is the lowest free one")
+  create
+      ->add_option("--type", args->type,
+                   "Objects: the type number in their IDs; the default is the lowest free one")
       ->check(CLI::Range(1, 1023));
   args->settings.AddTo(*create);
   create->add_option("--compression", args->compression, "Of its files")
       ->check(CLI::IsMember({"none", "lz4", "zstd"}))
       ->capture_default_str();
-  create->add_option("--blob-threshold", args->blob_threshold, "Keep values of at least this size apart from the keys; 0: none")
+  create
+      ->add_option("--blob-threshold", args->blob_threshold,
+                   "Keep values of at least this size apart from the keys; 0: none")
       ->type_name("BYTES")
       ->capture_default_str();
   create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 2592000000");
@@ -161,7 +168,8 @@ void AddShow(CLI::App& group, Globals& globals) {
     }
     table.Add({"durability", std::string(Name(spec.durability))});
     table.Add({"compression", std::string(Name(spec.compression))});
-    table.Add({"blob threshold", spec.blob_threshold == 0 ? "none" : fmt::format("{} bytes", spec.blob_threshold)});
+    table.Add(
+        {"blob threshold", spec.blob_threshold == 0 ? "none" : fmt::format("{} bytes", spec.blob_threshold)});
     table.Add({"bytes, about", std::to_string(stats.approximate_bytes)});
     table.Add({"entries, about", std::to_string(stats.approximate_entries)});
     table.Print();
@@ -170,7 +178,8 @@ void AddShow(CLI::App& group, Globals& globals) {
 
 void AddCompact(CLI::App& app, Globals& globals) {
   auto name = std::make_shared<std::string>();
-  CLI::App* compact = app.add_subcommand("compact", "Remove expired and surplus cells from disk now; no read changes its answer");
+  CLI::App* compact = app.add_subcommand(
+      "compact", "Remove expired and surplus cells from disk now; no read changes its answer");
   compact->add_option("dataset", *name)->required();
   compact->callback([name, &globals] {
     const auto store = globals.OpenStore(false);

@@ -37,11 +37,12 @@ absl::StatusOr<std::string> Unescape(std::string_view text) {
       continue;
     }
     unsigned byte = 0;
-    const bool hex = i + 3 < text.size() && text[i + 1] == 'x' &&
-                     std::from_chars(text.data() + i + 2, text.data() + i + 4, byte, 16).ptr == text.data() + i + 4;
+    const bool hex =
+        i + 3 < text.size() && text[i + 1] == 'x' &&
+        std::from_chars(text.data() + i + 2, text.data() + i + 4, byte, 16).ptr == text.data() + i + 4;
     if (!hex) {
-      return absl::InvalidArgumentError(
-          fmt::format("'{}': a \\ at byte {} begins neither \\\\ nor \\xNN (two hexadecimal digits)", text, i));
+      return absl::InvalidArgumentError(fmt::format(
+          "'{}': a \\ at byte {} begins neither \\\\ nor \\xNN (two hexadecimal digits)", text, i));
     }
     out += static_cast<char>(byte);
     i += 3;

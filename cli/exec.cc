@@ -33,7 +33,8 @@ class Output {
       const ssize_t written = ::write(STDOUT_FILENO, rest.data(), rest.size());
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) {
-        throw Failure{absl::UnavailableError(fmt::format("cannot write the answers: {}", std::strerror(errno)))};
+        throw Failure{
+            absl::UnavailableError(fmt::format("cannot write the answers: {}", std::strerror(errno)))};
       }
       rest.remove_prefix(static_cast<size_t>(written));
     }
@@ -65,7 +66,8 @@ void Exec(KVStore& store) {
 
 void AddExecCommand(CLI::App& app, Globals& globals) {
   CLI::App* exec = app.add_subcommand("exec", "Carry out requests given as JSON lines on standard input");
-  exec->footer(R"(One request a line in, one answer a line out, in order. A request that fails does not end the process.
+  exec->footer(
+      R"(One request a line in, one answer a line out, in order. A request that fails does not end the process.
 docs/json-lines.md lists the operations. The store is made if there is none. Blank lines are passed over.
 
 Example:

@@ -42,7 +42,8 @@ Json ResultsToJson(const Results& results, ToJson to_json) {
   return {{"results", std::move(list)}};
 }
 
-// ---- datasets ---------------------------------------------------------------------------------------------------
+// ---- datasets
+// ---------------------------------------------------------------------------------------------------
 
 Answer CreateDataset(JsonFields& fields, KVStore& store) {
   const DatasetSpec spec = DatasetFromFields(fields, /*stored_fields=*/false);
@@ -78,7 +79,8 @@ Answer Compact(JsonFields& fields, KVStore& store) {
   return Done(store.Compact(dataset, nullptr).status());
 }
 
-// ---- rows -------------------------------------------------------------------------------------------------------
+// ---- rows
+// -------------------------------------------------------------------------------------------------------
 
 TimeRange ReadTimeRange(JsonFields& fields) {
   TimeRange range;
@@ -314,7 +316,8 @@ Answer ScanRows(JsonFields& fields, KVStore& store) {
   return ScanPage(**cursor, limit);
 }
 
-// ---- objects ----------------------------------------------------------------------------------------------------
+// ---- objects
+// ----------------------------------------------------------------------------------------------------
 
 constexpr uint64_t kMaxUint64 = std::numeric_limits<uint64_t>::max();
 
@@ -333,7 +336,8 @@ Answer CreateObject(JsonFields& fields, KVStore& store) {
 Answer GetObject(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   const uint64_t id = fields.Uint("object_id", 0, kMaxUint64);
-  const ObjectReadOptions options{.include_inactive = fields.OptionalBool("include_inactive").value_or(false)};
+  const ObjectReadOptions options{.include_inactive =
+                                      fields.OptionalBool("include_inactive").value_or(false)};
   if (auto status = fields.Finish(); !status.ok()) return status;
   const auto object = store.GetObject(dataset, id, options);
   if (!object.ok()) return object.status();
@@ -349,7 +353,8 @@ Answer GetObjects(JsonFields& fields, KVStore& store) {
     if (!id) fields.Fail(fmt::format("object_ids[{}]", i), "must be an ID: a number or its decimal string");
     ids.push_back(id.value_or(0));
   }
-  const ObjectReadOptions options{.include_inactive = fields.OptionalBool("include_inactive").value_or(false)};
+  const ObjectReadOptions options{.include_inactive =
+                                      fields.OptionalBool("include_inactive").value_or(false)};
   if (auto status = fields.Finish(); !status.ok()) return status;
   const auto objects = store.GetObjects(dataset, ids, options);
   if (!objects.ok()) return objects.status();
@@ -380,7 +385,8 @@ Answer DeleteObject(JsonFields& fields, KVStore& store) {
   return Done(store.DeleteObject(dataset, id, hard));
 }
 
-// ---- mappings ---------------------------------------------------------------------------------------------------
+// ---- mappings
+// ---------------------------------------------------------------------------------------------------
 
 Answer AddMapping(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
@@ -411,7 +417,8 @@ Answer ListMapping(JsonFields& fields, KVStore& store) {
   } else if (order != "asc") {
     fields.Fail("order", "must be \"asc\" or \"desc\"");
   }
-  options.limit = static_cast<uint32_t>(fields.OptionalUint("limit", 1, kMaxListEntries).value_or(options.limit));
+  options.limit =
+      static_cast<uint32_t>(fields.OptionalUint("limit", 1, kMaxListEntries).value_or(options.limit));
   options.offset = fields.OptionalUint("offset", 0, kMaxUint64).value_or(0);
   options.marker = ReadMarker(fields);
   if (auto status = fields.Finish(); !status.ok()) return status;
@@ -431,16 +438,26 @@ Answer CountMapping(JsonFields& fields, KVStore& store) {
 
 const std::map<std::string, Operation, std::less<>>& Operations() {
   static const std::map<std::string, Operation, std::less<>> kOperations = {
-      {"create_dataset", &CreateDataset}, {"alter_dataset", &AlterDataset},
-      {"drop_dataset", &DropDataset},     {"list_datasets", &ListDatasets},
-      {"compact", &Compact},              {"put_row", &PutRow},
-      {"put_rows", &PutRows},             {"get_row", &GetRow},
-      {"get_rows", &GetRows},             {"delete_row", &DeleteRow},
-      {"delete_rows", &DeleteRows},       {"scan_rows", &ScanRows},
-      {"create_object", &CreateObject},   {"get_object", &GetObject},
-      {"get_objects", &GetObjects},       {"update_object", &UpdateObject},
-      {"delete_object", &DeleteObject},   {"add_mapping", &AddMapping},
-      {"remove_mapping", &RemoveMapping}, {"list_mapping", &ListMapping},
+      {"create_dataset", &CreateDataset},
+      {"alter_dataset", &AlterDataset},
+      {"drop_dataset", &DropDataset},
+      {"list_datasets", &ListDatasets},
+      {"compact", &Compact},
+      {"put_row", &PutRow},
+      {"put_rows", &PutRows},
+      {"get_row", &GetRow},
+      {"get_rows", &GetRows},
+      {"delete_row", &DeleteRow},
+      {"delete_rows", &DeleteRows},
+      {"scan_rows", &ScanRows},
+      {"create_object", &CreateObject},
+      {"get_object", &GetObject},
+      {"get_objects", &GetObjects},
+      {"update_object", &UpdateObject},
+      {"delete_object", &DeleteObject},
+      {"add_mapping", &AddMapping},
+      {"remove_mapping", &RemoveMapping},
+      {"list_mapping", &ListMapping},
       {"count_mapping", &CountMapping},
   };
   return kOperations;
@@ -452,7 +469,8 @@ Answer Dispatch(const Json& request, KVStore& store) {
   const std::string name = fields.String("op");
   const auto operation = Operations().find(name);
   if (operation != Operations().end()) return operation->second(fields, store);
-  // A request that is no object, or has no op, is the first mistake; the fields of an unknown op cannot be judged.
+  // A request that is no object, or has no op, is the first mistake; the fields of an unknown op cannot be
+  // judged.
   fields.Fail("op", fmt::format("there is no operation '{}'", name));
   return fields.Finish();
 }

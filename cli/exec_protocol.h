@@ -10,8 +10,8 @@
 /// The store as JSON lines: what a request means. docs/json-lines.md is the reference.
 namespace kvstore::cli {
 
-/// Carries out one request, given as a line of JSON, and returns the answer as a line of JSON without its end.
-/// Never throws, never ends the process: whatever is wrong is in the answer.
+/// Carries out one request, given as a line of JSON, and returns the answer as a line of JSON without its
+/// end. Never throws, never ends the process: whatever is wrong is in the answer.
 std::string Execute(KVStore& store, std::string_view line);
 
 /// The items of a put, as read from JSON.

@@ -39,7 +39,7 @@ struct Arguments {
 
 /// What was done so far; kept in the progress file, so that an import that was stopped goes on.
 struct State {
-  uint64_t offset = 0;    // bytes of the input that are done with
+  uint64_t offset = 0;  // bytes of the input that are done with
   uint64_t lines = 0;
   uint64_t imported = 0;
   uint64_t rejected = 0;
@@ -51,12 +51,13 @@ struct Line {
   absl::Status problem;
 };
 
-/// Carries out a batch of lines; what is wrong with a line goes into its `problem`, and an error of the store, which
-/// another try may cure, is returned.
+/// Carries out a batch of lines; what is wrong with a line goes into its `problem`, and an error of the
+/// store, which another try may cure, is returned.
 using Load = std::function<absl::Status(KVStore&, const std::string& dataset, std::vector<Line>&)>;
 
 bool IsLinesFault(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status);
+  return absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status) ||
+         absl::IsFailedPrecondition(status);
 }
 
 /// Keeps a mistake of the line, passes on an error of the store.
@@ -88,7 +89,8 @@ absl::Status LoadRows(KVStore& store, const std::string& dataset, std::vector<Li
   }
   if (requests.empty()) return absl::OkStatus();
   std::vector<RowWrite> writes;
-  for (const Request& request : requests) writes.push_back({.row = request.row, .cells = request.items.cells});
+  for (const Request& request : requests)
+    writes.push_back({.row = request.row, .cells = request.items.cells});
   const auto results = store.PutRows(dataset, writes);
   if (!results.ok()) return results.status();
   for (size_t i = 0; i < requests.size(); ++i) {
@@ -114,24 +116,27 @@ absl::Status LoadSingly(KVStore& store, const std::string& dataset, std::vector<
 }
 
 absl::Status LoadObjects(KVStore& store, const std::string& dataset, std::vector<Line>& lines) {
-  return LoadSingly(store, dataset, lines, [](KVStore& to, const std::string& name, JsonFields& fields) -> absl::Status {
-    const Json* data = fields.Require("data");
-    CreateOptions options;
-    options.near = fields.OptionalUint("near", 0, kMaxId);
-    if (auto shard = fields.OptionalUint("shard", 0, 65535)) options.shard = static_cast<uint32_t>(*shard);
-    if (auto status = fields.Finish(); !status.ok()) return status;
-    return to.CreateObject(name, data->dump(), options).status();
-  });
+  return LoadSingly(store, dataset, lines,
+                    [](KVStore& to, const std::string& name, JsonFields& fields) -> absl::Status {
+                      const Json* data = fields.Require("data");
+                      CreateOptions options;
+                      options.near = fields.OptionalUint("near", 0, kMaxId);
+                      if (auto shard = fields.OptionalUint("shard", 0, 65535))
+                        options.shard = static_cast<uint32_t>(*shard);
+                      if (auto status = fields.Finish(); !status.ok()) return status;
+                      return to.CreateObject(name, data->dump(), options).status();
+                    });
 }
 
 absl::Status LoadMappings(KVStore& store, const std::string& dataset, std::vector<Line>& lines) {
-  return LoadSingly(store, dataset, lines, [](KVStore& to, const std::string& name, JsonFields& fields) -> absl::Status {
-    const uint64_t from = fields.Uint("from", 0, kMaxId);
-    const uint64_t target = fields.Uint("to", 0, kMaxId);
-    const auto sequence = fields.OptionalUint("sequence", 0, kMaxTimestamp);
-    if (auto status = fields.Finish(); !status.ok()) return status;
-    return to.AddMapping(name, from, target, sequence);
-  });
+  return LoadSingly(store, dataset, lines,
+                    [](KVStore& to, const std::string& name, JsonFields& fields) -> absl::Status {
+                      const uint64_t from = fields.Uint("from", 0, kMaxId);
+                      const uint64_t target = fields.Uint("to", 0, kMaxId);
+                      const auto sequence = fields.OptionalUint("sequence", 0, kMaxTimestamp);
+                      if (auto status = fields.Finish(); !status.ok()) return status;
+                      return to.AddMapping(name, from, target, sequence);
+                    });
 }
 
 Load LoadFor(Shape shape) {
@@ -149,10 +154,13 @@ Load LoadFor(Shape shape) {
 /// An open input file; closes it.
 class Input {
  public:
-  explicit Input(const std::string& path) : file_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (file_ < 0) throw Failure{absl::NotFoundError(fmt::format("cannot open {}: {}", path, std::strerror(errno)))};
+  explicit Input(const std::string& path)
+      : file_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+    if (file_ < 0)
+      throw Failure{absl::NotFoundError(fmt::format("cannot open {}: {}", path, std::strerror(errno)))};
     struct stat status {};
-    if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode)) size_ = static_cast<uint64_t>(status.st_size);
+    if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode))
+      size_ = static_cast<uint64_t>(status.st_size);
   }
   ~Input() {
     if (file_ != STDIN_FILENO) ::close(file_);
@@ -164,7 +172,8 @@ class Input {
   uint64_t size() const { return size_; }  // 0 if it is not known
   void Skip(uint64_t bytes) const {
     if (::lseek(file_, static_cast<off_t>(bytes), SEEK_SET) < 0) {
-      throw Failure{absl::UnavailableError(fmt::format("cannot go on at byte {}: {}", bytes, std::strerror(errno)))};
+      throw Failure{
+          absl::UnavailableError(fmt::format("cannot go on at byte {}: {}", bytes, std::strerror(errno)))};
     }
   }
 
@@ -225,9 +234,9 @@ class Import {
     const uint64_t size = fields.Uint("file_bytes", 0, UINT64_MAX);
     const std::string dataset = fields.String("dataset");
     if (!fields.Finish().ok() || size != input_.size() || dataset != args_.dataset || state.offset > size) {
-      throw Failure{absl::FailedPreconditionError(
-          fmt::format("{} is of another import (of another dataset, or the file has changed); start over with --restart",
-                      args_.progress_file))};
+      throw Failure{absl::FailedPreconditionError(fmt::format(
+          "{} is of another import (of another dataset, or the file has changed); start over with --restart",
+          args_.progress_file))};
     }
     state_ = state;
     start_ = state.offset;
@@ -238,8 +247,9 @@ class Import {
     const absl::Status status = load_(store_, args_.dataset, batch_);
     if (!status.ok()) {
       throw Failure{absl::Status(
-          status.code(), fmt::format("stopped at line {}: {}{}", batch_.front().number, std::string(status.message()),
-                                     args_.progress_file.empty() ? "" : "; the same command goes on from here"))};
+          status.code(),
+          fmt::format("stopped at line {}: {}{}", batch_.front().number, std::string(status.message()),
+                      args_.progress_file.empty() ? "" : "; the same command goes on from here"))};
     }
     for (const Line& line : batch_) {
       if (line.problem.ok()) {
@@ -271,8 +281,9 @@ class Import {
 
   void KeepProgress() {
     if (args_.progress_file.empty()) return;
-    const Json json = {{"dataset", args_.dataset},     {"file_bytes", input_.size()},  {"offset", state_.offset},
-                       {"lines", state_.lines},        {"imported", state_.imported},  {"rejected", state_.rejected}};
+    const Json json = {{"dataset", args_.dataset},    {"file_bytes", input_.size()},
+                       {"offset", state_.offset},     {"lines", state_.lines},
+                       {"imported", state_.imported}, {"rejected", state_.rejected}};
     OrFail(ReplaceFile(fs::absolute(args_.progress_file), json.dump() + "\n"));
   }
 
@@ -290,7 +301,8 @@ class Import {
   std::ofstream rejects_;
 };
 
-constexpr char kFooter[] = R"(Lines of the file, by the dataset's shape (strings or {"b64": "..."} for any bytes):
+constexpr char kFooter[] =
+    R"(Lines of the file, by the dataset's shape (strings or {"b64": "..."} for any bytes):
   rows      {"row": "user:7", "items": [{"column": "click", "value": "pin:3", "timestamp": 1700000000000}]}
   objects   {"data": {"title": "a chair"}, "near": ID?, "shard": 0..65535?}
   mappings  {"from": ID, "to": ID, "sequence": number?}
@@ -307,31 +319,40 @@ void AddImportCommand(CLI::App& app, Globals& globals) {
   CLI::App* import = app.add_subcommand("import", "Load a file of JSON lines into a dataset");
   import->add_option("dataset", args->dataset)->required();
   import->add_option("file", args->file, "- or nothing: standard input")->capture_default_str();
-  import->add_option("--reject-file", args->reject_file, "Where lines that are wrong go; FILE.rejects by default")
+  import
+      ->add_option("--reject-file", args->reject_file,
+                   "Where lines that are wrong go; FILE.rejects by default")
       ->type_name("FILE");
   import->add_flag("--restart", args->restart, "Begin at the first line, whatever FILE.progress says");
   import->footer(kFooter);
   import->callback([args, &globals] {
     if (args->file != "-") {
       args->progress_file = args->file + ".progress";
-      if (args->reject_file.empty()) args->reject_file = args->file + ".rejects";
-    }
-    const auto store = globals.OpenStore(false);
-    State state;
-    double seconds = 0;
-    {
-      Import import_run(*args, *store);
-      state = import_run.Run();
-      seconds = import_run.Seconds();
-    }
-    if (globals.json) {
-      PrintJson({{"ok", true}, {"lines", state.lines}, {"imported", state.imported}, {"rejected", state.rejected}, {"seconds", seconds}});
-      return;
-    }
-    fmt::print("{} lines: {} imported, {} rejected, in {:.1f} s ({:.0f} lines a second)\n", state.lines, state.imported,
-               state.rejected, seconds, static_cast<double>(state.lines) / std::max(seconds, 0.001));
-    if (state.rejected > 0 && !args->reject_file.empty()) fmt::print("rejected lines are in {}\n", args->reject_file);
-  });
+  if (args->reject_file.empty()) args->reject_file = args->file + ".rejects";
+}
+const auto store = globals.OpenStore(false);
+State state;
+double seconds = 0;
+{
+  Import import_run(*args, *store);
+  state = import_run.Run();
+  seconds = import_run.Seconds();
+}
+if (globals.json) {
+  PrintJson({{"ok", true},
+             {"lines", state.lines},
+             {"imported", state.imported},
+             {"rejected", state.rejected},
+             {"seconds", seconds}});
+  return;
+}
+fmt::print("{} lines: {} imported, {} rejected, in {:.1f} s ({:.0f} lines a second)\n", state.lines,
+           state.imported, state.rejected, seconds,
+           static_cast<double>(state.lines) / std::max(seconds, 0.001));
+if (state.rejected > 0 && !args->reject_file.empty())
+  fmt::print("rejected lines are in {}\n", args->reject_file);
+}  // namespace kvstore::cli
+);
 }
 
 }  // namespace kvstore::cli

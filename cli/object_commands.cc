@@ -34,7 +34,8 @@ void AddCreateObject(CLI::App& group, Globals& globals) {
   create->add_option("--shard", args->options.shard, "On this shard, 0 to 65535")->excludes("--near");
   create->footer("Example: kv object create pins '{\"title\": \"a chair\"}' --near 241294492511762325");
   create->callback([args, &globals] {
-    const uint64_t id = OrFail(globals.OpenStore(false)->CreateObject(args->dataset, args->data, args->options));
+    const uint64_t id =
+        OrFail(globals.OpenStore(false)->CreateObject(args->dataset, args->data, args->options));
     if (globals.json) {
       PrintJson({{"ok", true}, {"object_id", std::to_string(id)}});
     } else {
@@ -76,13 +77,17 @@ void AddUpdateObject(CLI::App& group, Globals& globals) {
   update->add_option("dataset", args->dataset)->required();
   update->add_option("id", args->id)->required();
   update->add_option("patch", args->patch, "A JSON object; null removes a field")->required();
-  update->add_option("--expected-timestamp", args->options.expected_timestamp, "Only if it was last changed then")
+  update
+      ->add_option("--expected-timestamp", args->options.expected_timestamp,
+                   "Only if it was last changed then")
       ->type_name("MS");
   update->add_flag("--include-inactive", args->options.include_inactive, "Also if it was deleted softly");
-  update->footer("Example: kv object update pins 241294492511762325 '{\"title\": \"a table\", \"note\": null}'");
+  update->footer(
+      "Example: kv object update pins 241294492511762325 '{\"title\": \"a table\", \"note\": null}'");
   update->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
-    PrintObject(OrFail(store->PatchObject(args->dataset, args->id, args->patch, args->options)), globals.json);
+    PrintObject(OrFail(store->PatchObject(args->dataset, args->id, args->patch, args->options)),
+                globals.json);
   });
 }
 
@@ -93,7 +98,8 @@ void AddDeleteObject(CLI::App& group, Globals& globals) {
     bool hard = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* command = group.add_subcommand("delete", "Hide an object (\"active\": false), or remove it for good");
+  CLI::App* command =
+      group.add_subcommand("delete", "Hide an object (\"active\": false), or remove it for good");
   command->add_option("dataset", args->dataset)->required();
   command->add_option("id", args->id)->required();
   command->add_flag("--hard", args->hard, "Remove it for good");
@@ -178,7 +184,8 @@ void PrintJoined(const JoinedPage& page, bool json) {
   for (const JoinedObject& joined : page.objects) {
     const std::string to = std::to_string(joined.entry.to);
     if (json) {
-      Json one = joined.object.ok() ? OrFail(ObjectToJson(*joined.object)) : ErrorToJson(joined.object.status());
+      Json one =
+          joined.object.ok() ? OrFail(ObjectToJson(*joined.object)) : ErrorToJson(joined.object.status());
       one["to"] = to;
       one["sequence"] = joined.entry.sequence;
       objects.push_back(std::move(one));
@@ -206,8 +213,10 @@ void AddListMapping(CLI::App& group, Globals& globals) {
   args->AddTo(*list, /*with_to=*/false);
   list->add_flag("--desc", args->descending, "Greatest sequence first");
   list->add_option("--limit", args->options.limit, "Entries of a page")->capture_default_str();
-  list->add_option("--offset", args->options.offset, "Entries to skip; page by marker instead where there are many");
-  list->add_option("--marker", args->options.marker, "Go on where the page with this marker ended")->type_name("MARKER");
+  list->add_option("--offset", args->options.offset,
+                   "Entries to skip; page by marker instead where there are many");
+  list->add_option("--marker", args->options.marker, "Go on where the page with this marker ended")
+      ->type_name("MARKER");
   list->add_flag("--objects", args->objects, "Show the objects that the entries point to");
   list->callback([args, &globals] {
     if (args->descending) args->options.order = MappingListOptions::Order::kDescending;

@@ -17,9 +17,9 @@ namespace kvstore {
 ///   bit 45..36  type, 1..1023
 ///   bit 35..0   local, 1..2^36-1, counted up by the shard
 ///
-/// An object never leaves its shard, so an ID says for ever where to look. An ObjectId holds only valid values;
-/// it is made by Make, FromValue or Parse. Thread-safe, as a plain value is.
-/// Source: "Sharding Pinterest: How we scaled our MySQL fleet".
+/// An object never leaves its shard, so an ID says for ever where to look. An ObjectId holds only valid
+/// values; it is made by Make, FromValue or Parse. Thread-safe, as a plain value is. Source: "Sharding
+/// Pinterest: How we scaled our MySQL fleet".
 class ObjectId {
  public:
   static constexpr uint32_t kMaxShard = 0xFFFF;

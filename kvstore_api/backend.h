@@ -20,9 +20,9 @@ struct Capabilities {
 /// A storage engine: the seam between the one API and what stores the data. Owns its connections or files.
 /// Thread-safe.
 ///
-/// The layer above owns names and settings (the catalog) and tells the backend about them in DatasetSpecs; a backend
-/// keeps data only. To add one: a folder that fills this interface, a line in registry/, and a fixture with
-/// which tests/backend_suite runs on it. `docs/backends.md` is the guide.
+/// The layer above owns names and settings (the catalog) and tells the backend about them in DatasetSpecs; a
+/// backend keeps data only. To add one: a folder that fills this interface, a line in registry/, and a
+/// fixture with which tests/backend_suite runs on it. `docs/backends.md` is the guide.
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -40,10 +40,12 @@ class Backend {
   /// Opens an existing dataset. Called with a spec of the right shape; DATA_LOSS if the data is not there.
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) = 0;
-  [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(
+      const DatasetSpec& spec) = 0;
 
   /// Removes expired and surplus cells physically, now, and gives their space back. Reads see no difference.
-  [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) = 0;
+  [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec,
+                                                              const Progress& progress) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) = 0;
 };
 

@@ -8,7 +8,8 @@
 
 namespace kvstore {
 
-/// Sends the valid entries of a batch on together and answers the others with what is wrong with them, all in order.
+/// Sends the valid entries of a batch on together and answers the others with what is wrong with them, all in
+/// order.
 ///
 /// check  gives the Status of an entry.
 /// send   gives the answers of a list of valid entries, one each, in order.

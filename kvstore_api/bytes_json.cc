@@ -31,7 +31,8 @@ absl::StatusOr<std::string> BytesFromJson(const Json& json) {
   }
   const auto& text = json["b64"].get_ref<const std::string&>();
   std::string bytes;
-  // The decoder forgives blanks and missing padding; encoding again tells whether there was anything to forgive.
+  // The decoder forgives blanks and missing padding; encoding again tells whether there was anything to
+  // forgive.
   if (!absl::Base64Unescape(text, &bytes) || absl::Base64Escape(bytes) != text) {
     return absl::InvalidArgumentError("b64 is not base64 of the standard alphabet, padded");
   }

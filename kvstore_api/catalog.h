@@ -9,8 +9,8 @@
 
 namespace kvstore {
 
-/// Where a dataset is in its life. A create or drop that a crash cut short is seen here, and finished at the next
-/// start. Values are stored: never renumber.
+/// Where a dataset is in its life. A create or drop that a crash cut short is seen here, and finished at the
+/// next start. Values are stored: never renumber.
 enum class DatasetState : uint8_t { kCreating = 1, kActive = 2, kDropping = 3 };
 
 struct CatalogEntry {

@@ -38,17 +38,17 @@ std::optional<E> ValueOf(const Names<E, N>& names, std::string_view name) {
 
 absl::Status ValidateName(std::string_view name) {
   if (name.empty() || name.size() > kMaxDatasetNameBytes) {
-    return absl::InvalidArgumentError(fmt::format("dataset: a name has 1 to {} bytes, this one has {}",
-                                                  kMaxDatasetNameBytes, name.size()));
+    return absl::InvalidArgumentError(
+        fmt::format("dataset: a name has 1 to {} bytes, this one has {}", kMaxDatasetNameBytes, name.size()));
   }
   for (size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
     const bool word = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
     if (!word && (i == 0 || (c != '-' && c != '.'))) {
-      return absl::InvalidArgumentError(
-          fmt::format("dataset: a name is made of letters, digits, '_', '-' and '.', and starts with one of the "
-                      "first three; byte {} is not",
-                      i));
+      return absl::InvalidArgumentError(fmt::format(
+          "dataset: a name is made of letters, digits, '_', '-' and '.', and starts with one of the "
+          "first three; byte {} is not",
+          i));
     }
   }
   if (name == "default") {
@@ -75,10 +75,12 @@ absl::Status Validate(const DatasetSpec& spec) {
       return absl::InvalidArgumentError(fmt::format("type: {} is out of range 1..1023", spec.type));
     }
   } else if (spec.type != 0) {
-    return absl::InvalidArgumentError(fmt::format("type: only datasets of shape objects have a type number, not {}", shape));
+    return absl::InvalidArgumentError(
+        fmt::format("type: only datasets of shape objects have a type number, not {}", shape));
   }
   if (spec.ttl_ms > kMaxTimestamp) {
-    return absl::InvalidArgumentError(fmt::format("ttl_ms: {} is out of range 0..{}", spec.ttl_ms, kMaxTimestamp));
+    return absl::InvalidArgumentError(
+        fmt::format("ttl_ms: {} is out of range 0..{}", spec.ttl_ms, kMaxTimestamp));
   }
   if (spec.shape != Shape::kRows && (spec.max_versions != 1 || spec.ttl_ms != 0)) {
     return absl::InvalidArgumentError(fmt::format(

@@ -23,18 +23,20 @@ enum class Compression : uint8_t { kNone = 1, kLz4 = 2, kZstd = 3 };
 
 /// A dataset as the catalog knows it: its name, what it holds, where, and its settings.
 struct DatasetSpec {
-  std::string name;     ///< 1..48 letters, digits, '_', '-' and '.', starting with a letter, a digit or '_'.
+  std::string name;  ///< 1..48 letters, digits, '_', '-' and '.', starting with a letter, a digit or '_'.
   Shape shape = Shape::kRows;
   std::string backend;  ///< Name of a configured backend; empty at creation: the default one.
-  /// Shape objects: the type number in the IDs, 1..1023, unique in the store; 0 at creation: the lowest free one.
-  /// Other shapes: 0.
+  /// Shape objects: the type number in the IDs, 1..1023, unique in the store; 0 at creation: the lowest free
+  /// one. Other shapes: 0.
   uint32_t type = 0;
   uint32_t max_versions = 1;  ///< Rows: visible cells a column; 0 = unlimited. Other shapes: 1.
-  uint64_t ttl_ms = 0;        ///< Rows: a cell expires when now > timestamp + ttl_ms; 0 = never. Other shapes: 0.
+  uint64_t ttl_ms = 0;  ///< Rows: a cell expires when now > timestamp + ttl_ms; 0 = never. Other shapes: 0.
   Durability durability = Durability::kProcess;
   Compression compression = Compression::kLz4;
-  uint64_t blob_threshold = 0;  ///< Values of at least this many bytes are kept apart from the keys; 0 = none are.
-  /// Tells a dataset from an earlier one of the same name. Chosen by the store at creation; moves with the data.
+  uint64_t blob_threshold =
+      0;  ///< Values of at least this many bytes are kept apart from the keys; 0 = none are.
+  /// Tells a dataset from an earlier one of the same name. Chosen by the store at creation; moves with the
+  /// data.
   uint64_t incarnation = 0;
 
   friend bool operator==(const DatasetSpec&, const DatasetSpec&) = default;

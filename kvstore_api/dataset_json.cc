@@ -10,8 +10,8 @@ namespace {
 
 /// A field whose value is one of a few names.
 template <typename E>
-std::optional<E> Choice(JsonFields& fields, std::string_view name, std::optional<E> (*parse)(std::string_view),
-                        std::string_view allowed) {
+std::optional<E> Choice(JsonFields& fields, std::string_view name,
+                        std::optional<E> (*parse)(std::string_view), std::string_view allowed) {
   const auto text = fields.OptionalString(name);
   if (!text) return std::nullopt;
   const auto value = parse(*text);
@@ -47,12 +47,13 @@ DatasetChange DatasetChangeFromFields(JsonFields& fields) {
 DatasetSpec DatasetFromFields(JsonFields& fields, bool stored_fields) {
   DatasetSpec spec;
   spec.name = fields.String("dataset");
-  spec.shape = Choice(fields, "shape", &ParseShape, "\"rows\", \"objects\" or \"mappings\"").value_or(spec.shape);
+  spec.shape =
+      Choice(fields, "shape", &ParseShape, "\"rows\", \"objects\" or \"mappings\"").value_or(spec.shape);
   spec.backend = fields.OptionalString("backend").value_or("");
   spec.type = static_cast<uint32_t>(fields.OptionalUint("type", 1, 1023).value_or(0));
   if (stored_fields) {
-    spec.compression =
-        Choice(fields, "compression", &ParseCompression, "\"none\", \"lz4\" or \"zstd\"").value_or(spec.compression);
+    spec.compression = Choice(fields, "compression", &ParseCompression, "\"none\", \"lz4\" or \"zstd\"")
+                           .value_or(spec.compression);
     spec.blob_threshold =
         fields.OptionalUint("blob_threshold", 0, std::numeric_limits<uint64_t>::max()).value_or(0);
   }

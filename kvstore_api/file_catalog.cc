@@ -84,9 +84,10 @@ absl::StatusOr<std::vector<CatalogEntry>> FileCatalog::Load() {
   if (!file) return FileError(path_, "read", errno);
   auto entries = DecodeCatalog(text.str());
   if (!entries.ok()) {
-    const std::string message = fmt::format("{}: {}", path_.string(), std::string(entries.status().message()));
+    const std::string message =
+        fmt::format("{}: {}", path_.string(), std::string(entries.status().message()));
     return absl::IsFailedPrecondition(entries.status()) ? absl::FailedPreconditionError(message)
-                                                       : absl::DataLossError(message);
+                                                        : absl::DataLossError(message);
   }
   for (const CatalogEntry& entry : *entries) entries_.insert_or_assign(entry.spec.name, entry);
   return entries;

@@ -8,8 +8,8 @@
 
 namespace kvstore {
 
-/// A catalog in one JSON file, for stores without ZooKeeper. A change writes a new file, syncs it, and renames it
-/// over the old one, so that a crash leaves either. Made for tens or hundreds of datasets.
+/// A catalog in one JSON file, for stores without ZooKeeper. A change writes a new file, syncs it, and
+/// renames it over the old one, so that a crash leaves either. Made for tens or hundreds of datasets.
 ///
 ///   {"format": 1, "datasets": [{"dataset": "...", ..., "incarnation": "...", "state": "active"}, ...]}
 class FileCatalog : public Catalog {

@@ -11,7 +11,8 @@ namespace kvstore {
 
 absl::Status FileError(const std::filesystem::path& path, std::string_view action, int error) {
   const std::string message = fmt::format("cannot {} {}: {}", action, path.string(), std::strerror(error));
-  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(message) : absl::UnavailableError(message);
+  return error == ENOSPC || error == EDQUOT ? absl::ResourceExhaustedError(message)
+                                            : absl::UnavailableError(message);
 }
 
 namespace {

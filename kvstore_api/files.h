@@ -7,11 +7,13 @@
 
 namespace kvstore {
 
-/// Writes `text` to a new file that takes the place of `path`, durably: a crash leaves the old file or the new one.
-/// RESOURCE_EXHAUSTED when the disk is full, else UNAVAILABLE with the reason; `path` is then unchanged.
+/// Writes `text` to a new file that takes the place of `path`, durably: a crash leaves the old file or the
+/// new one. RESOURCE_EXHAUSTED when the disk is full, else UNAVAILABLE with the reason; `path` is then
+/// unchanged.
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text);
 
-/// "cannot ACTION PATH: REASON" for an errno: RESOURCE_EXHAUSTED when the disk or quota is full, else UNAVAILABLE.
+/// "cannot ACTION PATH: REASON" for an errno: RESOURCE_EXHAUSTED when the disk or quota is full, else
+/// UNAVAILABLE.
 absl::Status FileError(const std::filesystem::path& path, std::string_view action, int error);
 
 }  // namespace kvstore

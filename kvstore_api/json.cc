@@ -43,7 +43,8 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
   try {
     return Json::parse(text);
   } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."; the bracket tells nobody anything.
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."; the bracket tells nobody
+    // anything.
     std::string_view what = error.what();
     if (const size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
     return absl::InvalidArgumentError(fmt::format("not JSON: {}", what));
@@ -56,7 +57,8 @@ absl::StatusOr<Json> ParseDocument(std::string_view text) {
         fmt::format("data: {} bytes of JSON, the limit is {}", text.size(), kMaxValueBytes));
   }
   auto json = ParseJson(text);
-  if (!json.ok()) return absl::InvalidArgumentError(fmt::format("data: {}", std::string(json.status().message())));
+  if (!json.ok())
+    return absl::InvalidArgumentError(fmt::format("data: {}", std::string(json.status().message())));
   if (!json->is_object()) {
     return absl::InvalidArgumentError(fmt::format("data: must be a JSON object, not {}", json->type_name()));
   }

@@ -13,7 +13,8 @@ using Json = nlohmann::json;
 /// kMaxJsonDepth, which is found out before any recursive code sees it. Never throws.
 absl::StatusOr<Json> ParseJson(std::string_view text);
 
-/// The document of an object: as ParseJson, and INVALID_ARGUMENT unless it is a JSON object of at most kMaxValueBytes.
+/// The document of an object: as ParseJson, and INVALID_ARGUMENT unless it is a JSON object of at most
+/// kMaxValueBytes.
 absl::StatusOr<Json> ParseDocument(std::string_view text);
 
 }  // namespace kvstore

@@ -21,7 +21,8 @@ std::optional<uint64_t> UintFromJson(const Json& json) {
 
 JsonFields::JsonFields(const Json& object, std::string path) : object_(object), path_(std::move(path)) {
   if (!object.is_object()) {
-    const std::string_view where = path_.empty() ? "request" : std::string_view(path_).substr(0, path_.size() - 1);
+    const std::string_view where =
+        path_.empty() ? "request" : std::string_view(path_).substr(0, path_.size() - 1);
     status_ = absl::InvalidArgumentError(
         fmt::format("{}: must be a JSON object, not {}", where, object.type_name()));
   }

@@ -19,8 +19,8 @@ namespace kvstore {
 ///   const uint64_t limit = fields.OptionalUint("limit", 1, 1000).value_or(100);
 ///   if (auto status = fields.Finish(); !status.ok()) return status;   // only now trust row and limit
 ///
-/// After the first mistake the getters give empty values; Finish reports it, with the field's path, or an unknown field.
-/// The JSON must outlive this. Externally synchronised.
+/// After the first mistake the getters give empty values; Finish reports it, with the field's path, or an
+/// unknown field. The JSON must outlive this. Externally synchronised.
 class JsonFields {
  public:
   /// `path` is put before the field's name in messages: "items[3]." or "".

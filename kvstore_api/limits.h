@@ -3,12 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 
-/// The limits of the data model, the same on every backend. A request beyond one is INVALID_ARGUMENT and changes
-/// nothing. They are part of stored formats and of the wire protocol: raise them with care, never lower them.
+/// The limits of the data model, the same on every backend. A request beyond one is INVALID_ARGUMENT and
+/// changes nothing. They are part of stored formats and of the wire protocol: raise them with care, never
+/// lower them.
 namespace kvstore {
 
-inline constexpr size_t kMaxRowKeyBytes = 1024;     ///< A row key has 1 to this many bytes.
-inline constexpr size_t kMaxColumnNameBytes = 1024;  ///< A column name has 0 to this many bytes.
+inline constexpr size_t kMaxRowKeyBytes = 1024;            ///< A row key has 1 to this many bytes.
+inline constexpr size_t kMaxColumnNameBytes = 1024;        ///< A column name has 0 to this many bytes.
 inline constexpr size_t kMaxValueBytes = size_t{4} << 20;  ///< A value, or an object's JSON text.
 inline constexpr size_t kMaxPutBytes = size_t{8} << 20;    ///< Column names and values of one put, added up.
 inline constexpr size_t kMaxBatchRows = 10'000;            ///< Rows, or object IDs, of one batch call.

@@ -31,7 +31,8 @@ std::string Seal(std::string body, std::string_view scope) {
 }
 
 absl::Status Refused() {
-  return absl::InvalidArgumentError("marker: not one that this read returned (of another dataset or row, or changed)");
+  return absl::InvalidArgumentError(
+      "marker: not one that this read returned (of another dataset or row, or changed)");
 }
 
 /// The position inside a token of `kind`, without header and checksum.
@@ -88,7 +89,8 @@ std::string SealRowMarker(uint64_t incarnation, std::string_view row, const RowP
   return Seal(std::move(body), RowScope(incarnation, row));
 }
 
-absl::StatusOr<RowPosition> OpenRowMarker(uint64_t incarnation, std::string_view row, std::string_view marker) {
+absl::StatusOr<RowPosition> OpenRowMarker(uint64_t incarnation, std::string_view row,
+                                          std::string_view marker) {
   const auto body = Open(kRow, RowScope(incarnation, row), marker);
   if (!body.ok()) return body.status();
   auto position = ReadPosition(*body);
@@ -119,7 +121,8 @@ absl::StatusOr<ScanPosition> OpenScanMarker(uint64_t incarnation, std::string_vi
   return position;
 }
 
-std::string SealMappingMarker(uint64_t incarnation, uint64_t from, bool descending, const MappingEntry& last) {
+std::string SealMappingMarker(uint64_t incarnation, uint64_t from, bool descending,
+                              const MappingEntry& last) {
   std::string body = Header(kMapping);
   AppendBigEndian(body, last.sequence);
   AppendBigEndian(body, last.to);

@@ -11,14 +11,15 @@
 
 namespace kvstore {
 
-/// The objects of one dataset in a backend. Thread-safe. Arguments were checked before they come here: IDs are valid
-/// and of the dataset's type, documents are JSON objects within the limits.
+/// The objects of one dataset in a backend. Thread-safe. Arguments were checked before they come here: IDs
+/// are valid and of the dataset's type, documents are JSON objects within the limits.
 class ObjectStore {
  public:
   virtual ~ObjectStore() = default;
 
   /// RESOURCE_EXHAUSTED when the shard has used its last local ID.
-  [[nodiscard]] virtual absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) = 0;
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> Create(std::string_view data,
+                                                        const CreateOptions& options) = 0;
   /// NOT_FOUND also for an inactive object, unless asked for.
   [[nodiscard]] virtual absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) = 0;
   [[nodiscard]] virtual std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,

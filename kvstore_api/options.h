@@ -29,8 +29,8 @@ struct ReadOptions {
   TimeRange time_range;
   /// A page ends after this many columns (at least 1) ...
   uint32_t limit = 100;
-  /// ... or before it would pass this many bytes of column names and values (1..kMaxPageBytes). A page holds at
-  /// least one cell, however large.
+  /// ... or before it would pass this many bytes of column names and values (1..kMaxPageBytes). A page holds
+  /// at least one cell, however large.
   size_t max_bytes = kDefaultPageBytes;
   /// Row::marker of the page before; empty for the first page.
   std::string marker;
@@ -39,8 +39,8 @@ struct ReadOptions {
 /// Must hold for a put to happen, checked atomically with it.
 struct Condition {
   std::string_view column;
-  /// nullopt: the column has no visible cell (else ALREADY_EXISTS). A value: the newest visible cell of the column
-  /// has this value (else FAILED_PRECONDITION).
+  /// nullopt: the column has no visible cell (else ALREADY_EXISTS). A value: the newest visible cell of the
+  /// column has this value (else FAILED_PRECONDITION).
   std::optional<std::string_view> equals;
 };
 
@@ -53,8 +53,8 @@ struct WriteOptions {
 /// What to delete of a row. Neither given: the whole row. A list that is given must not be empty.
 struct DeleteOptions {
   std::optional<std::vector<std::string>> columns;  ///< All versions of these columns.
-  /// Just these cells. FAILED_PRECONDITION unless the dataset keeps all versions (max_versions = 0): elsewhere
-  /// what a removed version uncovers would depend on compaction. Not together with `columns`.
+  /// Just these cells. FAILED_PRECONDITION unless the dataset keeps all versions (max_versions = 0):
+  /// elsewhere what a removed version uncovers would depend on compaction. Not together with `columns`.
   std::optional<std::vector<CellName>> cells;
 };
 
@@ -76,7 +76,8 @@ struct RowDelete {
 
 /// What to read of each row of a scan.
 struct ScanOptions {
-  std::optional<std::vector<std::string>> columns;  ///< As in ReadOptions; a row without any of them is not returned.
+  std::optional<std::vector<std::string>>
+      columns;  ///< As in ReadOptions; a row without any of them is not returned.
   uint32_t versions = 1;
   TimeRange time_range;
   size_t max_bytes = kDefaultScanBytes;  ///< Rows larger than this are returned in pieces; 1..kMaxPageBytes.
@@ -104,7 +105,7 @@ struct MappingListOptions {
   Order order = Order::kAscending;  ///< By sequence.
   uint32_t limit = 100;             ///< Entries of a page, 1..kMaxListEntries.
   uint64_t offset = 0;              ///< Entries to skip; costs a step each: page by marker instead.
-  std::string marker;               ///< MappingPage::marker of the page before, same order. Not with an offset.
+  std::string marker;  ///< MappingPage::marker of the page before, same order. Not with an offset.
 };
 
 }  // namespace kvstore

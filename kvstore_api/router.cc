@@ -43,7 +43,8 @@ Router::Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string 
 
 absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                      std::string default_backend) {
-  std::unique_ptr<Router> router(new Router(std::move(catalog), std::move(backends), std::move(default_backend)));
+  std::unique_ptr<Router> router(
+      new Router(std::move(catalog), std::move(backends), std::move(default_backend)));
   auto entries = router->catalog_->Load();
   if (!entries.ok()) return entries.status();
   for (const CatalogEntry& entry : *entries) {
@@ -59,7 +60,8 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> ca
   return router;
 }
 
-// ---- finding ----------------------------------------------------------------------------------------------------
+// ---- finding
+// ----------------------------------------------------------------------------------------------------
 
 absl::StatusOr<Router::Found> Router::Find(std::string_view name) const {
   Found found{snapshot_.load(std::memory_order_acquire), nullptr};
@@ -82,7 +84,8 @@ absl::StatusOr<Backend*> Router::FindBackend(std::string_view name) const {
   const auto backend = backends_.find(name);
   if (backend != backends_.end()) return backend->second.get();
   std::string known;
-  for (const auto& [other, unused] : backends_) known += fmt::format("{}'{}'", known.empty() ? "" : ", ", other);
+  for (const auto& [other, unused] : backends_)
+    known += fmt::format("{}'{}'", known.empty() ? "" : ", ", other);
   return absl::InvalidArgumentError(fmt::format("backend: there is none named '{}', only {}", name, known));
 }
 
@@ -124,7 +127,8 @@ void Router::Unpublish(std::string_view name) {
   snapshot_.store(std::make_shared<const Snapshot>(std::move(next)), std::memory_order_release);
 }
 
-// ---- datasets ---------------------------------------------------------------------------------------------------
+// ---- datasets
+// ---------------------------------------------------------------------------------------------------
 
 absl::Status Router::Complete(DatasetSpec& spec) const {
   const auto snapshot = snapshot_.load();
@@ -143,7 +147,8 @@ absl::Status Router::Complete(DatasetSpec& spec) const {
     for (const auto& [name, other] : *snapshot) {
       if (other->spec.shape != Shape::kObjects) continue;
       if (other->spec.type == spec.type) {
-        return absl::AlreadyExistsError(fmt::format("type: {} is the type number of dataset '{}'", spec.type, name));
+        return absl::AlreadyExistsError(
+            fmt::format("type: {} is the type number of dataset '{}'", spec.type, name));
       }
       taken.insert(other->spec.type);
     }

@@ -13,13 +13,15 @@
 
 namespace kvstore {
 
-/// The KVStore in process: checks arguments, finds the dataset's store, opens and seals markers, and calls the backend.
-/// Finding costs one hash look-up in an immutable snapshot of the catalog, which every change of a dataset replaces.
+/// The KVStore in process: checks arguments, finds the dataset's store, opens and seals markers, and calls
+/// the backend. Finding costs one hash look-up in an immutable snapshot of the catalog, which every change of
+/// a dataset replaces.
 class Router : public KVStore {
  public:
   using Backends = std::map<std::string, std::unique_ptr<Backend>, std::less<>>;
 
-  /// Takes over catalog and backends, opens every dataset, and finishes creates and drops that a crash cut short.
+  /// Takes over catalog and backends, opens every dataset, and finishes creates and drops that a crash cut
+  /// short.
   ///
   /// default_backend  where datasets go whose creator names no backend; must be one of `backends`.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog, Backends backends,
@@ -33,10 +35,12 @@ class Router : public KVStore {
   absl::StatusOr<DatasetStats> GetStats(std::string_view dataset) override;
   absl::StatusOr<ReclaimResult> Compact(std::string_view dataset, const Progress& progress) override;
 
-  absl::StatusOr<Row> GetRow(std::string_view dataset, std::string_view row, const ReadOptions& options) override;
-  absl::StatusOr<PutResult> PutRow(std::string_view dataset, std::string_view row, std::span<const CellWrite> cells,
-                                   const WriteOptions& options) override;
-  absl::Status DeleteRow(std::string_view dataset, std::string_view row, const DeleteOptions& options) override;
+  absl::StatusOr<Row> GetRow(std::string_view dataset, std::string_view row,
+                             const ReadOptions& options) override;
+  absl::StatusOr<PutResult> PutRow(std::string_view dataset, std::string_view row,
+                                   std::span<const CellWrite> cells, const WriteOptions& options) override;
+  absl::Status DeleteRow(std::string_view dataset, std::string_view row,
+                         const DeleteOptions& options) override;
   absl::StatusOr<std::vector<absl::StatusOr<Row>>> GetRows(std::string_view dataset,
                                                            std::span<const RowRead> reads) override;
   absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> PutRows(std::string_view dataset,
@@ -49,7 +53,8 @@ class Router : public KVStore {
 
   absl::StatusOr<uint64_t> CreateObject(std::string_view dataset, std::string_view data,
                                         const CreateOptions& options) override;
-  absl::StatusOr<Object> GetObject(std::string_view dataset, uint64_t id, const ObjectReadOptions& options) override;
+  absl::StatusOr<Object> GetObject(std::string_view dataset, uint64_t id,
+                                   const ObjectReadOptions& options) override;
   absl::StatusOr<std::vector<absl::StatusOr<Object>>> GetObjects(std::string_view dataset,
                                                                  std::span<const uint64_t> ids,
                                                                  const ObjectReadOptions& options) override;
@@ -108,7 +113,8 @@ class Router : public KVStore {
   const std::unique_ptr<Catalog> catalog_;
   const Backends backends_;
   const std::string default_backend_;
-  std::mutex catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and the replacing of snapshot_
+  std::mutex
+      catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and the replacing of snapshot_
   std::atomic<std::shared_ptr<const Snapshot>> snapshot_;
 };
 

@@ -50,7 +50,8 @@ absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::str
                                               const CreateOptions& options) {
   const auto found = Find(dataset, Shape::kObjects);
   if (!found.ok()) return found.status();
-  if (options.near && options.shard) return absl::InvalidArgumentError("near, shard: give one of them, not both");
+  if (options.near && options.shard)
+    return absl::InvalidArgumentError("near, shard: give one of them, not both");
   if (options.near) {
     // Of any type: objects of different datasets can live on one shard.
     if (auto id = ObjectId::FromValue(*options.near); !id.ok()) {
@@ -65,7 +66,8 @@ absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::str
   return (*found)->objects->Create(data, options);
 }
 
-absl::StatusOr<Object> Router::GetObject(std::string_view dataset, uint64_t id, const ObjectReadOptions& options) {
+absl::StatusOr<Object> Router::GetObject(std::string_view dataset, uint64_t id,
+                                         const ObjectReadOptions& options) {
   const auto found = FindForObject(dataset, id);
   if (!found.ok()) return found.status();
   return (*found)->objects->Get(id, options);
@@ -82,15 +84,15 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Router::GetObjects(std::stri
       [&](std::span<const uint64_t> valid) { return (*found)->objects->GetMany(valid, options); });
 }
 
-absl::StatusOr<Object> Router::UpdateObject(std::string_view dataset, uint64_t id, const ObjectTransform& transform,
-                                            const UpdateOptions& options) {
+absl::StatusOr<Object> Router::UpdateObject(std::string_view dataset, uint64_t id,
+                                            const ObjectTransform& transform, const UpdateOptions& options) {
   const auto found = FindForObject(dataset, id);
   if (!found.ok()) return found.status();
   return (*found)->objects->Update(id, Checked(transform), options);
 }
 
-absl::StatusOr<Object> Router::PatchObject(std::string_view dataset, uint64_t id, std::string_view merge_patch,
-                                           const UpdateOptions& options) {
+absl::StatusOr<Object> Router::PatchObject(std::string_view dataset, uint64_t id,
+                                           std::string_view merge_patch, const UpdateOptions& options) {
   const auto patch = ParseDocument(merge_patch);
   if (!patch.ok()) {
     return absl::InvalidArgumentError(fmt::format("merge_patch: {}", std::string(patch.status().message())));
@@ -113,7 +115,8 @@ absl::Status Router::DeleteObject(std::string_view dataset, uint64_t id, bool ha
   return (*found)->objects->Erase(id);
 }
 
-// ---- mappings -----------------------------------------------------------------------------------------------------
+// ---- mappings
+// -----------------------------------------------------------------------------------------------------
 
 absl::Status Router::AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
                                 std::optional<uint64_t> sequence) {
@@ -122,7 +125,8 @@ absl::Status Router::AddMapping(std::string_view dataset, uint64_t from, uint64_
   if (auto status = ValidateId("from", from); !status.ok()) return status;
   if (auto status = ValidateId("to", to); !status.ok()) return status;
   if (sequence && *sequence > kMaxTimestamp) {
-    return absl::InvalidArgumentError(fmt::format("sequence: {} is out of range 0..{}", *sequence, kMaxTimestamp));
+    return absl::InvalidArgumentError(
+        fmt::format("sequence: {} is out of range 0..{}", *sequence, kMaxTimestamp));
   }
   return (*found)->mappings->Add(from, to, sequence);
 }

@@ -15,7 +15,10 @@ class SealedCursor : public RowCursor {
  public:
   SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, uint64_t incarnation,
                std::string marker)
-      : store_(std::move(store)), scan_(std::move(scan)), incarnation_(incarnation), marker_(std::move(marker)) {}
+      : store_(std::move(store)),
+        scan_(std::move(scan)),
+        incarnation_(incarnation),
+        marker_(std::move(marker)) {}
 
   absl::StatusOr<bool> Next(ScannedRow& row) override { return scan_->Next(row); }
 
@@ -41,7 +44,8 @@ bool Contains(const RowRange& range, std::string_view row) {
 
 }  // namespace
 
-absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view row, const ReadOptions& options) {
+absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view row,
+                                   const ReadOptions& options) {
   const auto found = Find(dataset, Shape::kRows);
   if (!found.ok()) return found.status();
   if (auto status = ValidateRead(row, options); !status.ok()) return status;

@@ -14,11 +14,12 @@
 
 namespace kvstore {
 
-/// The last thing that a paginated read of a row returned; the next page starts right behind it. A value: it can
-/// be kept, sent elsewhere, and used after a restart. Writes in between do not disturb it.
+/// The last thing that a paginated read of a row returned; the next page starts right behind it. A value: it
+/// can be kept, sent elsewhere, and used after a restart. Writes in between do not disturb it.
 struct RowPosition {
   std::string column;
-  /// 0: the column is done with. Else so many cells of it were returned, down to `timestamp`, and more may follow.
+  /// 0: the column is done with. Else so many cells of it were returned, down to `timestamp`, and more may
+  /// follow.
   uint32_t cells = 0;
   uint64_t timestamp = 0;
   friend bool operator==(const RowPosition&, const RowPosition&) = default;
@@ -48,9 +49,10 @@ class RowScan {
 
 /// The rows of one dataset in a backend. Thread-safe.
 ///
-/// Arguments were checked against the limits of the data model before they come here. Markers are opened and sealed
-/// above: `ReadOptions::marker` and `ScanOptions::marker` are not looked at, positions come as arguments.
-/// The meaning of every call is that of KVStore; a backend that passes tests/backend_suite is right.
+/// Arguments were checked against the limits of the data model before they come here. Markers are opened and
+/// sealed above: `ReadOptions::marker` and `ScanOptions::marker` are not looked at, positions come as
+/// arguments. The meaning of every call is that of KVStore; a backend that passes tests/backend_suite is
+/// right.
 class RowStore {
  public:
   virtual ~RowStore() = default;
@@ -70,9 +72,8 @@ class RowStore {
   /// About `wanted` partitions of about equal size; at least one.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) = 0;
   /// A row that is written while the scan runs is seen as before or as after the write.
-  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange& range,
-                                                                      const ScanOptions& options,
-                                                                      const std::optional<ScanPosition>& after) = 0;
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowScan>> Scan(
+      const RowRange& range, const ScanOptions& options, const std::optional<ScanPosition>& after) = 0;
 };
 
 }  // namespace kvstore

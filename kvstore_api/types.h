@@ -9,11 +9,12 @@
 
 #include "absl/status/statusor.h"
 
-/// The data that goes in and out of a KVStore. Plain values; views (std::string_view, std::span) are only ever
-/// arguments and need to live no longer than the call that takes them.
+/// The data that goes in and out of a KVStore. Plain values; views (std::string_view, std::span) are only
+/// ever arguments and need to live no longer than the call that takes them.
 namespace kvstore {
 
-// ---- rows -----------------------------------------------------------------------------------------------------
+// ---- rows
+// -----------------------------------------------------------------------------------------------------
 
 /// One version of a column. (row, column, timestamp) names it.
 struct Cell {
@@ -69,27 +70,30 @@ struct RowRange {
   friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
-/// A part of a dataset that can be scanned on its own, in parallel with the others. The partitions of one listing
-/// cover the dataset and do not overlap.
+/// A part of a dataset that can be scanned on its own, in parallel with the others. The partitions of one
+/// listing cover the dataset and do not overlap.
 struct Partition {
   std::string name;  ///< For people and for logs.
   RowRange range;
 };
 
-// ---- objects --------------------------------------------------------------------------------------------------
+// ---- objects
+// --------------------------------------------------------------------------------------------------
 
 /// A JSON document with a 64-bit ID (see idgen/object_id.h for its parts).
 struct Object {
   uint64_t id = 0;
-  std::string data;        ///< The text of a JSON object.
-  uint64_t timestamp = 0;  ///< When it was last changed, ms. Grows with every change: it serves as its version.
+  std::string data;  ///< The text of a JSON object.
+  uint64_t timestamp =
+      0;  ///< When it was last changed, ms. Grows with every change: it serves as its version.
 };
 
 /// Computes an object's new JSON text from its current one. May be called more than once for one update, and
 /// under a lock of the store: it must not call the store. An error makes the update fail with that error.
 using ObjectTransform = std::function<absl::StatusOr<std::string>(std::string_view current)>;
 
-// ---- mappings -------------------------------------------------------------------------------------------------
+// ---- mappings
+// -------------------------------------------------------------------------------------------------
 
 /// One entry of a mapping. Entries are ordered by (sequence, to).
 struct MappingEntry {
@@ -114,18 +118,19 @@ struct JoinedPage {
   std::string marker;  ///< As in MappingPage.
 };
 
-// ---- long work ------------------------------------------------------------------------------------------------
+// ---- long work
+// ------------------------------------------------------------------------------------------------
 
-/// Called now and then by long work with bytes done and bytes in all (an estimate, may grow). Returns false to
-/// stop the work, which then ends with CANCELLED and may be started again.
+/// Called now and then by long work with bytes done and bytes in all (an estimate, may grow). Returns false
+/// to stop the work, which then ends with CANCELLED and may be started again.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
 /// What Compact gave back.
 struct ReclaimResult {
-  uint64_t bytes_before = 0;      ///< On disk.
+  uint64_t bytes_before = 0;  ///< On disk.
   uint64_t bytes_after = 0;
-  uint64_t expired_cells = 0;     ///< Cells removed because their time to live had passed.
-  uint64_t surplus_cells = 0;     ///< Cells removed because max_versions newer ones exist.
+  uint64_t expired_cells = 0;  ///< Cells removed because their time to live had passed.
+  uint64_t surplus_cells = 0;  ///< Cells removed because max_versions newer ones exist.
 };
 
 /// Rough sizes of a dataset, from what the backend knows without reading it.

@@ -40,8 +40,8 @@ absl::Status ValidateChoice(uint32_t versions, const TimeRange& range, size_t ma
     return Invalid("end_timestamp: {} is beyond the limit of {}", range.end, kMaxTimestamp + 1);
   }
   if (range.start >= range.end) {
-    return Invalid("start_timestamp: {} is not before end_timestamp {}; the range [start, end) is empty", range.start,
-                   range.end);
+    return Invalid("start_timestamp: {} is not before end_timestamp {}; the range [start, end) is empty",
+                   range.start, range.end);
   }
   if (max_bytes < 1 || max_bytes > kMaxPageBytes) {
     return Invalid("max_bytes: {} is out of range 1..{}", max_bytes, kMaxPageBytes);
@@ -49,7 +49,9 @@ absl::Status ValidateChoice(uint32_t versions, const TimeRange& range, size_t ma
   return absl::OkStatus();
 }
 
-bool SameCell(const CellWrite& a, const CellWrite& b) { return a.timestamp == b.timestamp && a.column == b.column; }
+bool SameCell(const CellWrite& a, const CellWrite& b) {
+  return a.timestamp == b.timestamp && a.column == b.column;
+}
 
 bool Before(const CellWrite& a, const CellWrite& b) {
   const int order = a.column.compare(b.column);
@@ -84,7 +86,8 @@ absl::Status ValidateRead(std::string_view row, const ReadOptions& options) {
   return ValidateChoice(options.versions, options.time_range, options.max_bytes);
 }
 
-absl::Status ValidatePut(std::string_view row, std::span<const CellWrite> cells, const WriteOptions& options) {
+absl::Status ValidatePut(std::string_view row, std::span<const CellWrite> cells,
+                         const WriteOptions& options) {
   if (auto status = ValidateRowKey(row); !status.ok()) return status;
   if (cells.empty()) return Invalid("items: a put needs at least one");
   size_t bytes = 0;
@@ -106,7 +109,8 @@ absl::Status ValidatePut(std::string_view row, std::span<const CellWrite> cells,
       return Invalid("condition.{}", std::string(status.message()));
     }
     if (options.condition->equals && options.condition->equals->size() > kMaxValueBytes) {
-      return Invalid("condition.equals: {} bytes, the limit is {}", options.condition->equals->size(), kMaxValueBytes);
+      return Invalid("condition.equals: {} bytes, the limit is {}", options.condition->equals->size(),
+                     kMaxValueBytes);
     }
   }
   return ValidateNoDuplicate(cells);
@@ -158,7 +162,8 @@ absl::Status ValidateListing(const MappingListOptions& options) {
   if (options.limit < 1 || options.limit > kMaxListEntries) {
     return Invalid("limit: {} is out of range 1..{}", options.limit, kMaxListEntries);
   }
-  if (options.offset != 0 && !options.marker.empty()) return Invalid("offset, marker: give one of them, not both");
+  if (options.offset != 0 && !options.marker.empty())
+    return Invalid("offset, marker: give one of them, not both");
   return absl::OkStatus();
 }
 

@@ -23,7 +23,8 @@ absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options) {
   if (!entries.ok()) return entries.status();
   std::vector<DatasetSpec> embedded;
   for (const CatalogEntry& entry : *entries) {
-    if (entry.state == DatasetState::kActive && entry.spec.backend == kRocksDb) embedded.push_back(entry.spec);
+    if (entry.state == DatasetState::kActive && entry.spec.backend == kRocksDb)
+      embedded.push_back(entry.spec);
   }
   auto rocksdb = RocksDbBackend::Open(*std::move(dir), embedded, {.cache_bytes = options.cache_bytes});
   if (!rocksdb.ok()) return rocksdb.status();

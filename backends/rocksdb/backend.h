@@ -21,8 +21,10 @@ class RocksDbBackend : public Backend {
 
   /// Opens the database of `dir`, and closes it with the backend.
   ///
-  /// datasets  those that the catalog says are here; DATA_LOSS if the data of one is not. Data of others is left alone.
-  static absl::StatusOr<std::unique_ptr<RocksDbBackend>> Open(rocks::DataDir dir, std::span<const DatasetSpec> datasets,
+  /// datasets  those that the catalog says are here; DATA_LOSS if the data of one is not. Data of others is
+  /// left alone.
+  static absl::StatusOr<std::unique_ptr<RocksDbBackend>> Open(rocks::DataDir dir,
+                                                              std::span<const DatasetSpec> datasets,
                                                               const Options& options);
 
   Capabilities capabilities() const override { return {.rows = true, .objects = true, .mappings = true}; }

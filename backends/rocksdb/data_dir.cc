@@ -31,21 +31,24 @@ std::string ReadLine(const fs::path& path) {
 absl::Status CheckFormat(const fs::path& path) {
   const std::string line = ReadLine(path / "KVSTORE");
   int format = 0;
-  const bool ours = line.starts_with(kMagic) &&
-                    std::from_chars(line.data() + kMagic.size(), line.data() + line.size(), format).ec == std::errc();
+  const bool ours =
+      line.starts_with(kMagic) &&
+      std::from_chars(line.data() + kMagic.size(), line.data() + line.size(), format).ec == std::errc();
   if (!ours) {
     return absl::FailedPreconditionError(
-        fmt::format("{} does not say that this is a KVStore directory; nothing was changed", (path / "KVSTORE").string()));
+        fmt::format("{} does not say that this is a KVStore directory; nothing was changed",
+                    (path / "KVSTORE").string()));
   }
   if (format > kFormat) {
     return absl::FailedPreconditionError(fmt::format(
-        "{} has format {}, written by a newer version; this one reads up to {}. Nothing was changed", path.string(),
-        format, kFormat));
+        "{} has format {}, written by a newer version; this one reads up to {}. Nothing was changed",
+        path.string(), format, kFormat));
   }
   return absl::OkStatus();
 }
 
-/// Whether `path` holds a store; an error if it holds something else or there is nothing and it is not to be made.
+/// Whether `path` holds a store; an error if it holds something else or there is nothing and it is not to be
+/// made.
 absl::StatusOr<bool> Inspect(const fs::path& path, bool create) {
   std::error_code error;
   const fs::file_status file = fs::status(path, error);
@@ -72,7 +75,8 @@ absl::StatusOr<bool> Inspect(const fs::path& path, bool create) {
         fmt::format("{} is not a KVStore directory: it holds '{}' and no KVSTORE file; nothing was changed",
                     path.string(), name));
   }
-  if (!create) return absl::NotFoundError(fmt::format("there is no store at {}: the directory is empty", path.string()));
+  if (!create)
+    return absl::NotFoundError(fmt::format("there is no store at {}: the directory is empty", path.string()));
   return false;
 }
 
@@ -90,8 +94,8 @@ absl::StatusOr<int> Lock(const fs::path& path) {
     const int error = errno;
     ::close(lock);
     if (error != EWOULDBLOCK) return FileError(file, "lock", error);
-    return absl::UnavailableError(
-        fmt::format("{} is open in {}; one process at a time can open a store", path.string(), ReadLine(file)));
+    return absl::UnavailableError(fmt::format("{} is open in {}; one process at a time can open a store",
+                                              path.string(), ReadLine(file)));
   }
   const std::string holder = DescribeThisProcess() + "\n";
   // Only for people: a disk too full for a line does not keep the store from opening.
@@ -105,7 +109,8 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
   const auto exists = Inspect(path, create);
   if (!exists.ok()) return exists.status();
   std::error_code error;
-  if (!*exists && !fs::create_directories(path, error) && error) return FileError(path, "create", error.value());
+  if (!*exists && !fs::create_directories(path, error) && error)
+    return FileError(path, "create", error.value());
   const auto lock = Lock(path);
   if (!lock.ok()) return lock.status();
   DataDir dir(fs::absolute(path), *lock);
@@ -121,7 +126,8 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
   return dir;
 }
 
-DataDir::DataDir(DataDir&& other) noexcept : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+DataDir::DataDir(DataDir&& other) noexcept
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
 
 DataDir::~DataDir() {
   if (lock_ >= 0) ::close(lock_);

@@ -34,7 +34,9 @@ constexpr std::string_view kClockPrefix = "clock/";
 class RowPrefix : public rocksdb::SliceTransform {
  public:
   const char* Name() const override { return "kvstore.RowPrefix"; }
-  bool InDomain(const rocksdb::Slice& key) const override { return EncodedSize(key.ToStringView()).has_value(); }
+  bool InDomain(const rocksdb::Slice& key) const override {
+    return EncodedSize(key.ToStringView()).has_value();
+  }
   rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
     return {key.data(), EncodedSize(key.ToStringView()).value_or(key.size())};
   }
@@ -52,12 +54,13 @@ rocksdb::CompressionType ToRocks(Compression compression) {
   return rocksdb::kNoCompression;
 }
 
-/// Keeps RocksDB from waiting, in steps of five seconds and until there are 64 MiB, for a full disk to have space again, and
-/// from refusing to be told to go on while it waits: the next write tells it (see Engine::Write). Where no write would
-/// fail, because only compactions have, it still waits by itself.
+/// Keeps RocksDB from waiting, in steps of five seconds and until there are 64 MiB, for a full disk to have
+/// space again, and from refusing to be told to go on while it waits: the next write tells it (see
+/// Engine::Write). Where no write would fail, because only compactions have, it still waits by itself.
 class ResumedByWrites : public rocksdb::EventListener {
  public:
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status, bool* auto_recovery) override {
+  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status,
+                            bool* auto_recovery) override {
     if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
   }
 };
@@ -84,13 +87,14 @@ rocksdb::DBOptions Engine::MakeDbOptions() const {
   options.max_background_jobs = 4;
   options.bytes_per_sync = size_t{1} << 20;
   options.write_buffer_manager = write_buffers_;
-  // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped silently.
+  // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped
+  // silently.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   return options;
 }
 
-rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(const DatasetSpec& spec,
-                                                       const std::shared_ptr<FamilySettings>& settings) const {
+rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
+    const DatasetSpec& spec, const std::shared_ptr<FamilySettings>& settings) const {
   rocksdb::ColumnFamilyOptions options;
   rocksdb::BlockBasedTableOptions table;
   table.block_cache = cache_;
@@ -133,7 +137,8 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
   Engine* const self = engine.get();
   engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
     // What fails here, on a full disk say, is suggested again by the next compaction.
-    if (const auto family = self->FindFamily(dataset)) TrimColumn(*self, *family, column).status().IgnoreError();
+    if (const auto family = self->FindFamily(dataset))
+      TrimColumn(*self, *family, column).status().IgnoreError();
   });
   return engine;
 }
@@ -147,7 +152,8 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
     return absl::DataLossError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
                                            path.string(), known.size()));
   }
-  if (!std::filesystem::create_directories(path, error) && error) return FileError(path, "create", error.value());
+  if (!std::filesystem::create_directories(path, error) && error)
+    return FileError(path, "create", error.value());
   const rocksdb::DBOptions db_options = MakeDbOptions();
   std::vector<std::string> stored;
   if (exists) {
@@ -160,8 +166,8 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
   std::set<std::string> unknown(stored.begin(), stored.end());
   for (const DatasetSpec& spec : known) {
     if (unknown.erase(spec.name) == 0) {
-      return absl::DataLossError(
-          fmt::format("{}: dataset '{}' is in the catalog, and its data is not here", path.string(), spec.name));
+      return absl::DataLossError(fmt::format("{}: dataset '{}' is in the catalog, and its data is not here",
+                                             path.string(), spec.name));
     }
     const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
     descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
@@ -188,7 +194,8 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
 absl::Status Engine::LoadTimestamps() {
   std::map<size_t, uint64_t> ceilings;
   const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, meta()));
-  for (it->Seek(std::string(kClockPrefix)); it->Valid() && it->key().starts_with(std::string(kClockPrefix)); it->Next()) {
+  for (it->Seek(std::string(kClockPrefix)); it->Valid() && it->key().starts_with(std::string(kClockPrefix));
+       it->Next()) {
     if (it->key().size() != kClockPrefix.size() + 4 || it->value().size() != 8) {
       return absl::DataLossError("the stored clock does not decode");
     }
@@ -201,7 +208,8 @@ absl::Status Engine::LoadTimestamps() {
     rocksdb::WriteBatch batch;
     std::string value;
     AppendBigEndian(value, ceiling);
-    const auto status = ceiling == 0 ? batch.Delete(meta(), ClockKey(slot)) : batch.Put(meta(), ClockKey(slot), value);
+    const auto status =
+        ceiling == 0 ? batch.Delete(meta(), ClockKey(slot)) : batch.Put(meta(), ClockKey(slot), value);
     if (!status.ok()) return ToStatus(status, "keep the clock");
     // Not synced: the put that needs this follows it in the same log, and syncs both if it must.
     return Write(batch, /*sync=*/false);
@@ -265,7 +273,8 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
   options.sync = sync;
   rocksdb::Status status = db_->Write(options, &batch);
   if (status.ok()) return absl::OkStatus();
-  // The first write that finds the disk full fails. RocksDB then refuses all writes until it is told to go on.
+  // The first write that finds the disk full fails. RocksDB then refuses all writes until it is told to go
+  // on.
   if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
     if (Resume().ok()) status = db_->Write(options, &batch);
   }

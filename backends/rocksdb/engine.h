@@ -19,17 +19,19 @@
 namespace kvstore::rocks {
 
 struct EngineOptions {
-  size_t cache_bytes = size_t{512} << 20;         ///< Blocks kept in memory, all datasets together.
+  size_t cache_bytes = size_t{32} << 20;         ///< Blocks kept in memory, all datasets together.
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
 };
 
-/// One RocksDB with a column family for each dataset, and what all datasets share: row locks, the clock, the trimmer.
-/// Small state of our own (ceilings of the clock, counters of local IDs) is in the default family. Thread-safe.
+/// One RocksDB with a column family for each dataset, and what all datasets share: row locks, the clock, the
+/// trimmer. Small state of our own (ceilings of the clock, counters of local IDs) is in the default family.
+/// Thread-safe.
 class Engine {
  public:
   /// Opens the database of `dir`, creating it if there is none, and holds the directory as long as it lives.
   ///
-  /// known  the datasets that must be there; DATA_LOSS if one has no family. Families beyond those are left alone.
+  /// known  the datasets that must be there; DATA_LOSS if one has no family. Families beyond those are left
+  /// alone.
   static absl::StatusOr<std::shared_ptr<Engine>> Open(DataDir dir, std::span<const DatasetSpec> known,
                                                       const EngineOptions& options);
   ~Engine();
@@ -72,7 +74,7 @@ class Engine {
   std::unique_ptr<Timestamps> timestamps_;
   std::mutex resume_mutex_;
   mutable std::mutex families_mutex_;
-  std::map<std::string, std::shared_ptr<Family>> families_;  // guarded by families_mutex_
+  std::map<std::string, std::shared_ptr<Family>> families_;               // guarded by families_mutex_
   std::map<std::string, rocksdb::ColumnFamilyHandle*> unknown_families_;  // set by OpenDb only
 };
 

@@ -14,7 +14,9 @@ namespace kvstore::rocks {
 
 /// The settings of a dataset that may change while it is in use. Thread-safe.
 struct FamilySettings {
-  explicit FamilySettings(const DatasetSpec& spec) : name(spec.name), incarnation(spec.incarnation) { Set(spec); }
+  explicit FamilySettings(const DatasetSpec& spec) : name(spec.name), incarnation(spec.incarnation) {
+    Set(spec);
+  }
 
   void Set(const DatasetSpec& spec) {
     max_versions = spec.max_versions;
@@ -22,7 +24,8 @@ struct FamilySettings {
     sync = spec.durability == Durability::kMachine;
   }
 
-  /// Cells with timestamps (ms) before this one are expired now. The clock is read only where there is a time to live.
+  /// Cells with timestamps (ms) before this one are expired now. The clock is read only where there is a time
+  /// to live.
   uint64_t OldestVisible() const {
     const uint64_t ttl = ttl_ms.load(std::memory_order_relaxed);
     if (ttl == 0) return 0;

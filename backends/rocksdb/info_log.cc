@@ -30,7 +30,8 @@ class InfoLog : public rocksdb::Logger {
   void Logv(const char* format, va_list arguments) override {
     std::array<char, kMaxLineBytes> line{};
     const int size = std::vsnprintf(line.data(), line.size(), format, arguments);
-    if (size > 0) log_.info(std::string_view(line.data(), std::min(static_cast<size_t>(size), line.size() - 1)));
+    if (size > 0)
+      log_.info(std::string_view(line.data(), std::min(static_cast<size_t>(size), line.size() - 1)));
   }
 
  private:

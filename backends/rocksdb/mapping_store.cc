@@ -58,7 +58,9 @@ class Batch {
 
 }  // namespace
 
-uint64_t RocksMappingStore::Hash(uint64_t from) const { return Fnv1a(Number(from), family_->settings->incarnation); }
+uint64_t RocksMappingStore::Hash(uint64_t from) const {
+  return Fnv1a(Number(from), family_->settings->incarnation);
+}
 
 absl::StatusOr<std::optional<uint64_t>> RocksMappingStore::GetNumber(const std::string& key) {
   std::string stored;
@@ -139,7 +141,8 @@ absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const Mapping
     }
     const std::string_view key = it->key().ToStringView();
     if (key.size() != kOrderKeyBytes) return absl::DataLossError("a stored mapping does not decode");
-    list.entries.push_back({.to = ReadBigEndian<uint64_t>(key.substr(17)), .sequence = ReadBigEndian<uint64_t>(key.substr(9))});
+    list.entries.push_back(
+        {.to = ReadBigEndian<uint64_t>(key.substr(17)), .sequence = ReadBigEndian<uint64_t>(key.substr(9))});
   }
   if (!it->status().ok()) return ToStatus(it->status(), "list a mapping");
   return list;

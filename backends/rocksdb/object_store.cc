@@ -31,11 +31,14 @@ absl::StatusOr<StoredObject> Decode(uint64_t id, std::string_view stored) {
   if (stored.size() < kHeaderBytes || (stored[0] & ~kInactive) != 0) {
     return absl::DataLossError(fmt::format("object_id: {} is stored in a form that does not decode", id));
   }
-  return StoredObject{(stored[0] & kInactive) != 0,
-                      {id, std::string(stored.substr(kHeaderBytes)), ReadBigEndian<uint64_t>(stored.substr(1))}};
+  return StoredObject{
+      (stored[0] & kInactive) != 0,
+      {id, std::string(stored.substr(kHeaderBytes)), ReadBigEndian<uint64_t>(stored.substr(1))}};
 }
 
-absl::Status NoObject(uint64_t id) { return absl::NotFoundError(fmt::format("object_id: there is no object {}", id)); }
+absl::Status NoObject(uint64_t id) {
+  return absl::NotFoundError(fmt::format("object_id: there is no object {}", id));
+}
 
 absl::StatusOr<Object> Visible(uint64_t id, absl::StatusOr<StoredObject> stored, bool include_inactive) {
   if (!stored.ok()) return stored.status();
@@ -47,7 +50,8 @@ absl::StatusOr<Object> Visible(uint64_t id, absl::StatusOr<StoredObject> stored,
 
 bool IsInactive(std::string_view data) {
   // Cheap for nearly all documents, which do not have the word, nor an escape that may spell it.
-  if (data.find("\"active\"") == std::string_view::npos && data.find("\\u") == std::string_view::npos) return false;
+  if (data.find("\"active\"") == std::string_view::npos && data.find("\\u") == std::string_view::npos)
+    return false;
   const auto json = ParseJson(data);
   return json.ok() && json->contains("active") && (*json)["active"] == false;
 }
@@ -85,7 +89,9 @@ RocksObjectStore::~RocksObjectStore() {
   }
 }
 
-uint64_t RocksObjectStore::Hash(uint64_t id) const { return Fnv1a(IdKey(id), family_->settings->incarnation); }
+uint64_t RocksObjectStore::Hash(uint64_t id) const {
+  return Fnv1a(IdKey(id), family_->settings->incarnation);
+}
 
 absl::Status RocksObjectStore::StoreCounter(uint32_t shard, uint64_t reserved) {
   rocksdb::WriteBatch batch;
@@ -114,8 +120,8 @@ absl::StatusOr<uint64_t> RocksObjectStore::NextLocal(uint32_t shard) {
   }
   Counter& counter = found->second;
   if (counter.next > ObjectId::kMaxLocal) {
-    return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used", shard,
-                                                    ObjectId::kMaxLocal, type_));
+    return absl::ResourceExhaustedError(
+        fmt::format("shard {}: all {} local IDs of type {} are used", shard, ObjectId::kMaxLocal, type_));
   }
   if (counter.next >= counter.reserved) {
     const uint64_t reserved = std::min(counter.next + kReservation, ObjectId::kMaxLocal + 1);
@@ -199,8 +205,9 @@ absl::StatusOr<Object> RocksObjectStore::Update(uint64_t id, const ObjectTransfo
   auto object = Get(id, {.include_inactive = options.include_inactive});
   if (!object.ok()) return object;
   if (options.expected_timestamp && *options.expected_timestamp != object->timestamp) {
-    return absl::FailedPreconditionError(fmt::format("expected_timestamp: object {} was changed at {}, not {}", id,
-                                                     object->timestamp, *options.expected_timestamp));
+    return absl::FailedPreconditionError(
+        fmt::format("expected_timestamp: object {} was changed at {}, not {}", id, object->timestamp,
+                    *options.expected_timestamp));
   }
   auto data = transform(object->data);
   if (!data.ok()) return data.status();

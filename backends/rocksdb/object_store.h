@@ -14,13 +14,13 @@ namespace kvstore::rocks {
 
 /// Objects in a column family: be64(id) -> flags(1) be64(timestamp) JSON.
 ///
-/// All 65,536 shards are open: embedded, a shard is only a part of the ID. Local IDs count up from 1 on each shard. The
-/// counters are kept in the default family, ahead by a reservation, so that an ID is never given twice, also after a
-/// crash, which may leave a gap, or after a hard delete.
+/// All 65,536 shards are open: embedded, a shard is only a part of the ID. Local IDs count up from 1 on each
+/// shard. The counters are kept in the default family, ahead by a reservation, so that an ID is never given
+/// twice, also after a crash, which may leave a gap, or after a hard delete.
 class RocksObjectStore : public ObjectStore {
  public:
-  /// An object created without `near` or `shard` goes to one of the first so many shards, so that a dataset that moves to a
-  /// fleet later needs only those open.
+  /// An object created without `near` or `shard` goes to one of the first so many shards, so that a dataset
+  /// that moves to a fleet later needs only those open.
   static constexpr uint32_t kSpreadShards = 16;
 
   RocksObjectStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type)
@@ -29,8 +29,10 @@ class RocksObjectStore : public ObjectStore {
 
   absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
   absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override;
-  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids, const ObjectReadOptions& options) override;
-  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform, const UpdateOptions& options) override;
+  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
+                                              const ObjectReadOptions& options) override;
+  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
+                                const UpdateOptions& options) override;
   absl::Status Erase(uint64_t id) override;
 
   /// Forgets the counters of a dataset that is dropped.

@@ -32,7 +32,8 @@ absl::StatusOr<std::vector<Partition>> PartitionRows(Engine& engine, const Famil
     }
     seen += bytes;
   }
-  for (size_t i = 0; i < partitions.size(); ++i) partitions[i].name = fmt::format("{}/{}", i + 1, partitions.size());
+  for (size_t i = 0; i < partitions.size(); ++i)
+    partitions[i].name = fmt::format("{}/{}", i + 1, partitions.size());
   return partitions;
 }
 

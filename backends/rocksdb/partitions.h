@@ -8,8 +8,8 @@
 
 namespace kvstore::rocks {
 
-/// Splits the rows of a family into about `wanted` ranges of about equal size, cut where its files begin. What is only in
-/// memory cannot be split: a small dataset is one partition.
+/// Splits the rows of a family into about `wanted` ranges of about equal size, cut where its files begin.
+/// What is only in memory cannot be split: a small dataset is one partition.
 absl::StatusOr<std::vector<Partition>> PartitionRows(Engine& engine, const Family& family, size_t wanted);
 
 }  // namespace kvstore::rocks

@@ -21,7 +21,8 @@ constexpr size_t kCompactionSteps = 64;     // ranges that a compaction reports 
 absl::Status Cancelled() { return absl::CancelledError("stopped; what was reclaimed so far stays so"); }
 
 /// Walks all cells and trims the columns that have too many.
-absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const Progress& progress, uint64_t& trimmed) {
+absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const Progress& progress,
+                   uint64_t& trimmed) {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   options.fill_cache = false;
@@ -53,7 +54,8 @@ absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const P
   return ToStatus(it->status(), "sweep a dataset");
 }
 
-absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t total, const Progress& progress) {
+absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t total,
+                     const Progress& progress) {
   rocksdb::CompactRangeOptions options;
   // Also the last level, whose expired cells only the filter finds, and each file once.
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
@@ -72,9 +74,9 @@ absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t t
     AppendEncoded(end, partitions[i].range.end);
     const rocksdb::Slice begin_slice(begin);
     const rocksdb::Slice end_slice(end);
-    const auto status =
-        engine.db().CompactRange(options, family.handle, partitions[i].range.start.empty() ? nullptr : &begin_slice,
-                                 partitions[i].range.end.empty() ? nullptr : &end_slice);
+    const auto status = engine.db().CompactRange(options, family.handle,
+                                                 partitions[i].range.start.empty() ? nullptr : &begin_slice,
+                                                 partitions[i].range.end.empty() ? nullptr : &end_slice);
     if (!status.ok()) return ToStatus(status, "compact a dataset");
   }
   if (progress) progress(total * 2, total * 2);
@@ -103,7 +105,8 @@ absl::StatusOr<uint64_t> TrimColumn(Engine& engine, const Family& family, std::s
   uint64_t trimmed = 0;
   for (it->Seek(rocksdb::Slice(column.data(), column.size())); it->Valid(); it->Next()) {
     if (++versions <= max_versions) continue;
-    if (auto status = batch.Delete(family.handle, it->key()); !status.ok()) return ToStatus(status, "trim a column");
+    if (auto status = batch.Delete(family.handle, it->key()); !status.ok())
+      return ToStatus(status, "trim a column");
     ++trimmed;
     if (batch.Count() >= kMaxBatch) {
       if (auto status = engine.Write(batch, /*sync=*/false); !status.ok()) return status;
@@ -125,14 +128,17 @@ uint64_t DiskBytes(Engine& engine, const Family& family) {
   return files + blobs;
 }
 
-absl::StatusOr<ReclaimResult> Reclaim(Engine& engine, const Family& family, bool rows, const Progress& progress) {
-  if (auto status = engine.db().Flush({}, family.handle); !status.ok()) return ToStatus(status, "flush a dataset");
+absl::StatusOr<ReclaimResult> Reclaim(Engine& engine, const Family& family, bool rows,
+                                      const Progress& progress) {
+  if (auto status = engine.db().Flush({}, family.handle); !status.ok())
+    return ToStatus(status, "flush a dataset");
   ReclaimResult result;
   result.bytes_before = DiskBytes(engine, family);
   const uint64_t expired_before = family.settings->expired_cells;
   const uint64_t total = std::max<uint64_t>(result.bytes_before, 1);
   if (rows && family.settings->max_versions != 0) {
-    if (auto status = Sweep(engine, family, total, progress, result.surplus_cells); !status.ok()) return status;
+    if (auto status = Sweep(engine, family, total, progress, result.surplus_cells); !status.ok())
+      return status;
   }
   if (auto status = Compact(engine, family, rows, total, progress); !status.ok()) return status;
   result.expired_cells = family.settings->expired_cells - expired_before;

@@ -14,7 +14,8 @@ absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const
   options.iterate_upper_bound = &bound;
   const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
   std::vector<std::string> keys;
-  for (it->Seek(begin); it->Valid() && keys.size() <= kMaxPointDeletes; it->Next()) keys.push_back(it->key().ToString());
+  for (it->Seek(begin); it->Valid() && keys.size() <= kMaxPointDeletes; it->Next())
+    keys.push_back(it->key().ToString());
   if (!it->status().ok()) return ToStatus(it->status(), "read what is to be deleted");
   rocksdb::Status status;
   if (keys.size() > kMaxPointDeletes) {

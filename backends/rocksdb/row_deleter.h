@@ -10,13 +10,14 @@
 
 namespace kvstore::rocks {
 
-/// Up to so many cells are deleted one by one, more by one range tombstone. One by one keeps reads of the neighbours fast
-/// (many range tombstones slow every read of their file); a range is cheaper to write for large rows. Measured by
-/// bench/delete_bench.cc, see docs/performance.md.
+/// Up to so many cells are deleted one by one, more by one range tombstone. One by one keeps reads of the
+/// neighbours fast (many range tombstones slow every read of their file); a range is cheaper to write for
+/// large rows. Measured by bench/delete_bench.cc, see docs/performance.md.
 inline constexpr size_t kMaxPointDeletes = 256;
 
-/// Adds to `batch` the deletion of all cells with keys in [begin, end), which exist now. The caller holds the row's lock
-/// exclusively until the batch is written. Returns how many cells there were, or kMaxPointDeletes + 1 for more.
+/// Adds to `batch` the deletion of all cells with keys in [begin, end), which exist now. The caller holds the
+/// row's lock exclusively until the batch is written. Returns how many cells there were, or kMaxPointDeletes
+/// + 1 for more.
 absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const std::string& begin,
                                      const std::string& end, rocksdb::WriteBatch& batch);
 

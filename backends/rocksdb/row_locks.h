@@ -7,20 +7,24 @@
 
 namespace kvstore::rocks {
 
-/// Keeps reads-then-writes of a row apart from other writes of it. Plain puts take a row's lock shared, since the engine
-/// orders them; conditional puts, deletes and trims take it exclusively. A lock serves many rows, so a thread holds one at
-/// a time, or several shared ones taken in ascending order. Thread-safe.
+/// Keeps reads-then-writes of a row apart from other writes of it. Plain puts take a row's lock shared, since
+/// the engine orders them; conditional puts, deletes and trims take it exclusively. A lock serves many rows,
+/// so a thread holds one at a time, or several shared ones taken in ascending order. Thread-safe.
 class RowLocks {
  public:
   static constexpr size_t kStripes = 1024;
 
   static size_t StripeOf(uint64_t row_hash) { return row_hash % kStripes; }
 
-  std::shared_lock<std::shared_mutex> Share(uint64_t row_hash) { return std::shared_lock(stripes_[StripeOf(row_hash)]); }
+  std::shared_lock<std::shared_mutex> Share(uint64_t row_hash) {
+    return std::shared_lock(stripes_[StripeOf(row_hash)]);
+  }
   std::unique_lock<std::shared_mutex> Exclude(uint64_t row_hash) {
     return std::unique_lock(stripes_[StripeOf(row_hash)]);
   }
-  std::shared_lock<std::shared_mutex> ShareStripe(size_t stripe) { return std::shared_lock(stripes_[stripe]); }
+  std::shared_lock<std::shared_mutex> ShareStripe(size_t stripe) {
+    return std::shared_lock(stripes_[stripe]);
+  }
 
  private:
   std::array<std::shared_mutex, kStripes> stripes_;

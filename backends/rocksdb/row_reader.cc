@@ -60,7 +60,8 @@ absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row,
   columns_ = cells_ = bytes_ = 0;
   next_.reset();
   if (positioned) Look();
-  const absl::Status status = query.columns != nullptr ? ReadNamedColumns(after) : ReadColumns(after, positioned);
+  const absl::Status status =
+      query.columns != nullptr ? ReadNamedColumns(after) : ReadColumns(after, positioned);
   if (!status.ok()) return status;
   // An iterator that stopped early says why here; one that is valid has not failed.
   if (!valid_) {
@@ -161,7 +162,8 @@ bool RowReader::Emit(uint64_t timestamp, uint32_t already) {
     if (!OpenItem(value.size())) return false;
   } else if (bytes_ + value.size() > query_->max_bytes) {
     const Item& last = (*items_)[columns_ - 1];
-    next_ = RowPosition{.column = last.column, .cells = already, .timestamp = last.cells[cells_ - 1].timestamp};
+    next_ =
+        RowPosition{.column = last.column, .cells = already, .timestamp = last.cells[cells_ - 1].timestamp};
     return false;
   }
   bytes_ += value.size();
@@ -216,9 +218,11 @@ void RowReader::Look() {
   valid_ = it_.Valid();
   if (!valid_) return;
   key_ = it_.key().ToStringView();
-  in_row_ = key_.size() > row_bytes_ + kTimestampBytes && SameBytes(key_.data(), column_key_.data(), row_bytes_);
+  in_row_ =
+      key_.size() > row_bytes_ + kTimestampBytes && SameBytes(key_.data(), column_key_.data(), row_bytes_);
   if (!in_row_ || key_.size() != column_key_.size() + kTimestampBytes) return;
-  in_column_ = SameBytes(key_.data() + row_bytes_, column_key_.data() + row_bytes_, column_key_.size() - row_bytes_);
+  in_column_ =
+      SameBytes(key_.data() + row_bytes_, column_key_.data() + row_bytes_, column_key_.size() - row_bytes_);
 }
 
 /// Goes behind the current column, if the iterator is not there yet.

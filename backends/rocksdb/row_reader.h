@@ -32,8 +32,9 @@ struct RowQuery {
 /// `columns` as RowQuery wants them.
 std::vector<std::string> SortedColumns(std::vector<std::string> columns);
 
-/// Reads pages of rows through an iterator. It goes forward only, copies only what it returns, and passes over unwanted
-/// cells by stepping or, when there are many, by seeking to the next column. Externally synchronised.
+/// Reads pages of rows through an iterator. It goes forward only, copies only what it returns, and passes
+/// over unwanted cells by stepping or, when there are many, by seeking to the next column. Externally
+/// synchronised.
 class RowReader {
  public:
   /// The iterator must outlive this. Its bounds must lie around the rows that are read.
@@ -45,10 +46,11 @@ class RowReader {
   /// after       where to go on; null to start.
   /// positioned  the iterator stands at the first key of the row already.
   ///
-  /// Returns where the next page begins; none at the end of the row. The iterator is left in or behind the row if there is
-  /// a next page or a column list, else behind the row.
-  absl::StatusOr<std::optional<RowPosition>> Read(std::string_view row, const RowQuery& query, const RowPosition* after,
-                                                  bool positioned, std::vector<Item>& items);
+  /// Returns where the next page begins; none at the end of the row. The iterator is left in or behind the
+  /// row if there is a next page or a column list, else behind the row.
+  absl::StatusOr<std::optional<RowPosition>> Read(std::string_view row, const RowQuery& query,
+                                                  const RowPosition* after, bool positioned,
+                                                  std::vector<Item>& items);
 
  private:
   absl::Status ReadColumns(const RowPosition* after, bool positioned);
@@ -64,18 +66,19 @@ class RowReader {
   bool Emit(uint64_t timestamp, uint32_t already);
   bool OpenItem(size_t value_bytes);
 
-  /// Cells of a column to step over before a seek is tried, which costs as much as about so many steps; fewer where the
-  /// column before was long.
+  /// Cells of a column to step over before a seek is tried, which costs as much as about so many steps; fewer
+  /// where the column before was long.
   static constexpr int kStepsBeforeSeek = 16;
   static constexpr int kFewSteps = 2;
 
   rocksdb::Iterator& it_;
   int steps_before_seek_ = kStepsBeforeSeek;
-  // Where the iterator stands since it last moved; asking it, and comparing keys, costs some nanoseconds each time.
+  // Where the iterator stands since it last moved; asking it, and comparing keys, costs some nanoseconds each
+  // time.
   bool valid_ = false;
   bool in_row_ = false;
   bool in_column_ = false;
-  std::string_view key_;  // while valid_
+  std::string_view key_;    // while valid_
   std::string column_key_;  // enc(row) enc(column) of the current column
   size_t row_bytes_ = 0;    // of enc(row)
   const RowQuery* query_ = nullptr;
@@ -85,7 +88,7 @@ class RowReader {
   size_t columns_ = 0;  // items in use
   size_t cells_ = 0;    // cells in use of the last item
   size_t bytes_ = 0;
-  bool open_ = false;   // the last item is the current column
+  bool open_ = false;  // the last item is the current column
   bool malformed_ = false;
   std::optional<RowPosition> next_;
 };

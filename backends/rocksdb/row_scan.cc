@@ -17,8 +17,8 @@ std::string Encoded(std::string_view row) {
   return key;
 }
 
-/// RocksDB counts each step of an iterator in its thread's perf context, which took some 5 % of a scan and which nobody
-/// reads here. Whoever has asked RocksDB for more than its default level still gets it.
+/// RocksDB counts each step of an iterator in its thread's perf context, which took some 5 % of a scan and
+/// which nobody reads here. Whoever has asked RocksDB for more than its default level still gets it.
 class WithoutPerfCounters {
  public:
   WithoutPerfCounters() : before_(rocksdb::GetPerfLevel()) {
@@ -34,8 +34,9 @@ class WithoutPerfCounters {
 
 }  // namespace
 
-RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, const RowRange& range,
-                           const ScanOptions& options, const std::optional<ScanPosition>& after)
+RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family,
+                           const RowRange& range, const ScanOptions& options,
+                           const std::optional<ScanPosition>& after)
     : engine_(std::move(engine)),
       family_(std::move(family)),
       columns_(SortedColumns(options.columns.value_or(std::vector<std::string>()))),

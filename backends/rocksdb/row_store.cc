@@ -21,7 +21,8 @@ namespace {
 /// Puts of a batch are written together up to about this size.
 constexpr size_t kMaxTogetherBytes = size_t{1} << 20;
 
-/// A batch whose memory serves the next put of this thread, unless a put was so large that it would hold on to much.
+/// A batch whose memory serves the next put of this thread, unless a put was so large that it would hold on
+/// to much.
 class ScratchBatch {
  public:
   ScratchBatch() { Batch().Clear(); }
@@ -50,9 +51,12 @@ bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
 
 }  // namespace
 
-uint64_t RocksRowStore::Hash(std::string_view row) const { return Fnv1a(row, family_->settings->incarnation); }
+uint64_t RocksRowStore::Hash(std::string_view row) const {
+  return Fnv1a(row, family_->settings->incarnation);
+}
 
-// ---- reading ----------------------------------------------------------------------------------------------------
+// ---- reading
+// ----------------------------------------------------------------------------------------------------
 
 absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
                                            const std::optional<RowPosition>& after) {
@@ -93,7 +97,8 @@ std::vector<absl::StatusOr<RowPage>> RocksRowStore::GetMany(std::span<const RowR
   return pages;
 }
 
-absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& range, const ScanOptions& options,
+absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& range,
+                                                             const ScanOptions& options,
                                                              const std::optional<ScanPosition>& after) {
   return std::make_unique<RocksRowScan>(engine_, family_, range, options, after);
 }
@@ -102,7 +107,8 @@ absl::StatusOr<std::vector<Partition>> RocksRowStore::Partitions(size_t wanted) 
   return PartitionRows(*engine_, *family_, wanted);
 }
 
-// ---- writing ----------------------------------------------------------------------------------------------------
+// ---- writing
+// ----------------------------------------------------------------------------------------------------
 
 absl::Status RocksRowStore::Check(std::string_view row, const Condition& condition) {
   ReadOptions options;
@@ -119,7 +125,8 @@ absl::Status RocksRowStore::Check(std::string_view row, const Condition& conditi
 }
 
 /// Adds the cells of one put to `batch`, with the timestamp of those that have none.
-absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t hash, std::span<const CellWrite> cells,
+absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t hash,
+                                                std::span<const CellWrite> cells,
                                                 rocksdb::WriteBatch& batch) {
   static thread_local std::string key;
   PutResult result;
@@ -157,12 +164,14 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
   ScratchBatch batch;
   auto result = AddPut(row, hash, cells, *batch);
   if (!result.ok()) return result;
-  if (auto status = engine_->Write(*batch, options.sync || family_->settings->sync); !status.ok()) return status;
+  if (auto status = engine_->Write(*batch, options.sync || family_->settings->sync); !status.ok())
+    return status;
   return result;
 }
 
 /// Writes puts without conditions in one batch, and appends their results.
-void RocksRowStore::PutTogether(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results) {
+void RocksRowStore::PutTogether(std::span<const RowWrite> writes,
+                                std::vector<absl::StatusOr<PutResult>>& results) {
   std::set<size_t> stripes;
   for (const RowWrite& write : writes) stripes.insert(RowLocks::StripeOf(Hash(write.row)));
   std::vector<std::shared_lock<std::shared_mutex>> locks;
@@ -216,7 +225,8 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
       std::string key = prefix;
       AppendEncoded(key, cell.column);
       AppendTimestamp(key, cell.timestamp);
-      if (const auto status = batch.Delete(family_->handle, key); !status.ok()) return ToStatus(status, "delete cells");
+      if (const auto status = batch.Delete(family_->handle, key); !status.ok())
+        return ToStatus(status, "delete cells");
     }
   } else if (options.columns) {
     for (const std::string& column : *options.columns) {

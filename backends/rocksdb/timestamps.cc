@@ -40,7 +40,8 @@ absl::StatusOr<uint64_t> Timestamps::Assign(uint64_t row_hash) {
   do {
     timestamp = std::max(now, before + 1);
   } while (!last.compare_exchange_weak(before, timestamp, std::memory_order_relaxed));
-  if (timestamp > kMaxTimestamp) return absl::ResourceExhaustedError("timestamp: the clock is at its end, 2^63 ms");
+  if (timestamp > kMaxTimestamp)
+    return absl::ResourceExhaustedError("timestamp: the clock is at its end, 2^63 ms");
   if (timestamp >= ceiling_.load(std::memory_order_acquire)) {
     if (auto status = Raise(slot, timestamp, now); !status.ok()) return status;
   }

@@ -12,14 +12,14 @@
 
 namespace kvstore::rocks {
 
-/// Assigns timestamps: the wall clock in ms, but for each row later than all that it was assigned before, also across
-/// a restart and when the clock is set back.
+/// Assigns timestamps: the wall clock in ms, but for each row later than all that it was assigned before,
+/// also across a restart and when the clock is set back.
 ///
-/// Rows share slots by hash; a slot remembers the last timestamp it gave. A row that is put more than a thousand times a
-/// second runs ahead of the clock, with the rows of its slot, and no others. What must survive a restart are ceilings:
-/// every timestamp given is below the stored common ceiling, which moves about once a second, or below its slot's stored
-/// ceiling if the slot runs ahead. A restart begins at the ceilings: at most a second ahead after a crash, exact after a
-/// clean close. Thread-safe.
+/// Rows share slots by hash; a slot remembers the last timestamp it gave. A row that is put more than a
+/// thousand times a second runs ahead of the clock, with the rows of its slot, and no others. What must
+/// survive a restart are ceilings: every timestamp given is below the stored common ceiling, which moves
+/// about once a second, or below its slot's stored ceiling if the slot runs ahead. A restart begins at the
+/// ceilings: at most a second ahead after a crash, exact after a clean close. Thread-safe.
 class Timestamps {
  public:
   static constexpr size_t kSlots = 1 << 16;

@@ -12,9 +12,10 @@
 
 namespace kvstore::rocks {
 
-/// Removes surplus versions in the background. Compactions suggest columns that look too long; a thread of its own then
-/// looks at all that is stored of each, under the row's lock, and deletes what is beyond max_versions. The queue is
-/// bounded: what does not fit is suggested again by a later compaction. Thread-safe.
+/// Removes surplus versions in the background. Compactions suggest columns that look too long; a thread of
+/// its own then looks at all that is stored of each, under the row's lock, and deletes what is beyond
+/// max_versions. The queue is bounded: what does not fit is suggested again by a later compaction.
+/// Thread-safe.
 class Trimmer {
  public:
   /// Trims one column, given as enc(row) enc(column), of the named dataset.

@@ -12,12 +12,12 @@
 #include "tests/backend_suite/suite.h"
 #include "tests/support/processes.h"
 
-/// Random histories of all operations on rows, compared with RowModel after each, with the store closed, killed and
-/// reopened, and its files rearranged, in between.
+/// Random histories of all operations on rows, compared with RowModel after each, with the store closed,
+/// killed and reopened, and its files rearranged, in between.
 ///
-/// The history is cut into segments, each run by a process of its own that ends with a clean close or with kill -9. It
-/// sends the timestamps that the store assigned to the parent, which never opens the store: the parent repeats the
-/// segment on its model alone, and the next process inherits that model.
+/// The history is cut into segments, each run by a process of its own that ends with a clean close or with
+/// kill -9. It sends the timestamps that the store assigned to the parent, which never opens the store: the
+/// parent repeats the segment on its model alone, and the next process inherits that model.
 namespace kvstore::testing {
 namespace {
 
@@ -58,8 +58,8 @@ class FromChild : public Assigned {
   size_t next_ = 0;
 };
 
-/// One segment of the history: on the store and the model, or on the model alone (`rows` and `backend` null). Makes the
-/// same random choices either way. Failures are gtest's.
+/// One segment of the history: on the store and the model, or on the model alone (`rows` and `backend` null).
+/// Makes the same random choices either way. Failures are gtest's.
 class Segment {
  public:
   Segment(const UnderTest& under_test, RowModel& model, Random& random, Assigned& assigned, uint64_t base)
@@ -85,7 +85,8 @@ class Segment {
     Settings();
   }
 
-  // ---- choices ----------------------------------------------------------------------------------------------------
+  // ---- choices
+  // ----------------------------------------------------------------------------------------------------
 
   std::string Row() { return random_.HostileBytes(1, 2); }
   std::string Column() { return random_.HostileBytes(0, 2); }
@@ -162,7 +163,8 @@ class Segment {
     return options;
   }
 
-  // ---- operations -------------------------------------------------------------------------------------------------
+  // ---- operations
+  // -------------------------------------------------------------------------------------------------
 
   /// Compares the outcome of a put with what the model says, and carries it out there.
   void Expect(const OwnedPut& put, const absl::StatusOr<PutResult>* result) {
@@ -170,12 +172,14 @@ class Segment {
     if (result != nullptr) {
       ASSERT_EQ(result->ok(), holds) << result->status();
       if (!holds) {
-        ASSERT_EQ(result->status().code(), put.options.condition->equals ? absl::StatusCode::kFailedPrecondition
-                                                                         : absl::StatusCode::kAlreadyExists);
+        ASSERT_EQ(result->status().code(), put.options.condition->equals
+                                               ? absl::StatusCode::kFailedPrecondition
+                                               : absl::StatusCode::kAlreadyExists);
       }
     }
     if (!holds) return;
-    const bool wanted = std::any_of(put.cells.begin(), put.cells.end(), [](const CellWrite& c) { return !c.timestamp; });
+    const bool wanted =
+        std::any_of(put.cells.begin(), put.cells.end(), [](const CellWrite& c) { return !c.timestamp; });
     uint64_t timestamp = 0;
     if (result != nullptr) {
       ASSERT_EQ((*result)->timestamp.has_value(), wanted);
@@ -237,7 +241,8 @@ class Segment {
       statuses = rows_->DeleteMany(deletes);
       ASSERT_EQ(statuses.size(), keys.size());
     }
-    for (size_t i = 0; i < keys.size(); ++i) Expect(keys[i], options[i], rows_ != nullptr ? &statuses[i] : nullptr);
+    for (size_t i = 0; i < keys.size(); ++i)
+      Expect(keys[i], options[i], rows_ != nullptr ? &statuses[i] : nullptr);
   }
 
   void Get() {
@@ -346,7 +351,8 @@ TEST_P(HistorySuite, IsThatOfASimpleModel) {
     ::close(ends[1]);
     std::vector<uint64_t> timestamps;
     uint64_t timestamp = 0;
-    while (::read(ends[0], &timestamp, sizeof(timestamp)) == sizeof(timestamp)) timestamps.push_back(timestamp);
+    while (::read(ends[0], &timestamp, sizeof(timestamp)) == sizeof(timestamp))
+      timestamps.push_back(timestamp);
     ::close(ends[0]);
     const Exit exit = Wait(child);
     ASSERT_EQ(exit.signal, killed ? SIGKILL : 0) << "after " << done << " operations";

@@ -33,7 +33,8 @@ TEST_P(MappingsSuite, EntriesAreOrderedBySequenceThenTo) {
   ASSERT_OK(mappings->Add(1, kMaxId, kMaxTimestamp));
   ASSERT_OK(mappings->Add(1, 0, 0));
   EXPECT_EQ(List(*mappings, 1), "0@0 20@5 30@5 10@9 4611686018427387903@9223372036854775807");
-  EXPECT_EQ(List(*mappings, 1, {.descending = true, .limit = 3}), "4611686018427387903@9223372036854775807 10@9 30@5");
+  EXPECT_EQ(List(*mappings, 1, {.descending = true, .limit = 3}),
+            "4611686018427387903@9223372036854775807 10@9 30@5");
   EXPECT_EQ(*mappings->Count(1), 5u);
   EXPECT_EQ(List(*mappings, 2), "99@1");
 }
@@ -79,8 +80,10 @@ TEST_P(MappingsSuite, PagesGoOnBehindAnEntryAlsoWhenItIsGone) {
   EXPECT_TRUE(first.more);
   ASSERT_OK(mappings->Remove(1, 2));
   EXPECT_EQ(List(*mappings, 1, {.limit = 2, .after = first.entries.back()}), "3@30 4@40");
-  EXPECT_EQ(List(*mappings, 1, {.descending = true, .limit = 9, .after = {{.to = 3, .sequence = 30}}}), "1@10");
-  ASSERT_OK_AND_ASSIGN(const MappingList last, mappings->List(1, {.limit = 2, .after = {{.to = 3, .sequence = 30}}}));
+  EXPECT_EQ(List(*mappings, 1, {.descending = true, .limit = 9, .after = {{.to = 3, .sequence = 30}}}),
+            "1@10");
+  ASSERT_OK_AND_ASSIGN(const MappingList last,
+                       mappings->List(1, {.limit = 2, .after = {{.to = 3, .sequence = 30}}}));
   EXPECT_EQ(last.entries.size(), 2u);
   // The page ends exactly at the last entry.
   EXPECT_FALSE(last.more);

@@ -100,7 +100,9 @@ TEST_P(ObjectsSuite, UpdatesCanExpectAVersion) {
 TEST_P(ObjectsSuite, ATransformThatFailsChangesNothing) {
   const auto objects = Objects();
   ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {}));
-  const auto refuse = [](std::string_view) -> absl::StatusOr<std::string> { return absl::AbortedError("no"); };
+  const auto refuse = [](std::string_view) -> absl::StatusOr<std::string> {
+    return absl::AbortedError("no");
+  };
   EXPECT_THAT(objects->Update(id, refuse, {}), FailsWith(absl::StatusCode::kAborted, "no"));
   EXPECT_EQ(objects->Get(id, {})->data, "{}");
   EXPECT_THAT(objects->Update(id + 1000, To("{}"), {}), FailsWith(kNotFound, ""));
@@ -113,11 +115,12 @@ TEST_P(ObjectsSuite, ConcurrentUpdatesLoseNone) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 100; ++i) {
-        objects->Update(id,
-                        [](std::string_view current) -> absl::StatusOr<std::string> {
-                          return std::to_string(std::stoi(std::string(current)) + 1);
-                        },
-                        {})
+        objects
+            ->Update(id,
+                     [](std::string_view current) -> absl::StatusOr<std::string> {
+                       return std::to_string(std::stoi(std::string(current)) + 1);
+                     },
+                     {})
             .status()
             .IgnoreError();
       }

@@ -55,7 +55,8 @@ std::vector<Item> RowModel::Get(std::string_view row, const std::optional<std::v
   return items;
 }
 
-std::vector<ScannedRow> RowModel::Scan(const RowRange& range, const ScanOptions& options, uint64_t now) const {
+std::vector<ScannedRow> RowModel::Scan(const RowRange& range, const ScanOptions& options,
+                                       uint64_t now) const {
   std::vector<ScannedRow> rows;
   for (const auto& [key, columns] : rows_) {
     if (key < range.start || (!range.end.empty() && key >= range.end)) continue;

@@ -24,8 +24,8 @@ class RowModel {
   /// Whether the condition holds at time `now`.
   bool Holds(std::string_view row, const Condition& condition, uint64_t now) const;
   /// The whole row, unpaged.
-  std::vector<Item> Get(std::string_view row, const std::optional<std::vector<std::string>>& columns, uint32_t versions,
-                        const TimeRange& range, uint64_t now) const;
+  std::vector<Item> Get(std::string_view row, const std::optional<std::vector<std::string>>& columns,
+                        uint32_t versions, const TimeRange& range, uint64_t now) const;
   /// The rows of a range, without those that have nothing to return.
   std::vector<ScannedRow> Scan(const RowRange& range, const ScanOptions& options, uint64_t now) const;
   /// Forgets what is not visible.

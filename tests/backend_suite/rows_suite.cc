@@ -10,13 +10,25 @@ namespace {
 constexpr uint64_t kHourMs = 3600 * 1000;
 
 /// Column names that lie close together in any encoding.
-const std::vector<std::string> kHostile = {std::string(), std::string("\0", 1), std::string("\0\0", 2),
-                                           std::string("\0\1", 2), std::string("\0\xFF", 2), "\1", "a",
-                                           std::string("a\0", 2), "a\1", "a\xFE", "a\xFF", "a\xFF\xFF", "\xFE", "\xFF",
+const std::vector<std::string> kHostile = {std::string(),
+                                           std::string("\0", 1),
+                                           std::string("\0\0", 2),
+                                           std::string("\0\1", 2),
+                                           std::string("\0\xFF", 2),
+                                           "\1",
+                                           "a",
+                                           std::string("a\0", 2),
+                                           "a\1",
+                                           "a\xFE",
+                                           "a\xFF",
+                                           "a\xFF\xFF",
+                                           "\xFE",
+                                           "\xFF",
                                            "\xFF\xFF"};
 
 void Fill(RowStore& rows, std::string_view row, int columns) {
-  for (int i = 0; i < columns; ++i) ASSERT_OK(PutCell(rows, row, "c" + std::to_string(100 + i), std::to_string(i), 1));
+  for (int i = 0; i < columns; ++i)
+    ASSERT_OK(PutCell(rows, row, "c" + std::to_string(100 + i), std::to_string(i), 1));
 }
 
 TEST_P(RowsSuite, ARowThatIsNotThereIsEmpty) {
@@ -133,7 +145,8 @@ TEST_P(RowsSuite, LoweringTheTimeToLiveHidesAtOnce) {
 
 TEST_P(RowsSuite, ReclaimSaysWhatItRemoved) {
   const auto rows = Rows(2);
-  for (uint64_t timestamp = 1; timestamp <= 10; ++timestamp) ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
+  for (uint64_t timestamp = 1; timestamp <= 10; ++timestamp)
+    ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
   ASSERT_OK_AND_ASSIGN(const ReclaimResult first, backend().Reclaim(spec(), nullptr));
   EXPECT_EQ(first.surplus_cells, 8u);
   ASSERT_OK_AND_ASSIGN(const ReclaimResult second, backend().Reclaim(spec(), nullptr));
@@ -255,7 +268,8 @@ TEST_P(RowsSuite, TheLargestKeysAndValuesFit) {
 TEST_P(RowsSuite, ManyVersionsArePassedOver) {
   const auto rows = Rows(0);
   for (uint64_t timestamp = 1; timestamp <= 300; ++timestamp) {
-    const std::vector<CellWrite> cells = {{"a", "v", timestamp}, {"b", "v", timestamp}, {"c", "v", timestamp}};
+    const std::vector<CellWrite> cells = {
+        {"a", "v", timestamp}, {"b", "v", timestamp}, {"c", "v", timestamp}};
     ASSERT_OK(rows->Put("r", cells, {}));
   }
   EXPECT_EQ(Read(*rows, "r"), "a@300=v b@300=v c@300=v");

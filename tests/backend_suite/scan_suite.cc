@@ -48,7 +48,8 @@ TEST_P(ScanSuite, RowsComeWholeAndOnlyWithWhatWasAskedFor) {
   // Rows with nothing to return are left out.
   EXPECT_EQ(Keys(*ReadRange(*rows, {}, {.time_range = {3, 4}})), (std::vector<std::string>{Key(1)}));
   ASSERT_OK(rows->Delete(Key(0), {.columns = {{"a"}}}));
-  EXPECT_EQ(Keys(*ReadRange(*rows, {}, {.columns = {{"a", "z"}}})), (std::vector<std::string>{Key(1), Key(2)}));
+  EXPECT_EQ(Keys(*ReadRange(*rows, {}, {.columns = {{"a", "z"}}})),
+            (std::vector<std::string>{Key(1), Key(2)}));
   EXPECT_EQ(ToText(ReadRange(*rows, {}, {.columns = {{"a"}}})->at(0).items), "a@1=1");
 }
 
@@ -74,7 +75,8 @@ TEST_P(ScanSuite, LargeRowsComeInPiecesThatCanBeResumed) {
   ASSERT_EQ(whole.size(), 3u);
   for (const size_t max_bytes : {1, 60, 500, 3000}) {
     for (const size_t pause : {0, 1, 3}) {
-      ASSERT_OK_AND_ASSIGN(const auto pieces, ReadRange(*rows, {}, {.versions = 3, .max_bytes = max_bytes}, pause));
+      ASSERT_OK_AND_ASSIGN(const auto pieces,
+                           ReadRange(*rows, {}, {.versions = 3, .max_bytes = max_bytes}, pause));
       ASSERT_EQ(Keys(pieces), Keys(whole));
       for (size_t i = 0; i < whole.size(); ++i) EXPECT_EQ(pieces[i].items, whole[i].items) << max_bytes;
     }

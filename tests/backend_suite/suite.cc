@@ -72,7 +72,8 @@ void AppendPage(std::vector<Item>& items, std::vector<Item> page) {
   std::move(from, page.end(), std::back_inserter(items));
 }
 
-absl::StatusOr<std::vector<Item>> ReadPages(RowStore& rows, std::string_view row, const ReadOptions& options) {
+absl::StatusOr<std::vector<Item>> ReadPages(RowStore& rows, std::string_view row,
+                                            const ReadOptions& options) {
   std::vector<Item> items;
   std::optional<RowPosition> after;
   do {
@@ -86,8 +87,8 @@ absl::StatusOr<std::vector<Item>> ReadPages(RowStore& rows, std::string_view row
   return items;
 }
 
-absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange& range, const ScanOptions& options,
-                                                  size_t pause) {
+absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange& range,
+                                                  const ScanOptions& options, size_t pause) {
   std::vector<ScannedRow> all;
   auto scan = rows.Scan(range, options, std::nullopt);
   bool continues = false;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -25,14 +26,17 @@ namespace kvstore::testing {
 /// A backend as the suites see it.
 struct UnderTest {
   std::string name;
-  /// Opens the backend on what is stored for `dir`, an empty folder at first. `known` are the datasets created so far.
+  /// Opens the backend on what is stored for `dir`, an empty folder at first. `known` are the datasets
+  /// created so far.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>(const std::filesystem::path& dir,
                                                          std::span<const DatasetSpec> known)>
       open;
-  /// Rearranges what is stored, at random, as the engine might at any time: no read may give another answer after.
+  /// Rearranges what is stored, at random, as the engine might at any time: no read may give another answer
+  /// after.
   std::function<void(Backend&, const DatasetSpec&, Random&)> disturb;
 };
 
+inline void PrintTo(const UnderTest& under_test, std::ostream* out) { *out << under_test.name; }
 inline std::string PrintName(const ::testing::TestParamInfo<UnderTest>& info) { return info.param.name; }
 
 /// One backend in a folder of its own.
@@ -72,23 +76,25 @@ class MappingsSuite : public BackendSuite {};
 /// Random histories; opens the backend in processes of its own.
 class HistorySuite : public ::testing::TestWithParam<UnderTest> {};
 
-// ---- short forms --------------------------------------------------------------------------------------------------
+// ---- short forms
+// --------------------------------------------------------------------------------------------------
 
 /// Writes one cell.
 absl::Status PutCell(RowStore& rows, std::string_view row, std::string_view column, std::string_view value,
                      std::optional<uint64_t> timestamp = std::nullopt, const WriteOptions& options = {});
 
-/// The first page of a row as text: "column@timestamp=value column@timestamp=value". Fails the test on an error.
+/// The first page of a row as text: "column@timestamp=value column@timestamp=value". Fails the test on an
+/// error.
 std::string Read(RowStore& rows, std::string_view row, const ReadOptions& options = {});
 std::string ToText(std::span<const Item> items);
 
 /// All pages of a row, put together again: a column that was cut between two pages is one item.
 absl::StatusOr<std::vector<Item>> ReadPages(RowStore& rows, std::string_view row, const ReadOptions& options);
 
-/// All rows of a range, pieces put together again. With `pause` the scan is closed and resumed by its position after so
-/// many pieces, again and again.
-absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange& range, const ScanOptions& options,
-                                                  size_t pause = 0);
+/// All rows of a range, pieces put together again. With `pause` the scan is closed and resumed by its
+/// position after so many pieces, again and again.
+absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange& range,
+                                                  const ScanOptions& options, size_t pause = 0);
 
 /// Adds the items of a page behind those of the page before it.
 void AppendPage(std::vector<Item>& items, std::vector<Item> page);

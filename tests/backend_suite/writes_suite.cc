@@ -126,7 +126,8 @@ TEST_P(WritesSuite, ConcurrentConditionalPutsLoseNoUpdate) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(rows->Get("r", {}, std::nullopt)->items[0].cells[0].value, std::to_string(kThreads * kIncrements));
+  EXPECT_EQ(rows->Get("r", {}, std::nullopt)->items[0].cells[0].value,
+            std::to_string(kThreads * kIncrements));
 }
 
 TEST_P(WritesSuite, DeletesOfRowsColumnsAndCells) {
@@ -200,8 +201,8 @@ TEST_P(WritesSuite, BatchesOfPutsSucceedOrFailRowByRow) {
   EXPECT_THAT(results[4], FailsWith(kExists, ""));
   // Two puts of one row in one batch, with timestamps of the store: both are there, in their order.
   EXPECT_LT(*results[0]->timestamp, *results[2]->timestamp);
-  EXPECT_EQ(Read(*rows, "a", {.versions = 9}),
-            "x@" + std::to_string(*results[2]->timestamp) + "=2 x@" + std::to_string(*results[0]->timestamp) + "=1");
+  EXPECT_EQ(Read(*rows, "a", {.versions = 9}), "x@" + std::to_string(*results[2]->timestamp) + "=2 x@" +
+                                                   std::to_string(*results[0]->timestamp) + "=1");
   EXPECT_EQ(Read(*rows, "b"), "");
 }
 
@@ -220,7 +221,8 @@ TEST_P(WritesSuite, BatchesOfPutsKeepTheirOrderWithinACell) {
 TEST_P(WritesSuite, BatchesOfDeletesAnswerRowByRow) {
   const auto rows = Rows(2);
   for (const char* row : {"a", "b", "c"}) ASSERT_OK(PutCell(*rows, row, "x", "v", 1));
-  const std::vector<RowDelete> deletes = {{"a", {}}, {"b", {.cells = {{{"x", 1}}}}}, {"none", {}}, {"c", {.columns = {{"x"}}}}};
+  const std::vector<RowDelete> deletes = {
+      {"a", {}}, {"b", {.cells = {{{"x", 1}}}}}, {"none", {}}, {"c", {.columns = {{"x"}}}}};
   const auto results = rows->DeleteMany(deletes);
   ASSERT_EQ(results.size(), 4u);
   EXPECT_OK(results[0]);

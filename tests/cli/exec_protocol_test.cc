@@ -34,7 +34,8 @@ class ExecProtocol : public ::testing::Test {
     const Json answer = Do(line);
     ASSERT_EQ(answer["ok"], false) << line;
     EXPECT_EQ(answer["error"]["code"], code) << line << "\n" << answer;
-    EXPECT_NE(answer["error"]["message"].get<std::string>().find(text), std::string::npos) << line << "\n" << answer;
+    EXPECT_NE(answer["error"]["message"].get<std::string>().find(text), std::string::npos) << line << "\n"
+                                                                                           << answer;
   }
   void Invalid(const std::string& line, const std::string& text) { Fails(line, "INVALID_ARGUMENT", text); }
 
@@ -69,15 +70,20 @@ TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"},{"column":"a"}]})", "items[1].value: ");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","x":1}]})", "items[0].x: ");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":-1}]})", "items[0].timestamp: ");
-  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":9223372036854775808}]})", "timestamp");
+  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":9223372036854775808}]})",
+          "timestamp");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b","timestamp":1.5}]})", "items[0].timestamp: ");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":{"b64":"?"}}]})", "items[0].value: ");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"},{"column":"a","value":"c"}]})", "twice");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{}})", "condition");
   Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a"}})", "condition");
-  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a","absent":false}})", "condition");
-  Invalid(put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a","absent":true,"equals":"b"}})",
-          "condition");
+  Invalid(
+      put + R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a","absent":false}})",
+      "condition");
+  Invalid(
+      put +
+          R"("row":"r","items":[{"column":"a","value":"b"}],"condition":{"column":"a","absent":true,"equals":"b"}})",
+      "condition");
   const std::string get = R"({"op":"get_row","dataset":"rows","row":"r",)";
   Invalid(get + R"("versions":0})", "versions: ");
   Invalid(get + R"("limit":0})", "limit: ");
@@ -88,10 +94,11 @@ TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
   Invalid(get + R"("marker":"x"})", "marker: ");
   Invalid(get + R"("marker":7})", "marker: ");
   Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","columns":[]})", "columns: ");
-  Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","cells":[{"column":"a"}]})", "cells[0].timestamp: ");
+  Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","cells":[{"column":"a"}]})",
+          "cells[0].timestamp: ");
   Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","cells":[]})", "cells: ");
-  Fails(R"({"op":"delete_row","dataset":"one","row":"r","cells":[{"column":"a","timestamp":1}]})", "FAILED_PRECONDITION",
-        "max_versions");
+  Fails(R"({"op":"delete_row","dataset":"one","row":"r","cells":[{"column":"a","timestamp":1}]})",
+        "FAILED_PRECONDITION", "max_versions");
   Invalid(R"({"op":"scan_rows","dataset":"rows","limit":0})", "limit: ");
   Invalid(R"({"op":"scan_rows","dataset":"rows","start_row":"b","end_row":"a"})", "start_row: ");
   Invalid(R"({"op":"put_rows","dataset":"rows","rows":[]})", "batch");
@@ -126,16 +133,20 @@ TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
 
 TEST_F(ExecProtocol, BytesOfAllKindsComeBack) {
   Ok(R"({"op":"put_row","dataset":"rows","row":{"b64":"AP8="},"items":[{"column":{"b64":"/w=="},"value":{"b64":"AAECgA=="},"timestamp":1},{"column":"","value":"","timestamp":2}]})");
-  EXPECT_EQ(Do(R"({"op":"get_row","dataset":"rows","row":{"b64":"AP8="}})").dump(),
-            R"({"items":[{"cells":[{"timestamp":2,"value":""}],"column":""},{"cells":[{"timestamp":1,"value":{"b64":"AAECgA=="}}],"column":{"b64":"/w=="}}],"marker":null,"ok":true,"row":{"b64":"AP8="}})");
+  EXPECT_EQ(
+      Do(R"({"op":"get_row","dataset":"rows","row":{"b64":"AP8="}})").dump(),
+      R"({"items":[{"cells":[{"timestamp":2,"value":""}],"column":""},{"cells":[{"timestamp":1,"value":{"b64":"AAECgA=="}}],"column":{"b64":"/w=="}}],"marker":null,"ok":true,"row":{"b64":"AP8="}})");
 }
 
 TEST_F(ExecProtocol, ScansCarryLargeRowsOverToTheNextPage) {
   const std::string value(300'000, 'v');
   for (const char* row : {"a", "b"}) {
     for (int i = 0; i < 5; ++i) {
-      Ok(Json{{"op", "put_row"}, {"dataset", "rows"}, {"row", row},
-              {"items", {{{"column", "c" + std::to_string(i)}, {"value", value}, {"timestamp", 1}}}}}.dump());
+      Ok(Json{{"op", "put_row"},
+              {"dataset", "rows"},
+              {"row", row},
+              {"items", {{{"column", "c" + std::to_string(i)}, {"value", value}, {"timestamp", 1}}}}}
+             .dump());
     }
   }
   std::map<std::string, std::vector<std::string>> columns;
@@ -157,11 +168,13 @@ TEST_F(ExecProtocol, ScansCarryLargeRowsOverToTheNextPage) {
 
 TEST_F(ExecProtocol, AScansLimitCountsRows) {
   for (const char* row : {"a", "b", "c"}) {
-    Ok(std::string(R"({"op":"put_row","dataset":"rows","items":[{"column":"x","value":"v"}],"row":")") + row + "\"}");
+    Ok(std::string(R"({"op":"put_row","dataset":"rows","items":[{"column":"x","value":"v"}],"row":")") + row +
+       "\"}");
   }
   const Json first = Ok(R"({"op":"scan_rows","dataset":"rows","limit":2})");
   EXPECT_EQ(first["rows"].size(), 2u);
-  const Json second = Ok(Json{{"op", "scan_rows"}, {"dataset", "rows"}, {"limit", 1}, {"marker", first["marker"]}}.dump());
+  const Json second =
+      Ok(Json{{"op", "scan_rows"}, {"dataset", "rows"}, {"limit", 1}, {"marker", first["marker"]}}.dump());
   EXPECT_EQ(second["rows"][0]["row"], "c");
   // The page ends exactly at the last row.
   EXPECT_TRUE(second["marker"].is_null());

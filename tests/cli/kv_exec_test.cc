@@ -29,7 +29,8 @@ TEST_F(KvExec, EveryOperation) {
   const std::vector<std::pair<std::string, std::string>> dialogue = {
       {R"({"op":"create_dataset","dataset":"events","max_versions":3})", R"({"ok":true})"},
       {R"({"op":"create_dataset","dataset":"pins","shape":"objects","type":7})", R"({"ok":true})"},
-      {R"({"op":"create_dataset","dataset":"boards","shape":"mappings","durability":"machine"})", R"({"ok":true})"},
+      {R"({"op":"create_dataset","dataset":"boards","shape":"mappings","durability":"machine"})",
+       R"({"ok":true})"},
       {R"({"op":"alter_dataset","dataset":"events","max_versions":2})", R"({"ok":true})"},
       {R"({"op":"list_datasets"})",
        R"({"datasets":[{"backend":"rocksdb","blob_threshold":0,"compression":"lz4","dataset":"boards","durability":"machine","max_versions":1,"shape":"mappings","ttl_ms":0},{"backend":"rocksdb","blob_threshold":0,"compression":"lz4","dataset":"events","durability":"process","max_versions":2,"shape":"rows","ttl_ms":0},{"backend":"rocksdb","blob_threshold":0,"compression":"lz4","dataset":"pins","durability":"process","max_versions":1,"shape":"objects","ttl_ms":0,"type":7}],"ok":true})"},
@@ -61,14 +62,19 @@ TEST_F(KvExec, EveryOperation) {
       {R"({"op":"get_objects","dataset":"pins","object_ids":["352324757225474"]})",
        R"({"ok":true,"results":[{"error":{"code":"NOT_FOUND","message":"object_id: there is no object 352324757225474"},"ok":false}]})"},
       {R"({"op":"delete_object","dataset":"pins","object_id":352324757225473})", R"({"ok":true})"},
-      {R"({"op":"delete_object","dataset":"pins","object_id":"352324757225473","hard":true})", R"({"ok":true})"},
-      {R"({"op":"add_mapping","dataset":"boards","from":"352324757225473","to":9,"sequence":4})", R"({"ok":true})"},
-      {R"({"op":"add_mapping","dataset":"boards","from":"352324757225473","to":8,"sequence":5})", R"({"ok":true})"},
+      {R"({"op":"delete_object","dataset":"pins","object_id":"352324757225473","hard":true})",
+       R"({"ok":true})"},
+      {R"({"op":"add_mapping","dataset":"boards","from":"352324757225473","to":9,"sequence":4})",
+       R"({"ok":true})"},
+      {R"({"op":"add_mapping","dataset":"boards","from":"352324757225473","to":8,"sequence":5})",
+       R"({"ok":true})"},
       {R"({"op":"list_mapping","dataset":"boards","from":"352324757225473","order":"desc"})",
        R"({"entries":[{"sequence":5,"to":"8"},{"sequence":4,"to":"9"}],"marker":null,"ok":true})"},
       {R"({"op":"count_mapping","dataset":"boards","from":"352324757225473"})", R"({"count":2,"ok":true})"},
-      {R"({"op":"remove_mapping","dataset":"boards","from":"352324757225473","to":9})", R"({"ok":true,"removed":true})"},
-      {R"({"op":"remove_mapping","dataset":"boards","from":"352324757225473","to":9})", R"({"ok":true,"removed":false})"},
+      {R"({"op":"remove_mapping","dataset":"boards","from":"352324757225473","to":9})",
+       R"({"ok":true,"removed":true})"},
+      {R"({"op":"remove_mapping","dataset":"boards","from":"352324757225473","to":9})",
+       R"({"ok":true,"removed":false})"},
       {R"({"op":"drop_dataset","dataset":"events"})", R"({"ok":true})"},
       {R"({"op":"get_row","dataset":"events","row":"a"})",
        R"({"error":{"code":"NOT_FOUND","message":"dataset: there is none named 'events'"},"ok":false})"},
@@ -81,24 +87,27 @@ TEST_F(KvExec, EveryOperation) {
 }
 
 TEST_F(KvExec, AnObjectIsReadWithItsTimestamp) {
-  const auto answers = Exec({R"({"op":"create_dataset","dataset":"pins","shape":"objects","type":7})",
-                             R"({"op":"create_object","dataset":"pins","data":{"n":18446744073709551615},"shard":5})",
-                             R"({"op":"get_object","dataset":"pins","object_id":"352324757225473"})"});
+  const auto answers =
+      Exec({R"({"op":"create_dataset","dataset":"pins","shape":"objects","type":7})",
+            R"({"op":"create_object","dataset":"pins","data":{"n":18446744073709551615},"shard":5})",
+            R"({"op":"get_object","dataset":"pins","object_id":"352324757225473"})"});
   const Json object = Json::parse(answers[2]);
   EXPECT_EQ(object["data"].dump(), R"({"n":18446744073709551615})");
   EXPECT_TRUE(object["timestamp"].is_number_unsigned());
 }
 
 TEST_F(KvExec, AssignedTimestampsAreAnsweredAndPagesContinue) {
-  const auto first = Exec({R"({"op":"create_dataset","dataset":"d"})",
-                           R"({"op":"put_row","dataset":"d","row":"r","items":[{"column":"a","value":"1"},{"column":"b","value":"2"}]})",
-                           R"({"op":"get_row","dataset":"d","row":"r","limit":1})"});
+  const auto first = Exec(
+      {R"({"op":"create_dataset","dataset":"d"})",
+       R"({"op":"put_row","dataset":"d","row":"r","items":[{"column":"a","value":"1"},{"column":"b","value":"2"}]})",
+       R"({"op":"get_row","dataset":"d","row":"r","limit":1})"});
   const Json put = Json::parse(first[1]);
   EXPECT_GT(put["timestamp"], 1'600'000'000'000);
   const Json page = Json::parse(first[2]);
   EXPECT_EQ(page["items"][0]["cells"][0]["timestamp"], put["timestamp"]);
   // The marker outlives the process.
-  const auto second = Exec({Json{{"op", "get_row"}, {"dataset", "d"}, {"row", "r"}, {"marker", page["marker"]}}.dump()});
+  const auto second =
+      Exec({Json{{"op", "get_row"}, {"dataset", "d"}, {"row", "r"}, {"marker", page["marker"]}}.dump()});
   EXPECT_EQ(Json::parse(second[0])["items"][0]["column"], "b");
 }
 
@@ -112,8 +121,10 @@ TEST_F(KvExec, RequestsThatFailDoNotEndIt) {
 }
 
 TEST_F(KvExec, AReaderThatGoesAwayIsAnError) {
-  const Output output = RunProgram({"sh", "-c", std::string("yes '{\"op\":\"list_datasets\"}' | head -n 200000 | ") + KV_PROGRAM +
-                                             " --data " + (dir_ / "s").string() + " exec | head -n 1"});
+  const Output output =
+      RunProgram({"sh", "-c",
+                  std::string("yes '{\"op\":\"list_datasets\"}' | head -n 200000 | ") + KV_PROGRAM +
+                      " --data " + (dir_ / "s").string() + " exec | head -n 1"});
   EXPECT_EQ(output.code, 0);
   EXPECT_NE(output.err.find("cannot write the answers"), std::string::npos) << output.err;
 }

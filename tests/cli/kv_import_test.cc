@@ -20,7 +20,9 @@ class KvImport : public KvProgram {
   void SetUp() override { Ok({"dataset", "create", "events", "--max-versions", "0"}); }
 
   static std::string Line(int i) {
-    return Json{{"row", "r" + std::to_string(i)}, {"items", {{{"column", "x"}, {"value", "v"}, {"timestamp", i}}}}}.dump() +
+    return Json{{"row", "r" + std::to_string(i)},
+                {"items", {{{"column", "x"}, {"value", "v"}, {"timestamp", i}}}}}
+               .dump() +
            "\n";
   }
   size_t Rows() const {
@@ -38,9 +40,10 @@ class KvImport : public KvProgram {
 };
 
 TEST_F(KvImport, LoadsLinesAndRejectsBadOnes) {
-  const std::string file = File("in.jsonl", Line(1) + "not json\n" + Line(2) + "\n" + R"({"row":"","items":[]})" + "\n" +
-                                                R"({"row":"x","items":[{"column":"a","value":"b"}],"more":1})" + "\n" + "\xFF\n" +
-                                                Line(3).substr(0, Line(3).size() - 1));
+  const std::string file =
+      File("in.jsonl", Line(1) + "not json\n" + Line(2) + "\n" + R"({"row":"","items":[]})" + "\n" +
+                           R"({"row":"x","items":[{"column":"a","value":"b"}],"more":1})" + "\n" + "\xFF\n" +
+                           Line(3).substr(0, Line(3).size() - 1));
   const Json answer = Json::parse(Ok({"import", "events", file, "--json"}));
   EXPECT_EQ(answer["lines"], 8);
   EXPECT_EQ(answer["imported"], 3);
@@ -68,8 +71,13 @@ TEST_F(KvImport, GoesOnWhereItWasStopped) {
   // As a process that was killed after 30 lines leaves it.
   size_t offset = 0;
   for (int i = 0; i < 30; ++i) offset += Line(i).size();
-  File("in.jsonl.progress", Json{{"dataset", "events"}, {"file_bytes", text.size()}, {"offset", offset}, {"lines", 30},
-                                 {"imported", 30}, {"rejected", 0}}.dump());
+  File("in.jsonl.progress", Json{{"dataset", "events"},
+                                 {"file_bytes", text.size()},
+                                 {"offset", offset},
+                                 {"lines", 30},
+                                 {"imported", 30},
+                                 {"rejected", 0}}
+                                .dump());
   const Json answer = Json::parse(Ok({"import", "events", file, "--json"}));
   EXPECT_EQ(answer["lines"], 50);
   EXPECT_EQ(answer["imported"], 50);
@@ -83,7 +91,8 @@ TEST_F(KvImport, KilledInTheMiddleAndGivenAgainItLoadsEverything) {
   for (int i = 0; i < kLines; ++i) text += Line(i);
   const std::string file = File("in.jsonl", text);
   const pid_t child = Fork([&] {
-    ::execl(KV_PROGRAM, KV_PROGRAM, "--data", (dir_ / "store").c_str(), "import", "events", file.c_str(), nullptr);
+    ::execl(KV_PROGRAM, KV_PROGRAM, "--data", (dir_ / "store").c_str(), "import", "events", file.c_str(),
+            nullptr);
     return 127;
   });
   while (!fs::exists(file + ".progress") && fs::exists(file)) {
@@ -97,9 +106,10 @@ TEST_F(KvImport, KilledInTheMiddleAndGivenAgainItLoadsEverything) {
 
 TEST_F(KvImport, RefusesToGoOnWithAnotherFileOrDataset) {
   const std::string file = File("in.jsonl", Line(1) + Line(2));
-  for (const char* progress : {R"({"dataset":"events","file_bytes":5,"offset":1,"lines":1,"imported":1,"rejected":0})",
-                               R"({"dataset":"other","file_bytes":140,"offset":1,"lines":1,"imported":1,"rejected":0})",
-                               "garbage", ""}) {
+  for (const char* progress :
+       {R"({"dataset":"events","file_bytes":5,"offset":1,"lines":1,"imported":1,"rejected":0})",
+        R"({"dataset":"other","file_bytes":140,"offset":1,"lines":1,"imported":1,"rejected":0})", "garbage",
+        ""}) {
     File("in.jsonl.progress", progress);
     Fails({"import", "events", file}, "start over with --restart");
   }
@@ -110,7 +120,8 @@ TEST_F(KvImport, RefusesToGoOnWithAnotherFileOrDataset) {
 TEST_F(KvImport, LoadsObjectsAndMappings) {
   Ok({"dataset", "create", "pins", "--shape", "objects", "--type", "7"});
   Ok({"dataset", "create", "boards", "--shape", "mappings"});
-  const Json objects = Json::parse(Ok({"import", "pins", "--json"}, "{\"data\":{\"a\":1},\"shard\":5}\n{\"data\":[]}\n"));
+  const Json objects =
+      Json::parse(Ok({"import", "pins", "--json"}, "{\"data\":{\"a\":1},\"shard\":5}\n{\"data\":[]}\n"));
   EXPECT_EQ(objects["imported"], 1);
   EXPECT_EQ(objects["rejected"], 1);
   EXPECT_NE(Ok({"object", "get", "pins", "352324757225473"}).find("\"a\""), std::string::npos);

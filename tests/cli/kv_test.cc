@@ -31,9 +31,10 @@ TEST_F(KvCommand, RowsAreWrittenReadAndDeleted) {
             "user:7  view    1700000000000  a=b\n");
   EXPECT_EQ(Ok({"delete", "events", "user:7", "click", "--timestamp", "1700000000001"}), "");
   EXPECT_EQ(Ok({"delete", "events", "user:7", "view"}), "");
-  EXPECT_EQ(Ok({"get", "events", "user:7", "--json"}),
-            R"({"items":[{"cells":[{"timestamp":1700000000000,"value":"pin:3"}],"column":"click"}],"marker":null,"ok":true,"row":"user:7"})"
-            "\n");
+  EXPECT_EQ(
+      Ok({"get", "events", "user:7", "--json"}),
+      R"({"items":[{"cells":[{"timestamp":1700000000000,"value":"pin:3"}],"column":"click"}],"marker":null,"ok":true,"row":"user:7"})"
+      "\n");
   EXPECT_EQ(Ok({"delete", "events", "user:7"}), "");
   EXPECT_EQ(Ok({"get", "events", "user:7"}), "(none)\n");
 }
@@ -61,7 +62,8 @@ TEST_F(KvCommand, ConditionsSayWhatFailed) {
 TEST_F(KvCommand, BytesAreEscapedOnTheTerminalAndMayBeGivenSo) {
   Ok({"dataset", "create", "d"});
   Ok({"--escaped", "put", "d", R"(r\x00)", R"(c\xFF=v\\\x0A)", "--timestamp", "1"});
-  EXPECT_EQ(Ok({"--escaped", "get", "d", R"(r\x00)"}), "COLUMN  TIMESTAMP  VALUE\nc\\xFF   1          v\\\\\\x0A\n");
+  EXPECT_EQ(Ok({"--escaped", "get", "d", R"(r\x00)"}),
+            "COLUMN  TIMESTAMP  VALUE\nc\\xFF   1          v\\\\\\x0A\n");
   Fails({"--escaped", "get", "d", R"(\q)"}, "begins neither");
 }
 
@@ -85,7 +87,9 @@ TEST_F(KvCommand, ObjectsAndMappingsAreManaged) {
   Ok({"dataset", "create", "boards", "--shape", "mappings"});
   const std::string id = "352324757225473";
   EXPECT_EQ(Ok({"object", "create", "pins", R"({"title":"a chair"})", "--shard", "5"}), id + "\n");
-  EXPECT_EQ(Json::parse(Ok({"object", "update", "pins", id, R"({"colour":"red"})", "--json"}))["data"]["colour"], "red");
+  EXPECT_EQ(
+      Json::parse(Ok({"object", "update", "pins", id, R"({"colour":"red"})", "--json"}))["data"]["colour"],
+      "red");
   Ok({"mapping", "add", "boards", "1", id, "--sequence", "9"});
   EXPECT_NE(Ok({"mapping", "list", "boards", "1"}).find(id), std::string::npos);
   EXPECT_EQ(Ok({"mapping", "count", "boards", "1"}), "1\n");
@@ -118,8 +122,12 @@ TEST_F(KvCommand, ErrorsSayWhatToDoNext) {
 
 TEST_F(KvCommand, WrongUsageIsExitCode2) {
   for (const std::vector<std::string>& arguments :
-       std::vector<std::vector<std::string>>{{}, {"nonsense"}, {"get"}, {"get", "d", "r", "--nonsense"},
-                                             {"get", "d", "r", "--versions", "many"}, {"completion", "fish"}}) {
+       std::vector<std::vector<std::string>>{{},
+                                             {"nonsense"},
+                                             {"get"},
+                                             {"get", "d", "r", "--nonsense"},
+                                             {"get", "d", "r", "--versions", "many"},
+                                             {"completion", "fish"}}) {
     EXPECT_EQ(Kv(arguments).code, 2);
   }
 }
@@ -128,8 +136,8 @@ TEST_F(KvCommand, HelpTeaches) {
   const Output help = RunProgram({KV_PROGRAM, "--help"});
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("Begin here:"), std::string::npos);
-  for (const char* command : {"put", "get", "delete", "scan", "import", "exec", "compact", "bench", "completion", "dataset",
-                              "object", "mapping", "id"}) {
+  for (const char* command : {"put", "get", "delete", "scan", "import", "exec", "compact", "bench",
+                              "completion", "dataset", "object", "mapping", "id"}) {
     const Output one = RunProgram({KV_PROGRAM, command, "--help"});
     EXPECT_EQ(one.code, 0) << command;
     EXPECT_NE(one.out.find("Usage: kv"), std::string::npos) << command;
@@ -138,9 +146,10 @@ TEST_F(KvCommand, HelpTeaches) {
 }
 
 TEST_F(KvCommand, CompletionKnowsCommandsAndOptions) {
-  const std::string script = Ok({"completion", "bash"}) +
-                             "COMP_WORDS=(kv dataset cr); COMP_CWORD=2; _kv; echo \"${COMPREPLY[@]}\"\n"
-                             "COMP_WORDS=(kv --json get --ver); COMP_CWORD=3; _kv; echo \"${COMPREPLY[@]}\"\n";
+  const std::string script =
+      Ok({"completion", "bash"}) +
+      "COMP_WORDS=(kv dataset cr); COMP_CWORD=2; _kv; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(kv --json get --ver); COMP_CWORD=3; _kv; echo \"${COMPREPLY[@]}\"\n";
   const Output output = RunProgram({"bash", "-c", script});
   EXPECT_EQ(output.out, "create\n--versions\n") << output.err;
 }

@@ -16,8 +16,10 @@ namespace {
 
 using Result = LineReader::Result;
 
-/// What a reader makes of `input`, written to a pipe in pieces of `piece` bytes. A line that is too long is "(too long)".
-std::vector<std::string> Lines(const std::string& input, size_t limit, size_t piece, size_t* consumed = nullptr) {
+/// What a reader makes of `input`, written to a pipe in pieces of `piece` bytes. A line that is too long is
+/// "(too long)".
+std::vector<std::string> Lines(const std::string& input, size_t limit, size_t piece,
+                               size_t* consumed = nullptr) {
   std::array<int, 2> ends{};
   EXPECT_EQ(::pipe(ends.data()), 0);
   std::thread writer([&] {
@@ -55,7 +57,8 @@ TEST(LineReader, PassesOverLinesBeyondTheLimit) {
     EXPECT_EQ(Lines("12345\n123456\nab\n1234567890", 5, piece),
               (std::vector<std::string>{"12345", "(too long)", "ab", "(too long)"}));
   }
-  EXPECT_EQ(Lines(std::string(3'000'000, 'x') + "\nok\n", 1000, 65536), (std::vector<std::string>{"(too long)", "ok"}));
+  EXPECT_EQ(Lines(std::string(3'000'000, 'x') + "\nok\n", 1000, 65536),
+            (std::vector<std::string>{"(too long)", "ok"}));
 }
 
 TEST(LineReader, CountsWhatItConsumed) {

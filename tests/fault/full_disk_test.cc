@@ -15,8 +15,8 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// A disk that fills up: writes fail with RESOURCE_EXHAUSTED, reads go on, nothing acknowledged is lost, and writes resume
-/// when space returns. The disk is a file system in memory, mounted for this process alone.
+/// A disk that fills up: writes fail with RESOURCE_EXHAUSTED, reads go on, nothing acknowledged is lost, and
+/// writes resume when space returns. The disk is a file system in memory, mounted for this process alone.
 namespace kvstore {
 namespace {
 
@@ -24,12 +24,12 @@ namespace fs = std::filesystem;
 
 constexpr int kCannotMount = 77;
 
-#define REQUIRE(condition)                                                              \
-  do {                                                                                  \
-    if (!(condition)) {                                                                 \
-      std::fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition);        \
-      return 1;                                                                         \
-    }                                                                                   \
+#define REQUIRE(condition)                                                       \
+  do {                                                                           \
+    if (!(condition)) {                                                          \
+      std::fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition); \
+      return 1;                                                                  \
+    }                                                                            \
   } while (false)
 
 bool MountSmallDisk(const fs::path& dir) {
@@ -46,7 +46,8 @@ absl::Status Put(KVStore& store, int i, size_t bytes) {
 
 bool Has(KVStore& store, int i) {
   const auto row = store.GetRow("rows", "row" + std::to_string(i), {});
-  return row.ok() && row->items.size() == 1 && row->items[0].cells[0].value.starts_with(std::to_string(i) + "v");
+  return row.ok() && row->items.size() == 1 &&
+         row->items[0].cells[0].value.starts_with(std::to_string(i) + "v");
 }
 
 /// Takes all space that is left, to the last block.
@@ -78,7 +79,8 @@ int FillAndFree(const fs::path& disk) {
   }
   REQUIRE(absl::IsResourceExhausted(status));
   for (int again = 0; again < 5; ++again) REQUIRE(absl::IsResourceExhausted(Put(*store, i, 100'000)));
-  REQUIRE(absl::IsResourceExhausted(store->CreateDataset({.name = "more"})) || store->GetDataset("more").ok());
+  REQUIRE(absl::IsResourceExhausted(store->CreateDataset({.name = "more"})) ||
+          store->GetDataset("more").ok());
   for (int row = 0; row < written; ++row) REQUIRE(Has(*store, row));
   // Space returns: so do writes, without a restart, at once.
   fs::remove(disk / "ballast");

@@ -15,8 +15,9 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// kill -9 at random moments: every write that was acknowledged is there afterwards, wholly, and no ID or timestamp is
-/// given twice. The writer tells what was acknowledged through memory that it shares with the test, which survives it.
+/// kill -9 at random moments: every write that was acknowledged is there afterwards, wholly, and no ID or
+/// timestamp is given twice. The writer tells what was acknowledged through memory that it shares with the
+/// test, which survives it.
 namespace kvstore {
 namespace {
 
@@ -26,18 +27,19 @@ constexpr uint64_t kMaxWrites = 1 << 20;
 
 /// What each writing thread has had acknowledged, in all lives of the writer.
 struct Acknowledged {
-  std::array<std::atomic<uint64_t>, kThreads> rows{};            // writes 0..n-1 of the thread
-  std::array<std::atomic<uint64_t>, kThreads> last_timestamp{};  // that the store assigned to the thread's hot row
-  std::array<std::atomic<uint64_t>, kThreads> last_id{};         // of an object that the thread made on its shard
-  std::atomic<int> problem{0};                                   // line where a writer saw a broken promise
+  std::array<std::atomic<uint64_t>, kThreads> rows{};  // writes 0..n-1 of the thread
+  std::array<std::atomic<uint64_t>, kThreads>
+      last_timestamp{};                                   // that the store assigned to the thread's hot row
+  std::array<std::atomic<uint64_t>, kThreads> last_id{};  // of an object that the thread made on its shard
+  std::atomic<int> problem{0};                            // line where a writer saw a broken promise
 };
 
-#define REQUIRE(condition)                   \
-  do {                                       \
-    if (!(condition)) {                      \
-      acknowledged.problem = __LINE__;       \
-      return;                                \
-    }                                        \
+#define REQUIRE(condition)             \
+  do {                                 \
+    if (!(condition)) {                \
+      acknowledged.problem = __LINE__; \
+      return;                          \
+    }                                  \
   } while (false)
 
 std::string RowOf(int thread, uint64_t i) { return "t" + std::to_string(thread) + "/" + std::to_string(i); }
@@ -65,7 +67,8 @@ void Write(KVStore& store, int thread, Acknowledged& acknowledged) {
   }
 }
 
-/// Checks the writes first..n-1 of each thread, and that the one that was cut off, if any, is there wholly or not at all.
+/// Checks the writes first..n-1 of each thread, and that the one that was cut off, if any, is there wholly or
+/// not at all.
 void Check(KVStore& store, const std::array<uint64_t, kThreads>& first, Acknowledged& acknowledged) {
   for (int thread = 0; thread < kThreads; ++thread) {
     const uint64_t end = acknowledged.rows[thread];
@@ -98,7 +101,8 @@ int Live(const std::filesystem::path& dir, const std::array<uint64_t, kThreads>&
     if (!store.CreateDataset({.name = "rows"}).ok()) return fail(__LINE__);
   }
   if (store.ListDatasets()->size() == 1) {
-    if (!store.CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}).ok()) return fail(__LINE__);
+    if (!store.CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}).ok())
+      return fail(__LINE__);
   }
   Check(store, first, acknowledged);
   if (acknowledged.problem != 0 || !write) return acknowledged.problem != 0 ? 1 : 0;
@@ -114,7 +118,8 @@ TEST(KillTest, NoAcknowledgedWriteIsLost) {
   const testing::TempDir dir;
   testing::Random random(testing::Seed("kill"));
   const uint64_t rounds = testing::Rounds("KV_TEST_KILLS", 100);
-  void* memory = ::mmap(nullptr, sizeof(Acknowledged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      ::mmap(nullptr, sizeof(Acknowledged), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(memory, MAP_FAILED);
   auto& acknowledged = *new (memory) Acknowledged;
   std::array<uint64_t, kThreads> first{};
@@ -126,11 +131,14 @@ TEST(KillTest, NoAcknowledgedWriteIsLost) {
     const bool at_once = random.OneIn(5);
     const uint64_t wait_for = random.Below(at_once ? 2 : 400);
     const pid_t writer = testing::Fork([&] { return Live(dir / "s", first, true, acknowledged); });
-    if (at_once) ::usleep(static_cast<useconds_t>(random.Below(20'000)));  // not a wait for anything: the random moment
-    while (!at_once && acknowledged.problem == 0 && acknowledged.rows[0] - before[0] < wait_for) ::sched_yield();
+    if (at_once)
+      ::usleep(static_cast<useconds_t>(random.Below(20'000)));  // not a wait for anything: the random moment
+    while (!at_once && acknowledged.problem == 0 && acknowledged.rows[0] - before[0] < wait_for)
+      ::sched_yield();
     testing::Kill(writer);
     ASSERT_EQ(acknowledged.problem, 0) << "line " << acknowledged.problem << ", round " << round;
-    // The next life checks what this one wrote and what was in flight; all lives together are checked at the end.
+    // The next life checks what this one wrote and what was in flight; all lives together are checked at the
+    // end.
     first = before;
     wrote = acknowledged.rows[0];
   }

@@ -13,7 +13,10 @@ using Answer = absl::StatusOr<int>;
 
 std::vector<Answer> Send(std::span<const int> entries, std::vector<int>* sent) {
   return SendValid<Answer>(
-      entries, [](int entry) { return entry < 0 ? absl::InvalidArgumentError(std::to_string(entry)) : absl::OkStatus(); },
+      entries,
+      [](int entry) {
+        return entry < 0 ? absl::InvalidArgumentError(std::to_string(entry)) : absl::OkStatus();
+      },
       [sent](std::span<const int> valid) {
         sent->assign(valid.begin(), valid.end());
         std::vector<Answer> answers;

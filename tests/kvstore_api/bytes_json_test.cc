@@ -28,21 +28,23 @@ TEST(BytesJson, ReadsEitherForm) {
 
 TEST(BytesJson, RefusesEverythingElse) {
   constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
-  for (const char* text : {"1", "null", "[]", "{}", R"({"b64": 1})", R"({"b64": "//4=", "x": 1})", R"({"B64": "//4="})",
-                           R"({"b64": "//4"})", R"({"b64": "__4="})", R"({"b64": "/ /4="})", R"({"b64": "//5="})",
-                           R"({"b64": "====" })", R"({"b64": "//4=\n"})"}) {
+  for (const char* text :
+       {"1", "null", "[]", "{}", R"({"b64": 1})", R"({"b64": "//4=", "x": 1})", R"({"B64": "//4="})",
+        R"({"b64": "//4"})", R"({"b64": "__4="})", R"({"b64": "/ /4="})", R"({"b64": "//5="})",
+        R"({"b64": "====" })", R"({"b64": "//4=\n"})"}) {
     EXPECT_THAT(BytesFromJson(Json::parse(text)), FailsWith(kInvalid, "")) << text;
   }
 }
 
 TEST(BytesJson, KnowsUtf8) {
-  for (const char* good : {"", "a", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80", "\xF0\x90\x80\x80",
-                           "\xF4\x8F\xBF\xBF"}) {
+  for (const char* good : {"", "a", "\xC2\x80", "\xE0\xA0\x80", "\xED\x9F\xBF", "\xEE\x80\x80",
+                           "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_TRUE(IsUtf8(good)) << good;
   }
   // Overlong, surrogates, beyond U+10FFFF, cut short, stray continuation.
-  for (const char* bad : {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x80\x80\x80",
-                          "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2", "\xE1\x80", "\xF1\x80\x80", "\x80", "a\xFF"}) {
+  for (const char* bad :
+       {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x80\x80\x80",
+        "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2", "\xE1\x80", "\xF1\x80\x80", "\x80", "a\xFF"}) {
     EXPECT_FALSE(IsUtf8(bad)) << bad;
   }
 }

@@ -34,7 +34,8 @@ constexpr char kGolden[] = R"({
 )";
 
 std::vector<CatalogEntry> GoldenEntries() {
-  return {{{.name = "events", .backend = "rocksdb", .max_versions = 50, .incarnation = UINT64_MAX}, DatasetState::kActive}};
+  return {{{.name = "events", .backend = "rocksdb", .max_versions = 50, .incarnation = UINT64_MAX},
+           DatasetState::kActive}};
 }
 
 std::string ReadFile(const std::filesystem::path& path) {
@@ -51,7 +52,8 @@ TEST(FileCatalog, Golden) {
 TEST(FileCatalog, KeepsEntriesAcrossARestart) {
   const TempDir dir;
   const CatalogEntry a{{.name = "a", .incarnation = 1}, DatasetState::kCreating};
-  const CatalogEntry b{{.name = "b", .shape = Shape::kObjects, .type = 3, .incarnation = 2}, DatasetState::kDropping};
+  const CatalogEntry b{{.name = "b", .shape = Shape::kObjects, .type = 3, .incarnation = 2},
+                       DatasetState::kDropping};
   {
     FileCatalog catalog(dir / "catalog.json");
     EXPECT_TRUE(catalog.Load()->empty());
@@ -68,11 +70,14 @@ TEST(FileCatalog, KeepsEntriesAcrossARestart) {
 
 TEST(FileCatalog, RefusesDamageAndLeavesTheFile) {
   const TempDir dir;
-  for (const std::string& text : {std::string(), std::string("{"), std::string("[]"), std::string("{\"format\":1}"),
-                                  std::string(kGolden).replace(60, 7, "mongodb").erase(100, 3),
-                                  std::string(R"({"format":1,"datasets":[{"dataset":"a"}]})")}) {
+  for (const std::string& text :
+       {std::string(), std::string("{"), std::string("[]"), std::string("{\"format\":1}"),
+        std::string(kGolden).replace(60, 7, "mongodb").erase(100, 3),
+        std::string(R"({"format":1,"datasets":[{"dataset":"a"}]})")}) {
     std::ofstream(dir / "catalog.json") << text;
-    EXPECT_THAT(FileCatalog(dir / "catalog.json").Load(), FailsWith(absl::StatusCode::kDataLoss, "catalog.json")) << text;
+    EXPECT_THAT(FileCatalog(dir / "catalog.json").Load(),
+                FailsWith(absl::StatusCode::kDataLoss, "catalog.json"))
+        << text;
     EXPECT_EQ(ReadFile(dir / "catalog.json"), text);
   }
 }

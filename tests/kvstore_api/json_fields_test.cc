@@ -14,7 +14,8 @@ using testing::FailsWith;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(JsonFields, ReadsFieldsOfEachType) {
-  const Json json = Json::parse(R"({"s": "text", "b": {"b64": "/w=="}, "n": 7, "text_n": "18446744073709551615",
+  const Json json =
+      Json::parse(R"({"s": "text", "b": {"b64": "/w=="}, "n": 7, "text_n": "18446744073709551615",
                                    "t": true, "list": ["a", "b"], "raw": null, "array": [1, 2]})");
   JsonFields fields(json, "");
   EXPECT_EQ(fields.String("s"), "text");
@@ -42,26 +43,32 @@ absl::Status Mistake(const char* text, Read read) {
 TEST(JsonFields, NamesTheFieldAndTheProblem) {
   const auto number = [](JsonFields& fields) { fields.Uint("n", 1, 10); };
   EXPECT_THAT(Mistake("{}", number), FailsWith(kInvalid, "items[3].n: "));
-  EXPECT_THAT(Mistake(R"({"n": 0})", number), FailsWith(kInvalid, "items[3].n: must be a whole number from 1 to 10"));
-  EXPECT_THAT(Mistake(R"({"n": 11})", number), FailsWith(kInvalid, "items[3].n: must be a whole number from 1 to 10"));
-  for (const char* text : {R"({"n": -1})", R"({"n": 1.5})", R"({"n": "x"})", R"({"n": ""})", R"({"n": null})",
-                           R"({"n": "1 "})", R"({"n": 1e30})", R"({"n": "-1"})", R"({"n": "18446744073709551616"})"}) {
+  EXPECT_THAT(Mistake(R"({"n": 0})", number),
+              FailsWith(kInvalid, "items[3].n: must be a whole number from 1 to 10"));
+  EXPECT_THAT(Mistake(R"({"n": 11})", number),
+              FailsWith(kInvalid, "items[3].n: must be a whole number from 1 to 10"));
+  for (const char* text :
+       {R"({"n": -1})", R"({"n": 1.5})", R"({"n": "x"})", R"({"n": ""})", R"({"n": null})", R"({"n": "1 "})",
+        R"({"n": 1e30})", R"({"n": "-1"})", R"({"n": "18446744073709551616"})"}) {
     EXPECT_THAT(Mistake(text, number), FailsWith(kInvalid, "items[3].n: ")) << text;
   }
-  EXPECT_THAT(Mistake(R"({"s": 1})", [](JsonFields& fields) { fields.String("s"); }), FailsWith(kInvalid, "items[3].s: "));
+  EXPECT_THAT(Mistake(R"({"s": 1})", [](JsonFields& fields) { fields.String("s"); }),
+              FailsWith(kInvalid, "items[3].s: "));
   EXPECT_THAT(Mistake(R"({"b": "yes"})", [](JsonFields& fields) { fields.OptionalBool("b"); }),
               FailsWith(kInvalid, "items[3].b: "));
   EXPECT_THAT(Mistake(R"({"l": "a"})", [](JsonFields& fields) { fields.OptionalBytesList("l"); }),
               FailsWith(kInvalid, "items[3].l: "));
   EXPECT_THAT(Mistake(R"({"l": ["a", 1]})", [](JsonFields& fields) { fields.OptionalBytesList("l"); }),
               FailsWith(kInvalid, "items[3].l"));
-  EXPECT_THAT(Mistake(R"({"a": {}})", [](JsonFields& fields) { fields.Array("a"); }), FailsWith(kInvalid, "items[3].a: "));
+  EXPECT_THAT(Mistake(R"({"a": {}})", [](JsonFields& fields) { fields.Array("a"); }),
+              FailsWith(kInvalid, "items[3].a: "));
 }
 
 TEST(JsonFields, RefusesUnknownFieldsAndOtherThanObjects) {
   EXPECT_THAT(Mistake(R"({"n": 1, "m": 2})", [](JsonFields& fields) { fields.Uint("n", 1, 10); }),
               FailsWith(kInvalid, "items[3].m: "));
-  EXPECT_THAT(Mistake("[]", [](JsonFields& fields) { fields.Uint("n", 1, 10); }), FailsWith(kInvalid, "object"));
+  EXPECT_THAT(Mistake("[]", [](JsonFields& fields) { fields.Uint("n", 1, 10); }),
+              FailsWith(kInvalid, "object"));
 }
 
 TEST(JsonFields, ReportsTheFirstMistakeAndGivesEmptyValuesAfterIt) {

@@ -20,8 +20,8 @@ TEST(Json, ParsesText) {
 }
 
 TEST(Json, RefusesWhatIsNotJson) {
-  for (const char* text : {"", " ", "{", "{'a': 1}", "nul", "1 2", "\"\xFF\"", "\"\xED\xA0\x80\"", "{\"a\":1,}", "// x\n1",
-                           "\"\\ud800\"", "NaN", "\"a\nb\""}) {
+  for (const char* text : {"", " ", "{", "{'a': 1}", "nul", "1 2", "\"\xFF\"", "\"\xED\xA0\x80\"",
+                           "{\"a\":1,}", "// x\n1", "\"\\ud800\"", "NaN", "\"a\nb\""}) {
     EXPECT_THAT(ParseJson(text), FailsWith(kInvalid, "")) << text;
   }
 }

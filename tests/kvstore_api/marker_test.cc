@@ -62,7 +62,9 @@ std::string Bytes(size_t min, size_t max) {
 }
 
 RowPosition DrawPosition() {
-  return {.column = Bytes(0, 20), .cells = *rc::gen::arbitrary<uint32_t>(), .timestamp = *rc::gen::arbitrary<uint64_t>()};
+  return {.column = Bytes(0, 20),
+          .cells = *rc::gen::arbitrary<uint32_t>(),
+          .timestamp = *rc::gen::arbitrary<uint64_t>()};
 }
 
 RC_GTEST_PROP(MarkerProperty, EveryPositionComesBack, (uint64_t incarnation)) {

@@ -20,7 +20,8 @@ TEST(Validate, RowKeys) {
   EXPECT_OK(ValidateRowKey(std::string_view("\0", 1)));
   EXPECT_OK(ValidateRowKey(kLongest));
   EXPECT_THAT(ValidateRowKey(""), FailsWith(kInvalid, "row: a key has 1 to 1024 bytes, this one has 0"));
-  EXPECT_THAT(ValidateRowKey(kTooLong), FailsWith(kInvalid, "row: a key has 1 to 1024 bytes, this one has 1025"));
+  EXPECT_THAT(ValidateRowKey(kTooLong),
+              FailsWith(kInvalid, "row: a key has 1 to 1024 bytes, this one has 1025"));
 }
 
 TEST(Validate, Reads) {
@@ -29,13 +30,15 @@ TEST(Validate, Reads) {
   EXPECT_OK(check({.columns = {{"", kLongest}}}));
   EXPECT_THAT(ValidateRead("", {}), FailsWith(kInvalid, "row"));
   EXPECT_THAT(check({.columns = {{}}}), FailsWith(kInvalid, "columns: an empty list"));
-  EXPECT_THAT(check({.columns = {{kTooLong}}}), FailsWith(kInvalid, "column: a name of 1025 bytes, the limit is 1024"));
+  EXPECT_THAT(check({.columns = {{kTooLong}}}),
+              FailsWith(kInvalid, "column: a name of 1025 bytes, the limit is 1024"));
   EXPECT_THAT(check({.versions = 0}), FailsWith(kInvalid, "versions: must be at least 1"));
   EXPECT_THAT(check({.limit = 0}), FailsWith(kInvalid, "limit: must be at least 1"));
   EXPECT_THAT(check({.max_bytes = 0}), FailsWith(kInvalid, "max_bytes: 0 is out of range 1..67108864"));
   EXPECT_THAT(check({.max_bytes = kMaxPageBytes + 1}), FailsWith(kInvalid, "max_bytes: 67108865"));
   EXPECT_OK(check({.time_range = {kMaxTimestamp, kMaxTimestamp + 1}}));
-  EXPECT_THAT(check({.time_range = {5, 5}}), FailsWith(kInvalid, "start_timestamp: 5 is not before end_timestamp 5"));
+  EXPECT_THAT(check({.time_range = {5, 5}}),
+              FailsWith(kInvalid, "start_timestamp: 5 is not before end_timestamp 5"));
   EXPECT_THAT(check({.time_range = {6, 5}}), FailsWith(kInvalid, "start_timestamp: 6"));
   EXPECT_THAT(check({.time_range = {kMaxTimestamp + 1, UINT64_MAX}}), FailsWith(kInvalid, "start_timestamp"));
   EXPECT_THAT(check({.time_range = {0, kMaxTimestamp + 2}}), FailsWith(kInvalid, "end_timestamp"));
@@ -55,11 +58,14 @@ TEST(Validate, Puts) {
   EXPECT_THAT(check({{"a", too_large}}), FailsWith(kInvalid, "value: 4194305 bytes, the limit is 4194304"));
   EXPECT_THAT(check({{"a", "", kMaxTimestamp + 1}}), FailsWith(kInvalid, "timestamp: 9223372036854775808"));
   EXPECT_OK(check({{"", largest}, {"", largest, 1}}));
-  EXPECT_THAT(check({{"a", largest}, {"b", largest}}), FailsWith(kInvalid, "8388610 bytes of names and values, the limit is 8388608"));
+  EXPECT_THAT(check({{"a", largest}, {"b", largest}}),
+              FailsWith(kInvalid, "8388610 bytes of names and values, the limit is 8388608"));
   EXPECT_THAT(check({{"a", "1", 5}, {"a", "2", 5}}), FailsWith(kInvalid, "same (column, timestamp) twice"));
-  EXPECT_THAT(check({{"b", "1"}, {"a", "1"}, {"b", "2"}}), FailsWith(kInvalid, "same (column, timestamp) twice"));
+  EXPECT_THAT(check({{"b", "1"}, {"a", "1"}, {"b", "2"}}),
+              FailsWith(kInvalid, "same (column, timestamp) twice"));
   EXPECT_THAT(ValidatePut("", {}, {}), FailsWith(kInvalid, "row"));
-  EXPECT_THAT(check({{"a", ""}}, {.condition = Condition{.column = kTooLong}}), FailsWith(kInvalid, "condition.column"));
+  EXPECT_THAT(check({{"a", ""}}, {.condition = Condition{.column = kTooLong}}),
+              FailsWith(kInvalid, "condition.column"));
   EXPECT_THAT(check({{"a", ""}}, {.condition = Condition{.column = "a", .equals = too_large}}),
               FailsWith(kInvalid, "condition.equals"));
 }
@@ -81,7 +87,8 @@ TEST(Validate, Deletes) {
 TEST(Validate, Scans) {
   EXPECT_OK(ValidateScan({}, {}));
   EXPECT_OK(ValidateScan({kLongest, ""}, {}));
-  EXPECT_THAT(ValidateScan({kTooLong, ""}, {}), FailsWith(kInvalid, "start_row: 1025 bytes, the limit is 1024"));
+  EXPECT_THAT(ValidateScan({kTooLong, ""}, {}),
+              FailsWith(kInvalid, "start_row: 1025 bytes, the limit is 1024"));
   EXPECT_THAT(ValidateScan({"", kTooLong}, {}), FailsWith(kInvalid, "end_row"));
   EXPECT_THAT(ValidateScan({"b", "b"}, {}), FailsWith(kInvalid, "start_row: is not before end_row"));
   EXPECT_THAT(ValidateScan({}, {.columns = {{}}}), FailsWith(kInvalid, "columns"));

@@ -12,8 +12,9 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// Files damaged at rest: the store says so, in one of its codes, and nothing that is not damaged is lost. Each attempt runs
-/// in a process of its own, so that an abort deep in the engine would be seen as what it is.
+/// Files damaged at rest: the store says so, in one of its codes, and nothing that is not damaged is lost.
+/// Each attempt runs in a process of its own, so that an abort deep in the engine would be seen as what it
+/// is.
 namespace kvstore {
 namespace {
 
@@ -28,7 +29,8 @@ std::string Value(int i) { return std::string(100, static_cast<char>('a' + i % 2
 /// Makes a store of kRows rows in `dir`, in files or, with `in_log`, in the log only.
 int Fill(const fs::path& dir, bool in_log) {
   auto store = Open({.data = dir});
-  if (!store.ok() || !(*store)->CreateDataset({.name = "rows", .compression = Compression::kNone}).ok()) return 1;
+  if (!store.ok() || !(*store)->CreateDataset({.name = "rows", .compression = Compression::kNone}).ok())
+    return 1;
   for (int i = 0; i < kRows; ++i) {
     const std::string value = Value(i);
     const CellWrite cell{"x", value, 1};
@@ -84,8 +86,8 @@ std::vector<fs::path> Files(const fs::path& dir, const std::string& kind) {
 
 class Damage : public ::testing::Test {
  protected:
-  /// Damages one file of the kind with `damage`, again and again on a fresh copy, and expects of each reading one of
-  /// the outcomes allowed.
+  /// Damages one file of the kind with `damage`, again and again on a fresh copy, and expects of each reading
+  /// one of the outcomes allowed.
   void Try(bool in_log, const std::string& kind, bool missing_tail,
            const std::function<void(std::string& bytes, testing::Random&)>& damage, int rounds) {
     const TempDir dir;
@@ -102,9 +104,11 @@ class Damage : public ::testing::Test {
       const std::string before = bytes;
       damage(bytes, random);
       std::ofstream(file, std::ios::binary | std::ios::trunc) << bytes;
-      const testing::Exit exit = testing::Wait(testing::Fork([&] { return ReadAll(dir / "bad", missing_tail); }));
+      const testing::Exit exit =
+          testing::Wait(testing::Fork([&] { return ReadAll(dir / "bad", missing_tail); }));
       ASSERT_EQ(exit.signal, 0) << file << ", round " << round;
-      ASSERT_TRUE(exit.code == kIntact || exit.code == kReported) << file << ", round " << round << ": " << exit.code;
+      ASSERT_TRUE(exit.code == kIntact || exit.code == kReported)
+          << file << ", round " << round << ": " << exit.code;
       ++outcomes[exit.code];
     }
     EXPECT_GT(outcomes[kReported] + (missing_tail ? 1 : 0), 0) << "no damage was noticed at all";

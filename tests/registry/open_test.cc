@@ -33,7 +33,8 @@ std::string Value(KVStore& store, std::string_view dataset, std::string_view row
 
 TEST(Open, MakesAStoreAndOpensItAgain) {
   const TempDir dir;
-  EXPECT_THAT(Open({.data = dir / "s", .create_if_missing = false}), FailsWith(absl::StatusCode::kNotFound, "no store"));
+  EXPECT_THAT(Open({.data = dir / "s", .create_if_missing = false}),
+              FailsWith(absl::StatusCode::kNotFound, "no store"));
   {
     const auto store = OpenStore(dir / "s");
     ASSERT_OK(store->CreateDataset({.name = "events", .max_versions = 7, .ttl_ms = 1ULL << 60}));
@@ -90,7 +91,8 @@ TEST(Open, UndoesACreateThatACrashCutShort) {
     {
       FileCatalog catalog(dir / "s" / "catalog.json");
       ASSERT_OK(catalog.Load());
-      ASSERT_OK(catalog.Put({{.name = "events", .backend = "rocksdb", .incarnation = 5}, DatasetState::kCreating}));
+      ASSERT_OK(
+          catalog.Put({{.name = "events", .backend = "rocksdb", .incarnation = 5}, DatasetState::kCreating}));
     }
     const auto store = OpenStore(dir / "s");
     EXPECT_TRUE(store->ListDatasets()->empty());

@@ -49,18 +49,21 @@ TEST_F(StoreTest, UnknownDatasetsAndOtherShapesAreRefused) {
   EXPECT_THAT(store_->PutRow("none", "r", {&cell, 1}, {}), FailsWith(kNotFound, "'none'"));
   EXPECT_THAT(store_->DropDataset("none"), FailsWith(kNotFound, "'none'"));
   EXPECT_THAT(store_->AlterDataset("none", {.ttl_ms = 1}), FailsWith(kNotFound, "'none'"));
-  EXPECT_THAT(store_->GetRow("pins", "r", {}), FailsWith(kPrecondition, "'pins' holds objects, this call is for rows"));
+  EXPECT_THAT(store_->GetRow("pins", "r", {}),
+              FailsWith(kPrecondition, "'pins' holds objects, this call is for rows"));
   EXPECT_THAT(store_->GetObject("rows", 1, {}), FailsWith(kPrecondition, "'rows' holds rows"));
   EXPECT_THAT(store_->CountMapping("pins", 1), FailsWith(kPrecondition, "'pins' holds objects"));
 }
 
 TEST_F(StoreTest, DatasetsAreCreatedOnce) {
-  EXPECT_THAT(store_->CreateDataset({.name = "rows"}), FailsWith(absl::StatusCode::kAlreadyExists, "'rows' exists"));
+  EXPECT_THAT(store_->CreateDataset({.name = "rows"}),
+              FailsWith(absl::StatusCode::kAlreadyExists, "'rows' exists"));
   EXPECT_THAT(store_->CreateDataset({.name = "more", .shape = Shape::kObjects, .type = 7}),
               FailsWith(absl::StatusCode::kAlreadyExists, "type: 7 is the type number of dataset 'pins'"));
   EXPECT_THAT(store_->CreateDataset({.name = "more", .backend = "mysql"}),
               FailsWith(kInvalid, "backend: there is none named 'mysql', only 'rocksdb'"));
-  EXPECT_THAT(store_->CreateDataset({.name = "more", .ttl_ms = kMaxTimestamp + 1}), FailsWith(kInvalid, "ttl_ms"));
+  EXPECT_THAT(store_->CreateDataset({.name = "more", .ttl_ms = kMaxTimestamp + 1}),
+              FailsWith(kInvalid, "ttl_ms"));
   EXPECT_EQ(store_->ListDatasets()->size(), 3u);
   EXPECT_THAT(store_->AlterDataset("rows", {}), FailsWith(kInvalid, "at least one of"));
   EXPECT_THAT(store_->AlterDataset("pins", {.max_versions = 3}), FailsWith(kInvalid, "max_versions"));
@@ -118,15 +121,18 @@ TEST_F(StoreTest, BatchesAnswerEachRowAndRefuseTheirSize) {
   EXPECT_OK(puts[0]);
   EXPECT_THAT(puts[1], FailsWith(kInvalid, "row"));
   EXPECT_THAT(puts[2], FailsWith(kInvalid, "items"));
-  const std::vector<RowRead> reads = {{"b", {}}, {std::string(1025, 'x'), {}}, {"a", {.marker = "bad"}}, {"a", {}}};
+  const std::vector<RowRead> reads = {
+      {"b", {}}, {std::string(1025, 'x'), {}}, {"a", {.marker = "bad"}}, {"a", {}}};
   ASSERT_OK_AND_ASSIGN(const auto gets, store_->GetRows("rows", reads));
   EXPECT_TRUE(gets[0]->items.empty());
   EXPECT_THAT(gets[1], FailsWith(kInvalid, "row"));
   EXPECT_THAT(gets[2], FailsWith(kInvalid, "marker"));
   EXPECT_EQ(gets[3]->items.size(), 1u);
   EXPECT_THAT(store_->GetRows("rows", {}), FailsWith(kInvalid, "batch: 0 entries"));
-  EXPECT_THAT(store_->PutRows("rows", std::vector<RowWrite>(10'001)), FailsWith(kInvalid, "batch: 10001 entries"));
-  EXPECT_THAT(store_->DeleteRows("rows", std::vector<RowDelete>(10'001)), FailsWith(kInvalid, "batch: 10001"));
+  EXPECT_THAT(store_->PutRows("rows", std::vector<RowWrite>(10'001)),
+              FailsWith(kInvalid, "batch: 10001 entries"));
+  EXPECT_THAT(store_->DeleteRows("rows", std::vector<RowDelete>(10'001)),
+              FailsWith(kInvalid, "batch: 10001"));
   EXPECT_THAT(store_->ListPartitions("rows", 0), FailsWith(kInvalid, "1..65536"));
 }
 
@@ -142,13 +148,16 @@ TEST_F(StoreTest, ObjectsAreCheckedAndPatched) {
   EXPECT_THAT(store_->CreateObject("pins", "{", {}), FailsWith(kInvalid, ""));
   EXPECT_THAT(store_->CreateObject("pins", "{}", {.near = kMaxId + 1}), FailsWith(kInvalid, "near"));
   EXPECT_THAT(store_->CreateObject("pins", "{}", {.shard = 65536}), FailsWith(kInvalid, "shard"));
-  EXPECT_THAT(store_->CreateObject("pins", "{}", {.near = 1ULL << 37, .shard = 1}), FailsWith(kInvalid, "near, shard"));
+  EXPECT_THAT(store_->CreateObject("pins", "{}", {.near = 1ULL << 37, .shard = 1}),
+              FailsWith(kInvalid, "near, shard"));
   ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", R"({"a":{"b":1,"c":2},"d":3})", {}));
   // The example's rules of RFC 7396: null removes, objects merge, all else replaces.
-  ASSERT_OK_AND_ASSIGN(const Object patched, store_->PatchObject("pins", id, R"({"a":{"b":null,"e":[1]},"d":4})", {}));
+  ASSERT_OK_AND_ASSIGN(const Object patched,
+                       store_->PatchObject("pins", id, R"({"a":{"b":null,"e":[1]},"d":4})", {}));
   EXPECT_EQ(patched.data, R"({"a":{"c":2,"e":[1]},"d":4})");
   EXPECT_THAT(store_->PatchObject("pins", id, "7", {}), FailsWith(kInvalid, "object"));
-  EXPECT_THAT(store_->UpdateObject("pins", id, [](std::string_view) { return absl::StatusOr<std::string>("[]"); }, {}),
+  EXPECT_THAT(store_->UpdateObject("pins", id,
+                                   [](std::string_view) { return absl::StatusOr<std::string>("[]"); }, {}),
               FailsWith(kInvalid, "object"));
   EXPECT_EQ(store_->GetObject("pins", id, {})->data, patched.data);
 }
@@ -180,11 +189,13 @@ TEST_F(StoreTest, MappingsArePagedAndChecked) {
   for (uint64_t to = 1; to <= 5; ++to) ASSERT_OK(store_->AddMapping("boards", 9, to, to * 10));
   ASSERT_OK_AND_ASSIGN(const MappingPage first, store_->ListMapping("boards", 9, {.limit = 2}));
   EXPECT_EQ(first.entries.size(), 2u);
-  ASSERT_OK_AND_ASSIGN(const MappingPage second, store_->ListMapping("boards", 9, {.limit = 3, .marker = first.marker}));
+  ASSERT_OK_AND_ASSIGN(const MappingPage second,
+                       store_->ListMapping("boards", 9, {.limit = 3, .marker = first.marker}));
   EXPECT_EQ(second.entries[0].to, 3u);
   EXPECT_EQ(second.marker, "");
   EXPECT_THAT(store_->ListMapping("boards", 8, {.marker = first.marker}), FailsWith(kInvalid, "marker"));
-  EXPECT_THAT(store_->ListMapping("boards", 9, {.order = MappingListOptions::Order::kDescending, .marker = first.marker}),
+  EXPECT_THAT(store_->ListMapping("boards", 9,
+                                  {.order = MappingListOptions::Order::kDescending, .marker = first.marker}),
               FailsWith(kInvalid, "marker"));
   EXPECT_THAT(store_->ListMapping("boards", 9, {.limit = 0}), FailsWith(kInvalid, "limit"));
   EXPECT_THAT(store_->AddMapping("boards", kMaxId + 1, 1, 1), FailsWith(kInvalid, "from"));

@@ -58,7 +58,8 @@ size_t Threads() {
 }  // namespace
 
 pid_t Fork(const std::function<int()>& body) {
-  if (Threads() > 1) throw std::logic_error("Fork: other threads are running, whose locks the child would inherit");
+  if (Threads() > 1)
+    throw std::logic_error("Fork: other threads are running, whose locks the child would inherit");
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork");
@@ -109,7 +110,8 @@ Output RunProgram(const std::vector<std::string>& command, const std::string& in
   size_t sent = 0;
   while (out.ends[0] >= 0 || err.ends[0] >= 0) {
     if (sent == input.size()) in.CloseWrite();
-    std::array<pollfd, 3> polled{{{in.ends[1], POLLOUT, 0}, {out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}}};
+    std::array<pollfd, 3> polled{
+        {{in.ends[1], POLLOUT, 0}, {out.ends[0], POLLIN, 0}, {err.ends[0], POLLIN, 0}}};
     if (::poll(polled.data(), polled.size(), -1) < 0) continue;
     if (polled[0].revents != 0) {
       const ssize_t bytes = ::write(in.ends[1], input.data() + sent, input.size() - sent);

@@ -15,8 +15,8 @@ struct Exit {
   int signal = 0;  ///< 0 if none did.
 };
 
-/// Runs `body` in a forked process and returns its ID. The child ends with the code that `body` returns, without running
-/// the parent's destructors. Throws std::logic_error if the caller has other threads.
+/// Runs `body` in a forked process and returns its ID. The child ends with the code that `body` returns,
+/// without running the parent's destructors. Throws std::logic_error if the caller has other threads.
 pid_t Fork(const std::function<int()>& body);
 Exit Wait(pid_t child);
 /// kill -9, and waits until it is gone.

@@ -7,7 +7,8 @@
 
 namespace kvstore::testing {
 
-/// The seed of a randomised test: KV_TEST_SEED if it is set, else a new one. Printed, so that a failure can be repeated.
+/// The seed of a randomised test: KV_TEST_SEED if it is set, else a new one. Printed, so that a failure can
+/// be repeated.
 uint64_t Seed(std::string_view test);
 
 /// The number of rounds of a test: the environment variable `name`, else `otherwise`.

@@ -36,9 +36,10 @@ MATCHER_P2(FailsWith, code, text, "") {
 
 #define KV_CONCAT_(a, b) a##b
 #define KV_CONCAT(a, b) KV_CONCAT_(a, b)
-#define KV_ASSERT_OK_AND_ASSIGN_(result, target, expression)                   \
-  auto result = (expression);                                                  \
-  ASSERT_THAT(result, ::kvstore::testing::IsOk());                             \
+#define KV_ASSERT_OK_AND_ASSIGN_(result, target, expression) \
+  auto result = (expression);                                \
+  ASSERT_THAT(result, ::kvstore::testing::IsOk());           \
   target = *std::move(result)
 /// ASSERT_OK_AND_ASSIGN(auto value, StatusOrExpression());
-#define ASSERT_OK_AND_ASSIGN(target, ...) KV_ASSERT_OK_AND_ASSIGN_(KV_CONCAT(kv_result_, __LINE__), target, (__VA_ARGS__))
+#define ASSERT_OK_AND_ASSIGN(target, ...) \
+  KV_ASSERT_OK_AND_ASSIGN_(KV_CONCAT(kv_result_, __LINE__), target, (__VA_ARGS__))

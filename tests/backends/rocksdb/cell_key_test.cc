@@ -32,10 +32,20 @@ std::string Key(std::string_view row, std::string_view column, uint64_t timestam
 // The stored format: these must never change. docs/key-format.md explains the first one.
 TEST(CellKey, Golden) {
   EXPECT_EQ(Key("user:7", "click", 1'700'000'000'000),
-            "user:7\x00\x01" "click\x00\x01" "\xFF\xFF\xFE\x74\x30\x1A\x97\xFF"s);
-  EXPECT_EQ(Key("\0"s, "", 0), "\x00\xFF\x00\x01" "\x00\x01" "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s);
-  EXPECT_EQ(Key("\xFF"s, "\x01"s, kMaxTimestamp), "\xFF\x00\x01" "\x01\x00\x01" "\x80\x00\x00\x00\x00\x00\x00\x00"s);
-  EXPECT_EQ(Encoded("a\0\0b"s), "a\x00\xFF\x00\xFF" "b\x00\x01"s);
+            "user:7\x00\x01"
+            "click\x00\x01"
+            "\xFF\xFF\xFE\x74\x30\x1A\x97\xFF"s);
+  EXPECT_EQ(Key("\0"s, "", 0),
+            "\x00\xFF\x00\x01"
+            "\x00\x01"
+            "\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF"s);
+  EXPECT_EQ(Key("\xFF"s, "\x01"s, kMaxTimestamp),
+            "\xFF\x00\x01"
+            "\x01\x00\x01"
+            "\x80\x00\x00\x00\x00\x00\x00\x00"s);
+  EXPECT_EQ(Encoded("a\0\0b"s),
+            "a\x00\xFF\x00\xFF"
+            "b\x00\x01"s);
 }
 
 TEST(CellKey, ComesApartAgain) {
@@ -55,7 +65,10 @@ TEST(CellKey, MalformedBytesAreFoundOut) {
     EXPECT_FALSE(Decode(bytes, out)) << bytes;
   }
   std::string out;
-  EXPECT_FALSE(Decode("a\0\x01" "b"s, out));  // bytes behind the end
+  EXPECT_FALSE(
+      Decode("a\0\x01"
+             "b"s,
+             out));  // bytes behind the end
   const std::string good = Key("row", "column", 1);
   for (size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(ParseCellKey(good.substr(0, size))) << size;
   EXPECT_FALSE(ParseCellKey(good + "x"));

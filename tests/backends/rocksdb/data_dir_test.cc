@@ -48,7 +48,8 @@ TEST(DataDir, IsMadeWhereThereIsNothing) {
 
 TEST(DataDir, IsNotMadeUnlessAskedFor) {
   const TempDir dir;
-  EXPECT_THAT(DataDir::Open(dir / "none", false), FailsWith(absl::StatusCode::kNotFound, "there is no store at"));
+  EXPECT_THAT(DataDir::Open(dir / "none", false),
+              FailsWith(absl::StatusCode::kNotFound, "there is no store at"));
   EXPECT_FALSE(fs::exists(dir / "none"));
   EXPECT_THAT(DataDir::Open(dir.path(), false), FailsWith(absl::StatusCode::kNotFound, ""));
   EXPECT_TRUE(fs::is_empty(dir.path()));
@@ -65,10 +66,11 @@ TEST(DataDir, OfSomebodyElseIsLeftAlone) {
 }
 
 TEST(DataDir, OfANewerFormatOrWithADamagedMarkIsLeftAlone) {
-  for (const auto& [mark, message] : std::map<std::string, std::string>{{"kvstore format 2\n", "format 2"},
-                                                                        {"kvstore format\n", "does not say"},
-                                                                        {"", "does not say"},
-                                                                        {"something else\n", "does not say"}}) {
+  for (const auto& [mark, message] :
+       std::map<std::string, std::string>{{"kvstore format 2\n", "format 2"},
+                                          {"kvstore format\n", "does not say"},
+                                          {"", "does not say"},
+                                          {"something else\n", "does not say"}}) {
     const TempDir dir;
     Write(dir / "KVSTORE", mark);
     const auto before = Contents(dir.path());
@@ -83,8 +85,8 @@ TEST(DataDir, IsHeldByOneProcessWhichTheMessageNames) {
   const auto second = [&] {
     const auto opened = DataDir::Open(dir / "s", false);
     return opened.status().code() == absl::StatusCode::kUnavailable &&
-                   std::string(opened.status().message()).find("is open in process " + std::to_string(::getppid())) !=
-                       std::string::npos
+                   std::string(opened.status().message())
+                           .find("is open in process " + std::to_string(::getppid())) != std::string::npos
                ? 0
                : 1;
   };
@@ -108,7 +110,8 @@ TEST(DataDir, IsFreeAgainWhenItsHolderIsKilled) {
   char ok = 0;
   ASSERT_EQ(::read(ends[0], &ok, 1), 1);
   EXPECT_EQ(ok, 'y');
-  EXPECT_THAT(DataDir::Open(dir / "s", false), FailsWith(absl::StatusCode::kUnavailable, std::to_string(child)));
+  EXPECT_THAT(DataDir::Open(dir / "s", false),
+              FailsWith(absl::StatusCode::kUnavailable, std::to_string(child)));
   testing::Kill(child);
   EXPECT_OK(DataDir::Open(dir / "s", false));
   ::close(ends[0]);
@@ -117,7 +120,8 @@ TEST(DataDir, IsFreeAgainWhenItsHolderIsKilled) {
 
 TEST(DataDir, CutShortWhileItWasMadeIsMadeAgain) {
   const TempDir dir;
-  // A crash between the making of the folder and of its mark leaves the lock file alone, or a half-written mark.
+  // A crash between the making of the folder and of its mark leaves the lock file alone, or a half-written
+  // mark.
   { ASSERT_OK(DataDir::Open(dir / "s", true)); }
   fs::remove(dir / "s" / "KVSTORE");
   EXPECT_OK(DataDir::Open(dir / "s", true));
@@ -142,7 +146,8 @@ TEST(DataDir, WithoutPermissionSaysSo) {
   const TempDir dir;
   { ASSERT_OK(DataDir::Open(dir / "s", true)); }
   fs::permissions(dir / "s", fs::perms::none);
-  EXPECT_THAT(DataDir::Open(dir / "s", false), FailsWith(absl::StatusCode::kUnavailable, dir.path().string()));
+  EXPECT_THAT(DataDir::Open(dir / "s", false),
+              FailsWith(absl::StatusCode::kUnavailable, dir.path().string()));
   fs::permissions(dir / "s", fs::perms::owner_all);
 }
 

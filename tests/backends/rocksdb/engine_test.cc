@@ -28,7 +28,9 @@ class EngineTest : public ::testing::Test {
     return *backend_->OpenRows(spec);
   }
   rocksdb::DB& db() { return backend_->engine().db(); }
-  rocksdb::ColumnFamilyHandle* Handle(const std::string& name) { return backend_->engine().FindFamily(name)->handle; }
+  rocksdb::ColumnFamilyHandle* Handle(const std::string& name) {
+    return backend_->engine().FindFamily(name)->handle;
+  }
   uint64_t Property(const std::string& name, const std::string& property) {
     uint64_t value = 0;
     EXPECT_TRUE(db().GetIntProperty(Handle(name), property, &value));
@@ -51,16 +53,21 @@ TEST_F(EngineTest, ValuesAreStoredByteForByteUnderTheDocumentedKey) {
   const std::unique_ptr<rocksdb::Iterator> it(db().NewIterator({}, Handle("rows")));
   it->SeekToFirst();
   ASSERT_TRUE(it->Valid());
-  EXPECT_EQ(it->key().ToString(), std::string("user:7\x00\x01" "click\x00\x01" "\xFF\xFF\xFE\x74\x30\x1A\x97\xFF", 23));
+  EXPECT_EQ(it->key().ToString(), std::string("user:7\x00\x01"
+                                              "click\x00\x01"
+                                              "\xFF\xFF\xFE\x74\x30\x1A\x97\xFF",
+                                              23));
   EXPECT_EQ(it->value().ToString(), std::string("pin\0:3", 6));
 }
 
 TEST_F(EngineTest, CompactionRemovesExpiredCellsFromDisk) {
   const auto rows = Rows({.name = "rows", .max_versions = 0, .ttl_ms = 1000, .incarnation = 1});
-  for (uint64_t timestamp = 1; timestamp <= 100; ++timestamp) ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
+  for (uint64_t timestamp = 1; timestamp <= 100; ++timestamp)
+    ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
   ASSERT_OK(PutCell(*rows, "r", "x", "now"));
   ASSERT_EQ(StoredCells("rows"), 101u);
-  ASSERT_OK(backend_->Reclaim({.name = "rows", .max_versions = 0, .ttl_ms = 1000, .incarnation = 1}, nullptr));
+  ASSERT_OK(
+      backend_->Reclaim({.name = "rows", .max_versions = 0, .ttl_ms = 1000, .incarnation = 1}, nullptr));
   EXPECT_EQ(StoredCells("rows"), 1u);
 }
 
@@ -89,7 +96,8 @@ TEST_F(EngineTest, SmallDeletesWritePointTombstonesAndLargeOnesARange) {
 
 TEST_F(EngineTest, AMissingRowReadsNoBlock) {
   const auto rows = Rows({.name = "rows", .incarnation = 1});
-  for (int i = 0; i < 2000; ++i) ASSERT_OK(PutCell(*rows, "row" + std::to_string(2 * i), "x", std::string(100, 'v'), 1));
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_OK(PutCell(*rows, "row" + std::to_string(2 * i), "x", std::string(100, 'v'), 1));
   ASSERT_TRUE(db().Flush({}, Handle("rows")).ok());
   const auto read = [&] { return Property("rows", rocksdb::DB::Properties::kBlockCacheUsage); };
   const uint64_t before = read();
@@ -125,7 +133,8 @@ TEST_F(EngineTest, AFamilyOutsideTheCatalogIsKeptAndItsNameRefused) {
 TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
   const auto rows = Rows({.name = "rows", .compression = Compression::kNone, .incarnation = 1});
   ASSERT_TRUE(db().SetOptions(Handle("rows"), {{"target_file_size_base", "65536"}}).ok());
-  for (int i = 0; i < 5000; ++i) ASSERT_OK(PutCell(*rows, "row" + std::to_string(10000 + i), "x", std::string(200, 'v'), 1));
+  for (int i = 0; i < 5000; ++i)
+    ASSERT_OK(PutCell(*rows, "row" + std::to_string(10000 + i), "x", std::string(200, 'v'), 1));
   ASSERT_OK(backend_->Reclaim({.name = "rows", .incarnation = 1}, nullptr));
   ASSERT_OK_AND_ASSIGN(const auto partitions, rows->Partitions(4));
   EXPECT_GE(partitions.size(), 3u);

@@ -26,7 +26,10 @@ class ObjectStoreTest : public ::testing::Test {
   void SetCounter(uint32_t shard, uint64_t next) {
     std::string value;
     AppendBigEndian(value, next);
-    ASSERT_TRUE(backend_->engine().db().Put({}, backend_->engine().meta(), RocksObjectStore::CounterKey(9, shard), value).ok());
+    ASSERT_TRUE(backend_->engine()
+                    .db()
+                    .Put({}, backend_->engine().meta(), RocksObjectStore::CounterKey(9, shard), value)
+                    .ok());
   }
 
   const testing::TempDir dir_;
@@ -42,7 +45,8 @@ TEST_F(ObjectStoreTest, TheLastLocalIdIsUsedAndNoneIsUsedAgain) {
     EXPECT_EQ(ObjectId::FromValue(id)->local(), local);
   }
   for (int i = 0; i < 3; ++i) {
-    EXPECT_THAT(objects->Create("{}", {.shard = 5}), FailsWith(absl::StatusCode::kResourceExhausted, "shard 5"));
+    EXPECT_THAT(objects->Create("{}", {.shard = 5}),
+                FailsWith(absl::StatusCode::kResourceExhausted, "shard 5"));
   }
   EXPECT_OK(objects->Create("{}", {.shard = 6}));
 }
@@ -61,8 +65,11 @@ TEST_F(ObjectStoreTest, DamageIsFoundAndNotSkipped) {
   ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {}));
   std::string key;
   AppendBigEndian(key, id);
-  for (const char* damaged : {"", "short", "\xFF" "12345678{}"}) {
-    ASSERT_TRUE(backend_->engine().db().Put({}, backend_->engine().FindFamily("objects")->handle, key, damaged).ok());
+  for (const char* damaged : {"", "short",
+                              "\xFF"
+                              "12345678{}"}) {
+    ASSERT_TRUE(
+        backend_->engine().db().Put({}, backend_->engine().FindFamily("objects")->handle, key, damaged).ok());
     EXPECT_THAT(objects->Get(id, {}), FailsWith(absl::StatusCode::kDataLoss, std::to_string(id)));
   }
 }

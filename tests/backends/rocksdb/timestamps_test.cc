@@ -18,7 +18,9 @@ namespace {
 /// Timestamps over a clock that the test sets and a store in memory.
 class TimestampsTest : public ::testing::Test {
  protected:
-  void Start() { timestamps_ = std::make_unique<Timestamps>(stored_, StoreInto(), [this] { return now_.load(); }); }
+  void Start() {
+    timestamps_ = std::make_unique<Timestamps>(stored_, StoreInto(), [this] { return now_.load(); });
+  }
   /// As after kill -9: what was not stored is gone.
   void Crash() { Start(); }
   void Restart() {

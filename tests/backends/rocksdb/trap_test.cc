@@ -11,9 +11,9 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// The trap of removing surplus versions in a compaction: it sees the files that it merges and no others. Newer versions
-/// whose tombstones are in a file outside count as present there, and an older version that was put after the delete, the
-/// only visible one, would be dropped.
+/// The trap of removing surplus versions in a compaction: it sees the files that it merges and no others.
+/// Newer versions whose tombstones are in a file outside count as present there, and an older version that
+/// was put after the delete, the only visible one, would be dropped.
 namespace kvstore::testing {
 namespace {
 
@@ -92,7 +92,8 @@ TEST_F(Trap, ACellPutAfterTheDeleteOfNewerOnesIsNeverDropped) {
 }
 
 TEST_F(Trap, SurplusVersionsThatACompactionMeetsAreTrimmedForGood) {
-  for (uint64_t timestamp = 1; timestamp <= 50; ++timestamp) ASSERT_OK(PutCell(*rows_, "r", "x", "v", timestamp));
+  for (uint64_t timestamp = 1; timestamp <= 50; ++timestamp)
+    ASSERT_OK(PutCell(*rows_, "r", "x", "v", timestamp));
   Move(Flush(), 6);
   backend_->engine().trimmer().Drain();
   Move(Flush(), 5);
@@ -105,7 +106,8 @@ TEST_F(Trap, SurplusVersionsThatACompactionMeetsAreTrimmedForGood) {
 }
 
 TEST_F(Trap, EveryOrderOfCompactionsGivesTheSameAnswer) {
-  // A few states of one column written one after another, then flushed and merged in every pattern of a random walk.
+  // A few states of one column written one after another, then flushed and merged in every pattern of a
+  // random walk.
   Random random(Seed("orders"));
   for (int round = 0; round < 30; ++round) {
     const std::string row = "row" + std::to_string(round);

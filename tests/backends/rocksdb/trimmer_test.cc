@@ -17,7 +17,9 @@ TEST(Trimmer, WorksOffSuggestionsInTheirOrder) {
   std::vector<std::string> trimmed;
   // What is suggested before the start waits for it.
   trimmer.Suggest(settings, "a");
-  trimmer.Start([&](const std::string& dataset, const std::string& column) { trimmed.push_back(dataset + "/" + column); });
+  trimmer.Start([&](const std::string& dataset, const std::string& column) {
+    trimmed.push_back(dataset + "/" + column);
+  });
   trimmer.Suggest(settings, "b");
   trimmer.Drain();
   EXPECT_EQ(trimmed, (std::vector<std::string>{"rows/a", "rows/b"}));
