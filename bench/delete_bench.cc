@@ -1,0 +1,132 @@
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+#include <rocksdb/write_batch.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backends/rocksdb/cell_key.h"
+#include "bench/bench_store.h"
+#include "bench/rows_bench.h"
+
+/// Up to how many cells is it better to delete a row cell by cell than by one range tombstone? The write of either, and
+/// reads of the rows in between after a thousand rows were deleted so. rocks::kMaxPointDeletes follows from it; see
+/// docs/performance.md.
+namespace kvstore::bench {
+namespace {
+
+constexpr int kRows = 1000;  // deleted, with as many left in between
+enum Way { kPoints, kRange };
+
+std::string RowPrefix(int row) {
+  std::string key;
+  rocks::AppendEncoded(key, fmt::format("row{:06}", row));
+  return key;
+}
+
+/// A dataset with rows of `cells` cells, every other one to be deleted.
+class Rows {
+ public:
+  explicit Rows(int cells) : cells_(cells) {
+    auto bench = BenchStore::Create("");
+    Check(bench.status());
+    bench_ = *std::move(bench);
+    Check(bench_->store().CreateDataset({.name = "rows", .max_versions = 0}));
+    handle_ = bench_->Handle("rows");
+    const std::string value = MakeValue(1);
+    for (int row = 0; row < 2 * kRows; ++row) {
+      rocksdb::WriteBatch batch;
+      for (int cell = 0; cell < (row % 2 == 0 ? cells_ : 10); ++cell) Use(batch.Put(handle_, Key(row, cell), value));
+      Use(bench_->db().Write({}, &batch));
+    }
+    Check(bench_->store().Compact("rows", nullptr).status());
+  }
+
+  /// As the store does it: a look at the keys, then either way.
+  void Delete(int row, Way way) {
+    const std::string begin = RowPrefix(row);
+    const std::string end = rocks::EndOf(begin);
+    const rocksdb::Slice bound(end);
+    rocksdb::ReadOptions read;
+    read.iterate_upper_bound = &bound;
+    const std::unique_ptr<rocksdb::Iterator> it(bench_->db().NewIterator(read, handle_));
+    rocksdb::WriteBatch batch;
+    if (way == kRange) {
+      Use(batch.DeleteRange(handle_, begin, end));
+    } else {
+      for (it->Seek(begin); it->Valid(); it->Next()) Use(batch.Delete(handle_, it->key()));
+    }
+    Use(bench_->db().Write({}, &batch));
+  }
+
+  void DeleteAll(Way way) {
+    for (int row = 0; row < 2 * kRows; row += 2) Delete(row, way);
+  }
+  void Flush() { Use(bench_->db().Flush({}, handle_)); }
+
+  KVStore& store() { return bench_->store(); }
+
+ private:
+  static std::string Key(int row, int cell) {
+    std::string key = RowPrefix(row);
+    rocks::AppendEncoded(key, fmt::format("c{:06}", cell));
+    rocks::AppendTimestamp(key, 1);
+    return key;
+  }
+  static void Use(const rocksdb::Status& status) {
+    if (!status.ok()) Check(absl::UnavailableError(status.ToString()));
+  }
+
+  const int cells_;
+  std::unique_ptr<BenchStore> bench_;
+  rocksdb::ColumnFamilyHandle* handle_ = nullptr;
+};
+
+void DeleteRow(benchmark::State& state, Way way) {
+  Rows rows(static_cast<int>(state.range(0)));
+  int row = 0;
+  for (auto _ : state) rows.Delete((row += 2) % (2 * kRows), way);
+}
+
+void ReadBetween(benchmark::State& state, Way way, bool flushed) {
+  Rows rows(static_cast<int>(state.range(0)));
+  rows.DeleteAll(way);
+  if (flushed) rows.Flush();
+  int row = 1;
+  for (auto _ : state) {
+    const auto read = rows.store().GetRow("rows", fmt::format("row{:06}", (row += 2) % (2 * kRows)), {});
+    Check(read.status());
+    if (read->items.size() != 10) std::abort();
+  }
+}
+
+void ScanAll(benchmark::State& state, Way way) {
+  Rows rows(static_cast<int>(state.range(0)));
+  rows.DeleteAll(way);
+  rows.Flush();
+  for (auto _ : state) {
+    auto cursor = rows.store().ScanRows("rows", {}, {});
+    Check(cursor.status());
+    int count = 0;
+    ScannedRow row;
+    while (*(*cursor)->Next(row)) ++count;
+    if (count != kRows) std::abort();
+  }
+}
+
+#define KV_SIZES Arg(10)->Arg(64)->Arg(128)->Arg(256)->Arg(1024)->Unit(benchmark::kMicrosecond)
+// A row is deleted once: no more iterations than rows.
+BENCHMARK_CAPTURE(DeleteRow, points, kPoints)->KV_SIZES->Iterations(kRows - 1);
+BENCHMARK_CAPTURE(DeleteRow, range, kRange)->KV_SIZES->Iterations(kRows - 1);
+BENCHMARK_CAPTURE(ReadBetween, points_in_memory, kPoints, false)->KV_SIZES;
+BENCHMARK_CAPTURE(ReadBetween, range_in_memory, kRange, false)->KV_SIZES;
+BENCHMARK_CAPTURE(ReadBetween, points_in_file, kPoints, true)->KV_SIZES;
+BENCHMARK_CAPTURE(ReadBetween, range_in_file, kRange, true)->KV_SIZES;
+BENCHMARK_CAPTURE(ScanAll, points, kPoints)->KV_SIZES;
+BENCHMARK_CAPTURE(ScanAll, range, kRange)->KV_SIZES;
+
+}  // namespace
+}  // namespace kvstore::bench
+
+BENCHMARK_MAIN();
