@@ -54,6 +54,15 @@ rocksdb::CompressionType ToRocks(Compression compression) {
   return rocksdb::kNoCompression;
 }
 
+/// A cache whose parts are no smaller than an index block of a large file can be, which would else be read again and again.
+std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
+  constexpr size_t kMinPartBytes = size_t{8} << 20;
+  constexpr int kMaxPartBits = 6;
+  int part_bits = 0;
+  while (part_bits < kMaxPartBits && bytes >> (part_bits + 1) >= kMinPartBytes) ++part_bits;
+  return rocksdb::NewLRUCache(bytes, part_bits);
+}
+
 /// Keeps RocksDB from waiting, in steps of five seconds and until there are 64 MiB, for a full disk to have
 /// space again, and from refusing to be told to go on while it waits: the next write tells it (see
 /// Engine::Write). Where no write would fail, because only compactions have, it still waits by itself.
@@ -75,7 +84,7 @@ std::string ClockKey(size_t slot) {
 
 Engine::Engine(DataDir dir, const EngineOptions& options)
     : dir_(std::move(dir)),
-      cache_(rocksdb::NewLRUCache(options.cache_bytes)),
+      cache_(NewCache(options.cache_bytes)),
       write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
       trimmer_(std::make_shared<Trimmer>()) {}
 
@@ -102,6 +111,10 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.format_version = 5;
+  // What a dataset takes of the memory for writes as soon as it is open, so that hundreds of datasets leave room for the
+  // writes themselves: a block, and a bloom of 64 KiB, good for some 50,000 rows between two flushes.
+  options.arena_block_size = size_t{128} << 10;
+  options.memtable_prefix_bloom_size_ratio = 0.001;
   options.compression = ToRocks(spec.compression);
   options.level_compaction_dynamic_level_bytes = true;
   options.periodic_compaction_seconds = kDaySeconds;
@@ -114,13 +127,11 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
   switch (spec.shape) {
     case Shape::kRows:
       options.prefix_extractor = std::make_shared<RowPrefix>();
-      options.memtable_prefix_bloom_size_ratio = 0.02;
       table.whole_key_filtering = false;
       options.compaction_filter_factory = std::make_shared<ExpiredFilterFactory>(settings, trimmer_);
       break;
     case Shape::kMappings:
       options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(sizeof(uint64_t)));
-      options.memtable_prefix_bloom_size_ratio = 0.02;
       break;
     case Shape::kObjects:
       break;
