@@ -9,7 +9,8 @@
 
 namespace kvstore::bench {
 
-absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string& parent, size_t cache_bytes) {
+absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string& parent,
+                                                               size_t cache_bytes) {
   namespace fs = std::filesystem;
   std::string path = (parent.empty() ? fs::temp_directory_path() : fs::path(parent)) / "kv-bench-XXXXXX";
   std::error_code error;

@@ -15,7 +15,8 @@ class BenchStore {
  public:
   /// parent  where the directory is made; empty: the system's place for temporary files.
   ///
-  /// cache_bytes  enough, if it is not given, for all that the benchmarks read, on both sides of a comparison.
+  /// cache_bytes  enough, if it is not given, for all that the benchmarks read, on both sides of a
+  /// comparison.
   static absl::StatusOr<std::unique_ptr<BenchStore>> Create(const std::string& parent,
                                                             size_t cache_bytes = size_t{2} << 30);
   ~BenchStore();

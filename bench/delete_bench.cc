@@ -10,9 +10,9 @@
 #include "bench/bench_store.h"
 #include "bench/rows_bench.h"
 
-/// Up to how many cells is it better to delete a row cell by cell than by one range tombstone? The write of either, and
-/// reads of the rows in between after a thousand rows were deleted so. rocks::kMaxPointDeletes follows from it; see
-/// docs/performance.md.
+/// Up to how many cells is it better to delete a row cell by cell than by one range tombstone? The write of
+/// either, and reads of the rows in between after a thousand rows were deleted so. rocks::kMaxPointDeletes
+/// follows from it; see docs/performance.md.
 namespace kvstore::bench {
 namespace {
 
@@ -37,7 +37,8 @@ class Rows {
     const std::string value = MakeValue(1);
     for (int row = 0; row < 2 * kRows; ++row) {
       rocksdb::WriteBatch batch;
-      for (int cell = 0; cell < (row % 2 == 0 ? cells_ : 10); ++cell) Use(batch.Put(handle_, Key(row, cell), value));
+      for (int cell = 0; cell < (row % 2 == 0 ? cells_ : 10); ++cell)
+        Use(batch.Put(handle_, Key(row, cell), value));
       Use(bench_->db().Write({}, &batch));
     }
     Check(bench_->store().Compact("rows", nullptr).status());

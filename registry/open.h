@@ -14,8 +14,8 @@ struct OpenOptions {
   std::filesystem::path data;
   /// Make a store in `data` if there is none (it does not exist, or is an empty directory).
   bool create_if_missing = true;
-  /// Memory for blocks read from files, all datasets together; taken as it is needed. The operating system keeps files in
-  /// its memory too, compressed; a service that reads much gives this what it can spare.
+  /// Memory for blocks read from files, all datasets together; taken as it is needed. The operating system
+  /// keeps files in its memory too, compressed; a service that reads much gives this what it can spare.
   size_t cache_bytes = size_t{32} << 20;
 };
 

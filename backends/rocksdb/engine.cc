@@ -54,7 +54,8 @@ rocksdb::CompressionType ToRocks(Compression compression) {
   return rocksdb::kNoCompression;
 }
 
-/// A cache whose parts are no smaller than an index block of a large file can be, which would else be read again and again.
+/// A cache whose parts are no smaller than an index block of a large file can be, which would else be read
+/// again and again.
 std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
   constexpr size_t kMinPartBytes = size_t{8} << 20;
   constexpr int kMaxPartBits = 6;
@@ -111,8 +112,9 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.format_version = 5;
-  // What a dataset takes of the memory for writes as soon as it is open, so that hundreds of datasets leave room for the
-  // writes themselves: a block, and a bloom of 64 KiB, good for some 50,000 rows between two flushes.
+  // What a dataset takes of the memory for writes as soon as it is open, so that hundreds of datasets leave
+  // room for the writes themselves: a block, and a bloom of 64 KiB, good for some 50,000 rows between two
+  // flushes.
   options.arena_block_size = size_t{128} << 10;
   options.memtable_prefix_bloom_size_ratio = 0.001;
   options.compression = ToRocks(spec.compression);

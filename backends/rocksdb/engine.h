@@ -19,7 +19,7 @@
 namespace kvstore::rocks {
 
 struct EngineOptions {
-  size_t cache_bytes = size_t{32} << 20;         ///< Blocks kept in memory, all datasets together.
+  size_t cache_bytes = size_t{32} << 20;          ///< Blocks kept in memory, all datasets together.
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
 };
 

@@ -10,9 +10,9 @@
 
 namespace kvstore::rocks {
 
-/// Up to so many cells are deleted one by one, more by one range tombstone. The write of a range costs as much as that of
-/// about 128 cells, because the next read sorts all range tombstones in memory anew; scans pass over a range faster than
-/// over cells. Measured by bench/delete_bench.cc, see docs/performance.md.
+/// Up to so many cells are deleted one by one, more by one range tombstone. The write of a range costs as
+/// much as that of about 128 cells, because the next read sorts all range tombstones in memory anew; scans
+/// pass over a range faster than over cells. Measured by bench/delete_bench.cc, see docs/performance.md.
 inline constexpr size_t kMaxPointDeletes = 128;
 
 /// Adds to `batch` the deletion of all cells with keys in [begin, end), which exist now. The caller holds the

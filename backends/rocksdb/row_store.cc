@@ -20,6 +20,9 @@ namespace {
 
 /// Puts of a batch are written together up to about this size.
 constexpr size_t kMaxTogetherBytes = size_t{1} << 20;
+// And rows, each of which may take a lock: more of them save little of the write, and keep more others
+// waiting.
+constexpr size_t kMaxTogetherRows = 32;
 
 /// A batch whose memory serves the next put of this thread, unless a put was so large that it would hold on
 /// to much.
@@ -175,6 +178,7 @@ void RocksRowStore::PutTogether(std::span<const RowWrite> writes,
   std::set<size_t> stripes;
   for (const RowWrite& write : writes) stripes.insert(RowLocks::StripeOf(Hash(write.row)));
   std::vector<std::shared_lock<std::shared_mutex>> locks;
+  locks.reserve(stripes.size());
   for (const size_t stripe : stripes) locks.push_back(engine_->locks().ShareStripe(stripe));
   ScratchBatch batch;
   const size_t first = results.size();
@@ -202,7 +206,8 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
     }
     size_t end = begin;
     size_t bytes = 0;
-    for (; end < writes.size() && !writes[end].options.condition && bytes < kMaxTogetherBytes; ++end) {
+    for (; end < writes.size() && end - begin < kMaxTogetherRows && bytes < kMaxTogetherBytes; ++end) {
+      if (writes[end].options.condition) break;
       for (const CellWrite& cell : writes[end].cells) bytes += cell.value.size();
     }
     PutTogether(writes.subspan(begin, end - begin), results);
