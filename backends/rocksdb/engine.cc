@@ -26,7 +26,7 @@
 namespace kvstore::rocks {
 namespace {
 
-constexpr uint64_t kDaySeconds = 24 * 60 * 60;
+constexpr uint64_t kDaySeconds = 86'400;
 /// Prefix of the clock's ceilings in the default family: "clock/" be32(slot) -> be64(ceiling).
 constexpr std::string_view kClockPrefix = "clock/";
 

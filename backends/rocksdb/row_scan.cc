@@ -88,7 +88,7 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
   while (true) {
     const bool resumed = inside_.has_value();
     if (!resumed) {
-      const auto found = FindRow(row.key);
+      auto found = FindRow(row.key);
       if (!found.ok() || !*found) return found;
     } else {
       row.key = key_;

@@ -5,7 +5,7 @@
 namespace kvstore::rocks {
 namespace {
 
-constexpr size_t kMaxQueued = 16 * 1024;
+constexpr size_t kMaxQueued = 16'384;
 
 }  // namespace
 
