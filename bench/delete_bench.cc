@@ -87,7 +87,7 @@ class Rows {
 void DeleteRow(benchmark::State& state, Way way) {
   Rows rows(static_cast<int>(state.range(0)));
   int row = 0;
-  for (auto _ : state) rows.Delete((row += 2) % (2 * kRows), way);
+  while (state.KeepRunning()) rows.Delete((row += 2) % (2 * kRows), way);
 }
 
 void ReadBetween(benchmark::State& state, Way way, bool flushed) {
@@ -95,7 +95,7 @@ void ReadBetween(benchmark::State& state, Way way, bool flushed) {
   rows.DeleteAll(way);
   if (flushed) rows.Flush();
   int row = 1;
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     const auto read = rows.store().GetRow("rows", fmt::format("row{:06}", (row += 2) % (2 * kRows)), {});
     Check(read.status());
     if (read->items.size() != 10) std::abort();
@@ -106,7 +106,7 @@ void ScanAll(benchmark::State& state, Way way) {
   Rows rows(static_cast<int>(state.range(0)));
   rows.DeleteAll(way);
   rows.Flush();
-  for (auto _ : state) {
+  while (state.KeepRunning()) {
     auto cursor = rows.store().ScanRows("rows", {}, {});
     Check(cursor.status());
     int count = 0;

@@ -52,6 +52,7 @@ class GrowthBench {
       names.push_back(fmt::format("column{:07}", column));
       if (names.size() < 10'000 && column + 1 < kMany) continue;
       std::vector<CellWrite> cells;
+      cells.reserve(names.size());
       for (const std::string& name : names) cells.push_back({name, value_, 1});
       Check(store_.PutRow("growth", "wide", cells, {}).status());
       names.clear();

@@ -119,8 +119,7 @@ class RowsBench {
     Check(store().PutRow(dataset, row, cells, {}).status());
   }
 
-  // ---- ours
-  // -------------------------------------------------------------------------------------------------------
+  // ---- ours ----
 
   uint64_t PutOurs(uint64_t i) {
     PutRow("put_ours", RowKey(i), i, std::nullopt);
@@ -178,8 +177,7 @@ class RowsBench {
     return cells;
   }
 
-  // ---- raw
-  // --------------------------------------------------------------------------------------------------------
+  // ---- raw ----
 
   uint64_t PutRaw(uint64_t i) {
     batch_.Clear();

@@ -42,8 +42,7 @@ class KVStore {
  public:
   virtual ~KVStore() = default;
 
-  // ---- datasets
-  // -------------------------------------------------------------------------------------------------
+  // ---- datasets ----
 
   /// Creates an empty dataset. INVALID_ARGUMENT names a bad field; ALREADY_EXISTS if the name, or the type
   /// number of objects, is taken. `incarnation` is set by the store.
@@ -63,8 +62,7 @@ class KVStore {
   [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Compact(std::string_view dataset,
                                                               const Progress& progress) = 0;
 
-  // ---- rows
-  // -----------------------------------------------------------------------------------------------------
+  // ---- rows ----
 
   /// Returns one page of a row: columns in ascending byte order, cells newest first.
   ///
@@ -114,8 +112,7 @@ class KVStore {
   [[nodiscard]] virtual absl::StatusOr<std::vector<Partition>> ListPartitions(std::string_view dataset,
                                                                               size_t wanted) = 0;
 
-  // ---- objects
-  // --------------------------------------------------------------------------------------------------
+  // ---- objects ----
 
   /// Stores a JSON object (at most 4 MiB of text, nested at most 100 deep) and returns its new ID.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CreateObject(std::string_view dataset, std::string_view data,
@@ -139,8 +136,7 @@ class KVStore {
   /// good. Its ID is never used again. NOT_FOUND if there is none.
   [[nodiscard]] virtual absl::Status DeleteObject(std::string_view dataset, uint64_t id, bool hard) = 0;
 
-  // ---- mappings
-  // -------------------------------------------------------------------------------------------------
+  // ---- mappings ----
 
   /// Adds (from, to); adding it again changes its sequence. Without a sequence: now, in ms. IDs are below
   /// 2^62.

@@ -60,8 +60,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> ca
   return router;
 }
 
-// ---- finding
-// ----------------------------------------------------------------------------------------------------
+// ---- finding ----
 
 absl::StatusOr<Router::Found> Router::Find(std::string_view name) const {
   Found found{snapshot_.load(std::memory_order_acquire), nullptr};
@@ -127,8 +126,7 @@ void Router::Unpublish(std::string_view name) {
   snapshot_.store(std::make_shared<const Snapshot>(std::move(next)), std::memory_order_release);
 }
 
-// ---- datasets
-// ---------------------------------------------------------------------------------------------------
+// ---- datasets ----
 
 absl::Status Router::Complete(DatasetSpec& spec) const {
   const auto snapshot = snapshot_.load();

@@ -115,8 +115,7 @@ absl::Status Router::DeleteObject(std::string_view dataset, uint64_t id, bool ha
   return (*found)->objects->Erase(id);
 }
 
-// ---- mappings
-// -----------------------------------------------------------------------------------------------------
+// ---- mappings ----
 
 absl::Status Router::AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
                                 std::optional<uint64_t> sequence) {

@@ -13,8 +13,7 @@
 /// ever arguments and need to live no longer than the call that takes them.
 namespace kvstore {
 
-// ---- rows
-// -----------------------------------------------------------------------------------------------------
+// ---- rows ----
 
 /// One version of a column. (row, column, timestamp) names it.
 struct Cell {
@@ -77,8 +76,7 @@ struct Partition {
   RowRange range;
 };
 
-// ---- objects
-// --------------------------------------------------------------------------------------------------
+// ---- objects ----
 
 /// A JSON document with a 64-bit ID (see idgen/object_id.h for its parts).
 struct Object {
@@ -92,8 +90,7 @@ struct Object {
 /// under a lock of the store: it must not call the store. An error makes the update fail with that error.
 using ObjectTransform = std::function<absl::StatusOr<std::string>(std::string_view current)>;
 
-// ---- mappings
-// -------------------------------------------------------------------------------------------------
+// ---- mappings ----
 
 /// One entry of a mapping. Entries are ordered by (sequence, to).
 struct MappingEntry {
@@ -118,8 +115,7 @@ struct JoinedPage {
   std::string marker;  ///< As in MappingPage.
 };
 
-// ---- long work
-// ------------------------------------------------------------------------------------------------
+// ---- long work ----
 
 /// Called now and then by long work with bytes done and bytes in all (an estimate, may grow). Returns false
 /// to stop the work, which then ends with CANCELLED and may be started again.

@@ -58,8 +58,7 @@ uint64_t RocksRowStore::Hash(std::string_view row) const {
   return Fnv1a(row, family_->settings->incarnation);
 }
 
-// ---- reading
-// ----------------------------------------------------------------------------------------------------
+// ---- reading ----
 
 absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
                                            const std::optional<RowPosition>& after) {
@@ -110,8 +109,7 @@ absl::StatusOr<std::vector<Partition>> RocksRowStore::Partitions(size_t wanted) 
   return PartitionRows(*engine_, *family_, wanted);
 }
 
-// ---- writing
-// ----------------------------------------------------------------------------------------------------
+// ---- writing ----
 
 absl::Status RocksRowStore::Check(std::string_view row, const Condition& condition) {
   ReadOptions options;

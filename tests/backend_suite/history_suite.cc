@@ -85,8 +85,7 @@ class Segment {
     Settings();
   }
 
-  // ---- choices
-  // ----------------------------------------------------------------------------------------------------
+  // ---- choices ----
 
   std::string Row() { return random_.HostileBytes(1, 2); }
   std::string Column() { return random_.HostileBytes(0, 2); }
@@ -163,8 +162,7 @@ class Segment {
     return options;
   }
 
-  // ---- operations
-  // -------------------------------------------------------------------------------------------------
+  // ---- operations ----
 
   /// Compares the outcome of a put with what the model says, and carries it out there.
   void Expect(const OwnedPut& put, const absl::StatusOr<PutResult>* result) {

@@ -76,8 +76,7 @@ class MappingsSuite : public BackendSuite {};
 /// Random histories; opens the backend in processes of its own.
 class HistorySuite : public ::testing::TestWithParam<UnderTest> {};
 
-// ---- short forms
-// --------------------------------------------------------------------------------------------------
+// ---- short forms ----
 
 /// Writes one cell.
 absl::Status PutCell(RowStore& rows, std::string_view row, std::string_view column, std::string_view value,

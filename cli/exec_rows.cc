@@ -1,0 +1,265 @@
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "cli/exec_operations.h"
+#include "cli/exec_protocol.h"
+#include "kvstore_api/bytes_json.h"
+#include "kvstore_api/limits.h"
+
+namespace kvstore::cli {
+namespace {
+
+constexpr size_t kMaxScanPageBytes = kDefaultScanBytes;
+
+TimeRange ReadTimeRange(JsonFields& fields) {
+  TimeRange range;
+  range.start = fields.OptionalUint("start_timestamp", 0, kMaxTimestamp).value_or(range.start);
+  range.end = fields.OptionalUint("end_timestamp", 0, kMaxTimestamp + 1).value_or(range.end);
+  return range;
+}
+
+struct RowReadRequest {
+  std::string row;
+  ReadOptions options;
+};
+
+RowReadRequest ReadRowRead(JsonFields& fields) {
+  RowReadRequest read;
+  read.row = fields.Bytes("row");
+  read.options.columns = fields.OptionalBytesList("columns");
+  read.options.versions = ReadCount(fields, "versions", read.options.versions);
+  read.options.time_range = ReadTimeRange(fields);
+  read.options.limit = ReadCount(fields, "limit", read.options.limit);
+  read.options.marker = ReadMarker(fields);
+  return read;
+}
+
+struct RowWriteRequest {
+  std::string row;
+  PutItems items;
+  bool conditional = false;
+  std::string condition_column;
+  std::optional<std::string> condition_value;
+
+  RowWrite ToWrite() const {
+    RowWrite write{.row = row, .cells = items.cells};
+    if (conditional) {
+      write.options.condition = Condition{.column = condition_column};
+      if (condition_value) write.options.condition->equals = *condition_value;
+    }
+    return write;
+  }
+};
+
+void ReadCondition(JsonFields& fields, RowWriteRequest& write) {
+  const Json* condition = fields.Find("condition");
+  if (condition == nullptr) return;
+  JsonFields inner(*condition, fields.Path("condition."));
+  write.conditional = true;
+  write.condition_column = inner.Bytes("column");
+  const auto absent = inner.OptionalBool("absent");
+  write.condition_value = inner.OptionalBytes("equals");
+  if (absent.has_value() == write.condition_value.has_value() || absent == false) {
+    inner.Fail("absent", "give either \"absent\": true or \"equals\"");
+  }
+  fields.Fail(inner.Finish());
+}
+
+RowWriteRequest ReadRowWrite(JsonFields& fields) {
+  RowWriteRequest write;
+  write.row = fields.Bytes("row");
+  write.items = ReadItems(fields);
+  ReadCondition(fields, write);
+  return write;
+}
+
+struct RowDeleteRequest {
+  std::string row;
+  DeleteOptions options;
+};
+
+RowDeleteRequest ReadRowDelete(JsonFields& fields) {
+  RowDeleteRequest request;
+  request.row = fields.Bytes("row");
+  request.options.columns = fields.OptionalBytesList("columns");
+  if (fields.Find("cells") == nullptr) return request;
+  request.options.cells.emplace();
+  const auto& cells = fields.Array("cells");
+  for (size_t i = 0; i < cells.size(); ++i) {
+    JsonFields inner(cells[i], fields.Path(fmt::format("cells[{}].", i)));
+    CellName cell;
+    cell.column = inner.Bytes("column");
+    cell.timestamp = inner.Uint("timestamp", 0, kMaxTimestamp);
+    request.options.cells->push_back(std::move(cell));
+    fields.Fail(inner.Finish());
+  }
+  return request;
+}
+
+/// Reads `rows: [...]`, each element by `read`. Mistakes are left in `fields`.
+template <typename Request>
+std::vector<Request> ReadRowsOf(JsonFields& fields, Request (*read)(JsonFields&)) {
+  std::vector<Request> requests;
+  const auto& rows = fields.Array("rows");
+  for (size_t i = 0; i < rows.size(); ++i) {
+    JsonFields inner(rows[i], fields.Path(fmt::format("rows[{}].", i)));
+    requests.push_back(read(inner));
+    fields.Fail(inner.Finish());
+  }
+  return requests;
+}
+
+Json PutToJson(const PutResult& result) {
+  Json answer = Json::object();
+  if (result.timestamp) answer["timestamp"] = *result.timestamp;
+  return answer;
+}
+
+Answer PutRow(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const RowWriteRequest request = ReadRowWrite(fields);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const RowWrite write = request.ToWrite();
+  const auto result = store.PutRow(dataset, write.row, write.cells, write.options);
+  if (!result.ok()) return result.status();
+  return PutToJson(*result);
+}
+
+Answer PutRows(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const auto requests = ReadRowsOf(fields, &ReadRowWrite);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  std::vector<RowWrite> writes;
+  for (const RowWriteRequest& request : requests) writes.push_back(request.ToWrite());
+  const auto results = store.PutRows(dataset, writes);
+  if (!results.ok()) return results.status();
+  return ResultsToJson(*results, [&](size_t i) -> Answer {
+    const auto& result = (*results)[i];
+    if (!result.ok()) return result.status();
+    return PutToJson(*result);
+  });
+}
+
+Answer GetRow(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const RowReadRequest read = ReadRowRead(fields);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const auto row = store.GetRow(dataset, read.row, read.options);
+  if (!row.ok()) return row.status();
+  return RowToJson(read.row, *row);
+}
+
+Answer GetRows(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const auto requests = ReadRowsOf(fields, &ReadRowRead);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  std::vector<RowRead> reads;
+  for (const RowReadRequest& request : requests) reads.push_back({request.row, request.options});
+  const auto rows = store.GetRows(dataset, reads);
+  if (!rows.ok()) return rows.status();
+  return ResultsToJson(*rows, [&](size_t i) -> Answer {
+    const auto& row = (*rows)[i];
+    if (!row.ok()) return row.status();
+    return RowToJson(requests[i].row, *row);
+  });
+}
+
+Answer DeleteRow(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const RowDeleteRequest request = ReadRowDelete(fields);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  return Done(store.DeleteRow(dataset, request.row, request.options));
+}
+
+Answer DeleteRows(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const auto requests = ReadRowsOf(fields, &ReadRowDelete);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  std::vector<RowDelete> deletes;
+  for (const RowDeleteRequest& request : requests) deletes.push_back({request.row, request.options});
+  const auto results = store.DeleteRows(dataset, deletes);
+  if (!results.ok()) return results.status();
+  return ResultsToJson(*results, [&](size_t i) { return Done((*results)[i]); });
+}
+
+size_t BytesOf(const ScannedRow& row) {
+  size_t bytes = row.key.size();
+  for (const Item& item : row.items) {
+    bytes += item.column.size();
+    for (const Cell& cell : item.cells) bytes += cell.value.size();
+  }
+  return bytes;
+}
+
+/// One page of a scan: up to `limit` rows or 1 MiB.
+Answer ScanPage(RowCursor& cursor, uint32_t limit) {
+  Json rows = Json::array();
+  size_t bytes = 0;
+  std::string marker;
+  while (true) {
+    std::string before = cursor.marker();
+    ScannedRow row;
+    const auto more = cursor.Next(row);
+    if (!more.ok()) return more.status();
+    if (!*more) {
+      marker.clear();
+      break;
+    }
+    bytes += BytesOf(row);
+    if (rows.size() == limit || (!rows.empty() && bytes > kMaxScanPageBytes)) {
+      marker = std::move(before);
+      break;
+    }
+    rows.push_back({{"row", BytesToJson(row.key)}, {"items", ItemsToJson(row.items)}});
+    if (row.continues) {
+      marker = cursor.marker();
+      break;
+    }
+  }
+  return Json{{"rows", std::move(rows)}, {"marker", MarkerToJson(marker)}};
+}
+
+Answer ScanRows(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  RowRange range;
+  range.start = fields.OptionalBytes("start_row").value_or("");
+  range.end = fields.OptionalBytes("end_row").value_or("");
+  const uint32_t limit = ReadCount(fields, "limit", 100);
+  ScanOptions options;
+  options.columns = fields.OptionalBytesList("columns");
+  options.versions = ReadCount(fields, "versions", options.versions);
+  options.marker = ReadMarker(fields);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const auto cursor = store.ScanRows(dataset, range, options);
+  if (!cursor.ok()) return cursor.status();
+  return ScanPage(**cursor, limit);
+}
+
+}  // namespace
+
+PutItems ReadItems(JsonFields& fields) {
+  PutItems items;
+  const auto& list = fields.Array("items");
+  items.bytes.reserve(list.size() * 2);  // the cells point into it
+  for (size_t i = 0; i < list.size(); ++i) {
+    JsonFields inner(list[i], fields.Path(fmt::format("items[{}].", i)));
+    const std::string& column = items.bytes.emplace_back(inner.Bytes("column"));
+    const std::string& value = items.bytes.emplace_back(inner.Bytes("value"));
+    const auto timestamp = inner.OptionalUint("timestamp", 0, kMaxTimestamp);
+    items.cells.push_back({column, value, timestamp});
+    fields.Fail(inner.Finish());
+  }
+  return items;
+}
+
+const Operations& RowOperations() {
+  static const Operations kOperations = {
+      {"put_row", &PutRow},     {"put_rows", &PutRows},     {"get_row", &GetRow},
+      {"get_rows", &GetRows},   {"delete_row", &DeleteRow}, {"delete_rows", &DeleteRows},
+      {"scan_rows", &ScanRows},
+  };
+  return kOperations;
+}
+
+}  // namespace kvstore::cli
