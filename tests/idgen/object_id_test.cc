@@ -5,6 +5,7 @@
 #include <rapidcheck/gtest.h>
 
 #include <tuple>
+#include <vector>
 
 #include "tests/support/status_matchers.h"
 
@@ -15,15 +16,22 @@ using testing::FailsWith;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-TEST(ObjectId, TakesApartThePublishedExample) {
-  // "Sharding Pinterest" takes this ID apart by hand.
-  ASSERT_OK_AND_ASSIGN(const ObjectId id, ObjectId::FromValue(241294492511762325));
-  EXPECT_EQ(id.shard(), 3429u);
-  EXPECT_EQ(id.type(), 1u);
-  EXPECT_EQ(id.local(), 7075733u);
-  ASSERT_OK_AND_ASSIGN(const ObjectId made, ObjectId::Make(3429, 1, 7075733));
-  EXPECT_EQ(made, id);
-  EXPECT_EQ(made.ToString(), "241294492511762325");
+TEST(ObjectId, TakesApartThePublishedExamples) {
+  // "Sharding Pinterest" takes the first ID apart by hand; the others are a user's and a board's of the same
+  // shard.
+  const std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint64_t>> published = {
+      {241294492511762325, 3429, 1, 7075733},
+      {241294561224164665, 3429, 2, 1337},
+      {241294629943640797, 3429, 3, 733}};
+  for (const auto& [value, shard, type, local] : published) {
+    ASSERT_OK_AND_ASSIGN(const ObjectId id, ObjectId::FromValue(value));
+    EXPECT_EQ(id.shard(), shard);
+    EXPECT_EQ(id.type(), type);
+    EXPECT_EQ(id.local(), local);
+    ASSERT_OK_AND_ASSIGN(const ObjectId made, ObjectId::Make(shard, type, local));
+    EXPECT_EQ(made, id);
+    EXPECT_EQ(made.ToString(), std::to_string(value));
+  }
 }
 
 TEST(ObjectId, HoldsTheExtremes) {
