@@ -10,7 +10,7 @@
 namespace kvstore::cli {
 namespace {
 
-constexpr size_t kReadBytes = 256 * 1024;
+constexpr size_t kReadBytes = size_t{256} << 10;
 
 }  // namespace
 
