@@ -3,8 +3,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "base/files.h"
 #include "kvstore_api/file_catalog.h"
-#include "kvstore_api/files.h"
 #include "kvstore_api/router.h"
 
 namespace kvstore::bench {

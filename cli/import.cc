@@ -9,13 +9,13 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "cli/answers.h"
 #include "cli/command.h"
 #include "cli/exec_protocol.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
 #include "kvstore_api/bytes_json.h"
-#include "kvstore_api/files.h"
 #include "kvstore_api/limits.h"
 
 /// kv import: JSON lines into a dataset.

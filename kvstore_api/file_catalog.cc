@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "base/files.h"
 #include "kvstore_api/dataset_json.h"
-#include "kvstore_api/files.h"
 
 namespace kvstore {
 namespace {

@@ -95,8 +95,9 @@ absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::OpenDataset(const
   dataset->spec = spec;
   dataset->backend = *backend;
   const auto keep = [](auto store, auto& place) {
-    if (store.ok()) place = *std::move(store);
-    return store.status();
+    absl::Status opened = store.status();
+    if (opened.ok()) place = *std::move(store);
+    return opened;
   };
   absl::Status status;
   switch (spec.shape) {

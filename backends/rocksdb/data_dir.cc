@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "kvstore_api/files.h"
+#include "base/files.h"
 
 namespace kvstore::rocks {
 namespace {

@@ -20,8 +20,8 @@
 #include "backends/rocksdb/reclaim.h"
 #include "backends/rocksdb/seal.h"
 #include "backends/rocksdb/status.h"
+#include "base/files.h"
 #include "kvstore_api/big_endian.h"
-#include "kvstore_api/files.h"
 
 namespace kvstore::rocks {
 namespace {

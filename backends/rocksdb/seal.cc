@@ -7,7 +7,7 @@
 #include <sstream>
 #include <string>
 
-#include "kvstore_api/files.h"
+#include "base/files.h"
 
 namespace kvstore::rocks {
 namespace {

@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
 
-ObjectTransform To(std::string text) {
+ObjectTransform To(const std::string& text) {
   return [text](std::string_view) -> absl::StatusOr<std::string> { return text; };
 }
 

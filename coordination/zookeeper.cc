@@ -1,0 +1,216 @@
+#include "coordination/zookeeper.h"
+
+#include <fmt/format.h>
+#include <zookeeper/zookeeper.h>
+
+#include <array>
+#include <chrono>
+#include <future>
+#include <utility>
+
+namespace kvstore {
+namespace {
+
+/// What a completion leaves for the caller that waits. Held by both: the caller may give up first.
+struct Answer {
+  int code = ZOPERATIONTIMEOUT;
+  ZooKeeperNode node;
+};
+
+/// Starts a call of the client's asynchronous interface, which alone can be given up, and waits for its
+/// answer.
+///
+/// start  is given the completion's data and returns the client's code.
+template <typename Start>
+Answer Call(uint32_t timeout_ms, Start start) {
+  auto promise = std::make_shared<std::promise<Answer>>();
+  auto future = promise->get_future();
+  // Owned by the completion, which the client calls exactly once, at the latest when the handle is closed.
+  auto* data = new std::shared_ptr<std::promise<Answer>>(promise);
+  if (const int code = start(data); code != ZOK) {
+    delete data;
+    return {.code = code};
+  }
+  if (future.wait_for(std::chrono::milliseconds(timeout_ms)) != std::future_status::ready) return {};
+  return future.get();
+}
+
+void Complete(const void* data, Answer answer) {
+  const std::unique_ptr<const std::shared_ptr<std::promise<Answer>>> owned(
+      static_cast<const std::shared_ptr<std::promise<Answer>>*>(data));
+  (*owned)->set_value(std::move(answer));
+}
+
+void OnData(int code, const char* value, int size, const Stat* stat, const void* data) {
+  Answer answer{.code = code};
+  if (code == ZOK) {
+    // A node without data has size -1.
+    if (size > 0) answer.node.data.assign(value, static_cast<size_t>(size));
+    answer.node.version = stat->version;
+  }
+  Complete(data, std::move(answer));
+}
+
+void OnStat(int code, const Stat*, const void* data) { Complete(data, {.code = code}); }
+void OnString(int code, const char*, const void* data) { Complete(data, {.code = code}); }
+
+}  // namespace
+
+/// One session of the C client.
+class ZooKeeper::Handle {
+ public:
+  explicit Handle(ZooKeeper& owner)
+      : zh_(zookeeper_init2(owner.options_.servers.c_str(), &Handle::OnEvent,
+                            static_cast<int>(owner.options_.session_timeout_ms), nullptr, &owner, 0,
+                            // The client's own log goes nowhere: what it says is in the errors of calls.
+                            [](const char*) {})) {}
+  ~Handle() {
+    if (zh_ != nullptr) zookeeper_close(zh_);
+  }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  zhandle_t* get() const { return zh_; }
+  bool connected() const { return zh_ != nullptr && zoo_state(zh_) == ZOO_CONNECTED_STATE; }
+  bool ended() const {
+    return zh_ == nullptr || zoo_state(zh_) == ZOO_EXPIRED_SESSION_STATE ||
+           zoo_state(zh_) == ZOO_AUTH_FAILED_STATE;
+  }
+
+  /// Of sessions and of nodes alike; only passes the word on.
+  static void OnEvent(zhandle_t*, int, int, const char*, void* context) {
+    auto* const owner = static_cast<ZooKeeper*>(context);
+    { const std::lock_guard lock(owner->mutex_); }
+    owner->state_changed_.notify_all();
+    if (owner->on_event_) owner->on_event_();
+  }
+
+ private:
+  zhandle_t* const zh_;
+};
+
+ZooKeeper::ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event)
+    : options_(std::move(options)), on_event_(std::move(on_event)) {}
+
+ZooKeeper::~ZooKeeper() {
+  std::shared_ptr<Handle> last;
+  {
+    const std::lock_guard lock(mutex_);
+    last = std::move(handle_);
+  }
+  // Closed here, without the lock, which its last events want.
+}
+
+absl::StatusOr<std::shared_ptr<ZooKeeper::Handle>> ZooKeeper::Connected() {
+  std::shared_ptr<Handle> ended;  // closed behind the lock
+  std::unique_lock lock(mutex_);
+  if (handle_ && handle_->ended()) ended = std::move(handle_);
+  if (!handle_) {
+    handle_ = std::make_shared<Handle>(*this);
+    if (handle_->get() == nullptr) {
+      handle_.reset();
+      return absl::UnavailableError(
+          fmt::format("ZooKeeper at {}: the servers' names cannot be resolved", options_.servers));
+    }
+    if (!options_.auth.empty()) {
+      const std::string& auth = options_.auth;
+      zoo_add_auth(
+          handle_->get(), "digest", auth.data(), static_cast<int>(auth.size()), [](int, const void*) {},
+          nullptr);
+    }
+  }
+  const std::shared_ptr<Handle> handle = handle_;
+  const bool connected = state_changed_.wait_for(lock, std::chrono::milliseconds(options_.call_timeout_ms),
+                                                 [&] { return handle->connected() || handle->ended(); });
+  lock.unlock();
+  if (connected && handle->connected()) return handle;
+  return absl::UnavailableError(
+      fmt::format("ZooKeeper at {}: no connection within {} ms", options_.servers, options_.call_timeout_ms));
+}
+
+absl::Status ZooKeeper::ToStatus(int code, std::string_view action, const std::string& path) const {
+  switch (code) {
+    case ZOK:
+      return absl::OkStatus();
+    case ZNONODE:
+      return absl::NotFoundError(fmt::format("ZooKeeper at {}: there is no node {}", options_.servers, path));
+    case ZNODEEXISTS:
+      return absl::AlreadyExistsError(
+          fmt::format("ZooKeeper at {}: the node {} exists", options_.servers, path));
+    case ZBADVERSION:
+      return absl::FailedPreconditionError(
+          fmt::format("ZooKeeper at {}: {} was changed by somebody else meanwhile", options_.servers, path));
+    case ZNOAUTH:
+    case ZAUTHFAILED:
+      return absl::FailedPreconditionError(
+          fmt::format("ZooKeeper at {}: not allowed to {} {}", options_.servers, action, path));
+    case ZBADARGUMENTS:
+      return absl::InvalidArgumentError(fmt::format("ZooKeeper path: '{}' is not one", path));
+    default:
+      return absl::UnavailableError(
+          fmt::format("ZooKeeper at {}: cannot {} {}: {}", options_.servers, action, path, zerror(code)));
+  }
+}
+
+absl::StatusOr<ZooKeeperNode> ZooKeeper::Get(const std::string& path, bool watch) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  const watcher_fn watcher = watch ? &Handle::OnEvent : nullptr;
+  Answer answer = Call(options_.call_timeout_ms, [&](const void* data) {
+    return zoo_awget((*handle)->get(), path.c_str(), watcher, this, &OnData, data);
+  });
+  if (answer.code == ZNONODE && watch) {
+    // A watch for its creation.
+    const Answer exists = Call(options_.call_timeout_ms, [&](const void* data) {
+      return zoo_awexists((*handle)->get(), path.c_str(), watcher, this, &OnStat, data);
+    });
+    // Made in between: the caller reads again.
+    if (exists.code == ZOK && on_event_) on_event_();
+  }
+  if (auto status = ToStatus(answer.code, "read", path); !status.ok()) return status;
+  return std::move(answer.node);
+}
+
+absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int32_t version) {
+  if (data.size() > kMaxNodeBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {} bytes, a node holds at most {}", path, data.size(), kMaxNodeBytes));
+  }
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_aset((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), version,
+                    &OnStat, completion);
+  });
+  return ToStatus(answer.code, "write", path);
+}
+
+absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  // With a user, everybody may read and the user may write.
+  std::array<ACL, 2> entries = {{{ZOO_PERM_READ, ZOO_ANYONE_ID_UNSAFE}, {ZOO_PERM_ALL, ZOO_AUTH_IDS}}};
+  const ACL_vector owned{static_cast<int32_t>(entries.size()), entries.data()};
+  const ACL_vector& acl = options_.auth.empty() ? ZOO_OPEN_ACL_UNSAFE : owned;
+  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_acreate((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), &acl,
+                       ZOO_PERSISTENT, &OnString, completion);
+  });
+  return ToStatus(answer.code, "create", path);
+}
+
+absl::Status ZooKeeper::Create(const std::string& path, std::string_view data) {
+  if (data.size() > kMaxNodeBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {} bytes, a node holds at most {}", path, data.size(), kMaxNodeBytes));
+  }
+  absl::Status status = CreateOne(path, data);
+  if (!absl::IsNotFound(status)) return status;
+  for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    status = CreateOne(path.substr(0, slash), "");
+    if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
+  }
+  return CreateOne(path, data);
+}
+
+}  // namespace kvstore

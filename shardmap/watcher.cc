@@ -1,0 +1,156 @@
+#include "shardmap/watcher.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "base/files.h"
+#include "shardmap/diff.h"
+#include "shardmap/mod_shard.h"
+
+namespace kvstore {
+namespace {
+
+constexpr std::chrono::milliseconds kRetry{1000};
+
+absl::StatusOr<ShardMap> ParseChecked(std::string_view text, bool mod, const ShardMap* current) {
+  auto map = ShardMap::Parse(text);
+  if (!map.ok() || !mod) return map;
+  const absl::Status status = current != nullptr ? ValidateModUpdate(*current, *map) : ValidateModMap(*map);
+  if (!status.ok()) return status;
+  return map;
+}
+
+}  // namespace
+
+ShardMapWatcher::ShardMapWatcher(std::unique_ptr<MapSource> source, WatcherOptions options)
+    : source_(std::move(source)), options_(std::move(options)) {}
+
+absl::StatusOr<std::unique_ptr<ShardMapWatcher>> ShardMapWatcher::Start(std::unique_ptr<MapSource> source,
+                                                                        WatcherOptions options) {
+  std::unique_ptr<ShardMapWatcher> watcher(new ShardMapWatcher(std::move(source), std::move(options)));
+  ShardMapWatcher* const self = watcher.get();
+  self->source_->OnChange([self] {
+    {
+      const std::lock_guard lock(self->mutex_);
+      self->wanted_ = true;
+    }
+    self->changed_.notify_all();
+  });
+  // The cache first: it knows the number of mod shards, which a map in the source must not change.
+  const absl::Status cached = self->StartFromCache();
+  if (absl::Status status = self->Take(self->source_->Read()); !status.ok() && !cached.ok()) return status;
+  self->thread_ = std::thread([self] { self->Run(); });
+  return watcher;
+}
+
+ShardMapWatcher::~ShardMapWatcher() {
+  source_->OnChange(nullptr);
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+absl::Status ShardMapWatcher::StartFromCache() {
+  if (options_.cache.empty()) return absl::NotFoundError("there is no cache of the shard map");
+  std::ifstream file(options_.cache, std::ios::binary);
+  if (!file)
+    return absl::NotFoundError(
+        fmt::format("there is no cache of the shard map at {}", options_.cache.string()));
+  const std::string text((std::istreambuf_iterator<char>(file)), {});
+  auto map = ParseChecked(text, options_.mod, nullptr);
+  if (!map.ok()) {
+    spdlog::error("the cached shard map {} is damaged: {}", options_.cache.string(),
+                  std::string(map.status().message()));
+    return map.status();
+  }
+  maps_.push_back(std::make_unique<const ShardMap>(*std::move(map)));
+  current_.store(maps_.back().get(), std::memory_order_release);
+  stats_.from_cache = true;
+  return absl::OkStatus();
+}
+
+absl::Status ShardMapWatcher::Take(const absl::StatusOr<std::string>& text) {
+  const ShardMap* const current = current_.load();
+  if (!text.ok()) {
+    const std::lock_guard lock(mutex_);
+    ++stats_.failures;
+    if (stats_.problem != text.status())
+      spdlog::warn("the shard map cannot be read: {}", std::string(text.status().message()));
+    return stats_.problem = text.status();
+  }
+  auto map = ParseChecked(*text, options_.mod, current);
+  if (!map.ok()) {
+    const std::lock_guard lock(mutex_);
+    stats_.problem = map.status();
+    // Once for each edit, however often it is read.
+    if (refused_text_ == *text) return map.status();
+    refused_text_ = *text;
+    ++stats_.refused;
+    spdlog::error("{}: refused, the last good map stays in force: {}", source_->name(),
+                  std::string(map.status().message()));
+    return map.status();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    stats_.problem = absl::OkStatus();
+    refused_text_.clear();
+  }
+  if (current != nullptr && *map == *current) {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stats_.from_cache, false)) ++stats_.updates;
+    return absl::OkStatus();
+  }
+  if (current != nullptr) {
+    for (const ShardChange& change : Diff(*current, *map))
+      spdlog::info("{}: {}", source_->name(), change.ToString());
+  }
+  PutInForce(*std::move(map));
+  return absl::OkStatus();
+}
+
+void ShardMapWatcher::PutInForce(ShardMap map) {
+  maps_.push_back(std::make_unique<const ShardMap>(std::move(map)));
+  const ShardMap& next = *maps_.back();
+  current_.store(&next, std::memory_order_release);
+  {
+    const std::lock_guard lock(mutex_);
+    ++stats_.updates;
+    stats_.from_cache = false;
+  }
+  if (!options_.cache.empty()) {
+    if (auto status = ReplaceFile(options_.cache, next.ToJson()); !status.ok()) {
+      spdlog::warn("the shard map cannot be cached: {}", std::string(status.message()));
+    }
+  }
+  if (options_.on_update) options_.on_update(next);
+}
+
+void ShardMapWatcher::Run() {
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    const auto wait =
+        stats_.problem.ok() ? source_->poll_interval() : std::min(kRetry, source_->poll_interval());
+    changed_.wait_for(lock, wait, [this] { return stopping_ || wanted_; });
+    if (stopping_) return;
+    wanted_ = false;
+    lock.unlock();
+    Take(source_->Read()).IgnoreError();
+    lock.lock();
+  }
+}
+
+WatcherStats ShardMapWatcher::stats() const {
+  const std::lock_guard lock(mutex_);
+  return stats_;
+}
+
+}  // namespace kvstore

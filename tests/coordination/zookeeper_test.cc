@@ -1,0 +1,151 @@
+#include "coordination/zookeeper.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/tcp_proxy.h"
+#include "tests/support/zookeeper_server.h"
+
+namespace kvstore {
+namespace {
+
+using testing::FailsWith;
+using testing::FreePort;
+using testing::TcpProxy;
+using testing::ZooKeeperServer;
+
+/// Counts events, and waits for one.
+class Events {
+ public:
+  std::function<void()> Callback() {
+    return [this] {
+      const std::lock_guard lock(mutex_);
+      ++count_;
+      changed_.notify_all();
+    };
+  }
+  int count() {
+    const std::lock_guard lock(mutex_);
+    return count_;
+  }
+  bool WaitBeyond(int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return count_ > count; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int count_ = 0;
+};
+
+TEST(ZooKeeper, NodesAreMadeReadAndChanged) {
+  const ZooKeeperServer server;
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  EXPECT_THAT(zookeeper.Get("/kvstore/shards/id", false),
+              FailsWith(absl::StatusCode::kNotFound, "/kvstore/shards/id"));
+  ASSERT_OK(zookeeper.Create("/kvstore/shards/id", "one"));
+  EXPECT_THAT(zookeeper.Create("/kvstore/shards/id", "two"),
+              FailsWith(absl::StatusCode::kAlreadyExists, "/kvstore/shards/id"));
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperNode node, zookeeper.Get("/kvstore/shards/id", false));
+  EXPECT_EQ(node.data, "one");
+  ASSERT_OK(zookeeper.Set("/kvstore/shards/id", std::string("t\0o", 3), node.version));
+  EXPECT_EQ(zookeeper.Get("/kvstore/shards/id", false)->data, std::string("t\0o", 3));
+  // The parents are empty.
+  EXPECT_EQ(zookeeper.Get("/kvstore", false)->data, "");
+}
+
+TEST(ZooKeeper, TwoWritersCannotOverwriteEachOther) {
+  const ZooKeeperServer server;
+  ZooKeeper one({.servers = server.address()}, nullptr);
+  ZooKeeper two({.servers = server.address()}, nullptr);
+  ASSERT_OK(one.Create("/n", "0"));
+  const int32_t version = one.Get("/n", false)->version;
+  ASSERT_OK(two.Set("/n", "2", version));
+  EXPECT_THAT(one.Set("/n", "1", version),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "changed by somebody else"));
+  EXPECT_EQ(one.Get("/n", false)->data, "2");
+}
+
+TEST(ZooKeeper, AWatchTellsOfAChangeAndOfACreation) {
+  const ZooKeeperServer server;
+  Events events;
+  ZooKeeper watcher({.servers = server.address()}, events.Callback());
+  ZooKeeper writer({.servers = server.address()}, nullptr);
+  EXPECT_FALSE(watcher.Get("/n", true).ok());
+  int before = events.count();
+  ASSERT_OK(writer.Create("/n", "1"));
+  EXPECT_TRUE(events.WaitBeyond(before));
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperNode node, watcher.Get("/n", true));
+  before = events.count();
+  ASSERT_OK(writer.Set("/n", "2", node.version));
+  EXPECT_TRUE(events.WaitBeyond(before));
+  EXPECT_EQ(watcher.Get("/n", true)->data, "2");
+}
+
+TEST(ZooKeeper, AServerThatIsNotThereIsUnavailable) {
+  ZooKeeper zookeeper({.servers = "127.0.0.1:" + std::to_string(FreePort()), .call_timeout_ms = 300},
+                      nullptr);
+  EXPECT_THAT(zookeeper.Get("/n", false),
+              FailsWith(absl::StatusCode::kUnavailable, "no connection within 300 ms"));
+  ZooKeeper nameless({.servers = "no such host:1", .call_timeout_ms = 300}, nullptr);
+  EXPECT_THAT(nameless.Get("/n", false),
+              FailsWith(absl::StatusCode::kUnavailable, "ZooKeeper at no such host:1"));
+}
+
+TEST(ZooKeeper, ASessionSurvivesAKilledServer) {
+  ZooKeeperServer server;
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  ASSERT_OK(zookeeper.Create("/n", "1"));
+  server.Stop();
+  EXPECT_THAT(zookeeper.Get("/n", false), FailsWith(absl::StatusCode::kUnavailable, server.address()));
+  server.Start();
+  EXPECT_EQ(zookeeper.Get("/n", false)->data, "1");
+}
+
+TEST(ZooKeeper, ASessionThatHasExpiredIsRenewed) {
+  const ZooKeeperServer server;
+  TcpProxy proxy(server.port());
+  Events events;
+  ZooKeeper zookeeper({.servers = proxy.address(), .session_timeout_ms = 800}, events.Callback());
+  ASSERT_OK(zookeeper.Create("/n", "1"));
+  ASSERT_OK(zookeeper.Get("/n", true));
+  proxy.Cut();
+  while (server.Sessions() != 0) std::this_thread::yield();
+  const int before = events.count();
+  proxy.Mend();
+  // It is told, since its watch is gone with the session.
+  EXPECT_TRUE(events.WaitBeyond(before));
+  EXPECT_EQ(zookeeper.Get("/n", true)->data, "1");
+  EXPECT_EQ(server.Sessions(), 1);
+}
+
+TEST(ZooKeeper, NodesMadeByAUserAreTheirsToWrite) {
+  const ZooKeeperServer server;
+  ZooKeeper owner({.servers = server.address(), .auth = "operator:secret"}, nullptr);
+  ZooKeeper other({.servers = server.address(), .auth = "operator:wrong"}, nullptr);
+  ASSERT_OK(owner.Create("/n", "1"));
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperNode node, other.Get("/n", false));
+  EXPECT_THAT(other.Set("/n", "2", node.version),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "not allowed to write /n"));
+  EXPECT_OK(owner.Set("/n", "2", node.version));
+}
+
+TEST(ZooKeeper, LargeNodesComeWhole) {
+  const ZooKeeperServer server;
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  const std::string large(ZooKeeper::kMaxNodeBytes, 'x');
+  ASSERT_OK(zookeeper.Create("/n", large));
+  EXPECT_TRUE(zookeeper.Get("/n", false)->data == large);
+  EXPECT_THAT(zookeeper.Set("/n", large + "x", -1),
+              FailsWith(absl::StatusCode::kInvalidArgument, "a node holds at most"));
+}
+
+}  // namespace
+}  // namespace kvstore

@@ -1,0 +1,170 @@
+#include "shardmap/watcher.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "tests/support/status_matchers.h"
+#include "tests/support/tcp_proxy.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/zookeeper_server.h"
+
+namespace kvstore {
+namespace {
+
+using testing::FailsWith;
+using testing::TempDir;
+using testing::ZooKeeperServer;
+
+constexpr char kNode[] = "/kvstore/shards/id";
+
+std::string MapOn(const std::string& master, int last = 511) {
+  return "[{\"range\":[0," + std::to_string(last) + "],\"master\":\"" + master + "\",\"slave\":\"replica\"}]";
+}
+
+/// Waits until it is true; false if it does not become so.
+bool Eventually(const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+std::string MasterOf(const ShardMapWatcher& watcher, uint32_t shard = 0) {
+  const ShardRange* range = watcher.map().Find(shard);
+  return range == nullptr ? "(none)" : range->master.name;
+}
+
+/// A source that the test writes.
+class FileWatcher : public ::testing::Test {
+ protected:
+  void Write(const std::string& text) {
+    std::ofstream(dir_ / "new") << text;
+    std::filesystem::rename(dir_ / "new", dir_ / "map");
+  }
+  absl::StatusOr<std::unique_ptr<ShardMapWatcher>> Start(bool mod = false) {
+    return ShardMapWatcher::Start(OpenFileSource(dir_ / "map"), {.cache = dir_ / "cache", .mod = mod});
+  }
+  const TempDir dir_;
+};
+
+TEST_F(FileWatcher, AnEditComesIntoForce) {
+  Write(MapOn("A"));
+  std::vector<std::string> seen;
+  std::mutex mutex;
+  ASSERT_OK_AND_ASSIGN(const auto watcher, ShardMapWatcher::Start(OpenFileSource(dir_ / "map"),
+                                                                  {.on_update = [&](const ShardMap& map) {
+                                                                    const std::lock_guard lock(mutex);
+                                                                    seen.push_back(map.Find(0)->master.name);
+                                                                  }}));
+  EXPECT_EQ(MasterOf(*watcher), "A");
+  const ShardMap& old = watcher->map();
+  Write(MapOn("B"));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "B"; }));
+  // A map that was in force stays valid for whoever still uses it.
+  EXPECT_EQ(old.Find(0)->master.name, "A");
+  EXPECT_EQ(watcher->stats().updates, 2u);
+  EXPECT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return seen == std::vector<std::string>{"A", "B"};
+  }));
+}
+
+TEST_F(FileWatcher, ABadEditIsRefusedAndTheLastGoodMapStays) {
+  Write(MapOn("A"));
+  ASSERT_OK_AND_ASSIGN(const auto watcher, Start());
+  Write("[{\"range\":[0,511],\"master\":\"B\"}]");
+  EXPECT_TRUE(Eventually([&] { return watcher->stats().refused == 1; }));
+  EXPECT_EQ(MasterOf(*watcher), "A");
+  EXPECT_THAT(watcher->stats().problem,
+              FailsWith(absl::StatusCode::kInvalidArgument, "entry 0: slave: is missing"));
+  // A restart falls back on the last good one.
+  ASSERT_OK_AND_ASSIGN(const auto second, Start());
+  EXPECT_EQ(MasterOf(*second), "A");
+  EXPECT_TRUE(second->stats().from_cache);
+  Write(MapOn("C"));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "C" && MasterOf(*second) == "C"; }));
+  EXPECT_OK(watcher->stats().problem);
+  EXPECT_FALSE(second->stats().from_cache);
+}
+
+TEST_F(FileWatcher, WithoutAMapThereIsNoStart) {
+  EXPECT_THAT(Start(), FailsWith(absl::StatusCode::kUnavailable, (dir_ / "map").string()));
+  Write("[]");
+  EXPECT_THAT(Start(), FailsWith(absl::StatusCode::kInvalidArgument, "has no entries"));
+  std::ofstream(dir_ / "cache") << "damaged";
+  EXPECT_THAT(Start(), FailsWith(absl::StatusCode::kInvalidArgument, "has no entries"));
+}
+
+TEST_F(FileWatcher, TheNumberOfModShardsNeverChangesAlsoAcrossARestart) {
+  Write(MapOn("A", 15));
+  {
+    ASSERT_OK_AND_ASSIGN(const auto watcher, Start(/*mod=*/true));
+    Write(MapOn("B", 31));
+    EXPECT_TRUE(Eventually([&] { return watcher->stats().refused == 1; }));
+    EXPECT_THAT(watcher->stats().problem,
+                FailsWith(absl::StatusCode::kFailedPrecondition, "32 shards where there are 16"));
+    EXPECT_EQ(MasterOf(*watcher), "A");
+  }
+  ASSERT_OK_AND_ASSIGN(const auto watcher, Start(/*mod=*/true));
+  EXPECT_EQ(MasterOf(*watcher), "A");
+  EXPECT_EQ(watcher->stats().refused, 1u);
+}
+
+TEST(ZooKeeperWatcher, FollowsEditsAndSurvivesItsServer) {
+  ZooKeeperServer server;
+  const TempDir dir;
+  const ZooKeeperOptions options{
+      .servers = server.address(), .session_timeout_ms = 2000, .call_timeout_ms = 1000};
+  ZooKeeper editor(options, nullptr);
+  ASSERT_OK(editor.Create(kNode, MapOn("A")));
+  const auto start = [&] {
+    return ShardMapWatcher::Start(OpenZooKeeperSource(options, kNode), {.cache = dir / "cache"});
+  };
+  ASSERT_OK_AND_ASSIGN(const auto watcher, start());
+  EXPECT_EQ(MasterOf(*watcher), "A");
+  ASSERT_OK(editor.Set(kNode, MapOn("B"), -1));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "B"; }));
+  ASSERT_OK(editor.Set(kNode, "nonsense", -1));
+  EXPECT_TRUE(Eventually([&] { return watcher->stats().refused == 1; }));
+  EXPECT_EQ(MasterOf(*watcher), "B");
+
+  // Down for the whole run, a restart of ours included.
+  server.Stop();
+  EXPECT_TRUE(Eventually([&] { return watcher->stats().failures > 0; }));
+  EXPECT_EQ(MasterOf(*watcher), "B");
+  {
+    ASSERT_OK_AND_ASSIGN(const auto second, start());
+    EXPECT_EQ(MasterOf(*second), "B");
+    EXPECT_TRUE(second->stats().from_cache);
+  }
+  server.Start();
+  absl::Status status = absl::UnavailableError("not tried");
+  for (int i = 0; i < 50 && !status.ok(); ++i) status = editor.Set(kNode, MapOn("C"), -1);
+  ASSERT_OK(status);
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "C"; }));
+}
+
+TEST(ZooKeeperWatcher, ArmsItsWatchAgainWhenItsSessionHasExpired) {
+  const ZooKeeperServer server;
+  testing::TcpProxy proxy(server.port());
+  ASSERT_OK(ZooKeeper({.servers = server.address()}, nullptr).Create(kNode, MapOn("A")));
+  const ZooKeeperOptions options{
+      .servers = proxy.address(), .session_timeout_ms = 800, .call_timeout_ms = 1000};
+  ASSERT_OK_AND_ASSIGN(const auto watcher, ShardMapWatcher::Start(OpenZooKeeperSource(options, kNode), {}));
+  proxy.Cut();
+  EXPECT_TRUE(Eventually([&] { return server.Sessions() == 0; }));
+  ASSERT_OK(ZooKeeper({.servers = server.address()}, nullptr).Set(kNode, MapOn("B"), -1));
+  proxy.Mend();
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "B"; }));
+  // By its watch, long before it would read again anyway.
+  ASSERT_OK(ZooKeeper({.servers = server.address()}, nullptr).Set(kNode, MapOn("C"), -1));
+  EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "C"; }));
+}
+
+}  // namespace
+}  // namespace kvstore

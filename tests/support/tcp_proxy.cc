@@ -1,0 +1,94 @@
+#include "tests/support/tcp_proxy.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+namespace kvstore::testing {
+namespace {
+
+sockaddr_in Loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+/// Passes on what has come; false at the end.
+bool Pass(int from, int to) {
+  std::array<char, 65536> buffer{};
+  const ssize_t size = ::recv(from, buffer.data(), buffer.size(), 0);
+  return size > 0 && ::send(to, buffer.data(), static_cast<size_t>(size), MSG_NOSIGNAL) == size;
+}
+
+}  // namespace
+
+TcpProxy::TcpProxy(uint16_t target) : target_(target) {
+  listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  if (::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(listener_, 64) != 0 ||
+      ::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("the proxy cannot listen");
+  }
+  port_ = ntohs(address.sin_port);
+  acceptor_ = std::thread([this] { Accept(); });
+}
+
+TcpProxy::~TcpProxy() {
+  stopping_ = true;
+  Cut();
+  ::shutdown(listener_, SHUT_RDWR);
+  acceptor_.join();
+  for (std::thread& thread : threads_) thread.join();
+  ::close(listener_);
+}
+
+void TcpProxy::Cut() {
+  cut_ = true;
+  const std::lock_guard lock(mutex_);
+  for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
+}
+
+void TcpProxy::Accept() {
+  while (!stopping_) {
+    const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+    if (client < 0) continue;
+    const std::lock_guard lock(mutex_);
+    if (cut_) {
+      ::close(client);
+    } else {
+      threads_.emplace_back([this, client] { Forward(client); });
+    }
+  }
+}
+
+void TcpProxy::Forward(int client) {
+  const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = Loopback(target_);
+  {
+    const std::lock_guard lock(mutex_);
+    sockets_.insert(sockets_.end(), {client, server});
+  }
+  if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 && !cut_) {
+    std::array<pollfd, 2> ready{{{client, POLLIN, 0}, {server, POLLIN, 0}}};
+    while (::poll(ready.data(), ready.size(), -1) > 0) {
+      if (ready[0].revents != 0 && !Pass(client, server)) break;
+      if (ready[1].revents != 0 && !Pass(server, client)) break;
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  for (const int socket : {client, server}) {
+    sockets_.erase(std::find(sockets_.begin(), sockets_.end(), socket));
+    ::close(socket);
+  }
+}
+
+}  // namespace kvstore::testing

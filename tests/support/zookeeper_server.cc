@@ -1,0 +1,108 @@
+#include "tests/support/zookeeper_server.h"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <stdexcept>
+
+#include "tests/support/processes.h"
+
+namespace kvstore::testing {
+namespace {
+
+sockaddr_in Loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+}  // namespace
+
+uint16_t FreePort() {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  if (socket < 0 || ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no free port");
+  }
+  ::close(socket);
+  return ntohs(address.sin_port);
+}
+
+ZooKeeperServer::ZooKeeperServer() : port_(FreePort()) {
+  std::ofstream(dir_ / "zoo.cfg") << fmt::format(
+      "tickTime=200\ndataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"
+      "maxClientCnxns=0\n4lw.commands.whitelist=srvr,mntr\n",
+      (dir_ / "data").string(), port_);
+  Start();
+}
+
+ZooKeeperServer::~ZooKeeperServer() { Stop(); }
+
+void ZooKeeperServer::Start() {
+  const std::string config = (dir_ / "zoo.cfg").string();
+  const std::string log = (dir_ / "log").string();
+  process_ = ::fork();
+  if (process_ == 0) {
+    // It goes with the test, however that ends.
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+    ::dup2(out, STDOUT_FILENO);
+    ::dup2(out, STDERR_FILENO);
+    ::execlp("java", "java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+             "-Dzookeeper.forceSync=no", "-cp", "/usr/share/java/zookeeper.jar",
+             "org.apache.zookeeper.server.quorum.QuorumPeerMain", config.c_str(), nullptr);
+    ::_exit(127);
+  }
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (Ask("srvr").find("Mode: standalone") == std::string::npos) {
+    if (std::chrono::steady_clock::now() > deadline)
+      throw std::runtime_error("ZooKeeper does not start; see " + log);
+    ::usleep(20'000);
+  }
+}
+
+/// Its answer to a word of four letters; empty if it does not serve.
+std::string ZooKeeperServer::Ask(const char* word) const {
+  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  // While it starts it may accept a connection and never answer it.
+  const timeval patience{.tv_sec = 0, .tv_usec = 300'000};
+  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+  const sockaddr_in address = Loopback(port_);
+  std::string answer;
+  if (::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
+      ::write(socket, word, 4) == 4) {
+    std::array<char, 4096> buffer{};
+    for (ssize_t size = 0; (size = ::read(socket, buffer.data(), buffer.size())) > 0;) {
+      answer.append(buffer.data(), static_cast<size_t>(size));
+    }
+  }
+  ::close(socket);
+  return answer;
+}
+
+void ZooKeeperServer::Stop() {
+  if (process_ > 0) Kill(process_);
+  process_ = -1;
+}
+
+int ZooKeeperServer::Sessions() const {
+  const std::string answer = Ask("mntr");
+  const std::string name = "zk_global_sessions\t";
+  const size_t at = answer.find(name);
+  return at == std::string::npos ? -1 : std::stoi(answer.substr(at + name.size()));
+}
+
+}  // namespace kvstore::testing
