@@ -94,6 +94,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddObjectCommands(app, globals);
   AddMappingCommands(app, globals);
   AddIdCommands(app, globals);
+  AddShardsCommands(app, globals);
   AddImportCommand(app, globals);
   AddExecCommand(app, globals);
   AddBenchCommand(app, globals);

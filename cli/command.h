@@ -51,6 +51,7 @@ void AddDatasetCommands(CLI::App& app, Globals& globals);
 void AddObjectCommands(CLI::App& app, Globals& globals);
 void AddMappingCommands(CLI::App& app, Globals& globals);
 void AddIdCommands(CLI::App& app, Globals& globals);
+void AddShardsCommands(CLI::App& app, Globals& globals);
 void AddImportCommand(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
 void AddBenchCommand(CLI::App& app, Globals& globals);

@@ -137,7 +137,7 @@ TEST_F(KvCommand, HelpTeaches) {
   EXPECT_EQ(help.code, 0);
   EXPECT_NE(help.out.find("Begin here:"), std::string::npos);
   for (const char* command : {"put", "get", "delete", "scan", "import", "exec", "compact", "bench",
-                              "completion", "dataset", "object", "mapping", "id"}) {
+                              "completion", "dataset", "object", "mapping", "id", "shards"}) {
     const Output one = RunProgram({KV_PROGRAM, command, "--help"});
     EXPECT_EQ(one.code, 0) << command;
     EXPECT_NE(one.out.find("Usage: kv"), std::string::npos) << command;

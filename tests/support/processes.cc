@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -124,6 +125,20 @@ Output RunProgram(const std::vector<std::string>& command, const std::string& in
   const Exit exit = Wait(child);
   output.code = exit.signal != 0 ? 128 + exit.signal : exit.code;
   return output;
+}
+
+pid_t ForkProgram(const std::vector<std::string>& command, const std::string& file) {
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("fork");
+  if (child != 0) return child;
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
+  ::execvp(argv[0], argv.data());
+  ::_exit(127);
 }
 
 }  // namespace kvstore::testing

@@ -32,4 +32,7 @@ struct Output {
 /// Runs a program with `input` on its standard input, to its end.
 Output RunProgram(const std::vector<std::string>& command, const std::string& input = "");
 
+/// Starts a program whose standard output goes to `file`, and returns its ID. It is killed with its parent.
+pid_t ForkProgram(const std::vector<std::string>& command, const std::string& file);
+
 }  // namespace kvstore::testing
