@@ -35,7 +35,7 @@ bool Continues(const ShardChange& change, const ShardRange* before, const ShardR
 }  // namespace
 
 std::string ShardChange::ToString() const {
-  const std::string shards =
+  std::string shards =
       first == last ? fmt::format("shard {}", first) : fmt::format("shards {}..{}", first, last);
   switch (kind) {
     case Kind::kOpened:

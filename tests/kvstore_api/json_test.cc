@@ -30,7 +30,7 @@ TEST(Json, RefusesDeepNestingWithoutRecursion) {
   const std::string deep(100, '[');
   EXPECT_OK(ParseJson(deep + std::string(100, ']')));
   EXPECT_THAT(ParseJson(deep + "[" + std::string(101, ']')), FailsWith(kInvalid, "100"));
-  EXPECT_THAT(ParseJson(std::string(10'000'000, '[')), FailsWith(kInvalid, "100"));
+  EXPECT_THAT(ParseJson(std::string(1'000'000, '[')), FailsWith(kInvalid, "100"));
   // Brackets inside strings are not nesting.
   EXPECT_OK(ParseJson("\"" + std::string(1000, '[') + "\""));
 }

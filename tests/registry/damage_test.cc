@@ -116,7 +116,8 @@ class Damage : public ::testing::Test {
 };
 
 void FlipABit(std::string& bytes, testing::Random& random) {
-  bytes[random.Below(bytes.size())] ^= static_cast<char>(1 << random.Below(8));
+  char& byte = bytes[random.Below(bytes.size())];
+  byte = static_cast<char>(byte ^ (1 << random.Below(8)));
 }
 void CutShort(std::string& bytes, testing::Random& random) { bytes.resize(random.Below(bytes.size())); }
 void Empty(std::string& bytes, testing::Random&) { bytes.clear(); }

@@ -23,7 +23,7 @@ class EngineTest : public ::testing::Test {
     ASSERT_OK(opened);
     backend_ = *std::move(opened);
   }
-  std::shared_ptr<RowStore> Rows(DatasetSpec spec) {
+  std::shared_ptr<RowStore> Rows(const DatasetSpec& spec) {
     EXPECT_OK(backend_->CreateDataset(spec));
     return *backend_->OpenRows(spec);
   }
