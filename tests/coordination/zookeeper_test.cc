@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "tests/support/loopback.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 #include "tests/support/zookeeper_server.h"

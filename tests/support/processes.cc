@@ -46,6 +46,14 @@ void Drain(Pipe& pipe, std::string& into) {
   }
 }
 
+/// As exec wants them. Valid as long as `command`.
+std::vector<char*> Arguments(const std::vector<std::string>& command) {
+  std::vector<char*> argv;
+  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
+  argv.push_back(nullptr);
+  return argv;
+}
+
 /// Threads of this process; TSan's own do not count.
 size_t Threads() {
 #ifdef __SANITIZE_THREAD__
@@ -87,9 +95,7 @@ Output RunProgram(const std::vector<std::string>& command, const std::string& in
   Pipe in;
   Pipe out;
   Pipe err;
-  std::vector<char*> argv;
-  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = Arguments(command);
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork");
@@ -128,9 +134,7 @@ Output RunProgram(const std::vector<std::string>& command, const std::string& in
 }
 
 pid_t ForkProgram(const std::vector<std::string>& command, const std::string& file) {
-  std::vector<char*> argv;
-  for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
-  argv.push_back(nullptr);
+  const std::vector<char*> argv = Arguments(command);
   std::fflush(nullptr);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("fork");

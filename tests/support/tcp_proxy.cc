@@ -1,7 +1,6 @@
 #include "tests/support/tcp_proxy.h"
 
 #include <arpa/inet.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,16 +9,10 @@
 #include <array>
 #include <stdexcept>
 
+#include "tests/support/loopback.h"
+
 namespace kvstore::testing {
 namespace {
-
-sockaddr_in Loopback(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 /// Passes on what has come; false at the end.
 bool Pass(int from, int to) {

@@ -1,9 +1,7 @@
 #include "tests/support/zookeeper_server.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,33 +12,10 @@
 #include <fstream>
 #include <stdexcept>
 
+#include "tests/support/loopback.h"
 #include "tests/support/processes.h"
 
 namespace kvstore::testing {
-namespace {
-
-sockaddr_in Loopback(uint16_t port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(port);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
-
-}  // namespace
-
-uint16_t FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  if (socket < 0 || ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("no free port");
-  }
-  ::close(socket);
-  return ntohs(address.sin_port);
-}
-
 ZooKeeperServer::ZooKeeperServer() : port_(FreePort()) {
   std::ofstream(dir_ / "zoo.cfg") << fmt::format(
       "tickTime=200\ndataDir={}\nclientPort={}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n"

@@ -9,9 +9,6 @@
 
 namespace kvstore::testing {
 
-/// A port on the loopback interface that nobody listens on.
-uint16_t FreePort();
-
 /// A real ZooKeeper on a port of its own; stopped and removed when this goes.
 class ZooKeeperServer {
  public:
