@@ -95,7 +95,8 @@ absl::Status ShardMapWatcher::Take(const absl::StatusOr<std::string>& text) {
     if (refused_text_ == *text) return map.status();
     refused_text_ = *text;
     ++stats_.refused;
-    spdlog::error("{}: refused, the last good map stays in force: {}", source_->name(),
+    spdlog::error("{}: refused, {}: {}", source_->name(),
+                  current != nullptr ? "the last good map stays in force" : "and there is none in force",
                   std::string(map.status().message()));
     return map.status();
   }

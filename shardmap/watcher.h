@@ -22,14 +22,15 @@ struct WatcherOptions {
   std::filesystem::path cache;
   /// A map of mod shards, whose number of shards never changes.
   bool mod = false;
-  /// Called with each new map that comes into force, from the watcher's thread. May be null. Must not stop
-  /// the watcher.
+  /// Called with each map of the source that comes into force and differs from the one before: the first from
+  /// Start, later ones from the watcher's thread. Not called for the map of the cache. May be null. Must not
+  /// stop the watcher.
   std::function<void(const ShardMap&)> on_update;
 };
 
 /// What the watcher has seen; for metrics and for people.
 struct WatcherStats {
-  uint64_t updates = 0;   ///< Maps that came into force, the first included.
+  uint64_t updates = 0;   ///< Maps of the source that came into force, the first included.
   uint64_t refused = 0;   ///< Bad edits that were seen; the map before stayed in force.
   uint64_t failures = 0;  ///< Reads of the source that failed.
   bool from_cache =
