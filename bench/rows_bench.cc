@@ -11,6 +11,7 @@
 
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/timestamps.h"
+#include "base/clock.h"
 
 namespace kvstore::bench {
 namespace {
@@ -181,7 +182,7 @@ class RowsBench {
 
   uint64_t PutRaw(uint64_t i) {
     batch_.Clear();
-    const uint64_t timestamp = rocks::WallClockMs();
+    const uint64_t timestamp = WallClockMs();
     const std::string row = RowKey(i);
     for (size_t column = 0; column < kColumns; ++column) {
       key_.assign(row).append(kEnd).append(ColumnNames()[column]).append(kEnd);

@@ -1,13 +1,19 @@
 include(GoogleTest)
 
-# kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds]): one test program; each of its tests is one of ctest's.
+# kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds] [WHOLE]): one test program; each of its tests is one of
+# ctest's, or with WHOLE all of them together, because they share what is slow to start.
 function(kv_test name)
-  cmake_parse_arguments(arg "" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kv_test_support ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  if(arg_WHOLE)
+    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+    return()
+  endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
                        PROPERTIES TIMEOUT ${arg_TIMEOUT})
 endfunction()

@@ -35,6 +35,9 @@ struct DatasetSpec {
   Compression compression = Compression::kLz4;
   uint64_t blob_threshold =
       0;  ///< Values of at least this many bytes are kept apart from the keys; 0 = none are.
+  /// Which of the backend's storage engines has the data, where it has several: "innodb" or "myrocks" on
+  /// mysql; empty: its default one.
+  std::string engine;
   /// Tells a dataset from an earlier one of the same name. Chosen by the store at creation; moves with the
   /// data.
   uint64_t incarnation = 0;

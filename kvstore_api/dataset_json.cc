@@ -31,6 +31,7 @@ Json DatasetToJson(const DatasetSpec& spec) {
                {"compression", Name(spec.compression)},
                {"blob_threshold", spec.blob_threshold}};
   if (spec.shape == Shape::kObjects) json["type"] = spec.type;
+  if (!spec.engine.empty()) json["engine"] = spec.engine;
   return json;
 }
 
@@ -56,6 +57,7 @@ DatasetSpec DatasetFromFields(JsonFields& fields, bool stored_fields) {
                            .value_or(spec.compression);
     spec.blob_threshold =
         fields.OptionalUint("blob_threshold", 0, std::numeric_limits<uint64_t>::max()).value_or(0);
+    spec.engine = fields.OptionalString("engine").value_or("");
   }
   return Apply(spec, DatasetChangeFromFields(fields));
 }

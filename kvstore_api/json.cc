@@ -65,4 +65,12 @@ absl::StatusOr<Json> ParseDocument(std::string_view text) {
   return json;
 }
 
+bool IsInactive(std::string_view document) {
+  // Cheap for nearly all documents, which do not have the word, nor an escape that may spell it.
+  if (document.find("\"active\"") == std::string_view::npos && document.find("\\u") == std::string_view::npos)
+    return false;
+  const auto json = ParseJson(document);
+  return json.ok() && json->contains("active") && (*json)["active"] == false;
+}
+
 }  // namespace kvstore

@@ -17,4 +17,7 @@ absl::StatusOr<Json> ParseJson(std::string_view text);
 /// kMaxValueBytes.
 absl::StatusOr<Json> ParseDocument(std::string_view text);
 
+/// Whether the document of an object says `"active": false`: it was deleted softly.
+bool IsInactive(std::string_view document);
+
 }  // namespace kvstore

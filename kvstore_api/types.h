@@ -66,6 +66,8 @@ struct CellName {
 struct RowRange {
   std::string start;
   std::string end;
+  /// Only rows of this shard, as a Partition names it; empty: of all. An embedded store has no shards.
+  std::string shard;
   friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 

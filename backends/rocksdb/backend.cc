@@ -25,7 +25,13 @@ absl::StatusOr<std::shared_ptr<rocks::Family>> RocksDbBackend::Find(const Datase
   return family;
 }
 
-absl::Status RocksDbBackend::CreateDataset(const DatasetSpec& spec) { return engine_->CreateFamily(spec); }
+absl::Status RocksDbBackend::CreateDataset(const DatasetSpec& spec) {
+  if (!spec.engine.empty()) {
+    return absl::InvalidArgumentError(
+        fmt::format("engine: '{}' is none of this backend, which has only one; leave it out", spec.engine));
+  }
+  return engine_->CreateFamily(spec);
+}
 
 absl::Status RocksDbBackend::AlterDataset(const DatasetSpec& spec) {
   const auto family = Find(spec);

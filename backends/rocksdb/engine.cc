@@ -19,6 +19,7 @@
 #include "backends/rocksdb/reclaim.h"
 #include "backends/rocksdb/seal.h"
 #include "backends/rocksdb/status.h"
+#include "base/clock.h"
 #include "base/files.h"
 #include "kvstore_api/big_endian.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/rocksdb/timestamps.h"
+#include "base/clock.h"
 #include "kvstore_api/dataset.h"
 
 namespace kvstore::rocks {

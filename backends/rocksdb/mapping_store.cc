@@ -2,8 +2,9 @@
 
 #include <rocksdb/write_batch.h>
 
-#include "backends/rocksdb/hash.h"
 #include "backends/rocksdb/status.h"
+#include "base/clock.h"
+#include "base/hash.h"
 #include "kvstore_api/big_endian.h"
 
 namespace kvstore::rocks {

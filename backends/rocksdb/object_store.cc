@@ -7,8 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "backends/rocksdb/hash.h"
 #include "backends/rocksdb/status.h"
+#include "base/clock.h"
+#include "base/hash.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/big_endian.h"
 #include "kvstore_api/json.h"
@@ -46,14 +47,6 @@ absl::StatusOr<Object> Visible(uint64_t id, absl::StatusOr<StoredObject> stored,
     return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", id));
   }
   return std::move(stored->object);
-}
-
-bool IsInactive(std::string_view data) {
-  // Cheap for nearly all documents, which do not have the word, nor an escape that may spell it.
-  if (data.find("\"active\"") == std::string_view::npos && data.find("\\u") == std::string_view::npos)
-    return false;
-  const auto json = ParseJson(data);
-  return json.ok() && json->contains("active") && (*json)["active"] == false;
 }
 
 std::string IdKey(uint64_t id) {

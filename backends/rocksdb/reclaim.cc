@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/hash.h"
 #include "backends/rocksdb/partitions.h"
 #include "backends/rocksdb/status.h"
+#include "base/hash.h"
 
 namespace kvstore::rocks {
 namespace {

@@ -8,12 +8,12 @@
 #include <utility>
 
 #include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/hash.h"
 #include "backends/rocksdb/partitions.h"
 #include "backends/rocksdb/row_deleter.h"
 #include "backends/rocksdb/row_reader.h"
 #include "backends/rocksdb/row_scan.h"
 #include "backends/rocksdb/status.h"
+#include "base/hash.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -102,6 +102,9 @@ std::vector<absl::StatusOr<RowPage>> RocksRowStore::GetMany(std::span<const RowR
 absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& range,
                                                              const ScanOptions& options,
                                                              const std::optional<ScanPosition>& after) {
+  if (!range.shard.empty()) {
+    return absl::InvalidArgumentError("partition: an embedded store has no shards; give start_row and end_row");
+  }
   return std::make_unique<RocksRowScan>(engine_, family_, range, options, after);
 }
 

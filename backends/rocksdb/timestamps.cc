@@ -1,7 +1,6 @@
 #include "backends/rocksdb/timestamps.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "kvstore_api/limits.h"
 
@@ -12,11 +11,6 @@ namespace {
 constexpr uint64_t kStepMs = 1000;
 
 }  // namespace
-
-uint64_t WallClockMs() {
-  const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
-}
 
 Timestamps::Timestamps(const std::map<size_t, uint64_t>& stored, Store store, Clock clock)
     : store_(std::move(store)), clock_(std::move(clock)), last_(new std::atomic<uint64_t>[kSlots]()) {

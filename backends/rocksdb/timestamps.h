@@ -52,7 +52,4 @@ class Timestamps {
   std::map<size_t, uint64_t> slot_ceilings_;
 };
 
-/// The wall clock in ms since 1970.
-uint64_t WallClockMs();
-
 }  // namespace kvstore::rocks

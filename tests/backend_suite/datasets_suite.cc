@@ -49,7 +49,7 @@ TEST_P(DatasetsSuite, StatsGrowWithTheData) {
   const auto rows = Rows();
   ASSERT_OK_AND_ASSIGN(const DatasetStats before, backend().Stats(spec()));
   for (int i = 0; i < 100; ++i)
-    ASSERT_OK(PutCell(*rows, "r" + std::to_string(i), "x", std::string(1000, 'v'), 1));
+    ASSERT_OK(PutCell(*rows, "r" + std::to_string(i), "x", std::string(20'000, 'v'), 1));
   ASSERT_OK_AND_ASSIGN(const DatasetStats after, backend().Stats(spec()));
   EXPECT_GT(after.approximate_bytes, before.approximate_bytes);
   EXPECT_GT(after.approximate_entries, before.approximate_entries);

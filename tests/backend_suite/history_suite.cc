@@ -275,7 +275,7 @@ class Segment {
     DrawChoice(options);
     const size_t pause = random_.OneIn(2) ? 1 + random_.Below(4) : 0;
     if (rows_ == nullptr || (!range.end.empty() && range.start >= range.end)) return;
-    const auto scanned = ReadRange(*rows_, range, options, pause);
+    const auto scanned = ReadRange(under_test_, *rows_, range, options, pause);
     ASSERT_OK(scanned);
     const auto expected = model_.Scan(range, options, NowMs());
     ASSERT_EQ(scanned->size(), expected.size());

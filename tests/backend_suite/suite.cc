@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <iterator>
 #include <utility>
 
@@ -87,8 +88,9 @@ absl::StatusOr<std::vector<Item>> ReadPages(RowStore& rows, std::string_view row
   return items;
 }
 
-absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange& range,
-                                                  const ScanOptions& options, size_t pause) {
+absl::StatusOr<std::vector<ScannedRow>> ReadRange(const UnderTest& under_test, RowStore& rows,
+                                                  const RowRange& range, const ScanOptions& options,
+                                                  size_t pause) {
   std::vector<ScannedRow> all;
   auto scan = rows.Scan(range, options, std::nullopt);
   bool continues = false;
@@ -109,6 +111,12 @@ absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange
     if (pause > 0 && pieces % pause == 0) scan = rows.Scan(range, options, (*scan)->position());
   }
   if (continues) return absl::InternalError("a row that was to go on did not");
+  const auto by_key = [](const ScannedRow& a, const ScannedRow& b) { return a.key < b.key; };
+  if (under_test.ordered || !range.shard.empty()) {
+    if (!std::is_sorted(all.begin(), all.end(), by_key)) return absl::InternalError("rows that were not in order");
+  } else {
+    std::sort(all.begin(), all.end(), by_key);
+  }
   return all;
 }
 

@@ -34,6 +34,8 @@ struct UnderTest {
   /// Rearranges what is stored, at random, as the engine might at any time: no read may give another answer
   /// after.
   std::function<void(Backend&, const DatasetSpec&, Random&)> disturb;
+  /// Whether a scan returns all rows in order of their keys; else in order within each partition only.
+  bool ordered = true;
 };
 
 inline void PrintTo(const UnderTest& under_test, std::ostream* out) { *out << under_test.name; }
@@ -90,10 +92,12 @@ std::string ToText(std::span<const Item> items);
 /// All pages of a row, put together again: a column that was cut between two pages is one item.
 absl::StatusOr<std::vector<Item>> ReadPages(RowStore& rows, std::string_view row, const ReadOptions& options);
 
-/// All rows of a range, pieces put together again. With `pause` the scan is closed and resumed by its
+/// All rows of a range in order of their keys, pieces put together again; fails if they did not come as
+/// UnderTest::ordered promises. With `pause` the scan is closed and resumed by its
 /// position after so many pieces, again and again.
-absl::StatusOr<std::vector<ScannedRow>> ReadRange(RowStore& rows, const RowRange& range,
-                                                  const ScanOptions& options, size_t pause = 0);
+absl::StatusOr<std::vector<ScannedRow>> ReadRange(const UnderTest& under_test, RowStore& rows,
+                                                  const RowRange& range, const ScanOptions& options,
+                                                  size_t pause = 0);
 
 /// Adds the items of a page behind those of the page before it.
 void AppendPage(std::vector<Item>& items, std::vector<Item> page);

@@ -1,0 +1,154 @@
+#include "backends/mysql/backend.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "backends/mysql/mapping_store.h"
+#include "backends/mysql/object_store.h"
+#include "backends/mysql/purge.h"
+#include "backends/mysql/row_store.h"
+#include "backends/mysql/schema.h"
+
+namespace kvstore {
+
+using mysql::Connection;
+using mysql::Repeat;
+using mysql::Space;
+
+absl::StatusOr<std::unique_ptr<MySqlBackend>> MySqlBackend::Open(mysql::MapSources sources,
+                                                                 const mysql::MySqlOptions& options) {
+  auto fleet = mysql::Fleet::Start(std::move(sources), options);
+  if (!fleet.ok()) return fleet.status();
+  return std::unique_ptr<MySqlBackend>(new MySqlBackend(*std::move(fleet)));
+}
+
+// ---- datasets ----
+
+absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
+  if (auto status = mysql::ValidateEngine(spec); !status.ok()) return status;
+  const Space space = mysql::SpaceOf(spec.shape);
+  return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+    return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      if (spec.durability == Durability::kMachine && !connection.traits().flushes_each) {
+        return absl::FailedPreconditionError(
+            "durability: machine needs a server with innodb_flush_log_at_trx_commit = 1");
+      }
+      mysql::CreateTable(connection, spec, shard);
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::Status MySqlBackend::AlterDataset(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  const std::lock_guard lock(datasets_mutex_);
+  if (const auto found = datasets_.find(spec.incarnation); found != datasets_.end()) found->second->Set(spec);
+  return absl::OkStatus();
+}
+
+absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
+  {
+    const std::lock_guard lock(datasets_mutex_);
+    datasets_.erase(spec.incarnation);
+  }
+  const Space space = mysql::SpaceOf(spec.shape);
+  return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+    return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      mysql::DropTable(connection, spec, shard);
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
+  const Space space = mysql::SpaceOf(spec.shape);
+  for (const ShardRange& range : fleet_->map(space).ranges()) {
+    const uint32_t shard = range.first;
+    const uint32_t mod_shards = fleet_->mod_shards();
+    const absl::Status status =
+        fleet_->RunOn(range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+          if (!mysql::HasTable(connection, spec, shard)) {
+            return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
+          }
+          if (space == Space::kId) return absl::OkStatus();
+          if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {
+            return absl::FailedPreconditionError(fmt::format(
+                "the map has {} mod shards, the data was made with {}: keys would be looked for in wrong places",
+                mod_shards, made));
+          }
+          return absl::OkStatus();
+        });
+    // A host that is down says nothing about the dataset.
+    if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  const std::lock_guard lock(datasets_mutex_);
+  std::shared_ptr<mysql::Dataset>& dataset = datasets_[spec.incarnation];
+  if (!dataset) dataset = std::make_shared<mysql::Dataset>(spec, ++datasets_opened_);
+  return dataset;
+}
+
+absl::StatusOr<std::shared_ptr<RowStore>> MySqlBackend::OpenRows(const DatasetSpec& spec) {
+  auto dataset = OpenDataset(spec);
+  if (!dataset.ok()) return dataset.status();
+  return std::make_shared<mysql::MySqlRowStore>(fleet_, *std::move(dataset));
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> MySqlBackend::OpenObjects(const DatasetSpec& spec) {
+  auto dataset = OpenDataset(spec);
+  if (!dataset.ok()) return dataset.status();
+  return std::make_shared<mysql::MySqlObjectStore>(fleet_, *std::move(dataset));
+}
+
+absl::StatusOr<std::shared_ptr<MappingStore>> MySqlBackend::OpenMappings(const DatasetSpec& spec) {
+  auto dataset = OpenDataset(spec);
+  if (!dataset.ok()) return dataset.status();
+  return std::make_shared<mysql::MySqlMappingStore>(fleet_, *std::move(dataset));
+}
+
+absl::StatusOr<ReclaimResult> MySqlBackend::Reclaim(const DatasetSpec& spec, const Progress& progress) {
+  auto dataset = OpenDataset(spec);
+  if (!dataset.ok()) return dataset.status();
+  if (spec.shape != Shape::kRows) {
+    const auto stats = Stats(spec);
+    if (!stats.ok()) return stats.status();
+    return ReclaimResult{.bytes_before = stats->approximate_bytes, .bytes_after = stats->approximate_bytes};
+  }
+  return mysql::Purge(*fleet_, **dataset, spec, progress);
+}
+
+absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return mysql::MeasureDataset(*fleet_, spec);
+}
+
+// ---- schema ----
+
+absl::Status MySqlBackend::Init(std::span<const DatasetSpec> datasets, const Progress& progress) {
+  std::mutex mutex;  // guards progress and done
+  uint64_t done = 0;
+  const uint64_t total = fleet_->map(Space::kId).open_shards() + fleet_->map(Space::kMod).open_shards();
+  for (const Space space : {Space::kId, Space::kMod}) {
+    const absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+      auto made = fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+        mysql::CreateShard(connection, space, shard, fleet_->mod_shards());
+        for (const DatasetSpec& spec : datasets) {
+          if (mysql::SpaceOf(spec.shape) == space) mysql::CreateTable(connection, spec, shard);
+        }
+        return absl::OkStatus();
+      });
+      const std::lock_guard lock(mutex);
+      if (made.ok() && progress && !progress(++done, total)) return absl::CancelledError("was stopped");
+      return made;
+    });
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore

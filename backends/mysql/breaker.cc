@@ -1,0 +1,46 @@
+#include "backends/mysql/breaker.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <random>
+
+namespace kvstore::mysql {
+
+absl::Status Breaker::Allow() {
+  if (!open()) return absl::OkStatus();
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  if (now < until_) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - now);
+    return absl::UnavailableError(
+        fmt::format("left alone for another {} ms after it failed: {}", left.count() + 1, why_));
+  }
+  // This call tries; others wait for what comes of it, or for another pause if nothing does.
+  until_ = now + std::chrono::milliseconds(options_.max_pause_ms);
+  return absl::OkStatus();
+}
+
+void Breaker::Succeeded() {
+  if (failures_.load(std::memory_order_relaxed) == 0) return;
+  failures_ = 0;
+  const std::lock_guard lock(mutex_);
+  if (open_.exchange(false)) spdlog::info("the host answers again; it failed before with: {}", why_);
+}
+
+void Breaker::Failed(const absl::Status& why) {
+  const uint32_t failures = ++failures_;
+  if (failures < options_.failures) return;
+  const std::lock_guard lock(mutex_);
+  const uint32_t doublings = std::min(failures - options_.failures, 16U);
+  const uint64_t pause =
+      std::min<uint64_t>(uint64_t{options_.min_pause_ms} << doublings, options_.max_pause_ms);
+  static thread_local std::minstd_rand random(std::random_device{}());
+  const uint64_t jittered = pause / 2 + random() % (pause / 2 + 1);
+  until_ = Clock::now() + std::chrono::milliseconds(jittered);
+  why_ = std::string(why.message());
+  if (!open_.exchange(true)) spdlog::warn("a host is left alone for a while: {}", why_);
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,221 @@
+#include "backends/mysql/connection.h"
+
+#include <cppconn/exception.h>
+#include <cppconn/statement.h>
+#include <fmt/format.h>
+#include <mysql_driver.h>
+
+#include <charconv>
+#include <tuple>
+#include <utility>
+
+#include "backends/mysql/errors.h"
+#include "kvstore_api/limits.h"
+
+namespace kvstore::mysql {
+namespace {
+
+sql::SQLString ToSql(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+/// The driver, and this thread made known to it, as it wants.
+sql::mysql::MySQL_Driver& Driver() {
+  static sql::mysql::MySQL_Driver* const driver = sql::mysql::get_mysql_driver_instance();
+  struct ThreadGuard {
+    ThreadGuard() { driver->threadInit(); }
+    ~ThreadGuard() { driver->threadEnd(); }
+  };
+  static thread_local const ThreadGuard guard;
+  return *driver;
+}
+
+/// "10.11.6-MariaDB-..." or "8.0.36".
+std::tuple<int, int, int> ParseVersion(std::string_view text) {
+  std::array<int, 3> parts{};
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  for (int& part : parts) {
+    const auto [next, error] = std::from_chars(at, end, part);
+    if (error != std::errc() || next == end) break;
+    at = next + 1;
+  }
+  return {parts[0], parts[1], parts[2]};
+}
+
+bool Writes(Sql sql) {
+  switch (sql) {
+    case Sql::kCreateObject:
+    case Sql::kUpdateObject:
+    case Sql::kEraseObject:
+    case Sql::kAddMapping:
+    case Sql::kAddMappingNow:
+    case Sql::kRemoveMapping:
+    case Sql::kPutCells:
+    case Sql::kAdvanceClock:
+    case Sql::kDeleteRow:
+    case Sql::kDeleteColumns:
+    case Sql::kDeleteCell:
+    case Sql::kPurgeExpired:
+    case Sql::kPurgeSurplus:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+// ---- calls ----
+
+Call& Call::Bind(uint64_t value) {
+  statement_.setUInt64(++bound_, value);
+  return *this;
+}
+
+Call& Call::Bind(std::string_view bytes) {
+  // Not setBlob, which consumes a stream that the next execution would find at its end.
+  statement_.setString(++bound_, ToSql(bytes));
+  return *this;
+}
+
+uint64_t Call::Execute() {
+  connection_.committing_ = writes_ && !connection_.in_transaction_;
+  const int changed = statement_.executeUpdate();
+  connection_.committing_ = false;
+  return static_cast<uint64_t>(changed);
+}
+
+Rows Call::Query() {
+  connection_.committing_ = writes_ && !connection_.in_transaction_;
+  Rows rows(statement_.executeQuery());
+  connection_.committing_ = false;
+  return rows;
+}
+
+// ---- connections ----
+
+Connection::Connection(std::unique_ptr<sql::Connection> connection, size_t max_statements)
+    : connection_(std::move(connection)),
+      plain_(connection_->createStatement()),
+      max_statements_(max_statements) {}
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Host& host, const MySqlOptions& options) {
+  sql::ConnectOptionsMap map;
+  map["hostName"] = ToSql(fmt::format("tcp://{}:{}", host.name, host.port));
+  map["userName"] = ToSql(options.user);
+  map["password"] = ToSql(options.password);
+  map["OPT_CHARSET_NAME"] = ToSql("utf8mb4");
+  map["OPT_CONNECT_TIMEOUT"] = static_cast<int>(options.pool.connect_timeout_s);
+  map["OPT_READ_TIMEOUT"] = static_cast<int>(options.pool.read_timeout_s);
+  map["OPT_WRITE_TIMEOUT"] = static_cast<int>(options.pool.write_timeout_s);
+  if (options.tls.required) {
+    map["sslEnforce"] = true;
+    if (!options.tls.ca.empty()) {
+      map["sslCA"] = ToSql(options.tls.ca);
+      map["sslVerify"] = true;
+    }
+    if (!options.tls.cert.empty()) map["sslCert"] = ToSql(options.tls.cert);
+    if (!options.tls.key.empty()) map["sslKey"] = ToSql(options.tls.key);
+  }
+  try {
+    std::unique_ptr<Connection> connection(
+        new Connection(std::unique_ptr<sql::Connection>(Driver().connect(map)), options.pool.statements));
+    if (auto status = connection->SetUp(options); !status.ok()) return status;
+    return connection;
+  } catch (const sql::SQLException& error) {
+    return ToStatus(error);
+  }
+}
+
+absl::Status Connection::SetUp(const MySqlOptions& options) {
+  if (options.tls.required) {
+    Rows cipher = Ask("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
+    if (!cipher.Next() || cipher.Bytes(2).empty()) {
+      return absl::FailedPreconditionError("tls: is required, and the server does not encrypt");
+    }
+  }
+  Run(fmt::format("SET SESSION time_zone = '+00:00', "
+                  "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
+                  "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}",
+                  options.pool.lock_wait_s));
+  Run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
+  Rows traits = Ask("SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet");
+  traits.Next();
+  const std::string version = traits.Bytes(1);
+  const bool mariadb = version.find("MariaDB") != std::string::npos;
+  // Older ones forget AUTO_INCREMENT at a restart and give IDs again, or know no descending keys.
+  const std::tuple<int, int, int> oldest = mariadb ? std::tuple(10, 8, 0) : std::tuple(8, 0, 13);
+  if (ParseVersion(version) < oldest) {
+    return absl::FailedPreconditionError(
+        fmt::format("the server's version is {}; MariaDB from 10.8 or MySQL from 8.0.13 is needed", version));
+  }
+  traits_.returning = mariadb;
+  traits_.flushes_each = traits.Uint(2) == 1;
+  if (traits.Uint(3) < 2 * kMaxPutBytes) {
+    return absl::FailedPreconditionError(
+        fmt::format("the server's max_allowed_packet is {}, at least {} is needed", traits.Uint(3), 2 * kMaxPutBytes));
+  }
+  return absl::OkStatus();
+}
+
+Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
+  const Key key{uint64_t{table.family->number} << 32 | table.shard,
+                uint64_t{static_cast<uint8_t>(sql)} << 32 | count};
+  if (const auto found = by_key_.find(key); found != by_key_.end()) {
+    kept_.splice(kept_.begin(), kept_, found->second);
+  } else {
+    std::unique_ptr<sql::PreparedStatement> statement(
+        connection_->prepareStatement(ToSql(Text(sql, table, count, traits_.returning))));
+    while (kept_.size() >= max_statements_) {
+      by_key_.erase(kept_.back().key);
+      kept_.pop_back();
+    }
+    kept_.push_front({key, std::move(statement)});
+    by_key_.emplace(key, kept_.begin());
+  }
+  return {*this, *kept_.front().statement, Writes(sql)};
+}
+
+void Connection::Run(const std::string& text) { plain_->execute(ToSql(text)); }
+
+Rows Connection::Ask(const std::string& text) { return Rows(plain_->executeQuery(ToSql(text))); }
+
+bool Connection::Alive() {
+  try {
+    return connection_->isValid();
+  } catch (const sql::SQLException&) {
+    return false;
+  }
+}
+
+void Connection::ForgetStatements() {
+  by_key_.clear();
+  kept_.clear();
+}
+
+// ---- transactions ----
+
+Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {
+  connection_.in_transaction_ = true;
+  connection_.Run(kind == Kind::kSnapshot ? "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
+                                          : "START TRANSACTION");
+}
+
+void Transaction::Commit() {
+  connection_.committing_ = true;
+  connection_.Run("COMMIT");
+  connection_.committing_ = false;
+  connection_.in_transaction_ = false;
+}
+
+Transaction::~Transaction() {
+  // A commit that failed midway is not followed by a rollback: the connection is given up.
+  if (!connection_.in_transaction_ || connection_.committing_) return;
+  try {
+    connection_.Run("ROLLBACK");
+    connection_.in_transaction_ = false;
+  } catch (const sql::SQLException&) {
+    // Still in_transaction: whoever has the connection gives it up.
+  }
+}
+
+}  // namespace kvstore::mysql

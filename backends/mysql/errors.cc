@@ -1,0 +1,83 @@
+#include "backends/mysql/errors.h"
+
+#include <fmt/format.h>
+
+namespace kvstore::mysql {
+namespace {
+
+// Numbers of the servers (1000..) and of the client library (2000..2999), which the connector passes on.
+enum Code : int {
+  kTooManyConnections = 1040,
+  kDatabaseAccessDenied = 1044,
+  kAccessDenied = 1045,
+  kUnknownDatabase = 1049,
+  kServerShutdown = 1053,
+  kTableFull = 1114,
+  kTableAccessDenied = 1142,
+  kNoSuchTable = 1146,
+  kLockWaitTimeout = 1205,
+  kDeadlock = 1213,
+  kUnknownStatement = 1243,
+  kOptionPreventsStatement = 1290,
+  kQueryInterrupted = 1317,
+  kTooManyStatements = 1461,
+  kAutoIncrementFailed = 1467,
+  kReadOnlyTransaction = 1792,
+  kReadOnlyMode = 1836,
+  kConnectionKilled = 1927,
+  kRecordChanged = 1020,
+  kDiskFull = 1021,
+  kClientFirst = 2000,
+  kClientLast = 2999,
+  kClientNoStatement = 2030,
+};
+
+}  // namespace
+
+Trouble Classify(const sql::SQLException& error) {
+  const int code = error.getErrorCode();
+  switch (code) {
+    case kDeadlock:
+    case kLockWaitTimeout:
+    case kRecordChanged:
+      return Trouble::kConflict;
+    case kUnknownStatement:
+    case kTooManyStatements:
+      return Trouble::kStatementGone;
+    case kServerShutdown:
+    case kConnectionKilled:
+    case kQueryInterrupted:
+      return Trouble::kConnection;
+    default:
+      return code >= kClientFirst && code <= kClientLast ? Trouble::kConnection : Trouble::kRefused;
+  }
+}
+
+absl::Status ToStatus(const sql::SQLException& error) {
+  const int code = error.getErrorCode();
+  const std::string text = fmt::format("{} (error {})", error.what(), code);
+  switch (code) {
+    case kTooManyConnections:
+    case kTooManyStatements:
+    case kTableFull:
+    case kDiskFull:
+    case kAutoIncrementFailed:
+      return absl::ResourceExhaustedError(text);
+    case kUnknownDatabase:
+    case kNoSuchTable:
+      return absl::FailedPreconditionError(text + "; kv shards init makes what is missing");
+    case kDatabaseAccessDenied:
+    case kAccessDenied:
+    case kTableAccessDenied:
+      return absl::FailedPreconditionError(text);
+    case kOptionPreventsStatement:
+    case kReadOnlyTransaction:
+    case kReadOnlyMode:
+      return absl::UnavailableError(text + "; the host does not take writes, it may have been demoted");
+    default:
+      if (Classify(error) == Trouble::kRefused) return absl::InternalError(text);
+      return absl::UnavailableError(text);
+  }
+}
+
+}  // namespace kvstore::mysql

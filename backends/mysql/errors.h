@@ -1,0 +1,22 @@
+#pragma once
+
+#include <cppconn/exception.h>
+
+#include "absl/status/status.h"
+
+/// What went wrong with a statement, told once for all: the connector's exceptions end here.
+namespace kvstore::mysql {
+
+enum class Trouble : uint8_t {
+  kConnection,    ///< The connection is of no more use, and the fate of its last statement unknown.
+  kConflict,      ///< Another transaction was in the way; this one was rolled back and may be repeated.
+  kStatementGone, ///< The server has dropped a prepared statement, or has too many: prepare it again.
+  kRefused,       ///< The server says no; nothing was changed.
+};
+
+Trouble Classify(const sql::SQLException& error);
+
+/// A refusal, or a connection that could not be made, in our codes.
+absl::Status ToStatus(const sql::SQLException& error);
+
+}  // namespace kvstore::mysql

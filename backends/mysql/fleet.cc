@@ -1,0 +1,144 @@
+#include "backends/mysql/fleet.h"
+
+#include <chrono>
+#include <random>
+#include <set>
+#include <thread>
+
+namespace kvstore::mysql {
+namespace {
+
+constexpr size_t kMaxWorkers = 64;
+/// How often work is repeated whose transaction lost to another one.
+constexpr int kMaxConflicts = 20;
+
+/// So that transactions that met do not meet again at once.
+void Pause(int attempt) {
+  static thread_local std::minstd_rand random(std::random_device{}());
+  const auto most = std::chrono::microseconds(200) * (1 << std::min(attempt, 8));
+  std::this_thread::sleep_for(most * (random() % 1000) / 1000);
+}
+
+}  // namespace
+
+Fleet::Fleet(const MySqlOptions& options) : options_(options), workers_(kMaxWorkers) {}
+
+absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options) {
+  std::unique_ptr<Fleet> fleet(new Fleet(options));
+  const auto on_update = [fleet = fleet.get()](const ShardMap&) { fleet->DropUnusedPools(); };
+  auto id = ShardMapWatcher::Start(std::move(sources.id), {.cache = sources.id_cache, .on_update = on_update});
+  if (!id.ok()) return id.status();
+  fleet->id_watcher_ = *std::move(id);
+  auto mod = ShardMapWatcher::Start(std::move(sources.mod),
+                                    {.cache = sources.mod_cache, .mod = true, .on_update = on_update});
+  if (!mod.ok()) return mod.status();
+  fleet->mod_watcher_ = *std::move(mod);
+  fleet->started_ = true;
+  return fleet;
+}
+
+std::shared_ptr<Pool> Fleet::PoolOf(const Host& host) {
+  {
+    const std::shared_lock lock(pools_mutex_);
+    if (const auto found = pools_.find(host); found != pools_.end()) return found->second;
+  }
+  const std::lock_guard lock(pools_mutex_);
+  std::shared_ptr<Pool>& pool = pools_[host];
+  if (!pool) pool = std::make_shared<Pool>(host, options_);
+  return pool;
+}
+
+void Fleet::DropUnusedPools() {
+  if (!started_) return;
+  std::set<Host> used;
+  for (const Space space : {Space::kId, Space::kMod}) {
+    for (const ShardRange& range : map(space).ranges()) used.insert(range.master);
+  }
+  std::vector<std::shared_ptr<Pool>> unused;
+  {
+    const std::lock_guard lock(pools_mutex_);
+    std::erase_if(pools_, [&](const auto& entry) {
+      if (used.contains(entry.first)) return false;
+      unused.push_back(entry.second);
+      return true;
+    });
+  }
+  for (const auto& pool : unused) pool->Close();
+}
+
+Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
+                            Connection::Clock::duration elapsed) const {
+  const bool committing = lease->committing();
+  switch (Classify(error)) {
+    case Trouble::kConflict:
+      if (attempt < kMaxConflicts) {
+        Pause(attempt);
+        return {.again = true};
+      }
+      return {.status = absl::UnavailableError(
+                  fmt::format("gave up after {} attempts that lost to other transactions: {}", attempt, error.what()))};
+    case Trouble::kStatementGone:
+      lease->ForgetStatements();
+      if (attempt == 1) return {.again = true};
+      break;
+    case Trouble::kConnection: {
+      const absl::Status status = ToStatus(error);
+      lease.Fail(status);
+      if (attempt == 1 && (repeat == Repeat::kAlways || !committing)) return {.again = true};
+      const std::string_view fate = committing ? "; the write may or may not have happened" : "";
+      if (elapsed >= std::chrono::seconds(options_.pool.read_timeout_s)) {
+        return {.status = absl::DeadlineExceededError(
+                    fmt::format("no answer within {} s{}", options_.pool.read_timeout_s, fate))};
+      }
+      return {.status = absl::UnavailableError(fmt::format("{}{}", std::string(status.message()), fate))};
+    }
+    case Trouble::kRefused:
+      break;
+  }
+  return {.status = ToStatus(error)};
+}
+
+absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status& status) {
+  const std::string shard = place.shard ? fmt::format("shard {} at ", DatabaseName(place.space, *place.shard)) : "";
+  return {status.code(), fmt::format("{}{}: {}", shard, host.ToString(), std::string(status.message()))};
+}
+
+void Fleet::ForEach(Space space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work) {
+  std::map<Host, std::vector<size_t>> by_host;
+  const ShardMap& current = map(space);
+  for (size_t i = 0; i < shards.size(); ++i) {
+    const ShardRange* range = current.Find(shards[i]);
+    by_host[range != nullptr ? range->master : Host()].push_back(i);
+  }
+  std::vector<std::function<void()>> tasks;
+  tasks.reserve(by_host.size());
+  for (const auto& [host, places] : by_host) {
+    tasks.emplace_back([&work, &mine = places] {
+      for (const size_t place : mine) work(place);
+    });
+  }
+  workers_.RunAll(tasks);
+}
+
+absl::Status Fleet::OnAllShards(Space space, const std::function<absl::Status(const Host&, uint32_t)>& work) {
+  std::map<Host, std::vector<uint32_t>> by_host;
+  for (const ShardRange& range : map(space).ranges()) {
+    for (uint32_t shard = range.first; shard <= range.last; ++shard) by_host[range.master].push_back(shard);
+  }
+  std::vector<absl::Status> statuses(by_host.size());
+  std::vector<std::function<void()>> tasks;
+  for (const auto& [host, shards] : by_host) {
+    tasks.emplace_back([&work, &host = host, &shards = shards, &status = statuses[tasks.size()]] {
+      for (const uint32_t shard : shards) {
+        if (status = work(host, shard); !status.ok()) return;
+      }
+    });
+  }
+  workers_.RunAll(tasks);
+  for (const absl::Status& status : statuses) {
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::mysql

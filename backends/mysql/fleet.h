@@ -1,0 +1,139 @@
+#pragma once
+
+#include <cppconn/exception.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <span>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backends/mysql/errors.h"
+#include "backends/mysql/pool.h"
+#include "backends/mysql/tables.h"
+#include "backends/mysql/workers.h"
+#include "shardmap/watcher.h"
+
+namespace kvstore::mysql {
+
+/// Where the two shard maps come from, and where the last good ones are kept (may be empty).
+struct MapSources {
+  std::unique_ptr<MapSource> id;
+  std::unique_ptr<MapSource> mod;
+  std::filesystem::path id_cache;
+  std::filesystem::path mod_cache;
+};
+
+/// Whether work whose outcome is unknown may be done again.
+enum class Repeat : uint8_t {
+  kAlways,         ///< Reads, and writes that give the same result once more.
+  kIfNotCommitted  ///< Only if it is certain that nothing was changed. Else the caller is told.
+};
+
+/// What messages name beside the host: a shard, if there is one.
+struct Place {
+  Space space = Space::kId;
+  std::optional<uint32_t> shard;
+};
+
+/// All hosts of the shard maps: finds a shard's master, and runs work there, with retries where they are
+/// safe. Thread-safe.
+class Fleet {
+ public:
+  static absl::StatusOr<std::unique_ptr<Fleet>> Start(MapSources sources, const MySqlOptions& options);
+
+  const MySqlOptions& options() const { return options_; }
+  const ShardMap& map(Space space) const { return Watcher(space).map(); }
+  const ShardMapWatcher& Watcher(Space space) const {
+    return space == Space::kId ? *id_watcher_ : *mod_watcher_;
+  }
+  uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
+
+  /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. It may be
+  /// run more than once. What it throws of the connector is caught and told, with shard and host:
+  ///
+  /// FAILED_PRECONDITION  the shard is not open, or lacks the table.
+  /// UNAVAILABLE          the host fails. If a write may have happened, the message says so.
+  /// DEADLINE_EXCEEDED    no answer in time; a write may have happened.
+  /// RESOURCE_EXHAUSTED   no connection became free, or the server is full.
+  template <typename Work>
+  auto Run(Space space, uint32_t shard, Repeat repeat, Work&& work)
+      -> std::invoke_result_t<Work, Connection&>;
+  /// The same on a host that the caller has looked up; `place` is for messages.
+  template <typename Work>
+  auto RunOn(const Host& host, const Place& place, Repeat repeat, Work&& work)
+      -> std::invoke_result_t<Work, Connection&>;
+
+  /// Calls `work(i)` for each i < shards.size(), one after another for shards of one host, hosts in parallel.
+  void ForEach(Space space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work);
+  /// Calls `work` for all open shards of a space, as ForEach does. The first failure of a host ends its part;
+  /// one of them is returned.
+  absl::Status OnAllShards(Space space, const std::function<absl::Status(const Host&, uint32_t)>& work);
+
+  /// The pool of a host, made at its first use.
+  std::shared_ptr<Pool> PoolOf(const Host& host);
+
+ private:
+  /// What to do after a failure.
+  struct Verdict {
+    bool again = false;
+    absl::Status status;  // if not
+  };
+
+  explicit Fleet(const MySqlOptions& options);
+  void DropUnusedPools();
+  Verdict Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
+                Connection::Clock::duration elapsed) const;
+  /// The same status, its message preceded by shard and host.
+  static absl::Status At(const Place& place, const Host& host, const absl::Status& status);
+
+  const MySqlOptions options_;
+  std::shared_mutex pools_mutex_;
+  std::map<Host, std::shared_ptr<Pool>> pools_;  // guarded by pools_mutex_
+  Workers workers_;
+  std::atomic<bool> started_{false};
+  // After pools_, which their threads use.
+  std::unique_ptr<ShardMapWatcher> id_watcher_;
+  std::unique_ptr<ShardMapWatcher> mod_watcher_;
+};
+
+// ---- implementation ----
+
+template <typename Work>
+auto Fleet::RunOn(const Host& host, const Place& place, Repeat repeat, Work&& work)
+    -> std::invoke_result_t<Work, Connection&> {
+  const std::shared_ptr<Pool> pool = PoolOf(host);
+  for (int attempt = 1;; ++attempt) {
+    auto lease = pool->Acquire();
+    if (!lease.ok()) return At(place, host, lease.status());
+    const auto begin = Connection::Clock::now();
+    try {
+      return work(**lease);
+    } catch (const sql::SQLException& error) {
+      const Verdict verdict = Judge(error, *lease, repeat, attempt, Connection::Clock::now() - begin);
+      if (!verdict.again) return At(place, host, verdict.status);
+    }
+  }
+}
+
+template <typename Work>
+auto Fleet::Run(Space space, uint32_t shard, Repeat repeat, Work&& work)
+    -> std::invoke_result_t<Work, Connection&> {
+  const ShardRange* range = map(space).Find(shard);
+  if (range == nullptr) {
+    return absl::FailedPreconditionError(
+        fmt::format("shard {}: is not open", DatabaseName(space, shard)));
+  }
+  return RunOn(range->master, Place{space, shard}, repeat, std::forward<Work>(work));
+}
+
+}  // namespace kvstore::mysql

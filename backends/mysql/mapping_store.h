@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+
+#include "backends/mysql/dataset.h"
+#include "backends/mysql/fleet.h"
+#include "kvstore_api/mapping_store.h"
+
+namespace kvstore::mysql {
+
+/// Mappings in the tables of sql/mappings.sql, on the shard of `from`. Thread-safe.
+class MySqlMappingStore : public MappingStore {
+ public:
+  MySqlMappingStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
+      : fleet_(std::move(fleet)), dataset_(std::move(dataset)) {}
+
+  absl::Status Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) override;
+  absl::StatusOr<bool> Remove(uint64_t from, uint64_t to) override;
+  absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) override;
+  absl::StatusOr<uint64_t> Count(uint64_t from) override;
+
+ private:
+  /// Runs `work(connection, table)` on the shard of `from`.
+  template <typename Work>
+  auto On(uint64_t from, Repeat repeat, Work work) -> std::invoke_result_t<Work, Connection&, const Table&>;
+
+  const std::shared_ptr<Fleet> fleet_;
+  const std::shared_ptr<const Dataset> dataset_;
+};
+
+}  // namespace kvstore::mysql

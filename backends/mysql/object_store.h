@@ -1,0 +1,47 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/mysql/dataset.h"
+#include "backends/mysql/fleet.h"
+#include "backends/mysql/spread.h"
+#include "idgen/object_id.h"
+#include "kvstore_api/object_store.h"
+
+namespace kvstore::mysql {
+
+/// Objects in the tables of sql/objects.sql. Thread-safe.
+class MySqlObjectStore : public ObjectStore {
+ public:
+  MySqlObjectStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
+      : fleet_(std::move(fleet)), dataset_(std::move(dataset)) {}
+
+  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
+  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override;
+  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
+                                              const ObjectReadOptions& options) override;
+  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
+                                const UpdateOptions& options) override;
+  absl::Status Erase(uint64_t id) override;
+
+ private:
+  absl::StatusOr<uint64_t> CreateOn(uint32_t shard, std::string_view data);
+  /// The shard of an ID; INVALID_ARGUMENT if it is not open.
+  absl::StatusOr<uint32_t> ShardOf(std::string_view field, uint64_t id) const;
+  absl::Status CheckOpen(std::string_view field, uint32_t shard) const;
+  std::shared_ptr<const Spread> CurrentSpread();
+  void GetOnShard(uint32_t shard, std::span<const uint64_t> ids, std::span<const size_t> places,
+                  const ObjectReadOptions& options, std::vector<absl::StatusOr<Object>>& results);
+
+  const std::shared_ptr<Fleet> fleet_;
+  const std::shared_ptr<const Dataset> dataset_;
+  std::atomic<bool> warned_{false};  // that a shard's IDs come to their end
+  std::mutex spread_mutex_;          // guards what follows
+  const ShardMap* spread_map_ = nullptr;
+  std::shared_ptr<const Spread> spread_;
+};
+
+}  // namespace kvstore::mysql

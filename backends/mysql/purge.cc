@@ -1,0 +1,226 @@
+#include "backends/mysql/purge.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/mysql/schema.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// Keys that one statement lists, and cells that one deletes.
+constexpr uint64_t kListedCells = 1000;
+constexpr uint64_t kDeletedCells = 500;
+
+std::string Behind(std::string bytes) {
+  bytes.push_back('\0');
+  return bytes;
+}
+
+/// What the hosts' purges have in common. Thread-safe.
+class Counts {
+ public:
+  Counts(const Progress& progress, uint64_t total) : progress_(progress), total_(total) {}
+
+  /// false: somebody wants it stopped.
+  bool Report(uint64_t bytes) {
+    const std::lock_guard lock(mutex_);
+    done_ = std::min(done_ + bytes, total_);
+    if (progress_ && !stopped_ && !progress_(done_, total_)) stopped_ = true;
+    return !stopped_;
+  }
+
+  std::atomic<uint64_t> expired{0};
+  std::atomic<uint64_t> surplus{0};
+
+ private:
+  const Progress& progress_;
+  const uint64_t total_;
+  std::mutex mutex_;
+  uint64_t done_ = 0;
+  bool stopped_ = false;
+};
+
+/// Keeps a host's purge at its rate.
+class Throttle {
+ public:
+  explicit Throttle(uint64_t per_second) : per_second_(per_second) {}
+  void Pass(uint64_t cells) {
+    if (per_second_ == 0) return;
+    passed_ += cells;
+    const auto due = begin_ + std::chrono::microseconds(passed_ * 1'000'000 / per_second_);
+    std::this_thread::sleep_until(due);
+  }
+
+ private:
+  const uint64_t per_second_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  uint64_t passed_ = 0;
+};
+
+/// The purge of one shard.
+class ShardPurge {
+ public:
+  ShardPurge(Fleet& fleet, const Dataset& dataset, uint32_t shard, Throttle& throttle, Counts& counts)
+      : fleet_(fleet), dataset_(dataset), table_(dataset.On(shard)), throttle_(throttle), counts_(counts) {}
+
+  absl::Status Run(uint64_t bytes_per_cell) {
+    for (;;) {
+      const auto listed = List();
+      if (!listed.ok()) return listed.status();
+      for (const Column& column : columns_) {
+        if (auto status = Trim(column); !status.ok()) return status;
+      }
+      throttle_.Pass(*listed);
+      if (!counts_.Report(*listed * bytes_per_cell)) return absl::CancelledError("the purge was stopped");
+      if (*listed < kListedCells && !inside_) return absl::OkStatus();
+      Advance(*listed);
+    }
+  }
+
+ private:
+  struct Column {
+    std::string row;
+    std::string name;
+    uint64_t cells = 0;
+    uint64_t oldest = ~uint64_t{0};
+    bool cut = false;  // there may be more cells of it
+  };
+
+  /// The columns of the next cells, in order; how many cells.
+  absl::StatusOr<uint64_t> List() {
+    return fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+      columns_.clear();
+      uint64_t listed = 0;
+      Call call = inside_ ? connection.Prepare(Sql::kPurgeRow, table_).Bind(row_).Bind(column_)
+                          : connection.Prepare(Sql::kPurgeRows, table_).Bind(row_);
+      for (Rows rows = call.Bind(kListedCells).Query(); rows.Next(); ++listed) {
+        std::string row = rows.Bytes(1);
+        std::string name = rows.Bytes(2);
+        if (columns_.empty() || columns_.back().name != name || columns_.back().row != row) {
+          columns_.push_back({std::move(row), std::move(name)});
+        }
+        ++columns_.back().cells;
+        columns_.back().oldest = std::min(columns_.back().oldest, rows.Uint(3));
+      }
+      if (listed == kListedCells) columns_.back().cut = true;
+      return listed;
+    });
+  }
+
+  /// To behind the last column: the rest of its row first, then the rows behind.
+  void Advance(uint64_t listed) {
+    if (listed < kListedCells) {  // the end of a row
+      inside_ = false;
+      row_ = Behind(std::move(row_));
+      return;
+    }
+    row_ = columns_.back().row;
+    column_ = Behind(columns_.back().name);
+    inside_ = true;
+  }
+
+  absl::Status Trim(const Column& column) {
+    const uint64_t lowest = dataset_.LowestLive();
+    if (column.oldest < lowest || (column.cut && lowest > 0)) {
+      const auto deleted = DeleteBelow(Sql::kPurgeExpired, column, [&](Connection&) { return lowest; });
+      if (!deleted.ok()) return deleted.status();
+      counts_.expired += *deleted;
+    }
+    const uint64_t keep = dataset_.max_versions;
+    if (keep > 0 && (column.cells > keep || column.cut)) {
+      const auto deleted = DeleteBelow(Sql::kPurgeSurplus, column, [&](Connection& connection) -> uint64_t {
+        // Locks the newest ones: while they stay, what is older is surplus, whenever it was put.
+        Rows last = connection.Prepare(Sql::kPurgeKeep, table_).Bind(column.row).Bind(column.name).Bind(keep - 1).Query();
+        return last.Next() ? last.Uint(1) : 0;
+      });
+      if (!deleted.ok()) return deleted.status();
+      counts_.surplus += *deleted;
+    }
+    return absl::OkStatus();
+  }
+
+  /// Deletes the column's cells below what `lowest` says, a few in each transaction. How many.
+  template <typename Lowest>
+  absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
+    uint64_t all = 0;
+    for (;;) {
+      const auto deleted =
+          fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+            Transaction transaction(connection, Transaction::Kind::kWrite);
+            const uint64_t below = lowest(connection);
+            const uint64_t count =
+                connection.Prepare(sql, table_).Bind(column.row).Bind(column.name).Bind(below).Bind(kDeletedCells).Execute();
+            transaction.Commit();
+            return count;
+          });
+      if (!deleted.ok()) return deleted;
+      all += *deleted;
+      if (*deleted < kDeletedCells) return all;
+      throttle_.Pass(*deleted);
+    }
+  }
+
+  Fleet& fleet_;
+  const Dataset& dataset_;
+  const Table table_;
+  Throttle& throttle_;
+  Counts& counts_;
+  // The position: in row_ from column_ on, or at the first row from row_ on.
+  bool inside_ = false;
+  std::string row_;
+  std::string column_;
+  std::vector<Column> columns_;
+};
+
+}  // namespace
+
+absl::StatusOr<DatasetStats> MeasureDataset(Fleet& fleet, const DatasetSpec& spec) {
+  std::atomic<uint64_t> bytes{0};
+  std::atomic<uint64_t> entries{0};
+  const Space space = SpaceOf(spec.shape);
+  const absl::Status status = fleet.OnAllShards(space, [&](const Host& host, uint32_t shard) {
+    return fleet.RunOn(host, Place{space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+      const TableSize size = MeasureTable(connection, spec, shard);
+      bytes += size.bytes;
+      entries += size.entries;
+      return absl::OkStatus();
+    });
+  });
+  if (!status.ok()) return status;
+  return DatasetStats{.approximate_bytes = bytes, .approximate_entries = entries};
+}
+
+absl::StatusOr<ReclaimResult> Purge(Fleet& fleet, const Dataset& dataset, const DatasetSpec& spec,
+                                    const Progress& progress) {
+  const auto before = MeasureDataset(fleet, spec);
+  if (!before.ok()) return before.status();
+  const uint64_t bytes_per_cell =
+      before->approximate_bytes / std::max<uint64_t>(before->approximate_entries, 1) + 1;
+  Counts counts(progress, before->approximate_bytes);
+  std::mutex mutex;
+  std::map<Host, Throttle> throttles;
+  const absl::Status status = fleet.OnAllShards(Space::kMod, [&](const Host& host, uint32_t shard) {
+    Throttle* throttle = nullptr;
+    {
+      const std::lock_guard lock(mutex);
+      throttle = &throttles.try_emplace(host, fleet.options().purge_cells_per_s).first->second;
+    }
+    return ShardPurge(fleet, dataset, shard, *throttle, counts).Run(bytes_per_cell);
+  });
+  if (!status.ok()) return status;
+  const auto after = MeasureDataset(fleet, spec);
+  if (!after.ok()) return after.status();
+  return ReclaimResult{.bytes_before = before->approximate_bytes,
+                       .bytes_after = after->approximate_bytes,
+                       .expired_cells = counts.expired,
+                       .surplus_cells = counts.surplus};
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,326 @@
+#include "backends/mysql/row_reader.h"
+
+#include <algorithm>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "kvstore_api/limits.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// Cells that the first, hopeful statement asks for at most.
+constexpr uint64_t kHopefulCells = 256;
+/// Cells of a column that one statement asks for at most.
+constexpr uint64_t kChunkCells = 1024;
+/// Columns that one statement asks for.
+constexpr size_t kTogether = 16;
+
+/// The first name behind `column` in byte order.
+std::string Behind(std::string column) {
+  column.push_back('\0');
+  return column;
+}
+
+/// The reading of one page. `snapshot` is false for an attempt that gives up at the second statement.
+class PageRead {
+ public:
+  PageRead(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
+           const std::optional<RowPosition>& after, bool snapshot)
+      : connection_(connection),
+        table_(table),
+        row_(row),
+        query_(query),
+        after_(after),
+        snapshot_(snapshot),
+        builder_(query, after) {}
+
+  /// nullopt: this needs a snapshot.
+  std::optional<RowPage> Read() {
+    const bool done = query_.columns->has_value() ? ReadNamedColumns() : ReadAllColumns();
+    if (!done) return std::nullopt;
+    return builder_.Finish();
+  }
+
+ private:
+  using Wants = PageBuilder::Wants;
+
+  bool InsideColumn(std::string_view column) const {
+    return after_ && after_->cells > 0 && after_->column == column;
+  }
+
+  /// How many cells of a column may be needed, from its newest in time on.
+  uint64_t Needed(std::string_view column) const {
+    const bool inside = InsideColumn(column);
+    const uint64_t rest = query_.versions - (inside ? std::min(after_->cells, query_.versions) : 0);
+    if (query_.max_versions == 0) return rest;
+    if (inside || query_.range.end <= kMaxTimestamp) return query_.max_versions;
+    return std::min<uint64_t>(rest, query_.max_versions);
+  }
+
+  /// Cells from here on need not be looked at: nothing newer counts, where all versions are kept.
+  uint64_t End(std::string_view column) const {
+    if (query_.max_versions != 0) return kMaxTimestamp + 1;
+    return InsideColumn(column) ? std::min(query_.range.end, after_->timestamp) : query_.range.end;
+  }
+
+  /// May another statement be run?
+  bool MayRun() {
+    const bool may = snapshot_ || statements_ == 0;
+    ++statements_;
+    return may;
+  }
+
+  /// Offers cells to the builder. false: a snapshot is needed.
+  bool Offer(std::span<ListedCell> cells, Wants& wants) {
+    for (size_t i = 0; i < cells.size(); ++i) {
+      ListedCell& cell = cells[i];
+      const auto verdict = builder_.Look(cell.column, cell.timestamp, cell.bytes);
+      wants = verdict.wants;
+      if (verdict.take) {
+        if (!cell.value && !FetchValue(cell)) return false;
+        builder_.Take(cell.column, cell.timestamp, *std::move(cell.value));
+      }
+      if (wants == Wants::kNothing) return true;
+      if (wants == Wants::kNextColumn) {
+        while (i + 1 < cells.size() && cells[i + 1].column == cell.column) ++i;
+      }
+    }
+    return true;
+  }
+
+  bool FetchValue(ListedCell& cell) {
+    if (!MayRun()) return false;
+    Rows rows = connection_.Prepare(Sql::kCellValue, table_).Bind(row_).Bind(cell.column).Bind(cell.timestamp).Query();
+    rows.Next();
+    cell.value = rows.Bytes(1);
+    return true;
+  }
+
+  static std::vector<ListedCell> Collect(Rows rows) {
+    std::vector<ListedCell> cells;
+    while (rows.Next()) cells.push_back(ReadCell(rows, 1));
+    return cells;
+  }
+
+  /// Goes on with a column of which `cells` are the first, `asked` of which were asked for.
+  bool OfferColumn(const std::string& column, std::vector<ListedCell> cells, uint64_t asked, Wants& wants) {
+    uint64_t needed = Needed(column);
+    for (;;) {
+      wants = Wants::kMore;
+      if (!Offer(cells, wants)) return false;
+      needed -= std::min<uint64_t>(needed, cells.size());
+      if (wants != Wants::kMore || cells.size() < asked || needed == 0) return true;
+      if (!MayRun()) return false;
+      asked = std::min(needed, kChunkCells);
+      cells = Collect(connection_.Prepare(Sql::kColumnCells, table_)
+                          .Bind(row_)
+                          .Bind(column)
+                          .Bind(query_.range.start)
+                          .Bind(cells.back().timestamp)
+                          .Bind(asked)
+                          .Query());
+    }
+  }
+
+  bool ReadNamedColumns() {
+    std::span<const std::string> columns(**query_.columns);
+    if (after_) {
+      const auto behind = std::lower_bound(columns.begin(), columns.end(), after_->column);
+      columns = columns.subspan(static_cast<size_t>(behind - columns.begin()));
+      if (after_->cells == 0 && !columns.empty() && columns[0] == after_->column) columns = columns.subspan(1);
+    }
+    while (!columns.empty()) {
+      // Several columns together, if few cells of each are needed.
+      const uint64_t needed = std::max(Needed(columns.front()), Needed(columns.back()));
+      const size_t together = needed <= kChunkCells / kTogether ? std::min(columns.size(), kTogether) : 1;
+      if (!MayRun()) return false;
+      const uint64_t asked = std::min(needed, kChunkCells);
+      Call call = connection_.Prepare(Sql::kColumnCells, table_, together);
+      for (const std::string& column : columns.first(together)) {
+        call.Bind(row_).Bind(column).Bind(query_.range.start).Bind(End(column)).Bind(asked);
+      }
+      std::vector<ListedCell> cells = Collect(call.Query());
+      auto at = cells.begin();
+      for (const std::string& column : columns.first(together)) {
+        const auto end = std::find_if(at, cells.end(), [&](const ListedCell& cell) { return cell.column != column; });
+        Wants wants = Wants::kMore;
+        std::vector<ListedCell> mine(std::make_move_iterator(at), std::make_move_iterator(end));
+        if (!OfferColumn(column, std::move(mine), asked, wants)) return false;
+        if (wants == Wants::kNothing) return true;
+        at = end;
+      }
+      columns = columns.subspan(together);
+    }
+    return true;
+  }
+
+  bool ReadAllColumns() {
+    std::string from;
+    if (after_) from = after_->cells > 0 ? after_->column : Behind(after_->column);
+    const bool hopeful = !snapshot_ && !InsideColumn(from) && query_.range.end > kMaxTimestamp;
+    return hopeful ? ReadHopefully(from) : ReadColumnByColumn(std::move(from));
+  }
+
+  /// One statement for the whole page. false: it was not enough.
+  bool ReadHopefully(const std::string& from) {
+    const uint64_t limit = std::min(uint64_t{query_.limit} * Needed(from) + 1, kHopefulCells);
+    ++statements_;
+    std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kRowCells, table_)
+                                                .Bind(row_)
+                                                .Bind(from)
+                                                .Bind(query_.range.start)
+                                                .Bind(limit)
+                                                .Query());
+    const bool all = cells.size() < limit;
+    if (!all) {
+      // Of the last column there may be more.
+      const std::string last = cells.back().column;
+      while (!cells.empty() && cells.back().column == last) cells.pop_back();
+    }
+    PutNewestFirst(cells, *table_.family);
+    Wants wants = Wants::kMore;
+    if (!Offer(cells, wants)) return false;
+    return all || wants == Wants::kNothing;
+  }
+
+  bool ReadColumnByColumn(std::string from) {
+    if (!snapshot_) return false;
+    if (InsideColumn(from)) {
+      const uint64_t asked = std::min(Needed(from), kChunkCells);
+      std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kColumnCells, table_)
+                                                  .Bind(row_)
+                                                  .Bind(from)
+                                                  .Bind(query_.range.start)
+                                                  .Bind(End(from))
+                                                  .Bind(asked)
+                                                  .Query());
+      Wants wants = Wants::kMore;
+      if (!OfferColumn(from, std::move(cells), asked, wants)) return false;
+      if (wants == Wants::kNothing) return true;
+      from = Behind(std::move(from));
+    }
+    for (;;) {
+      const uint64_t asked = std::min(Needed(from), kChunkCells);
+      std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kNextColumnCells, table_)
+                                                  .Bind(row_)
+                                                  .Bind(row_)
+                                                  .Bind(from)
+                                                  .Bind(query_.range.start)
+                                                  .Bind(End(from))
+                                                  .Bind(asked)
+                                                  .Query());
+      std::string column;
+      if (cells.empty()) {
+        // The next column has nothing in the range, or there is none.
+        Rows next = connection_.Prepare(Sql::kNextColumn, table_).Bind(row_).Bind(from).Query();
+        if (!next.Next() || next.IsNull(1)) return true;
+        column = next.Bytes(1);
+      } else {
+        column = cells.front().column;
+        Wants wants = Wants::kMore;
+        if (!OfferColumn(column, std::move(cells), asked, wants)) return false;
+        if (wants == Wants::kNothing) return true;
+      }
+      from = Behind(std::move(column));
+    }
+  }
+
+  Connection& connection_;
+  const Table& table_;
+  const std::string_view row_;
+  const RowQuery& query_;
+  const std::optional<RowPosition>& after_;
+  const bool snapshot_;
+  PageBuilder builder_;
+  int statements_ = 0;
+};
+
+}  // namespace
+
+ListedCell ReadCell(const Rows& rows, uint32_t first) {
+  ListedCell cell{rows.Bytes(first), rows.Uint(first + 1), rows.Uint(first + 2), std::nullopt};
+  if (!rows.IsNull(first + 3)) cell.value = rows.Bytes(first + 3);
+  return cell;
+}
+
+void PutNewestFirst(std::vector<ListedCell>& cells, const TableFamily& family) {
+  if (!family.newest_last) return;
+  for (auto begin = cells.begin(); begin != cells.end();) {
+    const auto end = std::find_if(begin, cells.end(), [&](const ListedCell& cell) { return cell.column != begin->column; });
+    std::reverse(begin, end);
+    begin = end;
+  }
+}
+
+std::vector<std::string> SortedColumns(const std::vector<std::string>& columns) {
+  std::vector<std::string> sorted = columns;
+  std::sort(sorted.begin(), sorted.end());
+  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
+  return sorted;
+}
+
+// ---- pages ----
+
+void PageBuilder::BeginColumn(std::string_view column) {
+  column_ = column;
+  begun_ = true;
+  seen_ = 0;
+  taken_ = after_ && after_->cells > 0 && after_->column == column ? after_->cells : 0;
+}
+
+PageBuilder::Verdict PageBuilder::Look(std::string_view column, uint64_t timestamp, uint64_t value_bytes) {
+  if (!begun_ || column != column_) BeginColumn(column);
+  const bool inside = after_ && after_->cells > 0 && after_->column == column;
+  // Where all versions are kept, newer ones were not listed, and do not count.
+  ++seen_;
+  if (query_.max_versions != 0 && seen_ > query_.max_versions) return {Wants::kNextColumn};
+  if (taken_ >= query_.versions || timestamp < query_.range.start) return {Wants::kNextColumn};
+  const bool last_visible = query_.max_versions != 0 && seen_ == query_.max_versions;
+  if (timestamp >= query_.range.end || (inside && timestamp >= after_->timestamp)) {
+    return {last_visible ? Wants::kNextColumn : Wants::kMore};
+  }
+  // It is to be returned, on this page or on the next.
+  const bool new_item = items_.empty() || items_.back().column != column;
+  const size_t bytes = (new_item ? column.size() : 0) + value_bytes;
+  if ((new_item && items_.size() == query_.limit) || (!items_.empty() && bytes_ + bytes > query_.max_bytes)) {
+    full_ = true;
+    return {Wants::kNothing};
+  }
+  bytes_ += bytes;
+  ++taken_;
+  return {taken_ >= query_.versions || last_visible ? Wants::kNextColumn : Wants::kMore, /*take=*/true};
+}
+
+void PageBuilder::Take(std::string column, uint64_t timestamp, std::string value) {
+  if (items_.empty() || items_.back().column != column) items_.push_back({std::move(column), {}});
+  items_.back().cells.push_back({timestamp, std::move(value)});
+}
+
+RowPage PageBuilder::Finish() {
+  RowPage page;
+  if (full_) {
+    const Item& last = items_.back();
+    RowPosition next{.column = last.column};
+    // The page was cut inside the column of the cell that did not fit, or between two.
+    if (last.column == column_) {
+      next.cells = static_cast<uint32_t>(taken_);
+      next.timestamp = last.cells.back().timestamp;
+    }
+    page.next = std::move(next);
+  }
+  page.items = std::move(items_);
+  return page;
+}
+
+RowPage ReadPage(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
+                 const std::optional<RowPosition>& after) {
+  if (auto page = PageRead(connection, table, row, query, after, /*snapshot=*/false).Read()) return *std::move(page);
+  Transaction transaction(connection, Transaction::Kind::kSnapshot);
+  RowPage page = *PageRead(connection, table, row, query, after, /*snapshot=*/true).Read();
+  transaction.Commit();
+  return page;
+}
+
+}  // namespace kvstore::mysql

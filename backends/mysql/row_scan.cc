@@ -1,0 +1,172 @@
+#include "backends/mysql/row_scan.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+#include <utility>
+
+#include "backends/mysql/row_store.h"
+#include "shardmap/mod_shard.h"
+
+namespace kvstore::mysql {
+namespace {
+
+constexpr uint64_t kCells = 1024;
+/// More columns than this are not worth a statement of their own: rows are read one by one.
+constexpr size_t kMaxColumns = 64;
+
+/// The first key behind `key` in byte order.
+std::string Behind(std::string key) {
+  key.push_back('\0');
+  return key;
+}
+
+}  // namespace
+
+MySqlRowScan::MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset, RowRange range,
+                           const ScanOptions& options)
+    : fleet_(std::move(fleet)),
+      dataset_(std::move(dataset)),
+      range_(std::move(range)),
+      options_{.columns = options.columns,
+               .versions = options.versions,
+               .time_range = options.time_range,
+               .limit = std::numeric_limits<uint32_t>::max(),
+               .max_bytes = options.max_bytes},
+      last_shard_(fleet_->mod_shards() - 1),
+      from_(range_.start) {}
+
+absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowScan::Open(std::shared_ptr<Fleet> fleet,
+                                                            std::shared_ptr<const Dataset> dataset,
+                                                            const RowRange& range, const ScanOptions& options,
+                                                            const std::optional<ScanPosition>& after) {
+  std::unique_ptr<MySqlRowScan> scan(new MySqlRowScan(std::move(fleet), std::move(dataset), range, options));
+  if (!range.shard.empty()) {
+    uint32_t shard = 0;
+    while (shard <= scan->last_shard_ && DatabaseName(Space::kMod, shard) != range.shard) ++shard;
+    if (shard > scan->last_shard_) {
+      return absl::InvalidArgumentError(fmt::format("partition: there is none named '{}', only {} to {}", range.shard,
+                                                    DatabaseName(Space::kMod, 0),
+                                                    DatabaseName(Space::kMod, scan->last_shard_)));
+    }
+    scan->shard_ = scan->last_shard_ = shard;
+  }
+  if (after) {
+    const uint32_t shard = ModShard(after->row, scan->fleet_->mod_shards());
+    if (shard < scan->shard_ || shard > scan->last_shard_) {
+      return absl::InvalidArgumentError("marker: is of another partition");
+    }
+    scan->shard_ = shard;
+    scan->from_ = Behind(after->row);
+    scan->position_ = after;
+    if (after->inside) {
+      scan->listed_.push_back({.key = after->row, .read_alone = true, .after = after->inside});
+    }
+  }
+  return scan;
+}
+
+RowQuery MySqlRowScan::Query() { return MakeQuery(*dataset_, options_, columns_); }
+
+/// A row that was listed whole.
+void MySqlRowScan::Take(std::string key, std::vector<ListedCell> cells) {
+  const RowQuery query = Query();
+  const std::optional<RowPosition> from_the_start;
+  PageBuilder builder(query, from_the_start);
+  PutNewestFirst(cells, dataset_->family);
+  bool whole = true;
+  for (ListedCell& cell : cells) {
+    const auto verdict = builder.Look(cell.column, cell.timestamp, cell.bytes);
+    whole = verdict.wants != PageBuilder::Wants::kNothing && (!verdict.take || cell.value.has_value());
+    if (!whole) break;
+    if (verdict.take) builder.Take(std::move(cell.column), cell.timestamp, *std::move(cell.value));
+  }
+  if (!whole) {
+    listed_.push_back({.key = std::move(key), .read_alone = true});
+    return;
+  }
+  RowPage page = builder.Finish();
+  if (!page.items.empty()) listed_.push_back({.key = std::move(key), .items = std::move(page.items)});
+}
+
+absl::Status MySqlRowScan::Fetch() {
+  const RowQuery query = Query();
+  std::vector<std::pair<std::string, std::vector<ListedCell>>> rows;
+  const size_t columns = columns_ && columns_->size() <= kMaxColumns ? columns_->size() : 0;
+  const bool keys_only = columns_ && columns == 0;
+  size_t listed = 0;
+  const absl::Status status =
+      fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+        rows.clear();
+        listed = 0;
+        Call call = connection.Prepare(Sql::kScanCells, dataset_->On(shard_), columns).Bind(from_).Bind(query.range.start);
+        for (size_t i = 0; i < columns; ++i) call.Bind((*columns_)[i]);
+        for (Rows cells = call.Bind(kCells).Query(); cells.Next(); ++listed) {
+          std::string key = cells.Bytes(1);
+          if (rows.empty() || rows.back().first != key) rows.emplace_back(std::move(key), std::vector<ListedCell>());
+          rows.back().second.push_back(ReadCell(cells, 2));
+        }
+        return absl::OkStatus();
+      });
+  if (!status.ok()) return status;
+  shard_done_ = listed < kCells;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    auto& [key, cells] = rows[i];
+    if (!range_.end.empty() && key >= range_.end) {
+      shard_done_ = true;
+      return absl::OkStatus();
+    }
+    // Of the last one there may be more: it comes with the next list, or is a list by itself.
+    if (!shard_done_ && i + 1 == rows.size() && i > 0) return absl::OkStatus();
+    from_ = Behind(key);
+    if (keys_only || (!shard_done_ && i + 1 == rows.size())) {
+      listed_.push_back({.key = std::move(key), .read_alone = true});
+    } else {
+      Take(std::move(key), std::move(cells));
+    }
+    if (!shard_done_ && i + 2 == rows.size()) from_ = rows.back().first;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
+  for (;;) {
+    if (listed_.empty()) {
+      if (shard_done_) {
+        if (shard_ == last_shard_) return false;
+        ++shard_;
+        from_ = range_.start;
+        shard_done_ = false;
+      }
+      if (auto status = Fetch(); !status.ok()) return status;
+      continue;
+    }
+    Listed& next = listed_.front();
+    std::optional<RowPosition> inside;
+    if (next.read_alone) {
+      const RowQuery query = Query();
+      auto page = fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+        return ReadPage(connection, dataset_->On(shard_), next.key, query, next.after);
+      });
+      if (!page.ok()) return page.status();
+      if (page->items.empty()) {
+        listed_.pop_front();
+        continue;
+      }
+      next.items = std::move(page->items);
+      inside = page->next;
+    }
+    row.key = next.key;
+    row.items = std::move(next.items);
+    row.continues = inside.has_value();
+    position_ = ScanPosition{row.key, inside};
+    if (inside) {
+      next.after = std::move(inside);
+    } else {
+      listed_.pop_front();
+    }
+    return true;
+  }
+}
+
+}  // namespace kvstore::mysql

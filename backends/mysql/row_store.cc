@@ -1,0 +1,193 @@
+#include "backends/mysql/row_store.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "backends/mysql/row_scan.h"
+#include "kvstore_api/limits.h"
+#include "shardmap/mod_shard.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// Rows that one statement reads, and the cells that it lists at most.
+constexpr size_t kTogetherRows = 64;
+constexpr uint64_t kTogetherCells = 1024;
+
+/// Whether the read can share a statement with others: the whole row, as it is now.
+bool IsPlain(const ReadOptions& options) {
+  return !options.columns && options.time_range.start == 0 && options.time_range.end > kMaxTimestamp;
+}
+
+}  // namespace
+
+RowQuery MakeQuery(const Dataset& dataset, const ReadOptions& options,
+                   std::optional<std::vector<std::string>>& columns) {
+  if (options.columns) columns = SortedColumns(*options.columns);
+  return {.columns = &columns,
+          .versions = options.versions,
+          .limit = options.limit,
+          .max_bytes = options.max_bytes,
+          .range = {std::max(options.time_range.start, dataset.LowestLive()), options.time_range.end},
+          .max_versions = dataset.max_versions};
+}
+
+uint32_t MySqlRowStore::ShardOf(std::string_view row) const { return ModShard(row, fleet_->mod_shards()); }
+
+absl::StatusOr<RowPage> MySqlRowStore::Get(std::string_view row, const ReadOptions& options,
+                                           const std::optional<RowPosition>& after) {
+  const uint32_t shard = ShardOf(row);
+  std::optional<std::vector<std::string>> columns;
+  const RowQuery query = MakeQuery(*dataset_, options, columns);
+  return fleet_->Run(Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+    return ReadPage(connection, dataset_->On(shard), row, query, after);
+  });
+}
+
+absl::StatusOr<PutResult> MySqlRowStore::Put(std::string_view row, std::span<const CellWrite> cells,
+                                             const WriteOptions& options) {
+  return writer_.Put(ShardOf(row), row, cells, options);
+}
+
+absl::Status MySqlRowStore::Delete(std::string_view row, const DeleteOptions& options) {
+  return writer_.Delete(ShardOf(row), row, options);
+}
+
+void MySqlRowStore::ByShard(std::span<const std::string_view> keys,
+                            const std::function<void(uint32_t, std::span<const size_t>)>& work) const {
+  std::map<uint32_t, std::vector<size_t>> by_shard;
+  for (size_t i = 0; i < keys.size(); ++i) by_shard[ShardOf(keys[i])].push_back(i);
+  std::vector<uint32_t> shards;
+  for (const auto& [shard, places] : by_shard) shards.push_back(shard);
+  fleet_->ForEach(Space::kMod, shards, [&](size_t i) { work(shards[i], by_shard.at(shards[i])); });
+}
+
+std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Table& table,
+                                                std::span<const RowRead> reads, std::span<const size_t> places,
+                                                std::vector<absl::StatusOr<RowPage>>& pages) const {
+  // Lists have sizes of powers of two, the last key repeated, so that few statements are prepared.
+  size_t size = 1;
+  while (size < places.size()) size *= 2;
+  std::optional<std::vector<std::string>> all_columns;
+  std::map<std::string, std::vector<ListedCell>> cells_by_row;
+  bool cut = false;
+  {
+    Call call = connection.Prepare(Sql::kRowsCells, table, size);
+    for (size_t i = 0; i < size; ++i) call.Bind(reads[places[std::min(i, places.size() - 1)]].row);
+    call.Bind(dataset_->LowestLive()).Bind(kTogetherCells);
+    uint64_t listed = 0;
+    for (Rows rows = call.Query(); rows.Next(); ++listed) cells_by_row[rows.Bytes(1)].push_back(ReadCell(rows, 2));
+    cut = listed == kTogetherCells;
+  }
+  std::vector<size_t> rest;
+  for (const size_t place : places) {
+    const RowRead& read = reads[place];
+    const auto found = cells_by_row.find(std::string(read.row));
+    // Of the last row there may be more, and of those behind it all.
+    if (cut && (found == cells_by_row.end() || std::next(found) == cells_by_row.end())) {
+      rest.push_back(place);
+      continue;
+    }
+    const RowQuery query = MakeQuery(*dataset_, read.options, all_columns);
+    const std::optional<RowPosition> from_the_start;
+    PageBuilder builder(query, from_the_start);
+    // The same row may be asked for twice: its cells stay.
+    std::vector<ListedCell> cells = found == cells_by_row.end() ? std::vector<ListedCell>() : found->second;
+    PutNewestFirst(cells, *table.family);
+    bool complete = true;
+    for (ListedCell& cell : cells) {
+      const auto verdict = builder.Look(cell.column, cell.timestamp, cell.bytes);
+      complete = !verdict.take || cell.value.has_value();
+      if (!complete || verdict.wants == PageBuilder::Wants::kNothing) break;
+      if (verdict.take) builder.Take(std::move(cell.column), cell.timestamp, *std::move(cell.value));
+    }
+    if (complete) {
+      pages[place] = builder.Finish();
+    } else {
+      rest.push_back(place);
+    }
+  }
+  return rest;
+}
+
+void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, std::span<const size_t> places,
+                               std::vector<absl::StatusOr<RowPage>>& pages) const {
+  std::vector<size_t> plain;
+  std::vector<size_t> alone;
+  for (const size_t place : places) (IsPlain(reads[place].options) ? plain : alone).push_back(place);
+  if (plain.size() == 1) {
+    alone.push_back(plain[0]);
+    plain.clear();
+  }
+  const auto fail = [&](std::span<const size_t> failed, const absl::Status& status) {
+    for (const size_t place : failed) pages[place] = status;
+  };
+  for (std::span<const size_t> left(plain); !left.empty();) {
+    const auto now = left.first(std::min(left.size(), kTogetherRows));
+    left = left.subspan(now.size());
+    const auto rest = fleet_->Run(
+        Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
+          return ReadTogether(connection, dataset_->On(shard), reads, now, pages);
+        });
+    if (rest.ok()) {
+      alone.insert(alone.end(), rest->begin(), rest->end());
+    } else {
+      fail(now, rest.status());
+    }
+  }
+  for (const size_t place : alone) {
+    std::optional<std::vector<std::string>> columns;
+    const RowQuery query = MakeQuery(*dataset_, reads[place].options, columns);
+    pages[place] =
+        fleet_->Run(Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+          return ReadPage(connection, dataset_->On(shard), reads[place].row, query, std::nullopt);
+        });
+  }
+}
+
+std::vector<absl::StatusOr<RowPage>> MySqlRowStore::GetMany(std::span<const RowRead> reads) {
+  std::vector<absl::StatusOr<RowPage>> pages(reads.size(), absl::UnknownError("not read"));
+  std::vector<std::string_view> keys;
+  keys.reserve(reads.size());
+  for (const RowRead& read : reads) keys.push_back(read.row);
+  ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) { GetOnShard(shard, reads, places, pages); });
+  return pages;
+}
+
+std::vector<absl::StatusOr<PutResult>> MySqlRowStore::PutMany(std::span<const RowWrite> writes) {
+  std::vector<absl::StatusOr<PutResult>> results(writes.size(), absl::UnknownError("not put"));
+  std::vector<std::string_view> keys;
+  keys.reserve(writes.size());
+  for (const RowWrite& write : writes) keys.push_back(write.row);
+  ByShard(keys,
+          [&](uint32_t shard, std::span<const size_t> places) { writer_.PutMany(shard, writes, places, results); });
+  return results;
+}
+
+std::vector<absl::Status> MySqlRowStore::DeleteMany(std::span<const RowDelete> deletes) {
+  std::vector<absl::Status> results(deletes.size());
+  std::vector<std::string_view> keys;
+  keys.reserve(deletes.size());
+  for (const RowDelete& one : deletes) keys.push_back(one.row);
+  ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) {
+    for (const size_t place : places) results[place] = writer_.Delete(shard, keys[place], deletes[place].options);
+  });
+  return results;
+}
+
+absl::StatusOr<std::vector<Partition>> MySqlRowStore::Partitions(size_t) {
+  std::vector<Partition> partitions;
+  for (uint32_t shard = 0; shard < fleet_->mod_shards(); ++shard) {
+    const std::string name = DatabaseName(Space::kMod, shard);
+    partitions.push_back({.name = name, .range = {.shard = name}});
+  }
+  return partitions;
+}
+
+absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowStore::Scan(const RowRange& range, const ScanOptions& options,
+                                                             const std::optional<ScanPosition>& after) {
+  return MySqlRowScan::Open(fleet_, dataset_, range, options, after);
+}
+
+}  // namespace kvstore::mysql

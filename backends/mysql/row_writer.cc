@@ -1,0 +1,284 @@
+#include "backends/mysql/row_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "base/hash.h"
+#include "kvstore_api/limits.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// Cells of one statement.
+constexpr size_t kStatementCells = 64;
+/// Puts of a batch are committed together up to about these sizes.
+constexpr size_t kTogetherRows = 128;
+constexpr size_t kTogetherBytes = size_t{1} << 20;
+
+bool IsAssigned(const CellWrite& cell) { return !cell.timestamp; }
+bool AnyAssigned(std::span<const CellWrite> cells) { return std::any_of(cells.begin(), cells.end(), IsAssigned); }
+bool AllAssigned(std::span<const CellWrite> cells) { return std::all_of(cells.begin(), cells.end(), IsAssigned); }
+
+/// Whether a cell of the put that brings its timestamp has this one, and the column of one that has none.
+bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
+  return std::any_of(cells.begin(), cells.end(), [&](const CellWrite& given) {
+    return given.timestamp == assigned && std::any_of(cells.begin(), cells.end(), [&](const CellWrite& other) {
+             return IsAssigned(other) && other.column == given.column;
+           });
+  });
+}
+
+}  // namespace
+
+/// The timestamps of one transaction.
+class RowWriter::Clock {
+ public:
+  /// Locks the slots until the transaction ends, and moves each on by `steps`.
+  static absl::StatusOr<Clock> Advance(Connection& connection, const Table& table, const std::vector<uint32_t>& slots,
+                                       uint64_t steps) {
+    Clock clock;
+    Call advance = connection.Prepare(Sql::kAdvanceClock, table, slots.size());
+    for (const uint32_t slot : slots) advance.Bind(slot).Bind(steps - 1);
+    advance.Bind(steps);
+    const auto take = [&](Rows rows) {
+      while (rows.Next()) clock.next_[static_cast<uint32_t>(rows.Uint(1))] = rows.Uint(2) - steps + 1;
+    };
+    if (connection.traits().returning) {
+      take(advance.Query());
+    } else {
+      advance.Execute();
+      Call read = connection.Prepare(Sql::kReadClock, table, slots.size());
+      for (const uint32_t slot : slots) read.Bind(slot);
+      take(read.Query());
+    }
+    for (const auto& [slot, next] : clock.next_) {
+      if (next + steps > kMaxTimestamp) {
+        return absl::ResourceExhaustedError("timestamp: the shard's clock is at its end, 2^63 ms");
+      }
+    }
+    return clock;
+  }
+
+  /// The slot's next timestamp; at most as often as there were steps.
+  uint64_t Next(uint32_t slot) { return next_[slot]++; }
+
+ private:
+  std::map<uint32_t, uint64_t> next_;
+};
+
+uint32_t RowWriter::SlotOf(std::string_view row) const { return static_cast<uint32_t>(Fnv1a(row) % kClockSlots); }
+
+void RowWriter::Store(Connection& connection, const Table& table, std::span<const StoredCell> cells) {
+  while (!cells.empty()) {
+    // A put of few cells is one statement. Many go in statements of few sizes.
+    size_t count = cells.size();
+    if (count > kStatementCells) count = kStatementCells;
+    Call call = connection.Prepare(Sql::kPutCells, table, count);
+    for (const StoredCell& cell : cells.first(count)) {
+      call.Bind(cell.row).Bind(cell.column).Bind(cell.timestamp).Bind(cell.value);
+    }
+    call.Execute();
+    cells = cells.subspan(count);
+  }
+}
+
+absl::Status RowWriter::Check(Connection& connection, const Table& table, std::string_view row,
+                              const Condition& condition) const {
+  Rows rows =
+      connection.Prepare(Sql::kNewestValue, table).Bind(row).Bind(condition.column).Bind(dataset_->LowestLive()).Query();
+  const bool present = rows.Next();
+  if (!condition.equals) {
+    if (!present) return absl::OkStatus();
+    return absl::AlreadyExistsError("condition: the column is not absent");
+  }
+  if (!present) return absl::FailedPreconditionError("condition: the column is absent");
+  if (rows.Bytes(1) == *condition.equals) return absl::OkStatus();
+  return absl::FailedPreconditionError("condition: the column's latest value is another one");
+}
+
+absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row, std::span<const CellWrite> cells,
+                                         const WriteOptions& options) const {
+  const bool assigned = AnyAssigned(cells);
+  // The assigned timestamp tells whether an attempt whose outcome is unknown was committed.
+  std::optional<uint64_t> attempted;
+  const Repeat repeat = assigned || !options.condition ? Repeat::kAlways : Repeat::kIfNotCommitted;
+  return fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::StatusOr<PutResult> {
+    if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) return status;
+    const Table table = dataset_->On(shard);
+    std::vector<StoredCell> stored;
+    stored.reserve(cells.size());
+    for (const CellWrite& cell : cells) stored.push_back({row, cell.column, cell.timestamp.value_or(0), cell.value});
+    if (!assigned && !options.condition && cells.size() <= kStatementCells) {
+      Store(connection, table, stored);
+      return PutResult{};
+    }
+    Transaction transaction(connection, Transaction::Kind::kWrite);
+    PutResult result;
+    if (assigned || options.condition) {
+      do {
+        auto clock = Clock::Advance(connection, table, {SlotOf(row)}, 1);
+        if (!clock.ok()) return clock.status();
+        result.timestamp = clock->Next(SlotOf(row));
+      } while (Collides(cells, *result.timestamp));
+    }
+    if (attempted) {
+      const auto own = std::find_if(cells.begin(), cells.end(), IsAssigned);
+      Rows rows = connection.Prepare(Sql::kHasCell, table).Bind(row).Bind(own->column).Bind(*attempted).Query();
+      if (rows.Next()) return PutResult{*attempted};
+    }
+    if (options.condition) {
+      if (auto status = Check(connection, table, row, *options.condition); !status.ok()) return status;
+    }
+    for (size_t i = 0; i < cells.size(); ++i) {
+      if (IsAssigned(cells[i])) stored[i].timestamp = *result.timestamp;
+    }
+    if (!assigned) result.timestamp.reset();
+    Store(connection, table, stored);
+    attempted = result.timestamp;
+    transaction.Commit();
+    return result;
+  });
+}
+
+/// Puts without conditions, whose cells either all bring their timestamps or none does, in one transaction.
+void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
+                            std::vector<absl::StatusOr<PutResult>>& results) const {
+  std::map<uint32_t, uint64_t> steps;  // by slot
+  bool sync = false;
+  for (const size_t place : places) {
+    if (AnyAssigned(writes[place].cells)) ++steps[SlotOf(writes[place].row)];
+    sync = sync || writes[place].options.sync;
+  }
+  std::vector<uint32_t> slots;
+  uint64_t most = 0;
+  for (const auto& [slot, count] : steps) {
+    slots.push_back(slot);
+    most = std::max(most, count);
+  }
+  std::vector<std::optional<uint64_t>> assigned(places.size());
+  std::optional<StoredCell> attempted;
+  const absl::Status status =
+      fleet_->Run(Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+        if (auto durable = dataset_->CheckDurable(connection, sync); !durable.ok()) return durable;
+        const Table table = dataset_->On(shard);
+        std::vector<StoredCell> stored;
+        const auto add = [&](size_t i) {
+          const RowWrite& write = writes[places[i]];
+          for (const CellWrite& cell : write.cells) {
+            stored.push_back({write.row, cell.column, cell.timestamp ? *cell.timestamp : *assigned[i], cell.value});
+          }
+        };
+        const auto put = [&] {
+          // In the order of keys, so that batches lock in the same order; equal ones stay in theirs.
+          std::stable_sort(stored.begin(), stored.end(), [](const StoredCell& a, const StoredCell& b) {
+            return std::tie(a.row, a.column, b.timestamp) < std::tie(b.row, b.column, a.timestamp);
+          });
+          Store(connection, table, stored);
+        };
+        if (slots.empty()) {
+          for (size_t i = 0; i < places.size(); ++i) add(i);
+          if (stored.size() <= kStatementCells) {
+            put();
+            return absl::OkStatus();
+          }
+          Transaction transaction(connection, Transaction::Kind::kWrite);
+          put();
+          transaction.Commit();
+          return absl::OkStatus();
+        }
+        Transaction transaction(connection, Transaction::Kind::kWrite);
+        auto clock = Clock::Advance(connection, table, slots, most);
+        if (!clock.ok()) return clock.status();
+        if (attempted) {
+          Rows rows = connection.Prepare(Sql::kHasCell, table)
+                          .Bind(attempted->row)
+                          .Bind(attempted->column)
+                          .Bind(attempted->timestamp)
+                          .Query();
+          if (rows.Next()) return absl::OkStatus();
+        }
+        for (size_t i = 0; i < places.size(); ++i) {
+          const RowWrite& write = writes[places[i]];
+          if (AnyAssigned(write.cells)) assigned[i] = clock->Next(SlotOf(write.row));
+          add(i);
+        }
+        put();
+        for (size_t i = 0; i < places.size() && !attempted; ++i) {
+          const RowWrite& write = writes[places[i]];
+          if (assigned[i]) attempted = {write.row, write.cells[0].column, *assigned[i], {}};
+        }
+        transaction.Commit();
+        return absl::OkStatus();
+      });
+  for (size_t i = 0; i < places.size(); ++i) {
+    results[places[i]] = status.ok() ? absl::StatusOr<PutResult>(PutResult{assigned[i]}) : status;
+  }
+}
+
+void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
+                        std::vector<absl::StatusOr<PutResult>>& results) const {
+  const auto alone = [](const RowWrite& write) {
+    return write.options.condition || (AnyAssigned(write.cells) && !AllAssigned(write.cells));
+  };
+  while (!places.empty()) {
+    const RowWrite& first = writes[places[0]];
+    if (alone(first)) {
+      results[places[0]] = Put(shard, first.row, first.cells, first.options);
+      places = places.subspan(1);
+      continue;
+    }
+    size_t count = 0;
+    for (size_t bytes = 0; count < places.size() && count < kTogetherRows && bytes < kTogetherBytes; ++count) {
+      const RowWrite& write = writes[places[count]];
+      if (alone(write)) break;
+      for (const CellWrite& cell : write.cells) bytes += cell.value.size();
+    }
+    PutTogether(shard, writes, places.first(count), results);
+    places = places.subspan(count);
+  }
+}
+
+absl::Status RowWriter::Delete(uint32_t shard, std::string_view row, const DeleteOptions& options) const {
+  if (options.cells && dataset_->max_versions != 0) {
+    return absl::FailedPreconditionError(
+        "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
+  }
+  return fleet_->Run(Space::kMod, shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
+    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
+    const Table table = dataset_->On(shard);
+    const auto run = [&] {
+      if (options.cells) {
+        for (const CellName& cell : *options.cells) {
+          connection.Prepare(Sql::kDeleteCell, table).Bind(row).Bind(cell.column).Bind(cell.timestamp).Execute();
+        }
+      } else if (options.columns) {
+        for (std::span<const std::string> rest(*options.columns); !rest.empty();) {
+          const auto now = rest.first(std::min(rest.size(), kStatementCells));
+          Call call = connection.Prepare(Sql::kDeleteColumns, table, now.size()).Bind(row);
+          for (const std::string& column : now) call.Bind(column);
+          call.Execute();
+          rest = rest.subspan(now.size());
+        }
+      } else {
+        connection.Prepare(Sql::kDeleteRow, table).Bind(row).Execute();
+      }
+    };
+    const bool single = options.cells     ? options.cells->size() == 1
+                        : options.columns ? options.columns->size() <= kStatementCells
+                                          : true;
+    if (single) {
+      run();
+      return absl::OkStatus();
+    }
+    Transaction transaction(connection, Transaction::Kind::kWrite);
+    run();
+    transaction.Commit();
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,119 @@
+#include "backends/mysql/schema.h"
+
+#include <cppconn/exception.h>
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "backends/mysql/sql_templates.h"
+
+namespace kvstore::mysql {
+namespace {
+
+constexpr int kTableExists = 1050;
+constexpr int kDatabaseIsMissing = 1008;
+constexpr std::string_view kMyRocks = "myrocks";
+constexpr std::string_view kModShardsComment = "kvstore mod_shards=";
+
+/// A dataset's name has letters, digits, '_', '-' and '.' only, so that this needs no escapes.
+std::string Literal(std::string_view text) { return fmt::format("'{}'", text); }
+
+std::string TableComment(const DatasetSpec& spec) { return fmt::format("kvstore incarnation={}", spec.incarnation); }
+
+std::string Engine(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
+
+const char* Template(Shape shape) {
+  switch (shape) {
+    case Shape::kObjects:
+      return kObjectsSql;
+    case Shape::kMappings:
+      return kMappingsSql;
+    case Shape::kRows:
+      break;
+  }
+  return kRowsSql;
+}
+
+/// The comment of a table; nullopt if it is not there.
+std::optional<std::string> Comment(Connection& connection, Space space, uint32_t shard, std::string_view table) {
+  Rows rows = connection.Ask(
+      fmt::format("SELECT table_comment FROM information_schema.tables WHERE table_schema = {} AND table_name = {}",
+                  Literal(DatabaseName(space, shard)), Literal(table)));
+  if (!rows.Next()) return std::nullopt;
+  return rows.Bytes(1);
+}
+
+std::string NameOf(const DatasetSpec& spec, uint32_t shard) {
+  return fmt::format("{}.{}", Quote(DatabaseName(SpaceOf(spec.shape), shard)), Quote(spec.name));
+}
+
+}  // namespace
+
+Space SpaceOf(Shape shape) { return shape == Shape::kRows ? Space::kMod : Space::kId; }
+
+absl::Status ValidateEngine(const DatasetSpec& spec) {
+  if (spec.engine.empty() || spec.engine == "innodb" || spec.engine == kMyRocks) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("engine: '{}' is not one of innodb, myrocks", spec.engine));
+}
+
+bool HasDescendingKeys(const DatasetSpec& spec) { return spec.engine != kMyRocks; }
+
+void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards) {
+  const std::string database = Quote(DatabaseName(space, shard));
+  connection.Run(fmt::format(fmt::runtime(kDatabaseSql), fmt::arg("database", database)));
+  if (space == Space::kId) return;
+  connection.Run(fmt::format(fmt::runtime(kClockSql), fmt::arg("database", database),
+                             fmt::arg("comment", fmt::format("{}{}", kModShardsComment, mod_shards))));
+}
+
+uint32_t ReadModShards(Connection& connection, uint32_t shard) {
+  const auto comment = Comment(connection, Space::kMod, shard, kClockTable);
+  uint32_t count = 0;
+  if (comment && comment->starts_with(kModShardsComment)) {
+    std::from_chars(comment->data() + kModShardsComment.size(), comment->data() + comment->size(), count);
+  }
+  return count;
+}
+
+void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  const Space space = SpaceOf(spec.shape);
+  const std::string create = fmt::format(
+      fmt::runtime(Template(spec.shape)), fmt::arg("database", Quote(DatabaseName(space, shard))),
+      fmt::arg("table", Quote(spec.name)), fmt::arg("engine", Engine(spec)),
+      fmt::arg("comment", TableComment(spec)), fmt::arg("key_order", HasDescendingKeys(spec) ? "DESC" : "ASC"));
+  try {
+    connection.Run(create);
+    return;
+  } catch (const sql::SQLException& error) {
+    if (error.getErrorCode() != kTableExists) throw;
+  }
+  if (Comment(connection, space, shard, spec.name) == TableComment(spec)) return;
+  DropTable(connection, spec, shard);
+  connection.Run(create);
+}
+
+bool HasTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  return Comment(connection, SpaceOf(spec.shape), shard, spec.name) == TableComment(spec);
+}
+
+void DropTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  try {
+    connection.Run("DROP TABLE IF EXISTS " + NameOf(spec, shard));
+  } catch (const sql::SQLException& error) {
+    if (error.getErrorCode() != kDatabaseIsMissing) throw;
+  }
+}
+
+TableSize MeasureTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  // Else the figures may be as old as the server likes.
+  connection.Ask("ANALYZE LOCAL TABLE " + NameOf(spec, shard));
+  Rows rows = connection.Ask(
+      fmt::format("SELECT data_length + index_length, table_rows FROM information_schema.tables "
+                  "WHERE table_schema = {} AND table_name = {}",
+                  Literal(DatabaseName(SpaceOf(spec.shape), shard)), Literal(spec.name)));
+  if (!rows.Next()) return {};
+  return {rows.Uint(1), rows.Uint(2)};
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "backends/mysql/connection.h"
+#include "backends/mysql/tables.h"
+#include "kvstore_api/dataset.h"
+
+/// Databases and tables, made from the templates in sql/. A table carries the incarnation of its dataset in
+/// its comment: one that a drop left behind, because its host was down, is found out and replaced.
+///
+/// What takes a Connection throws sql::SQLException.
+namespace kvstore::mysql {
+
+/// Which shards have the data of a dataset of this shape.
+Space SpaceOf(Shape shape);
+
+/// INVALID_ARGUMENT unless the engine is one that we know.
+absl::Status ValidateEngine(const DatasetSpec& spec);
+/// Whether the engine's keys can be in descending order.
+bool HasDescendingKeys(const DatasetSpec& spec);
+
+/// Makes a shard's database, if it is not there.
+///
+/// mod_shards  how many mod shards there are; kept in the database, for CheckModShards.
+void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards);
+/// How many mod shards there were when this one was made; 0: it is not there.
+uint32_t ReadModShards(Connection& connection, uint32_t shard);
+
+/// Makes a dataset's table; leaves it as it is if it is there.
+void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+/// Whether the dataset's table is there.
+bool HasTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+/// Removes the table of that name, if there is one.
+void DropTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+
+/// Bytes and entries, about; both are 0 for a table that is not there.
+struct TableSize {
+  uint64_t bytes = 0;
+  uint64_t entries = 0;
+};
+TableSize MeasureTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+
+}  // namespace kvstore::mysql

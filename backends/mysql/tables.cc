@@ -1,0 +1,24 @@
+#include "backends/mysql/tables.h"
+
+#include <fmt/format.h>
+
+namespace kvstore::mysql {
+
+std::string DatabaseName(Space space, uint32_t shard) {
+  return fmt::format("{}{:05}", space == Space::kId ? "db" : "mod", shard);
+}
+
+std::string Quote(std::string_view identifier) {
+  std::string quoted = "`";
+  for (const char c : identifier) {
+    if (c == '`') quoted += '`';
+    quoted += c;
+  }
+  return quoted + '`';
+}
+
+std::string Table::QualifiedName() const {
+  return fmt::format("{}.{}", Quote(DatabaseName(family->space, shard)), Quote(family->name));
+}
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// Where data lies: shards are databases, and a dataset is a table of the same name in each of its space.
+namespace kvstore::mysql {
+
+/// The two shard spaces: by ID (objects, mappings), and by hash of a key (rows).
+enum class Space : uint8_t { kId, kMod };
+
+/// "db03429", "mod00017".
+std::string DatabaseName(Space space, uint32_t shard);
+
+/// Between backquotes.
+std::string Quote(std::string_view identifier);
+
+/// The tables of one dataset.
+struct TableFamily {
+  uint32_t number = 0;  ///< Tells families apart where statements are kept.
+  Space space = Space::kId;
+  std::string name;
+  /// Rows: the key has timestamps in ascending order, because the engine has no descending keys.
+  bool newest_last = false;
+};
+
+/// One of them. The family must outlive it.
+struct Table {
+  const TableFamily* family = nullptr;
+  uint32_t shard = 0;
+
+  /// "`db03429`.`pins`"
+  std::string QualifiedName() const;
+};
+
+}  // namespace kvstore::mysql

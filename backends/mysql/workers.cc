@@ -1,0 +1,51 @@
+#include "backends/mysql/workers.h"
+
+#include <latch>
+#include <utility>
+
+namespace kvstore::mysql {
+
+Workers::~Workers() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wanted_.notify_all();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::RunAll(std::span<const std::function<void()>> tasks) {
+  if (tasks.empty()) return;
+  std::latch done(static_cast<ptrdiff_t>(tasks.size() - 1));
+  for (const auto& task : tasks.first(tasks.size() - 1)) {
+    const std::lock_guard lock(mutex_);
+    queue_.emplace_back([&task, &done] {
+      task();
+      done.count_down();
+    });
+    if (queue_.size() > idle_ && threads_.size() < max_threads_) {
+      threads_.emplace_back(&Workers::Work, this);
+    } else {
+      wanted_.notify_one();
+    }
+  }
+  tasks.back()();
+  done.wait();
+}
+
+void Workers::Work() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    ++idle_;
+    wanted_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    --idle_;
+    if (queue_.empty()) return;
+    const auto task = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    task();
+    lock.lock();
+  }
+}
+
+}  // namespace kvstore::mysql

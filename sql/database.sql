@@ -1,0 +1,2 @@
+-- A shard: one database. It never splits, it only moves to another host.
+CREATE DATABASE IF NOT EXISTS {database} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin

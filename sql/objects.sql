@@ -1,0 +1,8 @@
+-- The objects of a dataset on one shard. An object's ID is made of the shard, the dataset's type number and local_id,
+-- which is never given twice and stays below 2^36.
+CREATE TABLE {database}.{table} (
+  local_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
+  data MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,  -- a JSON object, as it was given
+  ts BIGINT UNSIGNED NOT NULL,  -- ms; grows with each change
+  PRIMARY KEY (local_id)
+) ENGINE={engine} COMMENT='{comment}'

@@ -1,0 +1,96 @@
+#include "tests/backends/mysql/test_fleet.h"
+
+#include <fmt/format.h>
+
+#include <fstream>
+#include <stdexcept>
+
+#include "shardmap/map_source.h"
+
+namespace kvstore::testing {
+namespace {
+
+std::unique_ptr<TestFleet> shared_fleet;
+
+class StopAtTheEnd : public ::testing::Environment {
+ public:
+  void TearDown() override { shared_fleet.reset(); }
+};
+const auto* const kStopAtTheEnd = ::testing::AddGlobalTestEnvironment(new StopAtTheEnd);
+
+}  // namespace
+
+TestFleet::TestFleet(const std::vector<std::string>& arguments) {
+  for (auto& server : servers_) server = std::make_unique<MariaDbServer>(arguments);
+  WriteMaps(server(0).address(), server(1).address());
+}
+
+mysql::MySqlOptions TestFleet::Options() {
+  mysql::MySqlOptions options{.user = "root"};
+  options.pool.connect_timeout_s = 2;
+  options.pool.read_timeout_s = 10;
+  options.pool.write_timeout_s = 10;
+  options.breaker.min_pause_ms = 50;
+  options.breaker.max_pause_ms = 200;
+  options.purge_cells_per_s = 0;
+  return options;
+}
+
+void TestFleet::WriteMaps(const std::string& first, const std::string& second) {
+  for (const char* name : {"id.json", "mod.json"}) {
+    const auto next = dir_ / (std::string(name) + ".next");
+    std::ofstream(next) << fmt::format(
+        R"([{{"range": [0, {}], "master": "{}", "slave": "none1"}}, {{"range": [{}, {}], "master": "{}", "slave": "none2"}}])",
+        kShards / 2 - 1, first, kShards / 2, kShards - 1, second);
+    std::filesystem::rename(next, dir_ / name);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAt(const std::string& first, const std::string& second,
+                                                                const mysql::MySqlOptions& options) {
+  WriteMaps(first, second);
+  return MySqlBackend::Open({.id = OpenFileSource(dir_ / "id.json"), .mod = OpenFileSource(dir_ / "mod.json")},
+                            options);
+}
+
+absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::Open(const mysql::MySqlOptions& options) {
+  return OpenAt(server(0).address(), server(1).address(), options);
+}
+
+void TestFleet::Clear() {
+  for (const auto& server : servers_) {
+    const std::string drops = server->Run(
+        "SELECT CONCAT('DROP TABLE `', table_schema, '`.`', table_name, '`;') FROM information_schema.tables "
+        "WHERE (table_schema LIKE 'db%' OR table_schema LIKE 'mod%') AND table_name <> 'kv$clock'");
+    server->Run(drops);
+  }
+  const auto backend = Open();
+  if (!backend.ok()) throw std::runtime_error(std::string(backend.status().message()));
+  const absl::Status made = (*backend)->Init({}, nullptr);
+  if (!made.ok()) throw std::runtime_error(std::string(made.message()));
+}
+
+TestFleet& SharedFleet() {
+  if (!shared_fleet) shared_fleet = std::make_unique<TestFleet>();
+  return *shared_fleet;
+}
+
+UnderTest MySql() {
+  return {
+      .name = "MySql",
+      .open = [](const std::filesystem::path&, std::span<const DatasetSpec> known)
+          -> absl::StatusOr<std::unique_ptr<Backend>> {
+        if (known.empty()) SharedFleet().Clear();
+        return SharedFleet().Open();
+      },
+      .disturb =
+          [](Backend& backend, const DatasetSpec& spec, Random&) {
+            // The server rearranges by itself; what we do beside it is the purge.
+            if (spec.shape != Shape::kRows) return;
+            EXPECT_OK(backend.Reclaim(spec, nullptr));
+          },
+      .ordered = false,
+  };
+}
+
+}  // namespace kvstore::testing

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <array>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "backends/mysql/backend.h"
+#include "tests/backend_suite/suite.h"
+#include "tests/support/mariadb_server.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::testing {
+
+/// Two servers with 16 ID shards and 16 mod shards: 0..7 on the first, 8..15 on the second.
+class TestFleet {
+ public:
+  static constexpr uint32_t kShards = 16;
+
+  /// Starts the servers. `arguments` as in MariaDbServer.
+  explicit TestFleet(const std::vector<std::string>& arguments = {});
+
+  MariaDbServer& server(size_t i) { return *servers_.at(i); }
+  /// The server of a shard.
+  MariaDbServer& OfShard(uint32_t shard) { return server(shard < kShards / 2 ? 0 : 1); }
+
+  /// Options that suit tests: short times.
+  static mysql::MySqlOptions Options();
+  /// Opens a backend on it, with maps that say where the shards are.
+  absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(const mysql::MySqlOptions& options = Options());
+  /// The same with other addresses of the two hosts, of proxies for instance.
+  absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenAt(const std::string& first, const std::string& second,
+                                                       const mysql::MySqlOptions& options = Options());
+  /// The maps with these hosts, written to the files that all backends of this fleet watch.
+  void WriteMaps(const std::string& first, const std::string& second);
+
+  /// Removes all tables of datasets, and makes the databases if they are not there.
+  void Clear();
+
+ private:
+  const TempDir dir_;
+  std::array<std::unique_ptr<MariaDbServer>, 2> servers_;
+};
+
+/// The fleet of this program; started when it is first asked for, and stopped at its end.
+TestFleet& SharedFleet();
+
+/// As the suites want it.
+///
+/// engine  of the datasets; empty: the default one.
+UnderTest MySql();
+
+}  // namespace kvstore::testing

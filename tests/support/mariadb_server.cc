@@ -1,0 +1,66 @@
+#include "tests/support/mariadb_server.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <stdexcept>
+#include <utility>
+
+#include "tests/support/loopback.h"
+#include "tests/support/processes.h"
+
+namespace kvstore::testing {
+
+MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
+    : port_(FreePort()), arguments_(std::move(arguments)) {
+  const Output made = RunProgram({"mariadb-install-db", "--no-defaults", "--datadir=" + (dir_ / "data").string(),
+                                  "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"});
+  if (made.code != 0) throw std::runtime_error("mariadb-install-db: " + made.out + made.err);
+  Start();
+}
+
+MariaDbServer::~MariaDbServer() { Kill(); }
+
+void MariaDbServer::Start() {
+  std::vector<std::string> command = {
+      "mariadbd", "--no-defaults", "--user=root", "--datadir=" + (dir_ / "data").string(),
+      "--socket=" + (dir_ / "socket").string(), fmt::format("--port={}", port_), "--bind-address=127.0.0.1",
+      "--skip-name-resolve", "--max-connections=500", "--performance-schema=OFF",
+      // Small and quick: tests want neither much memory nor that a power cut be survived.
+      "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
+      "--log-error=" + (dir_ / "log").string()};
+  command.insert(command.end(), arguments_.begin(), arguments_.end());
+  process_ = ForkProgram(command, (dir_ / "out").string());
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!Serves()) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      throw std::runtime_error("MariaDB does not start; see " + (dir_ / "log").string());
+    }
+    ::usleep(20'000);
+  }
+}
+
+void MariaDbServer::Kill() {
+  if (process_ > 0) testing::Kill(process_);
+  process_ = -1;
+}
+
+void MariaDbServer::Pause() { ::kill(process_, SIGSTOP); }
+void MariaDbServer::Resume() { ::kill(process_, SIGCONT); }
+
+bool MariaDbServer::Serves() const {
+  return RunProgram({"mariadb-admin", "--no-defaults", "--socket=" + (dir_ / "socket").string(), "--user=root", "ping"})
+             .code == 0;
+}
+
+std::string MariaDbServer::Run(const std::string& sql) const {
+  const Output output = RunProgram({"mariadb", "--no-defaults", "--socket=" + (dir_ / "socket").string(), "--user=root",
+                                    "--batch", "--skip-column-names"},
+                                   sql);
+  if (output.code != 0) throw std::runtime_error(output.err);
+  return output.out;
+}
+
+}  // namespace kvstore::testing
