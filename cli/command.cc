@@ -6,7 +6,7 @@
 
 #include "cli/answers.h"
 #include "cli/escape.h"
-#include "registry/open.h"
+#include "registry/config.h"
 
 namespace kvstore::cli {
 namespace {
@@ -40,17 +40,27 @@ constexpr char kFooter[] = R"(Begin here:
   kv --data /tmp/store get events user:7
   kv get --help                 what else a read can do
 
-The store's directory may also be given as KV_DATA in the environment.
+The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG; --data goes
+before what the configuration says.
 Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.)";
 
 }  // namespace
 
-std::unique_ptr<KVStore> Globals::OpenStore(bool create_if_missing) const {
-  if (data.empty()) {
-    throw Failure{
-        absl::InvalidArgumentError("--data: name the store's directory with --data DIR, or in KV_DATA")};
+OpenOptions Globals::StoreOptions() const {
+  if (data.empty() && config.empty()) {
+    throw Failure{absl::InvalidArgumentError(
+        "--data: name the store's directory with --data DIR, or in KV_DATA; or a file with --config")};
   }
-  return OrFail(Open({.data = data, .create_if_missing = create_if_missing}));
+  OpenOptions options;
+  if (!config.empty()) options = OrFail(ReadConfig(config));
+  if (!data.empty()) options.data = data;
+  return options;
+}
+
+std::unique_ptr<KVStore> Globals::OpenStore(bool create_if_missing) const {
+  OpenOptions options = StoreOptions();
+  options.create_if_missing = create_if_missing;
+  return OrFail(Open(options));
 }
 
 std::string Globals::Bytes(const std::string& argument) const {
@@ -86,6 +96,9 @@ void AddCommands(CLI::App& app, Globals& globals) {
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--data", globals.data, "Directory of the store")->envname("KV_DATA")->type_name("DIR");
+  app.add_option("--config", globals.config, "File that configures the store: its directory, MySQL servers")
+      ->envname("KV_CONFIG")
+      ->type_name("FILE");
   app.add_flag("--json", globals.json, "Answer in JSON, one object a line, as in docs/json-lines.md");
   app.add_flag("--escaped", globals.escaped,
                "Row keys, columns and values are given with \\xNN for any byte and \\\\ for \\");

@@ -7,6 +7,7 @@
 
 #include "kvstore_api/json.h"
 #include "kvstore_api/kvstore.h"
+#include "registry/open.h"
 
 /// What the commands of `kv` share. A command is a function that adds itself to the program; it reports
 /// failure by throwing Failure, which only main catches.
@@ -14,10 +15,13 @@ namespace kvstore::cli {
 
 /// Options that stand before or after any command.
 struct Globals {
-  std::string data;  ///< Directory of the store.
+  std::string data;    ///< Directory of the store.
+  std::string config;  ///< File that configures it.
   bool json = false;
   bool escaped = false;  ///< Arguments are given with \xNN escapes.
 
+  /// What the two say. Throws Failure.
+  OpenOptions StoreOptions() const;
   /// Opens the store. Throws Failure.
   std::unique_ptr<KVStore> OpenStore(bool create_if_missing) const;
   /// An argument as bytes. Throws Failure if it is escaped badly.

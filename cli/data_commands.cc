@@ -181,17 +181,18 @@ void AddScan(CLI::App& app, Globals& globals) {
     bool all = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* scan = app.add_subcommand("scan", "Read rows in order of their keys");
+  CLI::App* scan = app.add_subcommand("scan", "Read rows in order of their keys; on MySQL shards, in order within each shard");
   scan->add_option("dataset", args->dataset)->required();
   scan->add_option("--start-row", args->range.start, "From this row on")->type_name("ROW");
   scan->add_option("--end-row", args->range.end, "Before this row")->type_name("ROW");
+  scan->add_option("--partition", args->range.shard, "Only rows of this shard: mod00003, for instance");
   scan->add_option("--columns", args->choice.columns, "Only these; rows without any are left out");
   args->choice.AddTo(*scan);
   scan->add_option("--limit", args->limit, "Rows")->capture_default_str()->check(CLI::PositiveNumber);
   scan->add_flag("--all", args->all, "Read to the end");
   scan->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
-    const RowRange range{globals.Bytes(args->range.start), globals.Bytes(args->range.end)};
+    const RowRange range{globals.Bytes(args->range.start), globals.Bytes(args->range.end), args->range.shard};
     ScanOptions options{
         .versions = args->choice.versions, .time_range = args->choice.range, .marker = args->choice.marker};
     if (!args->choice.columns.empty()) options.columns = globals.Bytes(args->choice.columns);

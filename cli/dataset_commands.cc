@@ -46,7 +46,7 @@ void PrintDone(const Globals& globals, const std::string& done) {
 
 void AddCreate(CLI::App& group, Globals& globals) {
   struct Arguments {
-    std::string name, shape = "rows", backend, compression = "lz4";
+    std::string name, shape = "rows", backend, compression = "lz4", engine;
     uint32_t type = 0;
     uint64_t blob_threshold = 0;
     Settings settings;
@@ -58,7 +58,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
   create->add_option("--shape", args->shape, "What it holds")
       ->check(CLI::IsMember({"rows", "objects", "mappings"}))
       ->capture_default_str();
-  create->add_option("--backend", args->backend, "Where it is stored; the default is rocksdb");
+  create->add_option("--backend", args->backend, "Where it is stored: rocksdb or mysql; the default is that of the configuration, else rocksdb");
   create
       ->add_option("--type", args->type,
                    "Objects: the type number in their IDs; the default is the lowest free one")
@@ -72,6 +72,8 @@ void AddCreate(CLI::App& group, Globals& globals) {
                    "Keep values of at least this size apart from the keys; 0: none")
       ->type_name("BYTES")
       ->capture_default_str();
+  create->add_option("--engine", args->engine, "Backend mysql: the servers' storage engine")
+      ->check(CLI::IsMember({"innodb", "myrocks"}));
   create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 2592000000");
   create->callback([args, &globals] {
     DatasetSpec spec{.name = args->name,
@@ -79,7 +81,8 @@ void AddCreate(CLI::App& group, Globals& globals) {
                      .backend = args->backend,
                      .type = args->type,
                      .compression = *ParseCompression(args->compression),
-                     .blob_threshold = args->blob_threshold};
+                     .blob_threshold = args->blob_threshold,
+                     .engine = args->engine};
     OrFail(globals.OpenStore(true)->CreateDataset(Apply(spec, args->settings.ToChange())));
     PrintDone(globals, fmt::format("created {}", args->name));
   });
@@ -176,31 +179,51 @@ void AddShow(CLI::App& group, Globals& globals) {
   });
 }
 
+void Reclaim(KVStore& store, const std::string& name, const std::string& action, const Globals& globals) {
+  ReclaimResult result;
+  {
+    ProgressBar bar(action + " " + name, "bytes");
+    result = OrFail(store.Compact(name, [&](uint64_t done, uint64_t total) {
+      bar.Show(done, total);
+      return true;
+    }));
+  }
+  if (globals.json) {
+    PrintJson({{"ok", true},
+               {"bytes_before", result.bytes_before},
+               {"bytes_after", result.bytes_after},
+               {"expired_cells", result.expired_cells},
+               {"surplus_cells", result.surplus_cells}});
+    return;
+  }
+  fmt::print("{} bytes before, {} after; {} expired and {} surplus cells removed\n", result.bytes_before,
+             result.bytes_after, result.expired_cells, result.surplus_cells);
+}
+
 void AddCompact(CLI::App& app, Globals& globals) {
   auto name = std::make_shared<std::string>();
   CLI::App* compact = app.add_subcommand(
       "compact", "Remove expired and surplus cells from disk now; no read changes its answer");
   compact->add_option("dataset", *name)->required();
-  compact->callback([name, &globals] {
-    const auto store = globals.OpenStore(false);
-    ReclaimResult result;
-    {
-      ProgressBar bar("compact " + *name, "bytes");
-      result = OrFail(store->Compact(*name, [&](uint64_t done, uint64_t total) {
-        bar.Show(done, total);
-        return true;
-      }));
-    }
-    if (globals.json) {
-      PrintJson({{"ok", true},
-                 {"bytes_before", result.bytes_before},
-                 {"bytes_after", result.bytes_after},
-                 {"expired_cells", result.expired_cells},
-                 {"surplus_cells", result.surplus_cells}});
-      return;
-    }
-    fmt::print("{} bytes before, {} after; {} expired and {} surplus cells removed\n", result.bytes_before,
-               result.bytes_after, result.expired_cells, result.surplus_cells);
+  compact->callback([name, &globals] { Reclaim(*globals.OpenStore(false), *name, "compact", globals); });
+}
+
+void AddPurge(CLI::App& app, Globals& globals) {
+  struct Arguments {
+    std::string name;
+    std::optional<uint64_t> cells_per_s;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* purge = app.add_subcommand(
+      "purge", "The same on MySQL servers: in small transactions, hosts in parallel, not faster than allowed");
+  purge->add_option("dataset", args->name)->required();
+  purge->add_option("--cells-per-second", args->cells_per_s,
+                    "Look at so many a second on each host; 0: no limit; the default is the configuration's");
+  purge->callback([args, &globals] {
+    OpenOptions options = globals.StoreOptions();
+    options.create_if_missing = false;
+    if (options.mysql && args->cells_per_s) options.mysql->options.purge_cells_per_s = *args->cells_per_s;
+    Reclaim(*OrFail(Open(options)), args->name, "purge", globals);
   });
 }
 
@@ -216,6 +239,7 @@ void AddDatasetCommands(CLI::App& app, Globals& globals) {
   AddAlter(*group, globals);
   AddDrop(*group, globals);
   AddCompact(app, globals);
+  AddPurge(app, globals);
 }
 
 }  // namespace kvstore::cli

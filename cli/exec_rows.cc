@@ -225,6 +225,7 @@ Answer ScanRows(JsonFields& fields, KVStore& store) {
   RowRange range;
   range.start = fields.OptionalBytes("start_row").value_or("");
   range.end = fields.OptionalBytes("end_row").value_or("");
+  range.shard = fields.OptionalString("partition").value_or("");
   const uint32_t limit = ReadCount(fields, "limit", 100);
   ScanOptions options;
   options.columns = fields.OptionalBytesList("columns");

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <fstream>
 #include <future>
 #include <iostream>
@@ -8,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/progress.h"
 #include "coordination/zookeeper.h"
 #include "shardmap/diff.h"
 #include "shardmap/mod_shard.h"
@@ -188,11 +190,36 @@ void AddWatch(CLI::App& group, Globals& globals) {
   });
 }
 
+void AddInit(CLI::App& group, Globals& globals) {
+  CLI::App* init = group.add_subcommand(
+      "init",
+      "Make the databases of all open shards, and the tables of all datasets on them; what is there stays. "
+      "Needs --config. Run it before the first dataset, and after shards were opened");
+  init->callback([&globals] {
+    const auto begin = std::chrono::steady_clock::now();
+    uint64_t shards = 0;
+    {
+      ProgressBar bar("init", "shards");
+      OrFail(InitShards(globals.StoreOptions(), [&](uint64_t done, uint64_t total) {
+        shards = total;
+        bar.Show(done, total);
+        return true;
+      }));
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    if (globals.json) {
+      PrintJson({{"ok", true}, {"shards", shards}, {"seconds", seconds.count()}});
+    } else {
+      fmt::print("{} shards are there; {:.0f} a second\n", shards, static_cast<double>(shards) / seconds.count());
+    }
+  });
+}
+
 }  // namespace
 
 void AddShardsCommands(CLI::App& app, Globals& globals) {
   CLI::App* group =
-      app.add_subcommand("shards", "The shard map: which MySQL hosts have which shards; needs no store");
+      app.add_subcommand("shards", "The shard map: which MySQL hosts have which shards; only init needs a store");
   group->require_subcommand(1);
   group->footer(R"(A map is JSON, ranges in order:
   [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]
@@ -203,6 +230,7 @@ An edit:  kv shards get --zookeeper zk1:2181 > map.json; edit it; kv shards set 
   AddDiff(*group, globals);
   AddSet(*group, globals);
   AddWatch(*group, globals);
+  AddInit(*group, globals);
 }
 
 }  // namespace kvstore::cli

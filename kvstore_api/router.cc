@@ -50,7 +50,9 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> ca
   for (const CatalogEntry& entry : *entries) {
     if (entry.state != DatasetState::kActive) {
       // Neither was acknowledged as done, or as wanted any more: what is there goes.
-      if (auto status = router->FinishDrop(entry.spec); !status.ok()) return status;
+      // A host that is down does not keep the rest from opening: the drop is finished at a later start.
+      const absl::Status status = router->FinishDrop(entry.spec);
+      if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) return status;
       continue;
     }
     auto dataset = router->OpenDataset(entry.spec);

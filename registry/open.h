@@ -3,11 +3,28 @@
 #include <cstddef>
 #include <filesystem>
 #include <memory>
+#include <optional>
+#include <string>
 
 #include "absl/status/statusor.h"
+#include "backends/mysql/options.h"
+#include "coordination/zookeeper.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore {
+
+/// Names of backends, as datasets have them.
+inline constexpr char kRocksDb[] = "rocksdb";
+inline constexpr char kMySql[] = "mysql";
+
+/// Sharded MySQL servers, and where the maps of their shards are: in ZooKeeper, or in two files.
+struct MySqlFleet {
+  mysql::MySqlOptions options;
+  ZooKeeperOptions zookeeper;      ///< No servers: the maps are files.
+  std::string root = "/kvstore";   ///< The maps are ROOT/shards/id and ROOT/shards/mod.
+  std::filesystem::path id_map;
+  std::filesystem::path mod_map;
+};
 
 struct OpenOptions {
   /// The directory of the embedded store.
@@ -17,6 +34,11 @@ struct OpenOptions {
   /// Memory for blocks read from files, all datasets together; taken as it is needed. The operating system
   /// keeps files in its memory too, compressed; a service that reads much gives this what it can spare.
   size_t cache_bytes = size_t{32} << 20;
+  /// Where datasets go whose creator names no backend.
+  std::string default_backend = kRocksDb;
+  /// The servers of the backend "mysql"; none: there is no such backend. Their last good shard maps are kept
+  /// in `data`, so that a start does not need ZooKeeper.
+  std::optional<MySqlFleet> mysql;
 };
 
 /// Opens a store in this process. One process at a time can have a directory open.
@@ -30,7 +52,16 @@ struct OpenOptions {
 ///   if (!store.ok()) return store.status();
 ///   (*store)->PutRow("events", "user:7", {{{"click", "pin:3"}}}, {});
 ///
+/// UNAVAILABLE also if neither ZooKeeper nor the cache in `data` has the shard maps. Servers are connected to
+/// when they are needed: one that is down fails calls for its shards.
+///
 /// This is the one place that knows every backend: a new one is a line in open.cc.
 absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options);
+
+/// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
+/// what is there stays. Does not open the store, which may be open elsewhere.
+///
+/// progress  shards done, and in all. May be null.
+absl::Status InitShards(const OpenOptions& options, const Progress& progress);
 
 }  // namespace kvstore

@@ -26,7 +26,7 @@ void Breaker::Succeeded() {
   if (failures_.load(std::memory_order_relaxed) == 0) return;
   failures_ = 0;
   const std::lock_guard lock(mutex_);
-  if (open_.exchange(false)) spdlog::info("the host answers again; it failed before with: {}", why_);
+  if (open_.exchange(false)) spdlog::info("{} answers again; it failed before with: {}", host_, why_);
 }
 
 void Breaker::Failed(const absl::Status& why) {
@@ -40,7 +40,7 @@ void Breaker::Failed(const absl::Status& why) {
   const uint64_t jittered = pause / 2 + random() % (pause / 2 + 1);
   until_ = Clock::now() + std::chrono::milliseconds(jittered);
   why_ = std::string(why.message());
-  if (!open_.exchange(true)) spdlog::warn("a host is left alone for a while: {}", why_);
+  if (!open_.exchange(true)) spdlog::warn("{} fails, and is left alone for a while: {}", host_, why_);
 }
 
 }  // namespace kvstore::mysql

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "backends/mysql/options.h"
@@ -15,7 +16,8 @@ namespace kvstore::mysql {
 /// doubles with each failure, with jitter, so that clients do not all come back together. Thread-safe.
 class Breaker {
  public:
-  explicit Breaker(const BreakerOptions& options) : options_(options) {}
+  /// host  its name, for the log.
+  Breaker(std::string host, const BreakerOptions& options) : host_(std::move(host)), options_(options) {}
 
   /// UNAVAILABLE, with the last failure, while the host is left alone. After OK, Succeeded or Failed must
   /// follow.
@@ -27,6 +29,7 @@ class Breaker {
  private:
   using Clock = std::chrono::steady_clock;
 
+  const std::string host_;
   const BreakerOptions options_;
   std::atomic<uint32_t> failures_{0};  // in a row
   std::atomic<bool> open_{false};

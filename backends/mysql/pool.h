@@ -38,7 +38,7 @@ class Lease {
 class Pool : public std::enable_shared_from_this<Pool> {
  public:
   Pool(Host host, const MySqlOptions& options)
-      : host_(std::move(host)), options_(options), breaker_(options.breaker) {}
+      : host_(std::move(host)), options_(options), breaker_(host_.ToString(), options.breaker) {}
 
   /// A connection that works as far as is known. UNAVAILABLE: the host fails, or is left alone after it did.
   /// RESOURCE_EXHAUSTED: all connections are busy for longer than a call waits.

@@ -30,7 +30,9 @@ class DataDir {
   DataDir& operator=(DataDir&&) = delete;
   ~DataDir();
 
-  std::filesystem::path catalog() const { return path_ / "catalog.json"; }
+  /// Where the catalog of a store is, for those who only read it.
+  static std::filesystem::path CatalogOf(const std::filesystem::path& path) { return path / "catalog.json"; }
+  std::filesystem::path catalog() const { return CatalogOf(path_); }
   std::filesystem::path seal() const { return path_ / "SEAL"; }
   std::filesystem::path rocksdb() const { return path_ / "rocksdb"; }
   const std::filesystem::path& path() const { return path_; }

@@ -281,7 +281,11 @@ class Segment {
     ASSERT_EQ(scanned->size(), expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       ASSERT_EQ((*scanned)[i].key, expected[i].key);
-      ASSERT_EQ((*scanned)[i].items, expected[i].items);
+      ASSERT_EQ((*scanned)[i].items, expected[i].items)
+          << "row " << ::testing::PrintToString(expected[i].key) << ", columns "
+          << ::testing::PrintToString(options.columns) << ", " << options.versions << " versions, ["
+          << options.time_range.start << ", " << options.time_range.end << "), " << options.max_bytes
+          << " bytes, paused after " << pause << ", max_versions " << model_.spec.max_versions;
     }
   }
 
@@ -316,11 +320,11 @@ class Segment {
 
 TEST_P(HistorySuite, IsThatOfASimpleModel) {
   const TempDir dir;
-  const uint64_t operations = Rounds("KV_TEST_OPERATIONS", 120'000);
+  const uint64_t operations = Rounds("KV_TEST_OPERATIONS", GetParam().operations);
   constexpr int kSegment = 2000;
   const uint64_t base = NowMs();
   Random random(Seed("history"));
-  RowModel model({.name = "history", .backend = "test", .max_versions = 2, .incarnation = 1});
+  RowModel model({.name = "history", .backend = "test", .max_versions = 2, .engine = GetParam().engine, .incarnation = 1});
   for (uint64_t done = 0; done < operations; done += kSegment) {
     const bool first = done == 0;
     const bool killed = random.OneIn(2);

@@ -17,6 +17,7 @@ void BackendSuite::Reopen() {
 
 DatasetSpec BackendSuite::Create(DatasetSpec spec) {
   spec.backend = "test";
+  spec.engine = GetParam().engine;
   spec.incarnation = datasets_.size() + 1;
   EXPECT_OK(backend_->CreateDataset(spec));
   datasets_.push_back(spec);

@@ -36,6 +36,10 @@ struct UnderTest {
   std::function<void(Backend&, const DatasetSpec&, Random&)> disturb;
   /// Whether a scan returns all rows in order of their keys; else in order within each partition only.
   bool ordered = true;
+  /// DatasetSpec::engine of the datasets.
+  std::string engine = {};
+  /// How long a random history is.
+  uint64_t operations = 120'000;
 };
 
 inline void PrintTo(const UnderTest& under_test, std::ostream* out) { *out << under_test.name; }
@@ -103,3 +107,13 @@ absl::StatusOr<std::vector<ScannedRow>> ReadRange(const UnderTest& under_test, R
 void AppendPage(std::vector<Item>& items, std::vector<Item> page);
 
 }  // namespace kvstore::testing
+
+namespace kvstore {
+
+/// How gtest prints an item.
+inline void PrintTo(const Item& item, std::ostream* out) {
+  *out << ::testing::PrintToString(item.column);
+  for (const Cell& cell : item.cells) *out << " @" << cell.timestamp << "=" << ::testing::PrintToString(cell.value);
+}
+
+}  // namespace kvstore

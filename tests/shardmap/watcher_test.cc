@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 #include "tests/support/temp_dir.h"
@@ -14,6 +15,7 @@
 namespace kvstore {
 namespace {
 
+using testing::Eventually;
 using testing::FailsWith;
 using testing::TempDir;
 using testing::ZooKeeperServer;
@@ -22,16 +24,6 @@ constexpr char kNode[] = "/kvstore/shards/id";
 
 std::string MapOn(const std::string& master, int last = 511) {
   return "[{\"range\":[0," + std::to_string(last) + "],\"master\":\"" + master + "\",\"slave\":\"replica\"}]";
-}
-
-/// Waits until it is true; false if it does not become so.
-bool Eventually(const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
 }
 
 std::string MasterOf(const ShardMapWatcher& watcher, uint32_t shard = 0) {

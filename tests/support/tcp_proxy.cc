@@ -12,16 +12,6 @@
 #include "tests/support/loopback.h"
 
 namespace kvstore::testing {
-namespace {
-
-/// Passes on what has come; false at the end.
-bool Pass(int from, int to) {
-  std::array<char, 65536> buffer{};
-  const ssize_t size = ::recv(from, buffer.data(), buffer.size(), 0);
-  return size > 0 && ::send(to, buffer.data(), static_cast<size_t>(size), MSG_NOSIGNAL) == size;
-}
-
-}  // namespace
 
 TcpProxy::TcpProxy(uint16_t target) : target_(target) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -50,6 +40,32 @@ void TcpProxy::Cut() {
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
 }
 
+void TcpProxy::CutAtAnswerTo(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  cut_text_ = text;
+}
+
+bool TcpProxy::HasCut() const {
+  const std::lock_guard lock(mutex_);
+  return cut_text_.empty();
+}
+
+bool TcpProxy::Pass(int from, int to, bool to_server, bool& cut_at_answer) {
+  std::array<char, 65536> buffer{};
+  const ssize_t size = ::recv(from, buffer.data(), buffer.size(), 0);
+  if (size <= 0 || (cut_at_answer && !to_server)) return false;
+  if (to_server) {
+    const std::lock_guard lock(mutex_);
+    const std::string_view data(buffer.data(), static_cast<size_t>(size));
+    if (!cut_text_.empty() && data.find(cut_text_) != std::string_view::npos) {
+      cut_at_answer = true;
+      cut_text_.clear();
+    }
+  }
+  if (delay_ms_ > 0) ::usleep(delay_ms_ * 1000);
+  return ::send(to, buffer.data(), static_cast<size_t>(size), MSG_NOSIGNAL) == size;
+}
+
 void TcpProxy::Accept() {
   while (!stopping_) {
     const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
@@ -72,9 +88,11 @@ void TcpProxy::Forward(int client) {
   }
   if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 && !cut_) {
     std::array<pollfd, 2> ready{{{client, POLLIN, 0}, {server, POLLIN, 0}}};
+    bool cut_at_answer = false;
     while (::poll(ready.data(), ready.size(), -1) > 0) {
-      if (ready[0].revents != 0 && !Pass(client, server)) break;
-      if (ready[1].revents != 0 && !Pass(server, client)) break;
+      while (stalled_ && !cut_ && !stopping_) ::usleep(1000);
+      if (ready[0].revents != 0 && !Pass(client, server, /*to_server=*/true, cut_at_answer)) break;
+      if (ready[1].revents != 0 && !Pass(server, client, /*to_server=*/false, cut_at_answer)) break;
     }
   }
   const std::lock_guard lock(mutex_);

@@ -26,17 +26,32 @@ class TcpProxy {
   void Cut();
   /// Lets new connections through again.
   void Mend() { cut_ = false; }
+  /// Connections stay open and carry nothing, new ones too, until Flow.
+  void Stall() { stalled_ = true; }
+  void Flow() { stalled_ = false; }
+  /// Holds back each piece of data for so long.
+  void Delay(uint32_t ms) { delay_ms_ = ms; }
+  /// Ends, once, the connection on which a client next sends something with `text` in it, when the server has
+  /// answered that, and does not pass on the answer.
+  void CutAtAnswerTo(const std::string& text);
+  /// Whether that has happened.
+  bool HasCut() const;
 
  private:
   void Accept();
   void Forward(int client);
+  /// Passes on what has come; false at the end.
+  bool Pass(int from, int to, bool to_server, bool& cut_at_answer);
 
   const uint16_t target_;
   uint16_t port_ = 0;
   int listener_ = -1;
   std::atomic<bool> cut_{false};
   std::atomic<bool> stopping_{false};
-  std::mutex mutex_;
+  std::atomic<bool> stalled_{false};
+  std::atomic<uint32_t> delay_ms_{0};
+  mutable std::mutex mutex_;
+  std::string cut_text_;              // guarded by mutex_
   std::vector<int> sockets_;          // open ones; guarded by mutex_
   std::vector<std::thread> threads_;  // guarded by mutex_
   std::thread acceptor_;

@@ -4,8 +4,10 @@
 namespace kvstore::testing {
 namespace {
 
-// In a program of its own: the suite forks, and RocksDB's threads, once started, stay.
-INSTANTIATE_TEST_SUITE_P(MySql, HistorySuite, ::testing::Values(MySql()), PrintName);
+const bool kShared = ShareFleet();
+const auto kEngines = ::testing::Values(MySql("innodb"), MySql("myrocks"));
+
+INSTANTIATE_TEST_SUITE_P(MySql, HistorySuite, kEngines, PrintName);
 
 }  // namespace
 }  // namespace kvstore::testing

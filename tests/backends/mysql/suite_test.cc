@@ -5,12 +5,15 @@
 namespace kvstore::testing {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(MySql, DatasetsSuite, ::testing::Values(MySql()), PrintName);
-INSTANTIATE_TEST_SUITE_P(MySql, RowsSuite, ::testing::Values(MySql()), PrintName);
-INSTANTIATE_TEST_SUITE_P(MySql, WritesSuite, ::testing::Values(MySql()), PrintName);
-INSTANTIATE_TEST_SUITE_P(MySql, ScanSuite, ::testing::Values(MySql()), PrintName);
-INSTANTIATE_TEST_SUITE_P(MySql, ObjectsSuite, ::testing::Values(MySql()), PrintName);
-INSTANTIATE_TEST_SUITE_P(MySql, MappingsSuite, ::testing::Values(MySql()), PrintName);
+const bool kShared = ShareFleet();
+const auto kEngines = ::testing::Values(MySql("innodb"), MySql("myrocks"));
+
+INSTANTIATE_TEST_SUITE_P(MySql, DatasetsSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, RowsSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, WritesSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, ScanSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, ObjectsSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, MappingsSuite, kEngines, PrintName);
 
 }  // namespace
 }  // namespace kvstore::testing

@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 #include "shardmap/map_source.h"
 
@@ -12,15 +13,17 @@ namespace {
 
 std::unique_ptr<TestFleet> shared_fleet;
 
-class StopAtTheEnd : public ::testing::Environment {
+class SharedFleetEnvironment : public ::testing::Environment {
  public:
+  void SetUp() override { shared_fleet = std::make_unique<TestFleet>(); }
   void TearDown() override { shared_fleet.reset(); }
 };
-const auto* const kStopAtTheEnd = ::testing::AddGlobalTestEnvironment(new StopAtTheEnd);
 
 }  // namespace
 
-TestFleet::TestFleet(const std::vector<std::string>& arguments) {
+TestFleet::TestFleet() {
+  const std::vector<std::string> arguments = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb",
+                                              "--rocksdb-large-prefix=1"};
   for (auto& server : servers_) server = std::make_unique<MariaDbServer>(arguments);
   WriteMaps(server(0).address(), server(1).address());
 }
@@ -70,26 +73,43 @@ void TestFleet::Clear() {
   if (!made.ok()) throw std::runtime_error(std::string(made.message()));
 }
 
-TestFleet& SharedFleet() {
-  if (!shared_fleet) shared_fleet = std::make_unique<TestFleet>();
-  return *shared_fleet;
+bool ShareFleet() {
+  return ::testing::AddGlobalTestEnvironment(new SharedFleetEnvironment) != nullptr;
 }
 
-UnderTest MySql() {
+TestFleet& SharedFleet() { return *shared_fleet; }
+
+Opened::Opened(DatasetSpec wanted, const mysql::MySqlOptions& options) : spec(std::move(wanted)) {
+  SharedFleet().Clear();
+  spec.backend = "mysql";
+  spec.incarnation = 1;
+  backend = *SharedFleet().Open(options);
+  EXPECT_OK(backend->CreateDataset(spec));
+  if (spec.shape == Shape::kRows) rows = *backend->OpenRows(spec);
+  if (spec.shape == Shape::kObjects) objects = *backend->OpenObjects(spec);
+  if (spec.shape == Shape::kMappings) mappings = *backend->OpenMappings(spec);
+}
+
+UnderTest MySql(const std::string& engine) {
   return {
-      .name = "MySql",
+      .name = engine,
       .open = [](const std::filesystem::path&, std::span<const DatasetSpec> known)
           -> absl::StatusOr<std::unique_ptr<Backend>> {
         if (known.empty()) SharedFleet().Clear();
         return SharedFleet().Open();
       },
       .disturb =
-          [](Backend& backend, const DatasetSpec& spec, Random&) {
-            // The server rearranges by itself; what we do beside it is the purge.
+          [engine](Backend& backend, const DatasetSpec& spec, Random& random) {
+            if (engine == "myrocks") {
+              SharedFleet().server(random.Below(2)).Run("SET GLOBAL rocksdb_force_flush_memtable_now = 1");
+            }
+            // What InnoDB rearranges it rearranges by itself; what we do beside it is the purge.
             if (spec.shape != Shape::kRows) return;
             EXPECT_OK(backend.Reclaim(spec, nullptr));
           },
       .ordered = false,
+      .engine = engine,
+      .operations = 10'000,
   };
 }
 

@@ -18,8 +18,8 @@ class TestFleet {
  public:
   static constexpr uint32_t kShards = 16;
 
-  /// Starts the servers. `arguments` as in MariaDbServer.
-  explicit TestFleet(const std::vector<std::string>& arguments = {});
+  /// Starts the servers, which have MyRocks too.
+  TestFleet();
 
   MariaDbServer& server(size_t i) { return *servers_.at(i); }
   /// The server of a shard.
@@ -43,12 +43,24 @@ class TestFleet {
   std::array<std::unique_ptr<MariaDbServer>, 2> servers_;
 };
 
-/// The fleet of this program; started when it is first asked for, and stopped at its end.
+/// Has a fleet started before the first test of this program, so that tests that fork share it with their
+/// children, and stopped after the last. Called once, from an initialiser of the program.
+bool ShareFleet();
 TestFleet& SharedFleet();
+
+/// A dataset's store on the shared fleet, from scratch: what earlier tests made is removed.
+struct Opened {
+  explicit Opened(DatasetSpec spec, const mysql::MySqlOptions& options = TestFleet::Options());
+  DatasetSpec spec;
+  std::unique_ptr<MySqlBackend> backend;
+  std::shared_ptr<RowStore> rows;
+  std::shared_ptr<ObjectStore> objects;
+  std::shared_ptr<MappingStore> mappings;
+};
 
 /// As the suites want it.
 ///
-/// engine  of the datasets; empty: the default one.
-UnderTest MySql();
+/// engine  of the datasets.
+UnderTest MySql(const std::string& engine);
 
 }  // namespace kvstore::testing

@@ -140,7 +140,7 @@ TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
   EXPECT_GE(partitions.size(), 3u);
   EXPECT_LE(partitions.size(), 5u);
   for (const Partition& partition : partitions) {
-    ASSERT_OK_AND_ASSIGN(const auto part, ReadRange(*rows, partition.range, {}));
+    ASSERT_OK_AND_ASSIGN(const auto part, ReadRange(RocksDb(), *rows, partition.range, {}));
     EXPECT_GT(part.size(), 500u);
     EXPECT_LT(part.size(), 3000u);
   }
@@ -154,7 +154,7 @@ TEST_F(EngineTest, DamagedKeysAreReported) {
   ASSERT_TRUE(db().Put({}, Handle("rows"), damaged, "v").ok());
   EXPECT_THAT(rows->Get("r", {}, std::nullopt), FailsWith(absl::StatusCode::kDataLoss, ""));
   EXPECT_EQ(Read(*rows, "a"), "x@1=v");
-  EXPECT_THAT(ReadRange(*rows, {}, {}), FailsWith(absl::StatusCode::kDataLoss, ""));
+  EXPECT_THAT(ReadRange(RocksDb(), *rows, {}, {}), FailsWith(absl::StatusCode::kDataLoss, ""));
 }
 
 }  // namespace

@@ -1,0 +1,354 @@
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idgen/object_id.h"
+#include "shardmap/mod_shard.h"
+#include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/eventually.h"
+#include "tests/support/tcp_proxy.h"
+
+/// Hosts that die, hang, are cut off, are busy, and are replaced, under load.
+namespace kvstore::testing {
+namespace {
+
+const bool kShared = ShareFleet();
+
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+constexpr uint32_t kOfFirst = 0;   // a shard of the first host
+constexpr uint32_t kOfSecond = 8;  // and of the second
+const DatasetSpec kObjects{.name = "pins", .shape = Shape::kObjects, .type = 1};
+
+/// Calls `work` again and again in threads, until it is stopped.
+class Load {
+ public:
+  Load(int threads, std::function<void()> work) {
+    for (int i = 0; i < threads; ++i) {
+      threads_.emplace_back([this, work] {
+        while (!stop_) work();
+      });
+    }
+  }
+  ~Load() { Stop(); }
+  void Stop() {
+    stop_ = true;
+    for (std::thread& thread : threads_) thread.join();
+    threads_.clear();
+  }
+
+ private:
+  std::atomic<bool> stop_{false};
+  std::vector<std::thread> threads_;
+};
+
+/// What calls came to.
+struct Outcomes {
+  std::atomic<int> good{0};
+  std::atomic<int> bad{0};
+  void Add(const absl::Status& status) { ++(status.ok() ? good : bad); }
+  /// Waits for so many more good ones.
+  bool MoreGood(int count) {
+    const int before = good;
+    return Eventually([this, before, count] { return good >= before + count; });
+  }
+};
+
+struct TwoObjects {
+  explicit TwoObjects(ObjectStore& objects)
+      : first(*objects.Create(R"({"n":1})", {.shard = kOfFirst})),
+        second(*objects.Create(R"({"n":2})", {.shard = kOfSecond})) {}
+  const uint64_t first;
+  const uint64_t second;
+};
+
+TEST(Hosts, ADeadOneFailsItsOwnKeysAndComesBack) {
+  Opened dataset(kObjects);
+  const TwoObjects ids(*dataset.objects);
+  Outcomes first;
+  Outcomes second;
+  Load on_first(2, [&] { first.Add(dataset.objects->Get(ids.first, {}).status()); });
+  Load on_second(2, [&] { second.Add(dataset.objects->Get(ids.second, {}).status()); });
+  ASSERT_TRUE(first.MoreGood(50));
+  SharedFleet().server(0).Kill();
+  EXPECT_TRUE(Eventually([&] { return first.bad > 100; }));
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}),
+              FailsWith(kUnavailable, "shard db00000 at " + SharedFleet().server(0).address()));
+  // A batch fails for the keys of the dead host only.
+  const std::vector<uint64_t> both = {ids.first, ids.second};
+  const auto batch = dataset.objects->GetMany(both, {});
+  EXPECT_THAT(batch[0], FailsWith(kUnavailable, "db00000"));
+  EXPECT_OK(batch[1]);
+  EXPECT_TRUE(second.MoreGood(50));
+  // What names no shard goes where somebody answers.
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create("{}", {}));
+    EXPECT_GE(ObjectId::FromValue(id)->shard(), kOfSecond);
+  }
+  SharedFleet().server(0).Start();
+  EXPECT_TRUE(first.MoreGood(50));
+  on_first.Stop();
+  on_second.Stop();
+  EXPECT_EQ(second.bad, 0);
+}
+
+TEST(Hosts, WhileOneIsLeftAloneItsCallsFailAtOnce) {
+  auto options = TestFleet::Options();
+  options.breaker = {.failures = 1, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  SharedFleet().server(0).Kill();
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, ""));
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, "left alone"));
+  }
+  SharedFleet().server(0).Start();
+  // It is not tried before its time.
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, "left alone"));
+  EXPECT_OK(dataset.objects->Get(ids.second, {}));
+}
+
+TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
+  auto options = TestFleet::Options();
+  options.pool.read_timeout_s = 1;
+  options.pool.connect_timeout_s = 1;
+  options.pool.lock_wait_s = 1;
+  options.breaker = {.failures = 2, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  SharedFleet().server(0).Pause();
+  const absl::Status hung = dataset.objects->Get(ids.first, {}).status();
+  EXPECT_TRUE(absl::IsUnavailable(hung) || absl::IsDeadlineExceeded(hung)) << hung;
+  for (int i = 0; i < 1000; ++i) {
+    EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, "left alone"));
+  }
+  EXPECT_OK(dataset.objects->Get(ids.second, {}));
+  SharedFleet().server(0).Resume();
+}
+
+TEST(Hosts, AHungWriteSaysThatItMayHaveHappened) {
+  auto options = TestFleet::Options();
+  options.pool.read_timeout_s = 1;
+  options.pool.lock_wait_s = 1;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  SharedFleet().server(0).Pause();
+  EXPECT_THAT(dataset.objects->Create("{}", {.shard = kOfFirst}),
+              FailsWith(absl::StatusCode::kDeadlineExceeded, "may or may not have happened"));
+  SharedFleet().server(0).Resume();
+}
+
+TEST(Hosts, WhenAllConnectionsAreBusyACallWaitsAndThenSaysSo) {
+  auto options = TestFleet::Options();
+  options.pool.max_connections = 2;
+  options.pool.min_connections = 0;
+  options.pool.wait_ms = 50;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  std::atomic<bool> release = false;
+  std::atomic<int> inside = 0;
+  const auto hold = [&](uint64_t id) {
+    return dataset.objects->Update(
+        id,
+        [&](std::string_view current) -> absl::StatusOr<std::string> {
+          ++inside;
+          EXPECT_TRUE(Eventually([&] { return release.load(); }));
+          return std::string(current);
+        },
+        {});
+  };
+  const uint64_t other = *dataset.objects->Create("{}", {.shard = kOfFirst});
+  std::thread one([&] { EXPECT_OK(hold(ids.first)); });
+  std::thread two([&] { EXPECT_OK(hold(other)); });
+  EXPECT_TRUE(Eventually([&] { return inside == 2; }));
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}),
+              FailsWith(absl::StatusCode::kResourceExhausted, "all 2 connections are busy"));
+  EXPECT_OK(dataset.objects->Get(ids.second, {}));
+  release = true;
+  one.join();
+  two.join();
+  EXPECT_OK(dataset.objects->Get(ids.first, {}));
+}
+
+TEST(Hosts, ManyThreadsShareFewConnections) {
+  auto options = TestFleet::Options();
+  options.pool.max_connections = 2;
+  options.pool.wait_ms = 30'000;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 100; ++i) EXPECT_OK(dataset.objects->Get(ids.first, {}));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const Host host{"127.0.0.1", SharedFleet().server(0).port()};
+  EXPECT_LE(dataset.backend->fleet().PoolOf(host)->size(), 2u);
+}
+
+TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
+  Opened dataset(kObjects);
+  // Two more ways to the same servers stand for hosts to which the shards were copied.
+  TcpProxy other_first(SharedFleet().server(0).port());
+  TcpProxy other_second(SharedFleet().server(1).port());
+  const TwoObjects ids(*dataset.objects);
+  Outcomes outcomes;
+  std::atomic<uint64_t> created = 0;
+  Load load(4, [&] {
+    outcomes.Add(dataset.objects->Get(ids.first, {}).status());
+    outcomes.Add(dataset.objects->Get(ids.second, {}).status());
+    const auto id = dataset.objects->Create("{}", {});
+    outcomes.Add(id.status());
+    if (id.ok()) ++created;
+  });
+  const auto master = [&] { return dataset.backend->fleet().map(mysql::Space::kId).Find(0)->master.ToString(); };
+  for (int move = 0; move < 4; ++move) {
+    ASSERT_TRUE(outcomes.MoreGood(200));
+    const bool there = move % 2 == 0;
+    const std::string first = there ? other_first.address() : SharedFleet().server(0).address();
+    SharedFleet().WriteMaps(first, there ? other_second.address() : SharedFleet().server(1).address());
+    ASSERT_TRUE(Eventually([&] { return master() == first; }));
+  }
+  ASSERT_TRUE(outcomes.MoreGood(200));
+  load.Stop();
+  EXPECT_EQ(outcomes.bad, 0);
+  // Nothing was created twice, or only said to be.
+  uint64_t stored = 0;
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    const std::string table = mysql::DatabaseName(mysql::Space::kId, shard) + ".pins";
+    stored += std::stoull(SharedFleet().OfShard(shard).Run("SELECT COUNT(*) FROM " + table));
+  }
+  EXPECT_EQ(stored, created + 2);
+}
+
+// ---- connections that are cut ----
+
+/// A dataset on shards of which those of the first host are reached through a proxy.
+struct Proxied {
+  explicit Proxied(const DatasetSpec& wanted, const mysql::MySqlOptions& options = TestFleet::Options())
+      : direct(wanted, options), proxy(SharedFleet().server(0).port()) {
+    backend = *SharedFleet().OpenAt(proxy.address(), SharedFleet().server(1).address(), options);
+  }
+  Opened direct;
+  TcpProxy proxy;
+  std::unique_ptr<MySqlBackend> backend;
+};
+
+TEST(Cuts, ReadsAreRepeated) {
+  Proxied proxied(kObjects);
+  const TwoObjects ids(*proxied.direct.objects);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK(objects->Get(ids.first, {}));
+  // The statement is prepared: what goes to the server is its number and the ID, as 8 bytes.
+  std::string local(8, '\0');
+  local[0] = static_cast<char>(ids.first & 0xFF);
+  proxied.proxy.CutAtAnswerTo(local);
+  EXPECT_OK(objects->Get(ids.first, {}));
+  EXPECT_TRUE(proxied.proxy.HasCut());
+}
+
+TEST(Cuts, ACreateWhoseAnswerIsLostMayHaveHappenedAndIsNotRepeated) {
+  Proxied proxied(kObjects);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK(objects->Create(R"({"a":"warm"})", {.shard = kOfFirst}));
+  proxied.proxy.CutAtAnswerTo("unique text");
+  EXPECT_THAT(objects->Create(R"({"a":"unique text"})", {.shard = kOfFirst}),
+              FailsWith(kUnavailable, "may or may not have happened"));
+  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM db00000.pins WHERE data LIKE '%unique text%'"), "1\n");
+}
+
+TEST(Cuts, AnUpdateThatWasNotCommittedIsRepeated) {
+  Proxied proxied(kObjects);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
+  proxied.proxy.CutAtAnswerTo("unique text");
+  int calls = 0;
+  ASSERT_OK(objects->Update(
+      id,
+      [&](std::string_view) -> absl::StatusOr<std::string> {
+        ++calls;
+        return R"({"n":"unique text"})";
+      },
+      {}));
+  EXPECT_EQ(calls, 2);
+}
+
+TEST(Cuts, AnUpdateWhoseCommitIsLostMayHaveHappened) {
+  Proxied proxied(kObjects);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
+  proxied.proxy.CutAtAnswerTo("COMMIT");
+  EXPECT_THAT(objects->Update(id, [](std::string_view) -> absl::StatusOr<std::string> { return R"({"n":1})"; }, {}),
+              FailsWith(kUnavailable, "may or may not have happened"));
+}
+
+/// A row on a shard of the first host.
+std::string RowOfFirst() {
+  for (int i = 0;; ++i) {
+    const std::string row = "row" + std::to_string(i);
+    if (ModShard(row, TestFleet::kShards) < 8) return row;
+  }
+}
+
+TEST(Cuts, APutWhoseCommitIsLostIsNotPutTwice) {
+  Proxied proxied({.name = "events", .max_versions = 0});
+  const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
+  const std::string row = RowOfFirst();
+  ASSERT_OK(PutCell(*rows, row, "warm", "v"));
+  proxied.proxy.CutAtAnswerTo("COMMIT");
+  const CellWrite cell{"x", "v", std::nullopt};
+  ASSERT_OK_AND_ASSIGN(const PutResult put, rows->Put(row, {&cell, 1}, {}));
+  EXPECT_TRUE(proxied.proxy.HasCut());
+  EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}, .versions = 9}),
+            "x@" + std::to_string(*put.timestamp) + "=v");
+  // A batch and a conditional put are no worse.
+  proxied.proxy.CutAtAnswerTo("COMMIT");
+  const RowWrite write{row, {&cell, 1}, {}};
+  ASSERT_OK(rows->PutMany({&write, 1})[0]);
+  EXPECT_EQ(rows->Get(row, {.columns = {{"x"}}, .versions = 9}, std::nullopt)->items[0].cells.size(), 2u);
+  proxied.proxy.CutAtAnswerTo("COMMIT");
+  EXPECT_OK(PutCell(*rows, row, "y", "v", std::nullopt, {.condition = Condition{.column = "y"}}));
+  EXPECT_TRUE(proxied.proxy.HasCut());
+}
+
+TEST(Cuts, ASlowNetworkIsOnlySlow) {
+  Proxied proxied({.name = "events", .max_versions = 0});
+  const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
+  proxied.proxy.Delay(5);
+  const std::string row = RowOfFirst();
+  for (int i = 0; i < 10; ++i) ASSERT_OK(PutCell(*rows, row, "x", "v"));
+  EXPECT_EQ(rows->Get(row, {.versions = 99}, std::nullopt)->items[0].cells.size(), 10u);
+}
+
+TEST(Cuts, AHalfOpenConnectionTimesOutAndTheNextIsGood) {
+  auto options = TestFleet::Options();
+  options.pool.read_timeout_s = 1;
+  options.pool.connect_timeout_s = 1;
+  options.pool.lock_wait_s = 1;
+  Proxied proxied(kObjects, options);
+  const TwoObjects ids(*proxied.direct.objects);
+  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
+  ASSERT_OK(objects->Get(ids.first, {}));
+  proxied.proxy.Stall();
+  const absl::Status stalled = objects->Get(ids.first, {}).status();
+  EXPECT_TRUE(absl::IsUnavailable(stalled) || absl::IsDeadlineExceeded(stalled)) << stalled;
+  proxied.proxy.Flow();
+  EXPECT_TRUE(Eventually([&] { return objects->Get(ids.first, {}).ok(); }));
+}
+
+TEST(Cuts, ConnectionsThatTheServerClosedWhileIdleAreNoticed) {
+  auto options = TestFleet::Options();
+  options.pool.check_after_ms = 0;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  MariaDbServer& server = SharedFleet().server(0);
+  server.Kill();
+  server.Start();
+  // Not even a create is in doubt: the connection is tried before it is used.
+  EXPECT_OK(dataset.objects->Create("{}", {.shard = kOfFirst}));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
