@@ -84,13 +84,13 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
     case Trouble::kConnection: {
       const absl::Status status = ToStatus(error);
       lease.Fail(status);
-      if (attempt == 1 && (repeat == Repeat::kAlways || !committing)) return {.again = true};
-      const std::string_view fate = committing ? "; the write may or may not have happened" : "";
+      if (attempt == 1 && (repeat == Repeat::kAlways || !committing)) return {.again = true, .in_doubt = committing};
       if (elapsed >= std::chrono::seconds(options_.pool.read_timeout_s)) {
-        return {.status = absl::DeadlineExceededError(
-                    fmt::format("no answer within {} s{}", options_.pool.read_timeout_s, fate))};
+        return {.in_doubt = committing,
+                .status = absl::DeadlineExceededError(
+                    fmt::format("no answer within {} s", options_.pool.read_timeout_s))};
       }
-      return {.status = absl::UnavailableError(fmt::format("{}{}", std::string(status.message()), fate))};
+      return {.in_doubt = committing, .status = status};
     }
     case Trouble::kRefused:
       break;
@@ -98,9 +98,10 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
   return {.status = ToStatus(error)};
 }
 
-absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status& status) {
+absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt) {
   const std::string shard = place.shard ? fmt::format("shard {} at ", DatabaseName(place.space, *place.shard)) : "";
-  return {status.code(), fmt::format("{}{}: {}", shard, host.ToString(), std::string(status.message()))};
+  const std::string_view fate = in_doubt ? "; the write may or may not have happened" : "";
+  return {status.code(), fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()), fate)};
 }
 
 void Fleet::ForEach(Space space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work) {

@@ -86,7 +86,8 @@ class Fleet {
   /// What to do after a failure.
   struct Verdict {
     bool again = false;
-    absl::Status status;  // if not
+    bool in_doubt = false;  // whether this attempt's write happened
+    absl::Status status;    // if it is not to be tried again
   };
 
   explicit Fleet(const MySqlOptions& options);
@@ -94,7 +95,9 @@ class Fleet {
   Verdict Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                 Connection::Clock::duration elapsed) const;
   /// The same status, its message preceded by shard and host.
-  static absl::Status At(const Place& place, const Host& host, const absl::Status& status);
+  ///
+  /// in_doubt  an attempt before may have written: the message says so.
+  static absl::Status At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt);
 
   const MySqlOptions options_;
   std::shared_mutex pools_mutex_;
@@ -112,15 +115,17 @@ template <typename Work>
 auto Fleet::RunOn(const Host& host, const Place& place, Repeat repeat, Work&& work)
     -> std::invoke_result_t<Work, Connection&> {
   const std::shared_ptr<Pool> pool = PoolOf(host);
+  bool in_doubt = false;
   for (int attempt = 1;; ++attempt) {
     auto lease = pool->Acquire();
-    if (!lease.ok()) return At(place, host, lease.status());
+    if (!lease.ok()) return At(place, host, lease.status(), in_doubt);
     const auto begin = Connection::Clock::now();
     try {
       return work(**lease);
     } catch (const sql::SQLException& error) {
       const Verdict verdict = Judge(error, *lease, repeat, attempt, Connection::Clock::now() - begin);
-      if (!verdict.again) return At(place, host, verdict.status);
+      in_doubt = in_doubt || verdict.in_doubt;
+      if (!verdict.again) return At(place, host, verdict.status, in_doubt);
     }
   }
 }

@@ -57,7 +57,7 @@ bool MariaDbServer::Serves() const {
 
 std::string MariaDbServer::Run(const std::string& sql) const {
   const Output output = RunProgram({"mariadb", "--no-defaults", "--socket=" + (dir_ / "socket").string(), "--user=root",
-                                    "--batch", "--skip-column-names"},
+                                    "--batch", "--skip-column-names", "mysql"},
                                    sql);
   if (output.code != 0) throw std::runtime_error(output.err);
   return output.out;

@@ -34,7 +34,7 @@ class MariaDbServer {
   void Pause();
   void Resume();
 
-  /// Runs SQL by the command line client and returns what it prints: a line a row, columns parted by tabs.
+  /// Runs SQL by the command line client, in the database `mysql`, and returns what it prints: a line a row, columns parted by tabs.
   /// Throws std::runtime_error with its message if it fails.
   std::string Run(const std::string& sql) const;
 

@@ -1,0 +1,148 @@
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idgen/object_id.h"
+#include "tests/backends/mysql/test_fleet.h"
+
+/// Objects and mappings beyond what the suite says of every backend.
+namespace kvstore::testing {
+namespace {
+
+const bool kShared = ShareFleet();
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+const DatasetSpec kObjects{.name = "pins", .shape = Shape::kObjects, .type = 1};
+
+TEST(Objects, LieWhereTheirIdSays) {
+  Opened dataset(kObjects);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create(R"({"title":"Chair"})", {.shard = 9}));
+  const std::string local = std::to_string(ObjectId::FromValue(id)->local());
+  EXPECT_EQ(SharedFleet().OfShard(9).Run("SELECT data FROM db00009.pins WHERE local_id = " + local),
+            "{\"title\":\"Chair\"}\n");
+}
+
+TEST(Objects, WithoutAPlaceTheyGoToShardsByWeight) {
+  auto options = TestFleet::Options();
+  options.weights = {{0, 12, 0}, {13, 13, 1}, {14, 14, 3}, {15, 15, 0}};
+  Opened dataset(kObjects, options);
+  std::map<uint32_t, int> times;
+  for (int i = 0; i < 400; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create("{}", {}));
+    ++times[ObjectId::FromValue(id)->shard()];
+  }
+  EXPECT_EQ(times.size(), 2u);
+  EXPECT_GT(times[13], 50);
+  EXPECT_GT(times[14], 2 * times[13]);
+}
+
+TEST(Objects, TheLastLocalIdIsTheLast) {
+  Opened dataset(kObjects);
+  MariaDbServer& server = SharedFleet().OfShard(3);
+  server.Run("ALTER TABLE db00003.pins AUTO_INCREMENT = " + std::to_string(ObjectId::kMaxLocal));
+  ASSERT_OK_AND_ASSIGN(const uint64_t last, dataset.objects->Create(R"({"n":1})", {.shard = 3}));
+  EXPECT_EQ(ObjectId::FromValue(last)->local(), ObjectId::kMaxLocal);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(dataset.objects->Create("{}", {.shard = 3}),
+                FailsWith(absl::StatusCode::kResourceExhausted, "shard db00003"));
+  }
+  EXPECT_EQ(dataset.objects->Get(last, {})->data, R"({"n":1})");
+  EXPECT_EQ(server.Run("SELECT COUNT(*) FROM db00003.pins"), "1\n");
+  // Others are not full: what names no shard goes there.
+  for (int i = 0; i < 100; ++i) ASSERT_OK(dataset.objects->Create("{}", {}));
+}
+
+TEST(Objects, OfAShardThatIsNotOpenAreInvalid) {
+  Opened dataset(kObjects);
+  const uint64_t id = ObjectId::Make(900, 1, 5)->value();
+  EXPECT_THAT(dataset.objects->Get(id, {}), FailsWith(kInvalid, "object_id: shard 900 is not open"));
+  EXPECT_THAT(dataset.objects->Erase(id), FailsWith(kInvalid, "shard 900"));
+  EXPECT_THAT(dataset.objects->Create("{}", {.near = id}), FailsWith(kInvalid, "near: shard 900"));
+  EXPECT_THAT(dataset.objects->Create("{}", {.shard = 16}), FailsWith(kInvalid, "shard: shard 16"));
+  ASSERT_OK_AND_ASSIGN(const uint64_t good, dataset.objects->Create("{}", {}));
+  const std::vector<uint64_t> ids = {id, good};
+  const auto batch = dataset.objects->GetMany(ids, {});
+  EXPECT_THAT(batch[0], FailsWith(kInvalid, "shard 900"));
+  EXPECT_OK(batch[1]);
+}
+
+TEST(Objects, SixteenThreadsLoseNoUpdate) {
+  Opened dataset(kObjects);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create("0", {}));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 16; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 1000; ++i) {
+        ASSERT_OK(dataset.objects->Update(
+            id,
+            [](std::string_view current) -> absl::StatusOr<std::string> {
+              return std::to_string(std::stoi(std::string(current)) + 1);
+            },
+            {}));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(dataset.objects->Get(id, {})->data, "16000");
+}
+
+TEST(Objects, HostileDocumentsComeBackAsTheyWere) {
+  Opened dataset(kObjects);
+  const std::vector<std::string> texts = {"'; DROP TABLE pins; --", "\"\\`%_?", std::string("a\0b", 3),
+                                          "\xF0\x9F\x93\x8C pin, \xF0\x90\x8D\x88", "\xEF\xBF\xBF", "*/ UNION SELECT 1"};
+  for (const std::string& text : texts) {
+    nlohmann::json json;
+    json[text] = text;
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create(json.dump(), {}));
+    EXPECT_EQ(dataset.objects->Get(id, {})->data, json.dump());
+  }
+}
+
+TEST(Objects, ALargeBatchIsAnsweredInOrder) {
+  Opened dataset(kObjects);
+  std::vector<uint64_t> ids;
+  for (int i = 0; i < 600; ++i) {
+    ids.push_back(*dataset.objects->Create(std::to_string(i), {.shard = i % 2 == 0 ? 0 : uint32_t(i % 16)}));
+  }
+  const auto objects = dataset.objects->GetMany(ids, {});
+  for (int i = 0; i < 600; ++i) EXPECT_EQ(objects[i]->data, std::to_string(i));
+}
+
+TEST(Mappings, LieOnTheShardOfFrom) {
+  Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings});
+  const uint64_t from = ObjectId::Make(12, 2, 7)->value();
+  ASSERT_OK(dataset.mappings->Add(from, 99, 1));
+  EXPECT_EQ(SharedFleet().OfShard(12).Run("SELECT to_id, sequence FROM db00012.board_has_pins"), "99\t1\n");
+  const uint64_t closed = ObjectId::Make(16, 2, 7)->value();
+  EXPECT_THAT(dataset.mappings->Add(closed, 99, 1), FailsWith(kInvalid, "from: shard 16 is not open"));
+  EXPECT_THAT(dataset.mappings->List(closed, {.limit = 1}), FailsWith(kInvalid, "from: shard 16"));
+}
+
+TEST(Mappings, APageReadsWhatItReturnsAndNoMore) {
+  auto options = TestFleet::Options();
+  options.pool.max_connections = 1;
+  Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings}, options);
+  MariaDbServer& server = SharedFleet().OfShard(0);
+  server.Run("INSERT INTO db00000.board_has_pins SELECT 1, seq, seq * 10 FROM seq_1_to_20000");
+  const auto read = [&] {
+    return std::stoull(server.Run(
+        "SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN "
+        "('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', "
+        "'Handler_read_rnd')"));
+  };
+  const uint64_t idle = read();
+  const uint64_t of_asking = read() - idle;
+  for (const bool descending : {false, true}) {
+    for (const bool from_a_marker : {false, true}) {
+      kvstore::MappingQuery query{.descending = descending, .limit = 50};
+      if (from_a_marker) query.after = MappingEntry{.to = 10'000, .sequence = 100'000};
+      const uint64_t before = read();
+      ASSERT_EQ(dataset.mappings->List(1, query)->entries.size(), 50u);
+      EXPECT_LE(read() - before - of_asking, 55u);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvstore::testing

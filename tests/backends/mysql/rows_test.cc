@@ -1,0 +1,347 @@
+#include <array>
+#include <atomic>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/mysql/row_writer.h"
+#include "base/clock.h"
+#include "shardmap/mod_shard.h"
+#include "tests/backends/mysql/test_fleet.h"
+
+/// Rows beyond what the suite says of every backend.
+namespace kvstore::testing {
+namespace {
+
+const bool kShared = ShareFleet();
+
+const DatasetSpec kAllVersions{.name = "events", .max_versions = 0};
+
+std::string TableOf(std::string_view row) {
+  return mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards)) + ".events";
+}
+
+MariaDbServer& ServerOf(std::string_view row) { return SharedFleet().OfShard(ModShard(row, TestFleet::kShards)); }
+
+/// How many index entries the server of `row` has read so far.
+uint64_t EntriesRead(std::string_view row) {
+  return std::stoull(ServerOf(row).Run(
+      "SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN ('Handler_read_first', "
+      "'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_rnd')"));
+}
+
+TEST(Rows, LieOnTheModShardOfTheirKey) {
+  Opened dataset(kAllVersions);
+  ASSERT_OK(PutCell(*dataset.rows, "1.2.3.4", "ip", "v", 5));
+  EXPECT_EQ(ServerOf("1.2.3.4").Run("SELECT row_key, column_name, ts, value FROM " + TableOf("1.2.3.4")),
+            "1.2.3.4\tip\t5\tv\n");
+}
+
+TEST(Rows, TheNewestOfManyVersionsAreReadWithoutTheRest) {
+  Opened dataset(kAllVersions);
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', seq DIV 10000), 1 + seq MOD 10000, 'v' FROM seq_0_to_29999");
+  const uint64_t idle = EntriesRead(row);
+  const uint64_t of_asking = EntriesRead(row) - idle;
+  const auto read = [&](const ReadOptions& options) {
+    const uint64_t before = EntriesRead(row);
+    const auto items = ReadPages(*dataset.rows, row, options);
+    EXPECT_OK(items);
+    EXPECT_EQ(items->back().cells.size(), options.versions);
+    return EntriesRead(row) - before - of_asking;
+  };
+  EXPECT_LE(read({.columns = {{"c1"}}, .versions = 50}), 51u);
+  EXPECT_LE(read({.columns = {{"c1"}}, .versions = 50, .time_range = {100, 5000}}), 51u);
+  // All columns: a hopeful statement, then one for each column, and one that finds no more.
+  EXPECT_LE(read({.versions = 50}), 256u + 3 * 52 + 3);
+}
+
+TEST(Rows, LongRowsArePagedThroughOnce) {
+  Opened dataset(kAllVersions);
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', seq MOD 700), 1 + seq, 'v' FROM seq_0_to_6999");
+  ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, row, {.versions = 9999, .limit = 100}));
+  ASSERT_EQ(items.size(), 700u);
+  for (const Item& item : items) EXPECT_EQ(item.cells.size(), 10u);
+  // The same in pieces of a scan.
+  ASSERT_OK_AND_ASSIGN(const auto scanned, ReadRange(MySql(""), *dataset.rows, {}, {.versions = 9999, .max_bytes = 500}));
+  ASSERT_EQ(scanned.size(), 1u);
+  EXPECT_EQ(scanned[0].items, items);
+}
+
+TEST(Rows, LargeValuesComeOneByOne) {
+  Opened dataset(kAllVersions);
+  const std::string large(3 << 20, 'x');
+  for (const uint64_t timestamp : {1, 2, 3}) ASSERT_OK(PutCell(*dataset.rows, "r", "a", large, timestamp));
+  ASSERT_OK(PutCell(*dataset.rows, "r", "b", "small", 1));
+  ASSERT_OK_AND_ASSIGN(const RowPage page, dataset.rows->Get("r", {.versions = 9}, std::nullopt));
+  // Two of them fit a page.
+  ASSERT_EQ(page.items.size(), 1u);
+  EXPECT_EQ(page.items[0].cells.size(), 2u);
+  ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, "r", {.versions = 9}));
+  EXPECT_EQ(items.at(0).cells.size(), 3u);
+  EXPECT_TRUE(items.at(0).cells[2].value == large);
+  EXPECT_EQ(items.at(1).cells[0].value, "small");
+  const std::vector<RowRead> reads = {{"r", {.versions = 9}}, {"none", {}}, {"r", {.columns = {{"b"}}}}};
+  const auto pages = dataset.rows->GetMany(reads);
+  EXPECT_EQ(pages[0]->items, page.items);
+  EXPECT_EQ(ToText(pages[2]->items), "b@1=small");
+}
+
+TEST(Rows, AssignedTimestampsAreTheShardsNotTheCallers) {
+  Opened dataset(kAllVersions);
+  const std::string row = "r";
+  // A clock that ran ahead, as after a promotion of a host whose clock is behind.
+  const uint64_t ahead = WallClockMs() + 3'600'000;
+  const std::string shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards));
+  for (uint32_t slot = 0; slot < mysql::RowWriter::kClockSlots; ++slot) {
+    ServerOf(row).Run("REPLACE INTO " + shard + ".`kv$clock` VALUES (" + std::to_string(slot) + ", " +
+                      std::to_string(ahead) + ")");
+  }
+  const CellWrite cell{"x", "v", std::nullopt};
+  EXPECT_EQ(dataset.rows->Put(row, {&cell, 1}, {})->timestamp, ahead + 1);
+  EXPECT_EQ(dataset.rows->Put(row, {&cell, 1}, {})->timestamp, ahead + 2);
+  ServerOf(row).Run("DELETE FROM " + shard + ".`kv$clock`");
+}
+
+/// Two backends stand for two processes: they share nothing but the servers.
+TEST(Rows, TwoProcessesNeverOverwriteEachOther) {
+  Opened dataset(kAllVersions);
+  const auto other_backend = *SharedFleet().Open();
+  const auto other = *other_backend->OpenRows(dataset.spec);
+  const std::array<RowStore*, 2> stores = {dataset.rows.get(), other.get()};
+  std::array<std::vector<uint64_t>, 4> assigned;
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < assigned.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 200; ++i) {
+        const CellWrite cell{"x", "v", std::nullopt};
+        const RowWrite write{"r", {&cell, 1}, {}};
+        const std::vector<RowWrite> batch(3, write);
+        // Alone, and in batches of the same row.
+        if (i % 4 != 0) {
+          assigned[t].push_back(*stores[t % 2]->Put("r", {&cell, 1}, {})->timestamp);
+        } else {
+          for (const auto& result : stores[t % 2]->PutMany(batch)) assigned[t].push_back(*result->timestamp);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<uint64_t> distinct;
+  for (const auto& mine : assigned) {
+    EXPECT_TRUE(std::is_sorted(mine.begin(), mine.end()));
+    distinct.insert(mine.begin(), mine.end());
+  }
+  EXPECT_EQ(distinct.size(), assigned.size() * 300);
+  EXPECT_EQ(ReadPages(*dataset.rows, "r", {.versions = 9999})->at(0).cells.size(), distinct.size());
+}
+
+TEST(Rows, OfSixtyFourRacingPutsOfWhatIsAbsentOneWins) {
+  Opened dataset(kAllVersions);
+  const auto other_backend = *SharedFleet().Open();
+  const auto other = *other_backend->OpenRows(dataset.spec);
+  const std::array<RowStore*, 2> stores = {dataset.rows.get(), other.get()};
+  for (int round = 0; round < 5; ++round) {
+    const std::string row = "row" + std::to_string(round);
+    // With timestamps of their own in every other round: the condition does not need the clock.
+    std::atomic<int> won = 0;
+    std::atomic<int> lost = 0;
+    std::atomic<int> ready = 0;
+    std::vector<std::thread> threads;
+    for (uint64_t t = 0; t < 64; ++t) {
+      threads.emplace_back([&, t] {
+        ++ready;
+        while (ready < 64) std::this_thread::yield();
+        const auto timestamp = round % 2 == 0 ? std::nullopt : std::optional(t);
+        const auto put = PutCell(*stores[t % 2], row, "x", std::to_string(t), timestamp,
+                                 {.condition = Condition{.column = "x"}});
+        if (put.ok()) ++won;
+        if (absl::IsAlreadyExists(put)) ++lost;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(won, 1);
+    EXPECT_EQ(lost, 63);
+    EXPECT_EQ(dataset.rows->Get(row, {.versions = 99}, std::nullopt)->items.at(0).cells.size(), 1u);
+  }
+}
+
+TEST(Rows, ConditionalPutsAndPlainOnesHaveOneOrder) {
+  // A plain put that is acknowledged is never hidden behind a conditional one that did not see it.
+  Opened dataset({.name = "events", .max_versions = 1});
+  RowStore& rows = *dataset.rows;
+  for (int round = 0; round < 200; ++round) {
+    const std::string row = "r" + std::to_string(round);
+    ASSERT_OK(PutCell(rows, row, "x", "before"));
+    absl::Status conditional;
+    std::thread thread([&] {
+      conditional = PutCell(rows, row, "x", "conditional", std::nullopt,
+                            {.condition = Condition{.column = "x", .equals = "before"}});
+    });
+    ASSERT_OK(PutCell(rows, row, "x", "plain"));
+    thread.join();
+    // Whichever came first, the plain one does not look and so is the last, or made the other fail.
+    EXPECT_EQ(rows.Get(row, {}, std::nullopt)->items[0].cells[0].value, "plain");
+  }
+}
+
+TEST(Rows, HostileBytesAreOnlyBytes) {
+  Opened dataset(kAllVersions);
+  const std::vector<std::string> texts = {"'; DROP TABLE events; --", "\"\\`%_?", std::string("a\0b", 3), "a",
+                                          "A", "a ", "\xF0\x9F\x93\x8C", "\xC3\x28", "\xFF\xFE", "*/ UNION SELECT 1"};
+  for (const std::string& row : texts) {
+    for (const std::string& column : texts) ASSERT_OK(PutCell(*dataset.rows, row, column, row + column, 1));
+  }
+  for (const std::string& row : texts) {
+    const auto page = dataset.rows->Get(row, {}, std::nullopt);
+    ASSERT_EQ(page->items.size(), texts.size());
+    for (const Item& item : page->items) EXPECT_EQ(item.cells[0].value, row + item.column);
+    ASSERT_OK(dataset.rows->Delete(row, {.columns = {{texts[0], texts[2]}}}));
+    EXPECT_EQ(dataset.rows->Get(row, {}, std::nullopt)->items.size(), texts.size() - 2);
+  }
+}
+
+TEST(Rows, PartitionsAreTheShards) {
+  Opened dataset(kAllVersions);
+  for (int i = 0; i < 100; ++i) ASSERT_OK(PutCell(*dataset.rows, "row" + std::to_string(i), "x", "v", 1));
+  ASSERT_OK_AND_ASSIGN(const auto partitions, dataset.rows->Partitions(1));
+  ASSERT_EQ(partitions.size(), TestFleet::kShards);
+  EXPECT_EQ(partitions[3].name, "mod00003");
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    ASSERT_OK_AND_ASSIGN(const auto rows, ReadRange(MySql(""), *dataset.rows, partitions[shard].range, {}, 2));
+    for (const ScannedRow& row : rows) EXPECT_EQ(ModShard(row.key, TestFleet::kShards), shard);
+  }
+  EXPECT_THAT(dataset.rows->Scan({.shard = "mod00016"}, {}, std::nullopt),
+              FailsWith(absl::StatusCode::kInvalidArgument, "partition: there is none named 'mod00016'"));
+  const std::string elsewhere = ModShard("row1", TestFleet::kShards) == 0 ? "mod00001" : "mod00000";
+  EXPECT_THAT(dataset.rows->Scan({.shard = elsewhere}, {}, ScanPosition{"row1", std::nullopt}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "another partition"));
+}
+
+TEST(Rows, AWriteThatMustBeForcedIsRefusedWhereTheServerDoesNotForce) {
+  Opened dataset(kAllVersions);
+  EXPECT_THAT(PutCell(*dataset.rows, "r", "x", "v", 1, {.sync = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "innodb_flush_log_at_trx_commit"));
+  EXPECT_EQ(Read(*dataset.rows, "r"), "");
+  DatasetSpec forced{.name = "forced", .backend = "mysql", .durability = Durability::kMachine, .incarnation = 9};
+  EXPECT_THAT(dataset.backend->CreateDataset(forced), FailsWith(absl::StatusCode::kFailedPrecondition, "machine"));
+}
+
+// ---- purge ----
+
+TEST(Purge, TakesLongColumnsInSmallSteps) {
+  Opened dataset({.name = "events", .max_versions = 2});
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', seq DIV 2500), 1 + seq MOD 2500, 'v' FROM seq_0_to_9999");
+  uint64_t calls = 0;
+  ASSERT_OK_AND_ASSIGN(const ReclaimResult result, dataset.backend->Reclaim(dataset.spec, [&](uint64_t done, uint64_t total) {
+    EXPECT_LE(done, total);
+    ++calls;
+    return true;
+  }));
+  EXPECT_EQ(result.surplus_cells, 4 * 2498u);
+  EXPECT_GE(calls, TestFleet::kShards);
+  EXPECT_EQ(ServerOf(row).Run("SELECT COUNT(*), MIN(ts) FROM " + TableOf(row)), "8\t2499\n");
+}
+
+TEST(Purge, TakesExpiredCellsBehindAnyNumberThatAreNot) {
+  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
+  const std::string row = "user";
+  const std::string now = std::to_string(WallClockMs());
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', " + now + " - seq, 'v' FROM seq_1_to_3000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_700");
+  ASSERT_OK_AND_ASSIGN(const ReclaimResult result, dataset.backend->Reclaim(dataset.spec, nullptr));
+  EXPECT_EQ(result.expired_cells, 700u);
+  EXPECT_EQ(result.surplus_cells, 0u);
+  EXPECT_EQ(ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row)), "3000\n");
+}
+
+TEST(Purge, NeverTakesWhatADeleteUncovered) {
+  // A column is deleted and put again with an older timestamp while purges run: what is acknowledged is visible.
+  Opened dataset({.name = "events", .max_versions = 1});
+  RowStore& rows = *dataset.rows;
+  std::atomic<bool> stop = false;
+  std::thread purger([&] {
+    while (!stop) EXPECT_OK(dataset.backend->Reclaim(dataset.spec, nullptr));
+  });
+  for (int i = 0; i < 300; ++i) {
+    ASSERT_OK(PutCell(rows, "r", "x", "older", 10));
+    ASSERT_OK(PutCell(rows, "r", "x", "newer", 20));
+    ASSERT_OK(rows.Delete("r", {.columns = {{"x"}}}));
+    ASSERT_OK(PutCell(rows, "r", "x", "again", 5));
+    ASSERT_EQ(Read(rows, "r"), "x@5=again");
+    ASSERT_OK(rows.Delete("r", {}));
+  }
+  stop = true;
+  purger.join();
+}
+
+// ---- schema ----
+
+TEST(Schema, InitMakesWhatIsMissingAndLeavesTheRest) {
+  Opened dataset(kAllVersions);
+  ASSERT_OK(PutCell(*dataset.rows, "r", "x", "v", 1));
+  SharedFleet().OfShard(2).Run("DROP DATABASE mod00002");
+  uint64_t last = 0;
+  ASSERT_OK(dataset.backend->Init({&dataset.spec, 1}, [&](uint64_t done, uint64_t total) {
+    last = done;
+    EXPECT_EQ(total, 2 * TestFleet::kShards);
+    return true;
+  }));
+  EXPECT_EQ(last, 2 * TestFleet::kShards);
+  EXPECT_EQ(SharedFleet().OfShard(2).Run("SELECT COUNT(*) FROM mod00002.events"), "0\n");
+  EXPECT_EQ(Read(*dataset.rows, "r"), "x@1=v");
+}
+
+TEST(Schema, ATableThatADropLeftBehindIsReplaced) {
+  Opened dataset(kAllVersions);
+  ASSERT_OK(PutCell(*dataset.rows, "r", "x", "v", 1));
+  DatasetSpec next = dataset.spec;
+  next.incarnation = 2;
+  EXPECT_THAT(dataset.backend->OpenRows(next), FailsWith(absl::StatusCode::kDataLoss, "events"));
+  ASSERT_OK(dataset.backend->CreateDataset(next));
+  EXPECT_EQ(Read(**dataset.backend->OpenRows(next), "r"), "");
+}
+
+TEST(Schema, AMissingTableIsToldWithShardAndHost) {
+  Opened dataset(kAllVersions);
+  ServerOf("r").Run("DROP TABLE " + TableOf("r"));
+  EXPECT_THAT(dataset.rows->Get("r", {}, std::nullopt),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "at " + ServerOf("r").address()));
+  EXPECT_THAT(dataset.rows->Get("r", {}, std::nullopt),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "kv shards init"));
+}
+
+TEST(Schema, AnotherNumberOfModShardsIsRefused) {
+  Opened dataset(kAllVersions);
+  for (uint32_t shard : {0, 8}) {
+    SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) +
+                                     ".`kv$clock` COMMENT 'kvstore mod_shards=32'");
+  }
+  EXPECT_THAT(dataset.backend->OpenRows(dataset.spec), FailsWith(absl::StatusCode::kFailedPrecondition, "made with 32"));
+  for (uint32_t shard : {0, 8}) {
+    SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) +
+                                     ".`kv$clock` COMMENT 'kvstore mod_shards=16'");
+  }
+}
+
+TEST(Schema, AnUnknownEngineIsRefused) {
+  Opened dataset(kAllVersions);
+  DatasetSpec spec{.name = "odd", .backend = "mysql", .engine = "csv", .incarnation = 7};
+  EXPECT_THAT(dataset.backend->CreateDataset(spec), FailsWith(absl::StatusCode::kInvalidArgument, "engine: 'csv'"));
+}
+
+TEST(Tls, AServerWithoutItIsRefused) {
+  auto options = TestFleet::Options();
+  options.tls.required = true;
+  const auto backend = *SharedFleet().Open(options);
+  EXPECT_THAT(backend->Init({}, nullptr), FailsWith(absl::StatusCode::kFailedPrecondition, "tls"));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
