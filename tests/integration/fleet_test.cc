@@ -1,0 +1,230 @@
+#include <fmt/format.h>
+
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "coordination/zookeeper.h"
+#include "idgen/object_id.h"
+#include "registry/open.h"
+#include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/eventually.h"
+#include "tests/support/processes.h"
+#include "tests/support/tcp_proxy.h"
+#include "tests/support/zookeeper_server.h"
+
+/// The whole store on a real ZooKeeper and real MySQL servers.
+namespace kvstore::testing {
+namespace {
+
+const bool kShared = ShareFleet();
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+constexpr auto kNotFound = absl::StatusCode::kNotFound;
+
+class Fleet : public ::testing::Test {
+ protected:
+  Fleet() {
+    SharedFleet().Clear();
+    ZooKeeper zookeeper({.servers = zookeeper_.address()}, nullptr);
+    for (const char* node : {kId, kMod}) EXPECT_OK(zookeeper.Create(node, Map()));
+  }
+
+  /// Shards 0..7 on the first server, 8..15 on the second.
+  static std::string Map(const std::string& first = SharedFleet().server(0).address()) {
+    return fmt::format(
+        R"([{{"range": [0, 7], "master": "{}", "slave": "none1"}}, {{"range": [8, 15], "master": "{}", "slave": "none2"}}])",
+        first, SharedFleet().server(1).address());
+  }
+
+  void SetMap(const char* node, const std::string& text) {
+    ZooKeeper zookeeper({.servers = zookeeper_.address()}, nullptr);
+    ASSERT_OK_AND_ASSIGN(const ZooKeeperNode current, zookeeper.Get(node, false));
+    ASSERT_OK(zookeeper.Set(node, text, current.version));
+  }
+
+  OpenOptions Options() const {
+    OpenOptions options{.data = dir_ / "store", .default_backend = kMySql};
+    options.mysql = MySqlFleet{.options = TestFleet::Options(), .zookeeper = {.servers = zookeeper_.address()}};
+    options.mysql->zookeeper.call_timeout_ms = 300;
+    return options;
+  }
+  void Open() {
+    store_.reset();
+    auto opened = kvstore::Open(Options());
+    ASSERT_OK(opened);
+    store_ = *std::move(opened);
+  }
+
+  static constexpr char kId[] = "/kvstore/shards/id";
+  static constexpr char kMod[] = "/kvstore/shards/mod";
+  const TempDir dir_;
+  ZooKeeperServer zookeeper_;
+  std::unique_ptr<KVStore> store_;
+};
+
+absl::Status Put(KVStore& store, const std::string& value) {
+  const CellWrite cell{"x", value, std::nullopt};
+  return store.PutRow("events", "user", {&cell, 1}, {}).status();
+}
+std::string Get(KVStore& store) { return store.GetRow("events", "user", {})->items.at(0).cells.at(0).value; }
+
+TEST_F(Fleet, ZooKeeperMayBeDownForTheWholeRun) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "events"}));
+  ASSERT_OK(Put(*store_, "1"));
+  zookeeper_.Stop();
+  EXPECT_EQ(Get(*store_), "1");
+  ASSERT_OK(Put(*store_, "2"));
+  // Also if this process starts meanwhile.
+  Open();
+  EXPECT_EQ(Get(*store_), "2");
+  ASSERT_OK(Put(*store_, "3"));
+  zookeeper_.Start();
+  // An edit comes into force once it is back: shards of the first server are found through a proxy.
+  TcpProxy proxy(SharedFleet().server(0).port());
+  SetMap(kMod, Map(proxy.address()));
+  const auto through_the_proxy = [&] {
+    proxy.Cut();
+    bool failed = false;
+    for (int i = 0; i < 20; ++i) {
+      failed = failed || !store_->GetRow("events", std::to_string(i), {}).ok();
+    }
+    proxy.Mend();
+    return failed;
+  };
+  EXPECT_TRUE(Eventually(through_the_proxy));
+}
+
+TEST_F(Fleet, ABadEditLeavesTheGoodMapInForce) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "events"}));
+  for (const std::string& bad : {std::string("[]"), std::string("not JSON"),
+                                 std::string(R"([{"range": [0, 14], "master": "A", "slave": "B"}])")}) {
+    SetMap(kMod, bad);
+    for (int i = 0; i < 50; ++i) ASSERT_OK(Put(*store_, "v"));
+  }
+  // A start does not take it either.
+  Open();
+  EXPECT_EQ(Get(*store_), "v");
+}
+
+TEST_F(Fleet, BothBackendsInOneStore) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "events"}));
+  ASSERT_OK(store_->CreateDataset({.name = "local", .backend = "rocksdb"}));
+  ASSERT_OK(Put(*store_, "fleet"));
+  const CellWrite cell{"x", "embedded", std::nullopt};
+  ASSERT_OK(store_->PutRow("local", "user", {&cell, 1}, {}));
+  Open();
+  EXPECT_EQ(Get(*store_), "fleet");
+  EXPECT_EQ(store_->GetRow("local", "user", {})->items.at(0).cells.at(0).value, "embedded");
+  EXPECT_EQ(store_->GetDataset("events")->backend, "mysql");
+}
+
+TEST_F(Fleet, TheJoinOfAMappingAndItsObjects) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "boards", .shape = Shape::kObjects, .type = 2}));
+  ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}));
+  ASSERT_OK(store_->CreateDataset({.name = "board_has_pins", .shape = Shape::kMappings}));
+  ASSERT_OK_AND_ASSIGN(const uint64_t board, store_->CreateObject("boards", "{}", {}));
+  for (uint64_t i = 0; i < 20; ++i) {
+    const CreateOptions place = i < 10 ? CreateOptions{.near = board} : CreateOptions{};
+    ASSERT_OK_AND_ASSIGN(const uint64_t pin, store_->CreateObject("pins", fmt::format(R"({{"n":{}}})", i), place));
+    EXPECT_TRUE(i >= 10 || ObjectId::FromValue(pin)->shard() == ObjectId::FromValue(board)->shard());
+    ASSERT_OK(store_->AddMapping("board_has_pins", board, pin, i));
+  }
+  ASSERT_OK_AND_ASSIGN(JoinedPage page, store_->ListObjects("board_has_pins", board, {.limit = 15}));
+  ASSERT_EQ(page.objects.size(), 15u);
+  for (size_t i = 0; i < 15; ++i) EXPECT_EQ(page.objects[i].object->data, fmt::format(R"({{"n":{}}})", i));
+  ASSERT_OK_AND_ASSIGN(page, store_->ListObjects("board_has_pins", board, {.limit = 15, .marker = page.marker}));
+  EXPECT_EQ(page.objects.size(), 5u);
+  EXPECT_EQ(page.marker, "");
+}
+
+TEST_F(Fleet, BadRequestsChangeNothing) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}));
+  ASSERT_OK(store_->CreateDataset({.name = "likes", .shape = Shape::kMappings}));
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", R"({"a":1})", {.shard = 3}));
+  const uint64_t other_type = ObjectId::Make(3, 2, 1)->value();
+  const uint64_t closed = ObjectId::Make(16, 1, 1)->value();
+  EXPECT_THAT(store_->GetObject("pins", other_type, {}), FailsWith(kInvalid, "has type 2, dataset 'pins' has type 1"));
+  EXPECT_THAT(store_->GetObject("pins", closed, {}), FailsWith(kInvalid, "shard 16 is not open"));
+  EXPECT_THAT(store_->PatchObject("pins", closed, "{}", {}), FailsWith(kInvalid, "shard 16 is not open"));
+  EXPECT_THAT(store_->PatchObject("pins", id + 1, "{}", {}), FailsWith(kNotFound, "there is no object"));
+  EXPECT_THAT(store_->PatchObject("pins", id, "[]", {}), FailsWith(kInvalid, "merge_patch"));
+  EXPECT_THAT(store_->CreateObject("pins", "[1]", {}), FailsWith(kInvalid, ""));
+  EXPECT_THAT(store_->CreateObject("pins", "{", {}), FailsWith(kInvalid, ""));
+  EXPECT_THAT(store_->AddMapping("likes", id, id, uint64_t{1} << 63), FailsWith(kInvalid, "sequence"));
+  EXPECT_EQ(*store_->CountMapping("likes", id), 0u);
+  EXPECT_EQ(store_->GetObject("pins", id, {})->data, R"({"a":1})");
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    const std::string table = mysql::DatabaseName(mysql::Space::kId, shard) + ".pins";
+    EXPECT_EQ(SharedFleet().OfShard(shard).Run("SELECT COUNT(*) FROM " + table), shard == 3 ? "1\n" : "0\n");
+  }
+}
+
+TEST_F(Fleet, AHostThatIsDownDoesNotKeepAStoreFromOpening) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}));
+  ASSERT_OK(store_->CreateDataset({.name = "gone", .shape = Shape::kObjects, .type = 2}));
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", "{}", {.shard = 8}));
+  ASSERT_OK(store_->CreateObject("gone", "{}", {.shard = 0}));
+  SharedFleet().server(0).Kill();
+  EXPECT_THAT(store_->DropDataset("gone"), FailsWith(absl::StatusCode::kUnavailable, "db00000"));
+  Open();
+  EXPECT_OK(store_->GetObject("pins", id, {}));
+  EXPECT_THAT(store_->GetDataset("gone"), FailsWith(kNotFound, "gone"));
+  SharedFleet().server(0).Start();
+  // A later start finishes the drop; one of the same name is empty either way.
+  Open();
+  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'gone'"), "0\n");
+}
+
+// ---- the program ----
+
+class Program : public Fleet {
+ protected:
+  Output Kv(std::vector<std::string> arguments, const std::string& input = "") {
+    std::ofstream(dir_ / "kv.json") << fmt::format(
+        R"({{"data": "store", "default_backend": "mysql", "mysql": {{"user": "root", "zookeeper": "{}", "purge_cells_per_s": 0}}}})",
+        zookeeper_.address());
+    arguments.insert(arguments.begin(), {KV_PROGRAM, "--config", (dir_ / "kv.json").string()});
+    return RunProgram(arguments, input);
+  }
+};
+
+TEST_F(Program, BeginsWithInitAndGoesOnAsEmbedded) {
+  const Output init = Kv({"shards", "init"});
+  EXPECT_EQ(init.code, 0) << init.err;
+  EXPECT_THAT(init.out, ::testing::StartsWith("32 shards are there"));
+  EXPECT_EQ(Kv({"dataset", "create", "events"}).code, 0);
+  EXPECT_EQ(Kv({"put", "events", "user:7", "click=pin:3", "--timestamp", "5"}).code, 0);
+  EXPECT_EQ(Kv({"put", "events", "user:7", "click=pin:4", "--timestamp", "6"}).code, 0);
+  EXPECT_THAT(Kv({"get", "events", "user:7"}).out, ::testing::HasSubstr("pin:4"));
+  const std::string requests =
+      R"({"op":"scan_rows","dataset":"events","partition":"mod00077"})"
+      "\n"
+      R"({"op":"scan_rows","dataset":"events"})"
+      "\n";
+  const Output scanned = Kv({"exec"}, requests);
+  EXPECT_THAT(scanned.out, ::testing::HasSubstr("partition: there is none named"));
+  EXPECT_THAT(scanned.out, ::testing::HasSubstr("user:7"));
+  EXPECT_THAT(Kv({"purge", "events"}).out, ::testing::HasSubstr("0 expired and 1 surplus cells removed"));
+  // Again, with the datasets that there are by now.
+  SharedFleet().server(0).Run("DROP DATABASE mod00001");
+  EXPECT_EQ(Kv({"shards", "init"}).code, 0);
+  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM mod00001.events"), "0\n");
+}
+
+TEST_F(Program, WithoutInitSaysWhatToDo) {
+  SharedFleet().server(0).Run("DROP DATABASE mod00000");
+  const Output created = Kv({"dataset", "create", "events"});
+  EXPECT_EQ(created.code, 1);
+  EXPECT_THAT(created.err, ::testing::HasSubstr("kv shards init"));
+  EXPECT_THAT(Kv({"dataset", "list"}).out, ::testing::Not(::testing::HasSubstr("events")));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
