@@ -1,11 +1,15 @@
 #include "bench/report.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
 
 namespace kvstore::bench {
@@ -33,16 +37,35 @@ double Percentile(std::vector<double>& values, double share) {
 /// One side of a comparison: goes on with its own numbering from round to round.
 class Side {
  public:
-  explicit Side(const Work& work) : work_(work) {}
+  Side(const Work& work, uint64_t threads) : work_(work), next_(threads) {
+    for (uint64_t thread = 0; thread < threads; ++thread) next_[thread] = thread;
+  }
 
   /// Units a second.
   double Run(double seconds, std::vector<double>* latencies_us) {
+    if (next_.size() == 1) return RunThread(0, seconds, latencies_us);
+    std::vector<double> rates(next_.size());
+    std::vector<std::vector<double>> latencies(next_.size());
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < next_.size(); ++t) {
+      threads.emplace_back([&, t] { rates[t] = RunThread(t, seconds, &latencies[t]); });
+    }
+    for (std::thread& thread : threads) thread.join();
+    if (latencies_us != nullptr) {
+      for (const auto& mine : latencies) latencies_us->insert(latencies_us->end(), mine.begin(), mine.end());
+    }
+    return std::accumulate(rates.begin(), rates.end(), 0.0);
+  }
+
+ private:
+  double RunThread(size_t thread, double seconds, std::vector<double>* latencies_us) {
     uint64_t units = 0;
     const auto begin = Clock::now();
     auto before = begin;
     double elapsed = 0;
     do {
-      units += work_(next_++);
+      units += work_(next_[thread]);
+      next_[thread] += next_.size();
       const auto now = Clock::now();
       if (latencies_us != nullptr) latencies_us->push_back(Seconds(now - before) * 1e6);
       before = now;
@@ -51,9 +74,8 @@ class Side {
     return static_cast<double>(units) / elapsed;
   }
 
- private:
   const Work& work_;
-  uint64_t next_ = 0;
+  std::vector<uint64_t> next_;  // of each thread
 };
 
 struct Turns {
@@ -63,8 +85,8 @@ struct Turns {
 
 Turns TakeTurns(const Rounds& rounds, const Work& first, const Work& second) {
   Turns turns;
-  Side a(first);
-  Side b(second);
+  Side a(first, rounds.threads);
+  Side b(second, rounds.threads);
   a.Run(rounds.seconds / 4, nullptr);  // warm up
   if (second) b.Run(rounds.seconds / 4, nullptr);
   for (int round = 0; round < rounds.rounds; ++round) {
@@ -143,8 +165,15 @@ Json ToJson(const Report& report) {
                               {"large_us", growth.large_us},
                               {"factor", growth.factor}});
   }
+  for (const auto& [name, value] : report.figures) json["figures"][name] = value;
   if (report.paged_read_rss_bytes > 0) json["paged_read_rss_bytes"] = report.paged_read_rss_bytes;
   return json;
+}
+
+void Check(const absl::Status& status) {
+  if (status.ok()) return;
+  fmt::print(stderr, "benchmark: {}\n", status.ToString());
+  std::abort();
 }
 
 }  // namespace kvstore::bench

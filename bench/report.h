@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "kvstore_api/json.h"
 
 /// How a measurement is made and told. docs/performance.md says how to read it.
@@ -36,6 +37,8 @@ struct Report {
   std::string cpu;
   std::vector<PathResult> results;
   std::vector<GrowthResult> growth;
+  /// Other figures: their names say the unit.
+  std::vector<std::pair<std::string, double>> figures;
   /// Growth of resident memory during a full paged read; 0: not measured.
   uint64_t paged_read_rss_bytes = 0;
 };
@@ -48,6 +51,9 @@ using Work = std::function<uint64_t(uint64_t i)>;
 struct Rounds {
   int rounds = 9;
   double seconds = 0.4;  ///< Of each side in a round.
+  /// So many at once. Thread t does the operations t, t + threads, t + 2 * threads, ..., so that `i % threads`
+  /// tells whose one is.
+  uint64_t threads = 1;
 };
 
 /// Runs ours and raw by turns, in each round first the one, then the other, so that what disturbs the machine
@@ -63,5 +69,8 @@ uint64_t ResidentBytes();
 
 /// Fills in what machine this is.
 void DescribeMachine(Report& report);
+
+/// Ends the benchmark when a call fails: its figures would mean nothing.
+void Check(const absl::Status& status);
 
 }  // namespace kvstore::bench

@@ -290,12 +290,6 @@ std::string MakeValue(uint64_t i) {
   return value;
 }
 
-void Check(const absl::Status& status) {
-  if (status.ok()) return;
-  fmt::print(stderr, "benchmark: {}\n", status.ToString());
-  std::abort();
-}
-
 absl::StatusOr<Report> BenchRows(const RowsOptions& options) {
   Report report{
       .workload = "rows",

@@ -31,7 +31,4 @@ absl::Status BenchGrowth(const RowsOptions& options, Report& report);
 /// A value of 100 bytes that does not compress to nothing; `i` chooses it.
 std::string MakeValue(uint64_t i);
 
-/// Ends the benchmark when a call fails: its figures would mean nothing.
-void Check(const absl::Status& status);
-
 }  // namespace kvstore::bench

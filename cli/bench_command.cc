@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/mysql_fixture.h"
 #include "bench/rows_bench.h"
 #include "bench/sequences_bench.h"
 #include "cli/command.h"
@@ -23,6 +24,7 @@ void PrintReport(const bench::Report& report) {
                result.p99_us > 0 ? fmt::format("{:.1f}", result.p99_us) : "-"});
   }
   table.Print();
+  for (const auto& [name, value] : report.figures) fmt::print("{}: {:.1f}\n", name, value);
   if (report.growth.empty()) return;
   Table growth({"GROWTH", "SMALL US", "LARGE US", "FACTOR"});
   for (const bench::GrowthResult& result : report.growth) {
@@ -30,6 +32,7 @@ void PrintReport(const bench::Report& report) {
                 fmt::format("{:.3f}", result.factor)});
   }
   growth.Print();
+  if (report.paged_read_rss_bytes == 0) return;
   fmt::print("resident memory grew by {:.1f} MiB during the full paged read\n",
              static_cast<double>(report.paged_read_rss_bytes) / (1 << 20));
 }
@@ -42,6 +45,48 @@ void Print(const bench::Report& report, bool json) {
   }
 }
 
+/// Options that the workloads share.
+struct Arguments {
+  std::string backend = kRocksDb;
+  std::string compare = "raw";
+  bench::RowsOptions rows;
+
+  void AddTo(CLI::App& command, std::vector<std::string> backends) {
+    backend = backends.front();
+    command.add_option("--backend", backend, "Where the data is stored; mysql: on the servers of --config")
+        ->check(CLI::IsMember(std::move(backends)))
+        ->capture_default_str();
+    command.add_option("--compare", compare, "What to measure beside the store")
+        ->check(CLI::IsMember({"raw", "none"}))
+        ->capture_default_str();
+    command.add_option("--rounds", rows.rounds, "Interleaved rounds; the median counts")->capture_default_str();
+    command.add_option("--seconds", rows.seconds, "Of each side of a path in a round")->capture_default_str();
+    command.add_option("--paths", rows.paths, "Only these paths");
+  }
+
+  bench::MySqlBenchOptions MySql(const Globals& globals) const {
+    const OpenOptions options = globals.StoreOptions();
+    if (!options.mysql) {
+      throw Failure{absl::InvalidArgumentError(
+          "--config: name a configuration with MySQL servers; ./dev up starts some, and says which file that is")};
+    }
+    return {.fleet = *options.mysql,
+            .rounds = rows.rounds,
+            .seconds = rows.seconds,
+            .compare = compare == "raw",
+            .paths = rows.paths};
+  }
+};
+
+/// A workload that runs on MySQL servers only.
+void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name, const std::string& description,
+                      absl::StatusOr<bench::Report> (*run)(const bench::MySqlBenchOptions&)) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* command = group.add_subcommand(name, description);
+  args->AddTo(*command, {kMySql});
+  command->callback([args, run, &globals] { Print(OrFail(run(args->MySql(globals))), globals.json); });
+}
+
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, Globals& globals) {
@@ -49,26 +94,26 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       "bench", "Measure the store on this machine, in a directory of its own that is removed again");
   group->require_subcommand(1);
 
-  auto rows = std::make_shared<bench::RowsOptions>();
-  auto compare = std::make_shared<std::string>("raw");
-  CLI::App* rows_command =
-      group->add_subcommand("rows", "Rows through the store, and the same cells straight through RocksDB");
-  rows_command->add_option("--compare", *compare, "What to measure beside the store")
-      ->check(CLI::IsMember({"raw", "none"}))
+  auto rows = std::make_shared<Arguments>();
+  CLI::App* rows_command = group->add_subcommand(
+      "rows", "Rows through the store, and the same cells straight through RocksDB or MySQL Connector/C++");
+  rows->AddTo(*rows_command, {kRocksDb, kMySql});
+  rows_command->add_option("--cells", rows->rows.cells, "RocksDB: cells of 100 bytes to load, ten a row")
       ->capture_default_str();
-  rows_command->add_option("--cells", rows->cells, "Cells of 100 bytes to load, ten a row")
-      ->capture_default_str();
-  rows_command->add_option("--rounds", rows->rounds, "Interleaved rounds; the median counts")
-      ->capture_default_str();
-  rows_command->add_option("--seconds", rows->seconds, "Of each side of a path in a round")
-      ->capture_default_str();
-  rows_command->add_option("--paths", rows->paths, "Only these paths");
-  rows_command->add_flag("--growth", rows->growth, "Also how costs grow: versions, columns, datasets");
-  rows_command->callback([rows, compare, &globals] {
-    rows->compare = *compare == "raw";
-    rows->dir = globals.data;
-    Print(OrFail(bench::BenchRows(*rows)), globals.json);
+  rows_command->add_flag("--growth", rows->rows.growth, "RocksDB: also how costs grow: versions, columns, datasets");
+  rows_command->callback([rows, &globals] {
+    if (rows->backend == kMySql) {
+      Print(OrFail(bench::BenchMySqlRows(rows->MySql(globals))), globals.json);
+      return;
+    }
+    rows->rows.compare = rows->compare == "raw";
+    rows->rows.dir = globals.data;
+    Print(OrFail(bench::BenchRows(rows->rows)), globals.json);
   });
+  AddMySqlWorkload(*group, globals, "objects", "Objects: gets, creates, batches", &bench::BenchObjects);
+  AddMySqlWorkload(*group, globals, "mappings", "Pages of a board of 100,000 pins", &bench::BenchMappings);
+  AddMySqlWorkload(*group, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
+                   &bench::BenchLinks);
 
   auto sequences = std::make_shared<bench::SequencesOptions>();
   CLI::App* sequences_command =

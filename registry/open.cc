@@ -8,6 +8,7 @@
 #include "backends/rocksdb/data_dir.h"
 #include "kvstore_api/file_catalog.h"
 #include "kvstore_api/router.h"
+#include "registry/mysql_backend.h"
 
 namespace kvstore {
 namespace {
@@ -21,8 +22,9 @@ std::vector<DatasetSpec> DatasetsOf(const std::vector<CatalogEntry>& entries, st
   return specs;
 }
 
-/// cache  where the last good maps are kept; empty: nowhere.
-absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySql(const MySqlFleet& fleet, const std::filesystem::path& cache) {
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleet& fleet, const std::filesystem::path& cache) {
   const bool zookeeper = !fleet.zookeeper.servers.empty();
   const auto source = [&](const std::filesystem::path& file, const char* node) {
     return zookeeper ? OpenZooKeeperSource(fleet.zookeeper, fleet.root + node) : OpenFileSource(file);
@@ -34,8 +36,6 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySql(const MySqlFleet& fleet,
                             fleet.options);
 }
 
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options) {
   auto dir = rocks::DataDir::Open(options.data, options.create_if_missing);
   if (!dir.ok()) return dir.status();
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options) {
   if (!entries.ok()) return entries.status();
   Router::Backends backends;
   if (options.mysql) {
-    auto mysql = OpenMySql(*options.mysql, options.data);
+    auto mysql = OpenMySqlBackend(*options.mysql, options.data);
     if (!mysql.ok()) return mysql.status();
     backends.emplace(kMySql, *std::move(mysql));
   }
@@ -63,7 +63,7 @@ absl::Status InitShards(const OpenOptions& options, const Progress& progress) {
   if (!entries.ok()) return entries.status();
   // Where there is no store yet nothing must lie in its place.
   std::error_code ignored;
-  auto mysql = OpenMySql(*options.mysql, std::filesystem::exists(file, ignored) ? options.data : "");
+  auto mysql = OpenMySqlBackend(*options.mysql, std::filesystem::exists(file, ignored) ? options.data : "");
   if (!mysql.ok()) return mysql.status();
   return (*mysql)->Init(DatasetsOf(*entries, kMySql), progress);
 }

@@ -1,0 +1,113 @@
+#include "bench/mysql_fixture.h"
+
+#include <cppconn/statement.h>
+#include <fmt/format.h>
+#include <mysql_driver.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "kvstore_api/file_catalog.h"
+#include "registry/mysql_backend.h"
+
+namespace kvstore::bench {
+
+absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenchOptions& options) {
+  std::unique_ptr<MySqlFixture> fixture(new MySqlFixture(options.fleet));
+  std::string path = (std::filesystem::temp_directory_path() / "kv-bench-XXXXXX").string();
+  if (::mkdtemp(path.data()) == nullptr) return absl::UnavailableError("cannot make " + path);
+  fixture->dir_ = path;
+  auto backend = OpenMySqlBackend(options.fleet, "");
+  if (!backend.ok()) return backend.status();
+  fixture->fleet_ = &(*backend)->fleet();
+  Router::Backends backends;
+  backends.emplace(kMySql, *std::move(backend));
+  auto router =
+      Router::Open(std::make_unique<FileCatalog>(fixture->dir_ / "catalog.json"), std::move(backends), kMySql);
+  if (!router.ok()) return router.status();
+  fixture->store_ = *std::move(router);
+  return fixture;
+}
+
+MySqlFixture::~MySqlFixture() {
+  while (!created_.empty()) Drop(created_.back());
+  store_.reset();
+  std::error_code ignored;
+  std::filesystem::remove_all(dir_, ignored);
+}
+
+std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t max_versions) {
+  const std::string dataset = "kv_bench_" + name;
+  Check(store_->CreateDataset({.name = dataset, .shape = shape, .max_versions = max_versions}));
+  created_.push_back(dataset);
+  return dataset;
+}
+
+void MySqlFixture::Drop(const std::string& dataset) {
+  created_.erase(std::find(created_.begin(), created_.end(), dataset));
+  store_->DropDataset(dataset).IgnoreError();
+}
+
+std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(mysql::Space space) {
+  const Host first = FirstHost(space);
+  std::vector<uint32_t> shards;
+  for (const ShardRange& range : fleet_->map(space).ranges()) {
+    for (uint32_t shard = range.first; shard <= range.last && range.master == first; ++shard) shards.push_back(shard);
+  }
+  return shards;
+}
+
+RawConnection::RawConnection(const Host& host, const MySqlFleet& options) {
+  sql::ConnectOptionsMap map;
+  map["hostName"] = sql::SQLString(fmt::format("tcp://{}:{}", host.name, host.port));
+  map["userName"] = sql::SQLString(options.options.user);
+  map["password"] = sql::SQLString(options.options.password);
+  map["OPT_CHARSET_NAME"] = sql::SQLString("utf8mb4");
+  connection_.reset(sql::mysql::get_mysql_driver_instance()->connect(map));
+  plain_.reset(connection_->createStatement());
+}
+
+sql::PreparedStatement& RawConnection::Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
+                                               uint32_t shard, size_t count) {
+  const mysql::TableFamily family{.space = space, .name = dataset};
+  const std::string text = mysql::Text(sql, mysql::Table{&family, shard}, count, /*returning=*/true);
+  statements_.emplace_back(connection_->prepareStatement(text));
+  return *statements_.back();
+}
+
+void RawConnection::Run(const std::string& text) { plain_->execute(text); }
+
+uint64_t RawConnection::Ask(const std::string& text) {
+  const std::unique_ptr<sql::ResultSet> rows(plain_->executeQuery(text));
+  rows->next();
+  return rows->getUInt64(1);
+}
+
+std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space, size_t count) {
+  std::vector<std::unique_ptr<RawConnection>> connections;
+  for (size_t i = 0; i < count; ++i) {
+    connections.push_back(std::make_unique<RawConnection>(fixture.FirstHost(space), fixture.options()));
+  }
+  return connections;
+}
+
+void Measure(Report& report, const MySqlBenchOptions& options, const std::string& path, uint64_t threads,
+             const Work& ours, const Work& raw) {
+  if (!options.paths.empty() && std::find(options.paths.begin(), options.paths.end(), path) == options.paths.end()) {
+    return;
+  }
+  report.results.push_back(
+      Compare(path, {.rounds = options.rounds, .seconds = options.seconds, .threads = threads}, ours,
+              options.compare ? raw : Work()));
+}
+
+Report NewReport(const std::string& workload, const MySqlBenchOptions& options) {
+  Report report{.workload = workload, .backend = kMySql};
+  report.settings = {{"rounds", static_cast<uint64_t>(options.rounds)},
+                     {"max_connections", options.fleet.options.pool.max_connections}};
+  DescribeMachine(report);
+  return report;
+}
+
+}  // namespace kvstore::bench
