@@ -1,8 +1,14 @@
 #include "base/clock.h"
 
-#include <chrono>
+#include <ctime>
 
 namespace kvstore {
+
+CoarseClock::time_point CoarseClock::now() noexcept {
+  timespec time{};
+  ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
+  return time_point(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
 
 uint64_t WallClockMs() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();

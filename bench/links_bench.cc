@@ -113,7 +113,7 @@ class Plan {
   const Zipf node_update_{0.606};
 };
 
-std::string Node(uint64_t i) { return fmt::format(R"({{"version":{:08},"data":"{}"}})", i % 100'000'000, std::string(96, 'n')); }
+std::string Node(uint64_t i) { return fmt::format(R"({{"version":"{:08}","data":"{}"}})", i % 100'000'000, std::string(96, 'n')); }
 
 /// Nodes on the first host, with their links.
 struct Graph {

@@ -42,7 +42,6 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
     }
     raw.Run(insert);
   }
-  raw.Run("ANALYZE TABLE " + table);
 
   const auto read = [](sql::PreparedStatement& statement) {
     const std::unique_ptr<sql::ResultSet> rows(statement.executeQuery());

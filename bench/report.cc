@@ -34,31 +34,32 @@ double Percentile(std::vector<double>& values, double share) {
   return *at;
 }
 
-/// One side of a comparison: goes on with its own numbering from round to round.
+/// One side of a comparison: goes on with its own numbering from round to round. Several threads are new ones
+/// in each round: where the system puts them, and whose core they share, is chance that must not last.
 class Side {
  public:
-  Side(const Work& work, uint64_t threads) : work_(work), next_(threads) {
-    for (uint64_t thread = 0; thread < threads; ++thread) next_[thread] = thread;
+  Side(const Work& work, uint64_t threads) : work_(work), next_(threads), rates_(threads), latencies_us_(threads) {
+    std::iota(next_.begin(), next_.end(), 0);
   }
 
   /// Units a second.
   double Run(double seconds, std::vector<double>* latencies_us) {
-    if (next_.size() == 1) return RunThread(0, seconds, latencies_us);
-    std::vector<double> rates(next_.size());
-    std::vector<std::vector<double>> latencies(next_.size());
-    std::vector<std::thread> threads;
-    for (size_t t = 0; t < next_.size(); ++t) {
-      threads.emplace_back([&, t] { rates[t] = RunThread(t, seconds, &latencies[t]); });
+    if (next_.size() == 1) {
+      RunThread(0, seconds);
+    } else {
+      std::vector<std::thread> threads;
+      for (size_t t = 0; t < next_.size(); ++t) threads.emplace_back([this, t, seconds] { RunThread(t, seconds); });
+      for (std::thread& thread : threads) thread.join();
     }
-    for (std::thread& thread : threads) thread.join();
-    if (latencies_us != nullptr) {
-      for (const auto& mine : latencies) latencies_us->insert(latencies_us->end(), mine.begin(), mine.end());
+    for (auto& mine : latencies_us_) {
+      if (latencies_us != nullptr) latencies_us->insert(latencies_us->end(), mine.begin(), mine.end());
+      mine.clear();
     }
-    return std::accumulate(rates.begin(), rates.end(), 0.0);
+    return std::accumulate(rates_.begin(), rates_.end(), 0.0);
   }
 
  private:
-  double RunThread(size_t thread, double seconds, std::vector<double>* latencies_us) {
+  void RunThread(size_t thread, double seconds) {
     uint64_t units = 0;
     const auto begin = Clock::now();
     auto before = begin;
@@ -67,15 +68,18 @@ class Side {
       units += work_(next_[thread]);
       next_[thread] += next_.size();
       const auto now = Clock::now();
-      if (latencies_us != nullptr) latencies_us->push_back(Seconds(now - before) * 1e6);
+      latencies_us_[thread].push_back(Seconds(now - before) * 1e6);
       before = now;
       elapsed = Seconds(now - begin);
     } while (elapsed < seconds);
-    return static_cast<double>(units) / elapsed;
+    rates_[thread] = static_cast<double>(units) / elapsed;
   }
 
   const Work& work_;
-  std::vector<uint64_t> next_;  // of each thread
+  // Of each thread:
+  std::vector<uint64_t> next_;
+  std::vector<double> rates_;
+  std::vector<std::vector<double>> latencies_us_;
 };
 
 struct Turns {

@@ -39,7 +39,7 @@ Router::Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string 
     : catalog_(std::move(catalog)),
       backends_(std::move(backends)),
       default_backend_(std::move(default_backend)),
-      snapshot_(std::make_shared<const Snapshot>()) {}
+      snapshot_(std::make_shared<const Datasets>()) {}
 
 absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                      std::string default_backend) {
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> ca
 // ---- finding ----
 
 absl::StatusOr<Router::Found> Router::Find(std::string_view name) const {
-  Found found{snapshot_.load(std::memory_order_acquire), nullptr};
+  Found found{snapshot_.Load(), nullptr};
   const auto entry = found.snapshot->find(name);
   if (entry == found.snapshot->end()) return UnknownDataset(name);
   found.dataset = entry->second.get();
@@ -118,21 +118,21 @@ absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::OpenDataset(const
 }
 
 void Router::Publish(std::string_view name, std::shared_ptr<const Dataset> dataset) {
-  Snapshot next = *snapshot_.load();
+  Datasets next = *snapshot_.Load();
   next.insert_or_assign(std::string(name), std::move(dataset));
-  snapshot_.store(std::make_shared<const Snapshot>(std::move(next)), std::memory_order_release);
+  snapshot_.Store(std::make_shared<const Datasets>(std::move(next)));
 }
 
 void Router::Unpublish(std::string_view name) {
-  Snapshot next = *snapshot_.load();
+  Datasets next = *snapshot_.Load();
   if (const auto entry = next.find(name); entry != next.end()) next.erase(entry);
-  snapshot_.store(std::make_shared<const Snapshot>(std::move(next)), std::memory_order_release);
+  snapshot_.Store(std::make_shared<const Datasets>(std::move(next)));
 }
 
 // ---- datasets ----
 
 absl::Status Router::Complete(DatasetSpec& spec) const {
-  const auto snapshot = snapshot_.load();
+  const auto snapshot = snapshot_.Load();
   if (spec.backend.empty()) spec.backend = default_backend_;
   const auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
@@ -221,7 +221,7 @@ absl::StatusOr<DatasetSpec> Router::GetDataset(std::string_view name) {
 
 absl::StatusOr<std::vector<DatasetSpec>> Router::ListDatasets() {
   std::vector<DatasetSpec> specs;
-  const auto snapshot = snapshot_.load();
+  const auto snapshot = snapshot_.Load();
   for (const auto& [name, dataset] : *snapshot) specs.push_back(dataset->spec);
   std::sort(specs.begin(), specs.end(), [](const auto& a, const auto& b) { return a.name < b.name; });
   return specs;

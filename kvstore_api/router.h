@@ -1,12 +1,12 @@
 #pragma once
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <unordered_map>
 
+#include "base/snapshot.h"
 #include "kvstore_api/backend.h"
 #include "kvstore_api/catalog.h"
 #include "kvstore_api/kvstore.h"
@@ -87,11 +87,11 @@ class Router : public KVStore {
     using is_transparent = void;
     size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
   };
-  using Snapshot = std::unordered_map<std::string, std::shared_ptr<const Dataset>, NameHash, std::equal_to<>>;
+  using Datasets = std::unordered_map<std::string, std::shared_ptr<const Dataset>, NameHash, std::equal_to<>>;
 
   /// A dataset and what keeps it alive during a call.
   struct Found {
-    std::shared_ptr<const Snapshot> snapshot;
+    std::shared_ptr<const Datasets> snapshot;
     const Dataset* dataset;
     const Dataset* operator->() const { return dataset; }
   };
@@ -115,7 +115,7 @@ class Router : public KVStore {
   const std::string default_backend_;
   std::mutex
       catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and the replacing of snapshot_
-  std::atomic<std::shared_ptr<const Snapshot>> snapshot_;
+  Snapshot<Datasets> snapshot_;
 };
 
 }  // namespace kvstore

@@ -180,7 +180,7 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
     joined.objects.push_back({entry, id.ok() ? absl::NotFoundError("not looked up") : id.status()});
     if (id.ok()) places_by_type[id->type()].push_back(i);
   }
-  const auto snapshot = snapshot_.load();
+  const auto snapshot = snapshot_.Load();
   for (const auto& [type, places] : places_by_type) {
     std::shared_ptr<const Dataset> objects;
     for (const auto& [name, candidate] : *snapshot) {

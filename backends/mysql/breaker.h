@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "backends/mysql/options.h"
+#include "base/clock.h"
 
 namespace kvstore::mysql {
 
@@ -27,7 +28,7 @@ class Breaker {
   bool open() const { return open_.load(std::memory_order_relaxed); }
 
  private:
-  using Clock = std::chrono::steady_clock;
+  using Clock = CoarseClock;
 
   const std::string host_;
   const BreakerOptions options_;

@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "backends/mysql/options.h"
 #include "backends/mysql/statements.h"
+#include "base/clock.h"
 #include "shardmap/shard_map.h"
 
 /// One connection to a server. Its calls throw sql::SQLException, which Fleet::Run catches: the code in
@@ -86,7 +87,7 @@ class Connection {
   /// Forgets the prepared statements; the server may have dropped them.
   void ForgetStatements();
 
-  using Clock = std::chrono::steady_clock;
+  using Clock = CoarseClock;
   Clock::time_point opened_at() const { return opened_at_; }
   Clock::time_point used_at = Clock::now();
 

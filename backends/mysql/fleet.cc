@@ -25,46 +25,61 @@ Fleet::Fleet(const MySqlOptions& options) : options_(options), workers_(kMaxWork
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options) {
   std::unique_ptr<Fleet> fleet(new Fleet(options));
-  const auto on_update = [fleet = fleet.get()](const ShardMap&) { fleet->DropUnusedPools(); };
-  auto id = ShardMapWatcher::Start(std::move(sources.id), {.cache = sources.id_cache, .on_update = on_update});
+  auto id = ShardMapWatcher::Start(std::move(sources.id), {.cache = sources.id_cache});
   if (!id.ok()) return id.status();
   fleet->id_watcher_ = *std::move(id);
-  auto mod = ShardMapWatcher::Start(std::move(sources.mod),
-                                    {.cache = sources.mod_cache, .mod = true, .on_update = on_update});
+  auto mod = ShardMapWatcher::Start(std::move(sources.mod), {.cache = sources.mod_cache, .mod = true});
   if (!mod.ok()) return mod.status();
   fleet->mod_watcher_ = *std::move(mod);
-  fleet->started_ = true;
   return fleet;
 }
 
-std::shared_ptr<Pool> Fleet::PoolOf(const Host& host) {
-  {
-    const std::shared_lock lock(pools_mutex_);
-    if (const auto found = pools_.find(host); found != pools_.end()) return found->second;
-  }
+// ---- pools ----
+
+Pool& Fleet::PoolOf(const Host& host) {
   const std::lock_guard lock(pools_mutex_);
-  std::shared_ptr<Pool>& pool = pools_[host];
-  if (!pool) pool = std::make_shared<Pool>(host, options_);
-  return pool;
+  Pool*& pool = pools_[host];
+  if (pool == nullptr) {
+    all_pools_.push_back(std::make_unique<Pool>(host, options_));
+    pool = all_pools_.back().get();
+  }
+  return *pool;
 }
 
-void Fleet::DropUnusedPools() {
-  if (!started_) return;
+Pool& Fleet::PoolOf(Space space, const ShardMap& current, const ShardRange& range) {
+  const Routes* routes = routes_.at(static_cast<size_t>(space)).load(std::memory_order_acquire);
+  if (routes == nullptr || routes->map != &current) routes = &MakeRoutes(space, current);
+  return *routes->pools[static_cast<size_t>(&range - current.ranges().data())];
+}
+
+const Fleet::Routes& Fleet::MakeRoutes(Space space, const ShardMap& current) {
+  auto routes = std::make_unique<Routes>();
+  routes->map = &current;
+  for (const ShardRange& range : current.ranges()) routes->pools.push_back(&PoolOf(range.master));
+  const std::lock_guard lock(pools_mutex_);
+  all_routes_.push_back(std::move(routes));
+  const Routes& made = *all_routes_.back();
+  // A call that began with an older map must not bring that one back.
+  if (&map(space) == &current) {
+    routes_.at(static_cast<size_t>(space)).store(&made, std::memory_order_release);
+    CloseUnusedPools();
+  }
+  return made;
+}
+
+void Fleet::CloseUnusedPools() {
   std::set<Host> used;
   for (const Space space : {Space::kId, Space::kMod}) {
     for (const ShardRange& range : map(space).ranges()) used.insert(range.master);
   }
-  std::vector<std::shared_ptr<Pool>> unused;
-  {
-    const std::lock_guard lock(pools_mutex_);
-    std::erase_if(pools_, [&](const auto& entry) {
-      if (used.contains(entry.first)) return false;
-      unused.push_back(entry.second);
-      return true;
-    });
-  }
-  for (const auto& pool : unused) pool->Close();
+  std::erase_if(pools_, [&](const auto& entry) {
+    if (used.contains(entry.first)) return false;
+    entry.second->Close();
+    return true;
+  });
 }
+
+// ---- failures ----
 
 Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                             Connection::Clock::duration elapsed) const {
@@ -103,6 +118,8 @@ absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status&
   const std::string_view fate = in_doubt ? "; the write may or may not have happened" : "";
   return {status.code(), fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()), fate)};
 }
+
+// ---- many shards ----
 
 void Fleet::ForEach(Space space, std::span<const uint32_t> shards, const std::function<void(size_t)>& work) {
   std::map<Host, std::vector<size_t>> by_host;

@@ -3,13 +3,14 @@
 #include <cppconn/exception.h>
 #include <fmt/format.h>
 
+#include <array>
 #include <atomic>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <shared_mutex>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -79,8 +80,8 @@ class Fleet {
   /// one of them is returned.
   absl::Status OnAllShards(Space space, const std::function<absl::Status(const Host&, uint32_t)>& work);
 
-  /// The pool of a host, made at its first use.
-  std::shared_ptr<Pool> PoolOf(const Host& host);
+  /// The pool of a host, made at its first use; valid as long as this.
+  Pool& PoolOf(const Host& host);
 
  private:
   /// What to do after a failure.
@@ -90,8 +91,20 @@ class Fleet {
     absl::Status status;    // if it is not to be tried again
   };
 
+  /// The pools of a map's masters, found without a lock.
+  struct Routes {
+    const ShardMap* map = nullptr;
+    std::vector<Pool*> pools;  // of each range
+  };
+
   explicit Fleet(const MySqlOptions& options);
-  void DropUnusedPools();
+  /// The pool of a range of the map in force.
+  Pool& PoolOf(Space space, const ShardMap& map, const ShardRange& range);
+  const Routes& MakeRoutes(Space space, const ShardMap& map);
+  /// Closes the pools of hosts that are in no map. Under pools_mutex_.
+  void CloseUnusedPools();
+  template <typename Work>
+  auto RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work) -> std::invoke_result_t<Work, Connection&>;
   Verdict Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                 Connection::Clock::duration elapsed) const;
   /// The same status, its message preceded by shard and host.
@@ -100,45 +113,54 @@ class Fleet {
   static absl::Status At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt);
 
   const MySqlOptions options_;
-  std::shared_mutex pools_mutex_;
-  std::map<Host, std::shared_ptr<Pool>> pools_;  // guarded by pools_mutex_
-  Workers workers_;
-  std::atomic<bool> started_{false};
-  // After pools_, which their threads use.
   std::unique_ptr<ShardMapWatcher> id_watcher_;
   std::unique_ptr<ShardMapWatcher> mod_watcher_;
+  std::array<std::atomic<const Routes*>, 2> routes_{};  // by space; of the map that was looked into last
+  std::mutex pools_mutex_;                              // guards what follows
+  std::map<Host, Pool*> pools_;
+  // As maps are, routes and pools are kept: calls that began before a map changed go on with them. A pool that
+  // is closed has no connections.
+  std::vector<std::unique_ptr<const Routes>> all_routes_;
+  std::vector<std::unique_ptr<Pool>> all_pools_;
+  Workers workers_;  // last, so that they end first
 };
 
 // ---- implementation ----
 
 template <typename Work>
-auto Fleet::RunOn(const Host& host, const Place& place, Repeat repeat, Work&& work)
+auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
     -> std::invoke_result_t<Work, Connection&> {
-  const std::shared_ptr<Pool> pool = PoolOf(host);
   bool in_doubt = false;
   for (int attempt = 1;; ++attempt) {
-    auto lease = pool->Acquire();
-    if (!lease.ok()) return At(place, host, lease.status(), in_doubt);
+    auto lease = pool.Acquire();
+    if (!lease.ok()) return At(place, pool.host(), lease.status(), in_doubt);
     const auto begin = Connection::Clock::now();
     try {
       return work(**lease);
     } catch (const sql::SQLException& error) {
       const Verdict verdict = Judge(error, *lease, repeat, attempt, Connection::Clock::now() - begin);
       in_doubt = in_doubt || verdict.in_doubt;
-      if (!verdict.again) return At(place, host, verdict.status, in_doubt);
+      if (!verdict.again) return At(place, pool.host(), verdict.status, in_doubt);
     }
   }
 }
 
 template <typename Work>
+auto Fleet::RunOn(const Host& host, const Place& place, Repeat repeat, Work&& work)
+    -> std::invoke_result_t<Work, Connection&> {
+  return RunIn(PoolOf(host), place, repeat, std::forward<Work>(work));
+}
+
+template <typename Work>
 auto Fleet::Run(Space space, uint32_t shard, Repeat repeat, Work&& work)
     -> std::invoke_result_t<Work, Connection&> {
-  const ShardRange* range = map(space).Find(shard);
+  const ShardMap& current = map(space);
+  const ShardRange* range = current.Find(shard);
   if (range == nullptr) {
     return absl::FailedPreconditionError(
         fmt::format("shard {}: is not open", DatabaseName(space, shard)));
   }
-  return RunOn(range->master, Place{space, shard}, repeat, std::forward<Work>(work));
+  return RunIn(PoolOf(space, current, *range), Place{space, shard}, repeat, std::forward<Work>(work));
 }
 
 }  // namespace kvstore::mysql

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <unordered_map>
 #include <utility>
 
 #include "kvstore_api/json.h"
@@ -15,8 +16,11 @@ namespace {
 
 /// An object without a place of its own is tried on so many shards before its creation fails.
 constexpr int kMaxPlaces = 8;
-/// IDs of one statement.
+/// IDs of one statement, on one shard.
 constexpr size_t kMaxTogether = 256;
+/// So many neighbouring shards are read by one statement, if no more than so many IDs of each are wanted.
+constexpr uint32_t kBlockShards = 8;
+constexpr size_t kMaxTogetherInBlock = 32;
 /// From here on the log says that a shard's local IDs come to their end.
 constexpr uint64_t kAlarm = ObjectId::kMaxLocal / 10 * 8;
 
@@ -117,7 +121,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     const uint32_t shard = spread->Choose(RandomNumber());
     const ShardRange* range = fleet_->map(Space::kId).Find(shard);
     // Elsewhere, if that host is known to fail: it may have been there already if all others are.
-    if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master)->breaker().open()) continue;
+    if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master).breaker().open()) continue;
     auto id = CreateOn(shard, data);
     if (id.ok() || !absl::IsResourceExhausted(id.status())) return id;
     status = id.status();
@@ -135,21 +139,66 @@ absl::StatusOr<Object> MySqlObjectStore::Get(uint64_t id, const ObjectReadOption
   });
 }
 
-void MySqlObjectStore::GetOnShard(uint32_t shard, std::span<const uint64_t> ids, std::span<const size_t> places,
-                                  const ObjectReadOptions& options, std::vector<absl::StatusOr<Object>>& results) {
-  // Lists have sizes of powers of two, the last ID repeated, so that few statements are prepared.
+std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
+    std::span<const uint64_t> ids, std::vector<absl::StatusOr<Object>>& results) const {
+  const ShardMap& map = fleet_->map(Space::kId);
+  // By block of neighbouring shards, cut where the host changes; in it by shard.
+  std::map<uint32_t, std::map<uint32_t, std::vector<size_t>>> blocks;
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const auto shard = ShardOf("object_id", ids[i]);
+    if (!shard.ok()) {
+      results[i] = shard.status();
+    } else if (const ShardRange* range = map.Find(*shard)) {
+      blocks[std::max(*shard / kBlockShards * kBlockShards, range->first)][*shard].push_back(i);
+    }
+  }
+  std::vector<Group> groups;
+  for (auto& [first, shards] : blocks) {
+    const auto most = std::max_element(shards.begin(), shards.end(), [](const auto& a, const auto& b) {
+                        return a.second.size() < b.second.size();
+                      })->second.size();
+    if (shards.size() > 1 && most <= kMaxTogetherInBlock) {
+      const uint32_t end = std::min((first / kBlockShards + 1) * kBlockShards, map.Find(first)->last + 1);
+      Group group{.first_shard = first, .shards = end - first};
+      for (const auto& [shard, places] : shards) group.places.insert(group.places.end(), places.begin(), places.end());
+      groups.push_back(std::move(group));
+      continue;
+    }
+    for (const auto& [shard, places] : shards) {
+      for (size_t begin = 0; begin < places.size(); begin += kMaxTogether) {
+        const auto from = places.begin() + static_cast<ptrdiff_t>(begin);
+        const auto to = from + static_cast<ptrdiff_t>(std::min(kMaxTogether, places.size() - begin));
+        groups.push_back({.first_shard = shard, .places = {from, to}});
+      }
+    }
+  }
+  return groups;
+}
+
+void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
+                                std::vector<absl::StatusOr<Object>>& results) {
+  std::vector<std::vector<uint64_t>> locals(group.shards);
+  for (const size_t place : group.places) {
+    locals[(ids[place] >> 46) - group.first_shard].push_back(LocalOf(ids[place]));
+  }
+  // Lists have sizes of powers of two, filled up with an ID that nobody has, so that few statements are prepared.
   size_t size = 1;
-  while (size < places.size()) size *= 2;
-  const absl::Status status =
-      fleet_->Run(Space::kId, shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-        Call call = connection.Prepare(Sql::kGetObjects, dataset_->On(shard), size);
-        for (size_t i = 0; i < size; ++i) call.Bind(LocalOf(ids[places[std::min(i, places.size() - 1)]]));
-        std::map<uint64_t, Object> found;
-        for (Rows rows = call.Query(); rows.Next();) {
-          found[rows.Uint(1)] = {0, rows.Bytes(2), rows.Uint(3)};
+  for (const auto& list : locals) {
+    while (size < list.size()) size *= 2;
+  }
+  const absl::Status status = fleet_->Run(
+      Space::kId, group.first_shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+        Call call =
+            connection.Prepare(Sql::kGetObjects, dataset_->On(group.first_shard), ShardIds(group.shards, size));
+        for (const auto& list : locals) {
+          for (size_t i = 0; i < size; ++i) call.Bind(i < list.size() ? list[i] : 0);
         }
-        for (const size_t place : places) {
-          const auto object = found.find(LocalOf(ids[place]));
+        std::unordered_map<uint64_t, Object> found;
+        for (Rows rows = call.Query(); rows.Next();) {
+          found[rows.Uint(1) << 46 | rows.Uint(2)] = {0, rows.Bytes(3), rows.Uint(4)};
+        }
+        for (const size_t place : group.places) {
+          const auto object = found.find(ids[place] >> 46 << 46 | LocalOf(ids[place]));
           if (object == found.end()) {
             results[place] = NoObject(ids[place]);
           } else {
@@ -160,31 +209,20 @@ void MySqlObjectStore::GetOnShard(uint32_t shard, std::span<const uint64_t> ids,
         return absl::OkStatus();
       });
   if (status.ok()) return;
-  for (const size_t place : places) results[place] = status;
+  for (const size_t place : group.places) {
+    // Of several shards each is asked by itself: the map may have parted them meanwhile, or one lacks the table;
+    // if the host fails that costs little, since it is left alone by now, and each answer names its shard.
+    results[place] = group.shards > 1 ? Get(ids[place], options) : status;
+  }
 }
 
 std::vector<absl::StatusOr<Object>> MySqlObjectStore::GetMany(std::span<const uint64_t> ids,
                                                               const ObjectReadOptions& options) {
   std::vector<absl::StatusOr<Object>> results(ids.size(), absl::UnknownError("not looked up"));
-  std::map<uint32_t, std::vector<size_t>> by_shard;
-  for (size_t i = 0; i < ids.size(); ++i) {
-    const auto shard = ShardOf("object_id", ids[i]);
-    if (shard.ok()) {
-      by_shard[*shard].push_back(i);
-    } else {
-      results[i] = shard.status();
-    }
-  }
+  const std::vector<Group> groups = GroupByShards(ids, results);
   std::vector<uint32_t> shards;
-  std::vector<std::vector<size_t>> places;
-  for (auto& [shard, mine] : by_shard) {
-    for (size_t begin = 0; begin < mine.size(); begin += kMaxTogether) {
-      const size_t end = std::min(begin + kMaxTogether, mine.size());
-      shards.push_back(shard);
-      places.emplace_back(mine.begin() + static_cast<ptrdiff_t>(begin), mine.begin() + static_cast<ptrdiff_t>(end));
-    }
-  }
-  fleet_->ForEach(Space::kId, shards, [&](size_t i) { GetOnShard(shards[i], ids, places[i], options, results); });
+  for (const Group& group : groups) shards.push_back(group.first_shard);
+  fleet_->ForEach(Space::kId, shards, [&](size_t i) { GetGroup(groups[i], ids, options, results); });
   return results;
 }
 

@@ -33,8 +33,15 @@ class MySqlObjectStore : public ObjectStore {
   absl::StatusOr<uint32_t> ShardOf(std::string_view field, uint64_t id) const;
   absl::Status CheckOpen(std::string_view field, uint32_t shard) const;
   std::shared_ptr<const Spread> CurrentSpread();
-  void GetOnShard(uint32_t shard, std::span<const uint64_t> ids, std::span<const size_t> places,
-                  const ObjectReadOptions& options, std::vector<absl::StatusOr<Object>>& results);
+  /// What one statement reads: the IDs at `places`, which are on `shards` neighbouring shards of one host.
+  struct Group {
+    uint32_t first_shard = 0;
+    uint32_t shards = 1;
+    std::vector<size_t> places;
+  };
+  std::vector<Group> GroupByShards(std::span<const uint64_t> ids, std::vector<absl::StatusOr<Object>>& results) const;
+  void GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
+                std::vector<absl::StatusOr<Object>>& results);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;

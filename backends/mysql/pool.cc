@@ -2,9 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "base/thread_number.h"
+
 namespace kvstore::mysql {
+// ---- leases ----
 
 Lease::~Lease() {
   if (connection_) pool_->GiveBack(std::move(connection_));
@@ -12,109 +17,162 @@ Lease::~Lease() {
 
 void Lease::Fail(const absl::Status& why) { pool_->GiveUp(std::move(connection_), why); }
 
+// ---- idle connections ----
+
+Pool::~Pool() { Close(); }
+
 size_t Pool::size() const {
   const std::lock_guard lock(mutex_);
   return size_;
 }
 
-std::unique_ptr<Connection> Pool::TakeIdle(std::vector<std::unique_ptr<Connection>>& stale) {
-  const auto now = Clock::now();
-  while (!idle_.empty()) {
-    std::unique_ptr<Connection> connection = std::move(idle_.back());
+void Pool::Closed(size_t count) {
+  {
+    const std::lock_guard lock(mutex_);
+    size_ -= count;
+  }
+  changed_.notify_all();
+}
+
+Pool::Held Pool::Park(Held connection) {
+  Slot& slot = slots_[ThreadNumber() % kSlots];
+  Connection* empty = nullptr;
+  if (waiting_ > 0 || closed_ || !slot.connection.compare_exchange_strong(empty, connection.get())) return connection;
+  connection.release();
+  // Whoever began to wait, or closed the pool, before the exchange could be seen has not found it: take it back.
+  if (waiting_ > 0 || closed_) return Held(slot.connection.exchange(nullptr));
+  return nullptr;
+}
+
+Pool::Held Pool::TakeIdle() {
+  if (!idle_.empty()) {
+    Held connection = std::move(idle_.back());
     idle_.pop_back();
-    // Each has a lifetime of its own, by its address, so that they are not all replaced at once.
-    const uint64_t spread = reinterpret_cast<uintptr_t>(connection.get()) / 64 % 201;
-    const auto lifetime = std::chrono::milliseconds(uint64_t{options_.pool.lifetime_s} * (900 + spread));
-    if (now - connection->opened_at() < lifetime) return connection;
-    stale.push_back(std::move(connection));
-    --size_;
+    return connection;
+  }
+  // A look first: exchanges would take the cache line from the thread that uses the slot.
+  for (Slot& slot : slots_) {
+    if (slot.connection.load() == nullptr) continue;
+    if (Held connection{slot.connection.exchange(nullptr)}) return connection;
   }
   return nullptr;
 }
 
+bool Pool::IsGood(Connection& connection) const {
+  const auto now = Clock::now();
+  // Each has a lifetime of its own, by its address, so that they are not all replaced at once.
+  const uint64_t spread = reinterpret_cast<uintptr_t>(&connection) / 64 % 201;
+  if (now - connection.opened_at() > std::chrono::milliseconds(options_.pool.lifetime_s * (900 + spread))) return false;
+  const bool idle_for_long = now - connection.used_at > std::chrono::milliseconds(options_.pool.check_after_ms);
+  if (!idle_for_long && connection.used_at >= suspect_before_.load(std::memory_order_relaxed)) return true;
+  return connection.Alive();
+}
+
+void Pool::Trim() {
+  const auto now = Clock::now();
+  auto due = trim_at_.load(std::memory_order_relaxed);
+  const auto idle = std::chrono::seconds(options_.pool.idle_s);
+  if (now < due || !trim_at_.compare_exchange_strong(due, now + idle / 2)) return;
+  std::vector<Held> unused;
+  {
+    const std::lock_guard lock(mutex_);
+    for (Slot& slot : slots_) {
+      if (Held connection{slot.connection.exchange(nullptr)}) idle_.push_back(std::move(connection));
+    }
+    std::sort(idle_.begin(), idle_.end(), [](const Held& a, const Held& b) { return a->used_at < b->used_at; });
+    while (!idle_.empty() && size_ > options_.pool.min_connections && now - idle_.front()->used_at > idle) {
+      unused.push_back(std::move(idle_.front()));
+      idle_.erase(idle_.begin());
+      --size_;
+    }
+  }
+}
+
+// ---- out and back ----
+
 absl::StatusOr<Lease> Pool::Acquire() {
-  const auto deadline = Clock::now() + std::chrono::milliseconds(options_.pool.wait_ms);
   if (auto status = breaker_.Allow(); !status.ok()) return status;
+  Held connection(slots_[ThreadNumber() % kSlots].connection.exchange(nullptr));
+  if (connection) {
+    if (IsGood(*connection)) return Lease(*this, std::move(connection));
+    connection.reset();
+    Closed(1);
+  }
+  const auto deadline = Clock::now() + std::chrono::milliseconds(options_.pool.wait_ms);
   for (;;) {
-    std::vector<std::unique_ptr<Connection>> stale;
-    std::unique_ptr<Connection> connection;
     bool make = false;
-    bool suspect = false;
     {
       std::unique_lock lock(mutex_);
-      connection = TakeIdle(stale);
-      if (connection) {
-        suspect = connection->used_at < suspect_before_;
-      } else if (size_ < options_.pool.max_connections) {
+      connection = TakeIdle();
+      if (!connection && size_ < options_.pool.max_connections) {
         ++size_;
         make = true;
-      } else if (changed_.wait_until(lock, deadline) == std::cv_status::timeout && idle_.empty()) {
-        return absl::ResourceExhaustedError(fmt::format(
-            "all {} connections are busy for more than {} ms", options_.pool.max_connections, options_.pool.wait_ms));
-      } else {
+      } else if (!connection) {
+        ++waiting_;
+        // From here on nobody parks one; but one may just have been.
+        connection = TakeIdle();
+        const bool late = !connection && changed_.wait_until(lock, deadline) == std::cv_status::timeout;
+        if (!connection) connection = TakeIdle();
+        --waiting_;
+        if (!connection && late) {
+          return absl::ResourceExhaustedError(fmt::format("all {} connections are busy for more than {} ms",
+                                                          options_.pool.max_connections, options_.pool.wait_ms));
+        }
         // The others may have found out meanwhile that the host fails.
-        if (auto status = breaker_.Allow(); !status.ok()) return status;
+        if (!connection && breaker_.open()) {
+          if (auto status = breaker_.Allow(); !status.ok()) return status;
+        }
       }
     }
     if (connection) {
-      const auto idle = Clock::now() - connection->used_at;
-      const bool check = suspect || idle > std::chrono::milliseconds(options_.pool.check_after_ms);
-      if (!check || connection->Alive()) return Lease(shared_from_this(), std::move(connection));
-      // The server closed it while it was idle, which says little about the server: on to the next.
+      if (IsGood(*connection)) return Lease(*this, std::move(connection));
+      // It is old, or the server closed it while it was idle, which says little about the server: the next one.
       connection.reset();
-      const std::lock_guard lock(mutex_);
-      --size_;
+      Closed(1);
     } else if (make) {
       auto opened = Connection::Open(host_, options_);
-      if (opened.ok()) return Lease(shared_from_this(), *std::move(opened));
+      if (opened.ok()) return Lease(*this, *std::move(opened));
       GiveUp(nullptr, opened.status());
       return opened.status();
     }
   }
 }
 
-void Pool::GiveBack(std::unique_ptr<Connection> connection) {
+void Pool::GiveBack(Held connection) {
   breaker_.Succeeded();
   if (connection->in_transaction()) return GiveUp(std::move(connection), absl::OkStatus());
   connection->used_at = Clock::now();
-  std::vector<std::unique_ptr<Connection>> unused;
+  if (connection->used_at > trim_at_.load(std::memory_order_relaxed)) Trim();
+  connection = Park(std::move(connection));
+  if (!connection) return;
   {
     const std::lock_guard lock(mutex_);
-    if (closed_) {
-      --size_;
-      unused.push_back(std::move(connection));
-    } else {
+    if (!closed_) {
       idle_.push_back(std::move(connection));
-      const auto long_ago = Clock::now() - std::chrono::seconds(options_.pool.idle_s);
-      while (size_ > options_.pool.min_connections && idle_.front()->used_at < long_ago) {
-        unused.push_back(std::move(idle_.front()));
-        idle_.pop_front();
-        --size_;
-      }
+    } else {
+      --size_;
     }
   }
   changed_.notify_one();
 }
 
-void Pool::GiveUp(std::unique_ptr<Connection> connection, const absl::Status& why) {
-  if (!why.ok()) breaker_.Failed(why);
-  {
-    const std::lock_guard lock(mutex_);
-    --size_;
+void Pool::GiveUp(Held connection, const absl::Status& why) {
+  if (!why.ok()) {
+    breaker_.Failed(why);
     // What one connection met the others may have met too.
-    if (!why.ok()) suspect_before_ = Clock::now();
+    suspect_before_ = Clock::now();
   }
   connection.reset();
-  // All: if the host is now left alone, nobody need wait for it.
-  changed_.notify_all();
+  // All who wait are told: if the host is now left alone, they need not.
+  Closed(1);
 }
 
 void Pool::Close() {
-  std::deque<std::unique_ptr<Connection>> idle;
-  const std::lock_guard lock(mutex_);
   closed_ = true;
-  size_ -= idle_.size();
-  idle.swap(idle_);
+  std::vector<Held> idle;
+  const std::lock_guard lock(mutex_);
+  while (Held connection = TakeIdle()) idle.push_back(std::move(connection));
+  size_ -= idle.size();
 }
 
 }  // namespace kvstore::mysql

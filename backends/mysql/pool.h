@@ -1,10 +1,13 @@
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
-#include <deque>
 #include <memory>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/breaker.h"
@@ -16,11 +19,10 @@ namespace kvstore::mysql {
 
 class Pool;
 
-/// A connection that is out of its pool, and goes back at the end.
+/// A connection that is out of its pool, and goes back at the end. The pool must outlive it.
 class Lease {
  public:
-  Lease(std::shared_ptr<Pool> pool, std::unique_ptr<Connection> connection)
-      : pool_(std::move(pool)), connection_(std::move(connection)) {}
+  Lease(Pool& pool, std::unique_ptr<Connection> connection) : pool_(&pool), connection_(std::move(connection)) {}
   ~Lease();
   Lease(Lease&&) = default;
   Lease& operator=(Lease&&) = delete;
@@ -30,15 +32,22 @@ class Lease {
   void Fail(const absl::Status& why);
 
  private:
-  std::shared_ptr<Pool> pool_;
+  Pool* pool_;
   std::unique_ptr<Connection> connection_;
 };
 
 /// The connections to one host. Thread-safe.
-class Pool : public std::enable_shared_from_this<Pool> {
+///
+/// A thread that comes back finds the connection that it used last in a slot of its own, without a lock: it
+/// does not wait for other threads, and neither connections nor the server's threads behind them move between
+/// cores. When connections run short, they are taken from wherever they are idle.
+class Pool {
  public:
   Pool(Host host, const MySqlOptions& options)
       : host_(std::move(host)), options_(options), breaker_(host_.ToString(), options.breaker) {}
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
 
   /// A connection that works as far as is known. UNAVAILABLE: the host fails, or is left alone after it did.
   /// RESOURCE_EXHAUSTED: all connections are busy for longer than a call waits.
@@ -54,21 +63,38 @@ class Pool : public std::enable_shared_from_this<Pool> {
  private:
   friend class Lease;
   using Clock = Connection::Clock;
+  using Held = std::unique_ptr<Connection>;
 
-  void GiveBack(std::unique_ptr<Connection> connection);
-  void GiveUp(std::unique_ptr<Connection> connection, const absl::Status& why);
-  /// An idle connection that is young enough, or null. Moves others to `stale`, to be closed without the lock.
-  std::unique_ptr<Connection> TakeIdle(std::vector<std::unique_ptr<Connection>>& stale);
+  static constexpr size_t kSlots = 64;
+  /// A cache line of its own.
+  struct alignas(64) Slot {
+    std::atomic<Connection*> connection{nullptr};
+  };
+
+  void GiveBack(Held connection);
+  void GiveUp(Held connection, const absl::Status& why);
+  /// Puts it into the thread's slot; gives it back if the slot is taken, or somebody waits.
+  Held Park(Held connection);
+  /// Any idle connection, or null. Under mutex_.
+  Held TakeIdle();
+  /// Whether it can be used as it is: young, and not suspect. May ask the server.
+  bool IsGood(Connection& connection) const;
+  void Closed(size_t count);
+  /// Closes connections that were not used for long, down to the minimum.
+  void Trim();
 
   const Host host_;
   const MySqlOptions& options_;
   Breaker breaker_;
+  std::array<Slot, kSlots> slots_;
+  std::atomic<int> waiting_{0};
+  std::atomic<bool> closed_{false};
+  std::atomic<Clock::time_point> suspect_before_{Clock::time_point::min()};  // used before: must be tried
+  std::atomic<Clock::time_point> trim_at_{Clock::time_point::min()};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
-  std::deque<std::unique_ptr<Connection>> idle_;  // the one used last is at the back
+  std::vector<Held> idle_;  // those that no slot has; the one used last is at the back
   size_t size_ = 0;
-  bool closed_ = false;
-  Clock::time_point suspect_before_;  // connections used before must be tried
 };
 
 }  // namespace kvstore::mysql

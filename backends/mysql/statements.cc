@@ -37,8 +37,15 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
       return "SELECT LAST_INSERT_ID()";
     case Sql::kGetObject:  // local_id
       return fmt::format("SELECT data, ts FROM {} WHERE local_id = ?", name);
-    case Sql::kGetObjects:  // local_id ...
-      return fmt::format("SELECT local_id, data, ts FROM {} WHERE local_id IN ({})", name, Marks(count));
+    case Sql::kGetObjects: {  // (local_id ...) of each shard
+      std::string text;
+      for (uint32_t shard = table.shard; shard < table.shard + (count >> 16); ++shard) {
+        text += fmt::format("{}SELECT {}, local_id, data, ts FROM {} WHERE local_id IN ({})",
+                            text.empty() ? "" : " UNION ALL ", shard, Table{table.family, shard}.QualifiedName(),
+                            Marks(count & 0xFFFF));
+      }
+      return text;
+    }
     case Sql::kLockObject:  // local_id
       return fmt::format("SELECT data, ts, {} FROM {} WHERE local_id = ? FOR UPDATE", kNowMs, name);
     case Sql::kUpdateObject:  // data, ts, local_id

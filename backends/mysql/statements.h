@@ -15,7 +15,7 @@ enum class Sql : uint8_t {
   kCreateObject,
   kLastInsertId,
   kGetObject,
-  kGetObjects,  ///< of `count` IDs
+  kGetObjects,  ///< `count` is ShardIds(...): IDs on each of some neighbouring shards of one host
   kLockObject,
   kUpdateObject,
   kEraseObject,
@@ -51,6 +51,10 @@ enum class Sql : uint8_t {
   kPurgeKeep,
   kPurgeSurplus,
 };
+
+/// The count of a statement that repeats `ids` (below 65,536) parameters for each of `shards` shards, from its
+/// table's shard on.
+constexpr size_t ShardIds(size_t shards, size_t ids) { return shards << 16 | ids; }
 
 /// Values of at most this many bytes come with the cells that a statement lists; larger ones are fetched one
 /// by one, so that the memory a list takes has a bound.

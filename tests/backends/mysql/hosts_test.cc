@@ -185,7 +185,7 @@ TEST(Hosts, ManyThreadsShareFewConnections) {
   }
   for (std::thread& thread : threads) thread.join();
   const Host host{"127.0.0.1", SharedFleet().server(0).port()};
-  EXPECT_LE(dataset.backend->fleet().PoolOf(host)->size(), 2u);
+  EXPECT_LE(dataset.backend->fleet().PoolOf(host).size(), 2u);
 }
 
 TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
