@@ -5,10 +5,15 @@
 #include <set>
 #include <thread>
 
+#include "absl/strings/cord.h"
+
 namespace kvstore::mysql {
 namespace {
 
 constexpr size_t kMaxWorkers = 64;
+/// Marks a status whose write may have happened.
+constexpr char kInDoubt[] = "kvstore/in-doubt";
+
 /// How often work is repeated whose transaction lost to another one.
 constexpr int kMaxConflicts = 20;
 
@@ -20,6 +25,8 @@ void Pause(int attempt) {
 }
 
 }  // namespace
+
+bool IsInDoubt(const absl::Status& status) { return status.GetPayload(kInDoubt).has_value(); }
 
 Fleet::Fleet(const MySqlOptions& options) : options_(options), workers_(kMaxWorkers) {}
 
@@ -115,8 +122,10 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
 
 absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt) {
   const std::string shard = place.shard ? fmt::format("shard {} at ", DatabaseName(place.space, *place.shard)) : "";
-  const std::string_view fate = in_doubt ? "; the write may or may not have happened" : "";
-  return {status.code(), fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()), fate)};
+  absl::Status told(status.code(), fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
+                                               in_doubt ? "; the write may or may not have happened" : ""));
+  if (in_doubt) told.SetPayload(kInDoubt, absl::Cord());
+  return told;
 }
 
 // ---- many shards ----

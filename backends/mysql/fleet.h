@@ -46,6 +46,9 @@ struct Place {
   std::optional<uint32_t> shard;
 };
 
+/// Whether a failure of Fleet::Run leaves open if something was written.
+bool IsInDoubt(const absl::Status& status);
+
 /// All hosts of the shard maps: finds a shard's master, and runs work there, with retries where they are
 /// safe. Thread-safe.
 class Fleet {

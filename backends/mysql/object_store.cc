@@ -123,7 +123,8 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     // Elsewhere, if that host is known to fail: it may have been there already if all others are.
     if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master).breaker().open()) continue;
     auto id = CreateOn(shard, data);
-    if (id.ok() || !absl::IsResourceExhausted(id.status())) return id;
+    const bool elsewhere = absl::IsResourceExhausted(id.status()) || absl::IsUnavailable(id.status());
+    if (!elsewhere || IsInDoubt(id.status())) return id;
     status = id.status();
   }
   return status;
