@@ -13,8 +13,8 @@ namespace kvstore {
 /// An immutable value that is read on hot paths by many threads and replaced now and then. Readers hold a
 /// reference, so that an old value goes when the last of them is done with it.
 ///
-/// std::atomic<std::shared_ptr> does the same with one lock and one count for all: threads wait for one that was
-/// preempted in between. Here threads are spread over stripes with a lock and a count each. Thread-safe.
+/// std::atomic<std::shared_ptr> does the same with one lock and one count for all: threads wait for one that
+/// was preempted in between. Here threads are spread over stripes with a lock and a count each. Thread-safe.
 template <typename T>
 class Snapshot {
  public:

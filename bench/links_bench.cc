@@ -30,7 +30,8 @@ class Zipf {
     for (uint64_t i = 0; i < kNodes; ++i) sums_[i] = sum += std::pow(static_cast<double>(i + 1), -exponent);
   }
   uint64_t Draw(uint64_t random) const {
-    const double at = static_cast<double>(random >> 11) / static_cast<double>(uint64_t{1} << 53) * sums_.back();
+    const double at =
+        static_cast<double>(random >> 11) / static_cast<double>(uint64_t{1} << 53) * sums_.back();
     const auto rank = static_cast<uint64_t>(std::upper_bound(sums_.begin(), sums_.end(), at) - sums_.begin());
     return std::min(rank, kNodes - 1) * 7919 % kNodes;
   }
@@ -113,7 +114,9 @@ class Plan {
   const Zipf node_update_{0.606};
 };
 
-std::string Node(uint64_t i) { return fmt::format(R"({{"version":"{:08}","data":"{}"}})", i % 100'000'000, std::string(96, 'n')); }
+std::string Node(uint64_t i) {
+  return fmt::format(R"({{"version":"{:08}","data":"{}"}})", i % 100'000'000, std::string(96, 'n'));
+}
 
 /// Nodes on the first host, with their links.
 struct Graph {
@@ -142,7 +145,9 @@ void DoOurs(KVStore& store, const Graph& graph, const Step& step, uint64_t i) {
   absl::Status status;
   switch (step.op) {
     case Op::kGetLinks:
-      status = store.ListMapping(graph.links, node, {.order = MappingListOptions::Order::kDescending, .limit = kListLimit})
+      status = store
+                   .ListMapping(graph.links, node,
+                                {.order = MappingListOptions::Order::kDescending, .limit = kListLimit})
                    .status();
       break;
     case Op::kGetNode:
@@ -153,7 +158,9 @@ void DoOurs(KVStore& store, const Graph& graph, const Step& step, uint64_t i) {
       status = store.AddMapping(graph.links, node, other, i);
       break;
     case Op::kUpdateNode:
-      status = store.UpdateObject(graph.nodes, node, [i](std::string_view) -> absl::StatusOr<std::string> { return Node(i); }, {})
+      status = store
+                   .UpdateObject(graph.nodes, node,
+                                 [i](std::string_view) -> absl::StatusOr<std::string> { return Node(i); }, {})
                    .status();
       break;
     case Op::kCountLinks:

@@ -67,7 +67,8 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
     Check(before.status());
     far.marker = before->marker;
   }
-  const MappingEntry last{.to = Pin((kFarPage - 1) * kPage - 1), .sequence = ((kFarPage - 1) * kPage - 1) * 10};
+  const MappingEntry last{.to = Pin((kFarPage - 1) * kPage - 1),
+                          .sequence = ((kFarPage - 1) * kPage - 1) * 10};
   const Work read_first = [&](uint64_t) { return page({.limit = kPage}); };
   const Work read_far = [&](uint64_t) { return page(far); };
   Measure(report, options, "first_50_of_100000", 1, read_first, [&](uint64_t) {
@@ -84,8 +85,8 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
     after.setUInt64(5, kPage + 1);
     return read(after);
   });
-  report.growth.push_back(CompareGrowth("page_1_against_1000", {.rounds = options.rounds, .seconds = options.seconds},
-                                        read_first, read_far));
+  report.growth.push_back(CompareGrowth(
+      "page_1_against_1000", {.rounds = options.rounds, .seconds = options.seconds}, read_first, read_far));
   Measure(
       report, options, "add_mapping_8", 8,
       [&](uint64_t i) {

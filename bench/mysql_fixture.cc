@@ -23,8 +23,8 @@ absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenc
   fixture->fleet_ = &(*backend)->fleet();
   Router::Backends backends;
   backends.emplace(kMySql, *std::move(backend));
-  auto router =
-      Router::Open(std::make_unique<FileCatalog>(fixture->dir_ / "catalog.json"), std::move(backends), kMySql);
+  auto router = Router::Open(std::make_unique<FileCatalog>(fixture->dir_ / "catalog.json"),
+                             std::move(backends), kMySql);
   if (!router.ok()) return router.status();
   fixture->store_ = *std::move(router);
   return fixture;
@@ -53,7 +53,8 @@ std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(mysql::Space space) {
   const Host first = FirstHost(space);
   std::vector<uint32_t> shards;
   for (const ShardRange& range : fleet_->map(space).ranges()) {
-    for (uint32_t shard = range.first; shard <= range.last && range.master == first; ++shard) shards.push_back(shard);
+    for (uint32_t shard = range.first; shard <= range.last && range.master == first; ++shard)
+      shards.push_back(shard);
   }
   return shards;
 }
@@ -84,7 +85,8 @@ uint64_t RawConnection::Ask(const std::string& text) {
   return rows->getUInt64(1);
 }
 
-std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space, size_t count) {
+std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space,
+                                                           size_t count) {
   std::vector<std::unique_ptr<RawConnection>> connections;
   for (size_t i = 0; i < count; ++i) {
     connections.push_back(std::make_unique<RawConnection>(fixture.FirstHost(space), fixture.options()));
@@ -94,12 +96,13 @@ std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture
 
 void Measure(Report& report, const MySqlBenchOptions& options, const std::string& path, uint64_t threads,
              const Work& ours, const Work& raw) {
-  if (!options.paths.empty() && std::find(options.paths.begin(), options.paths.end(), path) == options.paths.end()) {
+  if (!options.paths.empty() &&
+      std::find(options.paths.begin(), options.paths.end(), path) == options.paths.end()) {
     return;
   }
-  report.results.push_back(
-      Compare(path, {.rounds = options.rounds, .seconds = options.seconds, .threads = threads}, ours,
-              options.compare ? raw : Work()));
+  report.results.push_back(Compare(path,
+                                   {.rounds = options.rounds, .seconds = options.seconds, .threads = threads},
+                                   ours, options.compare ? raw : Work()));
 }
 
 Report NewReport(const std::string& workload, const MySqlBenchOptions& options) {

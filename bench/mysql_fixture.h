@@ -64,8 +64,8 @@ class RawConnection {
   RawConnection(const Host& host, const MySqlFleet& options);
 
   /// The statement on a dataset's table; prepared at the first call for these arguments.
-  sql::PreparedStatement& Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset, uint32_t shard,
-                                  size_t count = 1);
+  sql::PreparedStatement& Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
+                                  uint32_t shard, size_t count = 1);
   void Run(const std::string& text);
   /// A figure that the server answers with.
   uint64_t Ask(const std::string& text);
@@ -77,7 +77,8 @@ class RawConnection {
 };
 
 /// One for each thread.
-std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space, size_t count);
+std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space,
+                                                           size_t count);
 
 /// Runs `path` and adds its result, if it is wanted.
 void Measure(Report& report, const MySqlBenchOptions& options, const std::string& path, uint64_t threads,

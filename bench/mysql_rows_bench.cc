@@ -84,7 +84,8 @@ void MeasureVersions(MySqlFixture& fixture, const MySqlBenchOptions& options, Re
   };
   const char* const entries =
       "SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN "
-      "('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev')";
+      "('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', "
+      "'Handler_read_prev')";
   const uint64_t before = raw.Ask(entries);
   const uint64_t of_asking = raw.Ask(entries) - before;
   const uint64_t idle = raw.Ask(entries);
@@ -173,8 +174,7 @@ void MeasureRows(MySqlFixture& fixture, const MySqlBenchOptions& options, Report
   Measure(
       report, options, "put_rows_100_cells", 1,
       [&](uint64_t i) {
-        const auto results =
-            store.PutRows(dataset, std::span(writes).subspan(i * 10 % (kRows - 10), 10));
+        const auto results = store.PutRows(dataset, std::span(writes).subspan(i * 10 % (kRows - 10), 10));
         Check(results.status());
         for (const auto& result : *results) Check(result.status());
         return uint64_t{100};

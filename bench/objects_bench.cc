@@ -51,7 +51,8 @@ struct Loaded {
   std::vector<uint64_t> ids;
 };
 
-void MeasureGets(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report, const Loaded& loaded) {
+void MeasureGets(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report,
+                 const Loaded& loaded) {
   const auto connections = RawConnections(fixture, Space::kId, kThreads);
   std::vector<std::vector<sql::PreparedStatement*>> raw(kThreads);
   for (size_t t = 0; t < kThreads; ++t) {
@@ -78,7 +79,8 @@ void MeasureGets(MySqlFixture& fixture, const MySqlBenchOptions& options, Report
   }
 }
 
-void MeasureCreates(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report, const Loaded& loaded) {
+void MeasureCreates(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report,
+                    const Loaded& loaded) {
   const std::string ours = fixture.Create("created", Shape::kObjects);
   const std::string theirs = fixture.Create("created_raw", Shape::kObjects);
   const auto connections = RawConnections(fixture, Space::kId, kThreads);
@@ -152,11 +154,13 @@ double LookupNs(MySqlFixture& fixture) {
       // The thread's own time: eight of them may share fewer cores.
       ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
       for (uint64_t i = 0; i < kLookups; ++i) {
-        const ShardRange* range = fixture.fleet().map(Space::kId).Find(static_cast<uint32_t>(Scatter(i + t) & 0xFFFF));
+        const ShardRange* range =
+            fixture.fleet().map(Space::kId).Find(static_cast<uint32_t>(Scatter(i + t) & 0xFFFF));
         if (range != nullptr) ++found[t];
       }
       ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-      seconds[t] = static_cast<double>(end.tv_sec - begin.tv_sec) + static_cast<double>(end.tv_nsec - begin.tv_nsec) / 1e9;
+      seconds[t] = static_cast<double>(end.tv_sec - begin.tv_sec) +
+                   static_cast<double>(end.tv_nsec - begin.tv_nsec) / 1e9;
     });
   }
   double sum = 0;

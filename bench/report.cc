@@ -38,7 +38,8 @@ double Percentile(std::vector<double>& values, double share) {
 /// in each round: where the system puts them, and whose core they share, is chance that must not last.
 class Side {
  public:
-  Side(const Work& work, uint64_t threads) : work_(work), next_(threads), rates_(threads), latencies_us_(threads) {
+  Side(const Work& work, uint64_t threads)
+      : work_(work), next_(threads), rates_(threads), latencies_us_(threads) {
     std::iota(next_.begin(), next_.end(), 0);
   }
 
@@ -48,7 +49,8 @@ class Side {
       RunThread(0, seconds);
     } else {
       std::vector<std::thread> threads;
-      for (size_t t = 0; t < next_.size(); ++t) threads.emplace_back([this, t, seconds] { RunThread(t, seconds); });
+      for (size_t t = 0; t < next_.size(); ++t)
+        threads.emplace_back([this, t, seconds] { RunThread(t, seconds); });
       for (std::thread& thread : threads) thread.join();
     }
     for (auto& mine : latencies_us_) {

@@ -51,8 +51,8 @@ using Work = std::function<uint64_t(uint64_t i)>;
 struct Rounds {
   int rounds = 9;
   double seconds = 0.4;  ///< Of each side in a round.
-  /// So many at once. Thread t does the operations t, t + threads, t + 2 * threads, ..., so that `i % threads`
-  /// tells whose one is.
+  /// So many at once. Thread t does the operations t, t + threads, t + 2 * threads, ..., so that `i %
+  /// threads` tells whose one is.
   uint64_t threads = 1;
 };
 

@@ -59,7 +59,8 @@ struct Arguments {
     command.add_option("--compare", compare, "What to measure beside the store")
         ->check(CLI::IsMember({"raw", "none"}))
         ->capture_default_str();
-    command.add_option("--rounds", rows.rounds, "Interleaved rounds; the median counts")->capture_default_str();
+    command.add_option("--rounds", rows.rounds, "Interleaved rounds; the median counts")
+        ->capture_default_str();
     command.add_option("--seconds", rows.seconds, "Of each side of a path in a round")->capture_default_str();
     command.add_option("--paths", rows.paths, "Only these paths");
   }
@@ -67,8 +68,9 @@ struct Arguments {
   bench::MySqlBenchOptions MySql(const Globals& globals) const {
     const OpenOptions options = globals.StoreOptions();
     if (!options.mysql) {
-      throw Failure{absl::InvalidArgumentError(
-          "--config: name a configuration with MySQL servers; ./dev up starts some, and says which file that is")};
+      throw Failure{
+          absl::InvalidArgumentError("--config: name a configuration with MySQL servers; ./dev up starts "
+                                     "some, and says which file that is")};
     }
     return {.fleet = *options.mysql,
             .rounds = rows.rounds,
@@ -79,7 +81,8 @@ struct Arguments {
 };
 
 /// A workload that runs on MySQL servers only.
-void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name, const std::string& description,
+void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name,
+                      const std::string& description,
                       absl::StatusOr<bench::Report> (*run)(const bench::MySqlBenchOptions&)) {
   auto args = std::make_shared<Arguments>();
   CLI::App* command = group.add_subcommand(name, description);
@@ -100,7 +103,8 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   rows->AddTo(*rows_command, {kRocksDb, kMySql});
   rows_command->add_option("--cells", rows->rows.cells, "RocksDB: cells of 100 bytes to load, ten a row")
       ->capture_default_str();
-  rows_command->add_flag("--growth", rows->rows.growth, "RocksDB: also how costs grow: versions, columns, datasets");
+  rows_command->add_flag("--growth", rows->rows.growth,
+                         "RocksDB: also how costs grow: versions, columns, datasets");
   rows_command->callback([rows, &globals] {
     if (rows->backend == kMySql) {
       Print(OrFail(bench::BenchMySqlRows(rows->MySql(globals))), globals.json);

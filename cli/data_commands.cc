@@ -181,7 +181,8 @@ void AddScan(CLI::App& app, Globals& globals) {
     bool all = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* scan = app.add_subcommand("scan", "Read rows in order of their keys; on MySQL shards, in order within each shard");
+  CLI::App* scan = app.add_subcommand(
+      "scan", "Read rows in order of their keys; on MySQL shards, in order within each shard");
   scan->add_option("dataset", args->dataset)->required();
   scan->add_option("--start-row", args->range.start, "From this row on")->type_name("ROW");
   scan->add_option("--end-row", args->range.end, "Before this row")->type_name("ROW");

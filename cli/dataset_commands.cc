@@ -58,7 +58,9 @@ void AddCreate(CLI::App& group, Globals& globals) {
   create->add_option("--shape", args->shape, "What it holds")
       ->check(CLI::IsMember({"rows", "objects", "mappings"}))
       ->capture_default_str();
-  create->add_option("--backend", args->backend, "Where it is stored: rocksdb or mysql; the default is that of the configuration, else rocksdb");
+  create->add_option(
+      "--backend", args->backend,
+      "Where it is stored: rocksdb or mysql; the default is that of the configuration, else rocksdb");
   create
       ->add_option("--type", args->type,
                    "Objects: the type number in their IDs; the default is the lowest free one")
@@ -215,7 +217,8 @@ void AddPurge(CLI::App& app, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* purge = app.add_subcommand(
-      "purge", "The same on MySQL servers: in small transactions, hosts in parallel, not faster than allowed");
+      "purge",
+      "The same on MySQL servers: in small transactions, hosts in parallel, not faster than allowed");
   purge->add_option("dataset", args->name)->required();
   purge->add_option("--cells-per-second", args->cells_per_s,
                     "Look at so many a second on each host; 0: no limit; the default is the configuration's");

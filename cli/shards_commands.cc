@@ -210,7 +210,8 @@ void AddInit(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"shards", shards}, {"seconds", seconds.count()}});
     } else {
-      fmt::print("{} shards are there; {:.0f} a second\n", shards, static_cast<double>(shards) / seconds.count());
+      fmt::print("{} shards are there; {:.0f} a second\n", shards,
+                 static_cast<double>(shards) / seconds.count());
     }
   });
 }
@@ -218,8 +219,8 @@ void AddInit(CLI::App& group, Globals& globals) {
 }  // namespace
 
 void AddShardsCommands(CLI::App& app, Globals& globals) {
-  CLI::App* group =
-      app.add_subcommand("shards", "The shard map: which MySQL hosts have which shards; only init needs a store");
+  CLI::App* group = app.add_subcommand(
+      "shards", "The shard map: which MySQL hosts have which shards; only init needs a store");
   group->require_subcommand(1);
   group->footer(R"(A map is JSON, ranges in order:
   [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]

@@ -55,7 +55,8 @@ void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
   ReadUint(fields, "lock_wait_s", 1, 3600, pool.lock_wait_s);
   ReadUint(fields, "statements", 1, 16'000, pool.statements);
   if (pool.lock_wait_s >= pool.read_timeout_s) {
-    fields.Fail("lock_wait_s", fmt::format("{} is not below read_timeout_s, {}", pool.lock_wait_s, pool.read_timeout_s));
+    fields.Fail("lock_wait_s",
+                fmt::format("{} is not below read_timeout_s, {}", pool.lock_wait_s, pool.read_timeout_s));
   }
 }
 
@@ -120,7 +121,8 @@ MySqlFleet ReadMySql(JsonFields& fields, const fs::path& folder) {
 
 absl::StatusOr<OpenOptions> ParseConfig(std::string_view text, const fs::path& folder) {
   const auto json = ParseJson(text);
-  if (!json.ok()) return absl::InvalidArgumentError(fmt::format("config: {}", std::string(json.status().message())));
+  if (!json.ok())
+    return absl::InvalidArgumentError(fmt::format("config: {}", std::string(json.status().message())));
   if (!json->is_object()) return absl::InvalidArgumentError("config: must be a JSON object");
   JsonFields fields(*json, "config: ");
   OpenOptions options;
@@ -129,7 +131,8 @@ absl::StatusOr<OpenOptions> ParseConfig(std::string_view text, const fs::path& f
   options.default_backend = fields.OptionalString("default_backend").value_or(options.default_backend);
   OptionalObject(fields, "mysql", [&](JsonFields& inner) { options.mysql = ReadMySql(inner, folder); });
   if (options.default_backend != kRocksDb && (options.default_backend != kMySql || !options.mysql)) {
-    fields.Fail("default_backend", fmt::format("'{}' is not a backend of this configuration", options.default_backend));
+    fields.Fail("default_backend",
+                fmt::format("'{}' is not a backend of this configuration", options.default_backend));
   }
   if (auto status = fields.Finish(); !status.ok()) return status;
   return options;

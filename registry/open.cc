@@ -24,7 +24,8 @@ std::vector<DatasetSpec> DatasetsOf(const std::vector<CatalogEntry>& entries, st
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleet& fleet, const std::filesystem::path& cache) {
+absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleet& fleet,
+                                                               const std::filesystem::path& cache) {
   const bool zookeeper = !fleet.zookeeper.servers.empty();
   const auto source = [&](const std::filesystem::path& file, const char* node) {
     return zookeeper ? OpenZooKeeperSource(fleet.zookeeper, fleet.root + node) : OpenFileSource(file);

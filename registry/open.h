@@ -20,8 +20,8 @@ inline constexpr char kMySql[] = "mysql";
 /// Sharded MySQL servers, and where the maps of their shards are: in ZooKeeper, or in two files.
 struct MySqlFleet {
   mysql::MySqlOptions options;
-  ZooKeeperOptions zookeeper;      ///< No servers: the maps are files.
-  std::string root = "/kvstore";   ///< The maps are ROOT/shards/id and ROOT/shards/mod.
+  ZooKeeperOptions zookeeper;     ///< No servers: the maps are files.
+  std::string root = "/kvstore";  ///< The maps are ROOT/shards/id and ROOT/shards/mod.
   std::filesystem::path id_map;
   std::filesystem::path mod_map;
 };

@@ -66,16 +66,17 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
   for (const ShardRange& range : fleet_->map(space).ranges()) {
     const uint32_t shard = range.first;
     const uint32_t mod_shards = fleet_->mod_shards();
-    const absl::Status status =
-        fleet_->RunOn(range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+    const absl::Status status = fleet_->RunOn(
+        range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
           if (!mysql::HasTable(connection, spec, shard)) {
             return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
           }
           if (space == Space::kId) return absl::OkStatus();
           if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {
-            return absl::FailedPreconditionError(fmt::format(
-                "the map has {} mod shards, the data was made with {}: keys would be looked for in wrong places",
-                mod_shards, made));
+            return absl::FailedPreconditionError(
+                fmt::format("the map has {} mod shards, the data was made with {}: keys would be looked for "
+                            "in wrong places",
+                            mod_shards, made));
           }
           return absl::OkStatus();
         });
@@ -135,13 +136,14 @@ absl::Status MySqlBackend::Init(std::span<const DatasetSpec> datasets, const Pro
   const uint64_t total = fleet_->map(Space::kId).open_shards() + fleet_->map(Space::kMod).open_shards();
   for (const Space space : {Space::kId, Space::kMod}) {
     const absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
-      auto made = fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-        mysql::CreateShard(connection, space, shard, fleet_->mod_shards());
-        for (const DatasetSpec& spec : datasets) {
-          if (mysql::SpaceOf(spec.shape) == space) mysql::CreateTable(connection, spec, shard);
-        }
-        return absl::OkStatus();
-      });
+      auto made =
+          fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
+            mysql::CreateShard(connection, space, shard, fleet_->mod_shards());
+            for (const DatasetSpec& spec : datasets) {
+              if (mysql::SpaceOf(spec.shape) == space) mysql::CreateTable(connection, spec, shard);
+            }
+            return absl::OkStatus();
+          });
       const std::lock_guard lock(mutex);
       if (made.ok() && progress && !progress(++done, total)) return absl::CancelledError("was stopped");
       return made;

@@ -13,8 +13,8 @@
 namespace kvstore {
 
 /// The backend on sharded MySQL servers: objects and mappings on the shards of their IDs, rows on mod shards.
-/// Which host has which shard is in the shard maps, which may change while this runs. Hosts that are down fail
-/// calls for their shards, and no others.
+/// Which host has which shard is in the shard maps, which may change while this runs. Hosts that are down
+/// fail calls for their shards, and no others.
 class MySqlBackend : public Backend {
  public:
   /// Reads the maps; hosts are connected to when they are needed.
@@ -49,8 +49,9 @@ class MySqlBackend : public Backend {
 
   const std::shared_ptr<mysql::Fleet> fleet_;
   std::mutex datasets_mutex_;
-  uint32_t datasets_opened_ = 0;                                    // guarded by datasets_mutex_
-  std::map<uint64_t, std::shared_ptr<mysql::Dataset>> datasets_;  // by incarnation; guarded by datasets_mutex_
+  uint32_t datasets_opened_ = 0;  // guarded by datasets_mutex_
+  std::map<uint64_t, std::shared_ptr<mysql::Dataset>>
+      datasets_;  // by incarnation; guarded by datasets_mutex_
 };
 
 }  // namespace kvstore

@@ -133,7 +133,8 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
       return absl::FailedPreconditionError("tls: is required, and the server does not encrypt");
     }
   }
-  Run(fmt::format("SET SESSION time_zone = '+00:00', "
+  Run(
+      fmt::format("SET SESSION time_zone = '+00:00', "
                   "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', "
                   "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}",
                   options.pool.lock_wait_s));
@@ -151,8 +152,8 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
   traits_.returning = mariadb;
   traits_.flushes_each = traits.Uint(2) == 1;
   if (traits.Uint(3) < 2 * kMaxPutBytes) {
-    return absl::FailedPreconditionError(
-        fmt::format("the server's max_allowed_packet is {}, at least {} is needed", traits.Uint(3), 2 * kMaxPutBytes));
+    return absl::FailedPreconditionError(fmt::format(
+        "the server's max_allowed_packet is {}, at least {} is needed", traits.Uint(3), 2 * kMaxPutBytes));
   }
   return absl::OkStatus();
 }

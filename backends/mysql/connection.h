@@ -101,7 +101,9 @@ class Connection {
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
-    size_t operator()(const Key& key) const { return key.table * 0x9E3779B97F4A7C15 ^ key.sql * 0xC2B2AE3D27D4EB4F; }
+    size_t operator()(const Key& key) const {
+      return key.table * 0x9E3779B97F4A7C15 ^ key.sql * 0xC2B2AE3D27D4EB4F;
+    }
   };
   struct Kept {
     Key key;

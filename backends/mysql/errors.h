@@ -8,10 +8,10 @@
 namespace kvstore::mysql {
 
 enum class Trouble : uint8_t {
-  kConnection,    ///< The connection is of no more use, and the fate of its last statement unknown.
-  kConflict,      ///< Another transaction was in the way; this one was rolled back and may be repeated.
-  kStatementGone, ///< The server has dropped a prepared statement, or has too many: prepare it again.
-  kRefused,       ///< The server says no; nothing was changed.
+  kConnection,     ///< The connection is of no more use, and the fate of its last statement unknown.
+  kConflict,       ///< Another transaction was in the way; this one was rolled back and may be repeated.
+  kStatementGone,  ///< The server has dropped a prepared statement, or has too many: prepare it again.
+  kRefused,        ///< The server says no; nothing was changed.
 };
 
 Trouble Classify(const sql::SQLException& error);

@@ -97,8 +97,8 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
         Pause(attempt);
         return {.again = true};
       }
-      return {.status = absl::UnavailableError(
-                  fmt::format("gave up after {} attempts that lost to other transactions: {}", attempt, error.what()))};
+      return {.status = absl::UnavailableError(fmt::format(
+                  "gave up after {} attempts that lost to other transactions: {}", attempt, error.what()))};
     case Trouble::kStatementGone:
       lease->ForgetStatements();
       if (attempt == 1) return {.again = true};
@@ -106,7 +106,8 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
     case Trouble::kConnection: {
       const absl::Status status = ToStatus(error);
       lease.Fail(status);
-      if (attempt == 1 && (repeat == Repeat::kAlways || !committing)) return {.again = true, .in_doubt = committing};
+      if (attempt == 1 && (repeat == Repeat::kAlways || !committing))
+        return {.again = true, .in_doubt = committing};
       if (elapsed >= std::chrono::seconds(options_.pool.read_timeout_s)) {
         return {.in_doubt = committing,
                 .status = absl::DeadlineExceededError(
@@ -121,9 +122,11 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
 }
 
 absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt) {
-  const std::string shard = place.shard ? fmt::format("shard {} at ", DatabaseName(place.space, *place.shard)) : "";
-  absl::Status told(status.code(), fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
-                                               in_doubt ? "; the write may or may not have happened" : ""));
+  const std::string shard =
+      place.shard ? fmt::format("shard {} at ", DatabaseName(place.space, *place.shard)) : "";
+  absl::Status told(status.code(),
+                    fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
+                                in_doubt ? "; the write may or may not have happened" : ""));
   if (in_doubt) told.SetPayload(kInDoubt, absl::Cord());
   return told;
 }

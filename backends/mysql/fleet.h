@@ -62,8 +62,8 @@ class Fleet {
   }
   uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
 
-  /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. It may be
-  /// run more than once. What it throws of the connector is caught and told, with shard and host:
+  /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. It may
+  /// be run more than once. What it throws of the connector is caught and told, with shard and host:
   ///
   /// FAILED_PRECONDITION  the shard is not open, or lacks the table.
   /// UNAVAILABLE          the host fails. If a write may have happened, the message says so.
@@ -107,7 +107,8 @@ class Fleet {
   /// Closes the pools of hosts that are in no map. Under pools_mutex_.
   void CloseUnusedPools();
   template <typename Work>
-  auto RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work) -> std::invoke_result_t<Work, Connection&>;
+  auto RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
+      -> std::invoke_result_t<Work, Connection&>;
   Verdict Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                 Connection::Clock::duration elapsed) const;
   /// The same status, its message preceded by shard and host.
@@ -121,8 +122,8 @@ class Fleet {
   std::array<std::atomic<const Routes*>, 2> routes_{};  // by space; of the map that was looked into last
   std::mutex pools_mutex_;                              // guards what follows
   std::map<Host, Pool*> pools_;
-  // As maps are, routes and pools are kept: calls that began before a map changed go on with them. A pool that
-  // is closed has no connections.
+  // As maps are, routes and pools are kept: calls that began before a map changed go on with them. A pool
+  // that is closed has no connections.
   std::vector<std::unique_ptr<const Routes>> all_routes_;
   std::vector<std::unique_ptr<Pool>> all_pools_;
   Workers workers_;  // last, so that they end first
@@ -160,8 +161,7 @@ auto Fleet::Run(Space space, uint32_t shard, Repeat repeat, Work&& work)
   const ShardMap& current = map(space);
   const ShardRange* range = current.Find(shard);
   if (range == nullptr) {
-    return absl::FailedPreconditionError(
-        fmt::format("shard {}: is not open", DatabaseName(space, shard)));
+    return absl::FailedPreconditionError(fmt::format("shard {}: is not open", DatabaseName(space, shard)));
   }
   return RunIn(PoolOf(space, current, *range), Place{space, shard}, repeat, std::forward<Work>(work));
 }

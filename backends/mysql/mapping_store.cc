@@ -28,50 +28,54 @@ absl::Status MySqlMappingStore::Add(uint64_t from, uint64_t to, std::optional<ui
 }
 
 absl::StatusOr<bool> MySqlMappingStore::Remove(uint64_t from, uint64_t to) {
-  return On(from, Repeat::kIfNotCommitted, [&](Connection& connection, const Table& table) -> absl::StatusOr<bool> {
-    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-    return connection.Prepare(Sql::kRemoveMapping, table).Bind(from).Bind(to).Execute() > 0;
-  });
+  return On(from, Repeat::kIfNotCommitted,
+            [&](Connection& connection, const Table& table) -> absl::StatusOr<bool> {
+              if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
+              return connection.Prepare(Sql::kRemoveMapping, table).Bind(from).Bind(to).Execute() > 0;
+            });
 }
 
 absl::StatusOr<MappingList> MySqlMappingStore::List(uint64_t from, const MappingQuery& query) {
-  return On(from, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::StatusOr<MappingList> {
-    // One more than asked for tells whether there are more.
-    const uint64_t limit = uint64_t{query.limit} + 1;
-    const auto rows = [&] {
-      if (query.after) {
-        return connection.Prepare(query.descending ? Sql::kListDescendingAfter : Sql::kListAscendingAfter, table)
-            .Bind(from)
-            .Bind(query.after->sequence)
-            .Bind(query.after->sequence)
-            .Bind(query.after->to)
-            .Bind(limit)
-            .Query();
-      }
-      return connection.Prepare(query.descending ? Sql::kListDescending : Sql::kListAscending, table)
-          .Bind(from)
-          .Bind(limit)
-          .Bind(query.offset)
-          .Query();
-    };
-    MappingList list;
-    for (Rows entries = rows(); entries.Next();) {
-      if (list.entries.size() == query.limit) {
-        list.more = true;
-        break;
-      }
-      list.entries.push_back({entries.Uint(1), entries.Uint(2)});
-    }
-    return list;
-  });
+  return On(
+      from, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::StatusOr<MappingList> {
+        // One more than asked for tells whether there are more.
+        const uint64_t limit = uint64_t{query.limit} + 1;
+        const auto rows = [&] {
+          if (query.after) {
+            return connection
+                .Prepare(query.descending ? Sql::kListDescendingAfter : Sql::kListAscendingAfter, table)
+                .Bind(from)
+                .Bind(query.after->sequence)
+                .Bind(query.after->sequence)
+                .Bind(query.after->to)
+                .Bind(limit)
+                .Query();
+          }
+          return connection.Prepare(query.descending ? Sql::kListDescending : Sql::kListAscending, table)
+              .Bind(from)
+              .Bind(limit)
+              .Bind(query.offset)
+              .Query();
+        };
+        MappingList list;
+        for (Rows entries = rows(); entries.Next();) {
+          if (list.entries.size() == query.limit) {
+            list.more = true;
+            break;
+          }
+          list.entries.push_back({entries.Uint(1), entries.Uint(2)});
+        }
+        return list;
+      });
 }
 
 absl::StatusOr<uint64_t> MySqlMappingStore::Count(uint64_t from) {
-  return On(from, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::StatusOr<uint64_t> {
-    Rows rows = connection.Prepare(Sql::kCountMapping, table).Bind(from).Query();
-    rows.Next();
-    return rows.Uint(1);
-  });
+  return On(from, Repeat::kAlways,
+            [&](Connection& connection, const Table& table) -> absl::StatusOr<uint64_t> {
+              Rows rows = connection.Prepare(Sql::kCountMapping, table).Bind(from).Query();
+              rows.Next();
+              return rows.Uint(1);
+            });
 }
 
 }  // namespace kvstore::mysql

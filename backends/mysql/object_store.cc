@@ -66,40 +66,41 @@ std::shared_ptr<const Spread> MySqlObjectStore::CurrentSpread() {
 }
 
 absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_view data) {
-  return fleet_->Run(Space::kId, shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
-    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-    const Table table = dataset_->On(shard);
-    uint64_t local = 0;
-    if (connection.traits().returning) {
-      Rows created = connection.Prepare(Sql::kCreateObject, table).Bind(data).Query();
-      created.Next();
-      local = created.Uint(1);
-    } else {
-      // Together, so that it is not created again if the connection is lost between the two.
-      Transaction transaction(connection, Transaction::Kind::kWrite);
-      connection.Prepare(Sql::kCreateObject, table).Bind(data).Execute();
-      {
-        Rows created = connection.Prepare(Sql::kLastInsertId, table).Query();
-        created.Next();
-        local = created.Uint(1);
-      }
-      transaction.Commit();
-    }
-    if (local > ObjectId::kMaxLocal) {
-      // No ID can name it.
-      connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
-      return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
-                                                      DatabaseName(Space::kId, shard), ObjectId::kMaxLocal,
-                                                      dataset_->type));
-    }
-    if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
-      spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(Space::kId, shard), local,
-                   ObjectId::kMaxLocal, dataset_->family.name);
-    }
-    const auto id = ObjectId::Make(shard, dataset_->type, local);
-    if (!id.ok()) return id.status();
-    return id->value();
-  });
+  return fleet_->Run(
+      Space::kId, shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+        if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
+        const Table table = dataset_->On(shard);
+        uint64_t local = 0;
+        if (connection.traits().returning) {
+          Rows created = connection.Prepare(Sql::kCreateObject, table).Bind(data).Query();
+          created.Next();
+          local = created.Uint(1);
+        } else {
+          // Together, so that it is not created again if the connection is lost between the two.
+          Transaction transaction(connection, Transaction::Kind::kWrite);
+          connection.Prepare(Sql::kCreateObject, table).Bind(data).Execute();
+          {
+            Rows created = connection.Prepare(Sql::kLastInsertId, table).Query();
+            created.Next();
+            local = created.Uint(1);
+          }
+          transaction.Commit();
+        }
+        if (local > ObjectId::kMaxLocal) {
+          // No ID can name it.
+          connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
+          return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
+                                                          DatabaseName(Space::kId, shard),
+                                                          ObjectId::kMaxLocal, dataset_->type));
+        }
+        if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
+          spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(Space::kId, shard),
+                       local, ObjectId::kMaxLocal, dataset_->family.name);
+        }
+        const auto id = ObjectId::Make(shard, dataset_->type, local);
+        if (!id.ok()) return id.status();
+        return id->value();
+      });
 }
 
 absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const CreateOptions& options) {
@@ -121,7 +122,8 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     const uint32_t shard = spread->Choose(RandomNumber());
     const ShardRange* range = fleet_->map(Space::kId).Find(shard);
     // Elsewhere, if that host is known to fail: it may have been there already if all others are.
-    if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master).breaker().open()) continue;
+    if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master).breaker().open())
+      continue;
     auto id = CreateOn(shard, data);
     const bool elsewhere = absl::IsResourceExhausted(id.status()) || absl::IsUnavailable(id.status());
     if (!elsewhere || IsInDoubt(id.status())) return id;
@@ -133,11 +135,12 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
 absl::StatusOr<Object> MySqlObjectStore::Get(uint64_t id, const ObjectReadOptions& options) {
   const auto shard = ShardOf("object_id", id);
   if (!shard.ok()) return shard.status();
-  return fleet_->Run(Space::kId, *shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<Object> {
-    Rows rows = connection.Prepare(Sql::kGetObject, dataset_->On(*shard)).Bind(LocalOf(id)).Query();
-    if (!rows.Next()) return NoObject(id);
-    return Visible({id, rows.Bytes(1), rows.Uint(2)}, options.include_inactive);
-  });
+  return fleet_->Run(
+      Space::kId, *shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<Object> {
+        Rows rows = connection.Prepare(Sql::kGetObject, dataset_->On(*shard)).Bind(LocalOf(id)).Query();
+        if (!rows.Next()) return NoObject(id);
+        return Visible({id, rows.Bytes(1), rows.Uint(2)}, options.include_inactive);
+      });
 }
 
 std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
@@ -161,7 +164,8 @@ std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
     if (shards.size() > 1 && most <= kMaxTogetherInBlock) {
       const uint32_t end = std::min((first / kBlockShards + 1) * kBlockShards, map.Find(first)->last + 1);
       Group group{.first_shard = first, .shards = end - first};
-      for (const auto& [shard, places] : shards) group.places.insert(group.places.end(), places.begin(), places.end());
+      for (const auto& [shard, places] : shards)
+        group.places.insert(group.places.end(), places.begin(), places.end());
       groups.push_back(std::move(group));
       continue;
     }
@@ -176,21 +180,23 @@ std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
   return groups;
 }
 
-void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
+void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> ids,
+                                const ObjectReadOptions& options,
                                 std::vector<absl::StatusOr<Object>>& results) {
   std::vector<std::vector<uint64_t>> locals(group.shards);
   for (const size_t place : group.places) {
     locals[(ids[place] >> 46) - group.first_shard].push_back(LocalOf(ids[place]));
   }
-  // Lists have sizes of powers of two, filled up with an ID that nobody has, so that few statements are prepared.
+  // Lists have sizes of powers of two, filled up with an ID that nobody has, so that few statements are
+  // prepared.
   size_t size = 1;
   for (const auto& list : locals) {
     while (size < list.size()) size *= 2;
   }
   const absl::Status status = fleet_->Run(
       Space::kId, group.first_shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-        Call call =
-            connection.Prepare(Sql::kGetObjects, dataset_->On(group.first_shard), ShardIds(group.shards, size));
+        Call call = connection.Prepare(Sql::kGetObjects, dataset_->On(group.first_shard),
+                                       ShardIds(group.shards, size));
         for (const auto& list : locals) {
           for (size_t i = 0; i < size; ++i) call.Bind(i < list.size() ? list[i] : 0);
         }
@@ -203,16 +209,17 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
           if (object == found.end()) {
             results[place] = NoObject(ids[place]);
           } else {
-            results[place] =
-                Visible({ids[place], object->second.data, object->second.timestamp}, options.include_inactive);
+            results[place] = Visible({ids[place], object->second.data, object->second.timestamp},
+                                     options.include_inactive);
           }
         }
         return absl::OkStatus();
       });
   if (status.ok()) return;
   for (const size_t place : group.places) {
-    // Of several shards each is asked by itself: the map may have parted them meanwhile, or one lacks the table;
-    // if the host fails that costs little, since it is left alone by now, and each answer names its shard.
+    // Of several shards each is asked by itself: the map may have parted them meanwhile, or one lacks the
+    // table; if the host fails that costs little, since it is left alone by now, and each answer names its
+    // shard.
     results[place] = group.shards > 1 ? Get(ids[place], options) : status;
   }
 }
@@ -231,47 +238,52 @@ absl::StatusOr<Object> MySqlObjectStore::Update(uint64_t id, const ObjectTransfo
                                                 const UpdateOptions& options) {
   const auto shard = ShardOf("object_id", id);
   if (!shard.ok()) return shard.status();
-  return fleet_->Run(Space::kId, *shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::StatusOr<Object> {
-    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-    const Table table = dataset_->On(*shard);
-    Transaction transaction(connection, Transaction::Kind::kWrite);
-    Object object{.id = id};
-    uint64_t now = 0;
-    {
-      Rows rows = connection.Prepare(Sql::kLockObject, table).Bind(LocalOf(id)).Query();
-      if (!rows.Next()) return NoObject(id);
-      object.data = rows.Bytes(1);
-      object.timestamp = rows.Uint(2);
-      now = rows.Uint(3);
-    }
-    auto visible = Visible(std::move(object), options.include_inactive);
-    if (!visible.ok()) return visible;
-    if (options.expected_timestamp && *options.expected_timestamp != visible->timestamp) {
-      return absl::FailedPreconditionError(fmt::format("expected_timestamp: {} was expected, the object's timestamp is {}",
-                                                       *options.expected_timestamp, visible->timestamp));
-    }
-    auto data = transform(visible->data);
-    if (!data.ok()) return data.status();
-    visible->data = *std::move(data);
-    visible->timestamp = std::max(now, visible->timestamp + 1);
-    connection.Prepare(Sql::kUpdateObject, table)
-        .Bind(visible->data)
-        .Bind(visible->timestamp)
-        .Bind(LocalOf(id))
-        .Execute();
-    transaction.Commit();
-    return visible;
-  });
+  return fleet_->Run(Space::kId, *shard, Repeat::kIfNotCommitted,
+                     [&](Connection& connection) -> absl::StatusOr<Object> {
+                       if (auto status = dataset_->CheckDurable(connection, false); !status.ok())
+                         return status;
+                       const Table table = dataset_->On(*shard);
+                       Transaction transaction(connection, Transaction::Kind::kWrite);
+                       Object object{.id = id};
+                       uint64_t now = 0;
+                       {
+                         Rows rows = connection.Prepare(Sql::kLockObject, table).Bind(LocalOf(id)).Query();
+                         if (!rows.Next()) return NoObject(id);
+                         object.data = rows.Bytes(1);
+                         object.timestamp = rows.Uint(2);
+                         now = rows.Uint(3);
+                       }
+                       auto visible = Visible(std::move(object), options.include_inactive);
+                       if (!visible.ok()) return visible;
+                       if (options.expected_timestamp && *options.expected_timestamp != visible->timestamp) {
+                         return absl::FailedPreconditionError(
+                             fmt::format("expected_timestamp: {} was expected, the object's timestamp is {}",
+                                         *options.expected_timestamp, visible->timestamp));
+                       }
+                       auto data = transform(visible->data);
+                       if (!data.ok()) return data.status();
+                       visible->data = *std::move(data);
+                       visible->timestamp = std::max(now, visible->timestamp + 1);
+                       connection.Prepare(Sql::kUpdateObject, table)
+                           .Bind(visible->data)
+                           .Bind(visible->timestamp)
+                           .Bind(LocalOf(id))
+                           .Execute();
+                       transaction.Commit();
+                       return visible;
+                     });
 }
 
 absl::Status MySqlObjectStore::Erase(uint64_t id) {
   const auto shard = ShardOf("object_id", id);
   if (!shard.ok()) return shard.status();
-  return fleet_->Run(Space::kId, *shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
-    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-    const uint64_t erased = connection.Prepare(Sql::kEraseObject, dataset_->On(*shard)).Bind(LocalOf(id)).Execute();
-    return erased > 0 ? absl::OkStatus() : NoObject(id);
-  });
+  return fleet_->Run(
+      Space::kId, *shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
+        if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
+        const uint64_t erased =
+            connection.Prepare(Sql::kEraseObject, dataset_->On(*shard)).Bind(LocalOf(id)).Execute();
+        return erased > 0 ? absl::OkStatus() : NoObject(id);
+      });
 }
 
 }  // namespace kvstore::mysql

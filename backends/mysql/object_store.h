@@ -39,7 +39,8 @@ class MySqlObjectStore : public ObjectStore {
     uint32_t shards = 1;
     std::vector<size_t> places;
   };
-  std::vector<Group> GroupByShards(std::span<const uint64_t> ids, std::vector<absl::StatusOr<Object>>& results) const;
+  std::vector<Group> GroupByShards(std::span<const uint64_t> ids,
+                                   std::vector<absl::StatusOr<Object>>& results) const;
   void GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
                 std::vector<absl::StatusOr<Object>>& results);
 

@@ -37,9 +37,11 @@ void Pool::Closed(size_t count) {
 Pool::Held Pool::Park(Held connection) {
   Slot& slot = slots_[ThreadNumber() % kSlots];
   Connection* empty = nullptr;
-  if (waiting_ > 0 || closed_ || !slot.connection.compare_exchange_strong(empty, connection.get())) return connection;
+  if (waiting_ > 0 || closed_ || !slot.connection.compare_exchange_strong(empty, connection.get()))
+    return connection;
   connection.release();
-  // Whoever began to wait, or closed the pool, before the exchange could be seen has not found it: take it back.
+  // Whoever began to wait, or closed the pool, before the exchange could be seen has not found it: take it
+  // back.
   if (waiting_ > 0 || closed_) return Held(slot.connection.exchange(nullptr));
   return nullptr;
 }
@@ -62,8 +64,10 @@ bool Pool::IsGood(Connection& connection) const {
   const auto now = Clock::now();
   // Each has a lifetime of its own, by its address, so that they are not all replaced at once.
   const uint64_t spread = reinterpret_cast<uintptr_t>(&connection) / 64 % 201;
-  if (now - connection.opened_at() > std::chrono::milliseconds(options_.pool.lifetime_s * (900 + spread))) return false;
-  const bool idle_for_long = now - connection.used_at > std::chrono::milliseconds(options_.pool.check_after_ms);
+  if (now - connection.opened_at() > std::chrono::milliseconds(options_.pool.lifetime_s * (900 + spread)))
+    return false;
+  const bool idle_for_long =
+      now - connection.used_at > std::chrono::milliseconds(options_.pool.check_after_ms);
   if (!idle_for_long && connection.used_at >= suspect_before_.load(std::memory_order_relaxed)) return true;
   return connection.Alive();
 }
@@ -79,7 +83,8 @@ void Pool::Trim() {
     for (Slot& slot : slots_) {
       if (Held connection{slot.connection.exchange(nullptr)}) idle_.push_back(std::move(connection));
     }
-    std::sort(idle_.begin(), idle_.end(), [](const Held& a, const Held& b) { return a->used_at < b->used_at; });
+    std::sort(idle_.begin(), idle_.end(),
+              [](const Held& a, const Held& b) { return a->used_at < b->used_at; });
     while (!idle_.empty() && size_ > options_.pool.min_connections && now - idle_.front()->used_at > idle) {
       unused.push_back(std::move(idle_.front()));
       idle_.erase(idle_.begin());
@@ -116,7 +121,8 @@ absl::StatusOr<Lease> Pool::Acquire() {
         --waiting_;
         if (!connection && late) {
           return absl::ResourceExhaustedError(fmt::format("all {} connections are busy for more than {} ms",
-                                                          options_.pool.max_connections, options_.pool.wait_ms));
+                                                          options_.pool.max_connections,
+                                                          options_.pool.wait_ms));
         }
         // The others may have found out meanwhile that the host fails.
         if (!connection && breaker_.open()) {
@@ -126,7 +132,8 @@ absl::StatusOr<Lease> Pool::Acquire() {
     }
     if (connection) {
       if (IsGood(*connection)) return Lease(*this, std::move(connection));
-      // It is old, or the server closed it while it was idle, which says little about the server: the next one.
+      // It is old, or the server closed it while it was idle, which says little about the server: the next
+      // one.
       connection.reset();
       Closed(1);
     } else if (make) {

@@ -22,7 +22,8 @@ class Pool;
 /// A connection that is out of its pool, and goes back at the end. The pool must outlive it.
 class Lease {
  public:
-  Lease(Pool& pool, std::unique_ptr<Connection> connection) : pool_(&pool), connection_(std::move(connection)) {}
+  Lease(Pool& pool, std::unique_ptr<Connection> connection)
+      : pool_(&pool), connection_(std::move(connection)) {}
   ~Lease();
   Lease(Lease&&) = default;
   Lease& operator=(Lease&&) = delete;

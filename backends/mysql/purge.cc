@@ -95,23 +95,24 @@ class ShardPurge {
 
   /// The columns of the next cells, in order; how many cells.
   absl::StatusOr<uint64_t> List() {
-    return fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
-      columns_.clear();
-      uint64_t listed = 0;
-      Call call = inside_ ? connection.Prepare(Sql::kPurgeRow, table_).Bind(row_).Bind(column_)
-                          : connection.Prepare(Sql::kPurgeRows, table_).Bind(row_);
-      for (Rows rows = call.Bind(kListedCells).Query(); rows.Next(); ++listed) {
-        std::string row = rows.Bytes(1);
-        std::string name = rows.Bytes(2);
-        if (columns_.empty() || columns_.back().name != name || columns_.back().row != row) {
-          columns_.push_back({std::move(row), std::move(name)});
-        }
-        ++columns_.back().cells;
-        columns_.back().oldest = std::min(columns_.back().oldest, rows.Uint(3));
-      }
-      if (listed == kListedCells) columns_.back().cut = true;
-      return listed;
-    });
+    return fleet_.Run(
+        Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+          columns_.clear();
+          uint64_t listed = 0;
+          Call call = inside_ ? connection.Prepare(Sql::kPurgeRow, table_).Bind(row_).Bind(column_)
+                              : connection.Prepare(Sql::kPurgeRows, table_).Bind(row_);
+          for (Rows rows = call.Bind(kListedCells).Query(); rows.Next(); ++listed) {
+            std::string row = rows.Bytes(1);
+            std::string name = rows.Bytes(2);
+            if (columns_.empty() || columns_.back().name != name || columns_.back().row != row) {
+              columns_.push_back({std::move(row), std::move(name)});
+            }
+            ++columns_.back().cells;
+            columns_.back().oldest = std::min(columns_.back().oldest, rows.Uint(3));
+          }
+          if (listed == kListedCells) columns_.back().cut = true;
+          return listed;
+        });
   }
 
   /// To behind the last column: the rest of its row first, then the rows behind.
@@ -137,7 +138,11 @@ class ShardPurge {
     if (keep > 0 && (column.cells > keep || column.cut)) {
       const auto deleted = DeleteBelow(Sql::kPurgeSurplus, column, [&](Connection& connection) -> uint64_t {
         // Locks the newest ones: while they stay, what is older is surplus, whenever it was put.
-        Rows last = connection.Prepare(Sql::kPurgeKeep, table_).Bind(column.row).Bind(column.name).Bind(keep - 1).Query();
+        Rows last = connection.Prepare(Sql::kPurgeKeep, table_)
+                        .Bind(column.row)
+                        .Bind(column.name)
+                        .Bind(keep - 1)
+                        .Query();
         return last.Next() ? last.Uint(1) : 0;
       });
       if (!deleted.ok()) return deleted.status();
@@ -151,15 +156,19 @@ class ShardPurge {
   absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
     uint64_t all = 0;
     for (;;) {
-      const auto deleted =
-          fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
-            Transaction transaction(connection, Transaction::Kind::kWrite);
-            const uint64_t below = lowest(connection);
-            const uint64_t count =
-                connection.Prepare(sql, table_).Bind(column.row).Bind(column.name).Bind(below).Bind(kDeletedCells).Execute();
-            transaction.Commit();
-            return count;
-          });
+      const auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
+                                      [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+                                        Transaction transaction(connection, Transaction::Kind::kWrite);
+                                        const uint64_t below = lowest(connection);
+                                        const uint64_t count = connection.Prepare(sql, table_)
+                                                                   .Bind(column.row)
+                                                                   .Bind(column.name)
+                                                                   .Bind(below)
+                                                                   .Bind(kDeletedCells)
+                                                                   .Execute();
+                                        transaction.Commit();
+                                        return count;
+                                      });
       if (!deleted.ok()) return deleted;
       all += *deleted;
       if (*deleted < kDeletedCells) return all;
@@ -186,12 +195,13 @@ absl::StatusOr<DatasetStats> MeasureDataset(Fleet& fleet, const DatasetSpec& spe
   std::atomic<uint64_t> entries{0};
   const Space space = SpaceOf(spec.shape);
   const absl::Status status = fleet.OnAllShards(space, [&](const Host& host, uint32_t shard) {
-    return fleet.RunOn(host, Place{space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-      const TableSize size = MeasureTable(connection, spec, shard);
-      bytes += size.bytes;
-      entries += size.entries;
-      return absl::OkStatus();
-    });
+    return fleet.RunOn(host, Place{space, shard}, Repeat::kAlways,
+                       [&](Connection& connection) -> absl::Status {
+                         const TableSize size = MeasureTable(connection, spec, shard);
+                         bytes += size.bytes;
+                         entries += size.entries;
+                         return absl::OkStatus();
+                       });
   });
   if (!status.ok()) return status;
   return DatasetStats{.approximate_bytes = bytes, .approximate_entries = entries};

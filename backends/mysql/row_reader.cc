@@ -92,7 +92,11 @@ class PageRead {
 
   bool FetchValue(ListedCell& cell) {
     if (!MayRun()) return false;
-    Rows rows = connection_.Prepare(Sql::kCellValue, table_).Bind(row_).Bind(cell.column).Bind(cell.timestamp).Query();
+    Rows rows = connection_.Prepare(Sql::kCellValue, table_)
+                    .Bind(row_)
+                    .Bind(cell.column)
+                    .Bind(cell.timestamp)
+                    .Query();
     rows.Next();
     cell.value = rows.Bytes(1);
     return true;
@@ -129,7 +133,8 @@ class PageRead {
     if (after_) {
       const auto behind = std::lower_bound(columns.begin(), columns.end(), after_->column);
       columns = columns.subspan(static_cast<size_t>(behind - columns.begin()));
-      if (after_->cells == 0 && !columns.empty() && columns[0] == after_->column) columns = columns.subspan(1);
+      if (after_->cells == 0 && !columns.empty() && columns[0] == after_->column)
+        columns = columns.subspan(1);
     }
     while (!columns.empty()) {
       // Several columns together, if few cells of each are needed.
@@ -144,7 +149,8 @@ class PageRead {
       std::vector<ListedCell> cells = Collect(call.Query());
       auto at = cells.begin();
       for (const std::string& column : columns.first(together)) {
-        const auto end = std::find_if(at, cells.end(), [&](const ListedCell& cell) { return cell.column != column; });
+        const auto end =
+            std::find_if(at, cells.end(), [&](const ListedCell& cell) { return cell.column != column; });
         Wants wants = Wants::kMore;
         std::vector<ListedCell> mine(std::make_move_iterator(at), std::make_move_iterator(end));
         if (!OfferColumn(column, std::move(mine), asked, wants)) return false;
@@ -248,7 +254,8 @@ ListedCell ReadCell(const Rows& rows, uint32_t first) {
 void PutNewestFirst(std::vector<ListedCell>& cells, const TableFamily& family) {
   if (!family.newest_last) return;
   for (auto begin = cells.begin(); begin != cells.end();) {
-    const auto end = std::find_if(begin, cells.end(), [&](const ListedCell& cell) { return cell.column != begin->column; });
+    const auto end = std::find_if(begin, cells.end(),
+                                  [&](const ListedCell& cell) { return cell.column != begin->column; });
     std::reverse(begin, end);
     begin = end;
   }
@@ -316,7 +323,8 @@ RowPage PageBuilder::Finish() {
 
 RowPage ReadPage(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
                  const std::optional<RowPosition>& after) {
-  if (auto page = PageRead(connection, table, row, query, after, /*snapshot=*/false).Read()) return *std::move(page);
+  if (auto page = PageRead(connection, table, row, query, after, /*snapshot=*/false).Read())
+    return *std::move(page);
   Transaction transaction(connection, Transaction::Kind::kSnapshot);
   RowPage page = *PageRead(connection, table, row, query, after, /*snapshot=*/true).Read();
   transaction.Commit();

@@ -33,7 +33,7 @@ struct RowQuery {
   uint32_t versions = 1;
   uint32_t limit = 0;
   size_t max_bytes = 0;
-  TimeRange range;           ///< Expired time is cut off.
+  TimeRange range;            ///< Expired time is cut off.
   uint32_t max_versions = 0;  ///< Of the dataset; 0: all.
 };
 
@@ -43,7 +43,8 @@ std::vector<std::string> SortedColumns(const std::vector<std::string>& columns);
 /// Puts a page together from cells that come in order: columns ascending, newest first.
 class PageBuilder {
  public:
-  PageBuilder(const RowQuery& query, const std::optional<RowPosition>& after) : query_(query), after_(after) {}
+  PageBuilder(const RowQuery& query, const std::optional<RowPosition>& after)
+      : query_(query), after_(after) {}
 
   /// What the builder wants next.
   enum class Wants : uint8_t {

@@ -23,8 +23,8 @@ std::string Behind(std::string key) {
 
 }  // namespace
 
-MySqlRowScan::MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset, RowRange range,
-                           const ScanOptions& options)
+MySqlRowScan::MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset,
+                           RowRange range, const ScanOptions& options)
     : fleet_(std::move(fleet)),
       dataset_(std::move(dataset)),
       range_(std::move(range)),
@@ -45,8 +45,8 @@ absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowScan::Open(std::shared_ptr<Flee
     uint32_t shard = 0;
     while (shard <= scan->last_shard_ && DatabaseName(Space::kMod, shard) != range.shard) ++shard;
     if (shard > scan->last_shard_) {
-      return absl::InvalidArgumentError(fmt::format("partition: there is none named '{}', only {} to {}", range.shard,
-                                                    DatabaseName(Space::kMod, 0),
+      return absl::InvalidArgumentError(fmt::format("partition: there is none named '{}', only {} to {}",
+                                                    range.shard, DatabaseName(Space::kMod, 0),
                                                     DatabaseName(Space::kMod, scan->last_shard_)));
     }
     scan->shard_ = scan->last_shard_ = shard;
@@ -99,11 +99,14 @@ absl::Status MySqlRowScan::Fetch() {
       fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         rows.clear();
         listed = 0;
-        Call call = connection.Prepare(Sql::kScanCells, dataset_->On(shard_), columns).Bind(from_).Bind(query.range.start);
+        Call call = connection.Prepare(Sql::kScanCells, dataset_->On(shard_), columns)
+                        .Bind(from_)
+                        .Bind(query.range.start);
         for (size_t i = 0; i < columns; ++i) call.Bind((*columns_)[i]);
         for (Rows cells = call.Bind(kCells).Query(); cells.Next(); ++listed) {
           std::string key = cells.Bytes(1);
-          if (rows.empty() || rows.back().first != key) rows.emplace_back(std::move(key), std::vector<ListedCell>());
+          if (rows.empty() || rows.back().first != key)
+            rows.emplace_back(std::move(key), std::vector<ListedCell>());
           rows.back().second.push_back(ReadCell(cells, 2));
         }
         return absl::OkStatus();
@@ -145,9 +148,10 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
     std::optional<RowPosition> inside;
     if (next.read_alone) {
       const RowQuery query = Query();
-      auto page = fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
-        return ReadPage(connection, dataset_->On(shard_), next.key, query, next.after);
-      });
+      auto page = fleet_->Run(
+          Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+            return ReadPage(connection, dataset_->On(shard_), next.key, query, next.after);
+          });
       if (!page.ok()) return page.status();
       if (page->items.empty()) {
         listed_.pop_front();

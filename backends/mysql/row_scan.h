@@ -18,8 +18,8 @@ namespace kvstore::mysql {
 class MySqlRowScan : public RowScan {
  public:
   static absl::StatusOr<std::unique_ptr<RowScan>> Open(std::shared_ptr<Fleet> fleet,
-                                                       std::shared_ptr<const Dataset> dataset, const RowRange& range,
-                                                       const ScanOptions& options,
+                                                       std::shared_ptr<const Dataset> dataset,
+                                                       const RowRange& range, const ScanOptions& options,
                                                        const std::optional<ScanPosition>& after);
 
   absl::StatusOr<bool> Next(ScannedRow& row) override;

@@ -40,9 +40,10 @@ absl::StatusOr<RowPage> MySqlRowStore::Get(std::string_view row, const ReadOptio
   const uint32_t shard = ShardOf(row);
   std::optional<std::vector<std::string>> columns;
   const RowQuery query = MakeQuery(*dataset_, options, columns);
-  return fleet_->Run(Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
-    return ReadPage(connection, dataset_->On(shard), row, query, after);
-  });
+  return fleet_->Run(Space::kMod, shard, Repeat::kAlways,
+                     [&](Connection& connection) -> absl::StatusOr<RowPage> {
+                       return ReadPage(connection, dataset_->On(shard), row, query, after);
+                     });
 }
 
 absl::StatusOr<PutResult> MySqlRowStore::Put(std::string_view row, std::span<const CellWrite> cells,
@@ -64,7 +65,8 @@ void MySqlRowStore::ByShard(std::span<const std::string_view> keys,
 }
 
 std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Table& table,
-                                                std::span<const RowRead> reads, std::span<const size_t> places,
+                                                std::span<const RowRead> reads,
+                                                std::span<const size_t> places,
                                                 std::vector<absl::StatusOr<RowPage>>& pages) const {
   // Lists have sizes of powers of two, the last key repeated, so that few statements are prepared.
   size_t size = 1;
@@ -77,7 +79,8 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
     for (size_t i = 0; i < size; ++i) call.Bind(reads[places[std::min(i, places.size() - 1)]].row);
     call.Bind(dataset_->LowestLive()).Bind(kTogetherCells);
     uint64_t listed = 0;
-    for (Rows rows = call.Query(); rows.Next(); ++listed) cells_by_row[rows.Bytes(1)].push_back(ReadCell(rows, 2));
+    for (Rows rows = call.Query(); rows.Next(); ++listed)
+      cells_by_row[rows.Bytes(1)].push_back(ReadCell(rows, 2));
     cut = listed == kTogetherCells;
   }
   std::vector<size_t> rest;
@@ -126,10 +129,10 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
   for (std::span<const size_t> left(plain); !left.empty();) {
     const auto now = left.first(std::min(left.size(), kTogetherRows));
     left = left.subspan(now.size());
-    const auto rest = fleet_->Run(
-        Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
-          return ReadTogether(connection, dataset_->On(shard), reads, now, pages);
-        });
+    const auto rest = fleet_->Run(Space::kMod, shard, Repeat::kAlways,
+                                  [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
+                                    return ReadTogether(connection, dataset_->On(shard), reads, now, pages);
+                                  });
     if (rest.ok()) {
       alone.insert(alone.end(), rest->begin(), rest->end());
     } else {
@@ -139,8 +142,8 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
   for (const size_t place : alone) {
     std::optional<std::vector<std::string>> columns;
     const RowQuery query = MakeQuery(*dataset_, reads[place].options, columns);
-    pages[place] =
-        fleet_->Run(Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+    pages[place] = fleet_->Run(
+        Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
           return ReadPage(connection, dataset_->On(shard), reads[place].row, query, std::nullopt);
         });
   }
@@ -151,7 +154,8 @@ std::vector<absl::StatusOr<RowPage>> MySqlRowStore::GetMany(std::span<const RowR
   std::vector<std::string_view> keys;
   keys.reserve(reads.size());
   for (const RowRead& read : reads) keys.push_back(read.row);
-  ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) { GetOnShard(shard, reads, places, pages); });
+  ByShard(keys,
+          [&](uint32_t shard, std::span<const size_t> places) { GetOnShard(shard, reads, places, pages); });
   return pages;
 }
 
@@ -160,8 +164,9 @@ std::vector<absl::StatusOr<PutResult>> MySqlRowStore::PutMany(std::span<const Ro
   std::vector<std::string_view> keys;
   keys.reserve(writes.size());
   for (const RowWrite& write : writes) keys.push_back(write.row);
-  ByShard(keys,
-          [&](uint32_t shard, std::span<const size_t> places) { writer_.PutMany(shard, writes, places, results); });
+  ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) {
+    writer_.PutMany(shard, writes, places, results);
+  });
   return results;
 }
 
@@ -171,7 +176,8 @@ std::vector<absl::Status> MySqlRowStore::DeleteMany(std::span<const RowDelete> d
   keys.reserve(deletes.size());
   for (const RowDelete& one : deletes) keys.push_back(one.row);
   ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) {
-    for (const size_t place : places) results[place] = writer_.Delete(shard, keys[place], deletes[place].options);
+    for (const size_t place : places)
+      results[place] = writer_.Delete(shard, keys[place], deletes[place].options);
   });
   return results;
 }
@@ -185,7 +191,8 @@ absl::StatusOr<std::vector<Partition>> MySqlRowStore::Partitions(size_t) {
   return partitions;
 }
 
-absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowStore::Scan(const RowRange& range, const ScanOptions& options,
+absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowStore::Scan(const RowRange& range,
+                                                             const ScanOptions& options,
                                                              const std::optional<ScanPosition>& after) {
   return MySqlRowScan::Open(fleet_, dataset_, range, options, after);
 }

@@ -50,7 +50,8 @@ class MySqlRowStore : public RowStore {
   const RowWriter writer_;
 };
 
-/// What to read under these options and the dataset's settings now. `columns`: where the sorted ones are kept.
+/// What to read under these options and the dataset's settings now. `columns`: where the sorted ones are
+/// kept.
 RowQuery MakeQuery(const Dataset& dataset, const ReadOptions& options,
                    std::optional<std::vector<std::string>>& columns);
 

@@ -20,13 +20,18 @@ constexpr size_t kTogetherRows = 128;
 constexpr size_t kTogetherBytes = size_t{1} << 20;
 
 bool IsAssigned(const CellWrite& cell) { return !cell.timestamp; }
-bool AnyAssigned(std::span<const CellWrite> cells) { return std::any_of(cells.begin(), cells.end(), IsAssigned); }
-bool AllAssigned(std::span<const CellWrite> cells) { return std::all_of(cells.begin(), cells.end(), IsAssigned); }
+bool AnyAssigned(std::span<const CellWrite> cells) {
+  return std::any_of(cells.begin(), cells.end(), IsAssigned);
+}
+bool AllAssigned(std::span<const CellWrite> cells) {
+  return std::all_of(cells.begin(), cells.end(), IsAssigned);
+}
 
 /// Whether a cell of the put that brings its timestamp has this one, and the column of one that has none.
 bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
   return std::any_of(cells.begin(), cells.end(), [&](const CellWrite& given) {
-    return given.timestamp == assigned && std::any_of(cells.begin(), cells.end(), [&](const CellWrite& other) {
+    return given.timestamp == assigned &&
+           std::any_of(cells.begin(), cells.end(), [&](const CellWrite& other) {
              return IsAssigned(other) && other.column == given.column;
            });
   });
@@ -38,8 +43,8 @@ bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
 class RowWriter::Clock {
  public:
   /// Locks the slots until the transaction ends, and moves each on by `steps`.
-  static absl::StatusOr<Clock> Advance(Connection& connection, const Table& table, const std::vector<uint32_t>& slots,
-                                       uint64_t steps) {
+  static absl::StatusOr<Clock> Advance(Connection& connection, const Table& table,
+                                       const std::vector<uint32_t>& slots, uint64_t steps) {
     Clock clock;
     Call advance = connection.Prepare(Sql::kAdvanceClock, table, slots.size());
     for (const uint32_t slot : slots) advance.Bind(slot).Bind(steps - 1);
@@ -70,7 +75,9 @@ class RowWriter::Clock {
   std::map<uint32_t, uint64_t> next_;
 };
 
-uint32_t RowWriter::SlotOf(std::string_view row) const { return static_cast<uint32_t>(Fnv1a(row) % kClockSlots); }
+uint32_t RowWriter::SlotOf(std::string_view row) const {
+  return static_cast<uint32_t>(Fnv1a(row) % kClockSlots);
+}
 
 void RowWriter::Store(Connection& connection, const Table& table, std::span<const StoredCell> cells) {
   while (!cells.empty()) {
@@ -88,8 +95,11 @@ void RowWriter::Store(Connection& connection, const Table& table, std::span<cons
 
 absl::Status RowWriter::Check(Connection& connection, const Table& table, std::string_view row,
                               const Condition& condition) const {
-  Rows rows =
-      connection.Prepare(Sql::kNewestValue, table).Bind(row).Bind(condition.column).Bind(dataset_->LowestLive()).Query();
+  Rows rows = connection.Prepare(Sql::kNewestValue, table)
+                  .Bind(row)
+                  .Bind(condition.column)
+                  .Bind(dataset_->LowestLive())
+                  .Query();
   const bool present = rows.Next();
   if (!condition.equals) {
     if (!present) return absl::OkStatus();
@@ -100,7 +110,8 @@ absl::Status RowWriter::Check(Connection& connection, const Table& table, std::s
   return absl::FailedPreconditionError("condition: the column's latest value is another one");
 }
 
-absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row, std::span<const CellWrite> cells,
+absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
+                                         std::span<const CellWrite> cells,
                                          const WriteOptions& options) const {
   const bool assigned = AnyAssigned(cells);
   // The assigned timestamp tells whether an attempt whose outcome is unknown was committed.
@@ -111,7 +122,8 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row, s
     const Table table = dataset_->On(shard);
     std::vector<StoredCell> stored;
     stored.reserve(cells.size());
-    for (const CellWrite& cell : cells) stored.push_back({row, cell.column, cell.timestamp.value_or(0), cell.value});
+    for (const CellWrite& cell : cells)
+      stored.push_back({row, cell.column, cell.timestamp.value_or(0), cell.value});
     if (!assigned && !options.condition && cells.size() <= kStatementCells) {
       Store(connection, table, stored);
       return PutResult{};
@@ -127,7 +139,8 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row, s
     }
     if (attempted) {
       const auto own = std::find_if(cells.begin(), cells.end(), IsAssigned);
-      Rows rows = connection.Prepare(Sql::kHasCell, table).Bind(row).Bind(own->column).Bind(*attempted).Query();
+      Rows rows =
+          connection.Prepare(Sql::kHasCell, table).Bind(row).Bind(own->column).Bind(*attempted).Query();
       if (rows.Next()) return PutResult{*attempted};
     }
     if (options.condition) {
@@ -169,7 +182,8 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
         const auto add = [&](size_t i) {
           const RowWrite& write = writes[places[i]];
           for (const CellWrite& cell : write.cells) {
-            stored.push_back({write.row, cell.column, cell.timestamp ? *cell.timestamp : *assigned[i], cell.value});
+            stored.push_back(
+                {write.row, cell.column, cell.timestamp ? *cell.timestamp : *assigned[i], cell.value});
           }
         };
         const auto put = [&] {
@@ -232,7 +246,8 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
       continue;
     }
     size_t count = 0;
-    for (size_t bytes = 0; count < places.size() && count < kTogetherRows && bytes < kTogetherBytes; ++count) {
+    for (size_t bytes = 0; count < places.size() && count < kTogetherRows && bytes < kTogetherBytes;
+         ++count) {
       const RowWrite& write = writes[places[count]];
       if (alone(write)) break;
       for (const CellWrite& cell : write.cells) bytes += cell.value.size();
@@ -247,38 +262,44 @@ absl::Status RowWriter::Delete(uint32_t shard, std::string_view row, const Delet
     return absl::FailedPreconditionError(
         "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
   }
-  return fleet_->Run(Space::kMod, shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
-    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-    const Table table = dataset_->On(shard);
-    const auto run = [&] {
-      if (options.cells) {
-        for (const CellName& cell : *options.cells) {
-          connection.Prepare(Sql::kDeleteCell, table).Bind(row).Bind(cell.column).Bind(cell.timestamp).Execute();
-        }
-      } else if (options.columns) {
-        for (std::span<const std::string> rest(*options.columns); !rest.empty();) {
-          const auto now = rest.first(std::min(rest.size(), kStatementCells));
-          Call call = connection.Prepare(Sql::kDeleteColumns, table, now.size()).Bind(row);
-          for (const std::string& column : now) call.Bind(column);
-          call.Execute();
-          rest = rest.subspan(now.size());
-        }
-      } else {
-        connection.Prepare(Sql::kDeleteRow, table).Bind(row).Execute();
-      }
-    };
-    const bool single = options.cells     ? options.cells->size() == 1
-                        : options.columns ? options.columns->size() <= kStatementCells
-                                          : true;
-    if (single) {
-      run();
-      return absl::OkStatus();
-    }
-    Transaction transaction(connection, Transaction::Kind::kWrite);
-    run();
-    transaction.Commit();
-    return absl::OkStatus();
-  });
+  return fleet_->Run(Space::kMod, shard, Repeat::kIfNotCommitted,
+                     [&](Connection& connection) -> absl::Status {
+                       if (auto status = dataset_->CheckDurable(connection, false); !status.ok())
+                         return status;
+                       const Table table = dataset_->On(shard);
+                       const auto run = [&] {
+                         if (options.cells) {
+                           for (const CellName& cell : *options.cells) {
+                             connection.Prepare(Sql::kDeleteCell, table)
+                                 .Bind(row)
+                                 .Bind(cell.column)
+                                 .Bind(cell.timestamp)
+                                 .Execute();
+                           }
+                         } else if (options.columns) {
+                           for (std::span<const std::string> rest(*options.columns); !rest.empty();) {
+                             const auto now = rest.first(std::min(rest.size(), kStatementCells));
+                             Call call = connection.Prepare(Sql::kDeleteColumns, table, now.size()).Bind(row);
+                             for (const std::string& column : now) call.Bind(column);
+                             call.Execute();
+                             rest = rest.subspan(now.size());
+                           }
+                         } else {
+                           connection.Prepare(Sql::kDeleteRow, table).Bind(row).Execute();
+                         }
+                       };
+                       const bool single = options.cells     ? options.cells->size() == 1
+                                           : options.columns ? options.columns->size() <= kStatementCells
+                                                             : true;
+                       if (single) {
+                         run();
+                         return absl::OkStatus();
+                       }
+                       Transaction transaction(connection, Transaction::Kind::kWrite);
+                       run();
+                       transaction.Commit();
+                       return absl::OkStatus();
+                     });
 }
 
 }  // namespace kvstore::mysql

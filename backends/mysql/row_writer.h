@@ -17,8 +17,8 @@ namespace kvstore::mysql {
 ///
 /// A timestamp that the store assigns comes from the shard's clock: the server's time, but for each row later
 /// than all that it was assigned before, by whichever process. Rows share the slots of the clock by hash. The
-/// slot stays locked until the write is committed, so that the order of timestamps is the order of the writes;
-/// conditional puts lock it too, which makes them exclude each other.
+/// slot stays locked until the write is committed, so that the order of timestamps is the order of the
+/// writes; conditional puts lock it too, which makes them exclude each other.
 class RowWriter {
  public:
   /// Of each mod shard's clock. Stored: never change it.

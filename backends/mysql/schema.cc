@@ -18,7 +18,9 @@ constexpr std::string_view kModShardsComment = "kvstore mod_shards=";
 /// A dataset's name has letters, digits, '_', '-' and '.' only, so that this needs no escapes.
 std::string Literal(std::string_view text) { return fmt::format("'{}'", text); }
 
-std::string TableComment(const DatasetSpec& spec) { return fmt::format("kvstore incarnation={}", spec.incarnation); }
+std::string TableComment(const DatasetSpec& spec) {
+  return fmt::format("kvstore incarnation={}", spec.incarnation);
+}
 
 std::string Engine(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
 
@@ -35,10 +37,11 @@ const char* Template(Shape shape) {
 }
 
 /// The comment of a table; nullopt if it is not there.
-std::optional<std::string> Comment(Connection& connection, Space space, uint32_t shard, std::string_view table) {
-  Rows rows = connection.Ask(
-      fmt::format("SELECT table_comment FROM information_schema.tables WHERE table_schema = {} AND table_name = {}",
-                  Literal(DatabaseName(space, shard)), Literal(table)));
+std::optional<std::string> Comment(Connection& connection, Space space, uint32_t shard,
+                                   std::string_view table) {
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT table_comment FROM information_schema.tables WHERE table_schema = {} AND table_name = {}",
+      Literal(DatabaseName(space, shard)), Literal(table)));
   if (!rows.Next()) return std::nullopt;
   return rows.Bytes(1);
 }
@@ -53,8 +56,7 @@ Space SpaceOf(Shape shape) { return shape == Shape::kRows ? Space::kMod : Space:
 
 absl::Status ValidateEngine(const DatasetSpec& spec) {
   if (spec.engine.empty() || spec.engine == "innodb" || spec.engine == kMyRocks) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("engine: '{}' is not one of innodb, myrocks", spec.engine));
+  return absl::InvalidArgumentError(fmt::format("engine: '{}' is not one of innodb, myrocks", spec.engine));
 }
 
 bool HasDescendingKeys(const DatasetSpec& spec) { return spec.engine != kMyRocks; }
@@ -78,10 +80,11 @@ uint32_t ReadModShards(Connection& connection, uint32_t shard) {
 
 void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const Space space = SpaceOf(spec.shape);
-  const std::string create = fmt::format(
-      fmt::runtime(Template(spec.shape)), fmt::arg("database", Quote(DatabaseName(space, shard))),
-      fmt::arg("table", Quote(spec.name)), fmt::arg("engine", Engine(spec)),
-      fmt::arg("comment", TableComment(spec)), fmt::arg("key_order", HasDescendingKeys(spec) ? "DESC" : "ASC"));
+  const std::string create =
+      fmt::format(fmt::runtime(Template(spec.shape)), fmt::arg("database", Quote(DatabaseName(space, shard))),
+                  fmt::arg("table", Quote(spec.name)), fmt::arg("engine", Engine(spec)),
+                  fmt::arg("comment", TableComment(spec)),
+                  fmt::arg("key_order", HasDescendingKeys(spec) ? "DESC" : "ASC"));
   try {
     connection.Run(create);
     return;

@@ -26,8 +26,8 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
   const std::string clock =
       fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)), Quote(kClockTable));
   const std::string_view key_order = table.family->newest_last ? "ASC" : "DESC";
-  const std::string cell = fmt::format(
-      "column_name, ts, LENGTH(value), IF(LENGTH(value) <= {}, value, NULL)", kInlineValueBytes);
+  const std::string cell =
+      fmt::format("column_name, ts, LENGTH(value), IF(LENGTH(value) <= {}, value, NULL)", kInlineValueBytes);
   switch (sql) {
     // ---- objects ----
     case Sql::kCreateObject:  // data
@@ -41,8 +41,8 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
       std::string text;
       for (uint32_t shard = table.shard; shard < table.shard + (count >> 16); ++shard) {
         text += fmt::format("{}SELECT {}, local_id, data, ts FROM {} WHERE local_id IN ({})",
-                            text.empty() ? "" : " UNION ALL ", shard, Table{table.family, shard}.QualifiedName(),
-                            Marks(count & 0xFFFF));
+                            text.empty() ? "" : " UNION ALL ", shard,
+                            Table{table.family, shard}.QualifiedName(), Marks(count & 0xFFFF));
       }
       return text;
     }
@@ -91,8 +91,9 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
       return fmt::format("SELECT COUNT(*) FROM {} WHERE from_id = ?", name);
 
     // ---- rows ----
-    // `ts + 0` keeps the condition out of the choice of a range, where it would not help: MariaDB 10.11 leaves out rows
-    // if ranges of two parts of a key are followed by one of a descending part (tests/backends/mysql/assumptions_test.cc).
+    // `ts + 0` keeps the condition out of the choice of a range, where it would not help: MariaDB 10.11
+    // leaves out rows if ranges of two parts of a key are followed by one of a descending part
+    // (tests/backends/mysql/assumptions_test.cc).
     case Sql::kRowCells:  // row, first column, lowest ts, limit
       return fmt::format(
           "SELECT {} FROM {} WHERE row_key = ? AND column_name >= ? AND ts + 0 >= ? "

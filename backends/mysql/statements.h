@@ -52,8 +52,8 @@ enum class Sql : uint8_t {
   kPurgeSurplus,
 };
 
-/// The count of a statement that repeats `ids` (below 65,536) parameters for each of `shards` shards, from its
-/// table's shard on.
+/// The count of a statement that repeats `ids` (below 65,536) parameters for each of `shards` shards, from
+/// its table's shard on.
 constexpr size_t ShardIds(size_t shards, size_t ids) { return shards << 16 | ids; }
 
 /// Values of at most this many bytes come with the cells that a statement lists; larger ones are fetched one

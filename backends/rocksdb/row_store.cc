@@ -103,7 +103,8 @@ absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& ran
                                                              const ScanOptions& options,
                                                              const std::optional<ScanPosition>& after) {
   if (!range.shard.empty()) {
-    return absl::InvalidArgumentError("partition: an embedded store has no shards; give start_row and end_row");
+    return absl::InvalidArgumentError(
+        "partition: an embedded store has no shards; give start_row and end_row");
   }
   return std::make_unique<RocksRowScan>(engine_, family_, range, options, after);
 }

@@ -324,7 +324,11 @@ TEST_P(HistorySuite, IsThatOfASimpleModel) {
   constexpr int kSegment = 2000;
   const uint64_t base = NowMs();
   Random random(Seed("history"));
-  RowModel model({.name = "history", .backend = "test", .max_versions = 2, .engine = GetParam().engine, .incarnation = 1});
+  RowModel model({.name = "history",
+                  .backend = "test",
+                  .max_versions = 2,
+                  .engine = GetParam().engine,
+                  .incarnation = 1});
   for (uint64_t done = 0; done < operations; done += kSegment) {
     const bool first = done == 0;
     const bool killed = random.OneIn(2);

@@ -33,8 +33,10 @@ TEST_P(ScanSuite, RangesIncludeTheirStartAndNotTheirEnd) {
   const auto rows = Rows();
   Fill(*rows, 5);
   EXPECT_EQ(ReadRange(GetParam(), *rows, {}, {})->size(), 5u);
-  EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {Key(1), Key(3)}, {})), (std::vector<std::string>{Key(1), Key(2)}));
-  EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {"row10025", ""}, {})), (std::vector<std::string>{Key(3), Key(4)}));
+  EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {Key(1), Key(3)}, {})),
+            (std::vector<std::string>{Key(1), Key(2)}));
+  EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {"row10025", ""}, {})),
+            (std::vector<std::string>{Key(3), Key(4)}));
   EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {"", "row10005"}, {})), (std::vector<std::string>{Key(0)}));
   EXPECT_TRUE(ReadRange(GetParam(), *rows, {"s", ""}, {})->empty());
 }
@@ -46,7 +48,8 @@ TEST_P(ScanSuite, RowsComeWholeAndOnlyWithWhatWasAskedFor) {
   EXPECT_EQ(ToText(ReadRange(GetParam(), *rows, {}, {})->at(1).items), "a@1=1 b@3=3");
   EXPECT_EQ(ToText(ReadRange(GetParam(), *rows, {}, {.versions = 2})->at(1).items), "a@1=1 b@3=3 b@2=2");
   // Rows with nothing to return are left out.
-  EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {}, {.time_range = {3, 4}})), (std::vector<std::string>{Key(1)}));
+  EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {}, {.time_range = {3, 4}})),
+            (std::vector<std::string>{Key(1)}));
   ASSERT_OK(rows->Delete(Key(0), {.columns = {{"a"}}}));
   EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {}, {.columns = {{"a", "z"}}})),
             (std::vector<std::string>{Key(1), Key(2)}));

@@ -114,7 +114,8 @@ absl::StatusOr<std::vector<ScannedRow>> ReadRange(const UnderTest& under_test, R
   if (continues) return absl::InternalError("a row that was to go on did not");
   const auto by_key = [](const ScannedRow& a, const ScannedRow& b) { return a.key < b.key; };
   if (under_test.ordered || !range.shard.empty()) {
-    if (!std::is_sorted(all.begin(), all.end(), by_key)) return absl::InternalError("rows that were not in order");
+    if (!std::is_sorted(all.begin(), all.end(), by_key))
+      return absl::InternalError("rows that were not in order");
   } else {
     std::sort(all.begin(), all.end(), by_key);
   }

@@ -113,7 +113,8 @@ namespace kvstore {
 /// How gtest prints an item.
 inline void PrintTo(const Item& item, std::ostream* out) {
   *out << ::testing::PrintToString(item.column);
-  for (const Cell& cell : item.cells) *out << " @" << cell.timestamp << "=" << ::testing::PrintToString(cell.value);
+  for (const Cell& cell : item.cells)
+    *out << " @" << cell.timestamp << "=" << ::testing::PrintToString(cell.value);
 }
 
 }  // namespace kvstore

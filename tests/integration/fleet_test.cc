@@ -45,7 +45,8 @@ class Fleet : public ::testing::Test {
 
   OpenOptions Options() const {
     OpenOptions options{.data = dir_ / "store", .default_backend = kMySql};
-    options.mysql = MySqlFleet{.options = TestFleet::Options(), .zookeeper = {.servers = zookeeper_.address()}};
+    options.mysql =
+        MySqlFleet{.options = TestFleet::Options(), .zookeeper = {.servers = zookeeper_.address()}};
     options.mysql->zookeeper.call_timeout_ms = 300;
     return options;
   }
@@ -130,14 +131,16 @@ TEST_F(Fleet, TheJoinOfAMappingAndItsObjects) {
   ASSERT_OK_AND_ASSIGN(const uint64_t board, store_->CreateObject("boards", "{}", {}));
   for (uint64_t i = 0; i < 20; ++i) {
     const CreateOptions place = i < 10 ? CreateOptions{.near = board} : CreateOptions{};
-    ASSERT_OK_AND_ASSIGN(const uint64_t pin, store_->CreateObject("pins", fmt::format(R"({{"n":{}}})", i), place));
+    ASSERT_OK_AND_ASSIGN(const uint64_t pin,
+                         store_->CreateObject("pins", fmt::format(R"({{"n":{}}})", i), place));
     EXPECT_TRUE(i >= 10 || ObjectId::FromValue(pin)->shard() == ObjectId::FromValue(board)->shard());
     ASSERT_OK(store_->AddMapping("board_has_pins", board, pin, i));
   }
   ASSERT_OK_AND_ASSIGN(JoinedPage page, store_->ListObjects("board_has_pins", board, {.limit = 15}));
   ASSERT_EQ(page.objects.size(), 15u);
   for (size_t i = 0; i < 15; ++i) EXPECT_EQ(page.objects[i].object->data, fmt::format(R"({{"n":{}}})", i));
-  ASSERT_OK_AND_ASSIGN(page, store_->ListObjects("board_has_pins", board, {.limit = 15, .marker = page.marker}));
+  ASSERT_OK_AND_ASSIGN(page,
+                       store_->ListObjects("board_has_pins", board, {.limit = 15, .marker = page.marker}));
   EXPECT_EQ(page.objects.size(), 5u);
   EXPECT_EQ(page.marker, "");
 }
@@ -149,7 +152,8 @@ TEST_F(Fleet, BadRequestsChangeNothing) {
   ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", R"({"a":1})", {.shard = 3}));
   const uint64_t other_type = ObjectId::Make(3, 2, 1)->value();
   const uint64_t closed = ObjectId::Make(16, 1, 1)->value();
-  EXPECT_THAT(store_->GetObject("pins", other_type, {}), FailsWith(kInvalid, "has type 2, dataset 'pins' has type 1"));
+  EXPECT_THAT(store_->GetObject("pins", other_type, {}),
+              FailsWith(kInvalid, "has type 2, dataset 'pins' has type 1"));
   EXPECT_THAT(store_->GetObject("pins", closed, {}), FailsWith(kInvalid, "shard 16 is not open"));
   EXPECT_THAT(store_->PatchObject("pins", closed, "{}", {}), FailsWith(kInvalid, "shard 16 is not open"));
   EXPECT_THAT(store_->PatchObject("pins", id + 1, "{}", {}), FailsWith(kNotFound, "there is no object"));
@@ -179,7 +183,9 @@ TEST_F(Fleet, AHostThatIsDownDoesNotKeepAStoreFromOpening) {
   SharedFleet().server(0).Start();
   // A later start finishes the drop; one of the same name is empty either way.
   Open();
-  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'gone'"), "0\n");
+  EXPECT_EQ(
+      SharedFleet().server(0).Run("SELECT COUNT(*) FROM information_schema.tables WHERE table_name = 'gone'"),
+      "0\n");
 }
 
 // ---- the program ----
@@ -203,11 +209,10 @@ TEST_F(Program, BeginsWithInitAndGoesOnAsEmbedded) {
   EXPECT_EQ(Kv({"put", "events", "user:7", "click=pin:3", "--timestamp", "5"}).code, 0);
   EXPECT_EQ(Kv({"put", "events", "user:7", "click=pin:4", "--timestamp", "6"}).code, 0);
   EXPECT_THAT(Kv({"get", "events", "user:7"}).out, ::testing::HasSubstr("pin:4"));
-  const std::string requests =
-      R"({"op":"scan_rows","dataset":"events","partition":"mod00077"})"
-      "\n"
-      R"({"op":"scan_rows","dataset":"events"})"
-      "\n";
+  const std::string requests = R"({"op":"scan_rows","dataset":"events","partition":"mod00077"})"
+                               "\n"
+                               R"({"op":"scan_rows","dataset":"events"})"
+                               "\n";
   const Output scanned = Kv({"exec"}, requests);
   EXPECT_THAT(scanned.out, ::testing::HasSubstr("partition: there is none named"));
   EXPECT_THAT(scanned.out, ::testing::HasSubstr("user:7"));

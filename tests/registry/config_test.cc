@@ -74,7 +74,8 @@ TEST(Config, EveryFieldArrives) {
 }
 
 TEST(Config, ZooKeeperIsOneWayToTheMaps) {
-  ASSERT_OK_AND_ASSIGN(const OpenOptions options, Parse(WithMySql(R"("root": "/fleet", "zookeeper_auth": "op:pw")")));
+  ASSERT_OK_AND_ASSIGN(const OpenOptions options,
+                       Parse(WithMySql(R"("root": "/fleet", "zookeeper_auth": "op:pw")")));
   EXPECT_EQ(options.mysql->zookeeper.servers, "zk1:2181");
   EXPECT_EQ(options.mysql->zookeeper.auth, "op:pw");
   EXPECT_EQ(options.mysql->root, "/fleet");

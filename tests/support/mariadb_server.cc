@@ -5,9 +5,13 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <utility>
 
+#include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
 #include "tests/support/processes.h"
 
@@ -15,8 +19,12 @@ namespace kvstore::testing {
 
 MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
     : port_(FreePort()), arguments_(std::move(arguments)) {
-  const Output made = RunProgram({"mariadb-install-db", "--no-defaults", "--datadir=" + (dir_ / "data").string(),
-                                  "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"});
+  // A place of its own for temporary files: a server that starts removes those that it finds.
+  std::filesystem::create_directory(dir_ / "tmp");
+  const Output made =
+      RunProgram({"env", "TMPDIR=" + (dir_ / "tmp").string(), "mariadb-install-db", "--no-defaults",
+                  "--datadir=" + (dir_ / "data").string(), "--auth-root-authentication-method=normal",
+                  "--skip-test-db", "--user=root"});
   if (made.code != 0) throw std::runtime_error("mariadb-install-db: " + made.out + made.err);
   Start();
 }
@@ -26,8 +34,9 @@ MariaDbServer::~MariaDbServer() { Kill(); }
 void MariaDbServer::Start() {
   std::vector<std::string> command = {
       "mariadbd", "--no-defaults", "--user=root", "--datadir=" + (dir_ / "data").string(),
-      "--socket=" + (dir_ / "socket").string(), fmt::format("--port={}", port_), "--bind-address=127.0.0.1",
-      "--skip-name-resolve", "--max-connections=500", "--performance-schema=OFF",
+      "--tmpdir=" + (dir_ / "tmp").string(), "--socket=" + (dir_ / "socket").string(),
+      fmt::format("--port={}", port_), "--bind-address=127.0.0.1", "--skip-name-resolve",
+      "--max-connections=500", "--performance-schema=OFF",
       // Small and quick: tests want neither much memory nor that a power cut be survived.
       "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
       "--log-error=" + (dir_ / "log").string()};
@@ -47,17 +56,30 @@ void MariaDbServer::Kill() {
   process_ = -1;
 }
 
-void MariaDbServer::Pause() { ::kill(process_, SIGSTOP); }
+void MariaDbServer::Pause() {
+  ::kill(process_, SIGSTOP);
+  // Until the last of its threads has stopped.
+  Eventually([this] {
+    for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_))) {
+      std::ifstream stat(task.path() / "stat");
+      const std::string text{std::istreambuf_iterator<char>(stat), {}};
+      const size_t name_end = text.rfind(") ");
+      if (name_end != std::string::npos && text[name_end + 2] != 'T') return false;
+    }
+    return true;
+  });
+}
 void MariaDbServer::Resume() { ::kill(process_, SIGCONT); }
 
 bool MariaDbServer::Serves() const {
-  return RunProgram({"mariadb-admin", "--no-defaults", "--socket=" + (dir_ / "socket").string(), "--user=root", "ping"})
+  return RunProgram({"mariadb-admin", "--no-defaults", "--socket=" + (dir_ / "socket").string(),
+                     "--user=root", "ping"})
              .code == 0;
 }
 
 std::string MariaDbServer::Run(const std::string& sql) const {
-  const Output output = RunProgram({"mariadb", "--no-defaults", "--socket=" + (dir_ / "socket").string(), "--user=root",
-                                    "--batch", "--skip-column-names", "mysql"},
+  const Output output = RunProgram({"mariadb", "--no-defaults", "--socket=" + (dir_ / "socket").string(),
+                                    "--user=root", "--batch", "--skip-column-names", "mysql"},
                                    sql);
   if (output.code != 0) throw std::runtime_error(output.err);
   return output.out;

@@ -10,8 +10,8 @@
 
 namespace kvstore::testing {
 
-/// A real MariaDB on a port of its own; stopped and removed when this goes. Its administrator is root without a
-/// password.
+/// A real MariaDB on a port of its own; stopped and removed when this goes. Its administrator is root without
+/// a password.
 class MariaDbServer {
  public:
   /// Starts it and returns when it serves. Throws std::runtime_error if it does not.
@@ -34,8 +34,8 @@ class MariaDbServer {
   void Pause();
   void Resume();
 
-  /// Runs SQL by the command line client, in the database `mysql`, and returns what it prints: a line a row, columns parted by tabs.
-  /// Throws std::runtime_error with its message if it fails.
+  /// Runs SQL by the command line client, in the database `mysql`, and returns what it prints: a line a row,
+  /// columns parted by tabs. Throws std::runtime_error with its message if it fails.
   std::string Run(const std::string& sql) const;
 
  private:

@@ -6,8 +6,8 @@
 
 #include "tests/backends/mysql/test_fleet.h"
 
-/// What we rely on, or work around, in MariaDB and in Connector/C++. If one of these fails after an upgrade, the
-/// code that it names can be made simpler, or must be changed.
+/// What we rely on, or work around, in MariaDB and in Connector/C++. If one of these fails after an upgrade,
+/// the code that it names can be made simpler, or must be changed.
 namespace kvstore::testing {
 namespace {
 
@@ -22,8 +22,10 @@ std::unique_ptr<sql::Connection> Connect(sql::ConnectOptionsMap options = {}) {
 TEST(MariaDb, LosesRowsOfARangeThatEndsInADescendingPart) {
   // Why statements.cc says `ts + 0 >= ?`. The cells of column '' are missing from the first answer.
   const std::string table =
-      "CREATE OR REPLACE DATABASE pins; USE pins; CREATE TABLE r (a VARBINARY(9) NOT NULL, b VARBINARY(9) NOT NULL, "
-      "ts BIGINT UNSIGNED NOT NULL, PRIMARY KEY (a, b, ts DESC)); INSERT INTO r VALUES ('r', '', 1), ('r', 'x', 1);";
+      "CREATE OR REPLACE DATABASE pins; USE pins; CREATE TABLE r (a VARBINARY(9) NOT NULL, b VARBINARY(9) "
+      "NOT NULL, "
+      "ts BIGINT UNSIGNED NOT NULL, PRIMARY KEY (a, b, ts DESC)); INSERT INTO r VALUES ('r', '', 1), ('r', "
+      "'x', 1);";
   const std::string select = "SELECT COUNT(*) FROM (SELECT * FROM r WHERE a >= 'r' AND b IN ('', 'x') AND ";
   MariaDbServer& server = SharedFleet().server(0);
   EXPECT_EQ(server.Run(table + select + "ts >= 0 ORDER BY a, b, ts DESC LIMIT 9) x"), "1\n");
@@ -38,7 +40,8 @@ TEST(MariaDb, RemembersAutoIncrementAcrossAKill) {
       "CREATE OR REPLACE DATABASE pins; CREATE TABLE pins.o (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY); "
       "INSERT INTO pins.o VALUES (), (), (); DELETE FROM pins.o");
   // What is lost in a kill is at most what was not written to the log: wait for that.
-  server.Run("SET GLOBAL innodb_flush_log_at_trx_commit = 1; INSERT INTO pins.o VALUES (); DELETE FROM pins.o");
+  server.Run(
+      "SET GLOBAL innodb_flush_log_at_trx_commit = 1; INSERT INTO pins.o VALUES (); DELETE FROM pins.o");
   server.Kill();
   server.Start();
   EXPECT_EQ(server.Run("INSERT INTO pins.o VALUES (); SELECT id FROM pins.o; DROP DATABASE pins"), "5\n");

@@ -149,14 +149,13 @@ TEST(Hosts, WhenAllConnectionsAreBusyACallWaitsAndThenSaysSo) {
   std::atomic<bool> release = false;
   std::atomic<int> inside = 0;
   const auto hold = [&](uint64_t id) {
-    return dataset.objects->Update(
-        id,
-        [&](std::string_view current) -> absl::StatusOr<std::string> {
-          ++inside;
-          EXPECT_TRUE(Eventually([&] { return release.load(); }));
-          return std::string(current);
-        },
-        {});
+    return dataset.objects->Update(id,
+                                   [&](std::string_view current) -> absl::StatusOr<std::string> {
+                                     ++inside;
+                                     EXPECT_TRUE(Eventually([&] { return release.load(); }));
+                                     return std::string(current);
+                                   },
+                                   {});
   };
   const uint64_t other = *dataset.objects->Create("{}", {.shard = kOfFirst});
   std::thread one([&] { EXPECT_OK(hold(ids.first)); });
@@ -203,7 +202,9 @@ TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
     outcomes.Add(id.status());
     if (id.ok()) ++created;
   });
-  const auto master = [&] { return dataset.backend->fleet().map(mysql::Space::kId).Find(0)->master.ToString(); };
+  const auto master = [&] {
+    return dataset.backend->fleet().map(mysql::Space::kId).Find(0)->master.ToString();
+  };
   for (int move = 0; move < 4; ++move) {
     ASSERT_TRUE(outcomes.MoreGood(200));
     const bool there = move % 2 == 0;
@@ -256,7 +257,8 @@ TEST(Cuts, ACreateWhoseAnswerIsLostMayHaveHappenedAndIsNotRepeated) {
   proxied.proxy.CutAtAnswerTo("unique text");
   EXPECT_THAT(objects->Create(R"({"a":"unique text"})", {.shard = kOfFirst}),
               FailsWith(kUnavailable, "may or may not have happened"));
-  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM db00000.pins WHERE data LIKE '%unique text%'"), "1\n");
+  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM db00000.pins WHERE data LIKE '%unique text%'"),
+            "1\n");
 }
 
 TEST(Cuts, AnUpdateThatWasNotCommittedIsRepeated) {
@@ -265,13 +267,12 @@ TEST(Cuts, AnUpdateThatWasNotCommittedIsRepeated) {
   ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
   proxied.proxy.CutAtAnswerTo("unique text");
   int calls = 0;
-  ASSERT_OK(objects->Update(
-      id,
-      [&](std::string_view) -> absl::StatusOr<std::string> {
-        ++calls;
-        return R"({"n":"unique text"})";
-      },
-      {}));
+  ASSERT_OK(objects->Update(id,
+                            [&](std::string_view) -> absl::StatusOr<std::string> {
+                              ++calls;
+                              return R"({"n":"unique text"})";
+                            },
+                            {}));
   EXPECT_EQ(calls, 2);
 }
 
@@ -280,8 +281,9 @@ TEST(Cuts, AnUpdateWhoseCommitIsLostMayHaveHappened) {
   const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
   ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
   proxied.proxy.CutAtAnswerTo("COMMIT");
-  EXPECT_THAT(objects->Update(id, [](std::string_view) -> absl::StatusOr<std::string> { return R"({"n":1})"; }, {}),
-              FailsWith(kUnavailable, "may or may not have happened"));
+  EXPECT_THAT(
+      objects->Update(id, [](std::string_view) -> absl::StatusOr<std::string> { return R"({"n":1})"; }, {}),
+      FailsWith(kUnavailable, "may or may not have happened"));
 }
 
 /// A row on a shard of the first host.

@@ -74,12 +74,11 @@ TEST(Objects, SixteenThreadsLoseNoUpdate) {
   for (int t = 0; t < 16; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 1000; ++i) {
-        ASSERT_OK(dataset.objects->Update(
-            id,
-            [](std::string_view current) -> absl::StatusOr<std::string> {
-              return std::to_string(std::stoi(std::string(current)) + 1);
-            },
-            {}));
+        ASSERT_OK(dataset.objects->Update(id,
+                                          [](std::string_view current) -> absl::StatusOr<std::string> {
+                                            return std::to_string(std::stoi(std::string(current)) + 1);
+                                          },
+                                          {}));
       }
     });
   }
@@ -89,8 +88,9 @@ TEST(Objects, SixteenThreadsLoseNoUpdate) {
 
 TEST(Objects, HostileDocumentsComeBackAsTheyWere) {
   Opened dataset(kObjects);
-  const std::vector<std::string> texts = {"'; DROP TABLE pins; --", "\"\\`%_?", std::string("a\0b", 3),
-                                          "\xF0\x9F\x93\x8C pin, \xF0\x90\x8D\x88", "\xEF\xBF\xBF", "*/ UNION SELECT 1"};
+  const std::vector<std::string> texts = {"'; DROP TABLE pins; --", "\"\\`%_?",
+                                          std::string("a\0b", 3),   "\xF0\x9F\x93\x8C pin, \xF0\x90\x8D\x88",
+                                          "\xEF\xBF\xBF",           "*/ UNION SELECT 1"};
   for (const std::string& text : texts) {
     nlohmann::json json;
     json[text] = text;
@@ -126,10 +126,11 @@ TEST(Mappings, APageReadsWhatItReturnsAndNoMore) {
   MariaDbServer& server = SharedFleet().OfShard(0);
   server.Run("INSERT INTO db00000.board_has_pins SELECT 1, seq, seq * 10 FROM seq_1_to_20000");
   const auto read = [&] {
-    return std::stoull(server.Run(
-        "SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN "
-        "('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', "
-        "'Handler_read_rnd')"));
+    return std::stoull(
+        server.Run("SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN "
+                   "('Handler_read_first', 'Handler_read_key', 'Handler_read_last', 'Handler_read_next', "
+                   "'Handler_read_prev', "
+                   "'Handler_read_rnd')"));
   };
   const uint64_t idle = read();
   const uint64_t of_asking = read() - idle;

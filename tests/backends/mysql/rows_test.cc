@@ -22,13 +22,17 @@ std::string TableOf(std::string_view row) {
   return mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards)) + ".events";
 }
 
-MariaDbServer& ServerOf(std::string_view row) { return SharedFleet().OfShard(ModShard(row, TestFleet::kShards)); }
+MariaDbServer& ServerOf(std::string_view row) {
+  return SharedFleet().OfShard(ModShard(row, TestFleet::kShards));
+}
 
 /// How many index entries the server of `row` has read so far.
 uint64_t EntriesRead(std::string_view row) {
-  return std::stoull(ServerOf(row).Run(
-      "SELECT SUM(variable_value) FROM information_schema.global_status WHERE variable_name IN ('Handler_read_first', "
-      "'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', 'Handler_read_rnd')"));
+  return std::stoull(
+      ServerOf(row).Run("SELECT SUM(variable_value) FROM information_schema.global_status WHERE "
+                        "variable_name IN ('Handler_read_first', "
+                        "'Handler_read_key', 'Handler_read_last', 'Handler_read_next', 'Handler_read_prev', "
+                        "'Handler_read_rnd')"));
 }
 
 TEST(Rows, LieOnTheModShardOfTheirKey) {
@@ -67,7 +71,8 @@ TEST(Rows, LongRowsArePagedThroughOnce) {
   ASSERT_EQ(items.size(), 700u);
   for (const Item& item : items) EXPECT_EQ(item.cells.size(), 10u);
   // The same in pieces of a scan.
-  ASSERT_OK_AND_ASSIGN(const auto scanned, ReadRange(MySql(""), *dataset.rows, {}, {.versions = 9999, .max_bytes = 500}));
+  ASSERT_OK_AND_ASSIGN(const auto scanned,
+                       ReadRange(MySql(""), *dataset.rows, {}, {.versions = 9999, .max_bytes = 500}));
   ASSERT_EQ(scanned.size(), 1u);
   EXPECT_EQ(scanned[0].items, items);
 }
@@ -191,8 +196,16 @@ TEST(Rows, ConditionalPutsAndPlainOnesHaveOneOrder) {
 
 TEST(Rows, HostileBytesAreOnlyBytes) {
   Opened dataset(kAllVersions);
-  const std::vector<std::string> texts = {"'; DROP TABLE events; --", "\"\\`%_?", std::string("a\0b", 3), "a",
-                                          "A", "a ", "\xF0\x9F\x93\x8C", "\xC3\x28", "\xFF\xFE", "*/ UNION SELECT 1"};
+  const std::vector<std::string> texts = {"'; DROP TABLE events; --",
+                                          "\"\\`%_?",
+                                          std::string("a\0b", 3),
+                                          "a",
+                                          "A",
+                                          "a ",
+                                          "\xF0\x9F\x93\x8C",
+                                          "\xC3\x28",
+                                          "\xFF\xFE",
+                                          "*/ UNION SELECT 1"};
   for (const std::string& row : texts) {
     for (const std::string& column : texts) ASSERT_OK(PutCell(*dataset.rows, row, column, row + column, 1));
   }
@@ -212,7 +225,8 @@ TEST(Rows, PartitionsAreTheShards) {
   ASSERT_EQ(partitions.size(), TestFleet::kShards);
   EXPECT_EQ(partitions[3].name, "mod00003");
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
-    ASSERT_OK_AND_ASSIGN(const auto rows, ReadRange(MySql(""), *dataset.rows, partitions[shard].range, {}, 2));
+    ASSERT_OK_AND_ASSIGN(const auto rows,
+                         ReadRange(MySql(""), *dataset.rows, partitions[shard].range, {}, 2));
     for (const ScannedRow& row : rows) EXPECT_EQ(ModShard(row.key, TestFleet::kShards), shard);
   }
   EXPECT_THAT(dataset.rows->Scan({.shard = "mod00016"}, {}, std::nullopt),
@@ -227,8 +241,10 @@ TEST(Rows, AWriteThatMustBeForcedIsRefusedWhereTheServerDoesNotForce) {
   EXPECT_THAT(PutCell(*dataset.rows, "r", "x", "v", 1, {.sync = true}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "innodb_flush_log_at_trx_commit"));
   EXPECT_EQ(Read(*dataset.rows, "r"), "");
-  DatasetSpec forced{.name = "forced", .backend = "mysql", .durability = Durability::kMachine, .incarnation = 9};
-  EXPECT_THAT(dataset.backend->CreateDataset(forced), FailsWith(absl::StatusCode::kFailedPrecondition, "machine"));
+  DatasetSpec forced{
+      .name = "forced", .backend = "mysql", .durability = Durability::kMachine, .incarnation = 9};
+  EXPECT_THAT(dataset.backend->CreateDataset(forced),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "machine"));
 }
 
 // ---- purge ----
@@ -239,11 +255,12 @@ TEST(Purge, TakesLongColumnsInSmallSteps) {
   ServerOf(row).Run("INSERT INTO " + TableOf(row) +
                     " SELECT 'user', CONCAT('c', seq DIV 2500), 1 + seq MOD 2500, 'v' FROM seq_0_to_9999");
   uint64_t calls = 0;
-  ASSERT_OK_AND_ASSIGN(const ReclaimResult result, dataset.backend->Reclaim(dataset.spec, [&](uint64_t done, uint64_t total) {
-    EXPECT_LE(done, total);
-    ++calls;
-    return true;
-  }));
+  ASSERT_OK_AND_ASSIGN(const ReclaimResult result,
+                       dataset.backend->Reclaim(dataset.spec, [&](uint64_t done, uint64_t total) {
+                         EXPECT_LE(done, total);
+                         ++calls;
+                         return true;
+                       }));
   EXPECT_EQ(result.surplus_cells, 4 * 2498u);
   EXPECT_GE(calls, TestFleet::kShards);
   EXPECT_EQ(ServerOf(row).Run("SELECT COUNT(*), MIN(ts) FROM " + TableOf(row)), "8\t2499\n");
@@ -253,7 +270,8 @@ TEST(Purge, TakesExpiredCellsBehindAnyNumberThatAreNot) {
   Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
   const std::string row = "user";
   const std::string now = std::to_string(WallClockMs());
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', " + now + " - seq, 'v' FROM seq_1_to_3000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', " + now +
+                    " - seq, 'v' FROM seq_1_to_3000");
   ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_700");
   ASSERT_OK_AND_ASSIGN(const ReclaimResult result, dataset.backend->Reclaim(dataset.spec, nullptr));
   EXPECT_EQ(result.expired_cells, 700u);
@@ -262,7 +280,8 @@ TEST(Purge, TakesExpiredCellsBehindAnyNumberThatAreNot) {
 }
 
 TEST(Purge, NeverTakesWhatADeleteUncovered) {
-  // A column is deleted and put again with an older timestamp while purges run: what is acknowledged is visible.
+  // A column is deleted and put again with an older timestamp while purges run: what is acknowledged is
+  // visible.
   Opened dataset({.name = "events", .max_versions = 1});
   RowStore& rows = *dataset.rows;
   std::atomic<bool> stop = false;
@@ -323,7 +342,8 @@ TEST(Schema, AnotherNumberOfModShardsIsRefused) {
     SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) +
                                      ".`kv$clock` COMMENT 'kvstore mod_shards=32'");
   }
-  EXPECT_THAT(dataset.backend->OpenRows(dataset.spec), FailsWith(absl::StatusCode::kFailedPrecondition, "made with 32"));
+  EXPECT_THAT(dataset.backend->OpenRows(dataset.spec),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "made with 32"));
   for (uint32_t shard : {0, 8}) {
     SharedFleet().OfShard(shard).Run("ALTER TABLE " + mysql::DatabaseName(mysql::Space::kMod, shard) +
                                      ".`kv$clock` COMMENT 'kvstore mod_shards=16'");
@@ -333,7 +353,8 @@ TEST(Schema, AnotherNumberOfModShardsIsRefused) {
 TEST(Schema, AnUnknownEngineIsRefused) {
   Opened dataset(kAllVersions);
   DatasetSpec spec{.name = "odd", .backend = "mysql", .engine = "csv", .incarnation = 7};
-  EXPECT_THAT(dataset.backend->CreateDataset(spec), FailsWith(absl::StatusCode::kInvalidArgument, "engine: 'csv'"));
+  EXPECT_THAT(dataset.backend->CreateDataset(spec),
+              FailsWith(absl::StatusCode::kInvalidArgument, "engine: 'csv'"));
 }
 
 TEST(Tls, AServerWithoutItIsRefused) {

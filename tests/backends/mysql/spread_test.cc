@@ -22,7 +22,8 @@ std::map<uint32_t, int> Choices(const Spread& spread, uint64_t numbers) {
 
 TEST(Spread, WithoutWeightsAllOpenShardsAreAlike) {
   const auto times = Choices(Spread(Map(kTwoRanges), {}), 8);
-  EXPECT_EQ(times, (std::map<uint32_t, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {10, 1}, {11, 1}, {12, 1}, {13, 1}}));
+  EXPECT_EQ(times,
+            (std::map<uint32_t, int>{{0, 1}, {1, 1}, {2, 1}, {3, 1}, {10, 1}, {11, 1}, {12, 1}, {13, 1}}));
 }
 
 TEST(Spread, WeightsAreProportions) {

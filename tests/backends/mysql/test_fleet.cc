@@ -49,11 +49,12 @@ void TestFleet::WriteMaps(const std::string& first, const std::string& second) {
   }
 }
 
-absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAt(const std::string& first, const std::string& second,
+absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAt(const std::string& first,
+                                                                const std::string& second,
                                                                 const mysql::MySqlOptions& options) {
   WriteMaps(first, second);
-  return MySqlBackend::Open({.id = OpenFileSource(dir_ / "id.json"), .mod = OpenFileSource(dir_ / "mod.json")},
-                            options);
+  return MySqlBackend::Open(
+      {.id = OpenFileSource(dir_ / "id.json"), .mod = OpenFileSource(dir_ / "mod.json")}, options);
 }
 
 absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::Open(const mysql::MySqlOptions& options) {
@@ -73,9 +74,7 @@ void TestFleet::Clear() {
   if (!made.ok()) throw std::runtime_error(std::string(made.message()));
 }
 
-bool ShareFleet() {
-  return ::testing::AddGlobalTestEnvironment(new SharedFleetEnvironment) != nullptr;
-}
+bool ShareFleet() { return ::testing::AddGlobalTestEnvironment(new SharedFleetEnvironment) != nullptr; }
 
 TestFleet& SharedFleet() { return *shared_fleet; }
 
@@ -93,8 +92,8 @@ Opened::Opened(DatasetSpec wanted, const mysql::MySqlOptions& options) : spec(st
 UnderTest MySql(const std::string& engine) {
   return {
       .name = engine,
-      .open = [](const std::filesystem::path&, std::span<const DatasetSpec> known)
-          -> absl::StatusOr<std::unique_ptr<Backend>> {
+      .open = [](const std::filesystem::path&,
+                 std::span<const DatasetSpec> known) -> absl::StatusOr<std::unique_ptr<Backend>> {
         if (known.empty()) SharedFleet().Clear();
         return SharedFleet().Open();
       },
