@@ -38,7 +38,7 @@ MySqlFixture::~MySqlFixture() {
 }
 
 std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t max_versions) {
-  const std::string dataset = "kv_bench_" + name;
+  std::string dataset = "kv_bench_" + name;
   Check(store_->CreateDataset({.name = dataset, .shape = shape, .max_versions = max_versions}));
   created_.push_back(dataset);
   return dataset;

@@ -135,7 +135,7 @@ absl::Status MySqlBackend::Init(std::span<const DatasetSpec> datasets, const Pro
   uint64_t done = 0;
   const uint64_t total = fleet_->map(Space::kId).open_shards() + fleet_->map(Space::kMod).open_shards();
   for (const Space space : {Space::kId, Space::kMod}) {
-    const absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+    absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
       auto made =
           fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
             mysql::CreateShard(connection, space, shard, fleet_->mod_shards());

@@ -39,7 +39,8 @@ Pool::Held Pool::Park(Held connection) {
   Connection* empty = nullptr;
   if (waiting_ > 0 || closed_ || !slot.connection.compare_exchange_strong(empty, connection.get()))
     return connection;
-  connection.release();
+  // The slot has it now.
+  static_cast<void>(connection.release());
   // Whoever began to wait, or closed the pool, before the exchange could be seen has not found it: take it
   // back.
   if (waiting_ > 0 || closed_) return Held(slot.connection.exchange(nullptr));

@@ -156,19 +156,19 @@ class ShardPurge {
   absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
     uint64_t all = 0;
     for (;;) {
-      const auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
-                                      [&](Connection& connection) -> absl::StatusOr<uint64_t> {
-                                        Transaction transaction(connection, Transaction::Kind::kWrite);
-                                        const uint64_t below = lowest(connection);
-                                        const uint64_t count = connection.Prepare(sql, table_)
-                                                                   .Bind(column.row)
-                                                                   .Bind(column.name)
-                                                                   .Bind(below)
-                                                                   .Bind(kDeletedCells)
-                                                                   .Execute();
-                                        transaction.Commit();
-                                        return count;
-                                      });
+      auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
+                                [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+                                  Transaction transaction(connection, Transaction::Kind::kWrite);
+                                  const uint64_t below = lowest(connection);
+                                  const uint64_t count = connection.Prepare(sql, table_)
+                                                             .Bind(column.row)
+                                                             .Bind(column.name)
+                                                             .Bind(below)
+                                                             .Bind(kDeletedCells)
+                                                             .Execute();
+                                  transaction.Commit();
+                                  return count;
+                                });
       if (!deleted.ok()) return deleted;
       all += *deleted;
       if (*deleted < kDeletedCells) return all;

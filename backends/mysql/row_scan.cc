@@ -95,7 +95,7 @@ absl::Status MySqlRowScan::Fetch() {
   const size_t columns = columns_ && columns_->size() <= kMaxColumns ? columns_->size() : 0;
   const bool keys_only = columns_ && columns == 0;
   size_t listed = 0;
-  const absl::Status status =
+  absl::Status status =
       fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         rows.clear();
         listed = 0;

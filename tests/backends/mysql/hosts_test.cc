@@ -24,7 +24,7 @@ const DatasetSpec kObjects{.name = "pins", .shape = Shape::kObjects, .type = 1};
 /// Calls `work` again and again in threads, until it is stopped.
 class Load {
  public:
-  Load(int threads, std::function<void()> work) {
+  Load(int threads, const std::function<void()>& work) {
     for (int i = 0; i < threads; ++i) {
       threads_.emplace_back([this, work] {
         while (!stop_) work();
@@ -289,7 +289,7 @@ TEST(Cuts, AnUpdateWhoseCommitIsLostMayHaveHappened) {
 /// A row on a shard of the first host.
 std::string RowOfFirst() {
   for (int i = 0;; ++i) {
-    const std::string row = "row" + std::to_string(i);
+    std::string row = "row" + std::to_string(i);
     if (ModShard(row, TestFleet::kShards) < 8) return row;
   }
 }
