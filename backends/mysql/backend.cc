@@ -66,7 +66,7 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
   for (const ShardRange& range : fleet_->map(space).ranges()) {
     const uint32_t shard = range.first;
     const uint32_t mod_shards = fleet_->mod_shards();
-    const absl::Status status = fleet_->RunOn(
+    absl::Status status = fleet_->RunOn(
         range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
           if (!mysql::HasTable(connection, spec, shard)) {
             return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
