@@ -23,8 +23,8 @@ MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
   std::filesystem::create_directory(dir_ / "tmp");
   const Output made =
       RunProgram({"env", "TMPDIR=" + (dir_ / "tmp").string(), "mariadb-install-db", "--no-defaults",
-                  "--datadir=" + (dir_ / "data").string(), "--auth-root-authentication-method=normal",
-                  "--skip-test-db", "--user=root"});
+                  "--force", "--datadir=" + (dir_ / "data").string(),
+                  "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"});
   if (made.code != 0) throw std::runtime_error("mariadb-install-db: " + made.out + made.err);
   Start();
 }
