@@ -18,11 +18,6 @@ namespace {
 constexpr uint64_t kListedCells = 1000;
 constexpr uint64_t kDeletedCells = 500;
 
-std::string Behind(std::string bytes) {
-  bytes.push_back('\0');
-  return bytes;
-}
-
 /// What the hosts' purges have in common. Thread-safe.
 class Counts {
  public:

@@ -17,12 +17,6 @@ constexpr uint64_t kChunkCells = 1024;
 /// Columns that one statement asks for.
 constexpr size_t kTogether = 16;
 
-/// The first name behind `column` in byte order.
-std::string Behind(std::string column) {
-  column.push_back('\0');
-  return column;
-}
-
 /// The reading of one page. `snapshot` is false for an attempt that gives up at the second statement.
 class PageRead {
  public:
@@ -259,13 +253,6 @@ void PutNewestFirst(std::vector<ListedCell>& cells, const TableFamily& family) {
     std::reverse(begin, end);
     begin = end;
   }
-}
-
-std::vector<std::string> SortedColumns(const std::vector<std::string>& columns) {
-  std::vector<std::string> sorted = columns;
-  std::sort(sorted.begin(), sorted.end());
-  sorted.erase(std::unique(sorted.begin(), sorted.end()), sorted.end());
-  return sorted;
 }
 
 // ---- pages ----

@@ -37,9 +37,6 @@ struct RowQuery {
   uint32_t max_versions = 0;  ///< Of the dataset; 0: all.
 };
 
-/// Ascending, each once.
-std::vector<std::string> SortedColumns(const std::vector<std::string>& columns);
-
 /// Puts a page together from cells that come in order: columns ascending, newest first.
 class PageBuilder {
  public:

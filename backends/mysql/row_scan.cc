@@ -15,12 +15,6 @@ constexpr uint64_t kCells = 1024;
 /// More columns than this are not worth a statement of their own: rows are read one by one.
 constexpr size_t kMaxColumns = 64;
 
-/// The first key behind `key` in byte order.
-std::string Behind(std::string key) {
-  key.push_back('\0');
-  return key;
-}
-
 }  // namespace
 
 MySqlRowScan::MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset,

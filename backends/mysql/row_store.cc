@@ -6,6 +6,7 @@
 
 #include "backends/mysql/row_scan.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/row_rules.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::mysql {

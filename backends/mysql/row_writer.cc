@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/row_rules.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -25,16 +26,6 @@ bool AnyAssigned(std::span<const CellWrite> cells) {
 }
 bool AllAssigned(std::span<const CellWrite> cells) {
   return std::all_of(cells.begin(), cells.end(), IsAssigned);
-}
-
-/// Whether a cell of the put that brings its timestamp has this one, and the column of one that has none.
-bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
-  return std::any_of(cells.begin(), cells.end(), [&](const CellWrite& given) {
-    return given.timestamp == assigned &&
-           std::any_of(cells.begin(), cells.end(), [&](const CellWrite& other) {
-             return IsAssigned(other) && other.column == given.column;
-           });
-  });
 }
 
 }  // namespace
@@ -100,14 +91,8 @@ absl::Status RowWriter::Check(Connection& connection, const Table& table, std::s
                   .Bind(condition.column)
                   .Bind(dataset_->LowestLive())
                   .Query();
-  const bool present = rows.Next();
-  if (!condition.equals) {
-    if (!present) return absl::OkStatus();
-    return absl::AlreadyExistsError("condition: the column is not absent");
-  }
-  if (!present) return absl::FailedPreconditionError("condition: the column is absent");
-  if (rows.Bytes(1) == *condition.equals) return absl::OkStatus();
-  return absl::FailedPreconditionError("condition: the column's latest value is another one");
+  if (!rows.Next()) return CheckCondition(condition, std::nullopt);
+  return CheckCondition(condition, rows.Bytes(1));
 }
 
 absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,

@@ -17,6 +17,11 @@ std::string Quote(std::string_view identifier) {
   return quoted + '`';
 }
 
+std::string Behind(std::string bytes) {
+  bytes.push_back('\0');
+  return bytes;
+}
+
 std::string Table::QualifiedName() const {
   return fmt::format("{}.{}", Quote(DatabaseName(family->space, shard)), Quote(family->name));
 }

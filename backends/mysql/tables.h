@@ -16,6 +16,9 @@ std::string DatabaseName(Space space, uint32_t shard);
 /// Between backquotes.
 std::string Quote(std::string_view identifier);
 
+/// The first string behind `bytes` in byte order: where a list goes on.
+std::string Behind(std::string bytes);
+
 /// The tables of one dataset.
 struct TableFamily {
   uint32_t number = 0;  ///< Tells families apart where statements are kept.

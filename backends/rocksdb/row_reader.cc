@@ -44,12 +44,6 @@ void RowQuery::Set(const TimeRange& range, const FamilySettings& settings) {
   end = range.end;
 }
 
-std::vector<std::string> SortedColumns(std::vector<std::string> columns) {
-  std::sort(columns.begin(), columns.end());
-  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
-  return columns;
-}
-
 absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row, const RowQuery& query,
                                                            const RowPosition* after, bool positioned,
                                                            std::vector<Item>& items) {

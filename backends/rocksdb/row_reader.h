@@ -29,9 +29,6 @@ struct RowQuery {
   void Set(const TimeRange& range, const FamilySettings& settings);
 };
 
-/// `columns` as RowQuery wants them.
-std::vector<std::string> SortedColumns(std::vector<std::string> columns);
-
 /// Reads pages of rows through an iterator. It goes forward only, copies only what it returns, and passes
 /// over unwanted cells by stepping or, when there are many, by seeking to the next column. Externally
 /// synchronised.

@@ -7,6 +7,7 @@
 
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/status.h"
+#include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
 namespace {

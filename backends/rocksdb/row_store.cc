@@ -14,6 +14,7 @@
 #include "backends/rocksdb/row_scan.h"
 #include "backends/rocksdb/status.h"
 #include "base/hash.h"
+#include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -40,17 +41,6 @@ class ScratchBatch {
     return batch;
   }
 };
-
-/// Whether an explicit cell of the put has this timestamp and the column of one that has none.
-bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
-  for (const CellWrite& given : cells) {
-    if (given.timestamp != assigned) continue;
-    for (const CellWrite& other : cells) {
-      if (!other.timestamp && other.column == given.column) return true;
-    }
-  }
-  return false;
-}
 
 }  // namespace
 
@@ -120,13 +110,8 @@ absl::Status RocksRowStore::Check(std::string_view row, const Condition& conditi
   options.columns.emplace().emplace_back(condition.column);
   const auto page = Get(row, options, std::nullopt);
   if (!page.ok()) return page.status();
-  if (!condition.equals) {
-    if (page->items.empty()) return absl::OkStatus();
-    return absl::AlreadyExistsError("condition: the column is not absent");
-  }
-  if (page->items.empty()) return absl::FailedPreconditionError("condition: the column is absent");
-  if (page->items[0].cells[0].value == *condition.equals) return absl::OkStatus();
-  return absl::FailedPreconditionError("condition: the column's latest value is another one");
+  if (page->items.empty()) return CheckCondition(condition, std::nullopt);
+  return CheckCondition(condition, page->items[0].cells[0].value);
 }
 
 /// Adds the cells of one put to `batch`, with the timestamp of those that have none.
