@@ -104,7 +104,9 @@ class KVStore {
       std::string_view dataset, std::span<const RowDelete> deletes) = 0;
 
   /// A cursor over the rows of `range` that have something to return, in byte order of the key on an embedded
-  /// store. A row is read as it is at one moment; different rows may be read at different moments.
+  /// store, on shards in that order within each shard; `range` may name one (see ListPartitions),
+  /// INVALID_ARGUMENT if there is none of that name. A row is read as it is at one moment; different rows may
+  /// be read at different moments.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowCursor>> ScanRows(std::string_view dataset,
                                                                             const RowRange& range,
                                                                             const ScanOptions& options) = 0;

@@ -102,6 +102,17 @@ class PageRead {
     return cells;
   }
 
+  /// The newest cells of a column that are older than `end`.
+  std::vector<ListedCell> ListColumn(const std::string& column, uint64_t end, uint64_t asked) {
+    return Collect(connection_.Prepare(Sql::kColumnCells, table_)
+                       .Bind(row_)
+                       .Bind(column)
+                       .Bind(query_.range.start)
+                       .Bind(end)
+                       .Bind(asked)
+                       .Query());
+  }
+
   /// Goes on with a column of which `cells` are the first, `asked` of which were asked for.
   bool OfferColumn(const std::string& column, std::vector<ListedCell> cells, uint64_t asked, Wants& wants) {
     uint64_t needed = Needed(column);
@@ -112,13 +123,7 @@ class PageRead {
       if (wants != Wants::kMore || cells.size() < asked || needed == 0) return true;
       if (!MayRun()) return false;
       asked = std::min(needed, kChunkCells);
-      cells = Collect(connection_.Prepare(Sql::kColumnCells, table_)
-                          .Bind(row_)
-                          .Bind(column)
-                          .Bind(query_.range.start)
-                          .Bind(cells.back().timestamp)
-                          .Bind(asked)
-                          .Query());
+      cells = ListColumn(column, cells.back().timestamp, asked);
     }
   }
 
@@ -141,6 +146,9 @@ class PageRead {
         call.Bind(row_).Bind(column).Bind(query_.range.start).Bind(End(column)).Bind(asked);
       }
       std::vector<ListedCell> cells = Collect(call.Query());
+      // The parts of a union come in their order, but nobody promises it.
+      std::stable_sort(cells.begin(), cells.end(),
+                       [](const ListedCell& a, const ListedCell& b) { return a.column < b.column; });
       auto at = cells.begin();
       for (const std::string& column : columns.first(together)) {
         const auto end =
@@ -189,15 +197,8 @@ class PageRead {
     if (!snapshot_) return false;
     if (InsideColumn(from)) {
       const uint64_t asked = std::min(Needed(from), kChunkCells);
-      std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kColumnCells, table_)
-                                                  .Bind(row_)
-                                                  .Bind(from)
-                                                  .Bind(query_.range.start)
-                                                  .Bind(End(from))
-                                                  .Bind(asked)
-                                                  .Query());
       Wants wants = Wants::kMore;
-      if (!OfferColumn(from, std::move(cells), asked, wants)) return false;
+      if (!OfferColumn(from, ListColumn(from, End(from), asked), asked, wants)) return false;
       if (wants == Wants::kNothing) return true;
       from = Behind(std::move(from));
     }

@@ -72,9 +72,7 @@ uint32_t RowWriter::SlotOf(std::string_view row) const {
 
 void RowWriter::Store(Connection& connection, const Table& table, std::span<const StoredCell> cells) {
   while (!cells.empty()) {
-    // A put of few cells is one statement. Many go in statements of few sizes.
-    size_t count = cells.size();
-    if (count > kStatementCells) count = kStatementCells;
+    const size_t count = std::min(cells.size(), kStatementCells);
     Call call = connection.Prepare(Sql::kPutCells, table, count);
     for (const StoredCell& cell : cells.first(count)) {
       call.Bind(cell.row).Bind(cell.column).Bind(cell.timestamp).Bind(cell.value);

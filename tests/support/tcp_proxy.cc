@@ -40,8 +40,9 @@ void TcpProxy::Cut() {
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
 }
 
-void TcpProxy::CutAtAnswerTo(const std::string& text) {
+void TcpProxy::CutAtAnswerTo(const std::string& text, bool for_good) {
   const std::lock_guard lock(mutex_);
+  cut_for_good_ = for_good;
   cut_text_ = text;
 }
 
@@ -59,6 +60,7 @@ bool TcpProxy::Pass(int from, int to, bool to_server, bool& cut_at_answer) {
     const std::string_view data(buffer.data(), static_cast<size_t>(size));
     if (!cut_text_.empty() && data.find(cut_text_) != std::string_view::npos) {
       cut_at_answer = true;
+      if (cut_for_good_) cut_ = true;
       cut_text_.clear();
     }
   }

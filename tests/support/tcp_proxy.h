@@ -32,8 +32,8 @@ class TcpProxy {
   /// Holds back each piece of data for so long.
   void Delay(uint32_t ms) { delay_ms_ = ms; }
   /// Ends, once, the connection on which a client next sends something with `text` in it, when the server has
-  /// answered that, and does not pass on the answer.
-  void CutAtAnswerTo(const std::string& text);
+  /// answered that, and does not pass on the answer. With `for_good`, new connections are ended too.
+  void CutAtAnswerTo(const std::string& text, bool for_good = false);
   /// Whether that has happened.
   bool HasCut() const;
 
@@ -51,6 +51,7 @@ class TcpProxy {
   std::atomic<bool> stalled_{false};
   std::atomic<uint32_t> delay_ms_{0};
   mutable std::mutex mutex_;
+  bool cut_for_good_ = false;         // guarded by mutex_
   std::string cut_text_;              // guarded by mutex_
   std::vector<int> sockets_;          // open ones; guarded by mutex_
   std::vector<std::thread> threads_;  // guarded by mutex_

@@ -21,6 +21,15 @@ constexpr uint32_t kOfFirst = 0;   // a shard of the first host
 constexpr uint32_t kOfSecond = 8;  // and of the second
 const DatasetSpec kObjects{.name = "pins", .shape = Shape::kObjects, .type = 1};
 
+/// A host that hangs costs a second.
+mysql::MySqlOptions ShortTimeouts() {
+  auto options = TestFleet::Options();
+  options.pool.read_timeout_s = 1;
+  options.pool.connect_timeout_s = 1;
+  options.pool.lock_wait_s = 1;
+  return options;
+}
+
 /// Calls `work` again and again in threads, until it is stopped.
 class Load {
  public:
@@ -110,10 +119,7 @@ TEST(Hosts, WhileOneIsLeftAloneItsCallsFailAtOnce) {
 }
 
 TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
-  auto options = TestFleet::Options();
-  options.pool.read_timeout_s = 1;
-  options.pool.connect_timeout_s = 1;
-  options.pool.lock_wait_s = 1;
+  auto options = ShortTimeouts();
   options.breaker = {.failures = 2, .min_pause_ms = 60'000, .max_pause_ms = 60'000};
   Opened dataset(kObjects, options);
   const TwoObjects ids(*dataset.objects);
@@ -128,10 +134,7 @@ TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
 }
 
 TEST(Hosts, AHungWriteSaysThatItMayHaveHappened) {
-  auto options = TestFleet::Options();
-  options.pool.read_timeout_s = 1;
-  options.pool.lock_wait_s = 1;
-  Opened dataset(kObjects, options);
+  Opened dataset(kObjects, ShortTimeouts());
   const TwoObjects ids(*dataset.objects);
   SharedFleet().server(0).Pause();
   EXPECT_THAT(dataset.objects->Create("{}", {.shard = kOfFirst}),
@@ -315,6 +318,18 @@ TEST(Cuts, APutWhoseCommitIsLostIsNotPutTwice) {
   EXPECT_TRUE(proxied.proxy.HasCut());
 }
 
+TEST(Cuts, APutThatCannotBeRepeatedMayHaveHappened) {
+  // Its timestamp is fixed, so that it would be put again; but the host is gone after the first attempt.
+  Proxied proxied({.name = "events", .max_versions = 0});
+  const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
+  const std::string row = RowOfFirst();
+  ASSERT_OK(PutCell(*rows, row, "warm", "v", 1));
+  proxied.proxy.CutAtAnswerTo("unique text", /*for_good=*/true);
+  EXPECT_THAT(PutCell(*rows, row, "x", "unique text", 5),
+              FailsWith(kUnavailable, "may or may not have happened"));
+  EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}}), "x@5=unique text");
+}
+
 TEST(Cuts, ASlowNetworkIsOnlySlow) {
   Proxied proxied({.name = "events", .max_versions = 0});
   const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
@@ -325,10 +340,7 @@ TEST(Cuts, ASlowNetworkIsOnlySlow) {
 }
 
 TEST(Cuts, AHalfOpenConnectionTimesOutAndTheNextIsGood) {
-  auto options = TestFleet::Options();
-  options.pool.read_timeout_s = 1;
-  options.pool.connect_timeout_s = 1;
-  options.pool.lock_wait_s = 1;
+  auto options = ShortTimeouts();
   Proxied proxied(kObjects, options);
   const TwoObjects ids(*proxied.direct.objects);
   const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);

@@ -15,16 +15,21 @@ std::unique_ptr<TestFleet> shared_fleet;
 
 class SharedFleetEnvironment : public ::testing::Environment {
  public:
-  void SetUp() override { shared_fleet = std::make_unique<TestFleet>(); }
+  explicit SharedFleetEnvironment(std::vector<std::string> arguments) : arguments_(std::move(arguments)) {}
+  void SetUp() override { shared_fleet = std::make_unique<TestFleet>(arguments_); }
   void TearDown() override { shared_fleet.reset(); }
+
+ private:
+  const std::vector<std::string> arguments_;
 };
 
 }  // namespace
 
-TestFleet::TestFleet() {
-  const std::vector<std::string> arguments = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb",
-                                              "--rocksdb-large-prefix=1"};
-  for (auto& server : servers_) server = std::make_unique<MariaDbServer>(arguments);
+TestFleet::TestFleet(const std::vector<std::string>& arguments) {
+  std::vector<std::string> all = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb",
+                                  "--rocksdb-large-prefix=1"};
+  all.insert(all.end(), arguments.begin(), arguments.end());
+  for (auto& server : servers_) server = std::make_unique<MariaDbServer>(all);
   WriteMaps(server(0).address(), server(1).address());
 }
 
@@ -74,7 +79,9 @@ void TestFleet::Clear() {
   if (!made.ok()) throw std::runtime_error(std::string(made.message()));
 }
 
-bool ShareFleet() { return ::testing::AddGlobalTestEnvironment(new SharedFleetEnvironment) != nullptr; }
+bool ShareFleet(const std::vector<std::string>& arguments) {
+  return ::testing::AddGlobalTestEnvironment(new SharedFleetEnvironment(arguments)) != nullptr;
+}
 
 TestFleet& SharedFleet() { return *shared_fleet; }
 

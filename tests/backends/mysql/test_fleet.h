@@ -18,8 +18,8 @@ class TestFleet {
  public:
   static constexpr uint32_t kShards = 16;
 
-  /// Starts the servers, which have MyRocks too.
-  TestFleet();
+  /// Starts the servers, which have MyRocks too. `arguments` as in MariaDbServer.
+  explicit TestFleet(const std::vector<std::string>& arguments);
 
   MariaDbServer& server(size_t i) { return *servers_.at(i); }
   /// The server of a shard.
@@ -45,7 +45,9 @@ class TestFleet {
 
 /// Has a fleet started before the first test of this program, so that tests that fork share it with their
 /// children, and stopped after the last. Called once, from an initialiser of the program.
-bool ShareFleet();
+///
+/// arguments  as in MariaDbServer.
+bool ShareFleet(const std::vector<std::string>& arguments = {});
 TestFleet& SharedFleet();
 
 /// A dataset's store on the shared fleet, from scratch: what earlier tests made is removed.
