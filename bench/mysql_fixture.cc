@@ -46,7 +46,7 @@ std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t 
 
 void MySqlFixture::Drop(const std::string& dataset) {
   created_.erase(std::find(created_.begin(), created_.end(), dataset));
-  store_->DropDataset(dataset).IgnoreError();
+  store_->DropDataset(dataset, {}).IgnoreError();
 }
 
 std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(mysql::Space space) {

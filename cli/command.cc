@@ -2,10 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/answers.h"
 #include "cli/escape.h"
+#include "client/connect.h"
 #include "registry/config.h"
 
 namespace kvstore::cli {
@@ -40,24 +43,44 @@ constexpr char kFooter[] = R"(Begin here:
   kv --data /tmp/store get events user:7
   kv get --help                 what else a read can do
 
-The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG; --data goes
-before what the configuration says.
+  kv --data /tmp/store serve    the same store for others: kv --server 127.0.0.1:7400 get events user:7
+
+The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG, a server as
+KV_SERVER. A server goes before both; --data goes before what the configuration says.
 Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.)";
 
 }  // namespace
 
-OpenOptions Globals::StoreOptions() const {
+Config Globals::ReadConfiguration() const {
   if (data.empty() && config.empty()) {
     throw Failure{absl::InvalidArgumentError(
-        "--data: name the store's directory with --data DIR, or in KV_DATA; or a file with --config")};
+        "--data: name the store's directory with --data DIR, or in KV_DATA; or a file with --config; or a "
+        "server with --server")};
   }
-  OpenOptions options;
-  if (!config.empty()) options = OrFail(ReadConfig(config));
-  if (!data.empty()) options.data = data;
+  Config read;
+  if (!config.empty()) read = OrFail(ReadConfig(config));
+  if (!data.empty()) read.store.data = data;
+  return read;
+}
+
+ConnectOptions Globals::ServerConnection() const {
+  ConnectOptions options{.deadline_ms = timeout_ms};
+  // Not on the command line, which everybody on the machine can see.
+  if (!token_file.empty()) {
+    std::ifstream in(token_file);
+    std::getline(in, options.token);
+    if (!in && options.token.empty()) {
+      throw Failure{absl::NotFoundError("--token-file: there is no token in " + token_file)};
+    }
+  } else if (const char* token = std::getenv("KV_TOKEN"); token != nullptr) {
+    options.token = token;
+  }
+  if (use_tls || !tls.ca.empty() || !tls.cert.empty()) options.tls = tls;
   return options;
 }
 
 std::unique_ptr<KVStore> Globals::OpenStore(bool create_if_missing) const {
+  if (!server.empty()) return OrFail(Connect(server, ServerConnection()));
   OpenOptions options = StoreOptions();
   options.create_if_missing = create_if_missing;
   return OrFail(Open(options));
@@ -99,6 +122,26 @@ void AddCommands(CLI::App& app, Globals& globals) {
   app.add_option("--config", globals.config, "File that configures the store: its directory, MySQL servers")
       ->envname("KV_CONFIG")
       ->type_name("FILE");
+  app.add_option("--server", globals.server,
+                 "Address of a server, host:port or unix:/path, instead of a store of this process")
+      ->envname("KV_SERVER")
+      ->type_name("ADDR");
+  app.add_option("--timeout-ms", globals.timeout_ms, "How long a call of a server may take")
+      ->envname("KV_TIMEOUT_MS")
+      ->capture_default_str()
+      ->type_name("MS");
+  app.add_option("--token-file", globals.token_file, "File with the token for the server; or KV_TOKEN has it")
+      ->type_name("FILE");
+  app.add_flag("--tls", globals.use_tls, "Encrypt the connection to the server");
+  app.add_option("--tls-ca", globals.tls.ca, "Certificates that the server's is checked against")
+      ->envname("KV_TLS_CA")
+      ->type_name("FILE");
+  app.add_option("--tls-cert", globals.tls.cert, "Our certificate, and ...")
+      ->envname("KV_TLS_CERT")
+      ->type_name("FILE");
+  app.add_option("--tls-key", globals.tls.key, "... its key")->envname("KV_TLS_KEY")->type_name("FILE");
+  app.add_option("--tls-name", globals.tls.server_name, "The name in the server's certificate")
+      ->type_name("NAME");
   app.add_flag("--json", globals.json, "Answer in JSON, one object a line, as in docs/json-lines.md");
   app.add_flag("--escaped", globals.escaped,
                "Row keys, columns and values are given with \\xNN for any byte and \\\\ for \\");
@@ -110,6 +153,9 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddShardsCommands(app, globals);
   AddImportCommand(app, globals);
   AddExecCommand(app, globals);
+  AddServeCommand(app, globals);
+  AddStatCommand(app, globals);
+  AddConfigCommands(app, globals);
   AddBenchCommand(app, globals);
   AddCompletionCommand(app);
 }

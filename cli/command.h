@@ -5,9 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "client/options.h"
 #include "kvstore_api/json.h"
 #include "kvstore_api/kvstore.h"
-#include "registry/open.h"
+#include "registry/config.h"
 
 /// What the commands of `kv` share. A command is a function that adds itself to the program; it reports
 /// failure by throwing Failure, which only main catches.
@@ -17,12 +18,20 @@ namespace kvstore::cli {
 struct Globals {
   std::string data;    ///< Directory of the store.
   std::string config;  ///< File that configures it.
+  std::string server;  ///< Address of a server, instead of the two.
+  std::string token_file;
+  ClientTls tls;
+  bool use_tls = false;
+  uint32_t timeout_ms = 10'000;
   bool json = false;
   bool escaped = false;  ///< Arguments are given with \xNN escapes.
 
-  /// What the two say. Throws Failure.
-  OpenOptions StoreOptions() const;
-  /// Opens the store. Throws Failure.
+  /// What data and config say. Throws Failure.
+  Config ReadConfiguration() const;
+  OpenOptions StoreOptions() const { return ReadConfiguration().store; }
+  /// What server and the options with it say. Throws Failure.
+  ConnectOptions ServerConnection() const;
+  /// Opens the store, or connects to it. Throws Failure.
   std::unique_ptr<KVStore> OpenStore(bool create_if_missing) const;
   /// An argument as bytes. Throws Failure if it is escaped badly.
   std::string Bytes(const std::string& argument) const;
@@ -58,6 +67,9 @@ void AddIdCommands(CLI::App& app, Globals& globals);
 void AddShardsCommands(CLI::App& app, Globals& globals);
 void AddImportCommand(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
+void AddServeCommand(CLI::App& app, Globals& globals);
+void AddStatCommand(CLI::App& app, Globals& globals);
+void AddConfigCommands(CLI::App& app, Globals& globals);
 void AddBenchCommand(CLI::App& app, Globals& globals);
 void AddCompletionCommand(CLI::App& app);
 

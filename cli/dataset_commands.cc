@@ -122,7 +122,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
           fmt::format("this removes {} with about {} entries for good; say --yes to do it", args->name,
                       stats.approximate_entries))};
     }
-    OrFail(store->DropDataset(args->name));
+    OrFail(store->DropDataset(args->name, {}));
     PrintDone(globals, fmt::format("dropped {}", args->name));
   });
 }
@@ -223,6 +223,13 @@ void AddPurge(CLI::App& app, Globals& globals) {
   purge->add_option("--cells-per-second", args->cells_per_s,
                     "Look at so many a second on each host; 0: no limit; the default is the configuration's");
   purge->callback([args, &globals] {
+    if (!globals.server.empty()) {
+      if (args->cells_per_s) {
+        throw Failure{absl::InvalidArgumentError(
+            "--cells-per-second: not with --server, whose configuration has purge_cells_per_s")};
+      }
+      return Reclaim(*globals.OpenStore(false), args->name, "purge", globals);
+    }
     OpenOptions options = globals.StoreOptions();
     options.create_if_missing = false;
     if (options.mysql && args->cells_per_s) options.mysql->options.purge_cells_per_s = *args->cells_per_s;

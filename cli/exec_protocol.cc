@@ -29,7 +29,7 @@ Answer AlterDataset(JsonFields& fields, KVStore& store) {
 Answer DropDataset(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   if (auto status = fields.Finish(); !status.ok()) return status;
-  return Done(store.DropDataset(dataset));
+  return Done(store.DropDataset(dataset, {}));
 }
 
 Answer ListDatasets(JsonFields& fields, KVStore& store) {

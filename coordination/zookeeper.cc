@@ -15,6 +15,7 @@ namespace {
 struct Answer {
   int code = ZOPERATIONTIMEOUT;
   ZooKeeperNode node;
+  std::vector<std::string> children;
 };
 
 /// Starts a call of the client's asynchronous interface, which alone can be given up, and waits for its
@@ -51,8 +52,69 @@ void OnData(int code, const char* value, int size, const Stat* stat, const void*
   Complete(data, std::move(answer));
 }
 
+void OnChildren(int code, const String_vector* children, const void* data) {
+  Answer answer{.code = code};
+  if (code == ZOK) answer.children.assign(children->data, children->data + children->count);
+  Complete(data, std::move(answer));
+}
+
 void OnStat(int code, const Stat*, const void* data) { Complete(data, {.code = code}); }
 void OnString(int code, const char*, const void* data) { Complete(data, {.code = code}); }
+
+absl::Status CheckSize(const std::string& path, std::string_view data) {
+  if (data.size() <= ZooKeeper::kMaxNodeBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: {} bytes, a node holds at most {}", path, data.size(), ZooKeeper::kMaxNodeBytes));
+}
+
+/// The access list of new nodes: with a user, everybody may read and the user may write.
+class Acl {
+ public:
+  explicit Acl(bool owned) : owned_(owned) {}
+  const ACL_vector* get() const { return owned_ ? &vector_ : &ZOO_OPEN_ACL_UNSAFE; }
+
+ private:
+  const bool owned_;
+  std::array<ACL, 2> entries_ = {{{ZOO_PERM_READ, ZOO_ANYONE_ID_UNSAFE}, {ZOO_PERM_ALL, ZOO_AUTH_IDS}}};
+  ACL_vector vector_{static_cast<int32_t>(entries_.size()), entries_.data()};
+};
+
+/// A multi-operation, and where the client writes its results: kept until its completion, as the caller may
+/// give up before.
+struct Multi {
+  Multi(std::vector<ZooKeeperStep> wanted, bool owned) : steps(std::move(wanted)), acl(owned) {
+    results.resize(steps.size());
+    for (const ZooKeeperStep& step : steps) {
+      zoo_op_t& op = ops.emplace_back();
+      const char* const path = step.path.c_str();
+      const auto size = static_cast<int>(step.data.size());
+      switch (step.kind) {
+        case ZooKeeperStep::Kind::kCreate:
+          zoo_create_op_init(&op, path, step.data.data(), size, acl.get(), ZOO_PERSISTENT, nullptr, 0);
+          break;
+        case ZooKeeperStep::Kind::kSet:
+          zoo_set_op_init(&op, path, step.data.data(), size, step.version, nullptr);
+          break;
+        case ZooKeeperStep::Kind::kDelete:
+          zoo_delete_op_init(&op, path, step.version);
+          break;
+      }
+    }
+  }
+  Multi(const Multi&) = delete;
+  Multi& operator=(const Multi&) = delete;
+
+  const std::vector<ZooKeeperStep> steps;
+  const Acl acl;
+  std::vector<zoo_op_t> ops;
+  std::vector<zoo_op_result_t> results;
+  std::promise<int> done;
+};
+
+void OnMulti(int code, const void* data) {
+  const std::unique_ptr<const std::shared_ptr<Multi>> owned(static_cast<const std::shared_ptr<Multi>*>(data));
+  (*owned)->done.set_value(code);
+}
 
 }  // namespace
 
@@ -142,7 +204,7 @@ absl::Status ZooKeeper::ToStatus(int code, std::string_view action, const std::s
           fmt::format("ZooKeeper at {}: {} was changed by somebody else meanwhile", options_.servers, path));
     case ZNOAUTH:
     case ZAUTHFAILED:
-      return absl::FailedPreconditionError(
+      return absl::PermissionDeniedError(
           fmt::format("ZooKeeper at {}: not allowed to {} {}", options_.servers, action, path));
     case ZBADARGUMENTS:
       return absl::InvalidArgumentError(fmt::format("ZooKeeper path: '{}' is not one", path));
@@ -172,10 +234,7 @@ absl::StatusOr<ZooKeeperNode> ZooKeeper::Get(const std::string& path, bool watch
 }
 
 absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int32_t version) {
-  if (data.size() > kMaxNodeBytes) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: {} bytes, a node holds at most {}", path, data.size(), kMaxNodeBytes));
-  }
+  if (auto status = CheckSize(path, data); !status.ok()) return status;
   const auto handle = Connected();
   if (!handle.ok()) return handle.status();
   const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
@@ -185,32 +244,95 @@ absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int3
   return ToStatus(answer.code, "write", path);
 }
 
-absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data) {
+absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data, bool ephemeral) {
   const auto handle = Connected();
   if (!handle.ok()) return handle.status();
-  // With a user, everybody may read and the user may write.
-  std::array<ACL, 2> entries = {{{ZOO_PERM_READ, ZOO_ANYONE_ID_UNSAFE}, {ZOO_PERM_ALL, ZOO_AUTH_IDS}}};
-  const ACL_vector owned{static_cast<int32_t>(entries.size()), entries.data()};
-  const ACL_vector& acl = options_.auth.empty() ? ZOO_OPEN_ACL_UNSAFE : owned;
+  const Acl acl(!options_.auth.empty());
   const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
-    return zoo_acreate((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), &acl,
-                       ZOO_PERSISTENT, &OnString, completion);
+    return zoo_acreate((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), acl.get(),
+                       ephemeral ? ZOO_EPHEMERAL : ZOO_PERSISTENT, &OnString, completion);
   });
   return ToStatus(answer.code, "create", path);
 }
 
-absl::Status ZooKeeper::Create(const std::string& path, std::string_view data) {
-  if (data.size() > kMaxNodeBytes) {
-    return absl::InvalidArgumentError(
-        fmt::format("{}: {} bytes, a node holds at most {}", path, data.size(), kMaxNodeBytes));
+absl::Status ZooKeeper::CreateEphemeral(const std::string& path, std::string_view data) {
+  return CreateOne(path, data, /*ephemeral=*/true);
+}
+
+absl::Status ZooKeeper::Delete(const std::string& path) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_adelete((*handle)->get(), path.c_str(), -1,
+                       [](int code, const void* data) { Complete(data, {.code = code}); }, completion);
+  });
+  return ToStatus(answer.code, "delete", path);
+}
+
+absl::StatusOr<std::vector<std::string>> ZooKeeper::Children(const std::string& path) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_aget_children((*handle)->get(), path.c_str(), 0, &OnChildren, completion);
+  });
+  if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
+  return std::move(answer.children);
+}
+
+absl::Status ZooKeeper::Change(std::vector<ZooKeeperStep> steps) {
+  for (const ZooKeeperStep& step : steps) {
+    if (auto status = CheckSize(step.path, step.data); !status.ok()) return status;
   }
-  absl::Status status = CreateOne(path, data);
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  auto multi = std::make_shared<Multi>(std::move(steps), !options_.auth.empty());
+  auto done = multi->done.get_future();
+  // Owned by the completion.
+  auto* const data = new std::shared_ptr<Multi>(multi);
+  int code = zoo_amulti((*handle)->get(), static_cast<int>(multi->ops.size()), multi->ops.data(),
+                        multi->results.data(), &OnMulti, data);
+  if (code != ZOK) {
+    delete data;
+  } else if (done.wait_for(std::chrono::milliseconds(options_.call_timeout_ms)) ==
+             std::future_status::ready) {
+    code = done.get();
+  } else {
+    code = ZOPERATIONTIMEOUT;
+  }
+  if (code == ZOK) return absl::OkStatus();
+  // The first step that failed says why; those around it say that they were not done.
+  if (done.valid()) return ToStatus(code, "change", multi->steps.front().path);
+  for (size_t i = 0; i < multi->steps.size(); ++i) {
+    const int failed = multi->results[i].err;
+    if (failed != ZOK && failed != ZRUNTIMEINCONSISTENCY)
+      return ToStatus(failed, "change", multi->steps[i].path);
+  }
+  return ToStatus(code, "change", multi->steps.front().path);
+}
+
+absl::Status ZooKeeper::Sync(const std::string& path) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_async((*handle)->get(), path.c_str(), &OnString, completion);
+  });
+  return ToStatus(answer.code, "sync", path);
+}
+
+bool ZooKeeper::connected() {
+  const std::lock_guard lock(mutex_);
+  return handle_ && handle_->connected();
+}
+
+absl::Status ZooKeeper::Create(const std::string& path, std::string_view data) {
+  if (auto status = CheckSize(path, data); !status.ok()) return status;
+  absl::Status status = CreateOne(path, data, false);
   if (!absl::IsNotFound(status)) return status;
   for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    status = CreateOne(path.substr(0, slash), "");
+    status = CreateOne(path.substr(0, slash), "", false);
     if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
   }
-  return CreateOne(path, data);
+  return CreateOne(path, data, false);
 }
 
 }  // namespace kvstore

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -28,11 +29,20 @@ struct ZooKeeperNode {
   int32_t version = 0;  ///< Counts the changes.
 };
 
+/// One step of ZooKeeper::Change.
+struct ZooKeeperStep {
+  enum class Kind { kCreate, kSet, kDelete };
+  Kind kind = Kind::kSet;
+  std::string path;
+  std::string data;
+  int32_t version = -1;  ///< Set and delete: only if the node has this version; -1: whichever.
+};
+
 /// A session with ZooKeeper that renews itself: when it has expired, the next call begins another.
 /// Thread-safe.
 ///
 /// Errors: UNAVAILABLE names the servers (not reachable, or no answer in time), NOT_FOUND and ALREADY_EXISTS
-/// the node, FAILED_PRECONDITION a version that has changed or a right that is missing.
+/// the node, FAILED_PRECONDITION a version that has changed, PERMISSION_DENIED a right that is missing.
 class ZooKeeper {
  public:
   /// ZooKeeper refuses nodes beyond about 1 MiB by cutting the connection.
@@ -55,13 +65,24 @@ class ZooKeeper {
   absl::Status Set(const std::string& path, std::string_view data, int32_t version);
   /// Makes a node, and its parents if they are missing.
   absl::Status Create(const std::string& path, std::string_view data);
+  /// Makes a node that goes with this session; its parents must be there.
+  absl::Status CreateEphemeral(const std::string& path, std::string_view data);
+  absl::Status Delete(const std::string& path);
+  /// The names of the nodes below one, in no order.
+  absl::StatusOr<std::vector<std::string>> Children(const std::string& path);
+  /// All steps, or none: the error of the first that cannot be done.
+  absl::Status Change(std::vector<ZooKeeperStep> steps);
+  /// Waits until this session sees what was written before.
+  absl::Status Sync(const std::string& path);
+  /// Whether there is a session now.
+  bool connected();
 
  private:
   class Handle;
 
   absl::StatusOr<std::shared_ptr<Handle>> Connected();
   absl::Status ToStatus(int code, std::string_view action, const std::string& path) const;
-  absl::Status CreateOne(const std::string& path, std::string_view data);
+  absl::Status CreateOne(const std::string& path, std::string_view data, bool ephemeral);
 
   const ZooKeeperOptions options_;
   const std::function<void()> on_event_;

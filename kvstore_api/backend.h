@@ -5,6 +5,7 @@
 #include "absl/status/statusor.h"
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/mapping_store.h"
+#include "kvstore_api/metrics_sink.h"
 #include "kvstore_api/object_store.h"
 #include "kvstore_api/row_store.h"
 
@@ -15,6 +16,8 @@ struct Capabilities {
   bool rows = false;
   bool objects = false;
   bool mappings = false;
+  /// Calls wait for other machines: they are not made on threads that must not wait.
+  bool waits = false;
 };
 
 /// A storage engine: the seam between the one API and what stores the data. Owns its connections or files.
@@ -33,6 +36,8 @@ class Backend {
   [[nodiscard]] virtual absl::Status CreateDataset(const DatasetSpec& spec) = 0;
   /// Puts the changeable settings of `spec` in force, also for stores that are open. `spec` has all settings.
   [[nodiscard]] virtual absl::Status AlterDataset(const DatasetSpec& spec) = 0;
+  /// As AlterDataset, for settings that another process has put in force: only to be taken note of here.
+  [[nodiscard]] virtual absl::Status NoteSettings(const DatasetSpec& spec) { return AlterDataset(spec); }
   /// Removes the dataset and its data. OK if there is none: a drop that was cut short is repeated.
   /// Stores that are still open fail from then on, and must not crash.
   [[nodiscard]] virtual absl::Status DropDataset(const DatasetSpec& spec) = 0;
@@ -47,6 +52,9 @@ class Backend {
   [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec,
                                                               const Progress& progress) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) = 0;
+
+  /// Tells how it is: memory, files, connections, shard maps. Called now and then, by any thread.
+  virtual void Describe(MetricsSink& sink) const = 0;
 };
 
 }  // namespace kvstore

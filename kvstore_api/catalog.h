@@ -1,34 +1,66 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kvstore_api/dataset.h"
+#include "kvstore_api/metrics_sink.h"
 
 namespace kvstore {
 
-/// Where a dataset is in its life. A create or drop that a crash cut short is seen here, and finished at the
-/// next start. Values are stored: never renumber.
+/// Where a dataset is in its life. A create or drop that a crash cut short is seen here, and finished later.
+/// Values are stored: never renumber.
 enum class DatasetState : uint8_t { kCreating = 1, kActive = 2, kDropping = 3 };
 
 struct CatalogEntry {
   DatasetSpec spec;
   DatasetState state = DatasetState::kActive;
+  /// Of a state that is not kActive: the process that is at it, as Catalog::self gives it.
+  std::string owner = {};
   friend bool operator==(const CatalogEntry&, const CatalogEntry&) = default;
 };
 
-/// The list of datasets with their settings, kept durably. Externally synchronised: the router holds a lock.
+struct CatalogContents {
+  std::vector<CatalogEntry> entries;  ///< By name, ascending.
+  int64_t version = 0;                ///< Another one after each change.
+};
+
+/// The list of datasets with their settings, kept durably, of one process or shared by many. Changes are
+/// compare-and-set: they name the version that they were decided on. Externally synchronised, but for
+/// `OnChange`'s call and `Describe`.
 class Catalog {
  public:
   virtual ~Catalog() = default;
-  /// All entries by name, ascending. DATA_LOSS if what is stored cannot be read.
-  [[nodiscard]] virtual absl::StatusOr<std::vector<CatalogEntry>> Load() = 0;
-  /// Adds or replaces the entry of that name; durable when it returns OK, unchanged when it does not.
-  [[nodiscard]] virtual absl::Status Put(const CatalogEntry& entry) = 0;
-  /// OK if there is none.
-  [[nodiscard]] virtual absl::Status Remove(std::string_view name) = 0;
+
+  /// As it is now. DATA_LOSS if what is stored cannot be read, UNAVAILABLE if it cannot be reached.
+  [[nodiscard]] virtual absl::StatusOr<CatalogContents> Load() = 0;
+  /// As it was when it could be reached last, from a copy on this machine; NOT_FOUND without one.
+  [[nodiscard]] virtual absl::StatusOr<CatalogContents> LoadCopy() const = 0;
+
+  /// Adds or replaces the entry of that name, and gives the new version. ABORTED if the catalog has changed
+  /// since `version`. Durable when it returns OK; UNAVAILABLE leaves open if it happened.
+  [[nodiscard]] virtual absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) = 0;
+  /// The same for taking an entry out. OK if there is none.
+  [[nodiscard]] virtual absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) = 0;
+
+  /// Whether other processes change it too.
+  [[nodiscard]] virtual bool shared() const = 0;
+  /// This process, as CatalogEntry::owner.
+  [[nodiscard]] virtual std::string self() const = 0;
+  /// Whether that process still runs. In doubt: yes.
+  [[nodiscard]] virtual bool IsAlive(const std::string& owner) = 0;
+  /// Calls `on_change`, from any thread, when the catalog may have changed since it was loaded. It must not
+  /// block. Null: no more calls; returns when none is running.
+  virtual void OnChange(std::function<void()> on_change) = 0;
+  /// How long to wait for such a call before loading again anyway.
+  [[nodiscard]] virtual std::chrono::milliseconds poll_interval() const = 0;
+
+  virtual void Describe(MetricsSink& sink) const = 0;
 };
 
 }  // namespace kvstore

@@ -8,28 +8,32 @@
 
 namespace kvstore {
 
-/// A catalog in one JSON file, for stores without ZooKeeper. A change writes a new file, syncs it, and
-/// renames it over the old one, so that a crash leaves either. Made for tens or hundreds of datasets.
-///
-///   {"format": 1, "datasets": [{"dataset": "...", ..., "incarnation": "...", "state": "active"}, ...]}
+/// A catalog in one JSON file (catalog_json.h), of one process, for stores without ZooKeeper. A change writes
+/// a new file, syncs it, and renames it over the old one, so that a crash leaves either. Made for tens or
+/// hundreds of datasets.
 class FileCatalog : public Catalog {
  public:
   explicit FileCatalog(std::filesystem::path path) : path_(std::move(path)) {}
 
-  absl::StatusOr<std::vector<CatalogEntry>> Load() override;
-  absl::Status Put(const CatalogEntry& entry) override;
-  absl::Status Remove(std::string_view name) override;
+  absl::StatusOr<CatalogContents> Load() override;
+  absl::StatusOr<CatalogContents> LoadCopy() const override;
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
+  absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override;
+  bool shared() const override { return false; }
+  std::string self() const override { return ""; }
+  /// What this process did not finish itself, nobody will.
+  bool IsAlive(const std::string&) override { return false; }
+  void OnChange(std::function<void()>) override {}
+  std::chrono::milliseconds poll_interval() const override { return std::chrono::hours(24); }
+  void Describe(MetricsSink&) const override {}
 
  private:
   using Entries = std::map<std::string, CatalogEntry, std::less<>>;
-  absl::Status Replace(Entries entries);
+  absl::StatusOr<int64_t> Replace(Entries entries, int64_t version);
 
   const std::filesystem::path path_;
   Entries entries_;
+  int64_t version_ = 0;
 };
-
-/// The text of a catalog file, and back. Pinned by a golden test.
-std::string EncodeCatalog(const std::vector<CatalogEntry>& entries);
-absl::StatusOr<std::vector<CatalogEntry>> DecodeCatalog(std::string_view text);
 
 }  // namespace kvstore

@@ -23,31 +23,36 @@ JsonFields::JsonFields(const Json& object, std::string path) : object_(object), 
   if (!object.is_object()) {
     const std::string_view where =
         path_.empty() ? "request" : std::string_view(path_).substr(0, path_.size() - 1);
-    status_ = absl::InvalidArgumentError(
-        fmt::format("{}: must be a JSON object, not {}", where, object.type_name()));
+    mistakes_.push_back(fmt::format("{}: must be a JSON object, not {}", where, object.type_name()));
+    no_object_ = true;
   }
 }
 
 std::string JsonFields::Path(std::string_view name) const { return fmt::format("{}{}", path_, name); }
 
 void JsonFields::Fail(std::string_view name, std::string_view problem) {
-  Fail(absl::InvalidArgumentError(fmt::format("{}{}: {}", path_, name, problem)));
+  mistakes_.push_back(fmt::format("{}{}: {}", path_, name, problem));
 }
 
 void JsonFields::Fail(const absl::Status& status) {
-  if (status_.ok()) status_ = status;
+  if (!status.ok()) mistakes_.emplace_back(status.message());
+}
+
+void JsonFields::FailAll(JsonFields& inner) {
+  inner.AddUnknown();
+  mistakes_.insert(mistakes_.end(), inner.mistakes_.begin(), inner.mistakes_.end());
 }
 
 const Json* JsonFields::Find(std::string_view name) {
   known_.emplace(name);
-  if (!status_.ok()) return nullptr;
+  if (no_object_) return nullptr;
   const auto found = object_.find(name);
   return found == object_.end() ? nullptr : &*found;
 }
 
 const Json* JsonFields::Require(std::string_view name) {
   const Json* field = Find(name);
-  if (field == nullptr) Fail(name, "missing");
+  if (field == nullptr && !no_object_) Fail(name, "missing");
   return field;
 }
 
@@ -131,15 +136,22 @@ const std::vector<Json>& JsonFields::Array(std::string_view name) {
   return field->get_ref<const std::vector<Json>&>();
 }
 
-absl::Status JsonFields::Finish() {
-  if (!status_.ok()) return status_;
+void JsonFields::AddUnknown() {
+  if (no_object_) return;
   for (const auto& [name, value] : object_.items()) {
-    if (!known_.contains(name)) {
-      Fail(name, "unknown field");
-      break;
-    }
+    if (!known_.contains(name)) Fail(name, "unknown field");
   }
-  return status_;
+}
+
+absl::Status JsonFields::Finish() {
+  if (mistakes_.empty()) AddUnknown();
+  return mistakes_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(mistakes_.front());
+}
+
+absl::Status JsonFields::FinishAll() {
+  AddUnknown();
+  return mistakes_.empty() ? absl::OkStatus()
+                           : absl::InvalidArgumentError(fmt::format("{}", fmt::join(mistakes_, "\n")));
 }
 
 }  // namespace kvstore

@@ -19,8 +19,9 @@ namespace kvstore {
 ///   const uint64_t limit = fields.OptionalUint("limit", 1, 1000).value_or(100);
 ///   if (auto status = fields.Finish(); !status.ok()) return status;   // only now trust row and limit
 ///
-/// After the first mistake the getters give empty values; Finish reports it, with the field's path, or an
-/// unknown field. The JSON must outlive this. Externally synchronised.
+/// A getter gives an empty value for a field that is wrong; Finish reports the first mistake, with the
+/// field's path, or an unknown field, and FinishAll all of them. The JSON must outlive this. Externally
+/// synchronised.
 class JsonFields {
  public:
   /// `path` is put before the field's name in messages: "items[3]." or "".
@@ -39,7 +40,7 @@ class JsonFields {
   std::optional<bool> OptionalBool(std::string_view name);
   /// The field as it is, null if it is not there.
   const Json* Find(std::string_view name);
-  /// A field that must be there, as it is; null after a mistake.
+  /// A field that must be there, as it is; null if it is not.
   const Json* Require(std::string_view name);
   /// The elements of a field that must be there and be an array; none after a mistake.
   const std::vector<Json>& Array(std::string_view name);
@@ -48,15 +49,22 @@ class JsonFields {
   void Fail(std::string_view name, std::string_view problem);
   /// Records the mistake of a nested object, which names its own path.
   void Fail(const absl::Status& status);
+  /// Records all mistakes of a nested object, unknown fields among them.
+  void FailAll(JsonFields& inner);
   std::string Path(std::string_view name) const;
 
   [[nodiscard]] absl::Status Finish();
+  /// As Finish, with a line for each mistake.
+  [[nodiscard]] absl::Status FinishAll();
 
  private:
   const Json& object_;
   std::string path_;
   std::set<std::string, std::less<>> known_;
-  absl::Status status_;
+  void AddUnknown();
+
+  std::vector<std::string> mistakes_;
+  bool no_object_ = false;
 };
 
 /// A number or a decimal string as an unsigned number; nullopt for anything else.

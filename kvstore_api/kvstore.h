@@ -33,11 +33,11 @@ class RowCursor {
 /// The store: datasets, and three shapes of data in them. One interface for every backend, in process
 /// (`kvstore::Open`, registry/open.h) and over the network.
 ///
-/// Thread-safe. Every call on data takes the dataset's name first: NOT_FOUND if there is none,
-/// FAILED_PRECONDITION if it has another shape. Beyond the limits of limits.h: INVALID_ARGUMENT with the
-/// field and the limit, nothing changed. Bytes that do not decode are DATA_LOSS, a full disk
-/// RESOURCE_EXHAUSTED, a host that is unreachable UNAVAILABLE. When a write returns OK it survives what the
-/// dataset's durability says.
+/// Thread-safe. A CallScope (call_scope.h) limits how long calls take. Every call on data takes the dataset's
+/// name first: NOT_FOUND if there is none, FAILED_PRECONDITION if it has another shape. Beyond the limits of
+/// limits.h: INVALID_ARGUMENT with the field and the limit, nothing changed. Bytes that do not decode are
+/// DATA_LOSS, a full disk RESOURCE_EXHAUSTED, a host that is unreachable UNAVAILABLE. When a write returns OK
+/// it survives what the dataset's durability says.
 class KVStore {
  public:
   virtual ~KVStore() = default;
@@ -45,13 +45,15 @@ class KVStore {
   // ---- datasets ----
 
   /// Creates an empty dataset. INVALID_ARGUMENT names a bad field; ALREADY_EXISTS if the name, or the type
-  /// number of objects, is taken. `incarnation` is set by the store.
+  /// number of objects, is taken. An `incarnation` of 0 is chosen by the store; with another one, creating
+  /// the dataset that has it already is OK.
   [[nodiscard]] virtual absl::Status CreateDataset(const DatasetSpec& spec) = 0;
-  /// Changes settings, in force for every call that starts after it returns.
+  /// Changes settings, in force for every call that starts after it returns; where several processes share a
+  /// catalog, in the others within a second.
   /// Lowering max_versions or ttl_ms hides cells at once; raising one may show again what is not yet removed.
   [[nodiscard]] virtual absl::Status AlterDataset(std::string_view dataset, const DatasetChange& change) = 0;
   /// Removes the dataset and all of its data.
-  [[nodiscard]] virtual absl::Status DropDataset(std::string_view dataset) = 0;
+  [[nodiscard]] virtual absl::Status DropDataset(std::string_view dataset, const DropOptions& options) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetSpec> GetDataset(std::string_view dataset) = 0;
   /// By name, ascending.
   [[nodiscard]] virtual absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() = 0;

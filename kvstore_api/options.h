@@ -29,8 +29,9 @@ struct ReadOptions {
   TimeRange time_range;
   /// A page ends after this many columns (at least 1) ...
   uint32_t limit = 100;
-  /// ... or before it would pass this many bytes of column names and values (1..kMaxPageBytes). A page holds
-  /// at least one cell, however large.
+  /// ... or before it would pass this many bytes of column names and values (1..kMaxPageBytes), or
+  /// kMaxPageCells cells. A page holds at least one cell, however large. A server sends at most
+  /// kMaxWireBytes.
   size_t max_bytes = kDefaultPageBytes;
   /// Row::marker of the page before; empty for the first page.
   std::string marker;
@@ -84,10 +85,18 @@ struct ScanOptions {
   std::string marker;                    ///< RowCursor::marker() to read on from; empty to start.
 };
 
-/// Where a new object is to live. At most one of the two; none: on any open shard.
+/// Where a new object is to live. At most one of `near` and `shard`; none: on any open shard.
 struct CreateOptions {
+  /// Makes the create safe to repeat: 16 random bytes, the same each time. For a day the same request_id in
+  /// the same dataset gives the same object. Empty: every create makes an object.
+  std::string request_id;
   std::optional<uint64_t> near;   ///< On the shard of this ID, so that what is read together lies together.
   std::optional<uint32_t> shard;  ///< On this shard, 0..65535.
+};
+
+struct DropOptions {
+  /// Drop only if the dataset is this one (DatasetSpec::incarnation); 0: whichever has the name.
+  uint64_t incarnation = 0;
 };
 
 struct ObjectReadOptions {
@@ -105,6 +114,9 @@ struct MappingListOptions {
   Order order = Order::kAscending;  ///< By sequence.
   uint32_t limit = 100;             ///< Entries of a page, 1..kMaxListEntries.
   uint64_t offset = 0;              ///< Entries to skip; costs a step each: page by marker instead.
+  /// ListObjects: a page ends before it would pass this many bytes of objects (1..kMaxPageBytes); it holds at
+  /// least one entry.
+  size_t max_bytes = kDefaultPageBytes;
   std::string marker;  ///< MappingPage::marker of the page before, same order. Not with an offset.
 };
 

@@ -1,35 +1,68 @@
 #pragma once
 
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <thread>
+#include <type_traits>
 #include <unordered_map>
 
 #include "base/snapshot.h"
 #include "kvstore_api/backend.h"
+#include "kvstore_api/batch.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/catalog.h"
 #include "kvstore_api/kvstore.h"
+#include "kvstore_api/moved.h"
 
 namespace kvstore {
 
 /// The KVStore in process: checks arguments, finds the dataset's store, opens and seals markers, and calls
-/// the backend. Finding costs one hash look-up in an immutable snapshot of the catalog, which every change of
-/// a dataset replaces.
+/// the backend. Finding costs one hash look-up in an immutable snapshot of the catalog, without a lock that
+/// others hold for long.
+///
+/// Where the catalog is shared, changes by other processes come into force here within a second. While it
+/// cannot be reached, known datasets are served, and none is created, changed or dropped.
+///
+/// A backend that refuses a call because its dataset moves (moved.h) does not fail it: the call waits, and is
+/// repeated where the catalog says by then, until its deadline or, without one, for kMaxHold.
 class Router : public KVStore {
  public:
   using Backends = std::map<std::string, std::unique_ptr<Backend>, std::less<>>;
 
+  /// How long a call without a deadline waits for a dataset that moves.
+  static constexpr std::chrono::seconds kMaxHold{10};
+
   /// Takes over catalog and backends, opens every dataset, and finishes creates and drops that a crash cut
-  /// short.
+  /// short. With a shared catalog a dataset that cannot be opened here fails its own calls, saying why.
   ///
   /// default_backend  where datasets go whose creator names no backend; must be one of `backends`.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                       std::string default_backend);
+  ~Router() override;
+
+  /// Where calls on a dataset go.
+  struct Where {
+    std::string_view backend;  ///< Its name; valid as long as the router.
+    bool waits = false;        ///< Capabilities::waits.
+  };
+  /// Nothing for a dataset that is not known.
+  std::optional<Where> Locate(std::string_view dataset) const;
+
+  std::vector<std::string> BackendNames() const;
+
+  /// Catalog and backends.
+  void Describe(MetricsSink& sink) const;
 
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(std::string_view dataset, const DatasetChange& change) override;
-  absl::Status DropDataset(std::string_view dataset) override;
+  absl::Status DropDataset(std::string_view dataset, const DropOptions& options) override;
   absl::StatusOr<DatasetSpec> GetDataset(std::string_view dataset) override;
   absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() override;
   absl::StatusOr<DatasetStats> GetStats(std::string_view dataset) override;
@@ -78,6 +111,9 @@ class Router : public KVStore {
   struct Dataset {
     DatasetSpec spec;
     Backend* backend = nullptr;
+    std::string_view backend_name;
+    bool waits = false;
+    absl::Status problem;  // why no store is set
     std::shared_ptr<RowStore> rows;
     std::shared_ptr<ObjectStore> objects;
     std::shared_ptr<MappingStore> mappings;
@@ -98,24 +134,121 @@ class Router : public KVStore {
 
   Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend);
 
+  // ---- finding ----
+
   absl::StatusOr<Found> Find(std::string_view name) const;
   absl::StatusOr<Found> Find(std::string_view name, Shape shape) const;
-  /// As Find for shape objects, and INVALID_ARGUMENT unless `id` is an ID of the dataset's type.
-  absl::StatusOr<Found> FindForObject(std::string_view name, uint64_t id) const;
+  /// Finds the dataset and makes the call `call(const Dataset&)`, which gives a Status or StatusOr; again
+  /// while the dataset moves.
+  template <typename Call>
+  auto Route(std::string_view name, Shape shape, const Call& call)
+      -> std::invoke_result_t<Call, const Dataset&>;
+  /// The same for a batch: `send(const Dataset&, std::span<const Entry>)` gives the answers in order; those
+  /// entries that met a move are sent again. `check(const Dataset&, const Entry&)` is the Status of an entry.
+  template <typename Answer, typename Entry, typename Check, typename Send>
+  absl::StatusOr<std::vector<Answer>> RouteBatch(std::string_view name, Shape shape,
+                                                 std::span<const Entry> entries, const Check& check,
+                                                 const Send& send);
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename T>
+  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+    return result.status();
+  }
+  /// The objects behind entries of a mapping, of whichever datasets.
+  std::vector<JoinedObject> Join(std::span<const MappingEntry> entries);
+  /// Waits a moment for a dataset that moves. OK: try again. Else what to tell the caller.
+  absl::Status Hold(CallLimits::Clock::time_point since, const absl::Status& moving);
+
+  // ---- the catalog; all under catalog_mutex_ ----
+
+  /// Loads the catalog and puts it in force.
+  absl::StatusOr<CatalogContents> Refresh();
+  /// Puts what the catalog says in force here: opens what is new, closes what is gone.
+  absl::Status Adopt(const CatalogContents& contents);
+  absl::StatusOr<std::shared_ptr<const Dataset>> AdoptDataset(const DatasetSpec& spec);
+  /// Creates and drops that nobody will finish any more: what is there goes.
+  absl::Status FinishAbandoned(CatalogContents contents);
   absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DatasetSpec& spec);
   absl::StatusOr<Backend*> FindBackend(std::string_view name) const;
-  absl::Status FinishDrop(const DatasetSpec& spec);
-  /// Gives a spec of CreateDataset its backend, type and incarnation. Under catalog_mutex_.
-  absl::Status Complete(DatasetSpec& spec) const;
+  absl::Status CreateHere(const DatasetSpec& spec);
+  absl::Status DropHere(const DatasetSpec& spec);
+  absl::Status FinishDrop(const DatasetSpec& spec, int64_t version);
+  /// Gives a spec of CreateDataset its backend, type and incarnation.
+  absl::Status Complete(DatasetSpec& spec, const CatalogContents& contents);
   void Publish(std::string_view name, std::shared_ptr<const Dataset> dataset);
   void Unpublish(std::string_view name);
+  /// The thread that follows a shared catalog.
+  void Follow();
 
   const std::unique_ptr<Catalog> catalog_;
   const Backends backends_;
   const std::string default_backend_;
-  std::mutex
-      catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and the replacing of snapshot_
+  std::mutex catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and replacing snapshot_
   Snapshot<Datasets> snapshot_;
+
+  std::mutex follow_mutex_;  // guards what follows
+  std::condition_variable wanted_;
+  std::condition_variable adopted_;
+  bool refresh_ = false;
+  bool stopping_ = false;
+  uint64_t adoptions_ = 0;  // how often the catalog was put in force
+  std::thread follower_;
 };
+
+// ---- implementation ----
+
+template <typename Call>
+auto Router::Route(std::string_view name, Shape shape, const Call& call)
+    -> std::invoke_result_t<Call, const Dataset&> {
+  if (auto status = CheckCall(); !status.ok()) return status;
+  std::optional<CallLimits::Clock::time_point> since;
+  for (;;) {
+    absl::Status moving;
+    {
+      const auto found = Find(name, shape);
+      if (!found.ok()) return found.status();
+      auto result = call(*found->dataset);
+      if (result.ok() || !IsMoving(StatusOf(result))) return result;
+      moving = StatusOf(result);
+    }
+    if (!since) since = CallLimits::Clock::now();
+    if (auto status = Hold(*since, moving); !status.ok()) return status;
+  }
+}
+
+template <typename Answer, typename Entry, typename Check, typename Send>
+absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Shape shape,
+                                                       std::span<const Entry> entries, const Check& check,
+                                                       const Send& send) {
+  std::vector<Answer> answers;
+  std::vector<size_t> places;  // of the entries that met a move
+  auto sent = Route(name, shape, [&](const Dataset& dataset) -> absl::Status {
+    const bool first = answers.empty();
+    std::vector<Entry> again;
+    for (const size_t place : places) again.push_back(entries[place]);
+    std::vector<Answer> some = SendValid<Answer>(
+        first ? entries : std::span<const Entry>(again),
+        [&](const Entry& entry) { return check(dataset, entry); },
+        [&](std::span<const Entry> valid) { return send(dataset, valid); });
+    if (first) {
+      answers = std::move(some);
+      for (size_t i = 0; i < answers.size(); ++i) {
+        if (IsMoving(StatusOf(answers[i]))) places.push_back(i);
+      }
+    } else {
+      std::vector<size_t> still;
+      for (size_t i = 0; i < places.size(); ++i) {
+        if (IsMoving(StatusOf(some[i]))) still.push_back(places[i]);
+        answers[places[i]] = std::move(some[i]);
+      }
+      places = std::move(still);
+    }
+    return places.empty() ? absl::OkStatus() : StatusOf(answers[places.front()]);
+  });
+  if (answers.empty() && !sent.ok()) return sent;
+  // Those that were held until the end.
+  for (const size_t place : places) answers[place] = sent;
+  return answers;
+}
 
 }  // namespace kvstore

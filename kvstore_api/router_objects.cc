@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "idgen/object_id.h"
-#include "kvstore_api/batch.h"
 #include "kvstore_api/json.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/marker.h"
@@ -27,29 +26,10 @@ absl::Status CheckId(uint64_t id, uint32_t type, std::string_view dataset) {
   return absl::OkStatus();
 }
 
-/// A transform whose result is checked to be a document.
-ObjectTransform Checked(const ObjectTransform& transform) {
-  return [&transform](std::string_view current) -> absl::StatusOr<std::string> {
-    auto data = transform(current);
-    if (!data.ok()) return data;
-    if (auto document = ParseDocument(*data); !document.ok()) return document.status();
-    return data;
-  };
-}
+/// Objects of a joined page that are read before their size is known.
+constexpr size_t kFirstJoined = 512;
 
-}  // namespace
-
-absl::StatusOr<Router::Found> Router::FindForObject(std::string_view name, uint64_t id) const {
-  auto found = Find(name, Shape::kObjects);
-  if (!found.ok()) return found;
-  if (auto status = CheckId(id, (*found)->spec.type, name); !status.ok()) return status;
-  return found;
-}
-
-absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::string_view data,
-                                              const CreateOptions& options) {
-  const auto found = Find(dataset, Shape::kObjects);
-  if (!found.ok()) return found.status();
+absl::Status ValidateCreate(const CreateOptions& options) {
   if (options.near && options.shard)
     return absl::InvalidArgumentError("near, shard: give one of them, not both");
   if (options.near) {
@@ -62,33 +42,61 @@ absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::str
     return absl::InvalidArgumentError(
         fmt::format("shard: {} is out of range 0..{}", *options.shard, ObjectId::kMaxShard));
   }
-  if (auto document = ParseDocument(data); !document.ok()) return document.status();
-  return (*found)->objects->Create(data, options);
+  if (!options.request_id.empty() && options.request_id.size() != kRequestIdBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("request_id: has {} bytes, not {}", options.request_id.size(), kRequestIdBytes));
+  }
+  return absl::OkStatus();
+}
+
+/// A transform whose result is checked to be a document.
+ObjectTransform Checked(const ObjectTransform& transform) {
+  return [&transform](std::string_view current) -> absl::StatusOr<std::string> {
+    auto data = transform(current);
+    if (!data.ok()) return data;
+    if (auto document = ParseDocument(*data); !document.ok()) return document.status();
+    return data;
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::string_view data,
+                                              const CreateOptions& options) {
+  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::StatusOr<uint64_t> {
+    if (auto status = ValidateCreate(options); !status.ok()) return status;
+    if (auto document = ParseDocument(data); !document.ok()) return document.status();
+    return found.objects->Create(data, options);
+  });
 }
 
 absl::StatusOr<Object> Router::GetObject(std::string_view dataset, uint64_t id,
                                          const ObjectReadOptions& options) {
-  const auto found = FindForObject(dataset, id);
-  if (!found.ok()) return found.status();
-  return (*found)->objects->Get(id, options);
+  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::StatusOr<Object> {
+    if (auto status = CheckId(id, found.spec.type, dataset); !status.ok()) return status;
+    return found.objects->Get(id, options);
+  });
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<Object>>> Router::GetObjects(std::string_view dataset,
                                                                        std::span<const uint64_t> ids,
                                                                        const ObjectReadOptions& options) {
-  const auto found = Find(dataset, Shape::kObjects);
-  if (!found.ok()) return found.status();
+  if (auto found = Find(dataset, Shape::kObjects); !found.ok()) return found.status();
   if (auto status = ValidateBatch(ids.size()); !status.ok()) return status;
-  return SendValid<absl::StatusOr<Object>>(
-      ids, [&](uint64_t id) { return CheckId(id, (*found)->spec.type, dataset); },
-      [&](std::span<const uint64_t> valid) { return (*found)->objects->GetMany(valid, options); });
+  return RouteBatch<absl::StatusOr<Object>>(
+      dataset, Shape::kObjects, ids,
+      [&](const Dataset& found, uint64_t id) { return CheckId(id, found.spec.type, dataset); },
+      [&](const Dataset& found, std::span<const uint64_t> valid) {
+        return found.objects->GetMany(valid, options);
+      });
 }
 
 absl::StatusOr<Object> Router::UpdateObject(std::string_view dataset, uint64_t id,
                                             const ObjectTransform& transform, const UpdateOptions& options) {
-  const auto found = FindForObject(dataset, id);
-  if (!found.ok()) return found.status();
-  return (*found)->objects->Update(id, Checked(transform), options);
+  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::StatusOr<Object> {
+    if (auto status = CheckId(id, found.spec.type, dataset); !status.ok()) return status;
+    return found.objects->Update(id, Checked(transform), options);
+  });
 }
 
 absl::StatusOr<Object> Router::PatchObject(std::string_view dataset, uint64_t id,
@@ -110,88 +118,115 @@ absl::StatusOr<Object> Router::PatchObject(std::string_view dataset, uint64_t id
 
 absl::Status Router::DeleteObject(std::string_view dataset, uint64_t id, bool hard) {
   if (!hard) return PatchObject(dataset, id, R"({"active": false})", {.include_inactive = true}).status();
-  const auto found = FindForObject(dataset, id);
-  if (!found.ok()) return found.status();
-  return (*found)->objects->Erase(id);
+  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::Status {
+    if (auto status = CheckId(id, found.spec.type, dataset); !status.ok()) return status;
+    return found.objects->Erase(id);
+  });
 }
 
 // ---- mappings ----
 
 absl::Status Router::AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
                                 std::optional<uint64_t> sequence) {
-  const auto found = Find(dataset, Shape::kMappings);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateId("from", from); !status.ok()) return status;
-  if (auto status = ValidateId("to", to); !status.ok()) return status;
-  if (sequence && *sequence > kMaxTimestamp) {
-    return absl::InvalidArgumentError(
-        fmt::format("sequence: {} is out of range 0..{}", *sequence, kMaxTimestamp));
-  }
-  return (*found)->mappings->Add(from, to, sequence);
+  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::Status {
+    if (auto status = ValidateId("from", from); !status.ok()) return status;
+    if (auto status = ValidateId("to", to); !status.ok()) return status;
+    if (sequence && *sequence > kMaxTimestamp) {
+      return absl::InvalidArgumentError(
+          fmt::format("sequence: {} is out of range 0..{}", *sequence, kMaxTimestamp));
+    }
+    return found.mappings->Add(from, to, sequence);
+  });
 }
 
 absl::StatusOr<bool> Router::RemoveMapping(std::string_view dataset, uint64_t from, uint64_t to) {
-  const auto found = Find(dataset, Shape::kMappings);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateId("from", from); !status.ok()) return status;
-  if (auto status = ValidateId("to", to); !status.ok()) return status;
-  return (*found)->mappings->Remove(from, to);
+  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::StatusOr<bool> {
+    if (auto status = ValidateId("from", from); !status.ok()) return status;
+    if (auto status = ValidateId("to", to); !status.ok()) return status;
+    return found.mappings->Remove(from, to);
+  });
 }
 
 absl::StatusOr<MappingPage> Router::ListMapping(std::string_view dataset, uint64_t from,
                                                 const MappingListOptions& options) {
-  const auto found = Find(dataset, Shape::kMappings);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateId("from", from); !status.ok()) return status;
-  if (auto status = ValidateListing(options); !status.ok()) return status;
-  const uint64_t incarnation = (*found)->spec.incarnation;
-  MappingQuery query{.descending = options.order == MappingListOptions::Order::kDescending,
-                     .limit = options.limit,
-                     .offset = options.offset};
-  if (!options.marker.empty()) {
-    auto last = OpenMappingMarker(incarnation, from, query.descending, options.marker);
-    if (!last.ok()) return last.status();
-    query.after = *last;
-  }
-  auto list = (*found)->mappings->List(from, query);
-  if (!list.ok()) return list.status();
-  MappingPage page{.entries = std::move(list->entries)};
-  if (list->more) page.marker = SealMappingMarker(incarnation, from, query.descending, page.entries.back());
-  return page;
+  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::StatusOr<MappingPage> {
+    if (auto status = ValidateId("from", from); !status.ok()) return status;
+    if (auto status = ValidateListing(options); !status.ok()) return status;
+    const uint64_t incarnation = found.spec.incarnation;
+    MappingQuery query{.descending = options.order == MappingListOptions::Order::kDescending,
+                       .limit = options.limit,
+                       .offset = options.offset};
+    if (!options.marker.empty()) {
+      auto last = OpenMappingMarker(incarnation, from, query.descending, options.marker);
+      if (!last.ok()) return last.status();
+      query.after = *last;
+    }
+    auto list = found.mappings->List(from, query);
+    if (!list.ok()) return list.status();
+    MappingPage page{.entries = std::move(list->entries)};
+    if (list->more) page.marker = SealMappingMarker(incarnation, from, query.descending, page.entries.back());
+    return page;
+  });
 }
 
 absl::StatusOr<uint64_t> Router::CountMapping(std::string_view dataset, uint64_t from) {
-  const auto found = Find(dataset, Shape::kMappings);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateId("from", from); !status.ok()) return status;
-  return (*found)->mappings->Count(from);
+  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::StatusOr<uint64_t> {
+    if (auto status = ValidateId("from", from); !status.ok()) return status;
+    return found.mappings->Count(from);
+  });
+}
+
+std::vector<JoinedObject> Router::Join(std::span<const MappingEntry> entries) {
+  std::vector<JoinedObject> joined;
+  std::map<uint32_t, std::vector<size_t>> places_by_type;
+  for (size_t i = 0; i < entries.size(); ++i) {
+    const auto id = ObjectId::FromValue(entries[i].to);
+    joined.push_back({entries[i], id.ok() ? absl::NotFoundError("not looked up") : id.status()});
+    if (id.ok()) places_by_type[id->type()].push_back(i);
+  }
+  const auto snapshot = snapshot_.Load();
+  for (const auto& [type, places] : places_by_type) {
+    std::string dataset;
+    for (const auto& [name, candidate] : *snapshot) {
+      if (candidate->spec.shape == Shape::kObjects && candidate->spec.type == type) dataset = name;
+    }
+    std::vector<uint64_t> ids;
+    for (const size_t place : places) ids.push_back(entries[place].to);
+    auto found = dataset.empty() ? absl::NotFoundError(fmt::format("no dataset has type {}", type))
+                                 : GetObjects(dataset, ids, {});
+    for (size_t i = 0; i < places.size(); ++i) {
+      joined[places[i]].object = found.ok() ? std::move((*found)[i]) : found.status();
+    }
+  }
+  return joined;
 }
 
 absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_t from,
                                                const MappingListOptions& options) {
   auto page = ListMapping(dataset, from, options);
   if (!page.ok()) return page.status();
-  JoinedPage joined;
-  joined.marker = std::move(page->marker);
-  std::map<uint32_t, std::vector<size_t>> places_by_type;
-  for (size_t i = 0; i < page->entries.size(); ++i) {
-    const MappingEntry& entry = page->entries[i];
-    const auto id = ObjectId::FromValue(entry.to);
-    joined.objects.push_back({entry, id.ok() ? absl::NotFoundError("not looked up") : id.status()});
-    if (id.ok()) places_by_type[id->type()].push_back(i);
-  }
-  const auto snapshot = snapshot_.Load();
-  for (const auto& [type, places] : places_by_type) {
-    std::shared_ptr<const Dataset> objects;
-    for (const auto& [name, candidate] : *snapshot) {
-      if (candidate->spec.shape == Shape::kObjects && candidate->spec.type == type) objects = candidate;
-    }
-    std::vector<uint64_t> ids;
-    for (size_t place : places) ids.push_back(joined.objects[place].entry.to);
-    auto found = objects ? objects->objects->GetMany(ids, {}) : std::vector<absl::StatusOr<Object>>();
-    for (size_t i = 0; i < places.size(); ++i) {
-      joined.objects[places[i]].object =
-          objects ? std::move(found[i]) : absl::NotFoundError(fmt::format("no dataset has type {}", type));
+  JoinedPage joined{.marker = std::move(page->marker)};
+  // Some at a time, as many as will fit by what those before had.
+  const std::span<const MappingEntry> entries(page->entries);
+  size_t bytes = 0;
+  for (size_t done = 0; done < entries.size();) {
+    const size_t left = options.max_bytes - std::min(bytes, options.max_bytes);
+    const size_t average = done == 0 ? 0 : bytes / done;
+    const size_t some = done == 0 ? kFirstJoined : std::max<size_t>(1, left / std::max<size_t>(1, average));
+    for (JoinedObject& object : Join(entries.subspan(done, std::min(some, entries.size() - done)))) {
+      const size_t size = object.object.ok() ? object.object->data.size() : 0;
+      if (done > 0 && bytes + size > options.max_bytes) {
+        // The page ends here.
+        const auto found = Find(dataset, Shape::kMappings);
+        if (!found.ok()) return found.status();
+        joined.marker = SealMappingMarker((*found)->spec.incarnation, from,
+                                          options.order == MappingListOptions::Order::kDescending,
+                                          joined.objects.back().entry);
+        return joined;
+      }
+      bytes += size;
+      ++done;
+      joined.objects.push_back(std::move(object));
     }
   }
   return joined;

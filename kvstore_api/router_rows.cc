@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "kvstore_api/batch.h"
 #include "kvstore_api/marker.h"
 #include "kvstore_api/router.h"
 #include "kvstore_api/validate.h"
@@ -20,7 +19,10 @@ class SealedCursor : public RowCursor {
         incarnation_(incarnation),
         marker_(std::move(marker)) {}
 
-  absl::StatusOr<bool> Next(ScannedRow& row) override { return scan_->Next(row); }
+  absl::StatusOr<bool> Next(ScannedRow& row) override {
+    if (auto status = CheckCall(); !status.ok()) return status;
+    return scan_->Next(row);
+  }
 
   std::string marker() const override {
     const auto position = scan_->position();
@@ -46,58 +48,62 @@ bool Contains(const RowRange& range, std::string_view row) {
 
 absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view row,
                                    const ReadOptions& options) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateRead(row, options); !status.ok()) return status;
-  const uint64_t incarnation = (*found)->spec.incarnation;
-  std::optional<RowPosition> after;
-  if (!options.marker.empty()) {
-    auto position = OpenRowMarker(incarnation, row, options.marker);
-    if (!position.ok()) return position.status();
-    after = *std::move(position);
-  }
-  auto page = (*found)->rows->Get(row, options, after);
-  if (!page.ok()) return page.status();
-  return SealRow(incarnation, row, *std::move(page));
+  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<Row> {
+    if (auto status = ValidateRead(row, options); !status.ok()) return status;
+    const uint64_t incarnation = found.spec.incarnation;
+    std::optional<RowPosition> after;
+    if (!options.marker.empty()) {
+      auto position = OpenRowMarker(incarnation, row, options.marker);
+      if (!position.ok()) return position.status();
+      after = *std::move(position);
+    }
+    auto page = found.rows->Get(row, options, after);
+    if (!page.ok()) return page.status();
+    return SealRow(incarnation, row, *std::move(page));
+  });
 }
 
 absl::StatusOr<PutResult> Router::PutRow(std::string_view dataset, std::string_view row,
                                          std::span<const CellWrite> cells, const WriteOptions& options) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidatePut(row, cells, options); !status.ok()) return status;
-  return (*found)->rows->Put(row, cells, options);
+  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<PutResult> {
+    if (auto status = ValidatePut(row, cells, options); !status.ok()) return status;
+    return found.rows->Put(row, cells, options);
+  });
 }
 
 absl::Status Router::DeleteRow(std::string_view dataset, std::string_view row, const DeleteOptions& options) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateDelete(row, options); !status.ok()) return status;
-  return (*found)->rows->Delete(row, options);
+  return Route(dataset, Shape::kRows, [&](const Dataset& found) {
+    if (auto status = ValidateDelete(row, options); !status.ok()) return status;
+    return found.rows->Delete(row, options);
+  });
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_view dataset,
                                                                  std::span<const RowRead> reads) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
+  if (auto found = Find(dataset, Shape::kRows); !found.ok()) return found.status();
   if (auto status = ValidateBatch(reads.size()); !status.ok()) return status;
-  const uint64_t incarnation = (*found)->spec.incarnation;
-  auto pages = SendValid<absl::StatusOr<RowPage>>(
-      reads,
-      [](const RowRead& read) {
+  uint64_t incarnation = 0;
+  auto pages = RouteBatch<absl::StatusOr<RowPage>>(
+      dataset, Shape::kRows, reads,
+      [](const Dataset&, const RowRead& read) {
         // A read that goes on from a marker is made on its own below.
         return read.options.marker.empty() ? ValidateRead(read.row, read.options) : absl::UnknownError("");
       },
-      [&](std::span<const RowRead> valid) { return (*found)->rows->GetMany(valid); });
+      [&](const Dataset& found, std::span<const RowRead> valid) {
+        incarnation = found.spec.incarnation;
+        return found.rows->GetMany(valid);
+      });
+  if (!pages.ok()) return pages.status();
   std::vector<absl::StatusOr<Row>> rows;
   rows.reserve(reads.size());
   for (size_t i = 0; i < reads.size(); ++i) {
+    absl::StatusOr<RowPage>& page = (*pages)[i];
     if (!reads[i].options.marker.empty()) {
       rows.push_back(GetRow(dataset, reads[i].row, reads[i].options));
-    } else if (pages[i].ok()) {
-      rows.emplace_back(SealRow(incarnation, reads[i].row, *std::move(pages[i])));
+    } else if (page.ok()) {
+      rows.emplace_back(SealRow(incarnation, reads[i].row, *std::move(page)));
     } else {
-      rows.emplace_back(pages[i].status());
+      rows.emplace_back(page.status());
     }
   }
   return rows;
@@ -105,51 +111,54 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
 
 absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Router::PutRows(std::string_view dataset,
                                                                        std::span<const RowWrite> writes) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
+  if (auto found = Find(dataset, Shape::kRows); !found.ok()) return found.status();
   if (auto status = ValidateBatch(writes.size()); !status.ok()) return status;
-  return SendValid<absl::StatusOr<PutResult>>(
-      writes, [](const RowWrite& write) { return ValidatePut(write.row, write.cells, write.options); },
-      [&](std::span<const RowWrite> valid) { return (*found)->rows->PutMany(valid); });
+  return RouteBatch<absl::StatusOr<PutResult>>(
+      dataset, Shape::kRows, writes,
+      [](const Dataset&, const RowWrite& write) {
+        return ValidatePut(write.row, write.cells, write.options);
+      },
+      [](const Dataset& found, std::span<const RowWrite> valid) { return found.rows->PutMany(valid); });
 }
 
 absl::StatusOr<std::vector<absl::Status>> Router::DeleteRows(std::string_view dataset,
                                                              std::span<const RowDelete> deletes) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
+  if (auto found = Find(dataset, Shape::kRows); !found.ok()) return found.status();
   if (auto status = ValidateBatch(deletes.size()); !status.ok()) return status;
-  return SendValid<absl::Status>(
-      deletes, [](const RowDelete& one) { return ValidateDelete(one.row, one.options); },
-      [&](std::span<const RowDelete> valid) { return (*found)->rows->DeleteMany(valid); });
+  return RouteBatch<absl::Status>(
+      dataset, Shape::kRows, deletes,
+      [](const Dataset&, const RowDelete& one) { return ValidateDelete(one.row, one.options); },
+      [](const Dataset& found, std::span<const RowDelete> valid) { return found.rows->DeleteMany(valid); });
 }
 
 absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dataset, const RowRange& range,
                                                             const ScanOptions& options) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
-  if (auto status = ValidateScan(range, options); !status.ok()) return status;
-  const uint64_t incarnation = (*found)->spec.incarnation;
-  std::optional<ScanPosition> after;
-  if (!options.marker.empty()) {
-    auto position = OpenScanMarker(incarnation, options.marker);
-    if (!position.ok()) return position.status();
-    if (!Contains(range, position->row)) {
-      return absl::InvalidArgumentError("marker: lies outside of start_row and end_row");
+  using Cursor = std::unique_ptr<RowCursor>;
+  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<Cursor> {
+    if (auto status = ValidateScan(range, options); !status.ok()) return status;
+    const uint64_t incarnation = found.spec.incarnation;
+    std::optional<ScanPosition> after;
+    if (!options.marker.empty()) {
+      auto position = OpenScanMarker(incarnation, options.marker);
+      if (!position.ok()) return position.status();
+      if (!Contains(range, position->row)) {
+        return absl::InvalidArgumentError("marker: lies outside of start_row and end_row");
+      }
+      after = *std::move(position);
     }
-    after = *std::move(position);
-  }
-  auto scan = (*found)->rows->Scan(range, options, after);
-  if (!scan.ok()) return scan.status();
-  return std::make_unique<SealedCursor>((*found)->rows, *std::move(scan), incarnation, options.marker);
+    auto scan = found.rows->Scan(range, options, after);
+    if (!scan.ok()) return scan.status();
+    return std::make_unique<SealedCursor>(found.rows, *std::move(scan), incarnation, options.marker);
+  });
 }
 
 absl::StatusOr<std::vector<Partition>> Router::ListPartitions(std::string_view dataset, size_t wanted) {
-  const auto found = Find(dataset, Shape::kRows);
-  if (!found.ok()) return found.status();
-  if (wanted < 1 || wanted > 65536) {
-    return absl::InvalidArgumentError(fmt::format("wanted: {} partitions, out of range 1..65536", wanted));
-  }
-  return (*found)->rows->Partitions(wanted);
+  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<std::vector<Partition>> {
+    if (wanted < 1 || wanted > 65536) {
+      return absl::InvalidArgumentError(fmt::format("wanted: {} partitions, out of range 1..65536", wanted));
+    }
+    return found.rows->Partitions(wanted);
+  });
 }
 
 }  // namespace kvstore

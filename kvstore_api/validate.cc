@@ -162,6 +162,9 @@ absl::Status ValidateListing(const MappingListOptions& options) {
   if (options.limit < 1 || options.limit > kMaxListEntries) {
     return Invalid("limit: {} is out of range 1..{}", options.limit, kMaxListEntries);
   }
+  if (options.max_bytes < 1 || options.max_bytes > kMaxPageBytes) {
+    return Invalid("max_bytes: {} is out of range 1..{}", options.max_bytes, kMaxPageBytes);
+  }
   if (options.offset != 0 && !options.marker.empty())
     return Invalid("offset, marker: give one of them, not both");
   return absl::OkStatus();

@@ -4,14 +4,17 @@
 #include <vector>
 
 #include "backends/mysql/backend.h"
+#include "backends/remote/backend.h"
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/data_dir.h"
 #include "kvstore_api/file_catalog.h"
-#include "kvstore_api/router.h"
+#include "kvstore_api/zookeeper_catalog.h"
 #include "registry/mysql_backend.h"
 
 namespace kvstore {
 namespace {
+
+constexpr char kCatalogCopy[] = "catalog-copy.json";
 
 /// The active datasets of a backend.
 std::vector<DatasetSpec> DatasetsOf(const std::vector<CatalogEntry>& entries, std::string_view backend) {
@@ -20,6 +23,21 @@ std::vector<DatasetSpec> DatasetsOf(const std::vector<CatalogEntry>& entries, st
     if (entry.state == DatasetState::kActive && entry.spec.backend == backend) specs.push_back(entry.spec);
   }
   return specs;
+}
+
+/// The catalog, or what it was when it could be reached last.
+absl::StatusOr<CatalogContents> LoadOrCopy(Catalog& catalog) {
+  auto contents = catalog.Load();
+  if (!absl::IsUnavailable(contents.status()) || !catalog.shared()) return contents;
+  auto copy = catalog.LoadCopy();
+  return absl::IsNotFound(copy.status()) ? std::move(contents) : std::move(copy);
+}
+
+absl::Status MakeFolder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (!error) return absl::OkStatus();
+  return absl::UnavailableError("cannot make " + folder.string() + ": " + error.message());
 }
 
 }  // namespace
@@ -37,36 +55,68 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleet&
                             fleet.options);
 }
 
-absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options) {
-  auto dir = rocks::DataDir::Open(options.data, options.create_if_missing);
-  if (!dir.ok()) return dir.status();
-  auto catalog = std::make_unique<FileCatalog>(dir->catalog());
-  const auto entries = catalog->Load();
-  if (!entries.ok()) return entries.status();
+absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options) { return OpenRouter(options); }
+
+absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
+  if (options.rocksdb.empty() && !options.coordination) {
+    return absl::InvalidArgumentError(
+        "config: backends: without zookeeper the catalog is in the embedded store: name a backend of type "
+        "rocksdb");
+  }
+  // Without an embedded store the directory holds copies only, and is nobody's alone.
+  std::optional<rocks::DataDir> dir;
+  if (!options.rocksdb.empty()) {
+    auto opened = rocks::DataDir::Open(options.data, options.create_if_missing);
+    if (!opened.ok()) return opened.status();
+    dir.emplace(*std::move(opened));
+  } else if (auto status = MakeFolder(options.data); !status.ok()) {
+    return status;
+  }
+  std::unique_ptr<Catalog> catalog;
+  if (options.coordination) {
+    catalog = std::make_unique<ZooKeeperCatalog>(options.coordination->zookeeper, options.coordination->root,
+                                                 options.data / kCatalogCopy, KV_VERSION);
+  } else {
+    catalog = std::make_unique<FileCatalog>(dir->catalog());
+  }
+  auto contents = LoadOrCopy(*catalog);
+  if (!contents.ok()) return contents.status();
   Router::Backends backends;
   if (options.mysql) {
     auto mysql = OpenMySqlBackend(*options.mysql, options.data);
     if (!mysql.ok()) return mysql.status();
-    backends.emplace(kMySql, *std::move(mysql));
+    backends.emplace(options.mysql_name, *std::move(mysql));
   }
-  auto rocksdb = RocksDbBackend::Open(*std::move(dir), DatasetsOf(*entries, kRocksDb),
-                                      {.cache_bytes = options.cache_bytes});
-  if (!rocksdb.ok()) return rocksdb.status();
-  backends.emplace(kRocksDb, *std::move(rocksdb));
+  for (const auto& [name, server] : options.remotes) {
+    auto remote = RemoteBackend::Connect(server.address, server.options);
+    if (!remote.ok()) return remote.status();
+    backends.emplace(name, *std::move(remote));
+  }
+  if (!options.rocksdb.empty()) {
+    auto rocksdb = RocksDbBackend::Open(*std::move(dir), DatasetsOf(contents->entries, options.rocksdb),
+                                        {.cache_bytes = options.cache_bytes});
+    if (!rocksdb.ok()) return rocksdb.status();
+    backends.emplace(options.rocksdb, *std::move(rocksdb));
+  }
   return Router::Open(std::move(catalog), std::move(backends), options.default_backend);
 }
 
 absl::Status InitShards(const OpenOptions& options, const Progress& progress) {
   if (!options.mysql) return absl::InvalidArgumentError("config: has no mysql");
-  const std::filesystem::path file = rocks::DataDir::CatalogOf(options.data);
-  FileCatalog catalog(file);
-  const auto entries = catalog.Load();
-  if (!entries.ok()) return entries.status();
-  // Where there is no store yet nothing must lie in its place.
   std::error_code ignored;
+  const std::filesystem::path file = rocks::DataDir::CatalogOf(options.data);
+  absl::StatusOr<CatalogContents> contents;
+  if (options.coordination) {
+    contents =
+        ZooKeeperCatalog(options.coordination->zookeeper, options.coordination->root, "", KV_VERSION).Load();
+  } else {
+    contents = FileCatalog(file).Load();
+  }
+  if (!contents.ok()) return contents.status();
+  // Where there is no store yet nothing must lie in its place.
   auto mysql = OpenMySqlBackend(*options.mysql, std::filesystem::exists(file, ignored) ? options.data : "");
   if (!mysql.ok()) return mysql.status();
-  return (*mysql)->Init(DatasetsOf(*entries, kMySql), progress);
+  return (*mysql)->Init(DatasetsOf(contents->entries, options.mysql_name), progress);
 }
 
 }  // namespace kvstore

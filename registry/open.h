@@ -2,18 +2,21 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/options.h"
+#include "client/options.h"
 #include "coordination/zookeeper.h"
 #include "kvstore_api/kvstore.h"
+#include "kvstore_api/router.h"
 
 namespace kvstore {
 
-/// Names of backends, as datasets have them.
+/// The usual names of backends, as datasets have them.
 inline constexpr char kRocksDb[] = "rocksdb";
 inline constexpr char kMySql[] = "mysql";
 
@@ -26,8 +29,20 @@ struct MySqlFleet {
   std::filesystem::path mod_map;
 };
 
+/// Another server, as a backend.
+struct RemoteServer {
+  std::string address;  ///< "host:port" or "unix:/path".
+  ConnectOptions options;
+};
+
+/// Where processes that share a catalog meet.
+struct Coordination {
+  ZooKeeperOptions zookeeper;
+  std::string root = "/kvstore";  ///< All nodes are below.
+};
+
 struct OpenOptions {
-  /// The directory of the embedded store.
+  /// The directory of the embedded store, and of copies of the catalog and the shard maps.
   std::filesystem::path data;
   /// Make a store in `data` if there is none (it does not exist, or is an empty directory).
   bool create_if_missing = true;
@@ -36,8 +51,16 @@ struct OpenOptions {
   size_t cache_bytes = size_t{32} << 20;
   /// Where datasets go whose creator names no backend.
   std::string default_backend = kRocksDb;
-  /// The servers of the backend "mysql"; none: there is no such backend. Their last good shard maps are kept
-  /// in `data`, so that a start does not need ZooKeeper.
+  /// The name of the embedded backend; empty: there is none. Where several processes share a catalog, each
+  /// has a name of its own for it, which the others give to a remote backend.
+  std::string rocksdb = kRocksDb;
+  /// Other servers, by the names of their backends here.
+  std::map<std::string, RemoteServer> remotes;
+  /// The catalog is in ZooKeeper, shared with other processes; none: it is in `data`, of this process alone.
+  std::optional<Coordination> coordination;
+  std::string mysql_name = kMySql;
+  /// The servers of the backend of that name; none: there is no such backend. Their last good shard maps are
+  /// kept in `data`, so that a start does not need ZooKeeper.
   std::optional<MySqlFleet> mysql;
 };
 
@@ -57,6 +80,9 @@ struct OpenOptions {
 ///
 /// This is the one place that knows every backend: a new one is a line in open.cc.
 absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options);
+
+/// The same, for a server.
+absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options);
 
 /// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
 /// what is there stays. Does not open the store, which may be open elsewhere.

@@ -29,7 +29,9 @@ absl::StatusOr<ShardMap> ParseChecked(std::string_view text, bool mod, const Sha
 }  // namespace
 
 ShardMapWatcher::ShardMapWatcher(std::unique_ptr<MapSource> source, WatcherOptions options)
-    : source_(std::move(source)), options_(std::move(options)) {}
+    : source_(std::move(source)), options_(std::move(options)) {
+  stats_.read_at = std::chrono::steady_clock::now();
+}
 
 absl::StatusOr<std::unique_ptr<ShardMapWatcher>> ShardMapWatcher::Start(std::unique_ptr<MapSource> source,
                                                                         WatcherOptions options) {
@@ -80,6 +82,10 @@ absl::Status ShardMapWatcher::StartFromCache() {
 
 absl::Status ShardMapWatcher::Take(const absl::StatusOr<std::string>& text) {
   const ShardMap* const current = current_.load();
+  if (text.ok()) {
+    const std::lock_guard lock(mutex_);
+    stats_.read_at = std::chrono::steady_clock::now();
+  }
   if (!text.ok()) {
     const std::lock_guard lock(mutex_);
     ++stats_.failures;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <filesystem>
@@ -35,6 +36,8 @@ struct WatcherStats {
   uint64_t failures = 0;  ///< Reads of the source that failed.
   bool from_cache =
       false;  ///< The map in force is that of the cache file, because the source has not been reached yet.
+  std::chrono::steady_clock::time_point
+      read_at;  ///< When the source was last read; when watching began if never.
   /// Why the source's text is not in force; OK if it is.
   absl::Status problem;
 };

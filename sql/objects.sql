@@ -4,5 +4,7 @@ CREATE TABLE {database}.{table} (
   local_id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
   data MEDIUMTEXT CHARACTER SET utf8mb4 COLLATE utf8mb4_bin NOT NULL,  -- a JSON object, as it was given
   ts BIGINT UNSIGNED NOT NULL,  -- ms; grows with each change
-  PRIMARY KEY (local_id)
+  request BINARY(16) DEFAULT NULL,  -- names the create, so that one that is repeated makes no other object
+  PRIMARY KEY (local_id),
+  UNIQUE KEY request (request)
 ) ENGINE={engine} COMMENT='{comment}'

@@ -21,7 +21,9 @@ class MySqlBackend : public Backend {
   static absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(mysql::MapSources sources,
                                                             const mysql::MySqlOptions& options);
 
-  Capabilities capabilities() const override { return {.rows = true, .objects = true, .mappings = true}; }
+  Capabilities capabilities() const override {
+    return {.rows = true, .objects = true, .mappings = true, .waits = true};
+  }
   /// On every open shard; FAILED_PRECONDITION if a shard's database is not there (see Init).
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
@@ -31,6 +33,7 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  void Describe(MetricsSink& sink) const override { fleet_->Describe(sink); }
 
   /// Makes the databases of all open shards, and in them the tables of `datasets`; what is there stays. Hosts
   /// in parallel. Run it before the first dataset is created, and when shards were opened.

@@ -44,6 +44,7 @@ std::tuple<int, int, int> ParseVersion(std::string_view text) {
 bool Writes(Sql sql) {
   switch (sql) {
     case Sql::kCreateObject:
+    case Sql::kCreateObjectOnce:
     case Sql::kUpdateObject:
     case Sql::kEraseObject:
     case Sql::kAddMapping:

@@ -12,6 +12,7 @@ enum Code : int {
   kAccessDenied = 1045,
   kUnknownDatabase = 1049,
   kServerShutdown = 1053,
+  kDuplicateEntry = 1062,
   kTableFull = 1114,
   kTableAccessDenied = 1142,
   kNoSuchTable = 1146,
@@ -52,6 +53,8 @@ Trouble Classify(const sql::SQLException& error) {
       return code >= kClientFirst && code <= kClientLast ? Trouble::kConnection : Trouble::kRefused;
   }
 }
+
+bool IsDuplicate(const sql::SQLException& error) { return error.getErrorCode() == kDuplicateEntry; }
 
 absl::Status ToStatus(const sql::SQLException& error) {
   const int code = error.getErrorCode();

@@ -16,6 +16,9 @@ enum class Trouble : uint8_t {
 
 Trouble Classify(const sql::SQLException& error);
 
+/// Whether a unique key has the value already.
+bool IsDuplicate(const sql::SQLException& error);
+
 /// A refusal, or a connection that could not be made, in our codes.
 absl::Status ToStatus(const sql::SQLException& error);
 

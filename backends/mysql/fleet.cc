@@ -1,19 +1,16 @@
 #include "backends/mysql/fleet.h"
 
+#include <algorithm>
 #include <chrono>
 #include <random>
 #include <set>
 #include <thread>
-
-#include "absl/strings/cord.h"
+#include <utility>
 
 namespace kvstore::mysql {
 namespace {
 
 constexpr size_t kMaxWorkers = 64;
-/// Marks a status whose write may have happened.
-constexpr char kInDoubt[] = "kvstore/in-doubt";
-
 /// How often work is repeated whose transaction lost to another one.
 constexpr int kMaxConflicts = 20;
 
@@ -25,8 +22,6 @@ void Pause(int attempt) {
 }
 
 }  // namespace
-
-bool IsInDoubt(const absl::Status& status) { return status.GetPayload(kInDoubt).has_value(); }
 
 Fleet::Fleet(const MySqlOptions& options) : options_(options), workers_(kMaxWorkers) {}
 
@@ -127,8 +122,7 @@ absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status&
   absl::Status told(status.code(),
                     fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
                                 in_doubt ? "; the write may or may not have happened" : ""));
-  if (in_doubt) told.SetPayload(kInDoubt, absl::Cord());
-  return told;
+  return in_doubt ? MarkInDoubt(std::move(told)) : told;
 }
 
 // ---- many shards ----
@@ -169,6 +163,43 @@ absl::Status Fleet::OnAllShards(Space space, const std::function<absl::Status(co
     if (!status.ok()) return status;
   }
   return absl::OkStatus();
+}
+
+void Fleet::Describe(MetricsSink& sink) {
+  for (const Space space : {Space::kId, Space::kMod}) {
+    const MetricsSink::Labels labels = {{"space", space == Space::kId ? "id" : "mod"}};
+    const WatcherStats stats = Watcher(space).stats();
+    sink.Gauge("kvstore_shard_map_open_shards", "Open shards of the map in force", labels,
+               map(space).open_shards());
+    sink.Counter("kvstore_shard_map_updates_total", "Maps that came into force", labels,
+                 static_cast<double>(stats.updates));
+    sink.Counter("kvstore_shard_map_refused_total", "Bad edits of the map that were seen and refused", labels,
+                 static_cast<double>(stats.refused));
+    sink.Counter("kvstore_shard_map_failures_total", "Reads of the map's source that failed", labels,
+                 static_cast<double>(stats.failures));
+    sink.Gauge("kvstore_shard_map_current", "Whether the source's map is the one in force", labels,
+               stats.problem.ok() && !stats.from_cache ? 1 : 0);
+    sink.Gauge("kvstore_shard_map_age_seconds", "Time since the map's source was last read", labels,
+               std::chrono::duration<double>(std::chrono::steady_clock::now() - stats.read_at).count());
+  }
+  std::vector<Pool*> pools;
+  {
+    const std::lock_guard lock(pools_mutex_);
+    for (const auto& [host, pool] : pools_) pools.push_back(pool);
+  }
+  for (const Pool* pool : pools) {
+    const std::string host = pool->host().ToString();
+    const size_t idle = pool->idle();
+    const size_t all = std::max(pool->size(), idle);
+    sink.Gauge("kvstore_mysql_connections", "Connections to a host", {{"host", host}, {"state", "idle"}},
+               static_cast<double>(idle));
+    sink.Gauge("kvstore_mysql_connections", "Connections to a host", {{"host", host}, {"state", "busy"}},
+               static_cast<double>(all - idle));
+    sink.Gauge("kvstore_mysql_waiting", "Calls that wait for a connection", {{"host", host}},
+               pool->waiting());
+    sink.Gauge("kvstore_mysql_breaker_open", "1: the host fails and is left alone for a while",
+               {{"host", host}}, pool->breaker().open() ? 1 : 0);
+  }
 }
 
 }  // namespace kvstore::mysql

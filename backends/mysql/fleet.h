@@ -22,6 +22,9 @@
 #include "backends/mysql/pool.h"
 #include "backends/mysql/tables.h"
 #include "backends/mysql/workers.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/metrics_sink.h"
 #include "shardmap/watcher.h"
 
 namespace kvstore::mysql {
@@ -45,9 +48,6 @@ struct Place {
   Space space = Space::kId;
   std::optional<uint32_t> shard;
 };
-
-/// Whether a failure of Fleet::Run leaves open if something was written.
-bool IsInDoubt(const absl::Status& status);
 
 /// All hosts of the shard maps: finds a shard's master, and runs work there, with retries where they are
 /// safe. Thread-safe.
@@ -82,6 +82,9 @@ class Fleet {
   /// Calls `work` for all open shards of a space, as ForEach does. The first failure of a host ends its part;
   /// one of them is returned.
   absl::Status OnAllShards(Space space, const std::function<absl::Status(const Host&, uint32_t)>& work);
+
+  /// Connections and breakers of each host, and the shard maps.
+  void Describe(MetricsSink& sink);
 
   /// The pool of a host, made at its first use; valid as long as this.
   Pool& PoolOf(const Host& host);
@@ -136,6 +139,7 @@ auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
     -> std::invoke_result_t<Work, Connection&> {
   bool in_doubt = false;
   for (int attempt = 1;; ++attempt) {
+    if (auto status = CheckCall(); !status.ok()) return At(place, pool.host(), status, in_doubt);
     auto lease = pool.Acquire();
     if (!lease.ok()) return At(place, pool.host(), lease.status(), in_doubt);
     const auto begin = Connection::Clock::now();

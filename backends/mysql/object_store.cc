@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/hash.h"
 #include "kvstore_api/json.h"
 
 namespace kvstore::mysql {
@@ -65,39 +66,64 @@ std::shared_ptr<const Spread> MySqlObjectStore::CurrentSpread() {
   return spread_;
 }
 
-absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_view data) {
+absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32_t shard,
+                                                  std::string_view data, std::string_view request_id) {
+  const Table table = dataset_->On(shard);
+  const Sql sql = request_id.empty() ? Sql::kCreateObject : Sql::kCreateObjectOnce;
+  const auto bound = [&]() -> Call {
+    Call call = connection.Prepare(sql, table);
+    call.Bind(data);
+    if (!request_id.empty()) call.Bind(request_id);
+    return call;
+  };
+  uint64_t local = 0;
+  if (connection.traits().returning) {
+    Rows created = bound().Query();
+    created.Next();
+    local = created.Uint(1);
+  } else {
+    // Together, so that it is not created again if the connection is lost between the two.
+    Transaction transaction(connection, Transaction::Kind::kWrite);
+    bound().Execute();
+    {
+      Rows created = connection.Prepare(Sql::kLastInsertId, table).Query();
+      created.Next();
+      local = created.Uint(1);
+    }
+    transaction.Commit();
+  }
+  if (local > ObjectId::kMaxLocal) {
+    // No ID can name it.
+    connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
+    return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
+                                                    DatabaseName(Space::kId, shard), ObjectId::kMaxLocal,
+                                                    dataset_->type));
+  }
+  if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
+    spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(Space::kId, shard),
+                 local, ObjectId::kMaxLocal, dataset_->family.name);
+  }
+  return local;
+}
+
+absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_view data,
+                                                    std::string_view request_id) {
   return fleet_->Run(
-      Space::kId, shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
+      Space::kId, shard, request_id.empty() ? Repeat::kIfNotCommitted : Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<uint64_t> {
         if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-        const Table table = dataset_->On(shard);
-        uint64_t local = 0;
-        if (connection.traits().returning) {
-          Rows created = connection.Prepare(Sql::kCreateObject, table).Bind(data).Query();
-          created.Next();
-          local = created.Uint(1);
-        } else {
-          // Together, so that it is not created again if the connection is lost between the two.
-          Transaction transaction(connection, Transaction::Kind::kWrite);
-          connection.Prepare(Sql::kCreateObject, table).Bind(data).Execute();
-          {
-            Rows created = connection.Prepare(Sql::kLastInsertId, table).Query();
-            created.Next();
-            local = created.Uint(1);
-          }
-          transaction.Commit();
+        absl::StatusOr<uint64_t> local;
+        try {
+          local = Insert(connection, shard, data, request_id);
+        } catch (const sql::SQLException& error) {
+          if (request_id.empty() || !IsDuplicate(error)) throw;
+          // It was made before.
+          Rows made = connection.Prepare(Sql::kFindRequest, dataset_->On(shard)).Bind(request_id).Query();
+          if (!made.Next()) throw;
+          local = made.Uint(1);
         }
-        if (local > ObjectId::kMaxLocal) {
-          // No ID can name it.
-          connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
-          return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
-                                                          DatabaseName(Space::kId, shard),
-                                                          ObjectId::kMaxLocal, dataset_->type));
-        }
-        if (local >= kAlarm && (local % 1'000'000 == 0 || !warned_.exchange(true))) {
-          spdlog::warn("shard {}: {} of {} local IDs of dataset {} are used", DatabaseName(Space::kId, shard),
-                       local, ObjectId::kMaxLocal, dataset_->family.name);
-        }
-        const auto id = ObjectId::Make(shard, dataset_->type, local);
+        if (!local.ok()) return local.status();
+        const auto id = ObjectId::Make(shard, dataset_->type, *local);
         if (!id.ok()) return id.status();
         return id->value();
       });
@@ -108,14 +134,18 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     if (options.near) {
       const auto shard = ShardOf("near", *options.near);
       if (!shard.ok()) return shard.status();
-      return CreateOn(*shard, data);
+      return CreateOn(*shard, data, options.request_id);
     }
     if (auto status = CheckOpen("shard", *options.shard); !status.ok()) return status;
-    return CreateOn(*options.shard, data);
+    return CreateOn(*options.shard, data, options.request_id);
   }
   const auto spread = CurrentSpread();
   if (spread->empty()) {
     return absl::FailedPreconditionError("weights: no open shard has a weight above 0; name a shard");
+  }
+  // Where it was tried before, it must be tried again, and nowhere else.
+  if (!options.request_id.empty()) {
+    return CreateOn(spread->Choose(Fnv1a(options.request_id)), data, options.request_id);
   }
   absl::Status status;
   for (int place = 0; place < kMaxPlaces; ++place) {
@@ -124,7 +154,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     // Elsewhere, if that host is known to fail: it may have been there already if all others are.
     if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master).breaker().open())
       continue;
-    auto id = CreateOn(shard, data);
+    auto id = CreateOn(shard, data, "");
     const bool elsewhere = absl::IsResourceExhausted(id.status()) || absl::IsUnavailable(id.status());
     if (!elsewhere || IsInDoubt(id.status())) return id;
     status = id.status();

@@ -28,7 +28,10 @@ class MySqlObjectStore : public ObjectStore {
   absl::Status Erase(uint64_t id) override;
 
  private:
-  absl::StatusOr<uint64_t> CreateOn(uint32_t shard, std::string_view data);
+  absl::StatusOr<uint64_t> CreateOn(uint32_t shard, std::string_view data, std::string_view request_id);
+  /// The new object's local ID.
+  absl::StatusOr<uint64_t> Insert(Connection& connection, uint32_t shard, std::string_view data,
+                                  std::string_view request_id);
   /// The shard of an ID; INVALID_ARGUMENT if it is not open.
   absl::StatusOr<uint32_t> ShardOf(std::string_view field, uint64_t id) const;
   absl::Status CheckOpen(std::string_view field, uint32_t shard) const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/thread_number.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
 // ---- leases ----
@@ -24,6 +25,13 @@ Pool::~Pool() { Close(); }
 size_t Pool::size() const {
   const std::lock_guard lock(mutex_);
   return size_;
+}
+
+size_t Pool::idle() const {
+  const std::lock_guard lock(mutex_);
+  return idle_.size() + static_cast<size_t>(std::count_if(slots_.begin(), slots_.end(), [](const Slot& slot) {
+           return slot.connection.load(std::memory_order_relaxed) != nullptr;
+         }));
 }
 
 void Pool::Closed(size_t count) {
@@ -104,7 +112,7 @@ absl::StatusOr<Lease> Pool::Acquire() {
     connection.reset();
     Closed(1);
   }
-  const auto deadline = Clock::now() + std::chrono::milliseconds(options_.pool.wait_ms);
+  const auto deadline = Clock::now() + LeftOfCall(std::chrono::milliseconds(options_.pool.wait_ms));
   for (;;) {
     bool make = false;
     {
@@ -121,6 +129,7 @@ absl::StatusOr<Lease> Pool::Acquire() {
         if (!connection) connection = TakeIdle();
         --waiting_;
         if (!connection && late) {
+          if (auto status = CheckCall(); !status.ok()) return status;
           return absl::ResourceExhaustedError(fmt::format("all {} connections are busy for more than {} ms",
                                                           options_.pool.max_connections,
                                                           options_.pool.wait_ms));

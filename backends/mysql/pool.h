@@ -60,6 +60,10 @@ class Pool {
   const Breaker& breaker() const { return breaker_; }
   /// How many there are, idle or out.
   size_t size() const;
+  /// How many of them nobody uses.
+  size_t idle() const;
+  /// How many calls wait for one.
+  int waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
   friend class Lease;

@@ -279,11 +279,13 @@ PageBuilder::Verdict PageBuilder::Look(std::string_view column, uint64_t timesta
   // It is to be returned, on this page or on the next.
   const bool new_item = items_.empty() || items_.back().column != column;
   const size_t bytes = (new_item ? column.size() : 0) + value_bytes;
-  if ((new_item && items_.size() == query_.limit) || (!items_.empty() && bytes_ + bytes > query_.max_bytes)) {
+  if ((new_item && items_.size() == query_.limit) || page_cells_ == kMaxPageCells ||
+      (!items_.empty() && bytes_ + bytes > query_.max_bytes)) {
     full_ = true;
     return {Wants::kNothing};
   }
   bytes_ += bytes;
+  ++page_cells_;
   ++taken_;
   return {taken_ >= query_.versions || last_visible ? Wants::kNextColumn : Wants::kMore, /*take=*/true};
 }

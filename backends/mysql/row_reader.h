@@ -71,6 +71,7 @@ class PageBuilder {
   bool begun_ = false;
   uint64_t seen_ = 0;   // live cells of the column, newest first
   uint64_t taken_ = 0;  // of them returned, on this page and on the one before
+  size_t page_cells_ = 0;
   size_t bytes_ = 0;
   bool full_ = false;
 };

@@ -33,6 +33,11 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
     case Sql::kCreateObject:  // data
       return fmt::format("INSERT INTO {} (data, ts) VALUES (?, {}){}", name, kNowMs,
                          returning ? " RETURNING local_id" : "");
+    case Sql::kCreateObjectOnce:  // data, request
+      return fmt::format("INSERT INTO {} (data, ts, request) VALUES (?, {}, ?){}", name, kNowMs,
+                         returning ? " RETURNING local_id" : "");
+    case Sql::kFindRequest:  // request
+      return fmt::format("SELECT local_id FROM {} WHERE request = ?", name);
     case Sql::kLastInsertId:
       return "SELECT LAST_INSERT_ID()";
     case Sql::kGetObject:  // local_id

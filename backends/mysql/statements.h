@@ -13,6 +13,8 @@ namespace kvstore::mysql {
 enum class Sql : uint8_t {
   // objects
   kCreateObject,
+  kCreateObjectOnce,
+  kFindRequest,
   kLastInsertId,
   kGetObject,
   kGetObjects,  ///< `count` is ShardIds(...): IDs on each of some neighbouring shards of one host

@@ -3,6 +3,8 @@
 #include <latch>
 #include <utility>
 
+#include "kvstore_api/call_scope.h"
+
 namespace kvstore::mysql {
 
 Workers::~Workers() {
@@ -16,10 +18,12 @@ Workers::~Workers() {
 
 void Workers::RunAll(std::span<const std::function<void()>> tasks) {
   if (tasks.empty()) return;
+  const CallLimits limits = CallScope::Current();
   std::latch done(static_cast<ptrdiff_t>(tasks.size() - 1));
   for (const auto& task : tasks.first(tasks.size() - 1)) {
     const std::lock_guard lock(mutex_);
-    queue_.emplace_back([&task, &done] {
+    queue_.emplace_back([&task, &done, &limits] {
+      const CallScope scope(limits);
       task();
       done.count_down();
     });

@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "backends/rocksdb/describe.h"
 #include "backends/rocksdb/mapping_store.h"
 #include "backends/rocksdb/object_store.h"
 #include "backends/rocksdb/reclaim.h"
@@ -43,7 +44,7 @@ absl::Status RocksDbBackend::AlterDataset(const DatasetSpec& spec) {
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
   if (spec.shape != Shape::kObjects) return absl::OkStatus();
-  return rocks::RocksObjectStore::DropCounters(*engine_, spec.incarnation);
+  return rocks::RocksObjectStore::DropState(*engine_, spec.incarnation);
 }
 
 absl::StatusOr<std::shared_ptr<RowStore>> RocksDbBackend::OpenRows(const DatasetSpec& spec) {
@@ -76,6 +77,8 @@ absl::StatusOr<ReclaimResult> RocksDbBackend::Reclaim(const DatasetSpec& spec, c
   if (!family.ok()) return family.status();
   return rocks::Reclaim(*engine_, **family, spec.shape == Shape::kRows, progress);
 }
+
+void RocksDbBackend::Describe(MetricsSink& sink) const { rocks::Describe(*engine_, sink); }
 
 absl::StatusOr<DatasetStats> RocksDbBackend::Stats(const DatasetSpec& spec) {
   const auto family = Find(spec);

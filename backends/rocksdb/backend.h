@@ -36,6 +36,7 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  void Describe(MetricsSink& sink) const override;
 
   /// What lies beneath, for tests and benchmarks that arrange files by hand.
   rocks::Engine& engine() { return *engine_; }

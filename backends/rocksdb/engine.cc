@@ -5,6 +5,7 @@
 #include <rocksdb/filter_policy.h>
 #include <rocksdb/listener.h>
 #include <rocksdb/slice_transform.h>
+#include <rocksdb/statistics.h>
 #include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
 #include <rocksdb/write_buffer_manager.h>
@@ -87,7 +88,11 @@ Engine::Engine(DataDir dir, const EngineOptions& options)
     : dir_(std::move(dir)),
       cache_(NewCache(options.cache_bytes)),
       write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
-      trimmer_(std::make_shared<Trimmer>()) {}
+      trimmer_(std::make_shared<Trimmer>()),
+      statistics_(rocksdb::CreateDBStatistics()) {
+  // Counters cost nothing that can be measured; timers and histograms would.
+  statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
+}
 
 rocksdb::DBOptions Engine::MakeDbOptions() const {
   rocksdb::DBOptions options;
@@ -95,6 +100,7 @@ rocksdb::DBOptions Engine::MakeDbOptions() const {
   options.listeners.push_back(std::make_shared<ResumedByWrites>());
   options.info_log = OpenInfoLog(dir_.rocksdb() / "LOG");
   options.max_background_jobs = 4;
+  options.statistics = statistics_;
   options.bytes_per_sync = size_t{1} << 20;
   options.write_buffer_manager = write_buffers_;
   // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <rocksdb/db.h>
+#include <rocksdb/statistics.h>
 
 #include <map>
 #include <memory>
@@ -53,6 +54,7 @@ class Engine {
   RowLocks& locks() { return locks_; }
   Timestamps& timestamps() { return *timestamps_; }
   Trimmer& trimmer() { return *trimmer_; }
+  const rocksdb::Statistics& statistics() const { return *statistics_; }
 
  private:
   Engine(DataDir dir, const EngineOptions& options);
@@ -69,6 +71,7 @@ class Engine {
   const std::shared_ptr<rocksdb::Cache> cache_;
   const std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
   const std::shared_ptr<Trimmer> trimmer_;
+  const std::shared_ptr<rocksdb::Statistics> statistics_;
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Timestamps> timestamps_;

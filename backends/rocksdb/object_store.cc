@@ -64,13 +64,14 @@ std::string RocksObjectStore::CounterKey(uint64_t incarnation, uint32_t shard) {
   return key;
 }
 
-absl::Status RocksObjectStore::DropCounters(Engine& engine, uint64_t incarnation) {
+absl::Status RocksObjectStore::DropState(Engine& engine, uint64_t incarnation) {
   rocksdb::WriteBatch batch;
   const std::string begin = CounterKey(incarnation, 0);
   const std::string end = CounterKey(incarnation, ObjectId::kMaxShard + 1);
   if (const auto status = batch.DeleteRange(engine.meta(), begin, end); !status.ok()) {
     return ToStatus(status, "forget the counters of IDs");
   }
+  if (auto status = Requests::Drop(engine, incarnation, batch); !status.ok()) return status;
   return engine.Write(batch, /*sync=*/false);
 }
 
@@ -141,7 +142,8 @@ absl::StatusOr<ObjectId> RocksObjectStore::NextId(const CreateOptions& options) 
   return id;
 }
 
-absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp) {
+absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp,
+                                     std::string_view request_id) {
   std::string value;
   value.reserve(kHeaderBytes + data.size());
   value.push_back(IsInactive(data) ? kInactive : 0);
@@ -151,13 +153,23 @@ absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_
   if (const auto status = batch.Put(family_->handle, IdKey(id), value); !status.ok()) {
     return ToStatus(status, "store an object");
   }
+  if (!request_id.empty()) {
+    if (auto status = requests_.Add(request_id, id, batch); !status.ok()) return status;
+  }
   return engine_->Write(batch, family_->settings->sync);
 }
 
 absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const CreateOptions& options) {
+  std::unique_lock<std::shared_mutex> lock;
+  if (!options.request_id.empty()) {
+    lock = engine_->locks().Exclude(Fnv1a(options.request_id, family_->settings->incarnation));
+    const auto made = requests_.Find(options.request_id);
+    if (!made.ok()) return made.status();
+    if (*made) return **made;
+  }
   const auto id = NextId(options);
   if (!id.ok()) return id.status();
-  if (auto status = Store(id->value(), data, WallClockMs()); !status.ok()) return status;
+  if (auto status = Store(id->value(), data, WallClockMs(), options.request_id); !status.ok()) return status;
   return id->value();
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backends/rocksdb/engine.h"
+#include "backends/rocksdb/requests.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/object_store.h"
 
@@ -24,7 +25,10 @@ class RocksObjectStore : public ObjectStore {
   static constexpr uint32_t kSpreadShards = 16;
 
   RocksObjectStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, uint32_t type)
-      : engine_(std::move(engine)), family_(std::move(family)), type_(type) {}
+      : engine_(std::move(engine)),
+        family_(std::move(family)),
+        type_(type),
+        requests_(*engine_, family_->settings->incarnation) {}
   ~RocksObjectStore() override;
 
   absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
@@ -35,8 +39,8 @@ class RocksObjectStore : public ObjectStore {
                                 const UpdateOptions& options) override;
   absl::Status Erase(uint64_t id) override;
 
-  /// Forgets the counters of a dataset that is dropped.
-  static absl::Status DropCounters(Engine& engine, uint64_t incarnation);
+  /// Forgets counters and requests of a dataset that is dropped.
+  static absl::Status DropState(Engine& engine, uint64_t incarnation);
   /// Where the counter of a shard is kept: the first local ID that is not reserved.
   static std::string CounterKey(uint64_t incarnation, uint32_t shard);
 
@@ -49,12 +53,14 @@ class RocksObjectStore : public ObjectStore {
   absl::StatusOr<ObjectId> NextId(const CreateOptions& options);
   absl::StatusOr<uint64_t> NextLocal(uint32_t shard);
   absl::Status StoreCounter(uint32_t shard, uint64_t reserved);
-  absl::Status Store(uint64_t id, std::string_view data, uint64_t timestamp);
+  absl::Status Store(uint64_t id, std::string_view data, uint64_t timestamp,
+                     std::string_view request_id = "");
   uint64_t Hash(uint64_t id) const;
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;
   const uint32_t type_;
+  Requests requests_;
   std::mutex counters_mutex_;
   std::map<uint32_t, Counter> counters_;  // by shard
   std::atomic<uint32_t> next_shard_ = 0;

@@ -5,6 +5,7 @@
 
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/status.h"
+#include "kvstore_api/limits.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -51,7 +52,7 @@ absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row,
   row_bytes_ = row.size();
   query_ = &query;
   items_ = &items;
-  columns_ = cells_ = bytes_ = 0;
+  columns_ = cells_ = page_cells_ = bytes_ = 0;
   next_.reset();
   if (positioned) Look();
   const absl::Status status =
@@ -154,13 +155,14 @@ bool RowReader::Emit(uint64_t timestamp, uint32_t already) {
   const rocksdb::Slice value = it_.value();
   if (!open_) {
     if (!OpenItem(value.size())) return false;
-  } else if (bytes_ + value.size() > query_->max_bytes) {
+  } else if (bytes_ + value.size() > query_->max_bytes || page_cells_ == kMaxPageCells) {
     const Item& last = (*items_)[columns_ - 1];
     next_ =
         RowPosition{.column = last.column, .cells = already, .timestamp = last.cells[cells_ - 1].timestamp};
     return false;
   }
   bytes_ += value.size();
+  ++page_cells_;
   std::vector<Cell>& cells = (*items_)[columns_ - 1].cells;
   if (cells_ == cells.size()) {
     // One cell is the common case; a second one announces more.
@@ -177,7 +179,8 @@ bool RowReader::Emit(uint64_t timestamp, uint32_t already) {
 bool RowReader::OpenItem(size_t value_bytes) {
   const std::string_view encoded = std::string_view(column_key_).substr(row_bytes_);
   if (columns_ > 0 &&
-      (columns_ == query_->limit || bytes_ + encoded.size() - 2 + value_bytes > query_->max_bytes)) {
+      (columns_ == query_->limit || bytes_ + encoded.size() - 2 + value_bytes > query_->max_bytes ||
+       page_cells_ == kMaxPageCells)) {
     next_ = RowPosition{.column = (*items_)[columns_ - 1].column};
     return false;
   }

@@ -82,8 +82,9 @@ class RowReader {
 
   // The page.
   std::vector<Item>* items_ = nullptr;
-  size_t columns_ = 0;  // items in use
-  size_t cells_ = 0;    // cells in use of the last item
+  size_t columns_ = 0;     // items in use
+  size_t cells_ = 0;       // cells in use of the last item
+  size_t page_cells_ = 0;  // cells of all items
   size_t bytes_ = 0;
   bool open_ = false;  // the last item is the current column
   bool malformed_ = false;

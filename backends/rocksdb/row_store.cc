@@ -14,6 +14,7 @@
 #include "backends/rocksdb/row_scan.h"
 #include "backends/rocksdb/status.h"
 #include "base/hash.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
@@ -85,7 +86,11 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
 std::vector<absl::StatusOr<RowPage>> RocksRowStore::GetMany(std::span<const RowRead> reads) {
   std::vector<absl::StatusOr<RowPage>> pages;
   pages.reserve(reads.size());
-  for (const RowRead& read : reads) pages.push_back(Get(read.row, read.options, std::nullopt));
+  for (const RowRead& read : reads) {
+    const absl::Status status = CheckCall();
+    pages.push_back(status.ok() ? Get(read.row, read.options, std::nullopt)
+                                : absl::StatusOr<RowPage>(status));
+  }
   return pages;
 }
 

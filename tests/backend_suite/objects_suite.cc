@@ -51,6 +51,46 @@ TEST_P(ObjectsSuite, IdsAreNeverGivenTwice) {
   }
 }
 
+TEST_P(ObjectsSuite, ACreateThatIsRepeatedMakesOneObject) {
+  auto objects = Objects();
+  const CreateOptions first{.request_id = "0123456789abcdef"};
+  const CreateOptions second{.request_id = std::string(15, '\0') + "\xFF"};
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":1})", first));
+  EXPECT_EQ(*objects->Create(R"({"n":2})", first), id);
+  ASSERT_OK_AND_ASSIGN(const uint64_t other, objects->Create("{}", second));
+  EXPECT_NE(other, id);
+  // Also by another process than the one that made it.
+  objects.reset();
+  Reopen();
+  objects = *backend().OpenObjects(spec());
+  EXPECT_EQ(*objects->Create("{}", first), id);
+  EXPECT_EQ(*objects->Create("{}", second), other);
+  EXPECT_EQ(objects->Get(id, {})->data, R"({"n":1})");
+  EXPECT_NE(*objects->Create("{}", {}), *objects->Create("{}", {}));
+}
+
+TEST_P(ObjectsSuite, RepetitionsAtOnceMakeOneObject) {
+  const auto objects = Objects();
+  for (int round = 0; round < 20; ++round) {
+    const CreateOptions options{.request_id = "request " + std::to_string(10'000'000 + round)};
+    std::vector<uint64_t> ids(4);
+    std::vector<std::thread> threads;
+    for (uint64_t& id : ids) {
+      threads.emplace_back([&] {
+        // A server may say that the attempt before has not ended yet.
+        for (absl::StatusOr<uint64_t> made = absl::UnavailableError("");
+             absl::IsUnavailable(made.status());) {
+          made = objects->Create("{}", options);
+          id = made.value_or(0);
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_NE(ids[0], 0u);
+    for (const uint64_t id : ids) EXPECT_EQ(id, ids[0]);
+  }
+}
+
 TEST_P(ObjectsSuite, ConcurrentCreatesGetDifferentIds) {
   const auto objects = Objects();
   std::vector<std::vector<uint64_t>> ids(4);
@@ -110,24 +150,18 @@ TEST_P(ObjectsSuite, ATransformThatFailsChangesNothing) {
 
 TEST_P(ObjectsSuite, ConcurrentUpdatesLoseNone) {
   const auto objects = Objects();
-  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("0", {}));
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {}));
+  const auto increment = [](std::string_view current) -> absl::StatusOr<std::string> {
+    return R"({"n":)" + std::to_string(std::stoi(std::string(current.substr(5))) + 1) + "}";
+  };
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 100; ++i) {
-        objects
-            ->Update(id,
-                     [](std::string_view current) -> absl::StatusOr<std::string> {
-                       return std::to_string(std::stoi(std::string(current)) + 1);
-                     },
-                     {})
-            .status()
-            .IgnoreError();
-      }
+      for (int i = 0; i < 100; ++i) EXPECT_OK(objects->Update(id, increment, {}));
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(objects->Get(id, {})->data, "400");
+  EXPECT_EQ(objects->Get(id, {})->data, R"({"n":400})");
 }
 
 TEST_P(ObjectsSuite, InactiveObjectsAreHiddenUnlessAskedFor) {

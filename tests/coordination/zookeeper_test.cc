@@ -134,7 +134,7 @@ TEST(ZooKeeper, NodesMadeByAUserAreTheirsToWrite) {
   ASSERT_OK(owner.Create("/n", "1"));
   ASSERT_OK_AND_ASSIGN(const ZooKeeperNode node, other.Get("/n", false));
   EXPECT_THAT(other.Set("/n", "2", node.version),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "not allowed to write /n"));
+              FailsWith(absl::StatusCode::kPermissionDenied, "not allowed to write /n"));
   EXPECT_OK(owner.Set("/n", "2", node.version));
 }
 

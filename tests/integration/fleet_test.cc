@@ -176,7 +176,7 @@ TEST_F(Fleet, AHostThatIsDownDoesNotKeepAStoreFromOpening) {
   ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", "{}", {.shard = 8}));
   ASSERT_OK(store_->CreateObject("gone", "{}", {.shard = 0}));
   SharedFleet().server(0).Kill();
-  EXPECT_THAT(store_->DropDataset("gone"), FailsWith(absl::StatusCode::kUnavailable, "db00000"));
+  EXPECT_THAT(store_->DropDataset("gone", {}), FailsWith(absl::StatusCode::kUnavailable, "db00000"));
   Open();
   EXPECT_OK(store_->GetObject("pins", id, {}));
   EXPECT_THAT(store_->GetDataset("gone"), FailsWith(kNotFound, "gone"));

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "kvstore_api/catalog_json.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -56,16 +57,19 @@ TEST(FileCatalog, KeepsEntriesAcrossARestart) {
                        DatasetState::kDropping};
   {
     FileCatalog catalog(dir / "catalog.json");
-    EXPECT_TRUE(catalog.Load()->empty());
-    ASSERT_OK(catalog.Put(b));
-    ASSERT_OK(catalog.Put(a));
-    ASSERT_OK(catalog.Put({a.spec, DatasetState::kActive}));
+    EXPECT_TRUE(catalog.Load()->entries.empty());
+    EXPECT_EQ(*catalog.Put(b, 0), 1);
+    EXPECT_EQ(*catalog.Put(a, 1), 2);
+    // Decided on what is no more so.
+    EXPECT_THAT(catalog.Put({a.spec, DatasetState::kActive}, 1),
+                FailsWith(absl::StatusCode::kAborted, "changed"));
+    ASSERT_OK(catalog.Put({a.spec, DatasetState::kActive}, 2));
   }
   FileCatalog catalog(dir / "catalog.json");
-  EXPECT_EQ(*catalog.Load(), (std::vector<CatalogEntry>{{a.spec, DatasetState::kActive}, b}));
-  ASSERT_OK(catalog.Remove("a"));
-  ASSERT_OK(catalog.Remove("a"));
-  EXPECT_EQ(FileCatalog(dir / "catalog.json").Load()->size(), 1u);
+  EXPECT_EQ(catalog.Load()->entries, (std::vector<CatalogEntry>{{a.spec, DatasetState::kActive}, b}));
+  ASSERT_OK(catalog.Remove("a", 0));
+  ASSERT_OK(catalog.Remove("a", 1));
+  EXPECT_EQ(FileCatalog(dir / "catalog.json").Load()->entries.size(), 1u);
 }
 
 TEST(FileCatalog, RefusesDamageAndLeavesTheFile) {
@@ -92,7 +96,7 @@ TEST(FileCatalog, RefusesANewerFormat) {
 TEST(FileCatalog, AWriteThatFailsChangesNothing) {
   const TempDir dir;
   FileCatalog catalog(dir / "gone" / "catalog.json");
-  EXPECT_THAT(catalog.Put(GoldenEntries()[0]), FailsWith(absl::StatusCode::kUnavailable, "gone"));
+  EXPECT_THAT(catalog.Put(GoldenEntries()[0], 0), FailsWith(absl::StatusCode::kUnavailable, "gone"));
   EXPECT_FALSE(std::filesystem::exists(dir / "gone"));
 }
 

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <fstream>
 
 #include "tests/support/status_matchers.h"
@@ -15,7 +17,11 @@ using testing::TempDir;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-absl::StatusOr<OpenOptions> Parse(const std::string& text) { return ParseConfig(text, "/etc/kv"); }
+absl::StatusOr<OpenOptions> Parse(const std::string& text) {
+  auto config = ParseConfig(text, "/etc/kv");
+  if (!config.ok()) return config.status();
+  return config->store;
+}
 
 /// A configuration whose `mysql` has these further fields.
 std::string WithMySql(const std::string& fields) {
@@ -33,7 +39,7 @@ TEST(Config, TheLeastIsADirectory) {
 TEST(Config, EveryFieldArrives) {
   const TempDir dir;
   std::ofstream(dir / "secret") << "p w\n";
-  ASSERT_OK_AND_ASSIGN(const OpenOptions options, ParseConfig(R"({
+  ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
       "data": "store", "cache_bytes": 1000, "default_backend": "mysql",
       "mysql": {
         "user": "kv", "password_file": "secret", "id_map": "id.json", "mod_map": "/maps/mod.json",
@@ -44,7 +50,8 @@ TEST(Config, EveryFieldArrives) {
         "breaker": {"failures": 12, "min_pause_ms": 13, "max_pause_ms": 14},
         "weights": [{"first": 1, "last": 2, "weight": 0}],
         "purge_cells_per_s": 15}})",
-                                                              dir.path()));
+                                                        dir.path()));
+  const OpenOptions& options = config.store;
   EXPECT_EQ(options.cache_bytes, 1000u);
   EXPECT_EQ(options.default_backend, "mysql");
   const MySqlFleet& fleet = *options.mysql;
@@ -101,6 +108,91 @@ TEST(Config, MistakesAreNamed) {
   };
   for (const auto& [text, message] : mistakes) EXPECT_THAT(Parse(text), FailsWith(kInvalid, message)) << text;
   EXPECT_THAT(ReadConfig("/nowhere/kv.json"), FailsWith(absl::StatusCode::kNotFound, "/nowhere/kv.json"));
+}
+
+TEST(Config, BackendsHaveNames) {
+  ASSERT_OK_AND_ASSIGN(const OpenOptions options, Parse(R"({
+      "data": "store", "zookeeper": {"servers": "zk1:2181", "root": "/pins", "auth": "op:pw"},
+      "default_backend": "fleet",
+      "backends": {
+        "east": {"type": "rocksdb", "cache_bytes": 5},
+        "fleet": {"type": "mysql", "user": "kv"},
+        "west": {"type": "remote", "address": "west:7400", "token": "secret", "connections": 3, "deadline_ms": 4,
+                 "tls": {"ca": "ca.pem", "server_name": "w"}},
+        "south": {"type": "remote", "address": "unix:/run/kv"}}})"));
+  EXPECT_EQ(options.rocksdb, "east");
+  EXPECT_EQ(options.cache_bytes, 5u);
+  EXPECT_EQ(options.mysql_name, "fleet");
+  // The maps are where the catalog is, unless it says otherwise.
+  EXPECT_EQ(options.mysql->zookeeper.servers, "zk1:2181");
+  EXPECT_EQ(options.mysql->root, "/pins");
+  EXPECT_EQ(options.coordination->zookeeper.auth, "op:pw");
+  ASSERT_EQ(options.remotes.size(), 2u);
+  const RemoteServer& west = options.remotes.at("west");
+  EXPECT_EQ(west.address, "west:7400");
+  EXPECT_EQ(west.options.token, "secret");
+  EXPECT_EQ(west.options.connections, 3u);
+  EXPECT_EQ(west.options.tls->ca, "/etc/kv/ca.pem");
+  EXPECT_EQ(west.options.tls->server_name, "w");
+}
+
+TEST(Config, AServerIsDescribedToo) {
+  ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
+      "data": "store",
+      "server": {"listen": ["0.0.0.0:1", "unix:/run/kv"], "http": "127.0.0.1:2", "http_open": true, "tokens": "tokens.json",
+                 "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
+                 "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "call_ms": 7, "stall_ms": 800, "drain_ms": 9,
+                            "remembered": 10, "remember_ms": 11}}})",
+                                                        "/etc/kv"));
+  const ServerOptions& server = config.server;
+  EXPECT_EQ(server.listen, (std::vector<std::string>{"0.0.0.0:1", "unix:/run/kv"}));
+  EXPECT_EQ(server.http, "127.0.0.1:2");
+  EXPECT_TRUE(server.http_open);
+  EXPECT_TRUE(server.insecure);
+  EXPECT_EQ(server.tokens, "/etc/kv/tokens.json");
+  EXPECT_EQ(server.tls.cert, "/etc/kv/c.pem");
+  EXPECT_EQ(server.tls.client_ca, "/ca.pem");
+  EXPECT_EQ(server.slow_ms, 3u);
+  EXPECT_EQ(server.limits.max_calls, 4u);
+  EXPECT_EQ(server.limits.max_bytes, 50'000'000u);
+  EXPECT_EQ(server.limits.threads, 6u);
+  EXPECT_EQ(server.limits.call_ms, 7u);
+  EXPECT_EQ(server.limits.stall_ms, 800u);
+  EXPECT_EQ(server.limits.drain_ms, 9u);
+  EXPECT_EQ(server.limits.remembered, 10u);
+  EXPECT_EQ(server.limits.remember_ms, 11u);
+}
+
+TEST(Config, EveryMistakeIsListedWithItsPath) {
+  const absl::Status status = Parse(R"({
+      "cache_bytes": -1, "colour": "red", "zookeeper": {"root": 7},
+      "backends": {"a": {"type": "rocksdb"}, "b": {"type": "rocksdb"}, "c": {"type": "mongodb"},
+                   "d": {"type": "remote", "tls": {"cipher": 1}}, "e": {"type": "mysql", "pool": {"wait_ms": "x"}}},
+      "server": {"listen": [], "limits": {"threads": 0}, "tls": {"cert": "c"}}})")
+                                  .status();
+  const std::string text(status.message());
+  for (const char* mistake :
+       {"config: data: missing", "config: cache_bytes: must be a whole number",
+        "config: colour: unknown field", "config: zookeeper.servers: missing",
+        "config: zookeeper.root: must be a string",
+        "config: backends.b.type: there can be one backend of type rocksdb",
+        "config: backends.c.type: 'mongodb' is none of rocksdb, mysql, remote",
+        "config: backends.d.address: missing", "config: backends.d.tls.cipher: unknown field",
+        "config: backends.e.user: missing", "config: backends.e.zookeeper: is missing",
+        "config: backends.e.pool.wait_ms: must be a whole number", "config: default_backend: is missing",
+        "config: server.listen: must name an address",
+        "config: server.limits.threads: must be a whole number from 1 to 1000",
+        "config: server.tls.key: missing"}) {
+    EXPECT_NE(text.find(mistake), std::string::npos) << mistake << " is not in\n" << text;
+  }
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 15) << text;
+}
+
+TEST(Config, SecretsMayComeFromTheEnvironment) {
+  ::setenv("KV_TEST_SECRET", "from outside", 1);
+  EXPECT_EQ(Parse(WithMySql(R"("password_env": "KV_TEST_SECRET")"))->mysql->options.password, "from outside");
+  EXPECT_THAT(Parse(WithMySql(R"("password_env": "KV_TEST_NO_SECRET")")),
+              FailsWith(kInvalid, "mysql.password_env: KV_TEST_NO_SECRET is not set"));
 }
 
 }  // namespace

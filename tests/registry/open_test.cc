@@ -71,7 +71,7 @@ TEST(Open, FinishesADropThatACrashCutShort) {
   {
     FileCatalog catalog(dir / "s" / "catalog.json");
     ASSERT_OK(catalog.Load());
-    ASSERT_OK(catalog.Put({spec, DatasetState::kDropping}));
+    ASSERT_OK(catalog.Put({spec, DatasetState::kDropping}, 0));
   }
   const auto store = OpenStore(dir / "s");
   EXPECT_TRUE(store->ListDatasets()->empty());
@@ -91,8 +91,8 @@ TEST(Open, UndoesACreateThatACrashCutShort) {
     {
       FileCatalog catalog(dir / "s" / "catalog.json");
       ASSERT_OK(catalog.Load());
-      ASSERT_OK(
-          catalog.Put({{.name = "events", .backend = "rocksdb", .incarnation = 5}, DatasetState::kCreating}));
+      ASSERT_OK(catalog.Put(
+          {{.name = "events", .backend = "rocksdb", .incarnation = 5}, DatasetState::kCreating}, 0));
     }
     const auto store = OpenStore(dir / "s");
     EXPECT_TRUE(store->ListDatasets()->empty());
@@ -107,7 +107,7 @@ TEST(Open, ACatalogWithoutItsDataIsDataLoss) {
   {
     FileCatalog file(catalog);
     ASSERT_OK(file.Load());
-    ASSERT_OK(file.Put({{.name = "gone", .backend = "rocksdb", .incarnation = 5}, DatasetState::kActive}));
+    ASSERT_OK(file.Put({{.name = "gone", .backend = "rocksdb", .incarnation = 5}, DatasetState::kActive}, 0));
   }
   EXPECT_THAT(Open({.data = dir / "s"}), FailsWith(absl::StatusCode::kDataLoss, "'gone'"));
   std::filesystem::remove_all(dir / "s" / "rocksdb");

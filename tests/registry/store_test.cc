@@ -47,7 +47,7 @@ TEST_F(StoreTest, UnknownDatasetsAndOtherShapesAreRefused) {
   const CellWrite cell{"x", "v", 1};
   EXPECT_THAT(store_->GetRow("none", "r", {}), FailsWith(kNotFound, "dataset: there is none named 'none'"));
   EXPECT_THAT(store_->PutRow("none", "r", {&cell, 1}, {}), FailsWith(kNotFound, "'none'"));
-  EXPECT_THAT(store_->DropDataset("none"), FailsWith(kNotFound, "'none'"));
+  EXPECT_THAT(store_->DropDataset("none", {}), FailsWith(kNotFound, "'none'"));
   EXPECT_THAT(store_->AlterDataset("none", {.ttl_ms = 1}), FailsWith(kNotFound, "'none'"));
   EXPECT_THAT(store_->GetRow("pins", "r", {}),
               FailsWith(kPrecondition, "'pins' holds objects, this call is for rows"));
@@ -89,7 +89,7 @@ TEST_F(StoreTest, MarkersContinueReadsAndAreRefusedElsewhere) {
   EXPECT_THAT(store_->GetRow("rows", "r", {.marker = "tampered"}), FailsWith(kInvalid, "marker"));
   EXPECT_THAT(store_->ScanRows("rows", {}, {.marker = first.marker}), FailsWith(kInvalid, "marker"));
   // Of a dataset of the same name that is gone.
-  ASSERT_OK(store_->DropDataset("rows"));
+  ASSERT_OK(store_->DropDataset("rows", {}));
   ASSERT_OK(store_->CreateDataset({.name = "rows"}));
   EXPECT_THAT(store_->GetRow("rows", "r", {.marker = first.marker}), FailsWith(kInvalid, "marker"));
 }
@@ -235,7 +235,7 @@ TEST_F(StoreTest, DatasetsComeAndGoWhileOthersServe) {
   for (int i = 0; i < 30; ++i) {
     EXPECT_OK(store_->CreateDataset({.name = "passing"}));
     EXPECT_OK(store_->AlterDataset("passing", {.max_versions = 3}));
-    EXPECT_OK(store_->DropDataset("passing"));
+    EXPECT_OK(store_->DropDataset("passing", {}));
   }
   stop = true;
   reader.join();

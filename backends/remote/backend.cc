@@ -1,0 +1,75 @@
+#include "backends/remote/backend.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "backends/remote/stores.h"
+#include "client/connect.h"
+
+namespace kvstore {
+
+absl::StatusOr<std::unique_ptr<RemoteBackend>> RemoteBackend::Connect(const std::string& address,
+                                                                      const ConnectOptions& options) {
+  auto server = kvstore::Connect(address, options);
+  if (!server.ok()) return server.status();
+  return std::make_unique<RemoteBackend>(*std::move(server), address);
+}
+
+absl::Status RemoteBackend::CheckThere(const DatasetSpec& spec) {
+  const auto there = server_->GetDataset(spec.name);
+  const bool gone = absl::IsNotFound(there.status());
+  if (gone || (there.ok() && there->incarnation != spec.incarnation)) {
+    return absl::DataLossError(fmt::format("dataset: the data of '{}' is not at server {}{}", spec.name,
+                                           address_, gone ? "" : ", which has another dataset of that name"));
+  }
+  // A server that is down says nothing about the dataset.
+  if (absl::IsUnavailable(there.status()) || absl::IsDeadlineExceeded(there.status()))
+    return absl::OkStatus();
+  return there.status();
+}
+
+absl::Status RemoteBackend::CreateDataset(const DatasetSpec& spec) {
+  DatasetSpec there = spec;
+  // Backends are named by each side on its own.
+  there.backend.clear();
+  return server_->CreateDataset(there);
+}
+
+absl::Status RemoteBackend::AlterDataset(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return server_->AlterDataset(
+      spec.name, {.max_versions = spec.max_versions, .ttl_ms = spec.ttl_ms, .durability = spec.durability});
+}
+
+absl::Status RemoteBackend::DropDataset(const DatasetSpec& spec) {
+  const absl::Status status = server_->DropDataset(spec.name, {.incarnation = spec.incarnation});
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<std::shared_ptr<RowStore>> RemoteBackend::OpenRows(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return std::make_shared<remote::RemoteRowStore>(server_, spec);
+}
+
+absl::StatusOr<std::shared_ptr<ObjectStore>> RemoteBackend::OpenObjects(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return std::make_shared<remote::RemoteObjectStore>(server_, spec);
+}
+
+absl::StatusOr<std::shared_ptr<MappingStore>> RemoteBackend::OpenMappings(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return std::make_shared<remote::RemoteMappingStore>(server_, spec);
+}
+
+absl::StatusOr<ReclaimResult> RemoteBackend::Reclaim(const DatasetSpec& spec, const Progress& progress) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return server_->Compact(spec.name, progress);
+}
+
+absl::StatusOr<DatasetStats> RemoteBackend::Stats(const DatasetSpec& spec) {
+  if (auto status = CheckThere(spec); !status.ok()) return status;
+  return server_->GetStats(spec.name);
+}
+
+}  // namespace kvstore

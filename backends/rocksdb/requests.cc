@@ -1,0 +1,62 @@
+#include "backends/rocksdb/requests.h"
+
+#include "backends/rocksdb/status.h"
+#include "base/clock.h"
+#include "kvstore_api/big_endian.h"
+
+namespace kvstore::rocks {
+namespace {
+
+constexpr std::string_view kPrefix = "requests/";
+constexpr uint64_t kDayMs = uint64_t{24} * 3600 * 1000;
+
+uint32_t Today() { return static_cast<uint32_t>(WallClockMs() / kDayMs); }
+
+std::string Key(uint64_t incarnation, uint32_t day, std::string_view request_id = "") {
+  std::string key(kPrefix);
+  AppendBigEndian(key, incarnation);
+  AppendBigEndian(key, day);
+  key += request_id;
+  return key;
+}
+
+}  // namespace
+
+absl::StatusOr<std::optional<uint64_t>> Requests::Find(std::string_view request_id) {
+  const uint32_t today = Today();
+  for (const uint32_t day : {today, today - 1}) {
+    std::string stored;
+    const auto status = engine_.db().Get({}, engine_.meta(), Key(incarnation_, day, request_id), &stored);
+    if (status.IsNotFound()) continue;
+    if (!status.ok()) return ToStatus(status, "look for a request");
+    if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a stored request does not decode");
+    return ReadBigEndian<uint64_t>(stored);
+  }
+  return std::nullopt;
+}
+
+absl::Status Requests::Add(std::string_view request_id, uint64_t id, rocksdb::WriteBatch& batch) {
+  const uint32_t today = Today();
+  std::string value;
+  AppendBigEndian(value, id);
+  if (const auto status = batch.Put(engine_.meta(), Key(incarnation_, today, request_id), value);
+      !status.ok()) {
+    return ToStatus(status, "keep a request");
+  }
+  return Forget(today, batch);
+}
+
+absl::Status Requests::Forget(uint32_t today, rocksdb::WriteBatch& batch) {
+  const std::lock_guard lock(mutex_);
+  if (forgotten_ == today) return absl::OkStatus();
+  forgotten_ = today;
+  return ToStatus(batch.DeleteRange(engine_.meta(), Key(incarnation_, 0), Key(incarnation_, today - 1)),
+                  "forget requests");
+}
+
+absl::Status Requests::Drop(Engine& engine, uint64_t incarnation, rocksdb::WriteBatch& batch) {
+  return ToStatus(batch.DeleteRange(engine.meta(), Key(incarnation, 0), Key(incarnation, UINT32_MAX)),
+                  "forget requests");
+}
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+#include <openssl/rand.h>
+
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "cli/command.h"
+#include "registry/config.h"
+#include "server/access.h"
+#include "server/address.h"
+
+/// kv config: the configuration file. kv token: who may call a server.
+namespace kvstore::cli {
+namespace {
+
+/// What is wrong with a configuration as a whole; the files that it names are read too.
+void Check(const Config& config) {
+  OrFail(server::CheckAddresses(config.server));
+  OrFail(server::Access::Open(config.server.tokens));
+}
+
+void AddCheck(CLI::App& group, Globals& globals) {
+  auto file = std::make_shared<std::string>();
+  CLI::App* check =
+      group.add_subcommand("check", "Check a file without opening anything; lists every mistake");
+  check->add_option("file", *file, "The file; without it that of --config");
+  check->callback([file, &globals] {
+    const std::string& path = file->empty() ? globals.config : *file;
+    if (path.empty()) throw Failure{absl::InvalidArgumentError("--config: name the file")};
+    const Config config = OrFail(ReadConfig(path));
+    Check(config);
+    if (globals.json) {
+      PrintJson({{"ok", true}});
+    } else {
+      fmt::print("{}: good\n", path);
+    }
+  });
+}
+
+std::string RandomToken() {
+  std::array<unsigned char, 24> bytes{};
+  if (RAND_bytes(bytes.data(), bytes.size()) != 1) throw Failure{absl::InternalError("no random numbers")};
+  std::string token = "kv_";
+  for (const unsigned char byte : bytes) token += fmt::format("{:02x}", byte);
+  return token;
+}
+
+}  // namespace
+
+void AddConfigCommands(CLI::App& app, Globals& globals) {
+  CLI::App* group =
+      app.add_subcommand("config", "The configuration file; docs/configuration.md has its fields");
+  group->require_subcommand(1);
+  AddCheck(*group, globals);
+
+  struct Arguments {
+    std::string name;
+    std::map<std::string, std::string> rights;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* token = app.add_subcommand(
+      "token", "Make a token for a caller of a server, and the entry for the server's file of tokens");
+  token->add_option("name", args->name, "Who the token is for")->required();
+  token->add_option("--right", args->rights, "DATASET read, write or admin; * is every dataset");
+  token->footer(R"(The token is shown once: the file holds only its SHA-256.
+
+Example:
+  kv token web --right '*' read --right events write)");
+  token->callback([args, &globals] {
+    const std::string secret = RandomToken();
+    Json rights = Json::object();
+    for (const auto& [dataset, right] : args->rights) rights[dataset] = right;
+    const Json entry = {{"name", args->name}, {"sha256", server::TokenDigest(secret)}, {"rights", rights}};
+    OrFail(server::AccessList::Parse(Json{{"tokens", {entry}}}.dump()));
+    if (globals.json) {
+      PrintJson({{"ok", true}, {"token", secret}, {"entry", entry}});
+    } else {
+      fmt::print("token (for KV_TOKEN, or \"authorization: Bearer ...\"): {}\nentry: {}\n", secret,
+                 entry.dump());
+    }
+  });
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,140 @@
+#include "client/caller.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/limits.h"
+#include "wire/convert.h"
+
+namespace kvstore::client {
+namespace {
+
+std::mt19937_64& Generator() {
+  static thread_local std::mt19937_64 generator = [] {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device()};
+    return std::mt19937_64(seed);
+  }();
+  return generator;
+}
+
+std::string NewRequestId() {
+  std::string id(kRequestIdBytes, '\0');
+  for (size_t at = 0; at < id.size(); at += sizeof(uint64_t)) {
+    const uint64_t part = Generator()();
+    id.replace(at, sizeof(part), reinterpret_cast<const char*>(&part), sizeof(part));
+  }
+  return id;
+}
+
+std::string OutcomeOf(const grpc::ClientContext& context) {
+  const auto& metadata = context.GetServerTrailingMetadata();
+  const auto found = metadata.find(wire::kOutcome);
+  return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Caller>> Caller::Open(const std::string& address,
+                                                     const ConnectOptions& options) {
+  auto channels = Channels::Open(address, options);
+  if (!channels.ok()) return channels.status();
+  return std::unique_ptr<Caller>(new Caller(*std::move(channels), options));
+}
+
+Caller::Caller(std::unique_ptr<Channels> channels, ConnectOptions options)
+    : channels_(std::move(channels)),
+      options_(std::move(options)),
+      authorization_(options_.token.empty() ? "" : "Bearer " + options_.token) {}
+
+void Caller::Prepare(grpc::ClientContext& context, std::optional<Clock::time_point> deadline) const {
+  if (deadline) context.set_deadline(std::chrono::system_clock::now() + (*deadline - Clock::now()));
+  if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
+}
+
+Caller::Clock::time_point Caller::Deadline() const {
+  const auto& limits = CallScope::Current();
+  return limits.deadline ? *limits.deadline : Clock::now() + std::chrono::milliseconds(options_.deadline_ms);
+}
+
+Caller::Verdict Caller::Judge(const grpc::Status& status, const grpc::ClientContext& context,
+                              bool writes) const {
+  if (status.ok()) return {};
+  const std::string outcome = OutcomeOf(context);
+  absl::Status error = wire::FromWire(status);
+  if (outcome == wire::kRefused) return {.again = true, .status = std::move(error)};
+  if (outcome == wire::kInDoubt) return {.status = MarkInDoubt(std::move(error))};
+  if (!outcome.empty()) return {.status = std::move(error)};
+  // It failed on the way, there or back.
+  const std::string_view doubt = writes ? "; the write may or may not have happened" : "";
+  error = absl::Status(error.code(),
+                       fmt::format("server {}: {}{}", address(), std::string(error.message()), doubt));
+  if (writes) error = MarkInDoubt(std::move(error));
+  return {.again = absl::IsUnavailable(error), .status = std::move(error)};
+}
+
+bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {
+  const uint64_t most =
+      std::min<uint64_t>(uint64_t{options_.min_backoff_ms} << std::min(attempt, 20), options_.max_backoff_ms);
+  // Half of it at least, so that clients that were turned away together do not come back together.
+  const auto pause = std::chrono::microseconds(most * 500 + Generator()() % (most * 500 + 1));
+  if (deadline && Clock::now() + pause >= *deadline) return false;
+  std::this_thread::sleep_for(pause);
+  return CheckCall().ok();
+}
+
+absl::Status Caller::Repeat(const Attempt& attempt) const {
+  const auto deadline = Deadline();
+  for (int count = 0;; ++count) {
+    grpc::ClientContext context;
+    Prepare(context, deadline);
+    const grpc::Status status = attempt(context);
+    if (status.ok()) return absl::OkStatus();
+    const Verdict verdict = Judge(status, context, /*writes=*/false);
+    if (!verdict.again || !Pause(count, deadline)) return verdict.status;
+  }
+}
+
+absl::StatusOr<std::string> Caller::Instance() {
+  const std::lock_guard lock(mutex_);
+  if (!instance_.empty()) return instance_;
+  v1::GetServerResponse server;
+  const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
+  if (!status.ok()) return status;
+  instance_ = server.instance();
+  return instance_;
+}
+
+absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
+  const auto deadline = Deadline();
+  const CallScope scope(CallLimits{.deadline = deadline});
+  // Known before the first attempt: afterwards it could be another's.
+  const auto instance = Instance();
+  if (!instance.ok()) return instance.status();
+  if (names.request_id().empty()) names.set_request_id(NewRequestId());
+  bool in_doubt = false;
+  for (int count = 0;; ++count) {
+    grpc::ClientContext context;
+    Prepare(context, deadline);
+    const grpc::Status status = attempt(context);
+    if (status.ok()) return absl::OkStatus();
+    const Verdict verdict = Judge(status, context, /*writes=*/true);
+    in_doubt = in_doubt || IsInDoubt(verdict.status);
+    if (in_doubt && names.instance().empty()) {
+      names.set_instance(*instance);
+      // The next write asks who is there by then.
+      const std::lock_guard lock(mutex_);
+      instance_.clear();
+    }
+    if (!verdict.again || !Pause(count, deadline)) {
+      return in_doubt ? MarkInDoubt(verdict.status) : verdict.status;
+    }
+  }
+}
+
+}  // namespace kvstore::client

@@ -1,0 +1,84 @@
+#include "client/channels.h"
+
+#include <fmt/format.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include <fstream>
+#include <iterator>
+#include <utility>
+
+#include "base/thread_number.h"
+#include "wire/convert.h"
+
+namespace kvstore::client {
+namespace {
+
+absl::StatusOr<std::string> ReadPem(std::string_view field, const std::string& file) {
+  if (file.empty()) return std::string();
+  std::ifstream in(file, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (!in) return absl::InvalidArgumentError(fmt::format("tls.{}: cannot read {}", field, file));
+  return text;
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(const ConnectOptions& options) {
+  if (!options.tls) return grpc::InsecureChannelCredentials();
+  grpc::SslCredentialsOptions ssl;
+  for (const auto& [field, file, place] : {std::tuple{"ca", &options.tls->ca, &ssl.pem_root_certs},
+                                           std::tuple{"cert", &options.tls->cert, &ssl.pem_cert_chain},
+                                           std::tuple{"key", &options.tls->key, &ssl.pem_private_key}}) {
+    auto text = ReadPem(field, *file);
+    if (!text.ok()) return text.status();
+    *place = *std::move(text);
+  }
+  return grpc::SslCredentials(ssl);
+}
+
+absl::Status CheckAddress(const std::string& address) {
+  if (address.starts_with("unix:") && address.size() > 5) return absl::OkStatus();
+  const size_t colon = address.rfind(':');
+  const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
+  if (colon != 0 && !port.empty() && port.size() <= 5 &&
+      port.find_first_not_of("0123456789") == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("address: '{}' is none; it is \"host:port\" or \"unix:/path\"", address));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& address,
+                                                         const ConnectOptions& options) {
+  if (auto status = CheckAddress(address); !status.ok()) return status;
+  const auto credentials = Credentials(options);
+  if (!credentials.ok()) return credentials.status();
+  std::unique_ptr<Channels> channels(new Channels(address));
+  for (size_t i = 0; i < std::max<size_t>(1, options.connections); ++i) {
+    grpc::ChannelArguments arguments;
+    // A socket of its own; else channels to one address share theirs.
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetMaxReceiveMessageSize(wire::kMaxAnswerBytes);
+    arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
+    // A server's machine that is gone without a word is found out.
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
+    // Repeating is done above, where it is known what may be repeated.
+    arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+    arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    if (options.tls && !options.tls->server_name.empty()) {
+      arguments.SetSslTargetNameOverride(options.tls->server_name);
+    }
+    channels->stubs_.push_back(
+        v1::KVStore::NewStub(grpc::CreateCustomChannel(address, *credentials, arguments)));
+  }
+  return channels;
+}
+
+v1::KVStore::StubInterface& Channels::Stub() const { return *stubs_[ThreadNumber() % stubs_.size()]; }
+
+}  // namespace kvstore::client

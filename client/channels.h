@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client/options.h"
+#include "kvstore/v1/kvstore.grpc.pb.h"
+
+namespace kvstore::client {
+
+/// The connections to one server. Each has its own socket, because one carries only so many calls a second.
+/// Thread-safe.
+class Channels {
+ public:
+  static absl::StatusOr<std::unique_ptr<Channels>> Open(const std::string& address,
+                                                        const ConnectOptions& options);
+
+  /// One of them, always the same for a thread.
+  v1::KVStore::StubInterface& Stub() const;
+  const std::string& address() const { return address_; }
+
+ private:
+  explicit Channels(std::string address) : address_(std::move(address)) {}
+
+  const std::string address_;
+  std::vector<std::unique_ptr<v1::KVStore::StubInterface>> stubs_;
+};
+
+}  // namespace kvstore::client

@@ -1,0 +1,251 @@
+#include "client/client.h"
+
+#include <utility>
+
+#include "client/connect.h"
+#include "wire/convert.h"
+
+namespace kvstore {
+
+absl::StatusOr<std::unique_ptr<KVStore>> Connect(const std::string& address, const ConnectOptions& options) {
+  auto caller = client::Caller::Open(address, options);
+  if (!caller.ok()) return caller.status();
+  return std::make_unique<client::Client>(*std::move(caller));
+}
+
+namespace client {
+
+using Stub = v1::KVStore::StubInterface;
+
+// ---- datasets ----
+
+absl::Status Client::CreateDataset(const DatasetSpec& spec) {
+  v1::CreateDatasetRequest request;
+  wire::ToWire(spec, *request.mutable_dataset());
+  v1::CreateDatasetResponse response;
+  return caller_->Write(&Stub::CreateDataset, request, response);
+}
+
+absl::Status Client::AlterDataset(std::string_view dataset, const DatasetChange& change) {
+  v1::AlterDatasetRequest request;
+  request.set_dataset(std::string(dataset));
+  if (change.max_versions) request.set_max_versions(*change.max_versions);
+  if (change.ttl_ms) request.set_ttl_ms(*change.ttl_ms);
+  if (change.durability) request.set_durability(wire::ToWire(*change.durability));
+  v1::AlterDatasetResponse response;
+  return caller_->Write(&Stub::AlterDataset, request, response);
+}
+
+absl::Status Client::DropDataset(std::string_view dataset, const DropOptions& options) {
+  v1::DropDatasetRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_incarnation(options.incarnation);
+  v1::DropDatasetResponse response;
+  return caller_->Write(&Stub::DropDataset, request, response);
+}
+
+absl::StatusOr<DatasetSpec> Client::GetDataset(std::string_view dataset) {
+  v1::GetDatasetRequest request;
+  request.set_dataset(std::string(dataset));
+  v1::GetDatasetResponse response;
+  if (auto status = caller_->Read(&Stub::GetDataset, request, response); !status.ok()) return status;
+  return wire::FromWire(response.dataset());
+}
+
+absl::StatusOr<std::vector<DatasetSpec>> Client::ListDatasets() {
+  v1::ListDatasetsResponse response;
+  if (auto status = caller_->Read(&Stub::ListDatasets, v1::ListDatasetsRequest(), response); !status.ok()) {
+    return status;
+  }
+  std::vector<DatasetSpec> specs;
+  for (const v1::Dataset& message : response.datasets()) {
+    auto spec = wire::FromWire(message);
+    if (!spec.ok()) return spec.status();
+    specs.push_back(*std::move(spec));
+  }
+  return specs;
+}
+
+absl::StatusOr<DatasetStats> Client::GetStats(std::string_view dataset) {
+  v1::GetStatsRequest request;
+  request.set_dataset(std::string(dataset));
+  v1::GetStatsResponse response;
+  if (auto status = caller_->Read(&Stub::GetStats, request, response); !status.ok()) return status;
+  return DatasetStats{response.approximate_bytes(), response.approximate_entries()};
+}
+
+absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Progress& progress) {
+  v1::CompactRequest request;
+  request.set_dataset(std::string(dataset));
+  grpc::ClientContext context;
+  caller_->Prepare(context, CallScope::Current().deadline);
+  const auto stream = caller_->Stub().Compact(&context, request);
+  ReclaimResult result;
+  bool stopped = false;
+  for (v1::CompactResponse response; stream->Read(&response);) {
+    if (response.has_result()) {
+      const auto& told = response.result();
+      result = {told.bytes_before(), told.bytes_after(), told.expired_cells(), told.surplus_cells()};
+    } else if (progress && !stopped && !progress(response.progress().done(), response.progress().total())) {
+      stopped = true;
+      context.TryCancel();
+    }
+  }
+  const grpc::Status status = stream->Finish();
+  if (stopped) return absl::CancelledError("was stopped; what was done stays done");
+  if (!status.ok()) return caller_->Judge(status, context, /*writes=*/false).status;
+  return result;
+}
+
+absl::StatusOr<std::string> Client::GetMetrics() {
+  v1::GetMetricsResponse response;
+  if (auto status = caller_->Read(&Stub::GetMetrics, v1::GetMetricsRequest(), response); !status.ok()) {
+    return status;
+  }
+  return std::move(*response.mutable_text());
+}
+
+// ---- objects ----
+
+absl::StatusOr<uint64_t> Client::CreateObject(std::string_view dataset, std::string_view data,
+                                              const CreateOptions& options) {
+  v1::CreateObjectRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_data(std::string(data));
+  if (options.near) request.set_near(*options.near);
+  if (options.shard) request.set_shard(*options.shard);
+  request.mutable_attempt()->set_request_id(options.request_id);
+  v1::CreateObjectResponse response;
+  if (auto status = caller_->Write(&Stub::CreateObject, request, response); !status.ok()) return status;
+  return response.id();
+}
+
+absl::StatusOr<Object> Client::GetObject(std::string_view dataset, uint64_t id,
+                                         const ObjectReadOptions& options) {
+  v1::GetObjectRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_id(id);
+  request.set_include_inactive(options.include_inactive);
+  v1::GetObjectResponse response;
+  if (auto status = caller_->Read(&Stub::GetObject, request, response); !status.ok()) return status;
+  return wire::FromWire(*response.mutable_object());
+}
+
+absl::StatusOr<Object> Client::Update(v1::UpdateObjectRequest& request) {
+  v1::UpdateObjectResponse response;
+  if (auto status = caller_->Write(&Stub::UpdateObject, request, response); !status.ok()) return status;
+  return wire::FromWire(*response.mutable_object());
+}
+
+absl::StatusOr<Object> Client::UpdateObject(std::string_view dataset, uint64_t id,
+                                            const ObjectTransform& transform, const UpdateOptions& options) {
+  for (int attempt = 0;; ++attempt) {
+    auto object = GetObject(dataset, id, {.include_inactive = options.include_inactive});
+    if (!object.ok()) return object;
+    if (options.expected_timestamp && object->timestamp != *options.expected_timestamp) {
+      return absl::FailedPreconditionError("expected_timestamp: the object's timestamp is " +
+                                           std::to_string(object->timestamp));
+    }
+    auto data = transform(object->data);
+    if (!data.ok()) return data.status();
+    v1::UpdateObjectRequest request;
+    request.set_dataset(std::string(dataset));
+    request.set_id(id);
+    request.set_data(*std::move(data));
+    request.set_expected_timestamp(object->timestamp);
+    request.set_include_inactive(options.include_inactive);
+    auto updated = Update(request);
+    // Somebody else was faster.
+    const bool lost = absl::IsFailedPrecondition(updated.status()) && !options.expected_timestamp;
+    if (!lost || !caller_->Pause(attempt, CallScope::Current().deadline)) return updated;
+  }
+}
+
+absl::StatusOr<Object> Client::PatchObject(std::string_view dataset, uint64_t id,
+                                           std::string_view merge_patch, const UpdateOptions& options) {
+  v1::UpdateObjectRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_id(id);
+  request.set_merge_patch(std::string(merge_patch));
+  if (options.expected_timestamp) request.set_expected_timestamp(*options.expected_timestamp);
+  request.set_include_inactive(options.include_inactive);
+  return Update(request);
+}
+
+absl::Status Client::DeleteObject(std::string_view dataset, uint64_t id, bool hard) {
+  v1::DeleteObjectRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_id(id);
+  request.set_hard(hard);
+  v1::DeleteObjectResponse response;
+  return caller_->Write(&Stub::DeleteObject, request, response);
+}
+
+// ---- mappings ----
+
+absl::Status Client::AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
+                                std::optional<uint64_t> sequence) {
+  v1::AddMappingRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_from(from);
+  request.set_to(to);
+  if (sequence) request.set_sequence(*sequence);
+  v1::AddMappingResponse response;
+  return caller_->Write(&Stub::AddMapping, request, response);
+}
+
+absl::StatusOr<bool> Client::RemoveMapping(std::string_view dataset, uint64_t from, uint64_t to) {
+  v1::RemoveMappingRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_from(from);
+  request.set_to(to);
+  v1::RemoveMappingResponse response;
+  if (auto status = caller_->Write(&Stub::RemoveMapping, request, response); !status.ok()) return status;
+  return response.removed();
+}
+
+absl::StatusOr<MappingPage> Client::ListMapping(std::string_view dataset, uint64_t from,
+                                                const MappingListOptions& options) {
+  v1::ListMappingRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_from(from);
+  wire::ToWire(options, *request.mutable_options());
+  v1::ListMappingResponse response;
+  if (auto status = caller_->Read(&Stub::ListMapping, request, response); !status.ok()) return status;
+  MappingPage page{.marker = response.marker()};
+  page.entries.reserve(static_cast<size_t>(response.entries_size()));
+  for (const v1::MappingEntry& entry : response.entries()) page.entries.push_back(wire::FromWire(entry));
+  return page;
+}
+
+absl::StatusOr<uint64_t> Client::CountMapping(std::string_view dataset, uint64_t from) {
+  v1::CountMappingRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_from(from);
+  v1::CountMappingResponse response;
+  if (auto status = caller_->Read(&Stub::CountMapping, request, response); !status.ok()) return status;
+  return response.count();
+}
+
+absl::StatusOr<JoinedPage> Client::ListObjects(std::string_view dataset, uint64_t from,
+                                               const MappingListOptions& options) {
+  v1::ListObjectsRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_from(from);
+  wire::ToWire(options, *request.mutable_options());
+  v1::ListObjectsResponse response;
+  if (auto status = caller_->Read(&Stub::ListObjects, request, response); !status.ok()) return status;
+  JoinedPage page{.marker = response.marker()};
+  for (v1::ListObjectsResponse::Result& result : *response.mutable_results()) {
+    const MappingEntry entry = wire::FromWire(result.entry());
+    if (result.has_error()) {
+      page.objects.push_back({entry, wire::FromWire(result.error())});
+    } else {
+      page.objects.push_back({entry, wire::FromWire(*result.mutable_object())});
+    }
+  }
+  return page;
+}
+
+}  // namespace client
+}  // namespace kvstore

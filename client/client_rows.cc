@@ -1,0 +1,318 @@
+#include <algorithm>
+#include <deque>
+#include <utility>
+
+#include "client/client.h"
+#include "client/cursor.h"
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/validate.h"
+#include "wire/convert.h"
+
+/// Rows over the network; batches are cut into messages.
+namespace kvstore::client {
+namespace {
+
+using Stub = v1::KVStore::StubInterface;
+
+/// A message of a batch is closed when it has so much; one entry may be larger.
+constexpr size_t kMessageBytes = size_t{4} << 20;
+constexpr size_t kMessageEntries = 2'000;
+/// Messages of an import that are on their way at a time.
+constexpr size_t kMessagesAhead = 2;
+
+size_t SizeOf(const RowRead& read) {
+  size_t bytes = 64 + read.row.size() + read.options.marker.size();
+  for (const std::string& column : read.options.columns.value_or(std::vector<std::string>())) {
+    bytes += column.size() + 8;
+  }
+  return bytes;
+}
+
+size_t SizeOf(const RowWrite& write) {
+  size_t bytes = 32 + write.row.size();
+  for (const CellWrite& cell : write.cells) bytes += cell.column.size() + cell.value.size() + 24;
+  return bytes;
+}
+
+size_t SizeOf(const RowDelete& one) {
+  size_t bytes = 32 + one.row.size();
+  if (one.options.columns) {
+    for (const std::string& column : *one.options.columns) bytes += column.size() + 8;
+  }
+  if (one.options.cells) {
+    for (const CellName& cell : *one.options.cells) bytes += cell.column.size() + 24;
+  }
+  return bytes;
+}
+
+/// How many of the first entries go into one message; at least one.
+template <typename Entry>
+size_t CountOfMessage(std::span<const Entry> entries) {
+  size_t bytes = SizeOf(entries[0]);
+  size_t count = 1;
+  while (count < entries.size() && count < kMessageEntries) {
+    bytes += SizeOf(entries[count]);
+    if (bytes > kMessageBytes) break;
+    ++count;
+  }
+  return count;
+}
+
+void ToWire(const RowRead& read, v1::RowRead& message) {
+  message.set_row(std::string(read.row));
+  wire::ToWire(read.options, *message.mutable_options());
+}
+
+void ToWire(const RowWrite& write, v1::RowWrite& message) {
+  message.set_row(std::string(write.row));
+  wire::ToWire(write.cells, *message.mutable_cells());
+  if (write.options.condition) wire::ToWire(*write.options.condition, *message.mutable_condition());
+  message.set_sync(write.options.sync);
+}
+
+void ToWire(const RowDelete& one, v1::RowDelete& message) {
+  message.set_row(std::string(one.row));
+  wire::ToWire(one.options, *message.mutable_options());
+}
+
+absl::StatusOr<PutResult> FromResult(const v1::PutRowsResponse::Result& result) {
+  if (result.has_error()) return wire::FromWire(result.error());
+  PutResult put;
+  if (result.has_timestamp()) put.timestamp = result.timestamp();
+  return put;
+}
+
+absl::Status TooFew(const Caller& caller) {
+  return absl::InternalError("server " + caller.address() + ": answered fewer entries than were sent");
+}
+
+}  // namespace
+
+// ---- single rows ----
+
+absl::StatusOr<Row> Client::GetRow(std::string_view dataset, std::string_view row,
+                                   const ReadOptions& options) {
+  v1::GetRowRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_row(std::string(row));
+  wire::ToWire(options, *request.mutable_options());
+  v1::GetRowResponse response;
+  if (auto status = caller_->Read(&Stub::GetRow, request, response); !status.ok()) return status;
+  return Row{wire::FromWire(*response.mutable_items()), std::move(*response.mutable_marker())};
+}
+
+absl::StatusOr<PutResult> Client::PutRow(std::string_view dataset, std::string_view row,
+                                         std::span<const CellWrite> cells, const WriteOptions& options) {
+  // The wire has its own limit, which says less.
+  if (auto status = ValidatePut(row, cells, options); !status.ok()) return status;
+  v1::PutRowRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_row(std::string(row));
+  wire::ToWire(cells, *request.mutable_cells());
+  if (options.condition) wire::ToWire(*options.condition, *request.mutable_condition());
+  request.set_sync(options.sync);
+  v1::PutRowResponse response;
+  if (auto status = caller_->Write(&Stub::PutRow, request, response); !status.ok()) return status;
+  PutResult result;
+  if (response.has_timestamp()) result.timestamp = response.timestamp();
+  return result;
+}
+
+absl::Status Client::DeleteRow(std::string_view dataset, std::string_view row, const DeleteOptions& options) {
+  v1::DeleteRowRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_row(std::string(row));
+  wire::ToWire(options, *request.mutable_options());
+  v1::DeleteRowResponse response;
+  return caller_->Write(&Stub::DeleteRow, request, response);
+}
+
+// ---- batches ----
+
+absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_view dataset,
+                                                                 std::span<const RowRead> reads) {
+  if (auto status = ValidateBatch(reads.size()); !status.ok()) return status;
+  std::vector<absl::StatusOr<Row>> rows;
+  rows.reserve(reads.size());
+  while (rows.size() < reads.size()) {
+    const size_t end = rows.size() + CountOfMessage(reads.subspan(rows.size()));
+    // An attempt goes on behind what the one before has brought.
+    const absl::Status status = caller_->Repeat([&](grpc::ClientContext& context) {
+      v1::GetRowsRequest request;
+      request.set_dataset(std::string(dataset));
+      for (size_t i = rows.size(); i < end; ++i) ToWire(reads[i], *request.add_reads());
+      const auto stream = caller_->Stub().GetRows(&context, request);
+      for (v1::GetRowsResponse response; rows.size() < end && stream->Read(&response);) {
+        for (v1::GetRowsResponse::Result& result : *response.mutable_results()) {
+          if (result.has_error()) {
+            rows.emplace_back(wire::FromWire(result.error()));
+          } else {
+            rows.emplace_back(
+                Row{wire::FromWire(*result.mutable_items()), std::move(*result.mutable_marker())});
+          }
+        }
+      }
+      return stream->Finish();
+    });
+    if (!status.ok()) return status;
+    if (rows.size() < end) return TooFew(*caller_);
+  }
+  return rows;
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::string_view dataset,
+                                                                       std::span<const uint64_t> ids,
+                                                                       const ObjectReadOptions& options) {
+  if (auto status = ValidateBatch(ids.size()); !status.ok()) return status;
+  std::vector<absl::StatusOr<Object>> objects;
+  objects.reserve(ids.size());
+  const absl::Status status = caller_->Repeat([&](grpc::ClientContext& context) {
+    v1::GetObjectsRequest request;
+    request.set_dataset(std::string(dataset));
+    for (size_t i = objects.size(); i < ids.size(); ++i) request.add_ids(ids[i]);
+    request.set_include_inactive(options.include_inactive);
+    const auto stream = caller_->Stub().GetObjects(&context, request);
+    for (v1::GetObjectsResponse response; objects.size() < ids.size() && stream->Read(&response);) {
+      for (v1::GetObjectsResponse::Result& result : *response.mutable_results()) {
+        if (result.has_error()) {
+          objects.emplace_back(wire::FromWire(result.error()));
+        } else {
+          objects.emplace_back(wire::FromWire(*result.mutable_object()));
+        }
+      }
+    }
+    return stream->Finish();
+  });
+  if (!status.ok()) return status;
+  if (objects.size() < ids.size()) return TooFew(*caller_);
+  return objects;
+}
+
+absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::string_view dataset,
+                                                                       std::span<const RowWrite> writes) {
+  if (auto status = ValidateBatch(writes.size()); !status.ok()) return status;
+  std::vector<absl::StatusOr<PutResult>> results;
+  results.reserve(writes.size());
+  // An entry that cannot succeed may also be too large to send.
+  std::vector<absl::Status> problems;
+  std::vector<RowWrite> valid;
+  for (const RowWrite& write : writes) {
+    problems.push_back(ValidatePut(write.row, write.cells, write.options));
+    if (problems.back().ok()) valid.push_back(write);
+  }
+  std::vector<absl::StatusOr<PutResult>> sent;
+  sent.reserve(valid.size());
+  if (valid.empty()) {
+    if (auto found = GetDataset(dataset); !found.ok()) return found.status();
+  } else if (CountOfMessage(std::span<const RowWrite>(valid)) == valid.size()) {
+    v1::PutRowsRequest request;
+    request.set_dataset(std::string(dataset));
+    for (const RowWrite& write : valid) ToWire(write, *request.add_writes());
+    v1::PutRowsResponse response;
+    if (auto status = caller_->Write(&Stub::PutRows, request, response); !status.ok()) return status;
+    for (const auto& result : response.results()) sent.push_back(FromResult(result));
+    if (sent.size() < valid.size()) return TooFew(*caller_);
+  } else if (auto status = Import(dataset, valid, sent); !status.ok()) {
+    return status;
+  }
+  size_t next = 0;
+  for (absl::Status& problem : problems) {
+    results.push_back(problem.ok() ? std::move(sent[next++]) : absl::StatusOr<PutResult>(std::move(problem)));
+  }
+  return results;
+}
+
+absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> writes,
+                            std::vector<absl::StatusOr<PutResult>>& results) {
+  grpc::ClientContext context;
+  caller_->Prepare(context, CallScope::Current().deadline);
+  const auto stream = caller_->Stub().ImportRows(&context);
+  std::span<const RowWrite> rest = writes;
+  bool broken = false;
+  size_t ahead = 0;
+  size_t sent = 0;
+  while (!broken && results.size() < writes.size()) {
+    while (!broken && !rest.empty() && ahead < kMessagesAhead) {
+      v1::PutRowsRequest request;
+      request.set_dataset(std::string(dataset));
+      const size_t count = CountOfMessage(rest);
+      for (const RowWrite& write : rest.first(count)) ToWire(write, *request.add_writes());
+      rest = rest.subspan(count);
+      sent += count;
+      ++ahead;
+      broken = !stream->Write(request);
+    }
+    v1::PutRowsResponse response;
+    if (broken || !stream->Read(&response)) break;
+    --ahead;
+    for (const auto& result : response.results()) results.push_back(FromResult(result));
+  }
+  if (!broken) stream->WritesDone();
+  const grpc::Status status = stream->Finish();
+  if (results.size() >= writes.size()) return absl::OkStatus();
+  if (status.ok()) return TooFew(*caller_);
+  const absl::Status error = caller_->Judge(status, context, /*writes=*/true).status;
+  if (results.empty() && !IsInDoubt(error)) return error;
+  while (results.size() < sent) results.emplace_back(error);
+  // These were not sent.
+  while (results.size() < writes.size()) {
+    results.emplace_back(absl::UnavailableError("not sent: " + std::string(status.error_message())));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view dataset,
+                                                             std::span<const RowDelete> deletes) {
+  if (auto status = ValidateBatch(deletes.size()); !status.ok()) return status;
+  std::vector<absl::Status> results;
+  results.reserve(deletes.size());
+  while (results.size() < deletes.size()) {
+    const auto rest = deletes.subspan(results.size());
+    const size_t count = CountOfMessage(rest);
+    v1::DeleteRowsRequest request;
+    request.set_dataset(std::string(dataset));
+    for (const RowDelete& one : rest.first(count)) ToWire(one, *request.add_deletes());
+    v1::DeleteRowsResponse response;
+    const absl::Status status = caller_->Write(&Stub::DeleteRows, request, response);
+    if (!status.ok() && results.empty()) return status;
+    if (status.ok() && static_cast<size_t>(response.results_size()) < count) return TooFew(*caller_);
+    for (size_t i = 0; i < count; ++i) {
+      if (!status.ok()) {
+        results.push_back(status);
+      } else {
+        const auto& result = response.results(static_cast<int>(i));
+        results.push_back(result.has_error() ? wire::FromWire(result.error()) : absl::OkStatus());
+      }
+    }
+  }
+  return results;
+}
+
+// ---- scans ----
+
+absl::StatusOr<std::unique_ptr<RowCursor>> Client::ScanRows(std::string_view dataset, const RowRange& range,
+                                                            const ScanOptions& options) {
+  v1::ScanRowsRequest request;
+  request.set_dataset(std::string(dataset));
+  wire::ToWire(range, *request.mutable_range());
+  wire::ToWire(options, request);
+  auto cursor = std::make_unique<Cursor>(*caller_, std::move(request));
+  // Mistakes are found out now, as in process.
+  if (auto status = cursor->Open(); !status.ok()) return status;
+  return cursor;
+}
+
+absl::StatusOr<std::vector<Partition>> Client::ListPartitions(std::string_view dataset, size_t wanted) {
+  v1::ListPartitionsRequest request;
+  request.set_dataset(std::string(dataset));
+  request.set_wanted(static_cast<uint32_t>(std::min<size_t>(wanted, UINT32_MAX)));
+  v1::ListPartitionsResponse response;
+  if (auto status = caller_->Read(&Stub::ListPartitions, request, response); !status.ok()) return status;
+  std::vector<Partition> partitions;
+  for (const auto& partition : response.partitions()) {
+    partitions.push_back({partition.name(), wire::FromWire(partition.range())});
+  }
+  return partitions;
+}
+
+}  // namespace kvstore::client

@@ -1,0 +1,82 @@
+#include "client/cursor.h"
+
+#include <utility>
+
+#include "kvstore_api/marker.h"
+#include "wire/convert.h"
+
+namespace kvstore::client {
+
+Cursor::Cursor(Caller& caller, v1::ScanRowsRequest request)
+    : caller_(caller), start_(request.marker()), request_(std::move(request)) {}
+
+Cursor::~Cursor() {
+  if (!stream_) return;
+  stream_->context.TryCancel();
+  static_cast<void>(stream_->reader->Finish());
+}
+
+absl::Status Cursor::Open() {
+  auto more = ReadMessage();
+  if (!more.ok()) return more.status();
+  ended_ = !*more;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Cursor::ReadMessage() {
+  const auto deadline = CallScope::Current().deadline;
+  for (;;) {
+    if (auto status = CheckCall(); !status.ok()) return status;
+    if (!stream_) {
+      stream_ = std::make_unique<Stream>();
+      caller_.Prepare(stream_->context, deadline);
+      stream_->reader = caller_.Stub().ScanRows(&stream_->context, request_);
+    }
+    message_.Clear();
+    next_ = 0;
+    if (stream_->reader->Read(&message_)) {
+      failures_ = 0;
+      if (message_.incarnation() != 0) incarnation_ = message_.incarnation();
+      if (message_.rows_size() == 0) continue;
+      request_.set_marker(message_.marker());
+      return true;
+    }
+    const grpc::Status status = stream_->reader->Finish();
+    const auto verdict = caller_.Judge(status, stream_->context, /*writes=*/false);
+    stream_.reset();
+    if (status.ok()) return false;
+    // Without a deadline a server that does not come back is given up at last.
+    constexpr int kMaxFailures = 12;
+    if (!verdict.again || failures_ == kMaxFailures || !caller_.Pause(failures_, deadline)) {
+      return verdict.status;
+    }
+    ++failures_;
+  }
+}
+
+absl::StatusOr<bool> Cursor::Next(ScannedRow& row) {
+  if (ended_) return false;
+  if (next_ == message_.rows_size()) {
+    auto more = ReadMessage();
+    if (!more.ok()) return more;
+    if (!*more) {
+      ended_ = true;
+      return false;
+    }
+  }
+  v1::ScanRowsResponse::Row& read = *message_.mutable_rows(next_++);
+  last_key_ = read.key();
+  row.key = std::move(*read.mutable_key());
+  row.items = wire::FromWire(*read.mutable_items());
+  row.continues = read.continues();
+  return true;
+}
+
+std::string Cursor::marker() const {
+  // The message's own is behind its last row; the one that it was asked for by, before its first.
+  if (last_key_.empty()) return start_;
+  if (next_ == message_.rows_size() || ended_) return request_.marker();
+  return SealScanMarker(incarnation_, {.row = last_key_, .inside = std::nullopt});
+}
+
+}  // namespace kvstore::client

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "client/caller.h"
+#include "kvstore_api/kvstore.h"
+
+namespace kvstore::client {
+
+/// A scan over the network. It goes on behind the last row when its server is lost and comes back.
+class Cursor : public RowCursor {
+ public:
+  Cursor(Caller& caller, v1::ScanRowsRequest request);
+  ~Cursor() override;
+
+  /// Waits for the first answer.
+  absl::Status Open();
+  absl::StatusOr<bool> Next(ScannedRow& row) override;
+  std::string marker() const override;
+
+ private:
+  /// One call, and what came of it.
+  struct Stream {
+    grpc::ClientContext context;
+    std::unique_ptr<grpc::ClientReaderInterface<v1::ScanRowsResponse>> reader;
+  };
+
+  /// Reads the next message that has rows; false at the end.
+  absl::StatusOr<bool> ReadMessage();
+
+  Caller& caller_;
+  const std::string start_;      // the marker that this cursor began at
+  v1::ScanRowsRequest request_;  // its marker is where the message that is read next begins
+  std::unique_ptr<Stream> stream_;
+  v1::ScanRowsResponse message_;
+  int next_ = 0;  // of the message's rows
+  uint64_t incarnation_ = 0;
+  std::string last_key_;  // of the row that was returned last; empty before
+  bool ended_ = false;
+  int failures_ = 0;  // since the last message
+};
+
+}  // namespace kvstore::client

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace kvstore {
+
+/// Encryption of the connections to a server; the files are PEM.
+struct ClientTls {
+  std::string ca;  ///< File with the certificates that the server's is checked against; empty: the system's.
+  std::string cert;  ///< Our own certificate and its key, where the server wants one; empty: none.
+  std::string key;
+  std::string server_name;  ///< The name in the server's certificate, if it is not the one in the address.
+};
+
+struct ConnectOptions {
+  std::string token;             ///< Sent with each call ("authorization: Bearer TOKEN"); empty: none.
+  std::optional<ClientTls> tls;  ///< None: not encrypted.
+  /// Connections to the server, used by turns. One carries some 20,000 small calls a second.
+  size_t connections = 2;
+  /// How long a call may take, its retries included, where no CallScope says (call_scope.h).
+  uint32_t deadline_ms = 10'000;
+  uint32_t min_backoff_ms = 10;     ///< Between two attempts, ...
+  uint32_t max_backoff_ms = 1'000;  ///< ... twice as long after each, with jitter, up to this.
+};
+
+}  // namespace kvstore

@@ -1,0 +1,108 @@
+#include "kvstore_api/catalog_json.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <utility>
+
+#include "base/files.h"
+#include "kvstore_api/dataset_json.h"
+
+namespace kvstore {
+namespace {
+
+constexpr int kFormat = 1;
+
+std::string_view Name(DatasetState state) {
+  switch (state) {
+    case DatasetState::kCreating:
+      return "creating";
+    case DatasetState::kActive:
+      return "active";
+    case DatasetState::kDropping:
+      return "dropping";
+  }
+  return "unknown";
+}
+
+std::optional<DatasetState> ParseState(std::string_view name) {
+  for (auto state : {DatasetState::kCreating, DatasetState::kActive, DatasetState::kDropping}) {
+    if (Name(state) == name) return state;
+  }
+  return std::nullopt;
+}
+
+Json EntryToJson(const CatalogEntry& entry) {
+  Json json = DatasetToJson(entry.spec);
+  json["incarnation"] = std::to_string(entry.spec.incarnation);
+  json["state"] = Name(entry.state);
+  if (!entry.owner.empty()) json["owner"] = entry.owner;
+  return json;
+}
+
+absl::StatusOr<CatalogEntry> EntryFromJson(const Json& json, std::string path) {
+  JsonFields fields(json, std::move(path));
+  CatalogEntry entry;
+  entry.spec = DatasetFromFields(fields, /*stored_fields=*/true);
+  entry.spec.incarnation = fields.Uint("incarnation", 0, UINT64_MAX);
+  const auto state = ParseState(fields.String("state"));
+  if (!state) fields.Fail("state", "must be \"creating\", \"active\" or \"dropping\"");
+  entry.owner = fields.OptionalString("owner").value_or("");
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  entry.state = *state;
+  if (auto status = Validate(entry.spec); !status.ok()) return status;
+  return entry;
+}
+
+}  // namespace
+
+std::string EncodeCatalogEntry(const CatalogEntry& entry) { return EntryToJson(entry).dump(2) + "\n"; }
+
+absl::StatusOr<CatalogEntry> DecodeCatalogEntry(std::string_view text) {
+  const auto json = ParseJson(text);
+  if (!json.ok()) return json.status();
+  return EntryFromJson(*json, "");
+}
+
+std::string EncodeCatalog(const std::vector<CatalogEntry>& entries) {
+  Json datasets = Json::array();
+  for (const CatalogEntry& entry : entries) datasets.push_back(EntryToJson(entry));
+  return Json{{"format", kFormat}, {"datasets", std::move(datasets)}}.dump(2) + "\n";
+}
+
+absl::StatusOr<std::vector<CatalogEntry>> DecodeCatalog(std::string_view text) {
+  const auto json = ParseJson(text);
+  if (!json.ok()) return json.status();
+  JsonFields top(*json, "");
+  const uint64_t format = top.Uint("format", 1, UINT32_MAX);
+  const auto& datasets = top.Array("datasets");
+  if (auto status = top.Finish(); !status.ok()) return status;
+  if (format != kFormat) {
+    return absl::FailedPreconditionError(
+        fmt::format("format {} was written by a newer version; this one reads format {}", format, kFormat));
+  }
+  std::vector<CatalogEntry> entries;
+  for (size_t i = 0; i < datasets.size(); ++i) {
+    auto entry = EntryFromJson(datasets[i], fmt::format("datasets[{}].", i));
+    if (!entry.ok()) return entry.status();
+    entries.push_back(*std::move(entry));
+  }
+  return entries;
+}
+
+absl::StatusOr<std::vector<CatalogEntry>> ReadCatalogFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  if (!file) return FileError(path, "read", errno);
+  auto entries = DecodeCatalog(text.str());
+  if (entries.ok()) return entries;
+  const std::string message = fmt::format("{}: {}", path, std::string(entries.status().message()));
+  return absl::IsFailedPrecondition(entries.status()) ? absl::FailedPreconditionError(message)
+                                                      : absl::DataLossError(message);
+}
+
+}  // namespace kvstore

@@ -1,0 +1,23 @@
+#include "kvstore_api/moved.h"
+
+#include "absl/strings/cord.h"
+
+namespace kvstore {
+namespace {
+
+constexpr char kPayload[] = "kvstore/moving";
+
+/// UNAVAILABLE, for whoever meets it without a router: to try again is right.
+absl::Status Moving(std::string_view what, std::string_view message) {
+  absl::Status status = absl::UnavailableError(absl::string_view(message.data(), message.size()));
+  status.SetPayload(kPayload, absl::Cord(absl::string_view(what.data(), what.size())));
+  return status;
+}
+
+}  // namespace
+
+absl::Status MovedError(std::string_view message) { return Moving("moved", message); }
+absl::Status FrozenError(std::string_view message) { return Moving("frozen", message); }
+bool IsMoving(const absl::Status& status) { return !status.ok() && status.GetPayload(kPayload).has_value(); }
+
+}  // namespace kvstore

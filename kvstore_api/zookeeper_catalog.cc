@@ -1,0 +1,189 @@
+#include "kvstore_api/zookeeper_catalog.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <utility>
+
+#include "base/files.h"
+#include "kvstore_api/catalog_json.h"
+#include "kvstore_api/json.h"
+
+namespace kvstore {
+namespace {
+
+constexpr int kReadAttempts = 10;
+
+std::string RandomName() {
+  std::random_device device;
+  return fmt::format("{:08x}{:08x}", device(), device());
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
+}
+
+}  // namespace
+
+ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, std::string root,
+                                   std::filesystem::path copy, std::string version)
+    : servers_(options.servers),
+      datasets_(root + "/datasets"),
+      clients_(root + "/clients"),
+      copy_(std::move(copy)),
+      program_version_(std::move(version)),
+      self_(RandomName()),
+      zookeeper_(options, [this] { Changed(); }) {}
+
+std::string ZooKeeperCatalog::PathOf(std::string_view name) const {
+  return fmt::format("{}/{}", datasets_, name);
+}
+
+void ZooKeeperCatalog::OnChange(std::function<void()> on_change) {
+  const std::lock_guard lock(mutex_);
+  on_change_ = std::move(on_change);
+}
+
+void ZooKeeperCatalog::Changed() {
+  const std::lock_guard lock(mutex_);
+  if (on_change_) on_change_();
+}
+
+absl::Status ZooKeeperCatalog::Register() {
+  for (const std::string& path : {datasets_, clients_}) {
+    const auto node = zookeeper_.Get(path, /*watch=*/false);
+    if (node.ok()) continue;
+    if (!absl::IsNotFound(node.status())) return node.status();
+    if (auto made = zookeeper_.Create(path, ""); !made.ok() && !absl::IsAlreadyExists(made)) return made;
+  }
+  // Watched: an expired session takes it away, the new one makes it again.
+  const std::string own = fmt::format("{}/{}", clients_, self_);
+  const auto node = zookeeper_.Get(own, /*watch=*/true);
+  if (!absl::IsNotFound(node.status())) return node.status();
+  const Json about = {{"host", HostName()}, {"pid", ::getpid()}, {"version", program_version_}};
+  const absl::Status made = zookeeper_.CreateEphemeral(own, about.dump());
+  return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
+}
+
+absl::StatusOr<CatalogContents> ZooKeeperCatalog::Read() {
+  CatalogContents contents;
+  const auto before = zookeeper_.Get(datasets_, /*watch=*/true);
+  if (!before.ok()) return before.status();
+  contents.version = before->version;
+  auto names = zookeeper_.Children(datasets_);
+  if (!names.ok()) return names.status();
+  std::sort(names->begin(), names->end());
+  for (const std::string& name : *names) {
+    const auto node = zookeeper_.Get(PathOf(name), /*watch=*/false);
+    if (absl::IsNotFound(node.status())) return absl::AbortedError("changed while it was read");
+    if (!node.ok()) return node.status();
+    auto entry = DecodeCatalogEntry(node->data);
+    if (!entry.ok() || entry->spec.name != name) {
+      return absl::DataLossError(fmt::format(
+          "ZooKeeper at {}, {}: {}", servers_, PathOf(name),
+          entry.ok() ? "holds the entry of another dataset" : std::string(entry.status().message())));
+    }
+    contents.entries.push_back(*std::move(entry));
+  }
+  const auto after = zookeeper_.Get(datasets_, /*watch=*/false);
+  if (!after.ok()) return after.status();
+  if (after->version != before->version) return absl::AbortedError("changed while it was read");
+  return contents;
+}
+
+absl::StatusOr<CatalogContents> ZooKeeperCatalog::Load() {
+  absl::Status ready = Register();
+  // What others wrote before this call is to be seen, also if this session's server is behind.
+  if (ready.ok()) ready = zookeeper_.Sync(datasets_);
+  absl::StatusOr<CatalogContents> contents = ready.ok() ? Read() : ready;
+  for (int attempt = 1; attempt < kReadAttempts && absl::IsAborted(contents.status()); ++attempt) {
+    contents = Read();
+  }
+  reached_ = contents.ok();
+  if (!contents.ok()) {
+    if (!absl::IsAborted(contents.status())) return contents;
+    return absl::UnavailableError(
+        fmt::format("ZooKeeper at {}: the catalog changes faster than it can be read", servers_));
+  }
+  loaded_version_ = contents->version;
+  if (!copy_.empty()) {
+    std::string text = EncodeCatalog(contents->entries);
+    if (text != copied_) {
+      if (auto status = ReplaceFile(copy_, text); status.ok()) {
+        copied_ = std::move(text);
+      } else {
+        spdlog::warn("the catalog cannot be copied: {}", std::string(status.message()));
+      }
+    }
+  }
+  return contents;
+}
+
+absl::StatusOr<CatalogContents> ZooKeeperCatalog::LoadCopy() const {
+  std::error_code error;
+  if (copy_.empty() || !std::filesystem::exists(copy_, error)) {
+    return absl::NotFoundError("there is no copy of the catalog on this machine");
+  }
+  auto entries = ReadCatalogFile(copy_.string());
+  if (!entries.ok()) return entries.status();
+  return CatalogContents{*std::move(entries), -1};
+}
+
+absl::StatusOr<int64_t> ZooKeeperCatalog::Change(ZooKeeperStep step, int64_t version) {
+  if (version < 0) return absl::UnavailableError("the catalog has not been reached yet");
+  const std::string path = step.path;
+  ZooKeeperStep count{
+      .kind = ZooKeeperStep::Kind::kSet, .path = datasets_, .version = static_cast<int32_t>(version)};
+  absl::Status status = zookeeper_.Change({std::move(count), std::move(step)});
+  if (status.ok()) return version + 1;
+  // Another one was faster; or an entry was made, or taken away, by hand.
+  if (absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
+    return absl::AbortedError(std::string(status.message()));
+  }
+  if (!absl::IsUnavailable(status)) return status;
+  return absl::UnavailableError(
+      fmt::format("{}; the catalog may or may not have changed", std::string(status.message())));
+}
+
+absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t version) {
+  const std::string path = PathOf(entry.spec.name);
+  const auto node = zookeeper_.Get(path, /*watch=*/false);
+  if (!node.ok() && !absl::IsNotFound(node.status())) return node.status();
+  return Change({.kind = node.ok() ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate,
+                 .path = path,
+                 .data = EncodeCatalogEntry(entry),
+                 .version = node.ok() ? node->version : -1},
+                version);
+}
+
+absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t version) {
+  const std::string path = PathOf(name);
+  const auto node = zookeeper_.Get(path, /*watch=*/false);
+  if (absl::IsNotFound(node.status())) return version;
+  if (!node.ok()) return node.status();
+  return Change({.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}, version);
+}
+
+bool ZooKeeperCatalog::IsAlive(const std::string& owner) {
+  if (owner == self_) return true;
+  if (owner.empty()) return false;
+  return !absl::IsNotFound(zookeeper_.Get(fmt::format("{}/{}", clients_, owner), /*watch=*/false).status());
+}
+
+void ZooKeeperCatalog::Describe(MetricsSink& sink) const {
+  sink.Gauge("kvstore_zookeeper_connected", "Whether there is a session with ZooKeeper", {{"of", "catalog"}},
+             zookeeper_.connected() ? 1 : 0);
+  sink.Gauge("kvstore_catalog_version", "Changes of the catalog, as last seen; -1: never seen", {},
+             static_cast<double>(loaded_version_.load()));
+  sink.Gauge("kvstore_catalog_current", "Whether the catalog could be read when it was last tried", {},
+             reached_ ? 1 : 0);
+}
+
+}  // namespace kvstore

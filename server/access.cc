@@ -1,0 +1,187 @@
+#include "server/access.h"
+
+#include <fmt/format.h>
+#include <openssl/crypto.h>
+#include <openssl/sha.h>
+#include <spdlog/spdlog.h>
+
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "kvstore_api/json.h"
+#include "kvstore_api/json_fields.h"
+
+namespace kvstore::server {
+namespace {
+
+constexpr std::array<std::string_view, 4> kRights = {"none", "read", "write", "admin"};
+constexpr std::string_view kBearer = "Bearer ";
+
+std::optional<Right> ParseRight(std::string_view text) {
+  for (size_t i = 0; i < kRights.size(); ++i) {
+    if (kRights[i] == text) return static_cast<Right>(i);
+  }
+  return std::nullopt;
+}
+
+std::array<uint8_t, 32> Sha256(std::string_view token) {
+  std::array<uint8_t, 32> digest{};
+  SHA256(reinterpret_cast<const unsigned char*>(token.data()), token.size(), digest.data());
+  return digest;
+}
+
+/// False unless the text is 64 hexadecimal digits.
+bool ParseDigest(std::string_view text, std::array<uint8_t, 32>& digest) {
+  if (text.size() != 2 * digest.size()) return false;
+  const auto value = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+  };
+  for (size_t i = 0; i < digest.size(); ++i) {
+    const int high = value(text[2 * i]);
+    const int low = value(text[2 * i + 1]);
+    if (high < 0 || low < 0) return false;
+    digest[i] = static_cast<uint8_t>(high << 4 | low);
+  }
+  return true;
+}
+
+void ReadRights(JsonFields& fields, Principal& principal) {
+  const Json* rights = fields.Require("rights");
+  if (rights == nullptr) return;
+  if (!rights->is_object()) return fields.Fail("rights", "must be an object: {\"DATASET or *\": \"read\"}");
+  for (const auto& [dataset, json] : rights->items()) {
+    const auto right = json.is_string() ? ParseRight(json.get<std::string>()) : std::nullopt;
+    if (!right) {
+      fields.Fail("rights." + dataset, "must be \"none\", \"read\", \"write\" or \"admin\"");
+    } else if (dataset == "*") {
+      principal.everywhere = *right;
+    } else {
+      principal.rights[dataset] = *right;
+    }
+  }
+}
+
+}  // namespace
+
+std::string TokenDigest(std::string_view token) {
+  std::string text;
+  for (const uint8_t byte : Sha256(token)) text += fmt::format("{:02x}", byte);
+  return text;
+}
+
+absl::StatusOr<AccessList> AccessList::Parse(std::string_view text) {
+  const auto json = ParseJson(text);
+  if (!json.ok()) return absl::InvalidArgumentError("tokens: not JSON");
+  JsonFields top(*json, "");
+  const auto& tokens = top.Array("tokens");
+  AccessList list;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    JsonFields fields(tokens[i], fmt::format("tokens[{}].", i));
+    Entry entry;
+    entry.principal.name = fields.String("name");
+    const auto digest = fields.OptionalString("sha256");
+    entry.common_name = fields.OptionalString("common_name").value_or("");
+    entry.has_digest = digest.has_value();
+    if (digest && !ParseDigest(*digest, entry.digest)) {
+      fields.Fail("sha256", "must be 64 hexadecimal digits: the SHA-256 of the token");
+    }
+    if (digest.has_value() == !entry.common_name.empty()) {
+      fields.Fail("sha256", "give either this or common_name");
+    }
+    ReadRights(fields, entry.principal);
+    top.FailAll(fields);
+    list.entries_.push_back(std::move(entry));
+  }
+  if (auto status = top.FinishAll(); !status.ok()) return status;
+  return list;
+}
+
+const Principal* AccessList::FindToken(std::string_view token) const {
+  const auto digest = Sha256(token);
+  const Principal* found = nullptr;
+  // All are compared, each in constant time: how long it takes says nothing.
+  for (const Entry& entry : entries_) {
+    const bool same = CRYPTO_memcmp(digest.data(), entry.digest.data(), digest.size()) == 0;
+    if (same && entry.has_digest) found = &entry.principal;
+  }
+  return found;
+}
+
+const Principal* AccessList::FindCommonName(std::string_view name) const {
+  if (name.empty()) return nullptr;
+  for (const Entry& entry : entries_) {
+    if (entry.common_name == name) return &entry.principal;
+  }
+  return nullptr;
+}
+
+Access::Access(std::filesystem::path file)
+    : file_(std::move(file)), list_(std::make_shared<const AccessList>()) {}
+
+absl::StatusOr<std::unique_ptr<Access>> Access::Open(std::filesystem::path file) {
+  std::unique_ptr<Access> access(new Access(std::move(file)));
+  if (access->open_to_all()) return access;
+  if (auto status = access->Load(); !status.ok()) return status;
+  return access;
+}
+
+absl::Status Access::Load() {
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(file_, error);
+  std::ifstream in(file_, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (error || !in) return absl::UnavailableError(fmt::format("tokens: cannot read {}", file_.string()));
+  read_ = written;
+  auto list = AccessList::Parse(text);
+  if (!list.ok()) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: {}", file_.string(), std::string(list.status().message())));
+  }
+  list_.Store(std::make_shared<const AccessList>(*std::move(list)));
+  return absl::OkStatus();
+}
+
+void Access::Refresh() {
+  if (open_to_all()) return;
+  std::error_code error;
+  const auto written = std::filesystem::last_write_time(file_, error);
+  if (error || written == read_) return;
+  if (auto status = Load(); status.ok()) {
+    spdlog::info("{}: read again", file_.string());
+  } else {
+    spdlog::error("tokens: refused, the last good list stays in force: {}", std::string(status.message()));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<const Principal>> Access::Identify(std::string_view authorization,
+                                                                  std::string_view common_name) const {
+  if (open_to_all()) return nullptr;
+  const auto list = list_.Load();
+  const Principal* found = nullptr;
+  if (authorization.starts_with(kBearer)) {
+    found = list->FindToken(authorization.substr(kBearer.size()));
+  } else if (authorization.empty()) {
+    found = list->FindCommonName(common_name);
+  }
+  if (found != nullptr) return std::shared_ptr<const Principal>(list, found);
+  return absl::UnauthenticatedError(authorization.empty()
+                                        ? "no token was given: send \"authorization: Bearer TOKEN\""
+                                        : "the token is not known here");
+}
+
+absl::Status CheckRight(const Principal* principal, std::string_view dataset, Right right) {
+  if (principal == nullptr || right == Right::kNone) return absl::OkStatus();
+  if (principal->On(dataset) >= right) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      fmt::format("'{}' lacks the right to {}{}", principal->name,
+                  right == Right::kAdmin ? "administer" : kRights[static_cast<size_t>(right)],
+                  dataset.empty() ? "" : fmt::format(" '{}'", dataset)));
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,203 @@
+#include "server/call.h"
+
+#include <grpcpp/security/auth_context.h>
+
+#include <random>
+#include <utility>
+#include <vector>
+
+#include "base/thread_number.h"
+#include "kvstore_api/in_doubt.h"
+#include "wire/convert.h"
+
+namespace kvstore::server {
+namespace {
+
+constexpr size_t kMaxRememberedBytes = size_t{64} << 20;
+constexpr char kRefusedPayload[] = "kvstore/refused";
+
+std::string RandomInstance() {
+  std::random_device device;
+  std::string instance;
+  while (instance.size() < 16) {
+    const uint32_t part = device();
+    instance.append(reinterpret_cast<const char*>(&part), sizeof(part));
+  }
+  return instance;
+}
+
+}  // namespace
+
+absl::Status Refused(absl::Status status) {
+  status.SetPayload(kRefusedPayload, absl::Cord());
+  return status;
+}
+
+Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list)
+    : router(store),
+      options(wanted),
+      instance(RandomInstance()),
+      access(std::move(list)),
+      admission(options.limits),
+      memory(options.limits.remembered, kMaxRememberedBytes,
+             std::chrono::milliseconds(options.limits.remember_ms)),
+      metrics(router.BackendNames(),
+              [this](MetricsSink& sink) {
+                sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
+                           static_cast<double>(admission.calls()));
+                sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},
+                           static_cast<double>(admission.bytes()));
+                sink.Counter("kvstore_calls_refused_total", "Calls turned away because there were too many",
+                             {}, static_cast<double>(admission.refused()));
+                sink.Gauge("kvstore_requests_remembered", "Writes whose answers are kept for a repetition",
+                           {}, static_cast<double>(memory.size()));
+                router.Describe(sink);
+              }),
+      log(options.slow_ms),
+      workers(options.limits.threads) {}
+
+// ---- open calls ----
+
+void OpenCalls::Add(Call& call) {
+  call.stripe_ = ThreadNumber() % kStripes;
+  Stripe& stripe = stripes_[call.stripe_];
+  const std::lock_guard lock(stripe.mutex);
+  call.next_ = stripe.first;
+  if (stripe.first != nullptr) stripe.first->previous_ = &call;
+  stripe.first = &call;
+}
+
+void OpenCalls::Remove(Call& call) {
+  Stripe& stripe = stripes_[call.stripe_];
+  const std::lock_guard lock(stripe.mutex);
+  (call.previous_ != nullptr ? call.previous_->next_ : stripe.first) = call.next_;
+  if (call.next_ != nullptr) call.next_->previous_ = call.previous_;
+}
+
+template <typename Which>
+void OpenCalls::Cancel(const Which& which) {
+  for (Stripe& stripe : stripes_) {
+    // Held, so that none of them ends meanwhile; what a cancelled call does then, it does on other threads.
+    const std::lock_guard lock(stripe.mutex);
+    for (Call* call = stripe.first; call != nullptr; call = call->next_) {
+      if (which(*call)) call->Cancel();
+    }
+  }
+}
+
+void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
+  Cancel([at = before.time_since_epoch().count()](const Call& call) {
+    const auto since = call.waiting_since_.load(std::memory_order_relaxed);
+    return since != 0 && since < at;
+  });
+}
+
+void OpenCalls::CancelAll() {
+  Cancel([](const Call&) { return true; });
+}
+
+// ---- a call ----
+
+Call::Call(Core& core, Operation operation, grpc::CallbackServerContext& context)
+    : core_(core), operation_(operation), context_(context) {
+  core_.open.Add(*this);
+}
+
+Call::~Call() {
+  core_.open.Remove(*this);
+  if (entered_) core_.admission.Leave(request_bytes_ + held_bytes_);
+}
+
+absl::Status Call::Identify() {
+  if (core_.access->open_to_all()) return absl::OkStatus();
+  const auto& metadata = context_.client_metadata();
+  const auto header = metadata.find("authorization");
+  const std::string_view authorization = header == metadata.end()
+                                             ? std::string_view()
+                                             : std::string_view(header->second.data(), header->second.size());
+  std::string common_name;
+  if (const auto peer = context_.auth_context(); peer && peer->IsPeerAuthenticated()) {
+    const auto names = peer->FindPropertyValues("x509_common_name");
+    if (!names.empty()) common_name.assign(names.front().data(), names.front().size());
+  }
+  auto principal = core_.access->Identify(authorization, common_name);
+  if (!principal.ok()) return principal.status();
+  principal_ = *std::move(principal);
+  return absl::OkStatus();
+}
+
+absl::Status Call::Enter(std::string_view dataset, size_t bytes) {
+  // A name beyond the limit is no name, and not worth keeping.
+  dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
+  request_bytes_ = bytes;
+  if (const auto where = core_.router.Locate(dataset)) {
+    backend_ = where->backend;
+    waits_ = where->waits;
+  }
+  if (operation_ == Operation::kGetServer) return absl::OkStatus();
+  if (core_.draining.load(std::memory_order_relaxed)) {
+    return Refused(absl::UnavailableError("the server stops"));
+  }
+  if (auto status = Identify(); !status.ok()) return status;
+  const OperationTraits& traits = Traits(operation_);
+  if (auto status = CheckRight(principal_.get(), dataset, traits.right); !status.ok()) return status;
+  if (!core_.admission.Enter(bytes)) {
+    return Refused(absl::ResourceExhaustedError("the server has too many calls, or bytes, in flight"));
+  }
+  entered_ = true;
+  return absl::OkStatus();
+}
+
+CallLimits Call::Limits(bool stream) const {
+  CallLimits limits{.cancelled = &cancelled_};
+  const auto now = Clock::now();
+  const auto left = context_.deadline() - std::chrono::system_clock::now();
+  // No deadline is one in the far future.
+  if (left < std::chrono::hours(24 * 365)) {
+    limits.deadline = now + std::chrono::duration_cast<Clock::duration>(left);
+  }
+  if (!stream) {
+    const auto most = now + std::chrono::milliseconds(core_.options.limits.call_ms);
+    limits.deadline = limits.deadline ? std::min(*limits.deadline, most) : most;
+  }
+  return limits;
+}
+
+void Call::Run(std::function<void()> work) {
+  if (RunsHere()) return work();
+  core_.workers.Post(std::move(work));
+}
+
+void Call::Answered(size_t bytes) {
+  response_bytes_ += bytes;
+  if (!entered_) return;
+  held_bytes_ += bytes;
+  core_.admission.Add(bytes);
+}
+
+void Call::Sent() {
+  if (entered_) core_.admission.Remove(std::exchange(held_bytes_, 0));
+}
+
+void Call::End(const absl::Status& status) {
+  const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
+  core_.metrics.Count(operation_, backend_, seconds, status, entered_ ? request_bytes_ : 0, response_bytes_);
+  if (core_.log.Wants(seconds, status)) {
+    core_.log.Write({.operation = Traits(operation_).name,
+                     .dataset = dataset_,
+                     .backend = backend_,
+                     .principal = principal_ ? std::string_view(principal_->name) : std::string_view(),
+                     .peer = context_.peer(),
+                     .seconds = seconds,
+                     .request_bytes = request_bytes_,
+                     .response_bytes = response_bytes_},
+                    status);
+  }
+  if (status.ok()) return;
+  const char* outcome = status.GetPayload(kRefusedPayload) ? wire::kRefused
+                        : IsInDoubt(status)                ? wire::kInDoubt
+                                                           : wire::kFailed;
+  context_.AddTrailingMetadata(wire::kOutcome, outcome);
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <grpcpp/server_context.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/status.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/router.h"
+#include "server/access.h"
+#include "server/admission.h"
+#include "server/call_log.h"
+#include "server/metrics.h"
+#include "server/operation.h"
+#include "server/options.h"
+#include "server/request_memory.h"
+#include "server/worker_pool.h"
+
+namespace kvstore::server {
+
+class Call;
+
+/// The calls that are open, so that those whose clients take nothing can be ended. Thread-safe.
+class OpenCalls {
+ public:
+  void Add(Call& call);
+  void Remove(Call& call);
+  /// Cancels the calls that have waited for their clients since before this time.
+  void CancelStalled(std::chrono::steady_clock::time_point before);
+  void CancelAll();
+
+ private:
+  static constexpr size_t kStripes = 16;
+  struct alignas(64) Stripe {
+    std::mutex mutex;
+    Call* first = nullptr;  // guarded by mutex, as the links of its calls
+  };
+  template <typename Which>
+  void Cancel(const Which& which);
+
+  std::array<Stripe, kStripes> stripes_;
+};
+
+/// What all calls of a server share.
+struct Core {
+  Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list);
+
+  Router& router;
+  const ServerOptions options;
+  const std::string instance;  ///< GetServerResponse.instance.
+  const std::unique_ptr<Access> access;
+  Admission admission;
+  RequestMemory memory;
+  Metrics metrics;
+  CallLog log;
+  OpenCalls open;
+  std::atomic<bool> draining{false};
+  WorkerPool workers;  ///< Last, so that it ends first.
+};
+
+/// One call from its start to its end: who makes it, whether it is let in, its limits, how it is counted and
+/// logged. What kind of call it is, is added by the classes derived.
+class Call {
+ public:
+  Call(Core& core, Operation operation, grpc::CallbackServerContext& context);
+  virtual ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  void Cancel() { context_.TryCancel(); }
+
+ protected:
+  using Clock = std::chrono::steady_clock;
+
+  /// Whether the call may be made; if not, why.
+  ///
+  /// bytes  of the request.
+  absl::Status Enter(std::string_view dataset, size_t bytes);
+  /// The limits of the work; hold them in a CallScope.
+  CallLimits Limits(bool stream) const;
+  /// Runs on a worker, or, for what is quick, here.
+  void Run(std::function<void()> work);
+  bool RunsHere() const { return Traits(operation_).quick && !waits_; }
+
+  /// Counts and logs the end, and says in the trailing metadata what the error leaves behind. Before Finish.
+  void End(const absl::Status& status);
+  /// `response` bytes were made, and are in memory until Sent.
+  void Answered(size_t bytes);
+  void Sent();
+
+  /// From now on, or no longer, only the client keeps the call from going on.
+  void WaitForClient() {
+    waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  void GoOn() { waiting_since_.store(0, std::memory_order_relaxed); }
+
+  void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  Core& core_;
+  const Operation operation_;
+  grpc::CallbackServerContext& context_;
+  std::shared_ptr<const Principal> principal_;
+  std::string dataset_;
+
+ private:
+  friend class OpenCalls;
+
+  absl::Status Identify();
+
+  const Clock::time_point begun_ = Clock::now();
+  std::string_view backend_;
+  bool waits_ = false;
+  bool entered_ = false;
+  size_t request_bytes_ = 0;
+  size_t held_bytes_ = 0;      // of answers, not sent yet
+  size_t response_bytes_ = 0;  // of all answers
+  std::atomic<bool> cancelled_{false};
+  std::atomic<Clock::rep> waiting_since_{0};
+  size_t stripe_ = 0;
+  Call* previous_ = nullptr;
+  Call* next_ = nullptr;
+};
+
+/// An error of a call that was turned away before anything was done.
+absl::Status Refused(absl::Status status);
+
+}  // namespace kvstore::server

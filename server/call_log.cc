@@ -1,0 +1,65 @@
+#include "server/call_log.h"
+
+#include <spdlog/spdlog.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace kvstore::server {
+namespace {
+
+/// Answers to what was asked: the caller expects them.
+bool IsAnswer(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kCancelled:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+bool CallLog::Wants(double seconds, const absl::Status& status) const {
+  return (slow_seconds_ > 0 && seconds >= slow_seconds_) || !IsAnswer(status);
+}
+
+void CallLog::Write(const CallRecord& record, const absl::Status& status) {
+  uint64_t left_out = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - second_ >= std::chrono::seconds(1)) {
+      second_ = now;
+      lines_ = 0;
+      left_out = std::exchange(left_out_, 0);
+    }
+    if (++lines_ > kLinesPerSecond) {
+      ++left_out_;
+      return;
+    }
+  }
+  nlohmann::ordered_json line = {{"call", record.operation},
+                                 {"code", absl::StatusCodeToString(status.code())},
+                                 {"ms", static_cast<uint64_t>(record.seconds * 1e3)},
+                                 {"dataset", record.dataset},
+                                 {"backend", record.backend},
+                                 {"caller", record.principal},
+                                 {"peer", record.peer},
+                                 {"request_bytes", record.request_bytes},
+                                 {"response_bytes", record.response_bytes}};
+  if (!status.ok()) line["message"] = std::string(status.message());
+  if (left_out > 0) line["lines_left_out"] = left_out;
+  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (IsAnswer(status)) {
+    spdlog::info("{}", text);
+  } else {
+    spdlog::warn("{}", text);
+  }
+}
+
+}  // namespace kvstore::server

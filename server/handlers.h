@@ -1,0 +1,55 @@
+#pragma once
+
+#include <functional>
+
+#include "absl/status/statusor.h"
+#include "kvstore/v1/kvstore.pb.h"
+#include "kvstore_api/kvstore.h"
+
+/// What each method of the service does, from its request to its answer. Knows nothing of connections.
+namespace kvstore::server {
+
+absl::Status Handle(KVStore& store, const v1::CreateDatasetRequest& request,
+                    v1::CreateDatasetResponse& response);
+absl::Status Handle(KVStore& store, const v1::AlterDatasetRequest& request,
+                    v1::AlterDatasetResponse& response);
+absl::Status Handle(KVStore& store, const v1::DropDatasetRequest& request, v1::DropDatasetResponse& response);
+absl::Status Handle(KVStore& store, const v1::GetDatasetRequest& request, v1::GetDatasetResponse& response);
+absl::Status Handle(KVStore& store, const v1::ListDatasetsRequest& request,
+                    v1::ListDatasetsResponse& response);
+absl::Status Handle(KVStore& store, const v1::GetStatsRequest& request, v1::GetStatsResponse& response);
+
+absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response);
+absl::Status Handle(KVStore& store, const v1::PutRowRequest& request, v1::PutRowResponse& response);
+absl::Status Handle(KVStore& store, const v1::DeleteRowRequest& request, v1::DeleteRowResponse& response);
+absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response);
+absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response);
+absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
+                    v1::ListPartitionsResponse& response);
+
+absl::Status Handle(KVStore& store, const v1::CreateObjectRequest& request,
+                    v1::CreateObjectResponse& response);
+absl::Status Handle(KVStore& store, const v1::GetObjectRequest& request, v1::GetObjectResponse& response);
+absl::Status Handle(KVStore& store, const v1::UpdateObjectRequest& request,
+                    v1::UpdateObjectResponse& response);
+absl::Status Handle(KVStore& store, const v1::DeleteObjectRequest& request,
+                    v1::DeleteObjectResponse& response);
+
+absl::Status Handle(KVStore& store, const v1::AddMappingRequest& request, v1::AddMappingResponse& response);
+absl::Status Handle(KVStore& store, const v1::RemoveMappingRequest& request,
+                    v1::RemoveMappingResponse& response);
+absl::Status Handle(KVStore& store, const v1::ListMappingRequest& request, v1::ListMappingResponse& response);
+absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
+                    v1::CountMappingResponse& response);
+absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response);
+
+/// Fills the next message of a stream; false: there is none any more, and the message is empty. The request
+/// must outlive it. Externally synchronised.
+template <typename Response>
+using Producer = std::function<absl::StatusOr<bool>(Response& response)>;
+
+Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request);
+Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request);
+Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest& request);
+
+}  // namespace kvstore::server

@@ -1,0 +1,50 @@
+#include "server/handlers.h"
+#include "wire/convert.h"
+
+namespace kvstore::server {
+
+absl::Status Handle(KVStore& store, const v1::CreateDatasetRequest& request, v1::CreateDatasetResponse&) {
+  const auto spec = wire::FromWire(request.dataset());
+  if (!spec.ok()) return spec.status();
+  return store.CreateDataset(*spec);
+}
+
+absl::Status Handle(KVStore& store, const v1::AlterDatasetRequest& request, v1::AlterDatasetResponse&) {
+  DatasetChange change;
+  if (request.has_max_versions()) change.max_versions = request.max_versions();
+  if (request.has_ttl_ms()) change.ttl_ms = request.ttl_ms();
+  if (request.has_durability()) {
+    const auto durability = wire::FromWire(request.durability());
+    if (!durability.ok()) return durability.status();
+    change.durability = *durability;
+  }
+  return store.AlterDataset(request.dataset(), change);
+}
+
+absl::Status Handle(KVStore& store, const v1::DropDatasetRequest& request, v1::DropDatasetResponse&) {
+  return store.DropDataset(request.dataset(), {.incarnation = request.incarnation()});
+}
+
+absl::Status Handle(KVStore& store, const v1::GetDatasetRequest& request, v1::GetDatasetResponse& response) {
+  const auto spec = store.GetDataset(request.dataset());
+  if (!spec.ok()) return spec.status();
+  wire::ToWire(*spec, *response.mutable_dataset());
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::ListDatasetsRequest&, v1::ListDatasetsResponse& response) {
+  const auto specs = store.ListDatasets();
+  if (!specs.ok()) return specs.status();
+  for (const DatasetSpec& spec : *specs) wire::ToWire(spec, *response.add_datasets());
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::GetStatsRequest& request, v1::GetStatsResponse& response) {
+  const auto stats = store.GetStats(request.dataset());
+  if (!stats.ok()) return stats.status();
+  response.set_approximate_bytes(stats->approximate_bytes);
+  response.set_approximate_entries(stats->approximate_entries);
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::server

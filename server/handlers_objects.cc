@@ -1,0 +1,144 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kvstore_api/limits.h"
+#include "kvstore_api/validate.h"
+#include "server/handlers.h"
+#include "wire/convert.h"
+
+namespace kvstore::server {
+namespace {
+
+/// Objects of a batch that are read together at first; then as many as will fill a message of this size.
+constexpr size_t kFirstObjects = 256;
+constexpr size_t kBatchMessageBytes = size_t{2} << 20;
+constexpr size_t kMaxObjects = 4'000;
+
+}  // namespace
+
+absl::Status Handle(KVStore& store, const v1::CreateObjectRequest& request,
+                    v1::CreateObjectResponse& response) {
+  CreateOptions options{.request_id = request.attempt().request_id()};
+  if (request.has_near()) options.near = request.near();
+  if (request.has_shard()) options.shard = request.shard();
+  const auto id = store.CreateObject(request.dataset(), request.data(), options);
+  if (!id.ok()) return id.status();
+  response.set_id(*id);
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::GetObjectRequest& request, v1::GetObjectResponse& response) {
+  auto object =
+      store.GetObject(request.dataset(), request.id(), {.include_inactive = request.include_inactive()});
+  if (!object.ok()) return object.status();
+  wire::ToWire(*std::move(object), *response.mutable_object());
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::UpdateObjectRequest& request,
+                    v1::UpdateObjectResponse& response) {
+  UpdateOptions options{.include_inactive = request.include_inactive()};
+  if (request.has_expected_timestamp()) options.expected_timestamp = request.expected_timestamp();
+  absl::StatusOr<Object> object = absl::InvalidArgumentError("change: give merge_patch or data");
+  if (request.has_merge_patch()) {
+    object = store.PatchObject(request.dataset(), request.id(), request.merge_patch(), options);
+  } else if (request.has_data()) {
+    object = store.UpdateObject(
+        request.dataset(), request.id(),
+        [&request](std::string_view) -> absl::StatusOr<std::string> { return request.data(); }, options);
+  }
+  if (!object.ok()) return object.status();
+  wire::ToWire(*std::move(object), *response.mutable_object());
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::DeleteObjectRequest& request, v1::DeleteObjectResponse&) {
+  return store.DeleteObject(request.dataset(), request.id(), request.hard());
+}
+
+Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request) {
+  return [&store, &request, done = size_t{0},
+          together = kFirstObjects](v1::GetObjectsResponse& response) mutable -> absl::StatusOr<bool> {
+    const auto size = static_cast<size_t>(request.ids_size());
+    if (done == 0) {
+      if (auto status = ValidateBatch(size); !status.ok()) return status;
+    }
+    if (done == size) return false;
+    const std::vector<uint64_t> ids(
+        request.ids().begin() + static_cast<int>(done),
+        request.ids().begin() + static_cast<int>(std::min(size, done + together)));
+    auto objects = store.GetObjects(request.dataset(), ids, {.include_inactive = request.include_inactive()});
+    if (!objects.ok()) return objects.status();
+    size_t bytes = 0;
+    for (absl::StatusOr<Object>& object : *objects) {
+      auto& message = *response.add_results();
+      ++done;
+      if (!object.ok()) {
+        wire::ToWire(object.status(), *message.mutable_error());
+        continue;
+      }
+      bytes += object->data.size() + 32;
+      wire::ToWire(*std::move(object), *message.mutable_object());
+      // What else was read is read again for the next message.
+      if (bytes > kMaxWireBytes) break;
+    }
+    const size_t average = bytes / static_cast<size_t>(response.results_size()) + 1;
+    together = std::clamp<size_t>(kBatchMessageBytes / average, 1, kMaxObjects);
+    return true;
+  };
+}
+
+// ---- mappings ----
+
+absl::Status Handle(KVStore& store, const v1::AddMappingRequest& request, v1::AddMappingResponse&) {
+  std::optional<uint64_t> sequence;
+  if (request.has_sequence()) sequence = request.sequence();
+  return store.AddMapping(request.dataset(), request.from(), request.to(), sequence);
+}
+
+absl::Status Handle(KVStore& store, const v1::RemoveMappingRequest& request,
+                    v1::RemoveMappingResponse& response) {
+  const auto removed = store.RemoveMapping(request.dataset(), request.from(), request.to());
+  if (!removed.ok()) return removed.status();
+  response.set_removed(*removed);
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::ListMappingRequest& request,
+                    v1::ListMappingResponse& response) {
+  auto page = store.ListMapping(request.dataset(), request.from(), wire::FromWire(request.options()));
+  if (!page.ok()) return page.status();
+  for (const MappingEntry& entry : page->entries) wire::ToWire(entry, *response.add_entries());
+  response.set_marker(std::move(page->marker));
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
+                    v1::CountMappingResponse& response) {
+  const auto count = store.CountMapping(request.dataset(), request.from());
+  if (!count.ok()) return count.status();
+  response.set_count(*count);
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request,
+                    v1::ListObjectsResponse& response) {
+  MappingListOptions options = wire::FromWire(request.options());
+  if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
+  auto page = store.ListObjects(request.dataset(), request.from(), options);
+  if (!page.ok()) return page.status();
+  for (JoinedObject& joined : page->objects) {
+    auto& message = *response.add_results();
+    wire::ToWire(joined.entry, *message.mutable_entry());
+    if (joined.object.ok()) {
+      wire::ToWire(*std::move(joined.object), *message.mutable_object());
+    } else {
+      wire::ToWire(joined.object.status(), *message.mutable_error());
+    }
+  }
+  response.set_marker(std::move(page->marker));
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,198 @@
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "kvstore_api/limits.h"
+#include "kvstore_api/validate.h"
+#include "server/handlers.h"
+#include "wire/convert.h"
+
+namespace kvstore::server {
+namespace {
+
+/// A message of a scan is sent when it has so much.
+constexpr size_t kScanMessageBytes = size_t{256} << 10;
+/// Rows of a batch that are read together at first; then as many as will fill a message of this size.
+constexpr size_t kFirstRows = 100;
+constexpr size_t kBatchMessageBytes = size_t{2} << 20;
+constexpr size_t kMaxRows = 2'000;
+
+ReadOptions ReadOptionsOf(const v1::ReadOptions& message) {
+  ReadOptions options = wire::FromWire(message);
+  // Beyond kMaxPageBytes it is a mistake, which the store tells.
+  if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
+  return options;
+}
+
+template <typename Message>
+WriteOptions WriteOptionsOf(const Message& message) {
+  WriteOptions options{.sync = message.sync()};
+  if (message.has_condition()) options.condition = wire::FromWire(message.condition());
+  return options;
+}
+
+size_t SizeOf(const std::vector<Item>& items) {
+  size_t bytes = 0;
+  for (const Item& item : items) {
+    bytes += item.column.size();
+    for (const Cell& cell : item.cells) bytes += cell.value.size() + 16;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response) {
+  auto row = store.GetRow(request.dataset(), request.row(), ReadOptionsOf(request.options()));
+  if (!row.ok()) return row.status();
+  wire::ToWire(std::move(row->items), *response.mutable_items());
+  response.set_marker(std::move(row->marker));
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::PutRowRequest& request, v1::PutRowResponse& response) {
+  const auto cells = wire::FromWire(request.cells());
+  const auto result = store.PutRow(request.dataset(), request.row(), cells, WriteOptionsOf(request));
+  if (!result.ok()) return result.status();
+  if (result->timestamp) response.set_timestamp(*result->timestamp);
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::DeleteRowRequest& request, v1::DeleteRowResponse&) {
+  return store.DeleteRow(request.dataset(), request.row(), wire::FromWire(request.options()));
+}
+
+absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response) {
+  std::vector<std::vector<CellWrite>> cells;
+  std::vector<RowWrite> writes;
+  cells.reserve(static_cast<size_t>(request.writes_size()));
+  writes.reserve(static_cast<size_t>(request.writes_size()));
+  for (const v1::RowWrite& write : request.writes()) {
+    cells.push_back(wire::FromWire(write.cells()));
+    writes.push_back({write.row(), cells.back(), WriteOptionsOf(write)});
+  }
+  const auto results = store.PutRows(request.dataset(), writes);
+  if (!results.ok()) return results.status();
+  for (const absl::StatusOr<PutResult>& result : *results) {
+    auto& message = *response.add_results();
+    if (!result.ok()) {
+      wire::ToWire(result.status(), *message.mutable_error());
+    } else if (result->timestamp) {
+      message.set_timestamp(*result->timestamp);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response) {
+  std::vector<RowDelete> deletes;
+  deletes.reserve(static_cast<size_t>(request.deletes_size()));
+  for (const v1::RowDelete& one : request.deletes()) {
+    deletes.push_back({one.row(), wire::FromWire(one.options())});
+  }
+  const auto results = store.DeleteRows(request.dataset(), deletes);
+  if (!results.ok()) return results.status();
+  for (const absl::Status& result : *results) {
+    auto& message = *response.add_results();
+    if (!result.ok()) wire::ToWire(result, *message.mutable_error());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
+                    v1::ListPartitionsResponse& response) {
+  const auto partitions = store.ListPartitions(request.dataset(), request.wanted());
+  if (!partitions.ok()) return partitions.status();
+  for (const Partition& partition : *partitions) {
+    auto& message = *response.add_partitions();
+    message.set_name(partition.name);
+    wire::ToWire(partition.range, *message.mutable_range());
+  }
+  return absl::OkStatus();
+}
+
+// ---- streams ----
+
+Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request) {
+  return [&store, &request, done = size_t{0},
+          together = kFirstRows](v1::GetRowsResponse& response) mutable -> absl::StatusOr<bool> {
+    const auto size = static_cast<size_t>(request.reads_size());
+    if (done == 0) {
+      if (auto status = ValidateBatch(size); !status.ok()) return status;
+    }
+    if (done == size) return false;
+    std::vector<RowRead> reads;
+    for (size_t i = done; i < std::min(size, done + together); ++i) {
+      const v1::RowRead& read = request.reads(static_cast<int>(i));
+      reads.push_back({read.row(), ReadOptionsOf(read.options())});
+      // So that many large rows stay below what one message may have.
+      ReadOptions& options = reads.back().options;
+      if (size > 1 && options.max_bytes > 0 && options.max_bytes <= kMaxPageBytes) {
+        options.max_bytes = std::min(options.max_bytes, kBatchMessageBytes / 8);
+      }
+    }
+    auto rows = store.GetRows(request.dataset(), reads);
+    if (!rows.ok()) return rows.status();
+    size_t bytes = 0;
+    for (absl::StatusOr<Row>& row : *rows) {
+      auto& message = *response.add_results();
+      ++done;
+      if (!row.ok()) {
+        wire::ToWire(row.status(), *message.mutable_error());
+        continue;
+      }
+      bytes += SizeOf(row->items);
+      message.set_marker(std::move(row->marker));
+      wire::ToWire(std::move(row->items), *message.mutable_items());
+      // What else was read is read again for the next message.
+      if (bytes > kMaxWireBytes) break;
+    }
+    const size_t average = bytes / static_cast<size_t>(response.results_size()) + 1;
+    together = std::clamp<size_t>(kBatchMessageBytes / average, 1, kMaxRows);
+    return true;
+  };
+}
+
+Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest& request) {
+  return [&store, &request, cursor = std::shared_ptr<RowCursor>(), left = request.limit(),
+          ended = false](v1::ScanRowsResponse& response) mutable -> absl::StatusOr<bool> {
+    if (ended) return false;
+    if (!cursor) {
+      const auto spec = store.GetDataset(request.dataset());
+      if (!spec.ok()) return spec.status();
+      ScanOptions options = wire::FromWire(request);
+      if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
+      auto opened = store.ScanRows(request.dataset(), wire::FromWire(request.range()), options);
+      if (!opened.ok()) return opened.status();
+      cursor = *std::move(opened);
+      response.set_incarnation(spec->incarnation);
+    }
+    size_t bytes = 0;
+    ScannedRow row;
+    while (bytes < kScanMessageBytes) {
+      auto more = cursor->Next(row);
+      if (!more.ok()) return more.status();
+      if (!*more) {
+        ended = true;
+        break;
+      }
+      bytes += row.key.size() + SizeOf(row.items);
+      auto& message = *response.add_rows();
+      message.set_key(row.key);
+      wire::ToWire(std::move(row.items), *message.mutable_items());
+      row.items.clear();
+      message.set_continues(row.continues);
+      if (row.continues) break;
+      if (request.limit() > 0 && --left == 0) {
+        ended = true;
+        break;
+      }
+    }
+    response.set_marker(cursor->marker());
+    return response.rows_size() > 0 || response.incarnation() != 0;
+  };
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,114 @@
+#include "server/metrics.h"
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <utility>
+
+namespace kvstore::server {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+
+/// Gathers what the parts say, a family for each name.
+class Gathering : public MetricsSink {
+ public:
+  void Gauge(std::string_view name, std::string_view help, const Labels& labels, double value) override {
+    ClientMetric& metric = Add(name, help, labels, MetricType::Gauge);
+    metric.gauge.value = value;
+  }
+  void Counter(std::string_view name, std::string_view help, const Labels& labels, double value) override {
+    ClientMetric& metric = Add(name, help, labels, MetricType::Counter);
+    metric.counter.value = value;
+  }
+  void MoveTo(std::vector<MetricFamily>& families) {
+    for (auto& [name, family] : families_) families.push_back(std::move(family));
+  }
+
+ private:
+  ClientMetric& Add(std::string_view name, std::string_view help, const Labels& labels, MetricType type) {
+    MetricFamily& family = families_[std::string(name)];
+    family.name = name;
+    family.help = help;
+    family.type = type;
+    ClientMetric& metric = family.metric.emplace_back();
+    for (const auto& [label, value] : labels) metric.label.push_back({label, value});
+    return metric;
+  }
+
+  std::map<std::string, MetricFamily> families_;
+};
+
+/// From 50 us, which a read from memory takes, to 10 s.
+const prometheus::Histogram::BucketBoundaries& Buckets() {
+  static const prometheus::Histogram::BucketBoundaries kBuckets = {
+      0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+      0.05,    0.1,    0.25,    0.5,    1,     2.5,    5,     10};
+  return kBuckets;
+}
+
+}  // namespace
+
+Metrics::Metrics(const std::vector<std::string>& backends, std::function<void(MetricsSink&)> describe)
+    : errors_(prometheus::BuildCounter()
+                  .Name("kvstore_call_errors_total")
+                  .Help("Calls that failed, by code")
+                  .Register(registry_)),
+      describe_(std::move(describe)) {
+  auto& seconds = prometheus::BuildHistogram()
+                      .Name("kvstore_call_seconds")
+                      .Help("How long calls took in the server; streams until their end")
+                      .Register(registry_);
+  auto& request_bytes = prometheus::BuildCounter()
+                            .Name("kvstore_request_bytes_total")
+                            .Help("Requests that were taken on")
+                            .Register(registry_);
+  auto& response_bytes =
+      prometheus::BuildCounter().Name("kvstore_response_bytes_total").Help("Answers").Register(registry_);
+  const auto hold = [&](const std::string& backend) {
+    OfBackend& all = held_[backend];
+    for (size_t i = 0; i < kOperations.size(); ++i) {
+      const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
+                                         {"backend", backend}};
+      all[i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels), &response_bytes.Add(labels)};
+    }
+  };
+  hold("");
+  for (const std::string& backend : backends) hold(backend);
+}
+
+void Metrics::Count(Operation operation, std::string_view backend, double seconds, const absl::Status& status,
+                    size_t request_bytes, size_t response_bytes) {
+  auto of_backend = held_.find(backend);
+  if (of_backend == held_.end()) of_backend = held_.find("");
+  const Held& held = of_backend->second[static_cast<size_t>(operation)];
+  held.seconds->Observe(seconds);
+  held.request_bytes->Increment(static_cast<double>(request_bytes));
+  held.response_bytes->Increment(static_cast<double>(response_bytes));
+  if (status.ok()) return;
+  errors_
+      .Add({{"operation", std::string(Traits(operation).name)},
+            {"backend", of_backend->first},
+            {"code", absl::StatusCodeToString(status.code())}})
+      .Increment();
+}
+
+std::string Metrics::Text() const {
+  std::vector<MetricFamily> families = registry_.Collect();
+  Gathering gathering;
+  describe_(gathering);
+  gathering.MoveTo(families);
+  // A histogram for each of all operations on all backends is long: those never called say nothing.
+  for (MetricFamily& family : families) {
+    std::erase_if(family.metric, [&](const ClientMetric& metric) {
+      if (family.type == MetricType::Histogram) return metric.histogram.sample_count == 0;
+      return family.name.ends_with("_bytes_total") && family.name.starts_with("kvstore_re") &&
+             metric.counter.value == 0;
+    });
+  }
+  return prometheus::TextSerializer().Serialize(families);
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,55 @@
+#include "server/special_handlers.h"
+
+#include <set>
+
+#include "idgen/object_id.h"
+#include "wire/convert.h"
+
+namespace kvstore::server {
+
+absl::Status HandleAny(Core& core, const Principal*, const v1::GetServerRequest&,
+                       v1::GetServerResponse& response) {
+  response.set_version(KV_VERSION);
+  response.set_instance(core.instance);
+  return absl::OkStatus();
+}
+
+absl::Status HandleAny(Core& core, const Principal*, const v1::GetMetricsRequest&,
+                       v1::GetMetricsResponse& response) {
+  response.set_text(core.metrics.Text());
+  return absl::OkStatus();
+}
+
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDatasetsRequest& request,
+                       v1::ListDatasetsResponse& response) {
+  if (auto status = Handle(core.router, request, response); !status.ok()) return status;
+  auto& datasets = *response.mutable_datasets();
+  for (int i = datasets.size() - 1; i >= 0; --i) {
+    if (!CheckRight(principal, datasets[i].name(), Right::kRead).ok()) datasets.DeleteSubrange(i, 1);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
+                       v1::ListObjectsResponse& response) {
+  if (auto status = Handle(core.router, request, response); !status.ok()) return status;
+  if (principal == nullptr) return absl::OkStatus();
+  const auto specs = core.router.ListDatasets();
+  if (!specs.ok()) return specs.status();
+  std::set<uint32_t> forbidden;
+  for (const DatasetSpec& spec : *specs) {
+    if (spec.shape == Shape::kObjects && !CheckRight(principal, spec.name, Right::kRead).ok()) {
+      forbidden.insert(spec.type);
+    }
+  }
+  for (v1::ListObjectsResponse::Result& result : *response.mutable_results()) {
+    const auto id = ObjectId::FromValue(result.entry().to());
+    if (!id.ok() || !forbidden.contains(id->type())) continue;
+    result.clear_object();
+    wire::ToWire(absl::PermissionDeniedError("'" + principal->name + "' lacks the right to read this object"),
+                 *result.mutable_error());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string_view>
+
+#include "server/call.h"
+#include "server/handlers.h"
+
+/// The methods that need more than the store: the server itself, or who calls. And the way to all others.
+namespace kvstore::server {
+
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetServerRequest& request,
+                       v1::GetServerResponse& response);
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetMetricsRequest& request,
+                       v1::GetMetricsResponse& response);
+/// Only what the caller may read.
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDatasetsRequest& request,
+                       v1::ListDatasetsResponse& response);
+/// Objects of datasets that the caller may not read are PERMISSION_DENIED.
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
+                       v1::ListObjectsResponse& response);
+
+template <typename Request, typename Response>
+absl::Status HandleAny(Core& core, const Principal*, const Request& request, Response& response) {
+  return Handle(core.router, request, response);
+}
+
+/// The dataset that a request is about; empty: none.
+template <typename Request>
+std::string_view DatasetOf(const Request& request) {
+  if constexpr (requires { request.dataset().name(); }) {
+    return request.dataset().name();
+  } else if constexpr (requires { request.dataset(); }) {
+    return request.dataset();
+  } else {
+    return {};
+  }
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,161 @@
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <mutex>
+#include <utility>
+
+#include "server/call.h"
+#include "server/handlers.h"
+#include "server/special_handlers.h"
+#include "wire/convert.h"
+
+/// Calls with many messages. Each deletes itself.
+namespace kvstore::server {
+
+/// One request, many answers, which a producer makes. While one is sent the next is made, and no more: a
+/// client that is slow slows the work down, and its call holds two messages.
+template <typename Request, typename Response>
+class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
+ public:
+  ProducedStream(Core& core, Operation operation, grpc::CallbackServerContext& context,
+                 const Request& request)
+      : Call(core, operation, context), request_(request) {}
+
+  void Start() {
+    if (auto status = Enter(DatasetOf(request_), request_.ByteSizeLong()); !status.ok()) return Close(status);
+    producer_ = Produce(core_.router, request_);
+    limits_ = Limits(/*stream=*/true);
+    Run([this] { MakeNext(); });
+  }
+
+ private:
+  void OnCancel() override { MarkCancelled(); }
+  void OnDone() override { delete this; }
+
+  void MakeNext() {
+    absl::StatusOr<bool> made = false;
+    {
+      const CallScope scope(limits_);
+      next_.Clear();
+      if (auto status = CheckCall(); status.ok()) {
+        made = producer_(next_);
+      } else {
+        made = status;
+      }
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      ready_ = made.ok() && *made;
+      if (!ready_) {
+        end_ = made.status();
+        ended_ = true;
+      } else {
+        Answered(next_.ByteSizeLong());
+      }
+      if (writing_ || Advance()) return;
+    }
+    Close();
+  }
+
+  void OnWriteDone(bool ok) override {
+    {
+      const std::lock_guard lock(mutex_);
+      GoOn();
+      writing_ = false;
+      Sent();
+      lost_ = !ok;
+      // While the next message is being made, its maker goes on.
+      if (!(ready_ || ended_) || Advance()) return;
+    }
+    Close();
+  }
+
+  /// Sends what is ready; false if there is nothing any more, or nobody to send it to: then Close. Under
+  /// mutex_, when nothing is being sent.
+  bool Advance() {
+    if (lost_ || ended_) return false;
+    std::swap(sent_, next_);
+    ready_ = false;
+    writing_ = true;
+    WaitForClient();
+    this->StartWrite(&sent_);
+    core_.workers.Post([this] { MakeNext(); });
+    return true;
+  }
+
+  /// Not under mutex_: at any time after Finish this is gone.
+  void Close() { Close(lost_ ? absl::CancelledError("the client is gone") : end_); }
+  void Close(const absl::Status& status) {
+    End(status);
+    WaitForClient();
+    this->Finish(wire::ToWire(status));
+  }
+
+  const Request& request_;
+  Producer<Response> producer_;
+  CallLimits limits_;
+  Response next_;     // of the one who makes it; of Advance while ready_
+  Response sent_;     // of gRPC while writing_
+  std::mutex mutex_;  // guards what follows
+  bool writing_ = false;
+  bool ready_ = false;
+  bool ended_ = false;
+  bool lost_ = false;
+  absl::Status end_;
+};
+
+/// ImportRows: each message is carried out, and answered, before the next is read.
+class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRowsResponse>, private Call {
+ public:
+  ImportCall(Core& core, grpc::CallbackServerContext& context)
+      : Call(core, Operation::kImportRows, context) {}
+
+  void Start() {
+    WaitForClient();
+    StartRead(&request_);
+  }
+
+ private:
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override { MarkCancelled(); }
+  void OnDone() override { delete this; }
+
+  void Work();
+  void Close(const absl::Status& status);
+
+  bool entered_once_ = false;
+  v1::PutRowsRequest request_;
+  v1::PutRowsResponse response_;
+};
+
+/// Compact: runs on one worker, and tells now and then how far it is.
+class CompactCall : public grpc::ServerWriteReactor<v1::CompactResponse>, private Call {
+ public:
+  CompactCall(Core& core, grpc::CallbackServerContext& context, const v1::CompactRequest& request)
+      : Call(core, Operation::kCompact, context), request_(request) {}
+
+  void Start();
+
+ private:
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override { MarkCancelled(); }
+  void OnDone() override { delete this; }
+
+  void Work();
+  bool Tell(uint64_t done, uint64_t total);
+  void SendResult();  // under mutex_
+  void Close(const absl::Status& status);
+
+  const v1::CompactRequest& request_;
+  v1::CompactResponse sent_;  // of gRPC while writing_
+  v1::CompactResponse result_;
+  std::mutex mutex_;  // guards what follows
+  bool writing_ = false;
+  bool worked_ = false;
+  bool result_sent_ = false;
+  absl::Status end_;
+};
+
+}  // namespace kvstore::server

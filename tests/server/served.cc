@@ -1,0 +1,46 @@
+#include "tests/server/served.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "registry/open.h"
+
+namespace kvstore::testing {
+namespace {
+
+template <typename T>
+T OrThrow(absl::StatusOr<T> result) {
+  if (!result.ok()) throw std::runtime_error(result.status().ToString());
+  return *std::move(result);
+}
+
+}  // namespace
+
+ServerOptions TestServerOptions() {
+  ServerOptions options;
+  options.listen = {"127.0.0.1:0"};
+  return options;
+}
+
+Served::Served(const ServerOptions& options)
+    : router_(OrThrow(OpenRouter({.data = dir_ / "store"}))),
+      options_(options),
+      server_(OrThrow(Server::Start(*router_, options))) {}
+
+Served::~Served() = default;
+
+uint16_t Served::port() const {
+  return static_cast<uint16_t>(std::stoi(address().substr(address().rfind(':') + 1)));
+}
+
+std::unique_ptr<KVStore> Served::Client(const ConnectOptions& options) const {
+  return OrThrow(Connect(address(), options));
+}
+
+void Served::Restart() {
+  options_.listen = server_->addresses();
+  server_.reset();
+  server_ = OrThrow(Server::Start(*router_, options_));
+}
+
+}  // namespace kvstore::testing

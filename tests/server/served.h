@@ -1,0 +1,42 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/connect.h"
+#include "kvstore_api/router.h"
+#include "server/server.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::testing {
+
+/// Options of a server for tests: on a free port of the loopback interface.
+ServerOptions TestServerOptions();
+
+/// A store with an embedded backend, and a server for it, in this process.
+class Served {
+ public:
+  /// Throws std::runtime_error if it cannot be opened or served.
+  explicit Served(const ServerOptions& options = TestServerOptions());
+  ~Served();
+
+  /// "127.0.0.1:PORT"
+  const std::string& address() const { return server_->addresses().front(); }
+  uint16_t port() const;
+  Router& router() { return *router_; }
+  Server& server() { return *server_; }
+  /// A client of it. Throws std::runtime_error if the options are wrong.
+  std::unique_ptr<KVStore> Client(const ConnectOptions& options = {}) const;
+  /// Ends the server, and starts one on the same store and address.
+  void Restart();
+
+ private:
+  const TempDir dir_;
+  std::unique_ptr<Router> router_;
+  ServerOptions options_;
+  std::unique_ptr<Server> server_;
+};
+
+}  // namespace kvstore::testing

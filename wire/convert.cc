@@ -1,0 +1,294 @@
+#include "wire/convert.h"
+
+#include <fmt/format.h>
+
+namespace kvstore::wire {
+namespace {
+
+constexpr size_t kMaxMessageBytes = 2'000;
+
+template <typename Enum>
+absl::Status Unknown(std::string_view field, Enum value) {
+  return absl::InvalidArgumentError(fmt::format("{}: there is no number {}", field, static_cast<int>(value)));
+}
+
+void ToWire(const std::optional<std::vector<std::string>>& names, v1::Names* message) {
+  for (const std::string& name : *names) message->add_names(name);
+}
+
+std::vector<std::string> FromWire(const v1::Names& message) {
+  return {message.names().begin(), message.names().end()};
+}
+
+std::string Cut(std::string_view text) {
+  if (text.size() <= kMaxMessageBytes) return std::string(text);
+  return fmt::format("{}...", text.substr(0, kMaxMessageBytes));
+}
+
+}  // namespace
+
+// ---- datasets ----
+
+v1::Durability ToWire(Durability durability) {
+  return durability == Durability::kMachine ? v1::DURABILITY_MACHINE : v1::DURABILITY_PROCESS;
+}
+
+absl::StatusOr<Durability> FromWire(v1::Durability durability) {
+  switch (durability) {
+    case v1::DURABILITY_UNSPECIFIED:
+    case v1::DURABILITY_PROCESS:
+      return Durability::kProcess;
+    case v1::DURABILITY_MACHINE:
+      return Durability::kMachine;
+    default:
+      return Unknown("durability", durability);
+  }
+}
+
+void ToWire(const DatasetSpec& spec, v1::Dataset& message) {
+  message.set_name(spec.name);
+  message.set_shape(static_cast<v1::Shape>(spec.shape));
+  message.set_backend(spec.backend);
+  message.set_type(spec.type);
+  message.set_max_versions(spec.max_versions);
+  message.set_ttl_ms(spec.ttl_ms);
+  message.set_durability(ToWire(spec.durability));
+  message.set_compression(static_cast<v1::Compression>(spec.compression));
+  message.set_blob_threshold(spec.blob_threshold);
+  message.set_engine(spec.engine);
+  message.set_incarnation(spec.incarnation);
+}
+
+absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
+  DatasetSpec spec;
+  spec.name = message.name();
+  // The numbers are the API's own, which are stored and never change.
+  if (message.shape() != v1::SHAPE_UNSPECIFIED) spec.shape = static_cast<Shape>(message.shape());
+  if (Name(spec.shape) == "unknown") return Unknown("shape", message.shape());
+  spec.backend = message.backend();
+  spec.type = message.type();
+  if (message.has_max_versions()) spec.max_versions = message.max_versions();
+  spec.ttl_ms = message.ttl_ms();
+  const auto durability = FromWire(message.durability());
+  if (!durability.ok()) return durability.status();
+  spec.durability = *durability;
+  if (message.compression() != v1::COMPRESSION_UNSPECIFIED) {
+    spec.compression = static_cast<Compression>(message.compression());
+  }
+  if (Name(spec.compression) == "unknown") return Unknown("compression", message.compression());
+  spec.blob_threshold = message.blob_threshold();
+  spec.engine = message.engine();
+  spec.incarnation = message.incarnation();
+  return spec;
+}
+
+// ---- rows ----
+
+void ToWire(const ReadOptions& options, v1::ReadOptions& message) {
+  const ReadOptions standard;
+  if (options.columns) ToWire(options.columns, message.mutable_columns());
+  if (options.versions != standard.versions) message.set_versions(options.versions);
+  message.set_start_timestamp(options.time_range.start);
+  if (options.time_range.end != standard.time_range.end) message.set_end_timestamp(options.time_range.end);
+  if (options.limit != standard.limit) message.set_limit(options.limit);
+  if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
+  message.set_marker(options.marker);
+}
+
+ReadOptions FromWire(const v1::ReadOptions& message) {
+  ReadOptions options;
+  if (message.has_columns()) options.columns = FromWire(message.columns());
+  if (message.has_versions()) options.versions = message.versions();
+  options.time_range.start = message.start_timestamp();
+  if (message.has_end_timestamp()) options.time_range.end = message.end_timestamp();
+  if (message.has_limit()) options.limit = message.limit();
+  if (message.has_max_bytes()) options.max_bytes = message.max_bytes();
+  options.marker = message.marker();
+  return options;
+}
+
+void ToWire(std::vector<Item> items, List<v1::Item>& list) {
+  list.Reserve(static_cast<int>(items.size()));
+  for (Item& item : items) {
+    v1::Item& message = *list.Add();
+    message.set_column(std::move(item.column));
+    message.mutable_cells()->Reserve(static_cast<int>(item.cells.size()));
+    for (Cell& cell : item.cells) {
+      v1::Cell& one = *message.add_cells();
+      one.set_timestamp(cell.timestamp);
+      one.set_value(std::move(cell.value));
+    }
+  }
+}
+
+std::vector<Item> FromWire(List<v1::Item>& list) {
+  std::vector<Item> items;
+  items.reserve(static_cast<size_t>(list.size()));
+  for (v1::Item& message : list) {
+    Item& item = items.emplace_back();
+    item.column = std::move(*message.mutable_column());
+    item.cells.reserve(static_cast<size_t>(message.cells_size()));
+    for (v1::Cell& cell : *message.mutable_cells()) {
+      item.cells.push_back({cell.timestamp(), std::move(*cell.mutable_value())});
+    }
+  }
+  return items;
+}
+
+void ToWire(std::span<const CellWrite> cells, List<v1::CellWrite>& list) {
+  list.Reserve(static_cast<int>(cells.size()));
+  for (const CellWrite& cell : cells) {
+    v1::CellWrite& message = *list.Add();
+    message.set_column(cell.column.data(), cell.column.size());
+    message.set_value(cell.value.data(), cell.value.size());
+    if (cell.timestamp) message.set_timestamp(*cell.timestamp);
+  }
+}
+
+std::vector<CellWrite> FromWire(const List<v1::CellWrite>& list) {
+  std::vector<CellWrite> cells;
+  cells.reserve(static_cast<size_t>(list.size()));
+  for (const v1::CellWrite& message : list) {
+    CellWrite& cell = cells.emplace_back();
+    cell.column = message.column();
+    cell.value = message.value();
+    if (message.has_timestamp()) cell.timestamp = message.timestamp();
+  }
+  return cells;
+}
+
+void ToWire(const Condition& condition, v1::Condition& message) {
+  message.set_column(std::string(condition.column));
+  if (condition.equals) message.set_equals(std::string(*condition.equals));
+}
+
+Condition FromWire(const v1::Condition& message) {
+  Condition condition{.column = message.column()};
+  if (message.has_equals()) condition.equals = message.equals();
+  return condition;
+}
+
+void ToWire(const DeleteOptions& options, v1::DeleteOptions& message) {
+  if (options.columns) ToWire(options.columns, message.mutable_columns());
+  if (options.cells) {
+    v1::CellNames& names = *message.mutable_cells();
+    for (const CellName& cell : *options.cells) {
+      v1::CellName& name = *names.add_names();
+      name.set_column(cell.column);
+      name.set_timestamp(cell.timestamp);
+    }
+  }
+}
+
+DeleteOptions FromWire(const v1::DeleteOptions& message) {
+  DeleteOptions options;
+  if (message.has_columns()) options.columns = FromWire(message.columns());
+  if (message.has_cells()) {
+    options.cells.emplace();
+    for (const v1::CellName& name : message.cells().names()) {
+      options.cells->push_back({name.column(), name.timestamp()});
+    }
+  }
+  return options;
+}
+
+void ToWire(const RowRange& range, v1::RowRange& message) {
+  message.set_start(range.start);
+  message.set_end(range.end);
+  message.set_shard(range.shard);
+}
+
+RowRange FromWire(const v1::RowRange& message) {
+  return {.start = message.start(), .end = message.end(), .shard = message.shard()};
+}
+
+void ToWire(const ScanOptions& options, v1::ScanRowsRequest& message) {
+  const ScanOptions standard;
+  if (options.columns) ToWire(options.columns, message.mutable_columns());
+  if (options.versions != standard.versions) message.set_versions(options.versions);
+  message.set_start_timestamp(options.time_range.start);
+  if (options.time_range.end != standard.time_range.end) message.set_end_timestamp(options.time_range.end);
+  if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
+  message.set_marker(options.marker);
+}
+
+ScanOptions FromWire(const v1::ScanRowsRequest& message) {
+  ScanOptions options;
+  if (message.has_columns()) options.columns = FromWire(message.columns());
+  if (message.has_versions()) options.versions = message.versions();
+  options.time_range.start = message.start_timestamp();
+  if (message.has_end_timestamp()) options.time_range.end = message.end_timestamp();
+  if (message.has_max_bytes()) options.max_bytes = message.max_bytes();
+  options.marker = message.marker();
+  return options;
+}
+
+// ---- objects and mappings ----
+
+void ToWire(Object object, v1::Object& message) {
+  message.set_id(object.id);
+  message.set_data(std::move(object.data));
+  message.set_timestamp(object.timestamp);
+}
+
+Object FromWire(v1::Object& message) {
+  return {message.id(), std::move(*message.mutable_data()), message.timestamp()};
+}
+
+void ToWire(const MappingListOptions& options, v1::ListingOptions& message) {
+  const MappingListOptions standard;
+  message.set_descending(options.order == MappingListOptions::Order::kDescending);
+  if (options.limit != standard.limit) message.set_limit(options.limit);
+  message.set_offset(options.offset);
+  message.set_marker(options.marker);
+  if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
+}
+
+MappingListOptions FromWire(const v1::ListingOptions& message) {
+  MappingListOptions options;
+  if (message.descending()) options.order = MappingListOptions::Order::kDescending;
+  if (message.has_limit()) options.limit = message.limit();
+  options.offset = message.offset();
+  options.marker = message.marker();
+  if (message.has_max_bytes()) options.max_bytes = message.max_bytes();
+  return options;
+}
+
+void ToWire(const MappingEntry& entry, v1::MappingEntry& message) {
+  message.set_to(entry.to);
+  message.set_sequence(entry.sequence);
+}
+
+MappingEntry FromWire(const v1::MappingEntry& message) { return {message.to(), message.sequence()}; }
+
+// ---- errors ----
+
+// The numbers of the codes are the same.
+
+grpc::Status ToWire(const absl::Status& status) {
+  if (status.ok()) return grpc::Status::OK;
+  return {static_cast<grpc::StatusCode>(status.code()), Cut(std::string(status.message()))};
+}
+
+absl::Status FromWire(const grpc::Status& status) {
+  return {static_cast<absl::StatusCode>(status.error_code()), status.error_message()};
+}
+
+void ToWire(const absl::Status& status, v1::Error& message) {
+  message.set_code(static_cast<int>(status.code()));
+  // A string field of protobuf is UTF-8, and a message may quote bytes.
+  std::string text = Cut(std::string(status.message()));
+  for (char& c : text) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  message.set_message(std::move(text));
+}
+
+absl::Status FromWire(const v1::Error& message) {
+  const auto code = message.code() >= 1 && message.code() <= 16
+                        ? static_cast<absl::StatusCode>(message.code())
+                        : absl::StatusCode::kUnknown;
+  return {code, message.message()};
+}
+
+}  // namespace kvstore::wire

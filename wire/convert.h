@@ -1,0 +1,77 @@
+#pragma once
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore/v1/kvstore.pb.h"
+#include "kvstore_api/dataset.h"
+#include "kvstore_api/kvstore.h"
+#include "kvstore_api/options.h"
+#include "kvstore_api/types.h"
+
+/// Between the types of the API and the messages of kvstore.proto, for client and server. What is not given
+/// in a message has the API's default. Nothing is checked that the store checks; views point into the
+/// message.
+namespace kvstore::wire {
+
+template <typename T>
+using List = google::protobuf::RepeatedPtrField<T>;
+
+// ---- datasets ----
+
+void ToWire(const DatasetSpec& spec, v1::Dataset& message);
+/// INVALID_ARGUMENT for a number that names no shape, durability or compression.
+absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message);
+v1::Durability ToWire(Durability durability);
+absl::StatusOr<Durability> FromWire(v1::Durability durability);
+
+// ---- rows ----
+
+void ToWire(const ReadOptions& options, v1::ReadOptions& message);
+ReadOptions FromWire(const v1::ReadOptions& message);
+void ToWire(std::vector<Item> items, List<v1::Item>& list);
+std::vector<Item> FromWire(List<v1::Item>& list);
+void ToWire(std::span<const CellWrite> cells, List<v1::CellWrite>& list);
+std::vector<CellWrite> FromWire(const List<v1::CellWrite>& list);
+void ToWire(const Condition& condition, v1::Condition& message);
+Condition FromWire(const v1::Condition& message);
+void ToWire(const DeleteOptions& options, v1::DeleteOptions& message);
+DeleteOptions FromWire(const v1::DeleteOptions& message);
+void ToWire(const RowRange& range, v1::RowRange& message);
+RowRange FromWire(const v1::RowRange& message);
+void ToWire(const ScanOptions& options, v1::ScanRowsRequest& message);
+ScanOptions FromWire(const v1::ScanRowsRequest& message);
+
+// ---- objects and mappings ----
+
+void ToWire(Object object, v1::Object& message);
+Object FromWire(v1::Object& message);
+void ToWire(const MappingListOptions& options, v1::ListingOptions& message);
+MappingListOptions FromWire(const v1::ListingOptions& message);
+void ToWire(const MappingEntry& entry, v1::MappingEntry& message);
+MappingEntry FromWire(const v1::MappingEntry& message);
+
+// ---- errors ----
+
+/// Messages are cut to what fits into a header.
+grpc::Status ToWire(const absl::Status& status);
+absl::Status FromWire(const grpc::Status& status);
+void ToWire(const absl::Status& status, v1::Error& message);
+absl::Status FromWire(const v1::Error& message);
+
+/// Trailing metadata that says what an error leaves behind; kvstore.proto explains it.
+inline constexpr char kOutcome[] = "kvstore-outcome";
+inline constexpr char kRefused[] = "refused";
+inline constexpr char kInDoubt[] = "in-doubt";
+inline constexpr char kFailed[] = "failed";
+
+/// The largest message that a server takes, and that a client does.
+inline constexpr int kMaxRequestBytes = 20 << 20;
+inline constexpr int kMaxAnswerBytes = 32 << 20;
+
+}  // namespace kvstore::wire
