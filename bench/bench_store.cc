@@ -24,6 +24,7 @@ absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string
   auto catalog = std::make_unique<FileCatalog>(dir->catalog());
   auto backend = RocksDbBackend::Open(*std::move(dir), {}, {.cache_bytes = cache_bytes});
   if (!backend.ok()) return backend.status();
+  bench->backend_ = backend->get();
   bench->engine_ = &(*backend)->engine();
   Router::Backends backends;
   backends.emplace("rocksdb", *std::move(backend));

@@ -24,6 +24,7 @@ class BenchStore {
   BenchStore& operator=(const BenchStore&) = delete;
 
   KVStore& store() { return *store_; }
+  Backend& backend() { return *backend_; }
   rocksdb::DB& db() { return engine_->db(); }
   /// The column family of a dataset.
   rocksdb::ColumnFamilyHandle* Handle(const std::string& dataset) {
@@ -35,6 +36,7 @@ class BenchStore {
 
   std::filesystem::path dir_;
   std::unique_ptr<KVStore> store_;
+  Backend* backend_ = nullptr;       // of store_
   rocks::Engine* engine_ = nullptr;  // of store_
 };
 

@@ -3,8 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/mysql_fixture.h"
+#include "bench/routing_bench.h"
 #include "bench/rows_bench.h"
 #include "bench/sequences_bench.h"
+#include "bench/server_bench.h"
 #include "cli/command.h"
 #include "cli/table.h"
 
@@ -97,15 +99,26 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       "bench", "Measure the store on this machine, in a directory of its own that is removed again");
   group->require_subcommand(1);
 
+  auto server = std::make_shared<bench::ServerBenchOptions>();
   auto rows = std::make_shared<Arguments>();
   CLI::App* rows_command = group->add_subcommand(
-      "rows", "Rows through the store, and the same cells straight through RocksDB or MySQL Connector/C++");
+      "rows", "Rows through the store, and the same cells straight through RocksDB or MySQL Connector/C++; with "
+                       "--server as the workload server");
   rows->AddTo(*rows_command, {kRocksDb, kMySql});
   rows_command->add_option("--cells", rows->rows.cells, "RocksDB: cells of 100 bytes to load, ten a row")
       ->capture_default_str();
   rows_command->add_flag("--growth", rows->rows.growth,
                          "RocksDB: also how costs grow: versions, columns, datasets");
-  rows_command->callback([rows, &globals] {
+  rows_command->callback([rows, server, &globals] {
+    if (!globals.server.empty()) {
+      server->address = globals.server;
+      server->connection = globals.ServerConnection();
+      server->rounds = rows->rows.rounds;
+      server->seconds = rows->rows.seconds;
+      server->paths = rows->rows.paths;
+      Print(OrFail(bench::BenchServer(*server)), globals.json);
+      return;
+    }
     if (rows->backend == kMySql) {
       Print(OrFail(bench::BenchMySqlRows(rows->MySql(globals))), globals.json);
       return;
@@ -118,6 +131,36 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   AddMySqlWorkload(*group, globals, "mappings", "Pages of a board of 100,000 pins", &bench::BenchMappings);
   AddMySqlWorkload(*group, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
                    &bench::BenchLinks);
+
+  CLI::App* server_command = group->add_subcommand(
+      "server", "A server beside a bare gRPC service; without --server one is started, on a store of its own");
+  server_command->add_option("--rounds", server->rounds, "Interleaved rounds; the median counts")
+      ->capture_default_str();
+  server_command->add_option("--seconds", server->seconds, "Of each side of a path in a round")
+      ->capture_default_str();
+  server_command->add_option("--rows", server->rows, "Rows of 1 KiB to load")->capture_default_str();
+  server_command->add_option("--connections", server->connection.connections, "Of the client")
+      ->capture_default_str();
+  server_command->add_option("--paths", server->paths, "Only these paths");
+  const auto bench_server = [server, &globals] {
+    server->address = globals.server;
+    const size_t connections = server->connection.connections;
+    server->connection = globals.ServerConnection();
+    server->connection.connections = connections;
+    Print(OrFail(bench::BenchServer(*server)), globals.json);
+  };
+  server_command->callback(bench_server);
+  group->add_subcommand("echo-server", "The bare service, for the measurement of a server")
+      ->group("")
+      ->callback([] { bench::RunEchoServer(); });
+
+  auto routing = std::make_shared<Arguments>();
+  CLI::App* routing_command = group->add_subcommand("routing", "What the router adds to a call in process");
+  routing_command->add_option("--rounds", routing->rows.rounds)->capture_default_str();
+  routing_command->add_option("--seconds", routing->rows.seconds)->capture_default_str();
+  routing_command->callback([routing, &globals] {
+    Print(OrFail(bench::BenchRouting(routing->rows.rounds, routing->rows.seconds)), globals.json);
+  });
 
   auto sequences = std::make_shared<bench::SequencesOptions>();
   CLI::App* sequences_command =

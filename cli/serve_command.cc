@@ -4,6 +4,7 @@
 
 #include <csignal>
 
+#include "absl/synchronization/mutex.h"
 #include "cli/command.h"
 #include "registry/open.h"
 #include "server/server.h"
@@ -15,6 +16,8 @@ namespace {
 void Serve(const Config& config) {
   // The log goes to standard error, whose reader it is that has the time.
   spdlog::set_default_logger(spdlog::stderr_color_mt("kv"));
+  // Debian builds abseil, which gRPC locks with, for debugging: it would look for deadlocks at each lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Before there are threads, so that the signals come here and nowhere else.
   sigset_t signals;
   sigemptyset(&signals);

@@ -99,12 +99,15 @@ void OpenCalls::CancelAll() {
 // ---- a call ----
 
 Call::Call(Core& core, Operation operation, grpc::CallbackServerContext& context)
-    : core_(core), operation_(operation), context_(context) {
+    : core_(core), operation_(operation), context_(context) {}
+
+void Call::Track() {
+  tracked_ = true;
   core_.open.Add(*this);
 }
 
 Call::~Call() {
-  core_.open.Remove(*this);
+  if (tracked_) core_.open.Remove(*this);
   if (entered_) core_.admission.Leave(request_bytes_ + held_bytes_);
 }
 

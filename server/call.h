@@ -70,31 +70,24 @@ struct Core {
 /// logged. What kind of call it is, is added by the classes derived.
 class Call {
  public:
+  using Clock = std::chrono::steady_clock;
+
   Call(Core& core, Operation operation, grpc::CallbackServerContext& context);
   virtual ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
+  /// From now on it can be cancelled from outside; for calls that last.
+  void Track();
   void Cancel() { context_.TryCancel(); }
+  void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
 
- protected:
-  using Clock = std::chrono::steady_clock;
-
-  /// Whether the call may be made; if not, why.
-  ///
-  /// bytes  of the request.
-  absl::Status Enter(std::string_view dataset, size_t bytes);
-  /// The limits of the work; hold them in a CallScope.
-  CallLimits Limits(bool stream) const;
   /// Runs on a worker, or, for what is quick, here.
   void Run(std::function<void()> work);
   bool RunsHere() const { return Traits(operation_).quick && !waits_; }
 
   /// Counts and logs the end, and says in the trailing metadata what the error leaves behind. Before Finish.
   void End(const absl::Status& status);
-  /// `response` bytes were made, and are in memory until Sent.
-  void Answered(size_t bytes);
-  void Sent();
 
   /// From now on, or no longer, only the client keeps the call from going on.
   void WaitForClient() {
@@ -102,7 +95,16 @@ class Call {
   }
   void GoOn() { waiting_since_.store(0, std::memory_order_relaxed); }
 
-  void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
+ protected:
+  /// Whether the call may be made; if not, why.
+  ///
+  /// bytes  of the request.
+  absl::Status Enter(std::string_view dataset, size_t bytes);
+  /// The limits of the work; hold them in a CallScope.
+  CallLimits Limits(bool stream) const;
+  /// `response` bytes were made, and are in memory until Sent.
+  void Answered(size_t bytes);
+  void Sent();
 
   Core& core_;
   const Operation operation_;
@@ -124,6 +126,7 @@ class Call {
   size_t response_bytes_ = 0;  // of all answers
   std::atomic<bool> cancelled_{false};
   std::atomic<Clock::rep> waiting_since_{0};
+  bool tracked_ = false;
   size_t stripe_ = 0;
   Call* previous_ = nullptr;
   Call* next_ = nullptr;

@@ -134,9 +134,7 @@ class Service : public v1::KVStore::CallbackService {
   template <typename Request, typename Response>
   grpc::ServerUnaryReactor* Unary(Operation operation, Context* context, const Request* request,
                                   Response* response) {
-    auto* call = new UnaryCall<Request, Response>(core_, operation, *context, *request, *response);
-    call->Start();
-    return call;
+    return MakeUnary(core_, operation, *context, *request, *response);
   }
   template <typename Response, typename Request>
   grpc::ServerWriteReactor<Response>* Stream(Operation operation, Context* context, const Request* request) {

@@ -20,7 +20,9 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
  public:
   ProducedStream(Core& core, Operation operation, grpc::CallbackServerContext& context,
                  const Request& request)
-      : Call(core, operation, context), request_(request) {}
+      : Call(core, operation, context), request_(request) {
+    Track();
+  }
 
   void Start() {
     if (auto status = Enter(DatasetOf(request_), request_.ByteSizeLong()); !status.ok()) return Close(status);
@@ -109,7 +111,9 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
 class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRowsResponse>, private Call {
  public:
   ImportCall(Core& core, grpc::CallbackServerContext& context)
-      : Call(core, Operation::kImportRows, context) {}
+      : Call(core, Operation::kImportRows, context) {
+    Track();
+  }
 
   void Start() {
     WaitForClient();
@@ -134,7 +138,9 @@ class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRow
 class CompactCall : public grpc::ServerWriteReactor<v1::CompactResponse>, private Call {
  public:
   CompactCall(Core& core, grpc::CallbackServerContext& context, const v1::CompactRequest& request)
-      : Call(core, Operation::kCompact, context), request_(request) {}
+      : Call(core, Operation::kCompact, context), request_(request) {
+    Track();
+  }
 
   void Start();
 

@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,34 +14,29 @@
 
 namespace kvstore::server {
 
-/// A call with one request and one answer. Deletes itself.
+/// A call with one request and one answer.
 template <typename Request, typename Response>
-class UnaryCall : public grpc::ServerUnaryReactor, private Call {
+class UnaryCall : public Call {
  public:
   UnaryCall(Core& core, Operation operation, grpc::CallbackServerContext& context, const Request& request,
             Response& response)
       : Call(core, operation, context), request_(request), response_(response) {}
 
-  void Start() {
-    const absl::Status status = Enter(DatasetOf(request_), request_.ByteSizeLong());
-    if (!status.ok()) return Answer(status);
-    Run([this] {
+  absl::Status Enter() { return Call::Enter(DatasetOf(request_), request_.ByteSizeLong()); }
+
+  /// Does what is asked, and counts and logs the call as ended. How large the answer is.
+  size_t Make(absl::Status& status) {
+    {
       const CallScope scope(Limits(/*stream=*/false));
-      Answer(Work());
-    });
+      status = Work();
+    }
+    const size_t bytes = status.ok() ? response_.ByteSizeLong() : 0;
+    Answered(bytes);
+    End(status);
+    return bytes;
   }
 
  private:
-  void OnCancel() override { MarkCancelled(); }
-  void OnDone() override { delete this; }
-
-  void Answer(const absl::Status& status) {
-    if (status.ok()) Answered(response_.ByteSizeLong());
-    End(status);
-    WaitForClient();
-    Finish(wire::ToWire(status));
-  }
-
   absl::Status Work() {
     if (auto status = CheckCall(); !status.ok()) return status;
     if constexpr (requires { request_.attempt(); }) {
@@ -92,5 +88,58 @@ class UnaryCall : public grpc::ServerUnaryReactor, private Call {
   const Request& request_;
   Response& response_;
 };
+
+/// A call that is made on a worker, or whose answer is large: counted until the client has the answer. Deletes
+/// itself.
+template <typename Made>
+class TrackedCall : public grpc::ServerUnaryReactor {
+ public:
+  explicit TrackedCall(std::unique_ptr<Made> call) : call_(std::move(call)) { call_->Track(); }
+
+  void MakeOnWorker() {
+    call_->Run([this] {
+      absl::Status status;
+      call_->Make(status);
+      Send(status);
+    });
+  }
+  void Send(const absl::Status& status) {
+    call_->WaitForClient();
+    Finish(wire::ToWire(status));
+  }
+
+ private:
+  void OnCancel() override { call_->MarkCancelled(); }
+  void OnDone() override { delete this; }
+
+  const std::unique_ptr<Made> call_;
+};
+
+/// Makes a call: what is quick at once, on this thread.
+template <typename Request, typename Response>
+grpc::ServerUnaryReactor* MakeUnary(Core& core, Operation operation, grpc::CallbackServerContext& context,
+                                    const Request& request, Response& response) {
+  // gRPC's own reactor is quicker, but does not say when the answer has left: it is for small ones.
+  constexpr size_t kSmallAnswer = size_t{16} << 10;
+  using Made = UnaryCall<Request, Response>;
+  auto call = std::make_unique<Made>(core, operation, context, request, response);
+  absl::Status status = call->Enter();
+  if (status.ok() && !call->RunsHere()) {
+    auto* tracked = new TrackedCall<Made>(std::move(call));
+    tracked->MakeOnWorker();
+    return tracked;
+  }
+  if (!status.ok()) {
+    call->End(status);
+  } else if (call->Make(status) > kSmallAnswer) {
+    auto* tracked = new TrackedCall<Made>(std::move(call));
+    tracked->Send(status);
+    return tracked;
+  }
+  call.reset();
+  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
+  reactor->Finish(wire::ToWire(status));
+  return reactor;
+}
 
 }  // namespace kvstore::server
