@@ -1,0 +1,181 @@
+#include "kvstore_api/zookeeper_catalog.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "kvstore_api/catalog_json.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "tests/support/zookeeper_server.h"
+
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::FailsWith;
+using testing::TempDir;
+using testing::ZooKeeperServer;
+
+class ZooKeeperCatalogTest : public ::testing::Test {
+ protected:
+  static ZooKeeperServer& Server() {
+    static ZooKeeperServer server;
+    return server;
+  }
+  std::unique_ptr<ZooKeeperCatalog> Open(const std::filesystem::path& copy = "") {
+    return std::make_unique<ZooKeeperCatalog>(
+        ZooKeeperOptions{
+            .servers = Server().address(), .session_timeout_ms = 4'000, .call_timeout_ms = 2'000},
+        root_, copy, "test");
+  }
+
+  const std::string root_ =
+      std::string("/") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+CatalogEntry Entry(const std::string& name, uint64_t incarnation,
+                   DatasetState state = DatasetState::kActive) {
+  return {{.name = name, .backend = "b", .incarnation = incarnation}, state};
+}
+
+TEST_F(ZooKeeperCatalogTest, WhatOneWritesTheOtherReads) {
+  const auto one = Open();
+  const auto two = Open();
+  ASSERT_OK_AND_ASSIGN(CatalogContents contents, one->Load());
+  EXPECT_TRUE(contents.entries.empty());
+  ASSERT_OK_AND_ASSIGN(const int64_t version, one->Put(Entry("b", 2), contents.version));
+  ASSERT_OK_AND_ASSIGN(const int64_t next, one->Put(Entry("a", 1), version));
+  ASSERT_OK_AND_ASSIGN(contents, two->Load());
+  EXPECT_EQ(contents.entries, (std::vector<CatalogEntry>{Entry("a", 1), Entry("b", 2)}));
+  EXPECT_EQ(contents.version, next);
+  ASSERT_OK_AND_ASSIGN(const int64_t last, two->Remove("b", next));
+  EXPECT_EQ(one->Load()->entries, (std::vector<CatalogEntry>{Entry("a", 1)}));
+  EXPECT_EQ(*two->Remove("b", last), last);
+}
+
+TEST_F(ZooKeeperCatalogTest, OfTwoChangesAtOnceOneIsMade) {
+  const auto one = Open();
+  const auto two = Open();
+  ASSERT_OK_AND_ASSIGN(const CatalogContents seen, one->Load());
+  ASSERT_OK(two->Load());
+  ASSERT_OK(one->Put(Entry("a", 1), seen.version));
+  // Also where they are about different datasets: what one checked may no more hold.
+  EXPECT_THAT(two->Put(Entry("b", 2), seen.version), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_EQ(two->Load()->entries.size(), 1u);
+}
+
+TEST_F(ZooKeeperCatalogTest, ManyWritersLoseNoChange) {
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 3; ++t) {
+    writers.emplace_back([this, t] {
+      const auto catalog = Open();
+      for (int i = 0; i < 10; ++i) {
+        absl::Status status = absl::AbortedError("");
+        while (absl::IsAborted(status)) {
+          const auto contents = catalog->Load();
+          ASSERT_OK(contents);
+          status =
+              catalog->Put(Entry("d" + std::to_string(t) + "-" + std::to_string(i), 1), contents->version)
+                  .status();
+        }
+        ASSERT_OK(status);
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(Open()->Load()->entries.size(), 30u);
+}
+
+TEST_F(ZooKeeperCatalogTest, AChangeIsHeardOf) {
+  const auto one = Open();
+  const auto two = Open();
+  std::atomic<int> heard{0};
+  two->OnChange([&] { ++heard; });
+  ASSERT_OK_AND_ASSIGN(CatalogContents contents, one->Load());
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(two->Load());
+    const int before = heard;
+    ASSERT_OK_AND_ASSIGN(contents.version, one->Put(Entry("a", i + 1), contents.version));
+    EXPECT_TRUE(Eventually([&] { return heard > before; }));
+  }
+  two->OnChange(nullptr);
+}
+
+TEST_F(ZooKeeperCatalogTest, AProcessIsAliveUntilItsSessionEnds) {
+  const auto one = Open();
+  auto two = Open();
+  ASSERT_OK(one->Load());
+  ASSERT_OK(two->Load());
+  const std::string other = two->self();
+  EXPECT_TRUE(one->IsAlive(other));
+  EXPECT_TRUE(one->IsAlive(one->self()));
+  two.reset();
+  EXPECT_TRUE(Eventually([&] { return !one->IsAlive(other); }));
+  EXPECT_FALSE(one->IsAlive(""));
+}
+
+TEST_F(ZooKeeperCatalogTest, TheCopyServesWhenZooKeeperIsGone) {
+  const TempDir dir;
+  ZooKeeperServer server;
+  const auto open = [&] {
+    return std::make_unique<ZooKeeperCatalog>(
+        ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 500},
+        "/kv", dir / "copy.json", "test");
+  };
+  {
+    const auto catalog = open();
+    EXPECT_THAT(catalog->LoadCopy(), FailsWith(absl::StatusCode::kNotFound, ""));
+    ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog->Load());
+    ASSERT_OK(catalog->Put(Entry("a", 1), contents.version));
+    ASSERT_OK(catalog->Load());
+  }
+  server.Stop();
+  const auto catalog = open();
+  EXPECT_THAT(catalog->Load(), FailsWith(absl::StatusCode::kUnavailable, server.address()));
+  ASSERT_OK_AND_ASSIGN(const CatalogContents copy, catalog->LoadCopy());
+  EXPECT_EQ(copy.entries, (std::vector<CatalogEntry>{Entry("a", 1)}));
+  // Nothing is changed on what may be old.
+  EXPECT_THAT(catalog->Put(Entry("b", 2), copy.version), FailsWith(absl::StatusCode::kUnavailable, ""));
+  server.Start();
+  EXPECT_TRUE(Eventually([&] { return catalog->Load().ok(); }));
+}
+
+TEST_F(ZooKeeperCatalogTest, AnEntryThatDoesNotDecodeIsNamed) {
+  const auto catalog = Open();
+  ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog->Load());
+  ASSERT_OK(catalog->Put(Entry("good", 1), contents.version));
+  ZooKeeper zookeeper({.servers = Server().address()}, nullptr);
+  ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
+  EXPECT_THAT(catalog->Load(), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
+}
+
+TEST(CatalogEntryJson, Golden) {
+  const CatalogEntry entry{
+      {.name = "pins", .shape = Shape::kObjects, .backend = "mysql", .type = 3, .incarnation = 9},
+      DatasetState::kCreating,
+      "owner"};
+  constexpr char kGolden[] = R"({
+  "backend": "mysql",
+  "blob_threshold": 0,
+  "compression": "lz4",
+  "dataset": "pins",
+  "durability": "process",
+  "incarnation": "9",
+  "max_versions": 1,
+  "owner": "owner",
+  "shape": "objects",
+  "state": "creating",
+  "ttl_ms": 0,
+  "type": 3
+}
+)";
+  EXPECT_EQ(EncodeCatalogEntry(entry), kGolden);
+  EXPECT_EQ(*DecodeCatalogEntry(kGolden), entry);
+}
+
+}  // namespace
+}  // namespace kvstore

@@ -1,0 +1,108 @@
+#include "server/access.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::server {
+namespace {
+
+using testing::FailsWith;
+using testing::TempDir;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+std::string Entry(const std::string& name, const std::string& token, const std::string& rights) {
+  return R"({"name": ")" + name + R"(", "sha256": ")" + TokenDigest(token) + R"(", "rights": )" + rights +
+         "}";
+}
+
+std::string List(const std::string& entries) { return R"({"tokens": [)" + entries + "]}"; }
+
+TEST(AccessList, TheDigestIsSha256) {
+  EXPECT_EQ(TokenDigest("abc"), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}
+
+TEST(AccessList, ATokenHasItsRights) {
+  ASSERT_OK_AND_ASSIGN(
+      const AccessList list,
+      AccessList::Parse(List(Entry("web", "s3cret", R"({"*": "read", "events": "write", "pay": "none"})") +
+                             "," + Entry("ops", "other", R"({"*": "admin"})"))));
+  const Principal* web = list.FindToken("s3cret");
+  ASSERT_NE(web, nullptr);
+  EXPECT_EQ(web->name, "web");
+  EXPECT_EQ(web->On("events"), Right::kWrite);
+  EXPECT_EQ(web->On("pins"), Right::kRead);
+  EXPECT_EQ(web->On("pay"), Right::kNone);
+  EXPECT_EQ(list.FindToken("other")->name, "ops");
+  EXPECT_EQ(list.FindToken("s3cre"), nullptr);
+  EXPECT_EQ(list.FindToken(""), nullptr);
+  EXPECT_OK(CheckRight(web, "events", Right::kWrite));
+  EXPECT_OK(CheckRight(web, "events", Right::kRead));
+  EXPECT_THAT(CheckRight(web, "events", Right::kAdmin),
+              FailsWith(absl::StatusCode::kPermissionDenied, "'web' lacks the right to administer 'events'"));
+  EXPECT_THAT(CheckRight(web, "pay", Right::kRead),
+              FailsWith(absl::StatusCode::kPermissionDenied, "read 'pay'"));
+  EXPECT_OK(CheckRight(nullptr, "pay", Right::kAdmin));
+}
+
+TEST(AccessList, MistakesAreListedWithoutSecrets) {
+  const auto mistake = [](const std::string& text) { return AccessList::Parse(text).status(); };
+  EXPECT_THAT(mistake("{"), FailsWith(kInvalid, "not JSON"));
+  EXPECT_THAT(mistake(R"({"token": []})"), FailsWith(kInvalid, "tokens: missing"));
+  EXPECT_THAT(mistake(List(R"({"name": "a", "rights": {}})")),
+              FailsWith(kInvalid, "give either this or common_name"));
+  EXPECT_THAT(mistake(List(R"({"name": "a", "sha256": "tooshort", "rights": {}})")),
+              FailsWith(kInvalid, "tokens[0].sha256: must be 64 hexadecimal digits"));
+  EXPECT_THAT(mistake(List(Entry("a", "t", R"({"*": "reed"})"))),
+              FailsWith(kInvalid, "tokens[0].rights.*: must be"));
+  EXPECT_EQ(std::string(mistake(List(R"({"name": "a", "sha256": "tooshort", "rights": {}})")).message())
+                .find("tooshort"),
+            std::string::npos);
+}
+
+TEST(AccessList, ACertificateIsKnownByItsName) {
+  ASSERT_OK_AND_ASSIGN(
+      const AccessList list,
+      AccessList::Parse(List(R"({"name": "ops", "common_name": "ops.example", "rights": {"*": "admin"}})")));
+  EXPECT_EQ(list.FindCommonName("ops.example")->name, "ops");
+  EXPECT_EQ(list.FindCommonName("ops.example.org"), nullptr);
+  EXPECT_EQ(list.FindCommonName(""), nullptr);
+  // An entry without a digest is nobody's token.
+  EXPECT_EQ(list.FindToken(std::string(32, '\0')), nullptr);
+}
+
+TEST(Access, IsReadAgainWhenTheFileChanges) {
+  const TempDir dir;
+  std::ofstream(dir / "tokens.json") << List(Entry("a", "one", R"({"*": "read"})"));
+  ASSERT_OK_AND_ASSIGN(const auto access, Access::Open(dir / "tokens.json"));
+  EXPECT_OK(access->Identify("Bearer one", ""));
+  EXPECT_THAT(access->Identify("Bearer two", ""), FailsWith(absl::StatusCode::kUnauthenticated, "not known"));
+  EXPECT_THAT(access->Identify("", ""), FailsWith(absl::StatusCode::kUnauthenticated, "no token"));
+  EXPECT_THAT(access->Identify("Basic one", ""), FailsWith(absl::StatusCode::kUnauthenticated, ""));
+  std::ofstream(dir / "tokens.json") << List(Entry("b", "two", R"({"*": "read"})"));
+  EXPECT_TRUE(testing::Eventually([&] {
+    access->Refresh();
+    return access->Identify("Bearer two", "").ok();
+  }));
+  EXPECT_FALSE(access->Identify("Bearer one", "").ok());
+  // A bad edit changes nothing.
+  std::ofstream(dir / "tokens.json") << "{";
+  std::filesystem::last_write_time(dir / "tokens.json",
+                                   std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));
+  access->Refresh();
+  EXPECT_OK(access->Identify("Bearer two", ""));
+}
+
+TEST(Access, WithoutAFileAllMayDoAll) {
+  ASSERT_OK_AND_ASSIGN(const auto access, Access::Open(""));
+  EXPECT_EQ(*access->Identify("", ""), nullptr);
+  EXPECT_THAT(Access::Open("/nowhere"), FailsWith(absl::StatusCode::kUnavailable, "/nowhere"));
+}
+
+}  // namespace
+}  // namespace kvstore::server

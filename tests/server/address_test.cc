@@ -1,0 +1,66 @@
+#include "server/address.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::server {
+namespace {
+
+using testing::FailsWith;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(Address, OnlyLoopbackIsLocal) {
+  for (const char* local : {"127.0.0.1:7400", "127.9.9.9:1", "localhost:0", "[::1]:7400", "unix:/run/kv"}) {
+    EXPECT_TRUE(IsLocal(local)) << local;
+  }
+  for (const char* remote :
+       {"0.0.0.0:7400", "10.0.0.1:7400", "[::]:7400", "kv.example.com:7400", "128.0.0.1:1", "7400", ""}) {
+    EXPECT_FALSE(IsLocal(remote)) << remote;
+  }
+}
+
+ServerOptions Listening(const std::string& address) {
+  ServerOptions options;
+  options.listen = {address};
+  return options;
+}
+
+TEST(Address, BeyondThisMachineThereMustBeTlsAndTokens) {
+  EXPECT_OK(CheckAddresses(ServerOptions()));
+  EXPECT_THAT(CheckAddresses(Listening("0.0.0.0:7400")), FailsWith(kInvalid, "give server.tls"));
+  EXPECT_THAT(CheckAddresses(Listening("0.0.0.0:7400")), FailsWith(kInvalid, "give server.tokens"));
+  ServerOptions options = Listening("0.0.0.0:7400");
+  options.tls.cert = "cert.pem";
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.tokens"));
+  options.tokens = "tokens.json";
+  EXPECT_OK(CheckAddresses(options));
+  options.tokens.clear();
+  options.tls.client_ca = "ca.pem";
+  EXPECT_OK(CheckAddresses(options));
+  options = Listening("0.0.0.0:7400");
+  options.insecure = true;
+  EXPECT_OK(CheckAddresses(options));
+}
+
+TEST(Address, FiguresInPlainTextAreShownBeyondThisMachineOnlyIfAsked) {
+  ServerOptions options;
+  options.http = "0.0.0.0:7401";
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "http_open"));
+  options.http_open = true;
+  EXPECT_OK(CheckAddresses(options));
+}
+
+TEST(Address, EveryMistakeIsNamed) {
+  ServerOptions options;
+  options.listen = {"7400", "host:port", "unix:", "::1:7400", "host:70000"};
+  options.http = "unix:/run/kv";
+  const std::string text(CheckAddresses(options).message());
+  for (int i = 0; i < 5; ++i)
+    EXPECT_NE(text.find("server.listen[" + std::to_string(i) + "]"), std::string::npos) << text;
+  EXPECT_NE(text.find("server.http"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvstore::server

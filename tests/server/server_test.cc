@@ -1,0 +1,412 @@
+#include "server/server.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <fstream>
+#include <thread>
+
+#include "kvstore/v1/kvstore.grpc.pb.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/limits.h"
+#include "server/access.h"
+#include "tests/server/served.h"
+#include "tests/support/eventually.h"
+#include "tests/support/loopback.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/tcp_proxy.h"
+
+/// A server as its clients meet it, friendly and not.
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::FailsWith;
+using testing::Served;
+using testing::TcpProxy;
+using testing::TempDir;
+using testing::TestServerOptions;
+
+constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
+
+absl::Status PutCell(KVStore& store, std::string_view row, std::string_view value) {
+  const CellWrite cell{"c", value, 1};
+  return store.PutRow("rows", row, {&cell, 1}, {}).status();
+}
+
+/// A channel as any gRPC program makes one.
+std::unique_ptr<v1::KVStore::Stub> Stub(const std::string& address) {
+  return v1::KVStore::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
+}
+
+/// A bare TCP connection; -1 if there is none.
+int Dial(uint16_t port) {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = testing::Loopback(port);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0) return fd;
+  ::close(fd);
+  return -1;
+}
+
+/// A server with a few rows.
+class ServerTest : public ::testing::Test {
+ protected:
+  void Serve(const ServerOptions& options = TestServerOptions()) {
+    served_ = std::make_unique<Served>(options);
+    ASSERT_OK(served_->router().CreateDataset({.name = "rows"}));
+    store_ = served_->Client();
+  }
+
+  std::unique_ptr<Served> served_;
+  std::unique_ptr<KVStore> store_;
+};
+
+// ---- limits of messages and pages ----
+
+TEST_F(ServerTest, TheLargestPutPassesAndComesBackInPages) {
+  Serve();
+  const std::string value(kMaxValueBytes - 100, 'v');
+  const std::vector<CellWrite> cells = {{"a", value, 1}, {"b", value, 1}};
+  ASSERT_OK(store_->PutRow("rows", "r", cells, {}));
+  ASSERT_OK_AND_ASSIGN(const Row first, store_->GetRow("rows", "r", {}));
+  ASSERT_EQ(first.items.size(), 1u);
+  ASSERT_OK_AND_ASSIGN(const Row second, store_->GetRow("rows", "r", {.marker = first.marker}));
+  ASSERT_EQ(second.items.size(), 1u);
+  EXPECT_EQ(second.items[0].cells[0].value, value);
+  EXPECT_TRUE(second.marker.empty());
+  const std::string too_large(kMaxValueBytes + 1, 'v');
+  EXPECT_THAT(PutCell(*store_, "r", too_large), FailsWith(absl::StatusCode::kInvalidArgument, "4194304"));
+}
+
+TEST_F(ServerTest, ManyTinyCellsDoNotOutgrowAMessage) {
+  Serve();
+  ASSERT_OK(store_->CreateDataset({.name = "tiny", .max_versions = 0}));
+  std::vector<CellWrite> cells;
+  for (uint64_t t = 0; t < 50'000; ++t) cells.push_back({"c", "", t});
+  for (const char* column : {"a", "b", "c"}) {
+    for (CellWrite& cell : cells) cell.column = column;
+    ASSERT_OK(store_->PutRow("tiny", "r", cells, {}));
+  }
+  const ReadOptions all{.versions = UINT32_MAX, .max_bytes = kMaxPageBytes};
+  ASSERT_OK_AND_ASSIGN(Row page, store_->GetRow("tiny", "r", all));
+  size_t count = 0;
+  for (const Item& item : page.items) count += item.cells.size();
+  EXPECT_EQ(count, kMaxPageCells);
+  EXPECT_FALSE(page.marker.empty());
+}
+
+TEST_F(ServerTest, LargeBatchesAreCutIntoMessages) {
+  Serve();
+  const std::string value(100'000, 'v');
+  const CellWrite cell{"c", value, 1};
+  std::vector<std::string> keys;
+  for (int i = 0; i < 400; ++i) keys.push_back("r" + std::to_string(1000 + i));
+  std::vector<RowWrite> writes;
+  std::vector<RowRead> reads;
+  std::vector<RowDelete> deletes;
+  for (const std::string& key : keys) {
+    writes.push_back({key, {&cell, 1}, {}});
+    reads.push_back({key, {}});
+    deletes.push_back({key, {}});
+  }
+  writes[7].row = "";  // invalid
+  ASSERT_OK_AND_ASSIGN(const auto put, store_->PutRows("rows", writes));
+  ASSERT_EQ(put.size(), 400u);
+  for (size_t i = 0; i < put.size(); ++i) EXPECT_EQ(put[i].ok(), i != 7) << i;
+  ASSERT_OK_AND_ASSIGN(const auto got, store_->GetRows("rows", reads));
+  ASSERT_EQ(got.size(), 400u);
+  for (size_t i = 0; i < got.size(); ++i) EXPECT_EQ(got[i]->items.size(), i == 7 ? 0u : 1u) << i;
+  size_t scanned = 0;
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store_->ScanRows("rows", {}, {}));
+  for (ScannedRow row; *cursor->Next(row);) ++scanned;
+  EXPECT_EQ(scanned, 399u);
+  ASSERT_OK_AND_ASSIGN(const auto deleted, store_->DeleteRows("rows", deletes));
+  EXPECT_EQ(deleted.size(), 400u);
+  EXPECT_TRUE(store_->GetRow("rows", "r1000", {})->items.empty());
+}
+
+TEST_F(ServerTest, JoinedPagesAreBoundedInBytes) {
+  Serve();
+  ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects}));
+  ASSERT_OK(store_->CreateDataset({.name = "boards", .shape = Shape::kMappings}));
+  const std::string data = R"({"t":")" + std::string(1 << 20, 'x') + R"("})";
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", data, {}));
+    ASSERT_OK(store_->AddMapping("boards", 1, id, i));
+  }
+  std::vector<uint64_t> sequences;
+  MappingListOptions options;
+  do {
+    ASSERT_OK_AND_ASSIGN(const JoinedPage page, store_->ListObjects("boards", 1, options));
+    EXPECT_LE(page.objects.size(), 3u);
+    for (const JoinedObject& joined : page.objects) {
+      EXPECT_OK(joined.object);
+      sequences.push_back(joined.entry.sequence);
+    }
+    options.marker = page.marker;
+  } while (!options.marker.empty());
+  EXPECT_EQ(sequences, (std::vector<uint64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
+}
+
+TEST_F(ServerTest, AnOversizedMessageIsRefusedAndOthersAreServed) {
+  Serve();
+  v1::PutRowRequest request;
+  request.set_dataset("rows");
+  request.set_row("r");
+  request.add_cells()->set_value(std::string(21 << 20, 'x'));
+  v1::PutRowResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = Stub(served_->address())->PutRow(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::RESOURCE_EXHAUSTED) << status.error_message();
+  EXPECT_OK(PutCell(*store_, "r", "v"));
+}
+
+// ---- deadlines, cancellation, limits of load ----
+
+TEST_F(ServerTest, DeadlinesReachTheStore) {
+  Serve();
+  const CallScope scope(std::chrono::nanoseconds(1));
+  EXPECT_THAT(store_->GetRow("rows", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  EXPECT_THAT(PutCell(*store_, "r", "v"), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  EXPECT_THAT(served_->router().GetRow("rows", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+}
+
+TEST_F(ServerTest, BeyondItsLimitTheServerTurnsCallsAwayAndTheClientComesBack) {
+  ServerOptions options = TestServerOptions();
+  options.limits.max_calls = 1;
+  Serve(options);
+  for (int i = 0; i < 3000; ++i)
+    ASSERT_OK(PutCell(served_->router(), "r" + std::to_string(i), std::string(4000, 'v')));
+  // A stream that nobody reads on takes the one place.
+  const auto stub = Stub(served_->address());
+  auto context = std::make_unique<grpc::ClientContext>();
+  v1::ScanRowsRequest request;
+  request.set_dataset("rows");
+  auto stream = stub->ScanRows(context.get(), request);
+  v1::ScanRowsResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  {
+    const CallScope scope(std::chrono::milliseconds(200));
+    EXPECT_THAT(store_->GetRow("rows", "r", {}),
+                FailsWith(absl::StatusCode::kResourceExhausted, "too many calls"));
+  }
+  std::thread frees([&] {
+    EXPECT_TRUE(Eventually([&] {
+      grpc::ClientContext mine;
+      v1::GetRowRequest get;
+      get.set_dataset("rows");
+      get.set_row("r");
+      v1::GetRowResponse got;
+      return stub->GetRow(&mine, get, &got).error_code() == grpc::RESOURCE_EXHAUSTED;
+    }));
+    context->TryCancel();
+    stream->Finish();
+  });
+  // The client tries until there is a place.
+  EXPECT_OK(store_->GetRow("rows", "r", {}));
+  frees.join();
+}
+
+TEST_F(ServerTest, AStreamThatNobodyReadsIsEndedAndHoldsLittle) {
+  ServerOptions options = TestServerOptions();
+  options.limits.stall_ms = 300;
+  Serve(options);
+  for (int i = 0; i < 3000; ++i)
+    ASSERT_OK(PutCell(served_->router(), "r" + std::to_string(i), std::string(8000, 'v')));
+  const auto stub = Stub(served_->address());
+  grpc::ClientContext context;
+  v1::ScanRowsRequest request;
+  request.set_dataset("rows");
+  const auto stream = stub->ScanRows(&context, request);
+  v1::ScanRowsResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  const auto metric = [&](const std::string& name) {
+    grpc::ClientContext mine;
+    v1::GetMetricsResponse metrics;
+    EXPECT_TRUE(stub->GetMetrics(&mine, {}, &metrics).ok());
+    const size_t at = metrics.text().find("\n" + name + " ");
+    return at == std::string::npos ? -1.0 : std::stod(metrics.text().substr(at + name.size() + 2));
+  };
+  EXPECT_LT(metric("kvstore_bytes_in_flight"), 2 << 20);
+  // Itself, and the call that asks.
+  EXPECT_TRUE(Eventually([&] { return metric("kvstore_calls_in_flight") == 1; }));
+  EXPECT_OK(store_->GetRow("rows", "r0", {}));
+  while (stream->Read(&message)) {
+  }
+  EXPECT_EQ(stream->Finish().error_code(), grpc::CANCELLED);
+}
+
+TEST_F(ServerTest, CancelledCallsLeaveNothingBehind) {
+  Serve();
+  for (int i = 0; i < 2000; ++i)
+    ASSERT_OK(PutCell(served_->router(), "r" + std::to_string(i), std::string(4000, 'v')));
+  const auto stub = Stub(served_->address());
+  for (int i = 0; i < 200; ++i) {
+    grpc::ClientContext context;
+    v1::ScanRowsRequest request;
+    request.set_dataset("rows");
+    const auto stream = stub->ScanRows(&context, request);
+    v1::ScanRowsResponse message;
+    if (i % 3 != 0) stream->Read(&message);
+    context.TryCancel();
+    stream->Finish();
+  }
+  v1::GetMetricsResponse metrics;
+  EXPECT_TRUE(Eventually([&] {
+    grpc::ClientContext context;
+    return stub->GetMetrics(&context, {}, &metrics).ok() &&
+           metrics.text().find("\nkvstore_calls_in_flight 1\n") != std::string::npos;
+  })) << metrics.text();
+}
+
+// ---- strangers ----
+
+TEST_F(ServerTest, GarbageOnThePortHarmsNobody) {
+  Serve();
+  testing::Random random(testing::Seed("garbage"));
+  for (int i = 0; i < 200; ++i) {
+    const int fd = Dial(served_->port());
+    ASSERT_GE(fd, 0);
+    std::string bytes = i % 2 == 0 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
+    for (uint64_t n = random.Below(2000); n > 0; --n) bytes.push_back(static_cast<char>(random.Below(256)));
+    ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    ::close(fd);
+  }
+  EXPECT_OK(PutCell(*store_, "r", "v"));
+}
+
+TEST_F(ServerTest, HalfOpenConnectionsHarmNobody) {
+  Serve();
+  std::vector<int> silent;
+  for (int i = 0; i < 500; ++i) silent.push_back(Dial(served_->port()));
+  EXPECT_OK(PutCell(*store_, "r", "v"));
+  EXPECT_OK(served_->Client()->GetRow("rows", "r", {}));
+  for (const int fd : silent) ::close(fd);
+}
+
+// ---- attempts ----
+
+TEST_F(ServerTest, AWriteWhoseAnswerWasLostIsNotDoneTwice) {
+  Serve();
+  ASSERT_OK(served_->router().CreateDataset({.name = "all", .max_versions = 0}));
+  TcpProxy proxy(served_->port());
+  ASSERT_OK_AND_ASSIGN(const auto store, Connect(proxy.address()));
+  ASSERT_OK(store->GetRow("all", "warm", {}));
+  for (int i = 0; i < 5; ++i) {
+    const std::string row = "row-" + std::to_string(i);
+    proxy.CutAtAnswerTo(row);
+    const CellWrite cell{"c", "v", std::nullopt};
+    ASSERT_OK_AND_ASSIGN(const PutResult put, store->PutRow("all", row, {&cell, 1}, {}));
+    EXPECT_TRUE(put.timestamp.has_value());
+    ASSERT_TRUE(Eventually([&] { return proxy.HasCut(); }));
+    const Row read = *served_->router().GetRow("all", row, {.versions = 10});
+    ASSERT_EQ(read.items.size(), 1u);
+    EXPECT_EQ(read.items[0].cells.size(), 1u) << "written once for each attempt";
+    EXPECT_EQ(read.items[0].cells[0].timestamp, *put.timestamp);
+  }
+}
+
+TEST_F(ServerTest, AnotherServerSaysThatItDoesNotKnowTheAttemptBefore) {
+  Serve();
+  const auto stub = Stub(served_->address());
+  v1::PutRowRequest request;
+  request.set_dataset("rows");
+  request.set_row("r");
+  request.add_cells()->set_value("v");
+  request.mutable_attempt()->set_request_id("0123456789abcdef");
+  request.mutable_attempt()->set_instance("a server before");
+  v1::PutRowResponse response;
+  grpc::ClientContext context;
+  const grpc::Status status = stub->PutRow(&context, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(context.GetServerTrailingMetadata().find("kvstore-outcome")->second, "in-doubt");
+  EXPECT_TRUE(served_->router().GetRow("rows", "r", {})->items.empty());
+  request.mutable_attempt()->set_request_id("short");
+  grpc::ClientContext another;
+  EXPECT_EQ(stub->PutRow(&another, request, &response).error_code(), grpc::INVALID_ARGUMENT);
+}
+
+TEST_F(ServerTest, ACreateIsRepeatedAcrossARestart) {
+  Serve();
+  ASSERT_OK(served_->router().CreateDataset({.name = "pins", .shape = Shape::kObjects}));
+  TcpProxy proxy(served_->port());
+  ASSERT_OK_AND_ASSIGN(const auto store, Connect(proxy.address()));
+  ASSERT_OK(store->CreateObject("pins", "{}", {}));
+  proxy.CutAtAnswerTo("lost answer", /*for_good=*/true);
+  std::thread restarts([&] {
+    EXPECT_TRUE(Eventually([&] { return proxy.HasCut(); }));
+    served_->Restart();
+    proxy.Mend();
+  });
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, store->CreateObject("pins", R"({"t":"lost answer"})", {}));
+  restarts.join();
+  EXPECT_EQ(served_->router().GetObject("pins", id, {})->data, R"({"t":"lost answer"})");
+  EXPECT_EQ(served_->router().GetStats("pins")->approximate_entries, 2u);
+}
+
+TEST_F(ServerTest, AScanGoesOnWhenItsServerWasLost) {
+  Serve();
+  for (int i = 0; i < 3000; ++i)
+    ASSERT_OK(PutCell(served_->router(), "r" + std::to_string(10'000 + i), std::string(2000, 'v')));
+  TcpProxy proxy(served_->port());
+  ASSERT_OK_AND_ASSIGN(const auto store, Connect(proxy.address()));
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store->ScanRows("rows", {}, {}));
+  int count = 0;
+  for (ScannedRow row; *cursor->Next(row); ++count) {
+    ASSERT_EQ(row.key, "r" + std::to_string(10'000 + count));
+    if (count == 500) {
+      proxy.Cut();
+      proxy.Mend();
+    }
+  }
+  EXPECT_EQ(count, 3000);
+}
+
+TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
+  Serve();
+  std::atomic<bool> stop{false};
+  std::atomic<int> failures{0};
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 4; ++t) {
+    writers.emplace_back([&, t] {
+      const auto mine = served_->Client({.deadline_ms = 500});
+      for (int i = 0; !stop; ++i) {
+        // What was begun is ended, or it is said that it was not begun.
+        const absl::Status status = PutCell(*mine, std::to_string(t) + "/" + std::to_string(i), "v");
+        if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
+        if (!status.ok()) return;
+      }
+    });
+  }
+  std::thread drains([&] { served_->server().Drain(); });
+  drains.join();
+  stop = true;
+  const CallScope scope(std::chrono::milliseconds(100));
+  EXPECT_FALSE(served_->Client()->GetRow("rows", "r", {}).ok());
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(failures, 0);
+}
+
+TEST_F(ServerTest, AnAddressInUseIsAnError) {
+  Serve();
+  ServerOptions options;
+  options.listen = {served_->address()};
+  EXPECT_THAT(Server::Start(served_->router(), options), FailsWith(kUnavailable, served_->address()));
+}
+
+TEST_F(ServerTest, AUnixSocketServes) {
+  const TempDir dir;
+  ServerOptions options;
+  options.listen = {"unix:" + (dir / "s").string(), "127.0.0.1:0"};
+  Serve(options);
+  ASSERT_OK_AND_ASSIGN(const auto store, Connect(options.listen[0]));
+  EXPECT_OK(PutCell(*store, "r", "v"));
+}
+
+}  // namespace
+}  // namespace kvstore
