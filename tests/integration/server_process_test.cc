@@ -1,0 +1,207 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/connect.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/in_doubt.h"
+#include "tests/support/eventually.h"
+#include "tests/support/kv_server.h"
+#include "tests/support/loopback.h"
+#include "tests/support/processes.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// `kv serve` as it runs in production: killed, overrun, stopped.
+namespace kvstore::testing {
+namespace {
+
+class ServerProcess : public ::testing::Test {
+ protected:
+  const TempDir dir_;
+  KvServer server_{KV_PROGRAM, {"--data", (dir_ / "store").string()}};
+};
+
+/// Writers that put rows and create objects, each under a name of its own, and keep what was acknowledged.
+struct Writer {
+  std::map<std::string, std::string> rows;  // acknowledged
+  std::map<std::string, uint64_t> objects;  // acknowledged, by their content
+  std::set<std::string> tried;              // objects that were tried
+  std::vector<std::string> other_errors;
+};
+
+TEST_F(ServerProcess, KilledUnderLoadItLosesNoAcknowledgedWriteAndMakesNoObjectTwice) {
+  const uint64_t rounds = Rounds("KV_KILL_ROUNDS", 6);
+  Random random(Seed("kill"));
+  {
+    const auto store = *Connect(server_.address());
+    ASSERT_OK(store->CreateDataset({.name = "rows", .max_versions = 0}));
+    ASSERT_OK(store->CreateDataset({.name = "pins", .shape = Shape::kObjects}));
+  }
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> done{0};
+  std::vector<Writer> writers(4);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < writers.size(); ++t) {
+    threads.emplace_back([&, t] {
+      Writer& mine = writers[t];
+      const auto store = *Connect(server_.address(), {.deadline_ms = 20'000});
+      for (int i = 0; !stop; ++i) {
+        const std::string name = fmt::format("{}-{:06}", t, i);
+        const CellWrite cell{"c", name, std::nullopt};
+        if (const auto put = store->PutRow("rows", name, {&cell, 1}, {}); put.ok()) {
+          mine.rows[name] = name;
+        } else if (!IsInDoubt(put.status())) {
+          mine.other_errors.push_back(put.status().ToString());
+        }
+        const std::string data = fmt::format(R"({{"name":"{}"}})", name);
+        mine.tried.insert(data);
+        // With its repetitions it must succeed: the server comes back before the deadline.
+        if (const auto made = store->CreateObject("pins", data, {}); made.ok()) {
+          mine.objects[data] = *made;
+        } else {
+          mine.other_errors.push_back(made.status().ToString());
+        }
+        ++done;
+      }
+    });
+  }
+  for (uint64_t round = 0; round < rounds; ++round) {
+    const uint64_t until = done + 50 + random.Below(300);
+    EXPECT_TRUE(Eventually([&] { return done >= until; }));
+    server_.Kill();
+    server_.Start();
+  }
+  stop = true;
+  for (std::thread& thread : threads) thread.join();
+
+  const auto store = *Connect(server_.address());
+  std::map<std::string, int> made;
+  for (const Writer& writer : writers) {
+    EXPECT_EQ(writer.other_errors, std::vector<std::string>());
+    for (const auto& [row, value] : writer.rows) {
+      const auto read = store->GetRow("rows", row, {.versions = 10});
+      ASSERT_OK(read);
+      ASSERT_EQ(read->items.size(), 1u) << "lost: " << row;
+      EXPECT_EQ(read->items[0].cells.size(), 1u) << "written twice: " << row;
+    }
+    for (const auto& [data, id] : writer.objects) {
+      ASSERT_OK_AND_ASSIGN(const Object object, store->GetObject("pins", id, {}));
+      EXPECT_EQ(object.data, data);
+    }
+  }
+  // All objects there are: each at most once, whoever made it. IDs are dense on 16 shards, but for gaps after
+  // a kill.
+  size_t found = 0;
+  std::vector<uint64_t> ids;
+  for (const Writer& writer : writers) {
+    for (const auto& [data, id] : writer.objects) ids.push_back(id);
+  }
+  const uint64_t last = *std::max_element(ids.begin(), ids.end(), [](uint64_t a, uint64_t b) {
+    return (a & 0xFFFFFFFFF) < (b & 0xFFFFFFFFF);
+  }) & 0xFFFFFFFFF;
+  const uint64_t type = ids[0] >> 36 & 0x3FF;
+  for (uint64_t shard = 0; shard < 16; ++shard) {
+    std::vector<uint64_t> wanted;
+    for (uint64_t local = 1; local <= last + 200; ++local) wanted.push_back(shard << 46 | type << 36 | local);
+    ASSERT_LE(wanted.size(), 10'000u);
+    ASSERT_OK_AND_ASSIGN(const auto objects, store->GetObjects("pins", wanted, {}));
+    for (const auto& object : objects) {
+      if (!object.ok()) continue;
+      ++found;
+      EXPECT_EQ(++made[object->data], 1) << "made twice: " << object->data;
+    }
+  }
+  size_t acknowledged = 0;
+  for (const Writer& writer : writers) acknowledged += writer.objects.size();
+  EXPECT_GE(found, acknowledged);
+}
+
+TEST_F(ServerProcess, TenThousandConnectionsLeaveRoomForOthers) {
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  const size_t wanted = std::min<size_t>(10'000, limit.rlim_max - 500);
+  const auto store = *Connect(server_.address());
+  ASSERT_OK(store->CreateDataset({.name = "rows"}));
+  const uint64_t before = server_.ResidentBytes();
+  std::vector<int> connections;
+  const sockaddr_in address = Loopback(server_.port());
+  // Half of them say nothing, half speak HTTP/2 and then nothing.
+  const std::string hello =
+      std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
+  for (size_t i = 0; i < wanted; ++i) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ASSERT_GE(fd, 0);
+    ASSERT_EQ(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0) << i;
+    if (i % 2 == 0) ::send(fd, hello.data(), hello.size(), MSG_NOSIGNAL);
+    connections.push_back(fd);
+  }
+  const CellWrite cell{"c", "v", 1};
+  for (int i = 0; i < 100; ++i) ASSERT_OK(store->PutRow("rows", std::to_string(i), {&cell, 1}, {}));
+  // A newcomer too.
+  EXPECT_OK((*Connect(server_.address()))->GetRow("rows", "1", {}));
+  const uint64_t grown = server_.ResidentBytes() - before;
+  EXPECT_LT(grown / wanted, 64u << 10) << "bytes a connection";
+  RecordProperty("kib_a_connection", static_cast<int>(grown / wanted / 1024));
+  for (const int fd : connections) ::close(fd);
+  EXPECT_OK(store->GetRow("rows", "1", {}));
+}
+
+TEST_F(ServerProcess, SigtermEndsItInOrder) {
+  const auto store = *Connect(server_.address());
+  ASSERT_OK(store->CreateDataset({.name = "rows"}));
+  EXPECT_EQ(server_.Stop(), 0);
+  server_.Start();
+  EXPECT_OK(store->GetRow("rows", "r", {}));
+}
+
+TEST_F(ServerProcess, TheCommandsWorkAgainstItAsTheyDoEmbedded) {
+  const auto kv = [&](std::vector<std::string> arguments, const std::string& input = "") {
+    std::vector<std::string> command = {KV_PROGRAM, "--server", server_.address()};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const Output output = RunProgram(command, input);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.out;
+  };
+  kv({"dataset", "create", "events", "--max-versions", "5"});
+  kv({"dataset", "create", "pins", "--shape", "objects", "--type", "7"});
+  kv({"dataset", "create", "boards", "--shape", "mappings"});
+  EXPECT_NE(kv({"dataset", "list"}).find("events"), std::string::npos);
+  kv({"dataset", "alter", "events", "--ttl-ms", "0"});
+  kv({"put", "events", "user:7", "click=pin:3"});
+  EXPECT_NE(kv({"get", "events", "user:7"}).find("pin:3"), std::string::npos);
+  EXPECT_NE(kv({"scan", "events"}).find("user:7"), std::string::npos);
+  const std::string id = kv({"object", "create", "pins", R"({"a":1})"});
+  const std::string trimmed = id.substr(0, id.find('\n'));
+  EXPECT_NE(kv({"object", "get", "pins", trimmed}).find(R"("a":1)"), std::string::npos);
+  kv({"mapping", "add", "boards", "1", trimmed});
+  EXPECT_NE(kv({"mapping", "list", "boards", "1", "--objects"}).find(R"("a":1)"), std::string::npos);
+  EXPECT_EQ(kv({"mapping", "count", "boards", "1"}), "1\n");
+  kv({"compact", "events"});
+  EXPECT_EQ(kv({"exec"}, R"({"op":"get_row","dataset":"events","row":"user:7","id":1})"
+                         "\n")
+                .substr(0, 2),
+            "{\"");
+  kv({"import", "events", "-"}, R"({"row":"user:8","items":[{"column":"x","value":"y"}]})"
+                                "\n");
+  EXPECT_NE(kv({"get", "events", "user:8"}).find("y"), std::string::npos);
+  kv({"delete", "events", "user:8"});
+  kv({"dataset", "drop", "events", "--yes"});
+}
+
+}  // namespace
+}  // namespace kvstore::testing
