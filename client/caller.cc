@@ -70,10 +70,10 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const grpc::ClientCont
   if (outcome == wire::kRefused) return {.again = true, .status = std::move(error)};
   if (outcome == wire::kInDoubt) return {.status = MarkInDoubt(std::move(error))};
   if (!outcome.empty()) return {.status = std::move(error)};
-  // It failed on the way, there or back.
-  const std::string_view doubt = writes ? "; the write may or may not have happened" : "";
-  error = absl::Status(error.code(),
-                       fmt::format("server {}: {}{}", address(), std::string(error.message()), doubt));
+  // It failed on the way, there or back; a server that ends cancels what is left.
+  const auto code = error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
+  error = absl::Status(code, fmt::format("server {}: {}{}", address(), std::string(error.message()),
+                                         writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));
   return {.again = absl::IsUnavailable(error), .status = std::move(error)};
 }

@@ -28,6 +28,8 @@ using server::HttpServer;
 
 /// How often files that may change, and calls that may hang, are looked at.
 constexpr std::chrono::milliseconds kTick{500};
+/// When all calls have ended their answers are still on their way.
+constexpr std::chrono::milliseconds kLastAnswers{50};
 /// Calls of one connection at a time; clients with more use more connections.
 constexpr int kMaxStreams = 256;
 
@@ -132,8 +134,12 @@ class Server::Impl {
     if (!grpc_ || std::exchange(stopped_, true)) return;
     core_.draining = true;
     grpc_->GetHealthCheckService()->SetServingStatus(false);
-    // Waits for the calls that are open, then cancels them.
-    grpc_->Shutdown(std::chrono::system_clock::now() + patience);
+    // gRPC's own patience would also wait for clients that have a connection and no call.
+    const auto until = std::chrono::steady_clock::now() + patience;
+    while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    grpc_->Shutdown(std::chrono::system_clock::now() + (patience.count() > 0 ? kLastAnswers : patience));
     grpc_->Wait();
   }
 
