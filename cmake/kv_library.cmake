@@ -1,13 +1,14 @@
 # What every target shares: warnings, sanitizers, the include root.
 add_library(kv_flags INTERFACE)
 target_compile_features(kv_flags INTERFACE cxx_std_20)
-target_include_directories(kv_flags INTERFACE ${PROJECT_SOURCE_DIR})
-target_compile_options(kv_flags INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
-                                          -Woverloaded-virtual -Wno-missing-field-initializers -Werror)
+target_include_directories(kv_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/kvstore>)
+set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these inside inlined std::string code that is right (GCC bug 105329 and its kin).
-  target_compile_options(kv_flags INTERFACE -Wno-restrict -Wno-maybe-uninitialized)
+  list(APPEND warnings -Wno-restrict -Wno-maybe-uninitialized)
 endif()
+# Of ours, not of those who use the installed libraries.
+target_compile_options(kv_flags INTERFACE "$<BUILD_INTERFACE:${warnings}>")
 if(KV_SANITIZE)
   target_compile_options(kv_flags INTERFACE -fsanitize=${KV_SANITIZE} -fno-omit-frame-pointer -g)
   target_link_options(kv_flags INTERFACE -fsanitize=${KV_SANITIZE})

@@ -1,0 +1,95 @@
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "registry/open.h"
+#include "server/access.h"
+#include "server/handlers.h"
+#include "tests/support/temp_dir.h"
+
+namespace {
+
+using namespace kvstore;
+
+/// What an answer may have at most on the wire.
+constexpr size_t kMaxAnswer = size_t{12} << 20;
+
+/// A store with a dataset of each shape, which lives as long as the process.
+KVStore& Store() {
+  static const testing::TempDir dir;
+  static const auto store = [] {
+    auto opened = Open({.data = dir / "store"});
+    if (!opened.ok() || !(*opened)->CreateDataset({.name = "r", .max_versions = 0}).ok() ||
+        !(*opened)->CreateDataset({.name = "o", .shape = Shape::kObjects, .type = 1}).ok() ||
+        !(*opened)->CreateDataset({.name = "m", .shape = Shape::kMappings}).ok()) {
+      std::abort();
+    }
+    return *std::move(opened);
+  }();
+  return *store;
+}
+
+template <typename Request, typename Response>
+void Unary(const std::string& bytes) {
+  Request request;
+  if (!request.ParseFromString(bytes)) return;
+  Response response;
+  server::Handle(Store(), request, response).IgnoreError();
+  if (response.ByteSizeLong() > kMaxAnswer) std::abort();
+}
+
+template <typename Request, typename Response>
+void Stream(const std::string& bytes) {
+  Request request;
+  if (!request.ParseFromString(bytes)) return;
+  const auto produce = server::Produce(Store(), request);
+  // A stream ends: there are no more messages than entries that were asked for, or stored.
+  for (int i = 0; i < 100'000; ++i) {
+    Response response;
+    const auto more = produce(response);
+    if (response.ByteSizeLong() > kMaxAnswer) std::abort();
+    if (!more.ok() || !*more) return;
+  }
+  std::abort();
+}
+
+constexpr std::array kMethods = {
+    &Unary<v1::AlterDatasetRequest, v1::AlterDatasetResponse>,
+    &Unary<v1::GetDatasetRequest, v1::GetDatasetResponse>,
+    &Unary<v1::ListDatasetsRequest, v1::ListDatasetsResponse>,
+    &Unary<v1::GetStatsRequest, v1::GetStatsResponse>,
+    &Unary<v1::GetRowRequest, v1::GetRowResponse>,
+    &Unary<v1::PutRowRequest, v1::PutRowResponse>,
+    &Unary<v1::DeleteRowRequest, v1::DeleteRowResponse>,
+    &Unary<v1::PutRowsRequest, v1::PutRowsResponse>,
+    &Unary<v1::DeleteRowsRequest, v1::DeleteRowsResponse>,
+    &Unary<v1::ListPartitionsRequest, v1::ListPartitionsResponse>,
+    &Unary<v1::CreateObjectRequest, v1::CreateObjectResponse>,
+    &Unary<v1::GetObjectRequest, v1::GetObjectResponse>,
+    &Unary<v1::UpdateObjectRequest, v1::UpdateObjectResponse>,
+    &Unary<v1::DeleteObjectRequest, v1::DeleteObjectResponse>,
+    &Unary<v1::AddMappingRequest, v1::AddMappingResponse>,
+    &Unary<v1::RemoveMappingRequest, v1::RemoveMappingResponse>,
+    &Unary<v1::ListMappingRequest, v1::ListMappingResponse>,
+    &Unary<v1::CountMappingRequest, v1::CountMappingResponse>,
+    &Unary<v1::ListObjectsRequest, v1::ListObjectsResponse>,
+    &Stream<v1::GetRowsRequest, v1::GetRowsResponse>,
+    &Stream<v1::GetObjectsRequest, v1::GetObjectsResponse>,
+    &Stream<v1::ScanRowsRequest, v1::ScanRowsResponse>,
+};
+
+}  // namespace
+
+/// The first byte says which method; the rest is its request as it comes from the wire, or a list of tokens.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  if (size == 0) return 0;
+  const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] < kMethods.size()) {
+    kMethods[data[0]](bytes);
+  } else if (data[0] == kMethods.size()) {
+    server::AccessList::Parse(bytes).status().IgnoreError();
+  }
+  return 0;
+}
