@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/str_split.h"
 #include "cli/answers.h"
 #include "cli/escape.h"
 #include "client/connect.h"
@@ -105,8 +106,12 @@ void PrintError(const absl::Status& status, bool json) {
     fmt::print(stderr, "{}\n", ToLine(ErrorToJson(status)));
     return;
   }
-  fmt::print(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()),
-             Escape(std::string(status.message())));
+  // A list of mistakes has a line for each.
+  std::string text;
+  for (const auto line : absl::StrSplit(status.message(), '\n')) {
+    text += fmt::format("{}{}", text.empty() ? "" : "\n", Escape(std::string(line)));
+  }
+  fmt::print(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
   if (const std::string_view next = NextStep(status); !next.empty()) fmt::print(stderr, "    {}\n", next);
 }
 

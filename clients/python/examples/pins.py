@@ -23,9 +23,10 @@ def main(address):
         row = store.get_row("py_events", "user:7", versions=10)
         print("the newest clicks of user:7:", [cell.value.decode() for cell in row[b"click"]])
 
-        board = 1
+        board = store.create_object("py_pins", '{"board": "chairs"}')
         for title in ("a chair", "a lamp"):
-            pin = store.create_object("py_pins", json.dumps({"title": title}))
+            # On the board's shard, so that what is read together lies together.
+            pin = store.create_object("py_pins", json.dumps({"title": title}), near=board)
             store.add_mapping("py_boards", board, pin)
         store.update_object("py_pins", pin, '{"liked": true}')
         ids = [to for to, _ in store.list_mapping("py_boards", board)]
@@ -33,6 +34,9 @@ def main(address):
             print("on the board:", found.data.decode())
 
         print("scanned:", [key.decode() for key, _ in store.scan_rows("py_events")])
+
+        for name in ("py_events", "py_pins", "py_boards"):
+            store.drop_dataset(name)
 
 
 if __name__ == "__main__":
