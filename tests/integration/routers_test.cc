@@ -105,7 +105,8 @@ TEST_F(RoutersTest, TwoCreatorsOfOneNameMakeOneDataset) {
   }
   // Each has a type number of its own.
   std::set<uint32_t> types;
-  for (const DatasetSpec& spec : *store_one_->ListDatasets()) types.insert(spec.type);
+  const auto specs = store_one_->ListDatasets();
+  for (const DatasetSpec& spec : *specs) types.insert(spec.type);
   EXPECT_EQ(types.size(), 5u);
 }
 

@@ -1,11 +1,13 @@
 #include "server/server.h"
 
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <fstream>
 #include <thread>
@@ -390,6 +392,69 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
   EXPECT_FALSE(served_->Client()->GetRow("rows", "r", {}).ok());
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(failures, 0);
+}
+
+// ---- what machines look at ----
+
+/// The answer to a GET, headers and all.
+std::string Fetch(int port, const std::string& path) {
+  const int fd = Dial(static_cast<uint16_t>(port));
+  const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  ::send(fd, request.data(), request.size(), MSG_NOSIGNAL);
+  std::string answer;
+  std::array<char, 4096> buffer{};
+  for (ssize_t n = 0; (n = ::recv(fd, buffer.data(), buffer.size(), 0)) > 0;) {
+    answer.append(buffer.data(), static_cast<size_t>(n));
+  }
+  ::close(fd);
+  return answer;
+}
+
+TEST_F(ServerTest, FiguresAndHealthAreServedByHttp) {
+  ServerOptions options = TestServerOptions();
+  options.http = "127.0.0.1:0";
+  Serve(options);
+  ASSERT_OK(PutCell(*store_, "r", "v"));
+  EXPECT_EQ(store_->GetRow("none", "r", {}).status().code(), absl::StatusCode::kNotFound);
+  const int port = served_->server().http_port();
+  const std::string metrics = Fetch(port, "/metrics");
+  for (const char* line :
+       {"HTTP/1.1 200", "kvstore_call_seconds_count{backend=\"rocksdb\",operation=\"PutRow\"} 1\n",
+        "kvstore_call_errors_total{backend=\"\",code=\"NOT_FOUND\",operation=\"GetRow\"} 1\n",
+        "kvstore_datasets 1\n", "# TYPE kvstore_rocksdb_written_bytes_total counter\n",
+        "# TYPE kvstore_calls_in_flight gauge\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
+  }
+  EXPECT_EQ(Fetch(port, "/healthz").substr(0, 12), "HTTP/1.1 200");
+  EXPECT_EQ(Fetch(port, "/readyz").substr(0, 12), "HTTP/1.1 200");
+  EXPECT_EQ(Fetch(port, "/etc/passwd").substr(0, 12), "HTTP/1.1 404");
+  served_->server().Drain();
+  EXPECT_EQ(Fetch(port, "/healthz").substr(0, 12), "HTTP/1.1 200");
+  EXPECT_EQ(Fetch(port, "/readyz").substr(0, 12), "HTTP/1.1 503");
+}
+
+TEST_F(ServerTest, TheHealthCheckOfGrpcIsAnswered) {
+  Serve();
+  const auto channel = grpc::CreateChannel(served_->address(), grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub(channel);
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  // The request for the whole server is the empty message.
+  const grpc::Slice nothing("");
+  const grpc::ByteBuffer request(&nothing, 1);
+  const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);
+  call->StartCall();
+  grpc::ByteBuffer answer;
+  grpc::Status status;
+  call->Finish(&answer, &status, &queue);
+  void* tag = nullptr;
+  bool ok = false;
+  ASSERT_TRUE(queue.Next(&tag, &ok));
+  ASSERT_TRUE(status.ok()) << status.error_message();
+  grpc::Slice slice;
+  ASSERT_TRUE(answer.DumpToSingleSlice(&slice).ok());
+  // Field 1, SERVING = 1.
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(slice.begin()), slice.size()), "\x08\x01");
 }
 
 TEST_F(ServerTest, AnAddressInUseIsAnError) {
