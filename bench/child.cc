@@ -10,8 +10,9 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
-#include <fstream>
 #include <utility>
+
+#include "bench/report.h"
 
 namespace kvstore::bench {
 
@@ -56,12 +57,6 @@ Child::~Child() {
   ::waitpid(process_, nullptr, 0);
 }
 
-uint64_t Child::ResidentBytes() const {
-  std::ifstream statm("/proc/" + std::to_string(process_) + "/statm");
-  uint64_t pages = 0;
-  uint64_t resident = 0;
-  statm >> pages >> resident;
-  return resident * static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
-}
+uint64_t Child::ResidentBytes() const { return bench::ResidentBytes(std::to_string(process_)); }
 
 }  // namespace kvstore::bench

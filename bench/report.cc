@@ -126,8 +126,8 @@ GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const 
   return {path, 1e6 / Median(turns.first), 1e6 / Median(turns.second), Median(turns.ratios)};
 }
 
-uint64_t ResidentBytes() {
-  std::ifstream statm("/proc/self/statm");
+uint64_t ResidentBytes(const std::string& process) {
+  std::ifstream statm("/proc/" + process + "/statm");
   uint64_t pages = 0;
   uint64_t resident = 0;
   statm >> pages >> resident;

@@ -64,8 +64,10 @@ PathResult Compare(const std::string& path, const Rounds& rounds, const Work& ou
 GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small,
                            const Work& large);
 
-/// Resident memory of this process in bytes.
-uint64_t ResidentBytes();
+/// Resident memory of a process in bytes.
+///
+/// process  its number in /proc, or "self".
+uint64_t ResidentBytes(const std::string& process = "self");
 
 /// Fills in what machine this is.
 void DescribeMachine(Report& report);

@@ -67,6 +67,9 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     // No pings that estimate the network's bandwidth; a window that is large enough for streams instead.
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20);
+    // What gRPC does for each call and nobody here asks for.
+    arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
+    arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
     // A server's machine that is gone without a word is found out.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);

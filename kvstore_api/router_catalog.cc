@@ -171,21 +171,21 @@ absl::Status Router::Adopt(const CatalogContents& contents) {
 absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::AdoptDataset(const DatasetSpec& spec) {
   const auto current = snapshot_.Load();
   const auto known = current->find(spec.name);
-  absl::Status problem;
   if (known != current->end() && known->second->problem.ok() &&
       known->second->spec.incarnation == spec.incarnation && known->second->spec.backend == spec.backend) {
-    // Other settings.
-    problem = known->second->backend->NoteSettings(spec);
-    if (problem.ok()) {
-      auto dataset = std::make_shared<Dataset>(*known->second);
-      dataset->spec = spec;
-      return dataset;
+    // Other settings. If they cannot be put in force now, the next look at the catalog tries again.
+    if (auto status = known->second->backend->NoteSettings(spec); !status.ok()) {
+      spdlog::warn("dataset '{}': its new settings are not in force here: {}", spec.name,
+                   std::string(status.message()));
+      return known->second;
     }
-  } else {
-    auto opened = OpenDataset(spec);
-    if (opened.ok() || !catalog_->shared()) return opened;
-    problem = opened.status();
+    auto dataset = std::make_shared<Dataset>(*known->second);
+    dataset->spec = spec;
+    return dataset;
   }
+  auto opened = OpenDataset(spec);
+  if (opened.ok() || !catalog_->shared()) return opened;
+  const absl::Status problem = opened.status();
   // One dataset that cannot be served here does not take the others with it.
   if (known == current->end() || known->second->problem != problem) {
     spdlog::error("dataset '{}' cannot be opened: {}", spec.name, std::string(problem.message()));

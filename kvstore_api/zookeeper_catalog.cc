@@ -8,7 +8,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <random>
-#include <set>
+#include <thread>
 #include <utility>
 
 #include "base/files.h"
@@ -18,7 +18,7 @@
 namespace kvstore {
 namespace {
 
-constexpr int kReadAttempts = 10;
+constexpr int kReadAttempts = 50;
 
 std::string RandomName() {
   std::random_device device;
@@ -103,7 +103,9 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::Load() {
   // What others wrote before this call is to be seen, also if this session's server is behind.
   if (ready.ok()) ready = zookeeper_.Sync(datasets_);
   absl::StatusOr<CatalogContents> contents = ready.ok() ? Read() : ready;
+  // Others change it while it is read: again, a little later each time.
   for (int attempt = 1; attempt < kReadAttempts && absl::IsAborted(contents.status()); ++attempt) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(attempt));
     contents = Read();
   }
   reached_ = contents.ok();

@@ -64,6 +64,11 @@ void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   // No pings that estimate the network's bandwidth; a window that is large enough for imports instead.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 256 << 10);
+  // What gRPC does for each call and nobody here asks for: statistics of channels, compression of answers, a
+  // timer of its own beside the call's limits.
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0);
   // Two servers on one port would each get a part of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Who does not speak HTTP/2 soon is shown out; who is gone without a word is found out.

@@ -11,33 +11,47 @@ void ImportCall::OnReadDone(bool ok) {
 }
 
 void ImportCall::Work() {
-  // The first message says which dataset it is about, and lets the call in; all are about the same.
   absl::Status status;
+  {
+    // One message at a time, on whichever thread.
+    const std::lock_guard lock(mutex_);
+    status = PutMessage();
+    if (status.ok()) {
+      Answered(response_.ByteSizeLong());
+      WaitForClient();
+      StartWrite(&response_);
+      return;
+    }
+  }
+  Close(status);
+}
+
+absl::Status ImportCall::PutMessage() {
+  // The first message says which dataset it is about, and lets the call in; all are about the same.
   if (!entered_once_) {
-    status = Enter(request_.dataset(), request_.ByteSizeLong());
     entered_once_ = true;
-  } else if (request_.dataset() != dataset_) {
-    status = absl::InvalidArgumentError("dataset: all messages of an import are about the same");
+    if (auto status = Enter(request_.dataset(), request_.ByteSizeLong()); !status.ok()) return status;
   }
-  if (status.ok() && request_.has_attempt()) {
-    status = absl::InvalidArgumentError("attempt: not in an import");
+  if (request_.dataset() != dataset_) {
+    return absl::InvalidArgumentError("dataset: all messages of an import are about the same");
   }
-  if (status.ok()) {
-    const CallScope scope(Limits(/*stream=*/true));
-    response_.Clear();
-    status = Handle(core_.router, request_, response_);
-  }
-  if (!status.ok()) return Close(status);
-  Answered(response_.ByteSizeLong());
-  WaitForClient();
-  StartWrite(&response_);
+  if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
+  const CallScope scope(Limits(/*stream=*/true));
+  response_.Clear();
+  return Handle(core_.router, request_, response_);
 }
 
 void ImportCall::OnWriteDone(bool ok) {
-  Sent();
-  if (!ok) return Close(absl::CancelledError("the client is gone"));
-  WaitForClient();
-  StartRead(&request_);
+  {
+    const std::lock_guard lock(mutex_);
+    Sent();
+    if (ok) {
+      WaitForClient();
+      StartRead(&request_);
+      return;
+    }
+  }
+  Close(absl::CancelledError("the client is gone"));
 }
 
 void ImportCall::Close(const absl::Status& status) {

@@ -33,7 +33,11 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
 
  private:
   void OnCancel() override { MarkCancelled(); }
-  void OnDone() override { delete this; }
+  // On a worker: what the producer holds may wait when it goes, as a scan of another server does, and the
+  // threads of gRPC must not.
+  void OnDone() override {
+    core_.workers.Post([this] { delete this; });
+  }
 
   void MakeNext() {
     absl::StatusOr<bool> made = false;
@@ -110,8 +114,7 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
 /// ImportRows: each message is carried out, and answered, before the next is read.
 class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRowsResponse>, private Call {
  public:
-  ImportCall(Core& core, grpc::CallbackServerContext& context)
-      : Call(core, Operation::kImportRows, context) {
+  ImportCall(Core& core, grpc::CallbackServerContext& context) : Call(core, Operation::kImportRows, context) {
     Track();
   }
 
@@ -127,8 +130,10 @@ class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRow
   void OnDone() override { delete this; }
 
   void Work();
+  absl::Status PutMessage();
   void Close(const absl::Status& status);
 
+  std::mutex mutex_;  // guards what follows
   bool entered_once_ = false;
   v1::PutRowsRequest request_;
   v1::PutRowsResponse response_;

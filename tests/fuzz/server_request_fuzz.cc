@@ -4,10 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "registry/open.h"
 #include "server/access.h"
 #include "server/handlers.h"
-#include "tests/support/temp_dir.h"
+#include "tests/fuzz/fuzz_store.h"
 
 namespace {
 
@@ -16,27 +15,12 @@ using namespace kvstore;
 /// What an answer may have at most on the wire.
 constexpr size_t kMaxAnswer = size_t{12} << 20;
 
-/// A store with a dataset of each shape, which lives as long as the process.
-KVStore& Store() {
-  static const testing::TempDir dir;
-  static const auto store = [] {
-    auto opened = Open({.data = dir / "store"});
-    if (!opened.ok() || !(*opened)->CreateDataset({.name = "r", .max_versions = 0}).ok() ||
-        !(*opened)->CreateDataset({.name = "o", .shape = Shape::kObjects, .type = 1}).ok() ||
-        !(*opened)->CreateDataset({.name = "m", .shape = Shape::kMappings}).ok()) {
-      std::abort();
-    }
-    return *std::move(opened);
-  }();
-  return *store;
-}
-
 template <typename Request, typename Response>
 void Unary(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
   Response response;
-  server::Handle(Store(), request, response).IgnoreError();
+  server::Handle(testing::FuzzStore(), request, response).IgnoreError();
   if (response.ByteSizeLong() > kMaxAnswer) std::abort();
 }
 
@@ -44,7 +28,7 @@ template <typename Request, typename Response>
 void Stream(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
-  const auto produce = server::Produce(Store(), request);
+  const auto produce = server::Produce(testing::FuzzStore(), request);
   // A stream ends: there are no more messages than entries that were asked for, or stored.
   for (int i = 0; i < 100'000; ++i) {
     Response response;

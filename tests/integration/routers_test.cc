@@ -104,10 +104,12 @@ TEST_F(RoutersTest, TwoCreatorsOfOneNameMakeOneDataset) {
     EXPECT_EQ(lost.code(), absl::StatusCode::kAlreadyExists) << lost;
   }
   // Each has a type number of its own.
-  std::set<uint32_t> types;
-  const auto specs = store_one_->ListDatasets();
-  for (const DatasetSpec& spec : *specs) types.insert(spec.type);
-  EXPECT_EQ(types.size(), 5u);
+  EXPECT_TRUE(Eventually([&] {
+    const auto specs = store_one_->ListDatasets();
+    std::set<uint32_t> types;
+    for (const DatasetSpec& spec : *specs) types.insert(spec.type);
+    return types.size() == 5;
+  }));
 }
 
 TEST_F(RoutersTest, WithoutZooKeeperKnownDatasetsGoOn) {

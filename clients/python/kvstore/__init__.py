@@ -77,6 +77,7 @@ class Client:
         self.stub = kvstore_pb2_grpc.KVStoreStub(self._channel)
         self._metadata = [("authorization", "Bearer " + token)] if token else []
         self._timeout_s = timeout_s
+        self._instance = None
 
     def close(self):
         self._channel.close()
@@ -209,7 +210,10 @@ class Client:
 
     def _write(self, method, request):
         # Known before the first attempt: afterwards it could be another server's.
-        instance = self._read(self.stub.GetServer, messages.GetServerRequest()).instance
+        instance = self._instance
+        if instance is None:
+            instance = self._read(self.stub.GetServer, messages.GetServerRequest()).instance
+            self._instance = instance
         request.attempt.request_id = secrets.token_bytes(16)
         return self._repeat(method, request, writes=True, instance=instance)
 
@@ -232,5 +236,7 @@ class Client:
                     raise
                 if writes and on_its_way:
                     request.attempt.instance = instance
+                    # The next write asks who is there by then.
+                    self._instance = None
                 time.sleep(wait)
                 pause = min(2 * pause, 1.0)

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdlib>
+
+#include "registry/open.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::testing {
+
+/// A store with a dataset of each shape ("r", "o" of type 1, "m"), which lives as long as the process.
+inline KVStore& FuzzStore() {
+  static const TempDir dir;
+  static const auto store = [] {
+    auto opened = Open({.data = dir / "store"});
+    if (!opened.ok() || !(*opened)->CreateDataset({.name = "r", .max_versions = 0}).ok() ||
+        !(*opened)->CreateDataset({.name = "o", .shape = Shape::kObjects, .type = 1}).ok() ||
+        !(*opened)->CreateDataset({.name = "m", .shape = Shape::kMappings}).ok()) {
+      std::abort();
+    }
+    return *std::move(opened);
+  }();
+  return *store;
+}
+
+}  // namespace kvstore::testing
