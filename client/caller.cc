@@ -89,6 +89,7 @@ bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const
 }
 
 absl::Status Caller::Repeat(const Attempt& attempt) const {
+  if (auto status = CheckCall(); !status.ok()) return status;
   const auto deadline = Deadline();
   for (int count = 0;; ++count) {
     grpc::ClientContext context;
@@ -111,6 +112,7 @@ absl::StatusOr<std::string> Caller::Instance() {
 }
 
 absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
+  if (auto status = CheckCall(); !status.ok()) return status;
   const auto deadline = Deadline();
   const CallScope scope(CallLimits{.deadline = deadline});
   // Known before the first attempt: afterwards it could be another's.
