@@ -71,11 +71,13 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const grpc::ClientCont
   if (outcome == wire::kInDoubt) return {.status = MarkInDoubt(std::move(error))};
   if (!outcome.empty()) return {.status = std::move(error)};
   // It failed on the way, there or back; a server that ends cancels what is left.
-  const auto code = error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
+  const auto code =
+      error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
   error = absl::Status(code, fmt::format("server {}: {}{}", address(), std::string(error.message()),
                                          writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));
-  return {.again = absl::IsUnavailable(error), .status = std::move(error)};
+  const bool again = absl::IsUnavailable(error);
+  return {.again = again, .status = std::move(error)};
 }
 
 bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {

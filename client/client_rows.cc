@@ -251,7 +251,7 @@ absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> 
   const grpc::Status status = stream->Finish();
   if (results.size() >= writes.size()) return absl::OkStatus();
   if (status.ok()) return TooFew(*caller_);
-  const absl::Status error = caller_->Judge(status, context, /*writes=*/true).status;
+  absl::Status error = caller_->Judge(status, context, /*writes=*/true).status;
   if (results.empty() && !IsInDoubt(error)) return error;
   while (results.size() < sent) results.emplace_back(error);
   // These were not sent.

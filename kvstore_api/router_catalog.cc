@@ -47,7 +47,7 @@ const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view 
 template <typename Change>
 absl::Status Settle(Catalog& catalog, int64_t version, const Change& change) {
   for (int attempt = 1;; ++attempt) {
-    const absl::Status status = change(version).status();
+    absl::Status status = change(version).status();
     if (!absl::IsAborted(status) || attempt == kChangeAttempts) return status;
     const auto contents = catalog.Load();
     if (!contents.ok()) return contents.status();
@@ -215,7 +215,7 @@ absl::Status Router::FinishAbandoned(CatalogContents contents) {
         catalog_->Put({entry.spec, DatasetState::kDropping, catalog_->self()}, contents.version);
     if (absl::IsAborted(version.status())) return absl::OkStatus();  // the change is heard of
     if (!version.ok()) return version.status();
-    const absl::Status status = FinishDrop(entry.spec, *version);
+    absl::Status status = FinishDrop(entry.spec, *version);
     const auto after = catalog_->Load();
     if (!after.ok()) return after.status();
     contents.version = after->version;

@@ -32,7 +32,7 @@ std::string HostName() {
 
 }  // namespace
 
-ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, std::string root,
+ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, const std::string& root,
                                    std::filesystem::path copy, std::string version)
     : servers_(options.servers),
       datasets_(root + "/datasets"),

@@ -27,7 +27,7 @@ class ZooKeeperCatalog : public Catalog {
   ///
   /// copy     file that keeps what was loaded last, for a start without ZooKeeper; empty: none.
   /// version  of this program.
-  ZooKeeperCatalog(const ZooKeeperOptions& options, std::string root, std::filesystem::path copy,
+  ZooKeeperCatalog(const ZooKeeperOptions& options, const std::string& root, std::filesystem::path copy,
                    std::string version);
 
   absl::StatusOr<CatalogContents> Load() override;

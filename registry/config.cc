@@ -186,7 +186,8 @@ void ReadBackends(JsonFields& fields, const fs::path& folder, OpenOptions& optio
     OptionalObject(fields, "backends", [&](JsonFields& backends) {
       for (const auto& [name, json] : fields.Find("backends")->items()) {
         if (name.empty()) backends.Fail(name, "a backend needs a name");
-        OptionalObject(backends, name, [&, &name = name](JsonFields& one) { ReadBackend(one, name, folder, options); });
+        OptionalObject(backends, name,
+                       [&, &name = name](JsonFields& one) { ReadBackend(one, name, folder, options); });
       }
     });
   } else {

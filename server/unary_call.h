@@ -89,8 +89,8 @@ class UnaryCall : public Call {
   Response& response_;
 };
 
-/// A call that is made on a worker, or whose answer is large: counted until the client has the answer. Deletes
-/// itself.
+/// A call that is made on a worker, or whose answer is large: counted until the client has the answer.
+/// Deletes itself.
 template <typename Made>
 class TrackedCall : public grpc::ServerUnaryReactor {
  public:
