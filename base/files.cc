@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -36,6 +37,26 @@ absl::Status WriteAndSync(const std::filesystem::path& path, std::string_view te
 }
 
 }  // namespace
+
+absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) {
+    const int error = errno;
+    const absl::Status status = FileError(path, "read", error);
+    return error == ENOENT ? absl::NotFoundError(status.message()) : status;
+  }
+  std::string text;
+  std::array<char, size_t{64} << 10> buffer{};
+  ssize_t size = 0;
+  do {
+    size = ::read(file, buffer.data(), buffer.size());
+    if (size > 0) text.append(buffer.data(), static_cast<size_t>(size));
+  } while (size > 0 || (size < 0 && errno == EINTR));
+  const int error = errno;
+  ::close(file);
+  if (size < 0) return FileError(path, "read", error);
+  return text;
+}
 
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path temporary = path.string() + ".new";

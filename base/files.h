@@ -1,9 +1,11 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace kvstore {
 
@@ -11,6 +13,9 @@ namespace kvstore {
 /// new one. RESOURCE_EXHAUSTED when the disk is full, else UNAVAILABLE with the reason; `path` is then
 /// unchanged.
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text);
+
+/// All of a file. NOT_FOUND if there is none; else UNAVAILABLE with the reason, also for a directory.
+absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);
 
 /// "cannot ACTION PATH: REASON" for an errno: RESOURCE_EXHAUSTED when the disk or quota is full, else
 /// UNAVAILABLE.

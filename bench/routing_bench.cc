@@ -33,14 +33,17 @@ absl::StatusOr<Report> BenchRouting(int rounds, double seconds) {
   DescribeMachine(report);
   // Rows that are not there cost least: what the router adds shows most.
   const auto direct = [&](uint64_t i) {
-    for (uint64_t k = 0; k < kTogether; ++k) Check((*rows)->Get(RowOf(i * kTogether + k), {}, std::nullopt).status());
+    for (uint64_t k = 0; k < kTogether; ++k)
+      Check((*rows)->Get(RowOf(i * kTogether + k), {}, std::nullopt).status());
     return kTogether;
   };
   const auto routed = [&](uint64_t i) {
-    for (uint64_t k = 0; k < kTogether; ++k) Check(store.GetRow(kDataset, RowOf(i * kTogether + k), {}).status());
+    for (uint64_t k = 0; k < kTogether; ++k)
+      Check(store.GetRow(kDataset, RowOf(i * kTogether + k), {}).status());
     return kTogether;
   };
-  GrowthResult result = CompareGrowth("get_missing_row: direct, routed", {rounds, seconds, 1}, direct, routed);
+  GrowthResult result =
+      CompareGrowth("get_missing_row: direct, routed", {rounds, seconds, 1}, direct, routed);
   report.figures.emplace_back("router, ns a call", (result.large_us - result.small_us) * 1e3);
   report.growth.push_back(std::move(result));
   return report;

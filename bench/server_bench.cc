@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -9,7 +10,6 @@
 #include <mutex>
 #include <optional>
 #include <thread>
-#include <unistd.h>
 
 #include "base/thread_number.h"
 #include "bench/child.h"
@@ -40,7 +40,9 @@ class EchoService : public Echo::CallbackService {
                                                  const EchoRequest* request) override {
     class Sender : public grpc::ServerWriteReactor<EchoResponse> {
      public:
-      explicit Sender(const EchoRequest& asked) : left_(asked.messages()), bytes_(asked.answer_bytes()) { Send(); }
+      explicit Sender(const EchoRequest& asked) : left_(asked.messages()), bytes_(asked.answer_bytes()) {
+        Send();
+      }
       void OnWriteDone(bool ok) override {
         if (!ok) left_ = 0;
         Send();
@@ -72,8 +74,8 @@ class EchoClient {
     for (size_t i = 0; i < connections; ++i) {
       grpc::ChannelArguments arguments;
       arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-      stubs_.push_back(Echo::NewStub(
-          grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
+      stubs_.push_back(
+          Echo::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments)));
     }
   }
   Echo::Stub& stub() const { return *stubs_[ThreadNumber() % stubs_.size()]; }
@@ -238,15 +240,16 @@ absl::StatusOr<Report> BenchServer(const ServerBenchOptions& options) {
   std::optional<Child> server;
   std::string address = options.address;
   if (address.empty()) {
-    auto started = Child::Start(
-        {"--data", (folder.path() / "store").string(), "serve", "--listen", "127.0.0.1:0"});
+    auto started =
+        Child::Start({"--data", (folder.path() / "store").string(), "serve", "--listen", "127.0.0.1:0"});
     if (!started.ok()) return started.status();
     server.emplace(*std::move(started));
     address = server->first_line().substr(server->first_line().rfind(' ') + 1);
   }
   Report report{.workload = "server", .backend = options.address.empty() ? "rocksdb" : "server"};
   DescribeMachine(report);
-  report.settings = {{"rows", options.rows}, {"value_bytes", kValueBytes}, {"connections", options.connection.connections}};
+  report.settings = {
+      {"rows", options.rows}, {"value_bytes", kValueBytes}, {"connections", options.connection.connections}};
   if (server) {
     report.figures.emplace_back("idle server, resident MiB",
                                 static_cast<double>(server->ResidentBytes()) / (1 << 20));

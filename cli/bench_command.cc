@@ -102,8 +102,9 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   auto server = std::make_shared<bench::ServerBenchOptions>();
   auto rows = std::make_shared<Arguments>();
   CLI::App* rows_command = group->add_subcommand(
-      "rows", "Rows through the store, and the same cells straight through RocksDB or MySQL Connector/C++; with "
-                       "--server as the workload server");
+      "rows",
+      "Rows through the store, and the same cells straight through RocksDB or MySQL Connector/C++; with "
+      "--server as the workload server");
   rows->AddTo(*rows_command, {kRocksDb, kMySql});
   rows_command->add_option("--cells", rows->rows.cells, "RocksDB: cells of 100 bytes to load, ten a row")
       ->capture_default_str();
@@ -133,7 +134,8 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
                    &bench::BenchLinks);
 
   CLI::App* server_command = group->add_subcommand(
-      "server", "A server beside a bare gRPC service; without --server one is started, on a store of its own");
+      "server",
+      "A server beside a bare gRPC service; without --server one is started, on a store of its own");
   server_command->add_option("--rounds", server->rounds, "Interleaved rounds; the median counts")
       ->capture_default_str();
   server_command->add_option("--seconds", server->seconds, "Of each side of a path in a round")

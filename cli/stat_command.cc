@@ -73,19 +73,21 @@ void PrintCalls(const std::vector<Sample>& before, const std::vector<Sample>& af
     const Calls now = found == old.end() ? calls : Minus(calls, found->second);
     if (now.count == 0) continue;
     table.Add({key.first, key.second.empty() ? "-" : key.second, fmt::format("{:.1f}", now.count / seconds),
-               fmt::format("{:.1f}", now.errors / seconds), fmt::format("{:.3f}", now.seconds / now.count * 1e3),
-               Quantile(now, 0.5), Quantile(now, 0.99)});
+               fmt::format("{:.1f}", now.errors / seconds),
+               fmt::format("{:.3f}", now.seconds / now.count * 1e3), Quantile(now, 0.5),
+               Quantile(now, 0.99)});
   }
   table.Print();
 }
 
-/// All that is not about calls, a line each; what counts, by the second.
+/// All that is not by operation, a line each; what counts, by the second.
 void PrintOthers(const std::vector<Sample>& before, const std::vector<Sample>& after, double seconds) {
   std::map<std::string, double> old;
   for (const Sample& sample : before) old[sample.Text()] = sample.value;
   Table table({"FIGURE", "VALUE"});
   for (const Sample& sample : after) {
-    if (sample.name.starts_with("kvstore_call_") || sample.name.starts_with("kvstore_re")) continue;
+    // What is by operation stands in the table of calls.
+    if (!sample.Label("operation").empty()) continue;
     if (sample.name.ends_with("_total")) {
       const auto found = old.find(sample.Text());
       const double since = found == old.end() ? sample.value : sample.value - found->second;
@@ -146,7 +148,8 @@ void AddStatCommand(CLI::App& app, Globals& globals) {
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   stat->add_flag("--once", args->once, "One interval, then end");
-  stat->footer(R"(docs/operations.md says what the figures mean, and when to act. /metrics has the same for Prometheus.
+  stat->footer(
+      R"(docs/operations.md says what the figures mean, and when to act. /metrics has the same for Prometheus.
 
 Example:
   kv --server 127.0.0.1:7400 stat)");

@@ -14,6 +14,10 @@
 namespace kvstore::client {
 namespace {
 
+/// Between two attempts: twice as long after each, up to this.
+constexpr uint64_t kMinBackoffMs = 10;
+constexpr uint64_t kMaxBackoffMs = 1'000;
+
 std::mt19937_64& Generator() {
   static thread_local std::mt19937_64 generator = [] {
     std::random_device device;
@@ -81,8 +85,7 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const grpc::ClientCont
 }
 
 bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {
-  const uint64_t most =
-      std::min<uint64_t>(uint64_t{options_.min_backoff_ms} << std::min(attempt, 20), options_.max_backoff_ms);
+  const uint64_t most = std::min<uint64_t>(kMinBackoffMs << std::min(attempt, 20), kMaxBackoffMs);
   // Half of it at least, so that clients that were turned away together do not come back together.
   const auto pause = std::chrono::microseconds(most * 500 + Generator()() % (most * 500 + 1));
   if (deadline && Clock::now() + pause >= *deadline) return false;
@@ -104,11 +107,15 @@ absl::Status Caller::Repeat(const Attempt& attempt) const {
 }
 
 absl::StatusOr<std::string> Caller::Instance() {
-  const std::lock_guard lock(mutex_);
-  if (!instance_.empty()) return instance_;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!instance_.empty()) return instance_;
+  }
+  // Not under the lock: others may have less time.
   v1::GetServerResponse server;
   const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
   if (!status.ok()) return status;
+  const std::lock_guard lock(mutex_);
   instance_ = server.instance();
   return instance_;
 }

@@ -58,13 +58,18 @@ class Caller {
   /// Makes an attempt, and again as long as it fails on the way or is turned away.
   absl::Status Repeat(const Attempt& attempt) const;
 
-  /// What a failed call means. Whether to make it again.
+  /// What a failed call means: its error, and whether to make it again.
   struct Verdict {
     bool again = false;
     absl::Status status;
   };
+  /// context  of the call, which has ended.
+  /// writes   where it failed on its way, it may have happened.
   Verdict Judge(const grpc::Status& status, const grpc::ClientContext& context, bool writes) const;
-  /// Waits before another attempt; false if there is no time left for it.
+  /// Waits before another attempt, longer after each; false if there is no time left for it.
+  ///
+  /// attempt   how many there were, less one.
+  /// deadline  none: there is always time.
   bool Pause(int attempt, std::optional<Clock::time_point> deadline) const;
 
  private:
@@ -72,7 +77,7 @@ class Caller {
 
   absl::Status RepeatWrite(v1::Attempt& names, const Attempt& attempt);
   Clock::time_point Deadline() const;
-  /// GetServerResponse.instance; read anew with `fresh`.
+  /// GetServerResponse.instance of the server that was met last; asked for if none was.
   absl::StatusOr<std::string> Instance();
 
   const std::unique_ptr<Channels> channels_;

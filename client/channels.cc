@@ -5,10 +5,9 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
-#include <fstream>
-#include <iterator>
 #include <utility>
 
+#include "base/files.h"
 #include "base/thread_number.h"
 #include "wire/convert.h"
 
@@ -17,10 +16,9 @@ namespace {
 
 absl::StatusOr<std::string> ReadPem(std::string_view field, const std::string& file) {
   if (file.empty()) return std::string();
-  std::ifstream in(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in) return absl::InvalidArgumentError(fmt::format("tls.{}: cannot read {}", field, file));
-  return text;
+  auto text = ReadFile(file);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(fmt::format("tls.{}: {}", field, std::string(text.status().message())));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> Credentials(const ConnectOptions& options) {

@@ -22,8 +22,6 @@ struct ConnectOptions {
   size_t connections = 2;
   /// How long a call may take, its retries included, where no CallScope says (call_scope.h).
   uint32_t deadline_ms = 10'000;
-  uint32_t min_backoff_ms = 10;     ///< Between two attempts, ...
-  uint32_t max_backoff_ms = 1'000;  ///< ... twice as long after each, with jitter, up to this.
 };
 
 }  // namespace kvstore

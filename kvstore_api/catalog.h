@@ -63,4 +63,8 @@ class Catalog {
   virtual void Describe(MetricsSink& sink) const = 0;
 };
 
+/// For a start: the catalog as it is now or, where it is shared and cannot be read, its copy on this machine,
+/// which the log says. What is wrong with the catalog if there is no copy.
+absl::StatusOr<CatalogContents> LoadOrCopy(Catalog& catalog);
+
 }  // namespace kvstore

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 
 #include "base/files.h"
@@ -94,11 +91,9 @@ absl::StatusOr<std::vector<CatalogEntry>> DecodeCatalog(std::string_view text) {
 }
 
 absl::StatusOr<std::vector<CatalogEntry>> ReadCatalogFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) return FileError(path, "read", errno);
-  auto entries = DecodeCatalog(text.str());
+  const auto text = ReadFile(path);
+  if (!text.ok()) return text.status();
+  auto entries = DecodeCatalog(*text);
   if (entries.ok()) return entries;
   const std::string message = fmt::format("{}: {}", path, std::string(entries.status().message()));
   return absl::IsFailedPrecondition(entries.status()) ? absl::FailedPreconditionError(message)

@@ -88,7 +88,8 @@ struct ScanOptions {
 /// Where a new object is to live. At most one of `near` and `shard`; none: on any open shard.
 struct CreateOptions {
   /// Makes the create safe to repeat: 16 random bytes, the same each time. For a day the same request_id in
-  /// the same dataset gives the same object. Empty: every create makes an object.
+  /// the same dataset, with the same `near` and `shard`, gives the same object. Without a place it chooses
+  /// one shard, and the create fails while that is down. Empty: every create makes an object.
   std::string request_id;
   std::optional<uint64_t> near;   ///< On the shard of this ID, so that what is read together lies together.
   std::optional<uint32_t> shard;  ///< On this shard, 0..65535.

@@ -42,7 +42,12 @@ class Router : public KVStore {
   /// Takes over catalog and backends, opens every dataset, and finishes creates and drops that a crash cut
   /// short. With a shared catalog a dataset that cannot be opened here fails its own calls, saying why.
   ///
+  /// contents         of the catalog, as LoadOrCopy gave it.
   /// default_backend  where datasets go whose creator names no backend; must be one of `backends`.
+  static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog,
+                                                      const CatalogContents& contents, Backends backends,
+                                                      std::string default_backend);
+  /// The same for a catalog that is loaded here.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                       std::string default_backend);
   ~Router() override;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "idgen/object_id.h"
+#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/router.h"
 
 /// The router and its catalog: datasets come, change and go.
@@ -61,23 +62,22 @@ absl::Status Settle(Catalog& catalog, int64_t version, const Change& change) {
 
 absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                      std::string default_backend) {
+  const auto contents = LoadOrCopy(*catalog);
+  if (!contents.ok()) return contents.status();
+  return Open(std::move(catalog), *contents, std::move(backends), std::move(default_backend));
+}
+
+absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog,
+                                                     const CatalogContents& contents, Backends backends,
+                                                     std::string default_backend) {
   std::unique_ptr<Router> router(
       new Router(std::move(catalog), std::move(backends), std::move(default_backend)));
   Router* const self = router.get();
   const bool shared = self->catalog_->shared();
   {
     const std::lock_guard lock(self->catalog_mutex_);
-    auto contents = self->catalog_->Load();
-    if (!contents.ok() && shared) {
-      spdlog::warn("the catalog cannot be read, its copy on this machine is used: {}",
-                   std::string(contents.status().message()));
-      const absl::Status why = contents.status();
-      contents = self->catalog_->LoadCopy();
-      if (absl::IsNotFound(contents.status())) return why;
-    }
-    if (!contents.ok()) return contents.status();
-    if (auto status = self->Adopt(*contents); !status.ok()) return status;
-    if (auto status = self->FinishAbandoned(*std::move(contents)); !status.ok()) return status;
+    if (auto status = self->Adopt(contents); !status.ok()) return status;
+    if (auto status = self->FinishAbandoned(contents); !status.ok()) return status;
   }
   if (!shared) return router;
   self->catalog_->OnChange([self] {
@@ -372,9 +372,9 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
     // Where others may see it as created, it stays until the catalog can be read again.
     if (catalog_->shared()) {
       Unpublish(spec.name);
-    } else {
-      FinishDrop(spec, *version).IgnoreError();
+      return MarkInDoubt(status);
     }
+    FinishDrop(spec, *version).IgnoreError();
     return status;
   }
 }
@@ -398,7 +398,8 @@ absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& ch
       if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
       if (!version.ok()) return version.status();
     }
-    if (auto status = changed->backend->AlterDataset(changed->spec); !status.ok()) return status;
+    // The catalog has them: they come into force, if not now.
+    if (auto status = changed->backend->AlterDataset(changed->spec); !status.ok()) return MarkInDoubt(status);
     Publish(name, std::move(changed));
     return absl::OkStatus();
   }
@@ -427,7 +428,9 @@ absl::Status Router::DropDataset(std::string_view name, const DropOptions& optio
     const auto version = catalog_->Put({spec, DatasetState::kDropping, catalog_->self()}, contents->version);
     if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
     if (!version.ok()) return version.status();
-    return FinishDrop(spec, *version);
+    // From here on it goes, if not now.
+    const absl::Status status = FinishDrop(spec, *version);
+    return status.ok() ? status : MarkInDoubt(status);
   }
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/files.h"
 #include "kvstore_api/catalog_json.h"
+#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/json.h"
 
 namespace kvstore {
@@ -140,7 +141,6 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::LoadCopy() const {
 
 absl::StatusOr<int64_t> ZooKeeperCatalog::Change(ZooKeeperStep step, int64_t version) {
   if (version < 0) return absl::UnavailableError("the catalog has not been reached yet");
-  const std::string path = step.path;
   ZooKeeperStep count{
       .kind = ZooKeeperStep::Kind::kSet, .path = datasets_, .version = static_cast<int32_t>(version)};
   absl::Status status = zookeeper_.Change({std::move(count), std::move(step)});
@@ -150,8 +150,8 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Change(ZooKeeperStep step, int64_t ver
     return absl::AbortedError(std::string(status.message()));
   }
   if (!absl::IsUnavailable(status)) return status;
-  return absl::UnavailableError(
-      fmt::format("{}; the catalog may or may not have changed", std::string(status.message())));
+  return MarkInDoubt(absl::UnavailableError(
+      fmt::format("{}; the catalog may or may not have changed", std::string(status.message()))));
 }
 
 absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t version) {

@@ -3,14 +3,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 
+#include "base/files.h"
 #include "kvstore_api/json.h"
 #include "kvstore_api/json_fields.h"
 #include "shardmap/shard_map.h"
@@ -43,9 +42,9 @@ fs::path PathIn(JsonFields& fields, std::string_view name, const fs::path& folde
 }
 
 std::string ReadText(const fs::path& file, JsonFields& fields, std::string_view field) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) fields.Fail(field, fmt::format("cannot read {}", file.string()));
-  std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto read = ReadFile(file);
+  if (!read.ok()) fields.Fail(field, std::string(read.status().message()));
+  std::string text = read.value_or("");
   while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
   return text;
 }
@@ -266,10 +265,12 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder
 }
 
 absl::StatusOr<Config> ReadConfig(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) return absl::NotFoundError(fmt::format("config: cannot open {}", file.string()));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return ParseConfig(text, fs::absolute(file).parent_path());
+  const auto text = ReadFile(file);
+  if (!text.ok()) {
+    return absl::Status(text.status().code(),
+                        fmt::format("config: {}", std::string(text.status().message())));
+  }
+  return ParseConfig(*text, fs::absolute(file).parent_path());
 }
 
 }  // namespace kvstore

@@ -19,7 +19,7 @@ struct Config {
 /// describes its fields. INVALID_ARGUMENT has a line for each field that is wrong, unknown or missing.
 absl::StatusOr<Config> ParseConfig(std::string_view text, const std::filesystem::path& folder);
 
-/// The same from a file. NOT_FOUND if it cannot be read.
+/// The same from a file. NOT_FOUND if there is none, UNAVAILABLE if it cannot be read.
 absl::StatusOr<Config> ReadConfig(const std::filesystem::path& file);
 
 }  // namespace kvstore

@@ -25,14 +25,6 @@ std::vector<DatasetSpec> DatasetsOf(const std::vector<CatalogEntry>& entries, st
   return specs;
 }
 
-/// The catalog, or what it was when it could be reached last.
-absl::StatusOr<CatalogContents> LoadOrCopy(Catalog& catalog) {
-  auto contents = catalog.Load();
-  if (!absl::IsUnavailable(contents.status()) || !catalog.shared()) return contents;
-  auto copy = catalog.LoadCopy();
-  return absl::IsNotFound(copy.status()) ? std::move(contents) : std::move(copy);
-}
-
 absl::Status MakeFolder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -98,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
     if (!rocksdb.ok()) return rocksdb.status();
     backends.emplace(options.rocksdb, *std::move(rocksdb));
   }
-  return Router::Open(std::move(catalog), std::move(backends), options.default_backend);
+  return Router::Open(std::move(catalog), *contents, std::move(backends), options.default_backend);
 }
 
 absl::Status InitShards(const OpenOptions& options, const Progress& progress) {

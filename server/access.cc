@@ -5,12 +5,11 @@
 #include <openssl/sha.h>
 #include <spdlog/spdlog.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
+#include "base/files.h"
 #include "kvstore_api/json.h"
 #include "kvstore_api/json_fields.h"
 
@@ -134,11 +133,11 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Open(std::filesystem::path file)
 absl::Status Access::Load() {
   std::error_code error;
   const auto written = std::filesystem::last_write_time(file_, error);
-  std::ifstream in(file_, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (error || !in) return absl::UnavailableError(fmt::format("tokens: cannot read {}", file_.string()));
+  const auto text = ReadFile(file_);
+  if (error || !text.ok())
+    return absl::UnavailableError(fmt::format("tokens: cannot read {}", file_.string()));
   read_ = written;
-  auto list = AccessList::Parse(text);
+  auto list = AccessList::Parse(*text);
   if (!list.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("{}: {}", file_.string(), std::string(list.status().message())));

@@ -74,26 +74,16 @@ void OpenCalls::Remove(Call& call) {
   if (call.next_ != nullptr) call.next_->previous_ = call.previous_;
 }
 
-template <typename Which>
-void OpenCalls::Cancel(const Which& which) {
+void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
+  const auto at = before.time_since_epoch().count();
   for (Stripe& stripe : stripes_) {
     // Held, so that none of them ends meanwhile; what a cancelled call does then, it does on other threads.
     const std::lock_guard lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) {
-      if (which(*call)) call->Cancel();
+      const auto since = call->waiting_since_.load(std::memory_order_relaxed);
+      if (since != 0 && since < at) call->Cancel();
     }
   }
-}
-
-void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
-  Cancel([at = before.time_since_epoch().count()](const Call& call) {
-    const auto since = call.waiting_since_.load(std::memory_order_relaxed);
-    return since != 0 && since < at;
-  });
-}
-
-void OpenCalls::CancelAll() {
-  Cancel([](const Call&) { return true; });
 }
 
 // ---- a call ----
@@ -106,9 +96,13 @@ void Call::Track() {
   core_.open.Add(*this);
 }
 
+void Call::Untrack() {
+  if (std::exchange(tracked_, false)) core_.open.Remove(*this);
+}
+
 Call::~Call() {
-  if (tracked_) core_.open.Remove(*this);
-  if (entered_) core_.admission.Leave(request_bytes_ + held_bytes_);
+  Untrack();
+  if (entered_) core_.admission.Leave(current_request_ + held_bytes_);
 }
 
 absl::Status Call::Identify() {
@@ -132,7 +126,7 @@ absl::Status Call::Identify() {
 absl::Status Call::Enter(std::string_view dataset, size_t bytes) {
   // A name beyond the limit is no name, and not worth keeping.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
-  request_bytes_ = bytes;
+  request_bytes_ = current_request_ = bytes;
   if (const auto where = core_.router.Locate(dataset)) {
     backend_ = where->backend;
     waits_ = where->waits;
@@ -180,6 +174,12 @@ void Call::Answered(size_t bytes) {
 
 void Call::Sent() {
   if (entered_) core_.admission.Remove(std::exchange(held_bytes_, 0));
+}
+
+void Call::Took(size_t bytes) {
+  core_.admission.Add(bytes);
+  core_.admission.Remove(std::exchange(current_request_, bytes));
+  request_bytes_ += bytes;
 }
 
 void Call::End(const absl::Status& status) {

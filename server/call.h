@@ -35,7 +35,6 @@ class OpenCalls {
   void Remove(Call& call);
   /// Cancels the calls that have waited for their clients since before this time.
   void CancelStalled(std::chrono::steady_clock::time_point before);
-  void CancelAll();
 
  private:
   static constexpr size_t kStripes = 16;
@@ -43,9 +42,6 @@ class OpenCalls {
     std::mutex mutex;
     Call* first = nullptr;  // guarded by mutex, as the links of its calls
   };
-  template <typename Which>
-  void Cancel(const Which& which);
-
   std::array<Stripe, kStripes> stripes_;
 };
 
@@ -77,8 +73,10 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  /// From now on it can be cancelled from outside; for calls that last.
+  /// From now on, and no longer, it can be cancelled from outside; for calls that last. gRPC's part of a call
+  /// is gone when OnDone returns: what lives on after that is not tracked any more.
   void Track();
+  void Untrack();
   void Cancel() { context_.TryCancel(); }
   void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -102,9 +100,11 @@ class Call {
   absl::Status Enter(std::string_view dataset, size_t bytes);
   /// The limits of the work; hold them in a CallScope.
   CallLimits Limits(bool stream) const;
-  /// `response` bytes were made, and are in memory until Sent.
+  /// So many bytes of answers were made, and are in memory until Sent.
   void Answered(size_t bytes);
   void Sent();
+  /// A further request of the same call has come, in place of the one before.
+  void Took(size_t bytes);
 
   Core& core_;
   const Operation operation_;
@@ -121,9 +121,10 @@ class Call {
   std::string_view backend_;
   bool waits_ = false;
   bool entered_ = false;
-  size_t request_bytes_ = 0;
-  size_t held_bytes_ = 0;      // of answers, not sent yet
-  size_t response_bytes_ = 0;  // of all answers
+  size_t request_bytes_ = 0;    // of all requests
+  size_t current_request_ = 0;  // in memory
+  size_t held_bytes_ = 0;       // of answers, not sent yet
+  size_t response_bytes_ = 0;   // of all answers
   std::atomic<bool> cancelled_{false};
   std::atomic<Clock::rep> waiting_since_{0};
   bool tracked_ = false;

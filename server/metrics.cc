@@ -12,6 +12,9 @@ using prometheus::ClientMetric;
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
+constexpr char kRequestBytes[] = "kvstore_request_bytes_total";
+constexpr char kResponseBytes[] = "kvstore_response_bytes_total";
+
 /// Gathers what the parts say, a family for each name.
 class Gathering : public MetricsSink {
  public:
@@ -61,12 +64,9 @@ Metrics::Metrics(const std::vector<std::string>& backends, std::function<void(Me
                       .Name("kvstore_call_seconds")
                       .Help("How long calls took in the server; streams until their end")
                       .Register(registry_);
-  auto& request_bytes = prometheus::BuildCounter()
-                            .Name("kvstore_request_bytes_total")
-                            .Help("Requests that were taken on")
-                            .Register(registry_);
-  auto& response_bytes =
-      prometheus::BuildCounter().Name("kvstore_response_bytes_total").Help("Answers").Register(registry_);
+  auto& request_bytes =
+      prometheus::BuildCounter().Name(kRequestBytes).Help("Requests that were taken on").Register(registry_);
+  auto& response_bytes = prometheus::BuildCounter().Name(kResponseBytes).Help("Answers").Register(registry_);
   const auto hold = [&](const std::string& backend) {
     OfBackend& all = held_[backend];
     for (size_t i = 0; i < kOperations.size(); ++i) {
@@ -102,10 +102,10 @@ std::string Metrics::Text() const {
   gathering.MoveTo(families);
   // A histogram for each of all operations on all backends is long: those never called say nothing.
   for (MetricFamily& family : families) {
+    const bool bytes = family.name == kRequestBytes || family.name == kResponseBytes;
     std::erase_if(family.metric, [&](const ClientMetric& metric) {
       if (family.type == MetricType::Histogram) return metric.histogram.sample_count == 0;
-      return family.name.ends_with("_bytes_total") && family.name.starts_with("kvstore_re") &&
-             metric.counter.value == 0;
+      return bytes && metric.counter.value == 0;
     });
   }
   return prometheus::TextSerializer().Serialize(families);

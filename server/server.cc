@@ -8,12 +8,11 @@
 #include <spdlog/spdlog.h>
 
 #include <condition_variable>
-#include <fstream>
-#include <iterator>
 #include <mutex>
 #include <thread>
 #include <utility>
 
+#include "base/files.h"
 #include "server/address.h"
 #include "server/http.h"
 #include "server/service.h"
@@ -34,11 +33,10 @@ constexpr std::chrono::milliseconds kLastAnswers{50};
 constexpr int kMaxStreams = 256;
 
 absl::StatusOr<std::string> ReadPem(std::string_view field, const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (!in)
-    return absl::InvalidArgumentError(fmt::format("server.tls.{}: cannot read {}", field, file.string()));
-  return text;
+  auto text = ReadFile(file);
+  if (text.ok()) return text;
+  return absl::InvalidArgumentError(
+      fmt::format("server.tls.{}: {}", field, std::string(text.status().message())));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerTls& tls) {

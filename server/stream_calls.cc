@@ -31,9 +31,10 @@ absl::Status ImportCall::PutMessage() {
   if (!entered_once_) {
     entered_once_ = true;
     if (auto status = Enter(request_.dataset(), request_.ByteSizeLong()); !status.ok()) return status;
-  }
-  if (request_.dataset() != dataset_) {
+  } else if (request_.dataset() != dataset_) {
     return absl::InvalidArgumentError("dataset: all messages of an import are about the same");
+  } else {
+    Took(request_.ByteSizeLong());
   }
   if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
   const CallScope scope(Limits(/*stream=*/true));

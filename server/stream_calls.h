@@ -36,6 +36,7 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
   // On a worker: what the producer holds may wait when it goes, as a scan of another server does, and the
   // threads of gRPC must not.
   void OnDone() override {
+    Untrack();
     core_.workers.Post([this] { delete this; });
   }
 

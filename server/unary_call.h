@@ -53,13 +53,6 @@ class UnaryCall : public Call {
                                         std::to_string(attempt.request_id().size()) + " bytes, not " +
                                         std::to_string(kRequestIdBytes));
     }
-    // The store itself knows the creates that it has carried out.
-    if (!attempt.instance().empty() && attempt.instance() != core_.instance &&
-        operation_ != Operation::kCreateObject) {
-      return MarkInDoubt(absl::UnavailableError(
-          "the server was restarted, or is another one, and does not know what became of the attempt before: "
-          "the write may or may not have happened"));
-    }
     // Nobody is told the answer to somebody else.
     const std::string id =
         std::string(Traits(operation_).name) + attempt.request_id() + (principal_ ? principal_->name : "");
@@ -75,9 +68,17 @@ class UnaryCall : public Call {
       case RequestMemory::State::kNew:
         break;
     }
+    // The store itself knows the creates that it has carried out.
+    const bool stored = operation_ == Operation::kCreateObject;
+    if (!attempt.instance().empty() && attempt.instance() != core_.instance && !stored) {
+      core_.memory.End(id, std::nullopt);
+      return MarkInDoubt(absl::UnavailableError(
+          "the server was restarted, or is another one, and does not know what became of the attempt before: "
+          "the write may or may not have happened"));
+    }
     const absl::Status status = HandleAny(core_, principal_.get(), request_, response_);
-    // What failed for certain may be tried again.
-    if (status.ok() || IsInDoubt(status)) {
+    // What failed for certain may be tried again; so may what the store knows.
+    if (status.ok() || (IsInDoubt(status) && !stored)) {
       core_.memory.End(id, RequestMemory::Answer{status, status.ok() ? response_.SerializeAsString() : ""});
     } else {
       core_.memory.End(id, std::nullopt);

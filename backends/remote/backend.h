@@ -20,7 +20,7 @@ class RemoteBackend : public Backend {
   /// Returns at once; see kvstore::Connect for addresses and errors.
   static absl::StatusOr<std::unique_ptr<RemoteBackend>> Connect(const std::string& address,
                                                                 const ConnectOptions& options);
-  /// On a store that is open, for tests.
+  /// On a connection that was made.
   RemoteBackend(std::shared_ptr<KVStore> server, std::string address)
       : server_(std::move(server)), address_(std::move(address)) {}
 

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/files.h"
 #include "kvstore_api/big_endian.h"
+#include "kvstore_api/in_doubt.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -297,7 +298,9 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
   if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
     if (Resume().ok()) status = db_->Write(options, &batch);
   }
-  return ToStatus(status, "write");
+  if (status.ok()) return absl::OkStatus();
+  // It may be in the log, to be seen at the next start.
+  return MarkInDoubt(ToStatus(status, "write"));
 }
 
 rocksdb::Status Engine::Resume() {

@@ -7,7 +7,8 @@ namespace {
 
 TEST(PrometheusText, SamplesAreRead) {
   const auto samples = ParsePrometheus(
-      "# HELP a what it is\n# TYPE a gauge\na 1.5\nb{x=\"1\",y=\"a \\\"quoted\\\" \\\\ \\n\"} 2e3\nc{} +Inf\n\nbroken{x=\"1\n"
+      "# HELP a what it is\n# TYPE a gauge\na 1.5\nb{x=\"1\",y=\"a \\\"quoted\\\" \\\\ \\n\"} 2e3\nc{} "
+      "+Inf\n\nbroken{x=\"1\n"
       "alone\nd 4");
   ASSERT_EQ(samples.size(), 4u);
   EXPECT_EQ(samples[0].name, "a");

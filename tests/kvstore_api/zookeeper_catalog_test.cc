@@ -153,6 +153,20 @@ TEST_F(ZooKeeperCatalogTest, AnEntryThatDoesNotDecodeIsNamed) {
   EXPECT_THAT(catalog->Load(), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
 }
 
+TEST_F(ZooKeeperCatalogTest, AStartOnADamagedEntryUsesTheCopy) {
+  const TempDir dir;
+  const auto catalog = Open(dir / "copy.json");
+  ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog->Load());
+  ASSERT_OK(catalog->Put(Entry("good", 1), contents.version));
+  ASSERT_OK(catalog->Load());
+  ZooKeeper zookeeper({.servers = Server().address()}, nullptr);
+  ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
+  ASSERT_OK_AND_ASSIGN(const CatalogContents used, LoadOrCopy(*catalog));
+  EXPECT_EQ(used.entries, (std::vector<CatalogEntry>{Entry("good", 1)}));
+  // Without a copy it is said what is wrong.
+  EXPECT_THAT(LoadOrCopy(*Open(dir / "none.json")), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
+}
+
 TEST(CatalogEntryJson, Golden) {
   const CatalogEntry entry{
       {.name = "pins", .shape = Shape::kObjects, .backend = "mysql", .type = 3, .incarnation = 9},

@@ -16,6 +16,7 @@
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/access.h"
+#include "server/operation.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
@@ -67,6 +68,16 @@ class ServerTest : public ::testing::Test {
   std::unique_ptr<Served> served_;
   std::unique_ptr<KVStore> store_;
 };
+
+TEST(Operations, AreTheMethodsOfTheProtocolInItsOrder) {
+  const auto* service =
+      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("kvstore.v1.KVStore");
+  ASSERT_NE(service, nullptr);
+  ASSERT_EQ(static_cast<size_t>(service->method_count()), server::kOperations.size());
+  for (int i = 0; i < service->method_count(); ++i) {
+    EXPECT_EQ(service->method(i)->name(), server::kOperations[static_cast<size_t>(i)].name);
+  }
+}
 
 // ---- limits of messages and pages ----
 
@@ -333,6 +344,20 @@ TEST_F(ServerTest, AnotherServerSaysThatItDoesNotKnowTheAttemptBefore) {
   EXPECT_EQ(stub->PutRow(&another, request, &response).error_code(), grpc::INVALID_ARGUMENT);
 }
 
+TEST_F(ServerTest, AWriteToAServerThatWasRestartedUnnoticedIsDoneOnce) {
+  Serve();
+  TcpProxy proxy(served_->port());
+  ASSERT_OK_AND_ASSIGN(const auto store, Connect(proxy.address()));
+  // The client now knows the server of before the restart.
+  ASSERT_OK(PutCell(*store, "warm", "v"));
+  served_->Restart();
+  proxy.CutAtAnswerTo("lost answer");
+  const absl::Status status = PutCell(*store, "lost answer", "v");
+  // The server that made it remembers it, whoever the client takes it for.
+  EXPECT_OK(status);
+  EXPECT_EQ(served_->router().GetRow("rows", "lost answer", {})->items.size(), 1u);
+}
+
 TEST_F(ServerTest, ACreateIsRepeatedAcrossARestart) {
   Serve();
   ASSERT_OK(served_->router().CreateDataset({.name = "pins", .shape = Shape::kObjects}));
@@ -373,25 +398,35 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
   Serve();
   std::atomic<bool> stop{false};
   std::atomic<int> failures{0};
+  std::array<std::atomic<int>, 4> done{};
+  const auto key = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
   std::vector<std::thread> writers;
   for (int t = 0; t < 4; ++t) {
     writers.emplace_back([&, t] {
       const auto mine = served_->Client({.deadline_ms = 500});
       for (int i = 0; !stop; ++i) {
         // What was begun is ended, or it is said that it was not begun.
-        const absl::Status status = PutCell(*mine, std::to_string(t) + "/" + std::to_string(i), "v");
+        const absl::Status status = PutCell(*mine, key(t, i), "v");
+        if (status.ok()) ++done[t];
         if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
         if (!status.ok()) return;
       }
     });
   }
-  std::thread drains([&] { served_->server().Drain(); });
-  drains.join();
+  for (const auto& count : done) ASSERT_TRUE(Eventually([&] { return count > 10; }));
+  served_->server().Drain();
   stop = true;
-  const CallScope scope(std::chrono::milliseconds(100));
-  EXPECT_FALSE(served_->Client()->GetRow("rows", "r", {}).ok());
+  {
+    const CallScope scope(std::chrono::milliseconds(100));
+    EXPECT_FALSE(served_->Client()->GetRow("rows", "r", {}).ok());
+  }
   for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(failures, 0);
+  for (int t = 0; t < 4; ++t) {
+    for (int i = 0; i < done[t]; ++i) {
+      ASSERT_EQ(served_->router().GetRow("rows", key(t, i), {})->items.size(), 1u) << key(t, i);
+    }
+  }
 }
 
 // ---- what machines look at ----

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "idgen/object_id.h"
+#include "kvstore_api/call_scope.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
@@ -131,6 +132,17 @@ TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
   }
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
   SharedFleet().server(0).Resume();
+}
+
+TEST(Hosts, ADeadlineReachesEveryHostOfABatch) {
+  Opened dataset(kObjects, ShortTimeouts());
+  const TwoObjects ids(*dataset.objects);
+  const std::vector<uint64_t> both = {ids.first, ids.second};
+  const CallScope scope(std::chrono::milliseconds(0));
+  EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  for (const auto& object : dataset.objects->GetMany(both, {})) {
+    EXPECT_THAT(object, FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  }
 }
 
 TEST(Hosts, AHungWriteSaysThatItMayHaveHappened) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 
+#include "base/clock.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/big_endian.h"
 #include "tests/backends/rocksdb/under_test.h"
@@ -58,6 +59,28 @@ TEST_F(ObjectStoreTest, AShardThatIsFullIsPassedOver) {
     ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {}));
     EXPECT_NE(ObjectId::FromValue(id)->shard(), 0u);
   }
+}
+
+TEST_F(ObjectStoreTest, RequestsAreKnownForADayAndThenForgotten) {
+  Engine& engine = backend_->engine();
+  constexpr uint64_t kDayMs = uint64_t{24} * 3600 * 1000;
+  const auto today = static_cast<uint32_t>(WallClockMs() / kDayMs);
+  const auto name = [](uint32_t day, std::string_view request_id) {
+    std::string key("requests/");
+    AppendBigEndian(key, uint64_t{9});
+    AppendBigEndian(key, day);
+    return key + std::string(request_id);
+  };
+  std::string id;
+  AppendBigEndian(id, uint64_t{77});
+  ASSERT_TRUE(engine.db().Put({}, engine.meta(), name(today - 1, "yesterday"), id).ok());
+  ASSERT_TRUE(engine.db().Put({}, engine.meta(), name(today - 2, "before"), id).ok());
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  EXPECT_EQ(*objects->Create("{}", {.request_id = "yesterday"}), 77u);
+  EXPECT_NE(*objects->Create("{}", {.request_id = "before"}), 77u);
+  std::string found;
+  EXPECT_TRUE(engine.db().Get({}, engine.meta(), name(today - 2, "before"), &found).IsNotFound());
+  EXPECT_TRUE(engine.db().Get({}, engine.meta(), name(today - 1, "yesterday"), &found).ok());
 }
 
 TEST_F(ObjectStoreTest, DamageIsFoundAndNotSkipped) {
