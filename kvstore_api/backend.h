@@ -6,6 +6,7 @@
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/mapping_store.h"
 #include "kvstore_api/metrics_sink.h"
+#include "kvstore_api/migration_endpoint.h"
 #include "kvstore_api/object_store.h"
 #include "kvstore_api/row_store.h"
 
@@ -16,6 +17,7 @@ struct Capabilities {
   bool rows = false;
   bool objects = false;
   bool mappings = false;
+  bool migration = false;  ///< OpenForMigration.
   /// Calls wait for other machines: they are not made on threads that must not wait.
   bool waits = false;
 };
@@ -52,6 +54,13 @@ class Backend {
   [[nodiscard]] virtual absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec,
                                                               const Progress& progress) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) = 0;
+
+  /// What a migration needs of this backend, as source or target; the dataset may be absent. One worker at a
+  /// time has one.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(
+      const DatasetSpec& spec) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' takes no part in migrations");
+  }
 
   /// Tells how it is: memory, files, connections, shard maps. Called now and then, by any thread.
   virtual void Describe(MetricsSink& sink) const = 0;

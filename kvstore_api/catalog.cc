@@ -6,6 +6,13 @@
 
 namespace kvstore {
 
+DatasetSpec OtherSide(const CatalogEntry& entry) {
+  DatasetSpec spec = entry.spec;
+  spec.backend = entry.other_backend;
+  spec.engine = entry.other_engine;
+  return spec;
+}
+
 absl::StatusOr<CatalogContents> LoadOrCopy(Catalog& catalog) {
   auto contents = catalog.Load();
   if (contents.ok() || !catalog.shared()) return contents;

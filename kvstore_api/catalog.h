@@ -22,12 +22,25 @@ struct CatalogEntry {
   DatasetState state = DatasetState::kActive;
   /// Of a state that is not kActive: the process that is at it, as Catalog::self gives it.
   std::string owner = {};
+  /// While the dataset migrates: the backend on the other side, and its DatasetSpec::engine. Until that ends
+  /// the dataset is not altered or dropped.
+  std::string other_backend = {};
+  std::string other_engine = {};
   friend bool operator==(const CatalogEntry&, const CatalogEntry&) = default;
 };
+
+/// The dataset as its other side has it.
+DatasetSpec OtherSide(const CatalogEntry& entry);
 
 struct CatalogContents {
   std::vector<CatalogEntry> entries;  ///< By name, ascending.
   int64_t version = 0;                ///< Another one after each change.
+};
+
+/// A document beside the catalog.
+struct CatalogRecord {
+  std::string text;
+  int64_t version = 0;  ///< Another one after each change.
 };
 
 /// The list of datasets with their settings, kept durably, of one process or shared by many. Changes are
@@ -47,6 +60,16 @@ class Catalog {
   [[nodiscard]] virtual absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) = 0;
   /// The same for taking an entry out. OK if there is none.
   [[nodiscard]] virtual absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) = 0;
+
+  /// The record of a dataset's migration; NOT_FOUND if there is none.
+  [[nodiscard]] virtual absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) = 0;
+  /// Writes it, and gives its new version. ABORTED if it is not at `version` any more; -1: if there is one.
+  [[nodiscard]] virtual absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text,
+                                                          int64_t version) = 0;
+  /// OK if there is none.
+  [[nodiscard]] virtual absl::Status RemoveRecord(std::string_view name) = 0;
+  /// The names of all, ascending.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> ListRecords() = 0;
 
   /// Whether other processes change it too.
   [[nodiscard]] virtual bool shared() const = 0;

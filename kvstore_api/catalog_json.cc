@@ -37,6 +37,10 @@ Json EntryToJson(const CatalogEntry& entry) {
   json["incarnation"] = std::to_string(entry.spec.incarnation);
   json["state"] = Name(entry.state);
   if (!entry.owner.empty()) json["owner"] = entry.owner;
+  if (!entry.other_backend.empty()) {
+    json["other_backend"] = entry.other_backend;
+    if (!entry.other_engine.empty()) json["other_engine"] = entry.other_engine;
+  }
   return json;
 }
 
@@ -48,6 +52,8 @@ absl::StatusOr<CatalogEntry> EntryFromJson(const Json& json, std::string path) {
   const auto state = ParseState(fields.String("state"));
   if (!state) fields.Fail("state", "must be \"creating\", \"active\" or \"dropping\"");
   entry.owner = fields.OptionalString("owner").value_or("");
+  entry.other_backend = fields.OptionalString("other_backend").value_or("");
+  entry.other_engine = fields.OptionalString("other_engine").value_or("");
   if (auto status = fields.Finish(); !status.ok()) return status;
   entry.state = *state;
   if (auto status = Validate(entry.spec); !status.ok()) return status;

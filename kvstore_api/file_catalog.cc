@@ -1,5 +1,6 @@
 #include "kvstore_api/file_catalog.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/files.h"
@@ -40,6 +41,52 @@ absl::StatusOr<int64_t> FileCatalog::Replace(Entries entries, int64_t version) {
   if (auto status = ReplaceFile(path_, EncodeCatalog(list)); !status.ok()) return status;
   entries_ = std::move(entries);
   return ++version_;
+}
+
+// ---- records ----
+
+std::filesystem::path FileCatalog::RecordPath(std::string_view name) const {
+  return path_.parent_path() / "migrations" / (std::string(name) + ".json");
+}
+
+absl::StatusOr<CatalogRecord> FileCatalog::GetRecord(std::string_view name) {
+  auto text = ReadFile(RecordPath(name));
+  if (!text.ok()) return text.status();
+  return CatalogRecord{*std::move(text), record_versions_[std::string(name)]};
+}
+
+absl::StatusOr<int64_t> FileCatalog::PutRecord(std::string_view name, std::string_view text,
+                                               int64_t version) {
+  const std::filesystem::path path = RecordPath(name);
+  std::error_code error;
+  const bool exists = std::filesystem::exists(path, error);
+  int64_t& current = record_versions_[std::string(name)];
+  if (version == -1 ? exists : !exists || version != current) {
+    return absl::AbortedError("the migration's record has changed meanwhile");
+  }
+  std::filesystem::create_directories(path.parent_path(), error);
+  if (error) return FileError(path.parent_path(), "create", error.value());
+  if (auto status = ReplaceFile(path, text); !status.ok()) return status;
+  return ++current;
+}
+
+absl::Status FileCatalog::RemoveRecord(std::string_view name) {
+  const std::filesystem::path path = RecordPath(name);
+  std::error_code error;
+  std::filesystem::remove(path, error);
+  if (error) return FileError(path, "remove", error.value());
+  std::filesystem::remove(path.parent_path(), error);  // if it was the last
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> FileCatalog::ListRecords() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(path_.parent_path() / "migrations", error)) {
+    if (file.path().extension() == ".json") names.push_back(file.path().stem().string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace kvstore

@@ -10,7 +10,7 @@ namespace kvstore {
 
 /// A catalog in one JSON file (catalog_json.h), of one process, for stores without ZooKeeper. A change writes
 /// a new file, syncs it, and renames it over the old one, so that a crash leaves either. Made for tens or
-/// hundreds of datasets.
+/// hundreds of datasets. Records are files beside it, in the folder "migrations".
 class FileCatalog : public Catalog {
  public:
   explicit FileCatalog(std::filesystem::path path) : path_(std::move(path)) {}
@@ -19,6 +19,10 @@ class FileCatalog : public Catalog {
   absl::StatusOr<CatalogContents> LoadCopy() const override;
   absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
   absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override;
+  absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
+  absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
+  absl::Status RemoveRecord(std::string_view name) override;
+  absl::StatusOr<std::vector<std::string>> ListRecords() override;
   bool shared() const override { return false; }
   std::string self() const override { return ""; }
   /// What this process did not finish itself, nobody will.
@@ -31,9 +35,12 @@ class FileCatalog : public Catalog {
   using Entries = std::map<std::string, CatalogEntry, std::less<>>;
   absl::StatusOr<int64_t> Replace(Entries entries, int64_t version);
 
+  std::filesystem::path RecordPath(std::string_view name) const;
+
   const std::filesystem::path path_;
   Entries entries_;
   int64_t version_ = 0;
+  std::map<std::string, int64_t, std::less<>> record_versions_;  // of this process
 };
 
 }  // namespace kvstore

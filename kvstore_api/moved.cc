@@ -6,6 +6,7 @@ namespace kvstore {
 namespace {
 
 constexpr char kPayload[] = "kvstore/moving";
+constexpr char kGone[] = "gone";
 
 /// UNAVAILABLE, for whoever meets it without a router: to try again is right.
 absl::Status Moving(std::string_view what, std::string_view message) {
@@ -18,6 +19,15 @@ absl::Status Moving(std::string_view what, std::string_view message) {
 
 absl::Status MovedError(std::string_view message) { return Moving("moved", message); }
 absl::Status FrozenError(std::string_view message) { return Moving("frozen", message); }
+absl::Status GoneError(absl::Status status) {
+  status.SetPayload(kPayload, absl::Cord(kGone));
+  return status;
+}
+bool IsGone(const absl::Status& status) {
+  if (status.ok()) return false;
+  const auto payload = status.GetPayload(kPayload);
+  return payload && *payload == kGone;
+}
 bool IsMoving(const absl::Status& status) { return !status.ok() && status.GetPayload(kPayload).has_value(); }
 
 }  // namespace kvstore

@@ -14,7 +14,13 @@ absl::Status MovedError(std::string_view message);
 /// Writes are held back for a moment.
 absl::Status FrozenError(std::string_view message);
 
-/// Whether it is one of the two.
+/// The same error, if the dataset is where the catalog says, once that was looked into again: it is not here,
+/// and may have been moved away long ago.
+absl::Status GoneError(absl::Status status);
+
+/// Whether it is one of the three.
 bool IsMoving(const absl::Status& status);
+/// Whether it is a GoneError.
+bool IsGone(const absl::Status& status);
 
 }  // namespace kvstore

@@ -10,6 +10,8 @@ namespace {
 
 /// A dataset that moves is tried again after this at the latest.
 constexpr std::chrono::milliseconds kHoldStep{20};
+/// So long one that is not where it should be is looked for.
+constexpr std::chrono::seconds kMaxLook{1};
 
 absl::Status UnknownDataset(std::string_view name) {
   return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
@@ -56,7 +58,7 @@ absl::Status Router::Hold(CallLimits::Clock::time_point since, const absl::Statu
   using Clock = CallLimits::Clock;
   if (auto status = CheckCall(); !status.ok()) return status;
   const auto now = Clock::now();
-  if (now >= since + kMaxHold) return moving;
+  if (now >= since + (IsGone(moving) ? kMaxLook : kMaxHold)) return moving;
   std::unique_lock lock(follow_mutex_);
   refresh_ = true;
   wanted_.notify_all();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -61,6 +62,19 @@ class Router : public KVStore {
   std::optional<Where> Locate(std::string_view dataset) const;
 
   std::vector<std::string> BackendNames() const;
+  /// INVALID_ARGUMENT names those that there are.
+  absl::StatusOr<Backend*> FindBackend(std::string_view name) const;
+
+  // ---- for migrations ----
+
+  /// Calls `work` with the catalog, while no other change is made here.
+  absl::Status WithCatalog(const std::function<absl::Status(Catalog&)>& work);
+  /// The dataset's entry, as the catalog has it now.
+  absl::StatusOr<CatalogEntry> LoadEntry(std::string_view dataset);
+  /// Changes the dataset's entry by `change`, which may be called again on a newer one, and puts it in force
+  /// here. What `change` returns other than OK is returned, and nothing changed.
+  absl::Status ChangeEntry(std::string_view dataset,
+                           const std::function<absl::Status(CatalogEntry&)>& change);
 
   /// Catalog and backends.
   void Describe(MetricsSink& sink) const;
@@ -174,7 +188,6 @@ class Router : public KVStore {
   /// Creates and drops that nobody will finish any more: what is there goes.
   absl::Status FinishAbandoned(CatalogContents contents);
   absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DatasetSpec& spec);
-  absl::StatusOr<Backend*> FindBackend(std::string_view name) const;
   absl::Status CreateHere(const DatasetSpec& spec);
   absl::Status DropHere(const DatasetSpec& spec);
   absl::Status FinishDrop(const DatasetSpec& spec, int64_t version);

@@ -42,6 +42,15 @@ const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view 
   return entry == contents.entries.end() ? nullptr : &*entry;
 }
 
+/// FAILED_PRECONDITION for a dataset that migrates: its settings are those of both sides.
+absl::Status CheckStays(const CatalogEntry& entry) {
+  if (entry.other_backend.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "dataset: '{}' migrates between '{}' and '{}', and is not altered or dropped until that is finished or "
+      "cancelled; see kv migrate status",
+      entry.spec.name, entry.spec.backend, entry.other_backend));
+}
+
 /// Makes a change of an entry that is this process' to make, on whichever version the catalog is at by now.
 ///
 /// change  gives the new version for the one it is called with, or ABORTED.
@@ -352,6 +361,7 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
         wanted.incarnation != 0 && entry != nullptr && entry->spec.incarnation == wanted.incarnation &&
         entry->state != DatasetState::kDropping) {
       // Done before; or another process that shares the catalog creates it, and this is its part here.
+      if (!entry->other_backend.empty()) return absl::OkStatus();
       return CreateHere(entry->spec);
     }
     DatasetSpec spec = wanted;
@@ -379,6 +389,41 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
   }
 }
 
+absl::Status Router::WithCatalog(const std::function<absl::Status(Catalog&)>& work) {
+  const std::lock_guard lock(catalog_mutex_);
+  return work(*catalog_);
+}
+
+absl::StatusOr<CatalogEntry> Router::LoadEntry(std::string_view name) {
+  const std::lock_guard lock(catalog_mutex_);
+  const auto contents = catalog_->Load();
+  if (!contents.ok()) return contents.status();
+  const CatalogEntry* entry = FindEntry(*contents, name);
+  if (entry != nullptr && entry->state == DatasetState::kActive) return *entry;
+  return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
+}
+
+absl::Status Router::ChangeEntry(std::string_view name,
+                                 const std::function<absl::Status(CatalogEntry&)>& change) {
+  const std::lock_guard lock(catalog_mutex_);
+  for (int attempt = 1;; ++attempt) {
+    const auto contents = catalog_->Load();
+    if (!contents.ok()) return contents.status();
+    const CatalogEntry* found = FindEntry(*contents, name);
+    if (found == nullptr || found->state != DatasetState::kActive) {
+      return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
+    }
+    CatalogEntry entry = *found;
+    if (auto status = change(entry); !status.ok()) return status;
+    if (entry != *found) {
+      const auto version = catalog_->Put(entry, contents->version);
+      if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
+      if (!version.ok()) return version.status();
+    }
+    return Refresh().status();
+  }
+}
+
 absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& change) {
   const std::lock_guard lock(catalog_mutex_);
   for (int attempt = 1;; ++attempt) {
@@ -390,6 +435,7 @@ absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& ch
     if (!change.max_versions && !change.ttl_ms && !change.durability) {
       return absl::InvalidArgumentError("alter: give at least one of max_versions, ttl_ms, durability");
     }
+    if (auto status = CheckStays(*FindEntry(*contents, name)); !status.ok()) return status;
     auto changed = std::make_shared<Dataset>(*found->dataset);
     changed->spec = Apply(changed->spec, change);
     if (auto status = Validate(changed->spec); !status.ok()) return status;
@@ -424,6 +470,7 @@ absl::Status Router::DropDataset(std::string_view name, const DropOptions& optio
       return absl::FailedPreconditionError(
           fmt::format("dataset: '{}' is being created by another process", name));
     }
+    if (auto status = CheckStays(*entry); !status.ok()) return status;
     const DatasetSpec spec = entry->spec;
     const auto version = catalog_->Put({spec, DatasetState::kDropping, catalog_->self()}, contents->version);
     if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;

@@ -38,6 +38,7 @@ ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, const std::s
     : servers_(options.servers),
       datasets_(root + "/datasets"),
       clients_(root + "/clients"),
+      migrations_(root + "/migrations"),
       copy_(std::move(copy)),
       program_version_(std::move(version)),
       self_(RandomName()),
@@ -171,6 +172,39 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t 
   if (absl::IsNotFound(node.status())) return version;
   if (!node.ok()) return node.status();
   return Change({.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}, version);
+}
+
+// ---- records ----
+
+absl::StatusOr<CatalogRecord> ZooKeeperCatalog::GetRecord(std::string_view name) {
+  if (auto status = zookeeper_.Sync("/"); !status.ok()) return status;
+  auto node = zookeeper_.Get(fmt::format("{}/{}", migrations_, name), /*watch=*/false);
+  if (!node.ok()) return node.status();
+  return CatalogRecord{std::move(node->data), node->version};
+}
+
+absl::StatusOr<int64_t> ZooKeeperCatalog::PutRecord(std::string_view name, std::string_view text,
+                                                    int64_t version) {
+  const std::string path = fmt::format("{}/{}", migrations_, name);
+  const absl::Status status = version == -1 ? zookeeper_.Create(path, text)
+                                            : zookeeper_.Set(path, text, static_cast<int32_t>(version));
+  if (status.ok()) return version + 1;
+  if (absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
+    return absl::AbortedError(status.message());
+  }
+  return absl::IsUnavailable(status) ? MarkInDoubt(status) : status;
+}
+
+absl::Status ZooKeeperCatalog::RemoveRecord(std::string_view name) {
+  const absl::Status status = zookeeper_.Delete(fmt::format("{}/{}", migrations_, name));
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::StatusOr<std::vector<std::string>> ZooKeeperCatalog::ListRecords() {
+  auto names = zookeeper_.Children(migrations_);
+  if (absl::IsNotFound(names.status())) return std::vector<std::string>();
+  if (names.ok()) std::sort(names->begin(), names->end());
+  return names;
 }
 
 bool ZooKeeperCatalog::IsAlive(const std::string& owner) {

@@ -17,6 +17,7 @@ namespace kvstore {
 ///
 ///   /datasets          counts the changes: each sets it, in one transaction with what it changes
 ///   /datasets/NAME     one entry (catalog_json.h)
+///   /migrations/NAME   the record of a dataset's migration
 ///   /clients/ID        ephemeral: a process that has the catalog open; {"host", "pid", "version"}
 ///
 /// So one watch sees every change, two changes at once cannot both be made, and what an operator edits by
@@ -34,6 +35,10 @@ class ZooKeeperCatalog : public Catalog {
   absl::StatusOr<CatalogContents> LoadCopy() const override;
   absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
   absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override;
+  absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
+  absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
+  absl::Status RemoveRecord(std::string_view name) override;
+  absl::StatusOr<std::vector<std::string>> ListRecords() override;
   bool shared() const override { return true; }
   std::string self() const override { return self_; }
   bool IsAlive(const std::string& owner) override;
@@ -52,6 +57,7 @@ class ZooKeeperCatalog : public Catalog {
   const std::string servers_;
   const std::string datasets_;
   const std::string clients_;
+  const std::string migrations_;
   const std::filesystem::path copy_;
   const std::string program_version_;
   const std::string self_;

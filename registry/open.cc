@@ -25,6 +25,15 @@ std::vector<DatasetSpec> DatasetsOf(const std::vector<CatalogEntry>& entries, st
   return specs;
 }
 
+/// Those that migrate, of which the backend is the other side.
+std::vector<DatasetSpec> MovingOf(const std::vector<CatalogEntry>& entries, std::string_view backend) {
+  std::vector<DatasetSpec> specs;
+  for (const CatalogEntry& entry : entries) {
+    if (!entry.other_backend.empty() && entry.other_backend == backend) specs.push_back(OtherSide(entry));
+  }
+  return specs;
+}
+
 absl::Status MakeFolder(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
@@ -86,6 +95,7 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
   }
   if (!options.rocksdb.empty()) {
     auto rocksdb = RocksDbBackend::Open(*std::move(dir), DatasetsOf(contents->entries, options.rocksdb),
+                                        MovingOf(contents->entries, options.rocksdb),
                                         {.cache_bytes = options.cache_bytes});
     if (!rocksdb.ok()) return rocksdb.status();
     backends.emplace(options.rocksdb, *std::move(rocksdb));

@@ -4,7 +4,9 @@
 
 #include <utility>
 
+#include "backends/mysql/endpoint.h"
 #include "backends/mysql/mapping_store.h"
+#include "backends/mysql/move_schema.h"
 #include "backends/mysql/object_store.h"
 #include "backends/mysql/purge.h"
 #include "backends/mysql/row_store.h"
@@ -68,7 +70,9 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
     const uint32_t mod_shards = fleet_->mod_shards();
     absl::Status status = fleet_->RunOn(
         range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-          if (!mysql::HasTable(connection, spec, shard)) {
+          const mysql::Moving moving = mysql::ReadMoving(connection, spec, shard);
+          // What migrates has another name for a while.
+          if (!moving.base && !moving.state) {
             return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
           }
           if (space == Space::kId) return absl::OkStatus();
@@ -126,6 +130,13 @@ absl::StatusOr<ReclaimResult> MySqlBackend::Reclaim(const DatasetSpec& spec, con
 absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
   return mysql::MeasureDataset(*fleet_, spec);
+}
+
+absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigration(const DatasetSpec& spec) {
+  if (auto status = mysql::ValidateEngine(spec); !status.ok()) return status;
+  const std::lock_guard lock(datasets_mutex_);
+  datasets_opened_ += 2;
+  return std::make_unique<mysql::MySqlEndpoint>(fleet_, spec, datasets_opened_ - 1);
 }
 
 // ---- schema ----

@@ -22,7 +22,7 @@ class MySqlBackend : public Backend {
                                                             const mysql::MySqlOptions& options);
 
   Capabilities capabilities() const override {
-    return {.rows = true, .objects = true, .mappings = true, .waits = true};
+    return {.rows = true, .objects = true, .mappings = true, .migration = true, .waits = true};
   }
   /// On every open shard; FAILED_PRECONDITION if a shard's database is not there (see Init).
   absl::Status CreateDataset(const DatasetSpec& spec) override;
@@ -33,6 +33,7 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   void Describe(MetricsSink& sink) const override { fleet_->Describe(sink); }
 
   /// Makes the databases of all open shards, and in them the tables of `datasets`; what is there stays. Hosts

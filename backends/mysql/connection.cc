@@ -57,6 +57,12 @@ bool Writes(Sql sql) {
     case Sql::kDeleteCell:
     case Sql::kPurgeExpired:
     case Sql::kPurgeSurplus:
+    case Sql::kPutObjects:
+    case Sql::kPutMappings:
+    case Sql::kDeleteColumnsOf:
+    case Sql::kDeleteObjects:
+    case Sql::kDeleteMappings:
+    case Sql::kRemoveDirty:
       return true;
     default:
       return false;
@@ -160,6 +166,7 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
 }
 
 Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
+  last_table_ = table;
   const Key key{uint64_t{table.family->number} << 32 | table.shard,
                 uint64_t{static_cast<uint8_t>(sql)} << 32 | count};
   if (const auto found = by_key_.find(key); found != by_key_.end()) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -78,6 +79,8 @@ class Connection {
   /// The same, with a result.
   Rows Ask(const std::string& text);
 
+  /// That of the statement that was prepared last; none before the first.
+  const std::optional<Table>& last_table() const { return last_table_; }
   const ServerTraits& traits() const { return traits_; }
   /// Whether the server still answers on it: a round trip.
   bool Alive();
@@ -118,6 +121,7 @@ class Connection {
   const size_t max_statements_;
   const Clock::time_point opened_at_ = Clock::now();
   ServerTraits traits_;
+  std::optional<Table> last_table_;
   bool in_transaction_ = false;
   bool committing_ = false;
   std::list<Kept> kept_;  // the one used last comes first

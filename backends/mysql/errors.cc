@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "backends/mysql/move_schema.h"
+#include "kvstore_api/moved.h"
+
 namespace kvstore::mysql {
 namespace {
 
@@ -54,11 +57,14 @@ Trouble Classify(const sql::SQLException& error) {
   }
 }
 
+bool IsMissingTable(const sql::SQLException& error) { return error.getErrorCode() == kNoSuchTable; }
+
 bool IsDuplicate(const sql::SQLException& error) { return error.getErrorCode() == kDuplicateEntry; }
 
 absl::Status ToStatus(const sql::SQLException& error) {
   const int code = error.getErrorCode();
   const std::string text = fmt::format("{} (error {})", error.what(), code);
+  if (code == kSignalled && text.find(kFrozenMessage) != std::string::npos) return FrozenError(text);
   switch (code) {
     case kTooManyConnections:
     case kTooManyStatements:

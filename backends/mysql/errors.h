@@ -16,6 +16,9 @@ enum class Trouble : uint8_t {
 
 Trouble Classify(const sql::SQLException& error);
 
+/// Whether the statement's table is not there.
+bool IsMissingTable(const sql::SQLException& error);
+
 /// Whether a unique key has the value already.
 bool IsDuplicate(const sql::SQLException& error);
 

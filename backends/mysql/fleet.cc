@@ -7,12 +7,25 @@
 #include <thread>
 #include <utility>
 
+#include "backends/mysql/move_schema.h"
+#include "kvstore_api/moved.h"
+
 namespace kvstore::mysql {
 namespace {
 
 constexpr size_t kMaxWorkers = 64;
 /// How often work is repeated whose transaction lost to another one.
 constexpr int kMaxConflicts = 20;
+
+/// A dataset's table is not under its name: because it moves, or has moved, or was never made.
+absl::Status Missing(Connection& connection, const absl::Status& status) {
+  try {
+    if (HasMigration(connection, *connection.last_table())) return MovedError(std::string(status.message()));
+  } catch (const sql::SQLException& error) {
+    return ToStatus(error);
+  }
+  return GoneError(status);
+}
 
 /// So that transactions that met do not meet again at once.
 void Pause(int attempt) {
@@ -113,6 +126,7 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
     case Trouble::kRefused:
       break;
   }
+  if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, ToStatus(error))};
   return {.status = ToStatus(error)};
 }
 
@@ -122,6 +136,9 @@ absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status&
   absl::Status told(status.code(),
                     fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
                                 in_doubt ? "; the write may or may not have happened" : ""));
+  // What the layers above look for.
+  status.ForEachPayload(
+      [&](absl::string_view type, const absl::Cord& payload) { told.SetPayload(type, payload); });
   return in_doubt ? MarkInDoubt(std::move(told)) : told;
 }
 

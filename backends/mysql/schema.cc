@@ -18,10 +18,6 @@ constexpr std::string_view kModShardsComment = "kvstore mod_shards=";
 /// A dataset's name has letters, digits, '_', '-' and '.' only, so that this needs no escapes.
 std::string Literal(std::string_view text) { return fmt::format("'{}'", text); }
 
-std::string TableComment(const DatasetSpec& spec) {
-  return fmt::format("kvstore incarnation={}", spec.incarnation);
-}
-
 std::string Engine(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
 
 const char* Template(Shape shape) {
@@ -51,6 +47,10 @@ std::string NameOf(const DatasetSpec& spec, uint32_t shard) {
 }
 
 }  // namespace
+
+std::string TableComment(const DatasetSpec& spec) {
+  return fmt::format("kvstore incarnation={}", spec.incarnation);
+}
 
 Space SpaceOf(Shape shape) { return shape == Shape::kRows ? Space::kMod : Space::kId; }
 
@@ -94,10 +94,6 @@ void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard
   if (Comment(connection, space, shard, spec.name) == TableComment(spec)) return;
   DropTable(connection, spec, shard);
   connection.Run(create);
-}
-
-bool HasTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
-  return Comment(connection, SpaceOf(spec.shape), shard, spec.name) == TableComment(spec);
 }
 
 void DropTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {

@@ -29,10 +29,11 @@ void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t m
 /// How many mod shards there were when this one was made; 0: it is not there.
 uint32_t ReadModShards(Connection& connection, uint32_t shard);
 
+/// What the tables of this incarnation of the dataset have as their comment.
+std::string TableComment(const DatasetSpec& spec);
+
 /// Makes a dataset's table; leaves it as it is if it is there.
 void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
-/// Whether the dataset's table is there.
-bool HasTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 /// Removes the table of that name, if there is one.
 void DropTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 

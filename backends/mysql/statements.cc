@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "backends/mysql/move_schema.h"
+
 namespace kvstore::mysql {
 namespace {
 
@@ -157,6 +159,71 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
       return fmt::format("DELETE FROM {} WHERE row_key = ? AND column_name IN ({})", name, Marks(count));
     case Sql::kDeleteCell:  // row, column, ts
       return fmt::format("DELETE FROM {} WHERE row_key = ? AND column_name = ? AND ts = ?", name);
+
+    // ---- migrations ----
+    case Sql::kLockState:
+      return fmt::format("SELECT epoch, state FROM {} WHERE one = 1 LOCK IN SHARE MODE", StateTable(table));
+    case Sql::kColumnsCells:  // (row, column) ...
+      return fmt::format(
+          "SELECT row_key, {} FROM {} FORCE INDEX (PRIMARY) WHERE {} ORDER BY row_key, column_name, ts {}",
+          cell, name, Repeat("(row_key = ? AND column_name = ?)", count, " OR "), key_order);
+    case Sql::kRowColumnsCells:  // row, column ...
+      return fmt::format(
+          "SELECT row_key, {} FROM {} FORCE INDEX (PRIMARY) WHERE row_key = ? AND column_name IN ({}) ORDER "
+          "BY "
+          "row_key, column_name, ts {}",
+          cell, name, Marks(count), key_order);
+    case Sql::kUnitCellsFrom:  // row, row, column, last row, limit
+      return fmt::format(
+          "SELECT row_key, {} FROM {} FORCE INDEX (PRIMARY) WHERE (row_key > ? OR (row_key = ? AND "
+          "column_name >= ?)) AND row_key <= ? ORDER BY row_key, column_name, ts {} LIMIT ?",
+          cell, name, key_order);
+    case Sql::kDeleteColumnsOf:  // (row, column) ...
+      return fmt::format("DELETE FROM {} WHERE {}", name,
+                         Repeat("(row_key = ? AND column_name = ?)", count, " OR "));
+    case Sql::kObjects:  // local_id ...
+      return fmt::format("SELECT local_id, data, ts FROM {} WHERE local_id IN ({})", name, Marks(count));
+    case Sql::kObjectsFrom:  // local_id, limit
+      return fmt::format("SELECT local_id, data, ts FROM {} WHERE local_id >= ? ORDER BY local_id LIMIT ?",
+                         name);
+    case Sql::kPutObjects:  // (local_id, data, ts) ...
+      return fmt::format(
+          "INSERT INTO {} (local_id, data, ts) VALUES {} "
+          "ON DUPLICATE KEY UPDATE data = VALUES(data), ts = VALUES(ts)",
+          name, Repeat("(?, ?, ?)", count, ", "));
+    case Sql::kDeleteObjects:  // local_id ...
+      return fmt::format("DELETE FROM {} WHERE local_id IN ({})", name, Marks(count));
+    case Sql::kMappings:  // (from, to) ...
+      return fmt::format("SELECT from_id, to_id, sequence FROM {} FORCE INDEX (PRIMARY) WHERE {}", name,
+                         Repeat("(from_id = ? AND to_id = ?)", count, " OR "));
+    case Sql::kMappingsFrom:  // from, from, to, limit
+      return fmt::format(
+          "SELECT from_id, to_id, sequence FROM {} FORCE INDEX (PRIMARY) WHERE from_id > ? OR (from_id = ? "
+          "AND "
+          "to_id >= ?) ORDER BY from_id, to_id LIMIT ?",
+          name);
+    case Sql::kPutMappings:  // (from, to, sequence) ...
+      return fmt::format(
+          "INSERT INTO {} (from_id, to_id, sequence) VALUES {} "
+          "ON DUPLICATE KEY UPDATE sequence = VALUES(sequence)",
+          name, Repeat("(?, ?, ?)", count, ", "));
+    case Sql::kDeleteMappings:  // (from, to) ...
+      return fmt::format("DELETE FROM {} WHERE {}", name,
+                         Repeat("(from_id = ? AND to_id = ?)", count, " OR "));
+    case Sql::kReadDirtyPairs:  // limit
+      return fmt::format("SELECT id, k1, k2 FROM {} ORDER BY id LIMIT ?", DirtyTable(table));
+    case Sql::kReadDirtyIds:  // limit
+      return fmt::format("SELECT id, k1 FROM {} ORDER BY id LIMIT ?", DirtyTable(table));
+    case Sql::kRemoveDirty:  // id ...
+      return fmt::format("DELETE FROM {} WHERE id IN ({})", DirtyTable(table), Marks(count));
+    case Sql::kDirtyLag:  // entries that are counted at most
+      return fmt::format(
+          "SELECT (SELECT COUNT(*) FROM (SELECT 1 FROM {0} LIMIT ?) AS counted), "
+          "COALESCE((SELECT TIMESTAMPDIFF(MICROSECOND, at, NOW(3)) DIV 1000 FROM {0} ORDER BY id LIMIT 1), "
+          "0)",
+          DirtyTable(table));
+    case Sql::kLastOfClock:
+      return fmt::format("SELECT COALESCE(MAX(last), 0), {} FROM {}", kNowMs, clock);
 
     // ---- purge ----
     case Sql::kPurgeRow:  // row, first column, limit

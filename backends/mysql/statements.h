@@ -46,6 +46,25 @@ enum class Sql : uint8_t {
   kDeleteRow,
   kDeleteColumns,  ///< `count` columns
   kDeleteCell,
+  // migrations
+  kLockState,
+  kColumnsCells,     ///< of `count` (row, column)
+  kRowColumnsCells,  ///< of `count` columns
+  kUnitCellsFrom,
+  kDeleteColumnsOf,  ///< `count` (row, column)
+  kObjects,          ///< `count` local IDs
+  kObjectsFrom,
+  kPutObjects,     ///< `count`
+  kDeleteObjects,  ///< `count`
+  kMappings,       ///< `count` (from, to)
+  kMappingsFrom,
+  kPutMappings,     ///< `count`
+  kDeleteMappings,  ///< `count` (from, to)
+  kReadDirtyPairs,
+  kReadDirtyIds,
+  kRemoveDirty,  ///< `count`
+  kDirtyLag,
+  kLastOfClock,
   // purge
   kPurgeRow,
   kPurgeRows,

@@ -26,6 +26,9 @@ struct TableFamily {
   std::string name;
   /// Rows: the key has timestamps in ascending order, because the engine has no descending keys.
   bool newest_last = false;
+
+  /// The dataset's: `name` without what a migration adds to it (move_schema.h).
+  std::string BaseName() const { return name.substr(0, name.find('$')); }
 };
 
 /// One of them. The family must outlive it.

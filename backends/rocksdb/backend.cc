@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/rocksdb/describe.h"
+#include "backends/rocksdb/endpoint.h"
 #include "backends/rocksdb/mapping_store.h"
 #include "backends/rocksdb/object_store.h"
 #include "backends/rocksdb/reclaim.h"
@@ -14,8 +15,9 @@ namespace kvstore {
 
 absl::StatusOr<std::unique_ptr<RocksDbBackend>> RocksDbBackend::Open(rocks::DataDir dir,
                                                                      std::span<const DatasetSpec> datasets,
+                                                                     std::span<const DatasetSpec> moving,
                                                                      const Options& options) {
-  auto engine = rocks::Engine::Open(std::move(dir), datasets, options);
+  auto engine = rocks::Engine::Open(std::move(dir), datasets, moving, options);
   if (!engine.ok()) return engine.status();
   return std::unique_ptr<RocksDbBackend>(new RocksDbBackend(*std::move(engine)));
 }
@@ -76,6 +78,10 @@ absl::StatusOr<ReclaimResult> RocksDbBackend::Reclaim(const DatasetSpec& spec, c
   const auto family = Find(spec);
   if (!family.ok()) return family.status();
   return rocks::Reclaim(*engine_, **family, spec.shape == Shape::kRows, progress);
+}
+
+absl::StatusOr<std::unique_ptr<MigrationEndpoint>> RocksDbBackend::OpenForMigration(const DatasetSpec& spec) {
+  return std::make_unique<rocks::RocksEndpoint>(*this, engine_, spec);
 }
 
 void RocksDbBackend::Describe(MetricsSink& sink) const { rocks::Describe(*engine_, sink); }

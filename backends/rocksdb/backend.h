@@ -22,12 +22,16 @@ class RocksDbBackend : public Backend {
   /// Opens the database of `dir`, and closes it with the backend.
   ///
   /// datasets  those that the catalog says are here; DATA_LOSS if the data of one is not. Data of others is
-  /// left alone.
+  ///           left alone.
+  /// moving    those of migrations of which this is the other side: they may be here.
   static absl::StatusOr<std::unique_ptr<RocksDbBackend>> Open(rocks::DataDir dir,
                                                               std::span<const DatasetSpec> datasets,
+                                                              std::span<const DatasetSpec> moving,
                                                               const Options& options);
 
-  Capabilities capabilities() const override { return {.rows = true, .objects = true, .mappings = true}; }
+  Capabilities capabilities() const override {
+    return {.rows = true, .objects = true, .mappings = true, .migration = true};
+  }
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
   absl::Status DropDataset(const DatasetSpec& spec) override;
@@ -36,6 +40,7 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   void Describe(MetricsSink& sink) const override;
 
   /// What lies beneath, for tests and benchmarks that arrange files by hand.

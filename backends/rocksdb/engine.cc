@@ -32,6 +32,19 @@ constexpr uint64_t kDaySeconds = 86'400;
 /// Prefix of the clock's ceilings in the default family: "clock/" be32(slot) -> be64(ceiling).
 constexpr std::string_view kClockPrefix = "clock/";
 
+/// Of StoredGate: "migration/" be64(incarnation) -> state, capture, be64(epoch), be64(ids).
+constexpr std::string_view kGatePrefix = "migration/";
+constexpr size_t kGateBytes = 1 + 1 + 8 + 8;
+constexpr auto kLastState = static_cast<uint8_t>(EndpointState::kMoved);
+/// IDs of a dirty log that one life of this process may give.
+constexpr uint64_t kIdsOfALife = uint64_t{1} << 40;
+
+std::string GateKey(uint64_t incarnation) {
+  std::string key(kGatePrefix);
+  AppendBigEndian(key, incarnation);
+  return key;
+}
+
 /// The prefix that blooms are made of: enc(row). Every key of a cell has one.
 class RowPrefix : public rocksdb::SliceTransform {
  public:
@@ -150,9 +163,10 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
 }
 
 absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<const DatasetSpec> known,
+                                                     std::span<const DatasetSpec> moving,
                                                      const EngineOptions& options) {
   std::shared_ptr<Engine> engine(new Engine(std::move(dir), options));
-  if (auto status = engine->OpenDb(known); !status.ok()) return status;
+  if (auto status = engine->OpenDb(known, moving); !status.ok()) return status;
   if (auto status = engine->LoadTimestamps(); !status.ok()) return status;
   Engine* const self = engine.get();
   engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
@@ -163,7 +177,7 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
   return engine;
 }
 
-absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
+absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving) {
   const std::filesystem::path path = dir_.rocksdb();
   std::error_code error;
   const bool exists = std::filesystem::exists(path / "CURRENT", error);
@@ -192,6 +206,11 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
     const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
     descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
   }
+  for (const DatasetSpec& spec : moving) {
+    if (unknown.erase(spec.name) == 0) continue;
+    const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
+    descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
+  }
   unknown.insert(rocksdb::kDefaultColumnFamilyName);
   for (const std::string& name : unknown) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
 
@@ -208,6 +227,96 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known) {
       unknown_families_[name] = handles[i];
     }
   }
+  for (const auto& [name, family] : families_) {
+    if (auto status = OpenGate(*family); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+// ---- migrations ----
+
+absl::Status Engine::OpenGate(Family& family) {
+  const auto stored = LoadGate(family.settings->incarnation);
+  if (!stored.ok()) return stored.status();
+  family.gate.epoch = stored->epoch;
+  family.gate.capture = stored->capture;
+  family.gate.ids = stored->ids;
+  if (stored->capture) {
+    if (auto status = OpenDirty(family); !status.ok()) return status;
+  }
+  family.gate.Set(stored->state, stored->capture);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredGate> Engine::LoadGate(uint64_t incarnation) {
+  std::string stored;
+  const auto status = db_->Get({}, meta(), GateKey(incarnation), &stored);
+  if (status.IsNotFound()) return StoredGate{};
+  if (!status.ok()) return ToStatus(status, "read the state of a migration");
+  if (stored.size() != kGateBytes || static_cast<uint8_t>(stored[0]) > kLastState) {
+    return absl::DataLossError("the stored state of a migration does not decode");
+  }
+  const std::string_view rest(stored);
+  return StoredGate{.state = static_cast<EndpointState>(stored[0]),
+                    .capture = stored[1] != 0,
+                    .epoch = ReadBigEndian<uint64_t>(rest.substr(2)),
+                    .ids = ReadBigEndian<uint64_t>(rest.substr(10))};
+}
+
+absl::Status Engine::StoreGate(uint64_t incarnation, const StoredGate& gate) {
+  std::string value;
+  value.push_back(static_cast<char>(gate.state));
+  value.push_back(gate.capture ? 1 : 0);
+  AppendBigEndian(value, gate.epoch);
+  AppendBigEndian(value, gate.ids);
+  rocksdb::WriteBatch batch;
+  if (const auto status = batch.Put(meta(), GateKey(incarnation), value); !status.ok()) {
+    return ToStatus(status, "keep the state of a migration");
+  }
+  return Write(batch, /*sync=*/true);
+}
+
+absl::Status Engine::RemoveGate(uint64_t incarnation) {
+  rocksdb::WriteBatch batch;
+  if (const auto status = batch.Delete(meta(), GateKey(incarnation)); !status.ok()) {
+    return ToStatus(status, "forget the state of a migration");
+  }
+  return Write(batch, /*sync=*/true);
+}
+
+absl::Status Engine::OpenDirty(Family& family) {
+  const std::string name = DirtyLog::FamilyName(family.settings->name);
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
+    handle = left->second;
+    unknown_families_.erase(left);
+  } else {
+    const auto created = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
+    if (!created.ok()) return ToStatus(created, "make a dirty log");
+  }
+  // Of each life a range of its own.
+  const uint64_t first = family.gate.ids;
+  family.gate.ids = first + kIdsOfALife;
+  family.gate.SetDirty(std::make_shared<DirtyLog>(db_.get(), handle, first));
+  auto stored = LoadGate(family.settings->incarnation);
+  if (!stored.ok()) return stored.status();
+  stored->ids = family.gate.ids;
+  return StoreGate(family.settings->incarnation, *stored);
+}
+
+absl::Status Engine::DropDirty(Family& family) {
+  const std::string name = DirtyLog::FamilyName(family.settings->name);
+  if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
+    const auto dropped = db_->DropColumnFamily(left->second);
+    if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");
+    db_->DestroyColumnFamilyHandle(left->second);
+    unknown_families_.erase(left);
+    return absl::OkStatus();
+  }
+  if (!family.gate.dirty()) return absl::OkStatus();
+  const auto dropped = db_->DropColumnFamily(family.gate.dirty()->handle());
+  if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");
+  family.gate.SetDirty(nullptr);
   return absl::OkStatus();
 }
 
@@ -258,8 +367,10 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const auto created = db_->CreateColumnFamily(MakeFamilyOptions(spec, settings), spec.name, &handle);
   if (!created.ok()) return ToStatus(created, "create dataset " + spec.name);
+  auto family = std::make_shared<Family>(db_.get(), handle, std::move(settings));
+  if (auto status = OpenGate(*family); !status.ok()) return status;
   const std::lock_guard lock(families_mutex_);
-  families_[spec.name] = std::make_shared<Family>(db_.get(), handle, std::move(settings));
+  families_[spec.name] = std::move(family);
   return absl::OkStatus();
 }
 

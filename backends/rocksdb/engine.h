@@ -24,6 +24,14 @@ struct EngineOptions {
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
 };
 
+/// What is kept of a Gate.
+struct StoredGate {
+  EndpointState state = EndpointState::kServing;
+  bool capture = false;
+  uint64_t epoch = 0;
+  uint64_t ids = 0;
+};
+
 /// One RocksDB with a column family for each dataset, and what all datasets share: row locks, the clock, the
 /// trimmer. Small state of our own (ceilings of the clock, counters of local IDs) is in the default family.
 /// Thread-safe.
@@ -32,8 +40,10 @@ class Engine {
   /// Opens the database of `dir`, creating it if there is none, and holds the directory as long as it lives.
   ///
   /// known  the datasets that must be there; DATA_LOSS if one has no family. Families beyond those are left
-  /// alone.
+  ///        alone.
+  /// moving  datasets that may be there besides: of migrations whose other side is the truth.
   static absl::StatusOr<std::shared_ptr<Engine>> Open(DataDir dir, std::span<const DatasetSpec> known,
+                                                      std::span<const DatasetSpec> moving,
                                                       const EngineOptions& options);
   ~Engine();
 
@@ -43,6 +53,18 @@ class Engine {
   absl::Status DropFamily(const std::string& name);
   /// Null if there is none.
   std::shared_ptr<Family> FindFamily(const std::string& name) const;
+
+  // ---- migrations ----
+
+  /// How a dataset stands in a migration, kept in the default family as "migration/" be64(incarnation). One
+  /// of which nothing is kept serves, and has never had a worker.
+  absl::StatusOr<StoredGate> LoadGate(uint64_t incarnation);
+  absl::Status StoreGate(uint64_t incarnation, const StoredGate& gate);
+  absl::Status RemoveGate(uint64_t incarnation);
+  /// Gives the family's gate its dirty log, made if there is none. Under the gate's mutex.
+  absl::Status OpenDirty(Family& family);
+  /// OK if there is none. Nobody may write to it any more.
+  absl::Status DropDirty(Family& family);
 
   /// Writes `batch`; it survives what `sync` says (see Durability) when this returns OK. On a full disk
   /// RESOURCE_EXHAUSTED; later writes go on by themselves once there is space.
@@ -62,7 +84,9 @@ class Engine {
   rocksdb::DBOptions MakeDbOptions() const;
   rocksdb::ColumnFamilyOptions MakeFamilyOptions(const DatasetSpec& spec,
                                                  const std::shared_ptr<FamilySettings>& settings) const;
-  absl::Status OpenDb(std::span<const DatasetSpec> known);
+  absl::Status OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving);
+  /// As it was left.
+  absl::Status OpenGate(Family& family);
   absl::Status LoadTimestamps();
   /// Lets RocksDB go on after a background error, if it can.
   rocksdb::Status Resume();

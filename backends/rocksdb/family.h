@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "backends/rocksdb/gate.h"
 #include "backends/rocksdb/timestamps.h"
 #include "base/clock.h"
 #include "kvstore_api/dataset.h"
@@ -53,6 +54,7 @@ struct Family {
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
   const std::shared_ptr<FamilySettings> settings;
+  Gate gate;
 };
 
 }  // namespace kvstore::rocks

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "kvstore_api/big_endian.h"
+#include "kvstore_api/unit_key.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -30,10 +31,7 @@ std::string KindKey(uint64_t from, uint8_t kind) {
 
 std::string PairKey(uint64_t from, uint64_t to) { return KindKey(from, kPair) + Number(to); }
 
-std::string OrderKey(uint64_t from, uint64_t sequence, uint64_t to) {
-  return KindKey(from, kOrder) + Number(sequence) + Number(to);
-}
-
+constexpr size_t kPairKeyBytes = 8 + 1 + 8;
 constexpr size_t kOrderKeyBytes = 8 + 1 + 8 + 8;
 
 /// Collects statuses of the parts of a batch.
@@ -42,7 +40,10 @@ class Batch {
   explicit Batch(const Family& family) : family_(family) {}
   void Put(const std::string& key, const std::string& value) { Keep(batch_.Put(family_.handle, key, value)); }
   void Delete(const std::string& key) { Keep(batch_.Delete(family_.handle, key)); }
-  absl::Status Write(Engine& engine) {
+  absl::Status Write(Engine& engine, uint64_t from, uint64_t to) {
+    if (DirtyLog* const log = family_.gate.log(); log != nullptr) {
+      if (auto status = log->Add(batch_, MappingUnitKey(from, to)); !status.ok()) return status;
+    }
     if (!status_.ok()) return ToStatus(status_, "change a mapping");
     return engine.Write(batch_, family_.settings->sync);
   }
@@ -59,6 +60,28 @@ class Batch {
 
 }  // namespace
 
+// ---- keys ----
+
+std::string RocksMappingStore::CountKey(uint64_t from) { return KindKey(from, kCount); }
+
+std::string RocksMappingStore::PairPrefix(uint64_t from) { return KindKey(from, kPair); }
+
+std::string RocksMappingStore::OrderKey(uint64_t from, uint64_t sequence, uint64_t to) {
+  return KindKey(from, kOrder) + Number(sequence) + Number(to);
+}
+
+bool RocksMappingStore::IsPair(std::string_view key) {
+  return key.size() == kPairKeyBytes && static_cast<uint8_t>(key[8]) == kPair;
+}
+
+std::string RocksMappingStore::UnitKeyOf(std::string_view pair) {
+  std::string unit(pair.substr(0, 8));
+  unit += pair.substr(9);
+  return unit;
+}
+
+// ---- calls ----
+
 uint64_t RocksMappingStore::Hash(uint64_t from) const {
   return Fnv1a(Number(from), family_->settings->incarnation);
 }
@@ -74,6 +97,7 @@ absl::StatusOr<std::optional<uint64_t>> RocksMappingStore::GetNumber(const std::
 
 absl::Status RocksMappingStore::Add(uint64_t from, uint64_t to, std::optional<uint64_t> wanted) {
   const auto lock = engine_->locks().Exclude(Hash(from));
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   const uint64_t sequence = wanted ? *wanted : WallClockMs();
   const auto before = GetNumber(PairKey(from, to));
   if (!before.ok()) return before.status();
@@ -88,11 +112,12 @@ absl::Status RocksMappingStore::Add(uint64_t from, uint64_t to, std::optional<ui
   }
   batch.Put(PairKey(from, to), Number(sequence));
   batch.Put(OrderKey(from, sequence, to), "");
-  return batch.Write(*engine_);
+  return batch.Write(*engine_, from, to);
 }
 
 absl::StatusOr<bool> RocksMappingStore::Remove(uint64_t from, uint64_t to) {
   const auto lock = engine_->locks().Exclude(Hash(from));
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   const auto before = GetNumber(PairKey(from, to));
   if (!before.ok()) return before.status();
   if (!*before) return false;
@@ -106,17 +131,19 @@ absl::StatusOr<bool> RocksMappingStore::Remove(uint64_t from, uint64_t to) {
   } else {
     batch.Put(KindKey(from, kCount), Number(*count - 1));
   }
-  if (auto status = batch.Write(*engine_); !status.ok()) return status;
+  if (auto status = batch.Write(*engine_, from, to); !status.ok()) return status;
   return true;
 }
 
 absl::StatusOr<uint64_t> RocksMappingStore::Count(uint64_t from) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   const auto count = GetNumber(KindKey(from, kCount));
   if (!count.ok()) return count.status();
   return count->value_or(0);
 }
 
 absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const MappingQuery& query) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   const std::string lower = KindKey(from, kOrder);
   const std::string upper = KindKey(from, kAfterOrder);
   const rocksdb::Slice lower_slice(lower);

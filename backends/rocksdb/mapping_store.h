@@ -23,6 +23,16 @@ class RocksMappingStore : public MappingStore {
   absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) override;
   absl::StatusOr<uint64_t> Count(uint64_t from) override;
 
+  // ---- keys ----
+
+  static std::string CountKey(uint64_t from);
+  /// Of the keys of pairs; be64(to) follows.
+  static std::string PairPrefix(uint64_t from);
+  static std::string OrderKey(uint64_t from, uint64_t sequence, uint64_t to);
+  static bool IsPair(std::string_view key);
+  /// be64(from) be64(to) of a pair's key.
+  static std::string UnitKeyOf(std::string_view pair);
+
  private:
   /// The number stored under `key`, nullopt if there is none.
   absl::StatusOr<std::optional<uint64_t>> GetNumber(const std::string& key);

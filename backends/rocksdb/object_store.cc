@@ -17,36 +17,22 @@
 namespace kvstore::rocks {
 namespace {
 
-constexpr uint64_t kReservation = 64;  // local IDs
-constexpr std::string_view kCounterPrefix = "ids/";
-
 constexpr size_t kHeaderBytes = 1 + sizeof(uint64_t);
 constexpr char kInactive = 1;  // flag; stored, never renumber
 
-struct StoredObject {
-  bool inactive = false;
-  Object object;
-};
-
-absl::StatusOr<StoredObject> Decode(uint64_t id, std::string_view stored) {
-  if (stored.size() < kHeaderBytes || (stored[0] & ~kInactive) != 0) {
-    return absl::DataLossError(fmt::format("object_id: {} is stored in a form that does not decode", id));
-  }
-  return StoredObject{
-      (stored[0] & kInactive) != 0,
-      {id, std::string(stored.substr(kHeaderBytes)), ReadBigEndian<uint64_t>(stored.substr(1))}};
-}
+constexpr uint64_t kReservation = 64;  // local IDs
+constexpr std::string_view kCounterPrefix = "ids/";
 
 absl::Status NoObject(uint64_t id) {
   return absl::NotFoundError(fmt::format("object_id: there is no object {}", id));
 }
 
-absl::StatusOr<Object> Visible(uint64_t id, absl::StatusOr<StoredObject> stored, bool include_inactive) {
-  if (!stored.ok()) return stored.status();
-  if (stored->inactive && !include_inactive) {
+absl::StatusOr<Object> Visible(uint64_t id, std::string_view stored, bool include_inactive) {
+  auto object = DecodeObject(id, stored);
+  if (object.ok() && !include_inactive && (stored[0] & kInactive) != 0) {
     return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", id));
   }
-  return std::move(stored->object);
+  return object;
 }
 
 std::string IdKey(uint64_t id) {
@@ -56,6 +42,22 @@ std::string IdKey(uint64_t id) {
 }
 
 }  // namespace
+
+std::string EncodeObject(std::string_view data, uint64_t timestamp) {
+  std::string value;
+  value.reserve(kHeaderBytes + data.size());
+  value.push_back(IsInactive(data) ? kInactive : 0);
+  AppendBigEndian(value, timestamp);
+  value.append(data);
+  return value;
+}
+
+absl::StatusOr<Object> DecodeObject(uint64_t id, std::string_view stored) {
+  if (stored.size() < kHeaderBytes || (stored[0] & ~kInactive) != 0) {
+    return absl::DataLossError(fmt::format("object_id: {} is stored in a form that does not decode", id));
+  }
+  return Object{id, std::string(stored.substr(kHeaderBytes)), ReadBigEndian<uint64_t>(stored.substr(1))};
+}
 
 std::string RocksObjectStore::CounterKey(uint64_t incarnation, uint32_t shard) {
   std::string key(kCounterPrefix);
@@ -78,8 +80,10 @@ absl::Status RocksObjectStore::DropState(Engine& engine, uint64_t incarnation) {
 RocksObjectStore::~RocksObjectStore() {
   if (engine_->FindFamily(family_->settings->name) != family_) return;  // dropped
   for (const auto& [shard, counter] : counters_) {
-    // Give back what was reserved and not used. If that fails there is a gap, which is harmless.
-    if (counter.next < counter.reserved) StoreCounter(shard, counter.next).IgnoreError();
+    // Give back what was reserved and not used, unless a migration has raised it meanwhile. If that fails
+    // there is a gap, which is harmless.
+    if (counter.next >= counter.reserved || family_->gate.state() != EndpointState::kServing) continue;
+    StoreCounter(shard, counter.next).IgnoreError();
   }
 }
 
@@ -96,23 +100,59 @@ absl::Status RocksObjectStore::StoreCounter(uint32_t shard, uint64_t reserved) {
   return engine_->Write(batch, /*sync=*/false);
 }
 
+absl::StatusOr<RocksObjectStore::Counter*> RocksObjectStore::FindCounter(uint32_t shard) {
+  const auto found = counters_.find(shard);
+  if (found != counters_.end()) return &found->second;
+  Counter counter{1, 1};
+  std::string stored;
+  const auto status =
+      engine_->db().Get({}, engine_->meta(), CounterKey(family_->settings->incarnation, shard), &stored);
+  if (status.ok()) {
+    if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a counter of IDs does not decode");
+    counter.next = counter.reserved = ReadBigEndian<uint64_t>(stored);
+  } else if (!status.IsNotFound()) {
+    return ToStatus(status, "read a counter of IDs");
+  }
+  return &counters_.emplace(shard, counter).first->second;
+}
+
+absl::StatusOr<std::map<uint32_t, uint64_t>> RocksObjectStore::Counters(Engine& engine,
+                                                                        uint64_t incarnation) {
+  std::map<uint32_t, uint64_t> next;
+  const std::string begin = CounterKey(incarnation, 0);
+  const std::string end = CounterKey(incarnation, ObjectId::kMaxShard + 1);
+  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator({}, engine.meta()));
+  for (it->Seek(begin); it->Valid() && it->key().compare(end) < 0; it->Next()) {
+    if (it->value().size() != sizeof(uint64_t))
+      return absl::DataLossError("a counter of IDs does not decode");
+    const std::string_view key = it->key().ToStringView();
+    next[ReadBigEndian<uint32_t>(key.substr(key.size() - sizeof(uint32_t)))] =
+        ReadBigEndian<uint64_t>(it->value().ToStringView());
+  }
+  if (!it->status().ok()) return ToStatus(it->status(), "read the counters of IDs");
+  return next;
+}
+
+absl::Status RocksObjectStore::RaiseCounters(const std::map<uint32_t, uint64_t>& least) {
+  const std::lock_guard lock(counters_mutex_);
+  for (const auto& [shard, next] : least) {
+    const auto counter = FindCounter(shard);
+    if (!counter.ok()) return counter.status();
+    if ((*counter)->next >= next) continue;
+    if ((*counter)->reserved < next) {
+      if (auto status = StoreCounter(shard, next); !status.ok()) return status;
+      (*counter)->reserved = next;
+    }
+    (*counter)->next = next;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> RocksObjectStore::NextLocal(uint32_t shard) {
   const std::lock_guard lock(counters_mutex_);
-  auto found = counters_.find(shard);
-  if (found == counters_.end()) {
-    Counter counter{1, 1};
-    std::string stored;
-    const auto status =
-        engine_->db().Get({}, engine_->meta(), CounterKey(family_->settings->incarnation, shard), &stored);
-    if (status.ok()) {
-      if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a counter of IDs does not decode");
-      counter.next = counter.reserved = ReadBigEndian<uint64_t>(stored);
-    } else if (!status.IsNotFound()) {
-      return ToStatus(status, "read a counter of IDs");
-    }
-    found = counters_.emplace(shard, counter).first;
-  }
-  Counter& counter = found->second;
+  const auto found = FindCounter(shard);
+  if (!found.ok()) return found.status();
+  Counter& counter = **found;
   if (counter.next > ObjectId::kMaxLocal) {
     return absl::ResourceExhaustedError(
         fmt::format("shard {}: all {} local IDs of type {} are used", shard, ObjectId::kMaxLocal, type_));
@@ -144,14 +184,13 @@ absl::StatusOr<ObjectId> RocksObjectStore::NextId(const CreateOptions& options) 
 
 absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp,
                                      std::string_view request_id) {
-  std::string value;
-  value.reserve(kHeaderBytes + data.size());
-  value.push_back(IsInactive(data) ? kInactive : 0);
-  AppendBigEndian(value, timestamp);
-  value.append(data);
   rocksdb::WriteBatch batch;
-  if (const auto status = batch.Put(family_->handle, IdKey(id), value); !status.ok()) {
+  if (const auto status = batch.Put(family_->handle, IdKey(id), EncodeObject(data, timestamp));
+      !status.ok()) {
     return ToStatus(status, "store an object");
+  }
+  if (DirtyLog* const log = family_->gate.log(); log != nullptr) {
+    if (auto status = log->Add(batch, IdKey(id)); !status.ok()) return status;
   }
   if (!request_id.empty()) {
     if (auto status = requests_.Add(request_id, id, batch); !status.ok()) return status;
@@ -160,13 +199,18 @@ absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_
 }
 
 absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const CreateOptions& options) {
+  // Any lock tells a change of the gate that this is under way.
   std::unique_lock<std::shared_mutex> lock;
+  std::shared_lock<std::shared_mutex> shared;
   if (!options.request_id.empty()) {
     lock = engine_->locks().Exclude(Fnv1a(options.request_id, family_->settings->incarnation));
+    if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
     const auto made = requests_.Find(options.request_id);
     if (!made.ok()) return made.status();
     if (*made) return **made;
   }
+  if (!lock) shared = engine_->locks().Share(next_lock_++);
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   const auto id = NextId(options);
   if (!id.ok()) return id.status();
   if (auto status = Store(id->value(), data, WallClockMs(), options.request_id); !status.ok()) return status;
@@ -174,15 +218,19 @@ absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const C
 }
 
 absl::StatusOr<Object> RocksObjectStore::Get(uint64_t id, const ObjectReadOptions& options) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   rocksdb::PinnableSlice stored;
   const auto status = engine_->db().Get({}, family_->handle, IdKey(id), &stored);
   if (status.IsNotFound()) return NoObject(id);
   if (!status.ok()) return ToStatus(status, "read an object");
-  return Visible(id, Decode(id, stored.ToStringView()), options.include_inactive);
+  return Visible(id, stored.ToStringView(), options.include_inactive);
 }
 
 std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const uint64_t> ids,
                                                               const ObjectReadOptions& options) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) {
+    return std::vector<absl::StatusOr<Object>>(ids.size(), status);
+  }
   std::vector<std::string> keys;
   keys.reserve(ids.size());
   for (const uint64_t id : ids) keys.push_back(IdKey(id));
@@ -198,7 +246,7 @@ std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const ui
     } else if (!statuses[i].ok()) {
       objects.emplace_back(ToStatus(statuses[i], "read an object"));
     } else {
-      objects.push_back(Visible(ids[i], Decode(ids[i], values[i].ToStringView()), options.include_inactive));
+      objects.push_back(Visible(ids[i], values[i].ToStringView(), options.include_inactive));
     }
   }
   return objects;
@@ -207,6 +255,7 @@ std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const ui
 absl::StatusOr<Object> RocksObjectStore::Update(uint64_t id, const ObjectTransform& transform,
                                                 const UpdateOptions& options) {
   const auto lock = engine_->locks().Exclude(Hash(id));
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   auto object = Get(id, {.include_inactive = options.include_inactive});
   if (!object.ok()) return object;
   if (options.expected_timestamp && *options.expected_timestamp != object->timestamp) {
@@ -224,10 +273,14 @@ absl::StatusOr<Object> RocksObjectStore::Update(uint64_t id, const ObjectTransfo
 
 absl::Status RocksObjectStore::Erase(uint64_t id) {
   const auto lock = engine_->locks().Exclude(Hash(id));
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   if (auto object = Get(id, {.include_inactive = true}); !object.ok()) return object.status();
   rocksdb::WriteBatch batch;
   if (const auto status = batch.Delete(family_->handle, IdKey(id)); !status.ok()) {
     return ToStatus(status, "delete an object");
+  }
+  if (DirtyLog* const log = family_->gate.log(); log != nullptr) {
+    if (auto status = log->Add(batch, IdKey(id)); !status.ok()) return status;
   }
   return engine_->Write(batch, family_->settings->sync);
 }

@@ -13,6 +13,11 @@
 
 namespace kvstore::rocks {
 
+/// An object as it is stored.
+std::string EncodeObject(std::string_view data, uint64_t timestamp);
+/// DATA_LOSS if it does not decode.
+absl::StatusOr<Object> DecodeObject(uint64_t id, std::string_view stored);
+
 /// Objects in a column family: be64(id) -> flags(1) be64(timestamp) JSON.
 ///
 /// All 65,536 shards are open: embedded, a shard is only a part of the ID. Local IDs count up from 1 on each
@@ -39,6 +44,11 @@ class RocksObjectStore : public ObjectStore {
                                 const UpdateOptions& options) override;
   absl::Status Erase(uint64_t id) override;
 
+  /// The next local ID of each shard that has any, or one that is reserved.
+  static absl::StatusOr<std::map<uint32_t, uint64_t>> Counters(Engine& engine, uint64_t incarnation);
+  /// Local IDs given from now on are at least these.
+  absl::Status RaiseCounters(const std::map<uint32_t, uint64_t>& least);
+
   /// Forgets counters and requests of a dataset that is dropped.
   static absl::Status DropState(Engine& engine, uint64_t incarnation);
   /// Where the counter of a shard is kept: the first local ID that is not reserved.
@@ -52,6 +62,8 @@ class RocksObjectStore : public ObjectStore {
 
   absl::StatusOr<ObjectId> NextId(const CreateOptions& options);
   absl::StatusOr<uint64_t> NextLocal(uint32_t shard);
+  /// Read if it is not yet. Under counters_mutex_.
+  absl::StatusOr<Counter*> FindCounter(uint32_t shard);
   absl::Status StoreCounter(uint32_t shard, uint64_t reserved);
   absl::Status Store(uint64_t id, std::string_view data, uint64_t timestamp,
                      std::string_view request_id = "");
@@ -64,6 +76,7 @@ class RocksObjectStore : public ObjectStore {
   std::mutex counters_mutex_;
   std::map<uint32_t, Counter> counters_;  // by shard
   std::atomic<uint32_t> next_shard_ = 0;
+  std::atomic<uint32_t> next_lock_ = 0;  // spreads creates over the row locks
 };
 
 }  // namespace kvstore::rocks

@@ -1,6 +1,7 @@
 #include "backends/rocksdb/row_deleter.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "backends/rocksdb/status.h"
@@ -8,7 +9,8 @@
 namespace kvstore::rocks {
 
 absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const std::string& begin,
-                                     const std::string& end, rocksdb::WriteBatch& batch) {
+                                     const std::string& end, rocksdb::WriteBatch& batch,
+                                     std::vector<std::string>* deleted) {
   const rocksdb::Slice bound(end);
   rocksdb::ReadOptions options;
   options.iterate_upper_bound = &bound;
@@ -26,7 +28,9 @@ absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const
     }
   }
   if (!status.ok()) return ToStatus(status, "delete");
-  return keys.size();
+  const uint64_t count = keys.size();
+  if (deleted != nullptr && count <= kMaxPointDeletes) *deleted = std::move(keys);
+  return count;
 }
 
 }  // namespace kvstore::rocks

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "backends/rocksdb/engine.h"
@@ -18,7 +19,10 @@ inline constexpr size_t kMaxPointDeletes = 128;
 /// Adds to `batch` the deletion of all cells with keys in [begin, end), which exist now. The caller holds the
 /// row's lock exclusively until the batch is written. Returns how many cells there were, or kMaxPointDeletes
 /// + 1 for more.
+///
+/// deleted  gets the keys of the cells, if they were so few; may be null.
 absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const std::string& begin,
-                                     const std::string& end, rocksdb::WriteBatch& batch);
+                                     const std::string& end, rocksdb::WriteBatch& batch,
+                                     std::vector<std::string>* deleted = nullptr);
 
 }  // namespace kvstore::rocks

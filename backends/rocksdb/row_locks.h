@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <mutex>
 #include <shared_mutex>
+#include <vector>
 
 namespace kvstore::rocks {
 
@@ -24,6 +25,13 @@ class RowLocks {
   }
   std::shared_lock<std::shared_mutex> ShareStripe(size_t stripe) {
     return std::shared_lock(stripes_[stripe]);
+  }
+  /// All of them: nobody is between reading and writing.
+  std::vector<std::unique_lock<std::shared_mutex>> ExcludeAll() {
+    std::vector<std::unique_lock<std::shared_mutex>> locks;
+    locks.reserve(kStripes);
+    for (std::shared_mutex& stripe : stripes_) locks.emplace_back(stripe);
+    return locks;
   }
 
  private:

@@ -53,6 +53,7 @@ uint64_t RocksRowStore::Hash(std::string_view row) const {
 
 absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
                                            const std::optional<RowPosition>& after) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   // The memory of these serves the next read of this thread.
   static thread_local std::string prefix;
   static thread_local std::string upper_bound;
@@ -101,10 +102,12 @@ absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& ran
     return absl::InvalidArgumentError(
         "partition: an embedded store has no shards; give start_row and end_row");
   }
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   return std::make_unique<RocksRowScan>(engine_, family_, range, options, after);
 }
 
 absl::StatusOr<std::vector<Partition>> RocksRowStore::Partitions(size_t wanted) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   return PartitionRows(*engine_, *family_, wanted);
 }
 
@@ -128,6 +131,7 @@ absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t h
   key.clear();
   AppendEncoded(key, row);
   const size_t row_bytes = key.size();
+  DirtyLog* const log = family_->gate.log();
   for (const CellWrite& cell : cells) {
     if (!cell.timestamp && !result.timestamp) {
       do {
@@ -141,6 +145,9 @@ absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t h
     AppendTimestamp(key, cell.timestamp ? *cell.timestamp : *result.timestamp);
     const auto status = batch.Put(family_->handle, key, rocksdb::Slice(cell.value.data(), cell.value.size()));
     if (!status.ok()) return ToStatus(status, "put a row");
+    if (log == nullptr) continue;
+    key.resize(key.size() - kTimestampBytes);
+    if (auto recorded = log->Add(batch, key); !recorded.ok()) return recorded;
   }
   return result;
 }
@@ -152,10 +159,12 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
   std::unique_lock<std::shared_mutex> exclusive;
   if (options.condition) {
     exclusive = engine_->locks().Exclude(hash);
+    if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
     if (auto status = Check(row, *options.condition); !status.ok()) return status;
   } else {
     shared = engine_->locks().Share(hash);
   }
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   ScratchBatch batch;
   auto result = AddPut(row, hash, cells, *batch);
   if (!result.ok()) return result;
@@ -175,11 +184,15 @@ void RocksRowStore::PutTogether(std::span<const RowWrite> writes,
   ScratchBatch batch;
   const size_t first = results.size();
   bool sync = family_->settings->sync;
-  absl::Status status;
+  absl::Status status = family_->gate.CheckWrite();
   for (const RowWrite& write : writes) {
+    if (!status.ok()) {
+      results.emplace_back(status);
+      continue;
+    }
     sync = sync || write.options.sync;
     results.push_back(AddPut(write.row, Hash(write.row), write.cells, *batch));
-    if (status.ok()) status = results.back().status();
+    status = results.back().status();
   }
   if (status.ok()) status = engine_->Write(*batch, sync);
   if (status.ok()) return;
@@ -209,10 +222,15 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
 }
 
 absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& options) {
+  rocksdb::WriteBatch batch;
   std::string prefix;
   AppendEncoded(prefix, row);
   const auto lock = engine_->locks().Exclude(Hash(row));
-  rocksdb::WriteBatch batch;
+  if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
+  DirtyLog* const log = family_->gate.log();
+  const auto record = [&](std::string_view unit) {
+    return log == nullptr ? absl::OkStatus() : log->Add(batch, unit);
+  };
   if (options.cells) {
     if (family_->settings->max_versions != 0) {
       return absl::FailedPreconditionError(
@@ -224,6 +242,8 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
       AppendTimestamp(key, cell.timestamp);
       if (const auto status = batch.Delete(family_->handle, key); !status.ok())
         return ToStatus(status, "delete cells");
+      key.resize(key.size() - kTimestampBytes);
+      if (auto status = record(key); !status.ok()) return status;
     }
   } else if (options.columns) {
     for (const std::string& column : *options.columns) {
@@ -231,10 +251,23 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
       AppendEncoded(begin, column);
       const auto deleted = DeleteCells(*engine_, *family_, begin, EndOf(begin), batch);
       if (!deleted.ok()) return deleted.status();
+      if (auto status = record(begin); !status.ok()) return status;
     }
   } else {
-    const auto deleted = DeleteCells(*engine_, *family_, prefix, EndOf(prefix), batch);
+    std::vector<std::string> keys;
+    const auto deleted = DeleteCells(*engine_, *family_, prefix, EndOf(prefix), batch, &keys);
     if (!deleted.ok()) return deleted.status();
+    if (*deleted > kMaxPointDeletes) {
+      // One entry for all of the row.
+      if (auto status = record(prefix); !status.ok()) return status;
+    }
+    std::string_view last;
+    for (const std::string& key : keys) {
+      const std::string_view unit = std::string_view(key).substr(0, key.size() - kTimestampBytes);
+      if (unit == last) continue;
+      if (auto status = record(unit); !status.ok()) return status;
+      last = unit;
+    }
   }
   if (batch.Count() == 0) return absl::OkStatus();
   return engine_->Write(batch, family_->settings->sync);

@@ -22,7 +22,7 @@ Timestamps::Timestamps(const std::map<size_t, uint64_t>& stored, Store store, Cl
       slot_ceilings_[slot] = ceiling;
     }
   }
-  ceiling_ = floor_;
+  ceiling_ = floor_.load();
 }
 
 absl::StatusOr<uint64_t> Timestamps::Assign(uint64_t row_hash) {
@@ -54,6 +54,24 @@ absl::Status Timestamps::Raise(size_t slot, uint64_t timestamp, uint64_t now) {
   if (timestamp < ceiling) return absl::OkStatus();
   if (auto status = store_(slot, timestamp + kStepMs); !status.ok()) return status;
   ceiling = timestamp + kStepMs;
+  return absl::OkStatus();
+}
+
+uint64_t Timestamps::Latest() const {
+  const uint64_t floor = floor_.load();
+  uint64_t latest = floor == 0 ? 0 : floor - 1;
+  for (size_t slot = 0; slot < kSlots; ++slot) latest = std::max(latest, last_[slot].load());
+  return latest;
+}
+
+absl::Status Timestamps::RaiseTo(uint64_t timestamp) {
+  const std::lock_guard lock(ceilings_mutex_);
+  // Kept as the common ceiling, which is where the next life begins.
+  if (timestamp >= ceiling_) {
+    if (auto status = store_(kSlots, timestamp + 1); !status.ok()) return status;
+    ceiling_ = timestamp + 1;
+  }
+  if (timestamp >= floor_) floor_ = timestamp + 1;
   return absl::OkStatus();
 }
 

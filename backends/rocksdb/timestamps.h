@@ -36,16 +36,21 @@ class Timestamps {
   /// RESOURCE_EXHAUSTED at the end of the range of timestamps; or what the store returned.
   absl::StatusOr<uint64_t> Assign(uint64_t row_hash);
 
+  /// The highest that was assigned, or may have been before a crash; 0: none.
+  uint64_t Latest() const;
+  /// All that are assigned from now on are higher.
+  absl::Status RaiseTo(uint64_t timestamp);
+
   /// Stores exact ceilings. No Assign may follow.
   absl::Status Close();
 
  private:
-  uint64_t Now() const { return std::max(clock_(), floor_); }
+  uint64_t Now() const { return std::max(clock_(), floor_.load(std::memory_order_relaxed)); }
   absl::Status Raise(size_t slot, uint64_t timestamp, uint64_t now);
 
   const Store store_;
   const Clock clock_;
-  uint64_t floor_ = 0;  // the common ceiling of the life before
+  std::atomic<uint64_t> floor_{0};  // the common ceiling of the life before, or raised to
   std::unique_ptr<std::atomic<uint64_t>[]> last_;
   std::atomic<uint64_t> ceiling_{0};
   std::mutex ceilings_mutex_;

@@ -78,6 +78,8 @@ class WritesSuite : public BackendSuite {};
 class ScanSuite : public BackendSuite {};
 class ObjectsSuite : public BackendSuite {};
 class MappingsSuite : public BackendSuite {};
+/// Of backends with Capabilities::migration.
+class MigrationSuite : public BackendSuite {};
 
 /// Random histories; opens the backend in processes of its own.
 class HistorySuite : public ::testing::TestWithParam<UnderTest> {};

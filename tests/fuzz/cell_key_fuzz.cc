@@ -7,6 +7,7 @@
 
 /// Any bytes: what parses as a cell's key is the key of that cell, byte for byte.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace kvstore;
   using namespace kvstore::rocks;
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   if (const auto key = ParseCellKey(bytes)) {

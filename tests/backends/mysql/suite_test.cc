@@ -14,6 +14,7 @@ INSTANTIATE_TEST_SUITE_P(MySql, WritesSuite, kEngines, PrintName);
 INSTANTIATE_TEST_SUITE_P(MySql, ScanSuite, kEngines, PrintName);
 INSTANTIATE_TEST_SUITE_P(MySql, ObjectsSuite, kEngines, PrintName);
 INSTANTIATE_TEST_SUITE_P(MySql, MappingsSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, MigrationSuite, kEngines, PrintName);
 
 }  // namespace
 }  // namespace kvstore::testing

@@ -11,7 +11,7 @@ absl::StatusOr<std::unique_ptr<RocksDbBackend>> OpenRocksDb(const std::filesyste
                                                             std::span<const DatasetSpec> known) {
   auto held = rocks::DataDir::Open(dir, /*create=*/true);
   if (!held.ok()) return held.status();
-  return RocksDbBackend::Open(*std::move(held), known,
+  return RocksDbBackend::Open(*std::move(held), known, {},
                               {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
 }
 

@@ -1,0 +1,299 @@
+#include "backends/mysql/move_schema.h"
+
+#include <cppconn/exception.h>
+#include <fmt/format.h>
+
+#include <array>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "backends/mysql/schema.h"
+#include "backends/mysql/sql_templates.h"
+
+namespace kvstore::mysql {
+namespace {
+
+using State = EndpointState;
+
+constexpr int kLockSeconds = 1;
+
+struct Names {
+  std::string database;
+  std::string base;
+  std::string away;
+  std::string state;
+  std::string dirty;
+
+  Names(const DatasetSpec& spec, uint32_t shard)
+      : database(DatabaseName(SpaceOf(spec.shape), shard)),
+        base(Qualified(spec.name)),
+        away(Qualified(spec.name + kAwaySuffix)),
+        state(Qualified(spec.name + "$state")),
+        dirty(Qualified(spec.name + "$dirty")) {}
+  std::string Qualified(const std::string& name) const {
+    return fmt::format("{}.{}", Quote(database), Quote(name));
+  }
+};
+
+/// Columns of the dirty log, and what a trigger puts there of a row named NEW or OLD.
+struct Key {
+  std::string columns;
+  std::vector<std::string> names;  // of the table
+};
+
+Key KeyOf(Shape shape) {
+  switch (shape) {
+    case Shape::kRows:
+      return {"k1 VARBINARY(1024) NOT NULL, k2 VARBINARY(1024) NOT NULL", {"row_key", "column_name"}};
+    case Shape::kObjects:
+      return {"k1 BIGINT UNSIGNED NOT NULL", {"local_id"}};
+    case Shape::kMappings:
+      break;
+  }
+  return {"k1 BIGINT UNSIGNED NOT NULL, k2 BIGINT UNSIGNED NOT NULL", {"from_id", "to_id"}};
+}
+
+std::string Record(const Names& names, const Key& key, std::string_view row) {
+  std::string columns;
+  std::string values;
+  for (size_t i = 0; i < key.names.size(); ++i) {
+    columns += fmt::format("{}k{}", i == 0 ? "" : ", ", i + 1);
+    values += fmt::format("{}{}.{}", i == 0 ? "" : ", ", row, key.names[i]);
+  }
+  return fmt::format("INSERT INTO {} ({}) VALUES ({});", names.dirty, columns, values);
+}
+
+struct Event {
+  const char* suffix;
+  const char* name;
+};
+constexpr std::array<Event, 3> kEvents = {{{"$ai", "INSERT"}, {"$au", "UPDATE"}, {"$ad", "DELETE"}}};
+
+std::set<std::string> TriggersOf(Connection& connection, const DatasetSpec& spec, const Names& names) {
+  std::set<std::string> found;
+  Rows rows = connection.Ask(
+      fmt::format("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '{}' AND "
+                  "event_object_table IN ('{}', '{}{}')",
+                  names.database, spec.name, spec.name, kAwaySuffix));
+  while (rows.Next()) found.insert(rows.Bytes(1));
+  return found;
+}
+
+void MakeTriggers(Connection& connection, const DatasetSpec& spec, const Names& names,
+                  const std::string& table) {
+  const Key key = KeyOf(spec.shape);
+  connection.Run(fmt::format(fmt::runtime(kMigrationDirtySql), fmt::arg("dirty", names.dirty),
+                             fmt::arg("columns", key.columns)));
+  const auto there = TriggersOf(connection, spec, names);
+  for (const Event& event : kEvents) {
+    const std::string name = spec.name + event.suffix;
+    if (there.contains(name)) continue;
+    const bool update = event.name == std::string_view("UPDATE");
+    std::string record = Record(names, key, event.name == std::string_view("INSERT") ? "NEW" : "OLD");
+    if (update) {
+      // Our own writers change no key; others might.
+      std::string changed;
+      for (const std::string& column : key.names) {
+        changed += fmt::format("{}OLD.{} <> NEW.{}", changed.empty() ? "" : " OR ", column, column);
+      }
+      record += fmt::format(" IF {} THEN {} END IF;", changed, Record(names, key, "NEW"));
+    }
+    connection.Run(fmt::format(fmt::runtime(kMigrationTriggerSql), fmt::arg("trigger", names.Qualified(name)),
+                               fmt::arg("event", event.name), fmt::arg("table", table),
+                               fmt::arg("state", names.state), fmt::arg("record", record),
+                               fmt::arg("frozen", kFrozenMessage)));
+  }
+}
+
+void DropTriggers(Connection& connection, const DatasetSpec& spec, const Names& names) {
+  for (const std::string& trigger : TriggersOf(connection, spec, names)) {
+    connection.Run("DROP TRIGGER IF EXISTS " + names.Qualified(trigger));
+  }
+  connection.Run("DROP TABLE IF EXISTS " + names.dirty);
+}
+
+/// The dataset's table, made under its other name.
+void CreateAway(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  DatasetSpec away = spec;
+  away.name += kAwaySuffix;
+  CreateTable(connection, away, shard);
+}
+
+absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
+  return absl::FailedPreconditionError(
+      fmt::format("dataset: '{}' is {} there, which does not become {}", spec.name, Name(from), Name(to)));
+}
+
+}  // namespace
+
+// ---- the lock ----
+
+MoveLock::MoveLock(Connection& connection, const DatasetSpec& spec, uint32_t shard)
+    : connection_(connection),
+      name_(fmt::format("'{}.{}'", DatabaseName(SpaceOf(spec.shape), shard), spec.name)) {
+  const std::string get = fmt::format("SELECT GET_LOCK({}, {})", name_, kLockSeconds);
+  for (int attempt = 0; attempt < 2 && !held_; ++attempt) {
+    if (attempt > 0) {
+      Rows holder = connection_.Ask(fmt::format("SELECT IS_USED_LOCK({})", name_));
+      if (holder.Next() && !holder.IsNull(1)) connection_.Run(fmt::format("KILL {}", holder.Uint(1)));
+    }
+    Rows got = connection_.Ask(get);
+    held_ = got.Next() && !got.IsNull(1) && got.Uint(1) == 1;
+  }
+}
+
+MoveLock::~MoveLock() {
+  if (!held_) return;
+  try {
+    connection_.Ask(fmt::format("SELECT RELEASE_LOCK({})", name_));
+  } catch (const sql::SQLException&) {
+    // The connection is gone, and the lock with it.
+  }
+}
+
+// ---- looking ----
+
+Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  const Names names(spec, shard);
+  Moving moving;
+  {
+    Rows rows = connection.Ask(fmt::format(
+        "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = '{0}' AND "
+        "table_name IN ('{1}', '{1}{2}', '{1}$state', '{1}$dirty')",
+        names.database, spec.name, kAwaySuffix));
+    while (rows.Next()) {
+      const std::string name = rows.Bytes(1);
+      const bool ours = rows.Bytes(2) == TableComment(spec);
+      if (name == spec.name) moving.base = ours;
+      if (name == spec.name + kAwaySuffix) moving.away = ours;
+      if (name == spec.name + "$state") moving.state = ours;
+      if (name == spec.name + "$dirty") moving.dirty = true;
+    }
+  }
+  moving.at = moving.base ? State::kServing : State::kAbsent;
+  if (!moving.state) return moving;
+  Rows rows = connection.Ask(fmt::format("SELECT epoch, state, capture FROM {} WHERE one = 1", names.state));
+  if (!rows.Next()) {
+    moving.state = false;
+    return moving;
+  }
+  moving.epoch = rows.Uint(1);
+  moving.at = static_cast<State>(rows.Uint(2));
+  moving.capture = rows.Uint(3) != 0;
+  return moving;
+}
+
+bool HasMigration(Connection& connection, const Table& table) {
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT 1 FROM information_schema.tables WHERE table_schema = '{}' AND table_name = '{}$state'",
+      DatabaseName(table.family->space, table.shard), table.family->BaseName()));
+  return rows.Next();
+}
+
+std::string StateTable(const Table& table) {
+  return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
+                     Quote(table.family->BaseName() + "$state"));
+}
+
+std::string DirtyTable(const Table& table) {
+  return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
+                     Quote(table.family->BaseName() + "$dirty"));
+}
+
+// ---- changing ----
+
+absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch) {
+  const Names names(spec, shard);
+  const Moving moving = ReadMoving(connection, spec, shard);
+  if (moving.state && moving.epoch >= epoch) {
+    return absl::AbortedError(
+        fmt::format("epoch: {} is not above {}, which another worker has", epoch, moving.epoch));
+  }
+  if (!moving.state) {
+    // What a dataset of the same name left.
+    connection.Run("DROP TABLE IF EXISTS " + names.state);
+    connection.Run(fmt::format(fmt::runtime(kMigrationStateSql), fmt::arg("state", names.state),
+                               fmt::arg("comment", TableComment(spec))));
+    connection.Run(fmt::format("INSERT IGNORE INTO {} VALUES (1, {}, {}, 0)", names.state, epoch,
+                               static_cast<int>(moving.at)));
+    return absl::OkStatus();
+  }
+  connection.Run(fmt::format("UPDATE {} SET epoch = {} WHERE one = 1", names.state, epoch));
+  return absl::OkStatus();
+}
+
+absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                        State state, bool capture) {
+  const Names names(spec, shard);
+  const Moving moving = ReadMoving(connection, spec, shard);
+  if (!moving.state) {
+    // A sweep that got here before.
+    if (state == State::kAbsent && !moving.base && !moving.away) return absl::OkStatus();
+    if (state == State::kServing && !capture && moving.base) return absl::OkStatus();
+  }
+  if (!moving.state || moving.epoch != epoch) {
+    return absl::AbortedError(fmt::format(
+        "the migration's worker has epoch {}, another one has taken over with {}", epoch, moving.epoch));
+  }
+  // Waits for the writes under way, which hold it.
+  const auto set = [&](State to, bool captures) {
+    if (moving.at == to && moving.capture == captures) return;
+    connection.Run(fmt::format("UPDATE {} SET state = {}, capture = {} WHERE one = 1", names.state,
+                               static_cast<int>(to), captures ? 1 : 0));
+  };
+  const auto rename = [&](const std::string& from, const std::string& to) {
+    connection.Run(fmt::format("RENAME TABLE {} TO {}", from, to));
+  };
+  switch (state) {
+    case State::kAbsent: {
+      if (moving.at == State::kServing || moving.at == State::kFrozen)
+        return NotLegal(spec, moving.at, state);
+      DropTriggers(connection, spec, names);
+      connection.Run("DROP TABLE IF EXISTS " + names.away);
+      connection.Run("DROP TABLE IF EXISTS " + names.state);
+      return absl::OkStatus();
+    }
+    case State::kImporting: {
+      if (moving.at != State::kImporting && moving.at != State::kAbsent)
+        return NotLegal(spec, moving.at, state);
+      if (moving.base) {
+        return absl::FailedPreconditionError(fmt::format("dataset: '{}' is there already", spec.name));
+      }
+      if (!moving.away) CreateAway(connection, spec, shard);
+      if (capture && !moving.capture) MakeTriggers(connection, spec, names, names.away);
+      set(state, capture);
+      if (!capture && moving.dirty) DropTriggers(connection, spec, names);
+      return absl::OkStatus();
+    }
+    case State::kServing: {
+      if (moving.at == State::kAbsent) return NotLegal(spec, moving.at, state);
+      if (capture && !moving.capture) {
+        MakeTriggers(connection, spec, names, moving.away ? names.away : names.base);
+      }
+      // From here on no worker writes to it.
+      set(state, capture);
+      if (moving.away) rename(names.away, names.base);
+      if (capture) return absl::OkStatus();
+      DropTriggers(connection, spec, names);
+      connection.Run("DROP TABLE IF EXISTS " + names.state);
+      return absl::OkStatus();
+    }
+    case State::kFrozen:
+      if (moving.at != State::kServing && moving.at != State::kFrozen)
+        return NotLegal(spec, moving.at, state);
+      if (!moving.capture) return NotLegal(spec, moving.at, state);
+      set(state, true);
+      return absl::OkStatus();
+    case State::kMoved:
+      if (moving.at != State::kFrozen && moving.at != State::kMoved) return NotLegal(spec, moving.at, state);
+      // First its name: nobody finds it when the triggers let writes pass again.
+      if (moving.base) rename(names.base, names.away);
+      set(state, capture);
+      if (!capture && moving.dirty) DropTriggers(connection, spec, names);
+      return absl::OkStatus();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::mysql

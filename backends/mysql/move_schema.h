@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "backends/mysql/connection.h"
+#include "backends/mysql/tables.h"
+#include "kvstore_api/dataset.h"
+#include "kvstore_api/migration_endpoint.h"
+
+/// What a migration makes of a dataset's table on a shard, beside it in the same database:
+///
+///   NAME$away    the table itself while it is importing or moved: whoever writes to NAME finds nothing
+///   NAME$state   its state there, and the worker's epoch
+///   NAME$dirty   what was touched
+///   NAME$ai, $au, $ad   the triggers, after insert, update and delete
+///
+/// What takes a Connection throws sql::SQLException.
+namespace kvstore::mysql {
+
+inline constexpr char kAwaySuffix[] = "$away";
+/// What a write is told by the triggers of a frozen table.
+inline constexpr char kFrozenMessage[] = "kvstore: the dataset is about to move, writes are held";
+inline constexpr int kSignalled = 1644;
+
+/// Keeps other workers from changing the tables of a dataset on a shard, for as long as it lives. One that
+/// had it before loses its connection to the server: it was taken for dead, or stopped, and must not go on.
+class MoveLock {
+ public:
+  MoveLock(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+  ~MoveLock();
+  MoveLock(const MoveLock&) = delete;
+  MoveLock& operator=(const MoveLock&) = delete;
+  /// Whether it was got.
+  bool held() const { return held_; }
+
+ private:
+  Connection& connection_;
+  const std::string name_;
+  bool held_ = false;
+};
+
+/// What there is of a dataset on a shard.
+struct Moving {
+  bool base = false;  ///< The table under its name, of this incarnation.
+  bool away = false;  ///< The same under its other name.
+  bool dirty = false;
+  bool state = false;  ///< And this incarnation's:
+  uint64_t epoch = 0;
+  EndpointState at = EndpointState::kAbsent;
+  bool capture = false;
+};
+Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+
+/// Under a MoveLock. ABORTED if the epoch is not above that which is there.
+absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch);
+/// Under a MoveLock. See MigrationEndpoint::Enter.
+absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                        EndpointState state, bool capture);
+
+/// Whether a migration is at the dataset of this table there.
+bool HasMigration(Connection& connection, const Table& table);
+
+/// "`mod00001`.`events$state`"; table may be either of the dataset's two names.
+std::string StateTable(const Table& table);
+std::string DirtyTable(const Table& table);
+
+}  // namespace kvstore::mysql

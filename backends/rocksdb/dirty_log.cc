@@ -1,0 +1,70 @@
+#include "backends/rocksdb/dirty_log.h"
+
+#include <memory>
+
+#include "backends/rocksdb/status.h"
+#include "base/clock.h"
+#include "kvstore_api/big_endian.h"
+
+namespace kvstore::rocks {
+namespace {
+
+constexpr uint64_t kMaxCounted = 100'000;
+
+std::string IdKey(uint64_t id) {
+  std::string key;
+  AppendBigEndian(key, id);
+  return key;
+}
+
+}  // namespace
+
+std::string DirtyLog::FamilyName(std::string_view dataset) { return std::string(dataset) + "$dirty"; }
+
+absl::Status DirtyLog::Add(rocksdb::WriteBatch& batch, std::string_view unit) {
+  std::string value;
+  value.reserve(sizeof(uint64_t) + unit.size());
+  AppendBigEndian(value, WallClockMs());
+  value += unit;
+  return ToStatus(batch.Put(handle_, IdKey(next_id_.fetch_add(1, std::memory_order_relaxed)), value),
+                  "record what is written");
+}
+
+absl::StatusOr<std::vector<DirtyEntry>> DirtyLog::Read(size_t limit) const {
+  std::vector<DirtyEntry> entries;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, handle_));
+  for (it->SeekToFirst(); it->Valid() && entries.size() < limit; it->Next()) {
+    if (it->key().size() != sizeof(uint64_t) || it->value().size() < sizeof(uint64_t)) {
+      return absl::DataLossError("an entry of a dirty log does not decode");
+    }
+    entries.push_back({.id = ReadBigEndian<uint64_t>(it->key().ToStringView()),
+                       .key = std::string(it->value().ToStringView().substr(sizeof(uint64_t)))});
+  }
+  if (!it->status().ok()) return ToStatus(it->status(), "read a dirty log");
+  return entries;
+}
+
+absl::Status DirtyLog::Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch) const {
+  for (const DirtyEntry& entry : entries) {
+    // Each ID is put once.
+    if (const auto status = batch.SingleDelete(handle_, IdKey(entry.id)); !status.ok()) {
+      return ToStatus(status, "remove from a dirty log");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<DirtyLag> DirtyLog::Lag() const {
+  DirtyLag lag;
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, handle_));
+  for (it->SeekToFirst(); it->Valid() && lag.entries < kMaxCounted; it->Next(), ++lag.entries) {
+    if (lag.entries > 0 || it->value().size() < sizeof(uint64_t)) continue;
+    const uint64_t now = WallClockMs();
+    const auto at = ReadBigEndian<uint64_t>(it->value().ToStringView());
+    lag.oldest_ms = now > at ? now - at : 0;
+  }
+  if (!it->status().ok()) return ToStatus(it->status(), "read a dirty log");
+  return lag;
+}
+
+}  // namespace kvstore::rocks

@@ -1,0 +1,332 @@
+#include "backends/rocksdb/units.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/mapping_store.h"
+#include "backends/rocksdb/object_store.h"
+#include "backends/rocksdb/status.h"
+#include "kvstore_api/big_endian.h"
+
+namespace kvstore::rocks {
+namespace {
+
+/// A page of a scan has about so many units, or bytes.
+constexpr size_t kPageUnits = 1000;
+constexpr size_t kPageBytes = size_t{1} << 20;
+
+/// Which cells of a column are visible.
+struct Visible {
+  uint64_t oldest = 0;
+  uint64_t max_versions = 0;
+
+  Visible(const FamilySettings& settings, uint64_t as_of) : max_versions(settings.max_versions) {
+    const uint64_t ttl = settings.ttl_ms;
+    if (ttl != 0 && as_of > ttl) oldest = as_of - ttl;
+    if (max_versions == 0) max_versions = UINT64_MAX;
+  }
+};
+
+std::string ToString(const rocksdb::Slice& slice) { return slice.ToString(); }
+
+/// An iterator over the cells of one column. Bounded: else one that is deleted would be left only behind all
+/// that is deleted around it.
+class ColumnIterator {
+ public:
+  ColumnIterator(Engine& engine, const Family& family, const std::string& unit)
+      : end_(EndOf(unit)), bound_(end_) {
+    rocksdb::ReadOptions options;
+    options.total_order_seek = true;
+    options.fill_cache = false;
+    options.iterate_upper_bound = &bound_;
+    it_.reset(engine.db().NewIterator(options, family.handle));
+    it_->Seek(unit);
+  }
+  rocksdb::Iterator& operator*() { return *it_; }
+  rocksdb::Iterator* operator->() { return it_.get(); }
+
+ private:
+  const std::string end_;
+  const rocksdb::Slice bound_;
+  std::unique_ptr<rocksdb::Iterator> it_;
+};
+
+/// Reads the unit whose first key the iterator stands at, and moves behind it. `unit` is its key.
+void TakeColumn(rocksdb::Iterator& it, const Visible& visible, Unit& unit) {
+  for (; it.Valid(); it.Next()) {
+    const std::string_view key = it.key().ToStringView();
+    if (key.size() != unit.key.size() + kTimestampBytes || !key.starts_with(unit.key)) return;
+    const uint64_t timestamp = TimestampOf(key);
+    if (timestamp < visible.oldest || unit.cells.size() >= visible.max_versions) continue;
+    unit.cells.push_back({timestamp, it.value().ToString()});
+  }
+}
+
+absl::StatusOr<Unit> ObjectUnit(std::string key, const rocksdb::Slice& stored) {
+  auto object = DecodeObject(ReadBigEndian<uint64_t>(key), stored.ToStringView());
+  if (!object.ok()) return object.status();
+  return Unit{std::move(key), {{object->timestamp, std::move(object->data)}}};
+}
+
+Unit MappingUnit(std::string key, const rocksdb::Slice& stored) {
+  return {std::move(key), {{0, ToString(stored)}}};
+}
+
+class Scan : public UnitScan {
+ public:
+  Scan(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, Shape shape, const UnitRange& range,
+       uint64_t as_of)
+      : engine_(std::move(engine)),
+        family_(std::move(family)),
+        shape_(shape),
+        visible_(*family_->settings, as_of),
+        from_(range.start),
+        end_(range.end) {}
+
+  absl::StatusOr<std::vector<Unit>> Next() override {
+    std::vector<Unit> page;
+    if (done_) return page;
+    rocksdb::ReadOptions options;
+    options.total_order_seek = true;
+    options.fill_cache = false;
+    // A new one for each page: it would keep what is compacted meanwhile.
+    const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(options, family_->handle));
+    absl::Status status;
+    size_t bytes = 0;
+    Seek(*it, from_);
+    // Columns without visible cells are units too that are passed over.
+    for (size_t seen = 0; it->Valid() && page.size() < kPageUnits && bytes < kPageBytes; ++seen) {
+      auto unit = Take(*it);
+      if (!unit.ok()) return unit.status();
+      if (!end_.empty() && unit->key >= end_) {
+        done_ = true;
+        return page;
+      }
+      from_ = shape_ == Shape::kRows ? EndOf(unit->key) : unit->key + '\0';
+      for (const Cell& cell : unit->cells) bytes += cell.value.size();
+      bytes += unit->key.size();
+      if (!unit->cells.empty()) page.push_back(*std::move(unit));
+    }
+    if (!it->status().ok()) return ToStatus(it->status(), "scan for a migration");
+    if (!it->Valid()) done_ = true;
+    // An empty page would be the end.
+    if (page.empty() && !done_) return Next();
+    return page;
+  }
+
+ private:
+  /// To the first key of a unit at or behind this unit's key.
+  void Seek(rocksdb::Iterator& it, const std::string& unit) const {
+    if (shape_ != Shape::kMappings) {
+      it.Seek(unit);
+      return;
+    }
+    SeekMapping(it, unit);
+  }
+
+  static void SeekMapping(rocksdb::Iterator& it, const std::string& unit) {
+    uint64_t from = 0;
+    std::string to;
+    if (unit.size() >= sizeof(uint64_t)) {
+      from = ReadBigEndian<uint64_t>(unit);
+      to = unit.substr(sizeof(uint64_t));
+    }
+    it.Seek(RocksMappingStore::PairPrefix(from) + to);
+    PassOthers(it);
+  }
+  /// From keys that are not of pairs to the next pair.
+  static void PassOthers(rocksdb::Iterator& it) {
+    while (it.Valid() && !RocksMappingStore::IsPair(it.key().ToStringView())) {
+      const std::string_view key = it.key().ToStringView();
+      const auto from = ReadBigEndian<uint64_t>(key);
+      const std::string pairs = RocksMappingStore::PairPrefix(from);
+      if (key < pairs) {
+        it.Seek(pairs);
+      } else if (from == UINT64_MAX) {
+        it.SeekToLast();
+        it.Next();
+      } else {
+        it.Seek(RocksMappingStore::PairPrefix(from + 1));
+      }
+    }
+  }
+
+  absl::StatusOr<Unit> Take(rocksdb::Iterator& it) const {
+    const std::string_view key = it.key().ToStringView();
+    switch (shape_) {
+      case Shape::kRows: {
+        if (key.size() <= kTimestampBytes) return absl::DataLossError("a stored key is not that of a cell");
+        Unit unit{std::string(key.substr(0, key.size() - kTimestampBytes)), {}};
+        if (!IsUnitKey(Shape::kRows, unit.key)) {
+          return absl::DataLossError("a stored key is not that of a cell");
+        }
+        TakeColumn(it, visible_, unit);
+        return unit;
+      }
+      case Shape::kObjects: {
+        if (key.size() != sizeof(uint64_t))
+          return absl::DataLossError("a stored key is not that of an object");
+        auto unit = ObjectUnit(std::string(key), it.value());
+        it.Next();
+        return unit;
+      }
+      case Shape::kMappings:
+        break;
+    }
+    Unit unit = MappingUnit(RocksMappingStore::UnitKeyOf(key), it.value());
+    it.Next();
+    PassOthers(it);
+    return unit;
+  }
+
+  const std::shared_ptr<Engine> engine_;
+  const std::shared_ptr<Family> family_;
+  const Shape shape_;
+  const Visible visible_;
+  std::string from_;
+  const std::string end_;
+  bool done_ = false;
+};
+
+absl::Status ReplaceRows(Engine& engine, const Family& family, std::span<const Unit> units, bool fresh,
+                         rocksdb::WriteBatch& batch) {
+  rocksdb::Status status;
+  const auto keep = [&](rocksdb::Status one) {
+    if (status.ok()) status = std::move(one);
+  };
+  std::string key;
+  for (const Unit& unit : units) {
+    if (!fresh) {
+      ColumnIterator it(engine, family, unit.key);
+      for (; it->Valid(); it->Next()) keep(batch.Delete(family.handle, it->key()));
+      if (!it->status().ok()) return ToStatus(it->status(), "read what is replaced");
+    }
+    for (const Cell& cell : unit.cells) {
+      key = unit.key;
+      AppendTimestamp(key, cell.timestamp);
+      keep(batch.Put(family.handle, key, cell.value));
+    }
+  }
+  return ToStatus(status, "replace cells");
+}
+
+absl::Status ReplaceObjects(const Family& family, std::span<const Unit> units, rocksdb::WriteBatch& batch) {
+  rocksdb::Status status;
+  for (const Unit& unit : units) {
+    auto one = unit.cells.empty() ? batch.Delete(family.handle, unit.key)
+                                  : batch.Put(family.handle, unit.key,
+                                              EncodeObject(unit.cells[0].value, unit.cells[0].timestamp));
+    if (status.ok()) status = std::move(one);
+  }
+  return ToStatus(status, "replace objects");
+}
+
+absl::Status ReplaceMappings(Engine& engine, const Family& family, std::span<const Unit> units,
+                             rocksdb::WriteBatch& batch) {
+  std::map<uint64_t, int64_t> more;  // by `from`
+  rocksdb::Status status;
+  const auto keep = [&](rocksdb::Status one) {
+    if (status.ok()) status = std::move(one);
+  };
+  for (const Unit& unit : units) {
+    const auto from = ReadBigEndian<uint64_t>(unit.key);
+    const auto to = ReadBigEndian<uint64_t>(std::string_view(unit.key).substr(sizeof(uint64_t)));
+    const std::string pair = RocksMappingStore::PairPrefix(from) + unit.key.substr(sizeof(uint64_t));
+    std::string stored;
+    const auto read = engine.db().Get({}, family.handle, pair, &stored);
+    if (!read.ok() && !read.IsNotFound()) return ToStatus(read, "read a mapping");
+    const bool before = read.ok();
+    if (before && stored.size() != sizeof(uint64_t)) {
+      return absl::DataLossError("a stored mapping does not decode");
+    }
+    if (before) {
+      keep(batch.Delete(family.handle,
+                        RocksMappingStore::OrderKey(from, ReadBigEndian<uint64_t>(stored), to)));
+    }
+    if (unit.cells.empty()) {
+      if (before) keep(batch.Delete(family.handle, pair));
+    } else {
+      const std::string& sequence = unit.cells[0].value;
+      if (sequence.size() != sizeof(uint64_t))
+        return absl::DataLossError("a mapping's sequence does not decode");
+      keep(batch.Put(family.handle, pair, sequence));
+      keep(batch.Put(family.handle, RocksMappingStore::OrderKey(from, ReadBigEndian<uint64_t>(sequence), to),
+                     ""));
+    }
+    more[from] += (unit.cells.empty() ? 0 : 1) - (before ? 1 : 0);
+  }
+  for (const auto& [from, change] : more) {
+    if (change == 0) continue;
+    std::string stored;
+    const std::string key = RocksMappingStore::CountKey(from);
+    const auto read = engine.db().Get({}, family.handle, key, &stored);
+    if (!read.ok() && !read.IsNotFound()) return ToStatus(read, "read a mapping");
+    const int64_t count = (read.ok() ? static_cast<int64_t>(ReadBigEndian<uint64_t>(stored)) : 0) + change;
+    if (count <= 0) {
+      keep(batch.Delete(family.handle, key));
+    } else {
+      std::string value;
+      AppendBigEndian(value, static_cast<uint64_t>(count));
+      keep(batch.Put(family.handle, key, value));
+    }
+  }
+  return ToStatus(status, "replace mappings");
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Unit>> ReadUnits(Engine& engine, const Family& family, Shape shape,
+                                            std::span<const std::string> keys, uint64_t as_of) {
+  std::vector<Unit> units;
+  units.reserve(keys.size());
+  if (shape == Shape::kRows) {
+    const Visible visible(*family.settings, as_of);
+    for (const std::string& key : keys) {
+      Unit& unit = units.emplace_back(Unit{key, {}});
+      ColumnIterator it(engine, family, key);
+      TakeColumn(*it, visible, unit);
+      if (!it->status().ok()) return ToStatus(it->status(), "read for a migration");
+    }
+    return units;
+  }
+  for (const std::string& key : keys) {
+    const std::string stored_key =
+        shape == Shape::kObjects
+            ? key
+            : RocksMappingStore::PairPrefix(ReadBigEndian<uint64_t>(key)) + key.substr(sizeof(uint64_t));
+    std::string stored;
+    const auto read = engine.db().Get({}, family.handle, stored_key, &stored);
+    if (read.IsNotFound()) {
+      units.push_back({key, {}});
+      continue;
+    }
+    if (!read.ok()) return ToStatus(read, "read for a migration");
+    absl::StatusOr<Unit> unit = shape == Shape::kObjects ? ObjectUnit(key, stored) : MappingUnit(key, stored);
+    if (!unit.ok()) return unit.status();
+    units.push_back(*std::move(unit));
+  }
+  return units;
+}
+
+std::unique_ptr<UnitScan> ScanUnits(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family,
+                                    Shape shape, const UnitRange& range, uint64_t as_of) {
+  return std::make_unique<Scan>(std::move(engine), std::move(family), shape, range, as_of);
+}
+
+absl::Status ReplaceUnits(Engine& engine, const Family& family, Shape shape, std::span<const Unit> units,
+                          bool fresh, rocksdb::WriteBatch& batch) {
+  switch (shape) {
+    case Shape::kRows:
+      return ReplaceRows(engine, family, units, fresh, batch);
+    case Shape::kObjects:
+      return ReplaceObjects(family, units, batch);
+    case Shape::kMappings:
+      return ReplaceMappings(engine, family, units, batch);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::rocks
