@@ -1,0 +1,184 @@
+#include "bench/history.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <set>
+#include <stdexcept>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+
+namespace kvstore::bench {
+namespace {
+
+constexpr uint64_t kNever = UINT64_MAX;
+
+uint64_t Now() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
+
+/// An operation of one key, with its answer.
+struct Op {
+  uint64_t begin = 0;
+  uint64_t end = 0;  // kNever: unknown
+  uint64_t value = 0;
+  History::Kind kind = History::Kind::kRead;
+};
+
+/// Searches for an order: takes one of the operations that could come next, goes on, and comes back if that
+/// leads nowhere; a set of operations with a value that was met before is not tried again.
+class Search {
+ public:
+  explicit Search(std::vector<Op> ops) : ops_(std::move(ops)), done_(ops_.size(), false) {
+    std::sort(ops_.begin(), ops_.end(), [](const Op& a, const Op& b) { return a.begin < b.begin; });
+    needed_ = static_cast<size_t>(
+        std::count_if(ops_.begin(), ops_.end(), [](const Op& op) { return op.end != kNever; }));
+  }
+
+  /// Nothing if there is an order; else where the search got to.
+  std::optional<std::string> Run() {
+    struct Choice {
+      size_t op;
+      uint64_t value_before;
+      size_t first_before;
+    };
+    std::vector<Choice> stack;
+    uint64_t value = History::kNone;
+    size_t first = 0;  // all before are done
+    size_t needed = needed_;
+    size_t from = 0;  // candidates before were tried
+    size_t farthest = 0;
+    while (needed > 0) {
+      // The earliest end of what is not done: who begins later cannot come next.
+      uint64_t bound = kNever;
+      for (size_t i = first; i < ops_.size() && ops_[i].begin <= bound; ++i) {
+        if (!done_[i]) bound = std::min(bound, ops_[i].end);
+      }
+      size_t chosen = ops_.size();
+      for (size_t i = std::max(from, first); i < ops_.size() && ops_[i].begin <= bound; ++i) {
+        if (done_[i]) continue;
+        const Op& op = ops_[i];
+        if (op.kind == History::Kind::kRead && op.value != value) continue;
+        done_[i] = true;
+        const uint64_t after = op.kind == History::Kind::kRead ? value : op.value;
+        if (seen_.insert(Fingerprint(i, after)).second) {
+          chosen = i;
+          break;
+        }
+        Forget(i);
+        done_[i] = false;
+      }
+      if (chosen < ops_.size()) {
+        stack.push_back({chosen, value, first});
+        const Op& op = ops_[chosen];
+        if (op.kind != History::Kind::kRead) value = op.value;
+        if (op.end != kNever) --needed;
+        while (first < ops_.size() && done_[first]) ++first;
+        farthest = std::max(farthest, first);
+        from = 0;
+        continue;
+      }
+      if (stack.empty()) return Tell(farthest);
+      const Choice choice = stack.back();
+      stack.pop_back();
+      done_[choice.op] = false;
+      Forget(choice.op);
+      if (ops_[choice.op].end != kNever) ++needed;
+      value = choice.value_before;
+      first = choice.first_before;
+      from = choice.op + 1;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  /// Of the set of done operations, with this one, and the value.
+  uint64_t Fingerprint(size_t added, uint64_t value) {
+    set_ ^= Mix(added);
+    return set_ ^ Mix(value + (uint64_t{1} << 40));
+  }
+  void Forget(size_t op) { set_ ^= Mix(op); }
+  static uint64_t Mix(uint64_t x) {
+    x += 0x9E3779B97F4A7C15;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+  }
+
+  std::string Tell(size_t at) const {
+    std::string text;
+    const size_t begin = at > 6 ? at - 6 : 0;
+    for (size_t i = begin; i < std::min(ops_.size(), at + 8); ++i) {
+      const Op& op = ops_[i];
+      text += fmt::format("\n  {}{} {} [{}, {}]", i == at ? "> " : "  ",
+                          op.kind == History::Kind::kWrite    ? "write"
+                          : op.kind == History::Kind::kDelete ? "delete"
+                                                              : "read",
+                          op.value, op.begin / 1000,
+                          op.end == kNever ? std::string("?") : std::to_string(op.end / 1000));
+    }
+    return text;
+  }
+
+  std::vector<Op> ops_;
+  std::vector<bool> done_;
+  size_t needed_ = 0;
+  uint64_t set_ = 0;
+  std::unordered_set<uint64_t> seen_;
+};
+
+}  // namespace
+
+History::History(uint32_t keys, size_t capacity)
+    : keys_(keys), capacity_(capacity), bytes_(sizeof(Shared) + capacity * sizeof(Operation)) {
+  void* const memory =
+      ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) throw std::runtime_error("no memory for a history");
+  shared_ = new (memory) Shared{};
+  operations_ = reinterpret_cast<Operation*>(static_cast<char*>(memory) + sizeof(Shared));
+}
+
+History::~History() { ::munmap(shared_, bytes_); }
+
+size_t History::size() const { return std::min(shared_->count.load(), capacity_); }
+
+size_t History::Begin(uint32_t key, Kind kind, uint64_t value) {
+  const size_t place = shared_->count.fetch_add(1);
+  if (place >= capacity_) throw std::runtime_error("the history is full");
+  Operation& operation = operations_[place];
+  operation.key = key;
+  operation.kind = kind;
+  operation.value = value;
+  operation.end.store(0, std::memory_order_relaxed);
+  operation.begin = Now();
+  return place;
+}
+
+void History::End(size_t place, uint64_t value) {
+  Operation& operation = operations_[place];
+  if (operation.kind == Kind::kRead) operation.value = value;
+  operation.end.store(Now(), std::memory_order_release);
+}
+
+void History::Fail(size_t place) { operations_[place].end.store(1, std::memory_order_release); }
+
+std::optional<std::string> History::Check() const {
+  std::vector<std::vector<Op>> by_key(keys_);
+  for (size_t i = 0; i < size(); ++i) {
+    const Operation& operation = operations_[i];
+    const uint64_t end = operation.end.load(std::memory_order_acquire);
+    if (end == 1 || operation.begin == 0 || (end == 0 && operation.kind == Kind::kRead)) continue;
+    by_key[operation.key].push_back(
+        {operation.begin, end == 0 ? kNever : end, operation.value, operation.kind});
+  }
+  for (uint32_t key = 0; key < keys_; ++key) {
+    if (auto problem = Search(std::move(by_key[key])).Run()) return fmt::format("key {}:{}", key, *problem);
+  }
+  return std::nullopt;
+}
+
+}  // namespace kvstore::bench

@@ -1,0 +1,174 @@
+#include "migration/copier.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "kvstore_api/unit_key.h"
+#include "migration/fail_point.h"
+
+namespace kvstore::migration {
+namespace {
+
+/// Entries of each log that are listed together.
+constexpr size_t kEntries = 4000;
+/// Units that are read and replaced together.
+constexpr size_t kTogether = 500;
+constexpr std::chrono::milliseconds kIdle{5};
+
+}  // namespace
+
+void CopyLock::Enter(bool alone) {
+  std::unique_lock lock(mutex_);
+  const uint64_t ticket = next_++;
+  changed_.wait(lock, [&] { return serving_ == ticket && !alone_ && (!alone || inside_ == 0); });
+  ++serving_;
+  ++inside_;
+  alone_ = alone;
+  changed_.notify_all();
+}
+
+void CopyLock::Leave() {
+  const std::lock_guard lock(mutex_);
+  --inside_;
+  alone_ = false;
+  changed_.notify_all();
+}
+
+absl::Status Copier::Copy(std::span<const std::string> keys) {
+  while (!keys.empty()) {
+    const auto part = keys.first(std::min(keys.size(), kTogether));
+    const auto units = from_.Read(part, WallClockMs());
+    if (!units.ok()) return units.status();
+    Reached("copy.read");
+    if (auto status = to_.Replace(epoch_, *units, /*fresh=*/false); !status.ok()) return status;
+    keys = keys.subspan(part.size());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Copier::CopyRow(const std::string& row) {
+  const UnitRange range{.start = row, .end = EndOf(row)};
+  // Scans, because each read of a column would pass over all that is deleted beside it.
+  const auto all = [&](MigrationEndpoint& side,
+                       const std::function<absl::Status(std::vector<Unit>&)>& work) -> absl::Status {
+    auto scan = side.Scan(range, WallClockMs());
+    if (!scan.ok()) return scan.status();
+    for (;;) {
+      auto page = (*scan)->Next();
+      if (!page.ok()) return page.status();
+      if (page->empty()) return absl::OkStatus();
+      if (auto status = work(*page); !status.ok()) return status;
+    }
+  };
+  // What the copy has and the truth lacks is copied as absent. Columns that come meanwhile have entries of
+  // their own.
+  std::set<std::string> surplus;
+  absl::Status status = all(to_, [&](std::vector<Unit>& page) {
+    for (Unit& unit : page) surplus.insert(std::move(unit.key));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  status = all(from_, [&](std::vector<Unit>& page) {
+    for (const Unit& unit : page) surplus.erase(unit.key);
+    return to_.Replace(epoch_, page, /*fresh=*/false);
+  });
+  if (!status.ok()) return status;
+  std::vector<Unit> absent;
+  for (auto key = surplus.begin(); key != surplus.end();) {
+    absent.push_back({*key++, {}});
+    if (absent.size() < kTogether && key != surplus.end()) continue;
+    if (status = to_.Replace(epoch_, absent, /*fresh=*/false); !status.ok()) return status;
+    absent.clear();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<size_t> Copier::Drain() {
+  const auto alone = lock_.Exclude();
+  const auto entries = from_.ReadDirty(kEntries);
+  if (!entries.ok()) return entries.status();
+  if (entries->empty()) return 0;
+  Reached("drain.listed");
+  std::set<std::string> units;
+  std::set<std::string> rows;
+  for (const DirtyEntry& entry : *entries) {
+    (IsUnitKey(shape_, entry.key) ? units : rows).insert(entry.key);
+  }
+  for (const std::string& row : rows) {
+    if (auto status = CopyRow(row); !status.ok()) return status;
+    // Its columns are copied with it.
+    std::erase_if(units, [&](const std::string& unit) { return unit.starts_with(row); });
+  }
+  if (auto status = Copy(std::vector<std::string>(units.begin(), units.end())); !status.ok()) return status;
+  Reached("drain.replaced");
+  if (auto status = from_.RemoveDirty(epoch_, *entries); !status.ok()) return status;
+  Reached("drain.removed");
+  drained_.fetch_add(units.size() + rows.size(), std::memory_order_relaxed);
+  return entries->size();
+}
+
+absl::Status Copier::DrainAll(std::chrono::steady_clock::time_point deadline) {
+  for (;;) {
+    const auto drained = Drain();
+    if (!drained.ok()) return drained.status();
+    if (*drained == 0) return absl::OkStatus();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::DeadlineExceededError("the dirty log was not drained in time");
+    }
+  }
+}
+
+absl::StatusOr<Copier::Page> Copier::CopyPage(UnitScan& scan, bool fresh) {
+  const auto shared = lock_.Share();
+  const auto units = scan.Next();
+  if (!units.ok()) return units.status();
+  Page page;
+  if (units->empty()) return page;
+  Reached("backfill.read");
+  if (auto status = to_.Replace(epoch_, *units, fresh); !status.ok()) return status;
+  Reached("backfill.replaced");
+  page.units = units->size();
+  for (const Unit& unit : *units) {
+    page.bytes += unit.key.size();
+    for (const Cell& cell : unit.cells) page.bytes += cell.value.size();
+  }
+  page.last = units->back().key;
+  return page;
+}
+
+// ---- in the background ----
+
+Drainer::Drainer(Copier& copier) : copier_(copier), thread_([this] { Run(); }) {}
+
+Drainer::~Drainer() {
+  stop_ = true;
+  thread_.join();
+}
+
+absl::Status Drainer::status() const {
+  const std::lock_guard lock(mutex_);
+  return status_;
+}
+
+void Drainer::Run() {
+  while (!stop_) {
+    if (paused_) {
+      std::this_thread::sleep_for(kIdle);
+      continue;
+    }
+    const auto drained = copier_.Drain();
+    if (!drained.ok()) {
+      const std::lock_guard lock(mutex_);
+      status_ = drained.status();
+      return;
+    }
+    if (*drained == 0) std::this_thread::sleep_for(kIdle);
+  }
+}
+
+}  // namespace kvstore::migration

@@ -1,0 +1,336 @@
+#include "migration/migrator.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <array>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "kvstore_api/json_fields.h"
+
+namespace kvstore {
+
+using migration::CheckCommand;
+using migration::Limits;
+using migration::Migration;
+using migration::Phase;
+using migration::Record;
+using migration::Wanted;
+
+struct Migrator::Options {
+  std::string command;
+  std::string dataset;
+  std::string who;
+  bool dry_run = false;
+  // create
+  std::string target;
+  std::string engine;
+  bool automatic = false;
+  std::optional<uint64_t> threads;
+  std::optional<uint64_t> freeze_ms;
+  // create, throttle
+  std::optional<uint64_t> units_per_s;
+  std::optional<uint64_t> bytes_per_s;
+  std::optional<uint64_t> share;
+
+  static absl::StatusOr<Options> Parse(const Json& json) {
+    JsonFields fields(json, "");
+    Options options{.command = fields.String("command"),
+                    .dataset = fields.OptionalString("dataset").value_or(""),
+                    .who = fields.OptionalString("who").value_or("unknown"),
+                    .dry_run = fields.OptionalBool("dry_run").value_or(false),
+                    .target = fields.OptionalString("target").value_or(""),
+                    .engine = fields.OptionalString("engine").value_or(""),
+                    .automatic = fields.OptionalBool("auto").value_or(false),
+                    .threads = fields.OptionalUint("threads", 1, 64),
+                    .freeze_ms = fields.OptionalUint("freeze_ms", 10, 60'000),
+                    .units_per_s = fields.OptionalUint("units_per_s", 0, UINT64_MAX),
+                    .bytes_per_s = fields.OptionalUint("bytes_per_s", 0, UINT64_MAX),
+                    .share = fields.OptionalUint("share", 1, 100)};
+    if (auto status = fields.Finish(); !status.ok()) return status;
+    return options;
+  }
+
+  Limits Apply(Limits limits) const {
+    if (units_per_s) limits.units_per_s = *units_per_s;
+    if (bytes_per_s) limits.bytes_per_s = *bytes_per_s;
+    if (share) limits.share = static_cast<uint32_t>(*share);
+    return limits;
+  }
+};
+
+Migrator::Migrator(Router& router, std::filesystem::path audit) : router_(router), audit_(std::move(audit)) {}
+
+Migrator::~Migrator() {
+  std::map<std::string, std::unique_ptr<Running>, std::less<>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    all.swap(running_);
+  }
+  for (const auto& [dataset, running] : all) running->migration->Stop();
+  for (const auto& [dataset, running] : all) running->thread.join();
+}
+
+std::shared_ptr<Migration> Migrator::Find(const std::string& dataset) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = running_.find(dataset);
+  return found == running_.end() ? nullptr : found->second->migration;
+}
+
+void Migrator::Audit(const Options& options, const absl::Status& status) {
+  if (audit_.empty()) return;
+  const Json line = {{"at_ms", WallClockMs()},
+                     {"who", options.who},
+                     {"command", options.command},
+                     {"dataset", options.dataset},
+                     {"result", status.ok() ? "OK" : status.ToString()}};
+  const std::lock_guard lock(audit_mutex_);
+  std::ofstream out(audit_, std::ios::app);
+  out << line.dump() << "\n";
+  if (!out.flush()) spdlog::warn("the audit log {} cannot be written", audit_.string());
+}
+
+absl::StatusOr<Json> Migrator::Command(const Json& command) {
+  auto options = Options::Parse(command);
+  if (!options.ok()) return options.status();
+  const std::string& name = options->command;
+  if (name == "list") return List();
+  if (options->dataset.empty()) return absl::InvalidArgumentError("dataset: is missing");
+  if (name == "status") return Status(options->dataset);
+  absl::StatusOr<Json> result = absl::InvalidArgumentError(
+      fmt::format("command: '{}' is none of create, start, status, pause, resume, throttle, verify, cutover, "
+                  "reverse, rollback, finish, cancel, list",
+                  name));
+  if (name == "create") {
+    result = Create(*options);
+  } else if (name == "start" || name == "pause" || name == "resume" || name == "throttle" ||
+             name == "verify" || name == "cutover" || name == "reverse" || name == "rollback" ||
+             name == "finish" || name == "cancel") {
+    result = Ask(*options);
+  }
+  if (!options->dry_run) Audit(*options, result.status());
+  return result;
+}
+
+// ---- commands ----
+
+absl::StatusOr<Json> Migrator::Create(const Options& options) {
+  const auto entry = router_.LoadEntry(options.dataset);
+  if (!entry.ok()) return entry.status();
+  const DatasetSpec& spec = entry->spec;
+  if (options.target.empty()) return absl::InvalidArgumentError("target: is missing");
+  if (options.target == spec.backend) {
+    return absl::InvalidArgumentError(fmt::format("target: '{}' is where the dataset is", options.target));
+  }
+  if (!entry->other_backend.empty()) {
+    return absl::AlreadyExistsError(
+        fmt::format("dataset: '{}' migrates already; see kv migrate status", spec.name));
+  }
+  DatasetSpec there = spec;
+  there.backend = options.target;
+  there.engine = options.engine;
+  std::array<const DatasetSpec*, 2> sides = {&spec, &there};
+  for (const DatasetSpec* side : sides) {
+    const auto backend = router_.FindBackend(side->backend);
+    if (!backend.ok()) return backend.status();
+    const Capabilities can = (*backend)->capabilities();
+    const bool stores = side->shape == Shape::kRows      ? can.rows
+                        : side->shape == Shape::kObjects ? can.objects
+                                                         : can.mappings;
+    if (!can.migration || !stores) {
+      return absl::FailedPreconditionError(fmt::format("backend: '{}' takes no part in migrations of {}",
+                                                       side->backend, kvstore::Name(side->shape)));
+    }
+    // Every host answers, and the target has nothing of that name: said before anything has begun.
+    const auto endpoint = (*backend)->OpenForMigration(*side);
+    if (!endpoint.ok()) return endpoint.status();
+    const auto status = (*endpoint)->Status();
+    if (!status.ok()) return status.status();
+    const EndpointState expected = side == &spec ? EndpointState::kServing : EndpointState::kAbsent;
+    if (!status->All(expected)) {
+      return absl::FailedPreconditionError(fmt::format("backend: '{}' has '{}' in another state than {}",
+                                                       side->backend, side->name, kvstore::Name(expected)));
+    }
+  }
+  Record record{.dataset = spec.name,
+                .incarnation = spec.incarnation,
+                .source = spec.backend,
+                .source_engine = spec.engine,
+                .target = there.backend,
+                .target_engine = there.engine,
+                .automatic = options.automatic,
+                .limits = options.Apply({})};
+  if (options.threads) record.threads = static_cast<uint32_t>(*options.threads);
+  if (options.freeze_ms) record.freeze_ms = *options.freeze_ms;
+  if (const auto stats = router_.GetStats(spec.name); stats.ok()) {
+    record.estimated_units = stats->approximate_entries;
+  }
+  record.Add(options.who, "created", WallClockMs());
+  if (!options.dry_run) {
+    Forget(spec.name);
+    absl::Status status = router_.WithCatalog(
+        [&](Catalog& catalog) { return catalog.PutRecord(spec.name, Encode(record), -1).status(); });
+    if (absl::IsAborted(status)) {
+      return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", spec.name));
+    }
+    if (!status.ok()) return status;
+  }
+  return migration::StatusJson(record, std::nullopt);
+}
+
+absl::StatusOr<Json> Migrator::Status(const std::string& dataset) {
+  if (const auto mine = Find(dataset)) return migration::StatusJson(mine->record(), mine->Lag());
+  const auto stored = Migration::Open(router_, dataset);
+  if (!stored.ok()) return stored.status();
+  return migration::StatusJson((*stored)->record(), std::nullopt);
+}
+
+void Migrator::Forget(const std::string& dataset) {
+  const std::lock_guard lock(mutex_);
+  const auto found = running_.find(dataset);
+  if (found == running_.end() || !found->second->ended) return;
+  found->second->thread.join();
+  running_.erase(found);
+}
+
+absl::StatusOr<Json> Migrator::List() {
+  std::vector<std::string> names;
+  absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
+    auto list = catalog.ListRecords();
+    if (list.ok()) names = *std::move(list);
+    return list.status();
+  });
+  if (!status.ok()) return status;
+  Json all = Json::array();
+  for (const std::string& name : names) {
+    auto one = Status(name);
+    if (absl::IsNotFound(one.status())) continue;
+    if (!one.ok()) return one.status();
+    all.push_back(*std::move(one));
+  }
+  return Json{{"migrations", std::move(all)}};
+}
+
+absl::Status Migrator::Start(const Options& options, bool resume) {
+  Forget(options.dataset);
+  if (Find(options.dataset)) return absl::OkStatus();
+  auto opened = Migration::Open(router_, options.dataset);
+  if (!opened.ok()) return opened.status();
+  const Record record = (*opened)->record();
+  if (!resume) {
+    if (auto status = CheckCommand(record, options.command); !status.ok()) return status;
+  }
+  bool elsewhere = false;
+  absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
+    elsewhere = !record.owner.empty() && record.owner != catalog.self() && catalog.IsAlive(record.owner);
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  if (elsewhere) {
+    return absl::FailedPreconditionError(fmt::format(
+        "dataset: process {} is at the migration of '{}'; ask there, or resume it here when that one "
+        "is gone",
+        record.owner, record.dataset));
+  }
+  if (options.dry_run) return absl::OkStatus();
+  auto running = std::make_unique<Running>();
+  running->migration = *std::move(opened);
+  Running* const started = running.get();
+  const std::lock_guard lock(mutex_);
+  running_.emplace(options.dataset, std::move(running));
+  started->thread = std::thread([this, started] {
+    started->migration->Run().IgnoreError();  // told in the log
+    const std::lock_guard ended(mutex_);
+    started->ended = true;
+  });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Json> Migrator::Ask(const Options& options) {
+  const std::string& name = options.command;
+  if (name != "resume") {
+    // Before it is taken over for nothing.
+    const auto mine = Find(options.dataset);
+    const auto stored = mine ? absl::StatusOr<std::unique_ptr<Migration>>(nullptr)
+                             : Migration::Open(router_, options.dataset);
+    if (!stored.ok()) return stored.status();
+    if (auto status = CheckCommand(mine ? mine->record() : (*stored)->record(), name); !status.ok())
+      return status;
+  }
+  if (auto status = Start(options, /*resume=*/name != "start"); !status.ok()) return status;
+  if (options.dry_run) return Status(options.dataset);
+  const auto mine = Find(options.dataset);
+  if (!mine) return absl::NotFoundError(fmt::format("dataset: '{}' does not migrate", options.dataset));
+  absl::Status status;
+  if (name == "pause" || name == "resume") {
+    if (mine->record().paused != (name == "pause")) status = mine->Pause(name == "pause", options.who);
+  } else if (name == "throttle") {
+    status = mine->SetLimits(options.Apply(mine->record().limits), options.who);
+  } else if (name == "verify") {
+    status = mine->Ask(Wanted::kVerify, options.who);
+  } else if (name == "cutover") {
+    status = mine->Ask(Wanted::kCutover, options.who);
+  } else if (name == "reverse") {
+    status = mine->Ask(Wanted::kReverse, options.who);
+  } else if (name == "rollback") {
+    status = mine->Ask(Wanted::kRollback, options.who);
+  } else if (name == "finish") {
+    status = mine->Ask(Wanted::kFinish, options.who);
+  } else if (name == "cancel") {
+    status = mine->Ask(Wanted::kCancel, options.who);
+  }
+  if (!status.ok()) return status;
+  return Status(options.dataset);
+}
+
+absl::Status Migrator::ResumeAll() {
+  std::vector<std::string> names;
+  absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
+    auto list = catalog.ListRecords();
+    if (list.ok()) names = *std::move(list);
+    return list.status();
+  });
+  if (!status.ok()) return status;
+  for (const std::string& name : names) {
+    const auto stored = Migration::Open(router_, name);
+    if (!stored.ok()) return stored.status();
+    const Record record = (*stored)->record();
+    if (record.phase == Phase::kCreated) continue;
+    if (!router_.FindBackend(record.source).ok() || !router_.FindBackend(record.target).ok()) continue;
+    const absl::Status started = Start({.command = "resume", .dataset = name}, /*resume=*/true);
+    if (!started.ok()) spdlog::info("migration of '{}': {}", name, std::string(started.message()));
+  }
+  return absl::OkStatus();
+}
+
+void Migrator::Describe(MetricsSink& sink) const {
+  std::vector<std::pair<std::string, std::shared_ptr<Migration>>> all;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [name, running] : running_) all.emplace_back(name, running->migration);
+  }
+  for (const auto& [name, migration] : all) {
+    const Record record = migration->record();
+    const MetricsSink::Labels labels = {
+        {"dataset", name}, {"source", record.source}, {"target", record.target}};
+    sink.Gauge("kvstore_migration_phase", "0 created, 2 backfill, 3 verify, 4 ready, 5 cutover, 6 reversible",
+               labels, static_cast<double>(record.phase));
+    sink.Gauge("kvstore_migration_units", "Units that were copied", labels,
+               static_cast<double>(record.UnitsDone()));
+    sink.Gauge("kvstore_migration_differences", "Units that differed when both sides were compared", labels,
+               static_cast<double>(record.differences));
+    if (const auto lag = migration->Lag()) {
+      sink.Gauge("kvstore_migration_lag_units", "Writes that the copy does not have yet", labels,
+                 static_cast<double>(lag->entries));
+      sink.Gauge("kvstore_migration_lag_seconds", "Age of the oldest of them", labels,
+                 static_cast<double>(lag->oldest_ms) / 1000);
+    }
+  }
+}
+
+}  // namespace kvstore

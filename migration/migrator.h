@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "kvstore_api/metrics_sink.h"
+#include "kvstore_api/migrations.h"
+#include "kvstore_api/router.h"
+#include "migration/migration.h"
+
+namespace kvstore {
+
+/// The migrations of this process' datasets: a thread for each that is started. Where the catalog is shared,
+/// one process is at a migration: the others say which; when that one is gone, any other may `resume` it.
+/// Thread-safe.
+class Migrator : public Migrations {
+ public:
+  /// The router must outlive it.
+  ///
+  /// audit  file to which a line of JSON is added for each command and each step; empty: none.
+  Migrator(Router& router, std::filesystem::path audit);
+  /// Stops all threads between two steps. The migrations stay as they are, to be resumed.
+  ~Migrator() override;
+
+  /// Goes on with the migrations whose process is gone: those of this embedded store, at its start.
+  absl::Status ResumeAll();
+
+  absl::StatusOr<Json> Command(const Json& command) override;
+
+  void Describe(MetricsSink& sink) const override;
+
+ private:
+  struct Running {
+    std::shared_ptr<migration::Migration> migration;
+    std::thread thread;
+    bool ended = false;  // guarded by mutex_
+  };
+  /// The fields of a command.
+  struct Options;
+
+  absl::StatusOr<Json> Create(const Options& options);
+  absl::StatusOr<Json> List();
+  absl::StatusOr<Json> Status(const std::string& dataset);
+  absl::Status Start(const Options& options, bool resume);
+  absl::StatusOr<Json> Ask(const Options& options);
+  /// Null if none of this process.
+  std::shared_ptr<migration::Migration> Find(const std::string& dataset) const;
+  /// Forgets a migration of this process that is at its end.
+  void Forget(const std::string& dataset);
+  void Audit(const Options& options, const absl::Status& status);
+
+  Router& router_;
+  const std::filesystem::path audit_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::unique_ptr<Running>, std::less<>> running_;  // guarded by mutex_
+  std::mutex audit_mutex_;
+};
+
+}  // namespace kvstore

@@ -1,0 +1,318 @@
+#include "migration/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kvstore_api/bytes_json.h"
+#include "kvstore_api/json_fields.h"
+#include "kvstore_api/limits.h"
+
+namespace kvstore::migration {
+namespace {
+
+/// Events that a record keeps.
+constexpr size_t kMaxEvents = 200;
+
+constexpr std::array<std::pair<Phase, std::string_view>, 11> kPhases = {{
+    {Phase::kCreated, "created"},
+    {Phase::kPrepare, "prepare"},
+    {Phase::kBackfill, "backfill"},
+    {Phase::kVerify, "verify"},
+    {Phase::kReady, "ready"},
+    {Phase::kCutover, "cutover"},
+    {Phase::kReversible, "reversible"},
+    {Phase::kFinishing, "finishing"},
+    {Phase::kAborting, "aborting"},
+    {Phase::kFinished, "finished"},
+    {Phase::kAborted, "aborted"},
+}};
+
+constexpr std::array<std::pair<Wanted, std::string_view>, 7> kWanted = {{
+    {Wanted::kNothing, "nothing"},
+    {Wanted::kVerify, "verify"},
+    {Wanted::kCutover, "cutover"},
+    {Wanted::kReverse, "reverse"},
+    {Wanted::kRollback, "rollback"},
+    {Wanted::kFinish, "finish"},
+    {Wanted::kCancel, "cancel"},
+}};
+
+/// A plain number of a record.
+struct Number {
+  const char* name;
+  uint64_t Record::*place;
+};
+constexpr std::array<Number, 13> kNumbers = {{
+    {"incarnation", &Record::incarnation},
+    {"epoch", &Record::epoch},
+    {"freeze_ms", &Record::freeze_ms},
+    {"max_lag", &Record::max_lag},
+    {"estimated_units", &Record::estimated_units},
+    {"drained_units", &Record::drained_units},
+    {"backfill_ms", &Record::backfill_ms},
+    {"passes", &Record::passes},
+    {"compared_units", &Record::compared_units},
+    {"differences", &Record::differences},
+    {"repaired", &Record::repaired},
+    {"write_pause_ms", &Record::write_pause_ms},
+    {"read_pause_ms", &Record::read_pause_ms},
+}};
+
+Json ToJson(const Limits& limits) {
+  return {{"units_per_s", limits.units_per_s}, {"bytes_per_s", limits.bytes_per_s}, {"share", limits.share}};
+}
+
+Json ToJson(const std::vector<Event>& events) {
+  Json list = Json::array();
+  for (const Event& event : events) {
+    list.push_back({{"at_ms", event.at_ms}, {"who", event.who}, {"what", event.what}});
+  }
+  return list;
+}
+
+Part PartFrom(const Json& json, const std::string& path, JsonFields& whole) {
+  JsonFields fields(json, path);
+  Part part{
+      .range = {.start = fields.Bytes("start"), .end = fields.Bytes("end"), .shard = fields.String("shard")},
+      .next = fields.Bytes("next"),
+      .done = fields.OptionalBool("done").value_or(false),
+      .units = fields.Uint("units", 0, UINT64_MAX),
+      .bytes = fields.Uint("bytes", 0, UINT64_MAX)};
+  whole.FailAll(fields);
+  return part;
+}
+
+}  // namespace
+
+std::string_view Name(Phase phase) {
+  for (const auto& [one, name] : kPhases) {
+    if (one == phase) return name;
+  }
+  return "unknown";
+}
+
+std::optional<Phase> ParsePhase(std::string_view name) {
+  for (const auto& [one, known] : kPhases) {
+    if (known == name) return one;
+  }
+  return std::nullopt;
+}
+
+std::string_view Name(Wanted wanted) {
+  for (const auto& [one, name] : kWanted) {
+    if (one == wanted) return name;
+  }
+  return "unknown";
+}
+
+uint64_t Record::PartsDone() const {
+  return static_cast<uint64_t>(
+      std::count_if(parts.begin(), parts.end(), [](const Part& part) { return part.done; }));
+}
+
+uint64_t Record::UnitsDone() const {
+  uint64_t units = 0;
+  for (const Part& part : parts) units += part.units;
+  return units;
+}
+
+uint64_t Record::BytesDone() const {
+  uint64_t bytes = 0;
+  for (const Part& part : parts) bytes += part.bytes;
+  return bytes;
+}
+
+void Record::Add(std::string who, std::string what, uint64_t now_ms) {
+  if (events.size() >= kMaxEvents) events.erase(events.begin());
+  events.push_back({now_ms, std::move(who), std::move(what)});
+}
+
+// ---- stored ----
+
+std::string Encode(const Record& record) {
+  Json parts = Json::array();
+  for (const Part& part : record.parts) {
+    parts.push_back({{"start", BytesToJson(part.range.start)},
+                     {"end", BytesToJson(part.range.end)},
+                     {"shard", part.range.shard},
+                     {"next", BytesToJson(part.next)},
+                     {"done", part.done},
+                     {"units", part.units},
+                     {"bytes", part.bytes}});
+  }
+  Json json = {{"format", 1},
+               {"dataset", record.dataset},
+               {"source", record.source},
+               {"source_engine", record.source_engine},
+               {"target", record.target},
+               {"target_engine", record.target_engine},
+               {"phase", Name(record.phase)},
+               {"on_target", record.on_target},
+               {"wanted", Name(record.wanted)},
+               {"automatic", record.automatic},
+               {"paused", record.paused},
+               {"owner", record.owner},
+               {"limits", ToJson(record.limits)},
+               {"threads", record.threads},
+               {"parts", std::move(parts)},
+               {"problem", record.problem},
+               {"events", ToJson(record.events)}};
+  for (const Number& number : kNumbers) {
+    json[number.name] = std::to_string(record.*number.place);
+  }
+  return json.dump(1) + "\n";
+}
+
+absl::StatusOr<Record> Decode(std::string_view text) {
+  const auto damaged = [](const absl::Status& why) {
+    return absl::DataLossError("the migration's record: " + std::string(why.message()));
+  };
+  const auto json = ParseJson(text);
+  if (!json.ok()) return damaged(json.status());
+  JsonFields fields(*json, "");
+  Record record;
+  fields.Uint("format", 1, 1);
+  record.dataset = fields.String("dataset");
+  record.source = fields.String("source");
+  record.source_engine = fields.String("source_engine");
+  record.target = fields.String("target");
+  record.target_engine = fields.String("target_engine");
+  if (const auto phase = ParsePhase(fields.String("phase"))) {
+    record.phase = *phase;
+  } else {
+    fields.Fail("phase", "is none that is known");
+  }
+  const std::string wanted = fields.String("wanted");
+  bool known = false;
+  for (const auto& [one, name] : kWanted) {
+    if (name != wanted) continue;
+    record.wanted = one;
+    known = true;
+  }
+  if (!known) fields.Fail("wanted", "is none that is known");
+  record.on_target = fields.OptionalBool("on_target").value_or(false);
+  record.automatic = fields.OptionalBool("automatic").value_or(false);
+  record.paused = fields.OptionalBool("paused").value_or(false);
+  record.owner = fields.String("owner");
+  record.threads = static_cast<uint32_t>(fields.Uint("threads", 1, 64));
+  record.problem = fields.String("problem");
+  for (const Number& number : kNumbers) {
+    record.*number.place = fields.Uint(number.name, 0, UINT64_MAX);
+  }
+  if (const Json* limits = fields.Require("limits")) {
+    JsonFields inner(*limits, "limits.");
+    record.limits = {.units_per_s = inner.Uint("units_per_s", 0, UINT64_MAX),
+                     .bytes_per_s = inner.Uint("bytes_per_s", 0, UINT64_MAX),
+                     .share = static_cast<uint32_t>(inner.Uint("share", 1, 100))};
+    fields.FailAll(inner);
+  }
+  const auto& parts = fields.Array("parts");
+  for (size_t i = 0; i < parts.size(); ++i) {
+    record.parts.push_back(PartFrom(parts[i], fmt::format("parts[{}].", i), fields));
+  }
+  const auto& events = fields.Array("events");
+  for (size_t i = 0; i < events.size(); ++i) {
+    JsonFields inner(events[i], fmt::format("events[{}].", i));
+    record.events.push_back({inner.Uint("at_ms", 0, UINT64_MAX), inner.String("who"), inner.String("what")});
+    fields.FailAll(inner);
+  }
+  if (auto status = fields.Finish(); !status.ok()) return damaged(status);
+  return record;
+}
+
+// ---- shown ----
+
+namespace {
+
+/// What may be asked for in a phase, the safest first.
+std::vector<std::string_view> Allowed(const Record& record) {
+  if (record.phase == Phase::kFinished || record.phase == Phase::kAborted) return {};
+  std::vector<std::string_view> commands;
+  const bool works = record.phase == Phase::kBackfill || record.phase == Phase::kVerify ||
+                     record.phase == Phase::kReady || record.phase == Phase::kReversible;
+  switch (record.phase) {
+    case Phase::kCreated:
+      commands = {"start", "cancel"};
+      break;
+    case Phase::kPrepare:
+    case Phase::kBackfill:
+    case Phase::kVerify:
+      commands = {"watch", "cancel"};
+      break;
+    case Phase::kReady:
+      commands = {"cutover", "verify", "cancel"};
+      break;
+    case Phase::kReversible:
+      commands = {"verify", "reverse", "rollback", "finish"};
+      break;
+    default:
+      commands = {"watch"};
+  }
+  if (works) {
+    commands.push_back("throttle");
+    commands.push_back(record.paused ? "resume" : "pause");
+  } else if (record.phase != Phase::kCreated) {
+    commands.push_back("resume");
+  }
+  return commands;
+}
+
+}  // namespace
+
+Json StatusJson(const Record& record, const std::optional<DirtyLag>& lag) {
+  const uint64_t units = record.UnitsDone();
+  const bool copies = record.phase == Phase::kBackfill;
+  const double rate = record.backfill_ms == 0
+                          ? 0
+                          : static_cast<double>(units) * 1000 / static_cast<double>(record.backfill_ms);
+  const uint64_t left = record.estimated_units > units ? record.estimated_units - units : 0;
+  Json next = Json::array();
+  for (const std::string_view command : Allowed(record)) next.push_back(command);
+  Json json = {
+      {"dataset", record.dataset},
+      {"phase", Name(record.phase)},
+      {"source", record.source},
+      {"target", record.target},
+      {"truth", record.on_target ? record.target : record.source},
+      {"wanted", Name(record.wanted)},
+      {"paused", record.paused},
+      {"automatic", record.automatic},
+      {"partitions", record.parts.size()},
+      {"partitions_done", record.PartsDone()},
+      {"units_done", units},
+      {"units_left", copies ? left : 0},
+      {"bytes_done", record.BytesDone()},
+      {"units_per_s", static_cast<uint64_t>(rate)},
+      {"seconds_left", copies && rate > 0 ? static_cast<uint64_t>(static_cast<double>(left) / rate) : 0},
+      {"drained_units", record.drained_units},
+      {"verify_passes", record.passes},
+      {"compared_units", record.compared_units},
+      {"differences", record.differences},
+      {"repaired", record.repaired},
+      {"write_pause_ms", record.write_pause_ms},
+      {"read_pause_ms", record.read_pause_ms},
+      {"limits", ToJson(record.limits)},
+      {"problem", record.problem},
+      {"next", std::move(next)},
+      {"events", ToJson(record.events)}};
+  if (lag) json["lag"] = {{"units", lag->entries}, {"ms", lag->oldest_ms}};
+  return json;
+}
+
+absl::Status CheckCommand(const Record& record, std::string_view command) {
+  std::string allowed;
+  for (const std::string_view one : Allowed(record)) {
+    if (one == command) return absl::OkStatus();
+    allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", one);
+  }
+  if (command == "resume" || command == "throttle") return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("{}: not while the migration of '{}' is in phase {}; possible now: {}", command,
+                  record.dataset, Name(record.phase), allowed.empty() ? "nothing" : allowed));
+}
+
+}  // namespace kvstore::migration

@@ -1,0 +1,152 @@
+#include "migration/verifier.h"
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "kvstore_api/unit_key.h"
+#include "migration/fail_point.h"
+
+namespace kvstore::migration {
+namespace {
+
+constexpr size_t kSuspects = 500;
+/// Entries that are looked through for those of suspects.
+constexpr size_t kEntries = 20'000;
+constexpr std::chrono::milliseconds kPause{10};
+
+/// Units of one side, one after another; the next page is read while this one is compared.
+class Side {
+ public:
+  Side(MigrationEndpoint& endpoint, const UnitRange& range, uint64_t as_of)
+      : scan_(endpoint.Scan(range, as_of)) {
+    if (scan_.ok()) ReadAhead();
+  }
+  ~Side() {
+    if (next_.valid()) next_.wait();
+  }
+  Side(const Side&) = delete;
+  Side& operator=(const Side&) = delete;
+
+  /// The current unit; null at the end.
+  absl::StatusOr<const Unit*> Current() {
+    if (!scan_.ok()) return scan_.status();
+    if (at_ < page_.size()) return &page_[at_];
+    if (done_) return nullptr;
+    auto page = next_.get();
+    if (!page.ok()) return page.status();
+    page_ = *std::move(page);
+    at_ = 0;
+    done_ = page_.empty();
+    if (done_) return nullptr;
+    ReadAhead();
+    return &page_[at_];
+  }
+  void Advance() { ++at_; }
+
+ private:
+  void ReadAhead() {
+    next_ = std::async(std::launch::async, [this] { return (*scan_)->Next(); });
+  }
+
+  absl::StatusOr<std::unique_ptr<UnitScan>> scan_;
+  std::future<absl::StatusOr<std::vector<Unit>>> next_;
+  std::vector<Unit> page_;
+  size_t at_ = 0;
+  bool done_ = false;
+};
+
+/// Whether one of the logs may have more.
+bool IsCut(const std::vector<DirtyEntry>& entries) {
+  std::map<uint32_t, size_t> counts;
+  for (const DirtyEntry& entry : entries) {
+    if (++counts[entry.log] >= kEntries) return true;
+  }
+  return false;
+}
+
+/// The units, and the whole rows, of log entries.
+class Pending {
+ public:
+  explicit Pending(const std::vector<DirtyEntry>& entries) {
+    for (const DirtyEntry& entry : entries) keys_.insert(entry.key);
+  }
+  bool Has(const std::string& unit) const {
+    if (keys_.contains(unit)) return true;
+    const auto row = EncodedSize(unit);
+    return row && *row < unit.size() && keys_.contains(unit.substr(0, *row));
+  }
+
+ private:
+  std::set<std::string> keys_;
+};
+
+}  // namespace
+
+absl::Status Verifier::Compare(const UnitRange& range, const std::function<bool()>& stop) {
+  const uint64_t as_of = WallClockMs();
+  Side truth(copier_.from(), range, as_of);
+  Side copy(copier_.to(), range, as_of);
+  std::vector<std::string> suspects;
+  for (;;) {
+    const auto a = truth.Current();
+    if (!a.ok()) return a.status();
+    const auto b = copy.Current();
+    if (!b.ok()) return b.status();
+    if (*a == nullptr && *b == nullptr) break;
+    const bool from_truth = *b == nullptr || (*a != nullptr && (*a)->key <= (*b)->key);
+    const bool from_copy = *a == nullptr || (*b != nullptr && (*b)->key <= (*a)->key);
+    if (from_truth != from_copy || (*a)->cells != (*b)->cells) {
+      suspects.push_back(from_truth ? (*a)->key : (*b)->key);
+    }
+    if (from_truth) truth.Advance();
+    if (from_copy) copy.Advance();
+    const uint64_t compared = compared_.fetch_add(1, std::memory_order_relaxed) + 1;
+    if (suspects.size() >= kSuspects) {
+      if (auto status = LookAgain(std::exchange(suspects, {}), stop); !status.ok()) return status;
+    }
+    if (compared % 1000 == 0 && stop()) return absl::CancelledError("verification was stopped");
+  }
+  return LookAgain(std::move(suspects), stop);
+}
+
+absl::Status Verifier::LookAgain(std::vector<std::string> suspects, const std::function<bool()>& stop) {
+  while (!suspects.empty()) {
+    if (stop()) return absl::CancelledError("verification was stopped");
+    {
+      const auto alone = copier_.lock().Exclude();
+      const uint64_t as_of = WallClockMs();
+      const auto truth = copier_.from().Read(suspects, as_of);
+      if (!truth.ok()) return truth.status();
+      const auto copy = copier_.to().Read(suspects, as_of);
+      if (!copy.ok()) return copy.status();
+      // Read after the truth: what was written before has its entry here, or was copied.
+      const auto entries = copier_.from().ReadDirty(kEntries);
+      if (!entries.ok()) return entries.status();
+      const Pending pending(*entries);
+      // A log that was not read to its end may have any of them.
+      const bool cut = IsCut(*entries);
+      std::vector<std::string> later;
+      std::vector<std::string> different;
+      for (size_t i = 0; i < suspects.size(); ++i) {
+        if ((*truth)[i].cells == (*copy)[i].cells) continue;
+        (cut || pending.Has(suspects[i]) ? later : different).push_back(suspects[i]);
+      }
+      if (!different.empty()) {
+        differences_ += different.size();
+        Reached("verify.repair");
+        if (auto status = copier_.Copy(different); !status.ok()) return status;
+        repaired_ += different.size();
+      }
+      suspects = std::move(later);
+    }
+    if (!suspects.empty()) std::this_thread::sleep_for(kPause);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::migration

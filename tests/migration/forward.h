@@ -1,0 +1,51 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "kvstore_api/migration_endpoint.h"
+
+namespace kvstore::testing {
+
+/// Passes everything on; a mistake is planted by overriding.
+class Forward : public MigrationEndpoint {
+ public:
+  explicit Forward(std::unique_ptr<MigrationEndpoint> wrapped) : inner(std::move(wrapped)) {}
+  absl::StatusOr<EndpointStatus> Status() override { return inner->Status(); }
+  absl::Status RaiseEpoch(uint64_t epoch) override { return inner->RaiseEpoch(epoch); }
+  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
+    return inner->Enter(epoch, state, capture);
+  }
+  absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override { return inner->ReadDirty(limit); }
+  absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override {
+    return inner->RemoveDirty(epoch, entries);
+  }
+  absl::StatusOr<DirtyLag> Lag() override { return inner->Lag(); }
+  absl::StatusOr<std::vector<UnitRange>> Partitions(size_t wanted) override {
+    return inner->Partitions(wanted);
+  }
+  absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys, uint64_t as_of) override {
+    return inner->Read(keys, as_of);
+  }
+  absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) override {
+    return inner->Scan(range, as_of);
+  }
+  absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override {
+    return inner->Replace(epoch, units, fresh);
+  }
+  absl::StatusOr<uint64_t> LastTimestamp() override { return inner->LastTimestamp(); }
+  absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override {
+    return inner->RaiseTimestamp(epoch, timestamp);
+  }
+  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override { return inner->NextLocalIds(); }
+  absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override {
+    return inner->RaiseLocalIds(epoch, next);
+  }
+
+ protected:
+  const std::unique_ptr<MigrationEndpoint> inner;
+};
+
+}  // namespace kvstore::testing

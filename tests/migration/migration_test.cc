@@ -1,0 +1,435 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "idgen/object_id.h"
+#include "tests/migration/world.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// Datasets move between real backends, under load.
+namespace kvstore::testing {
+namespace {
+
+const bool kShared = ShareFleet();
+
+const Json kFast = {{"share", 100}};
+Json To(const std::string& target) { return {{"target", target}, {"share", 100}}; }
+
+class MigrationTest : public ::testing::Test {
+ protected:
+  MigrationTest() {
+    SharedFleet().Clear();
+    world_ = std::make_unique<World>(dir_.path());
+  }
+  void Create(DatasetSpec spec) { ASSERT_OK(world_->router().CreateDataset(spec)); }
+  /// Tables and the like of a dataset on the fleet.
+  static std::set<std::string> Traces(const std::string& dataset) {
+    std::set<std::string> names;
+    for (int i = 0; i < 2; ++i) {
+      std::string found =
+          SharedFleet()
+              .server(static_cast<size_t>(i))
+              .Run(fmt::format("SELECT DISTINCT table_name FROM information_schema.tables WHERE table_name "
+                               "LIKE '{0}%' AND "
+                               "table_schema REGEXP '^(db|mod)[0-9]' UNION SELECT DISTINCT trigger_name FROM "
+                               "information_schema.triggers WHERE trigger_name LIKE '{0}%'",
+                               dataset));
+      for (size_t at = 0; at < found.size();) {
+        const size_t end = std::min(found.find('\n', at), found.size());
+        if (end > at) names.insert(found.substr(at, end - at));
+        at = end + 1;
+      }
+    }
+    return names;
+  }
+
+  const TempDir dir_;
+  std::unique_ptr<World> world_;
+};
+
+TEST_F(MigrationTest, RowsMoveToShardsAndBackAndThereForGood) {
+  const uint64_t seed = Seed("migration");
+  Create({.name = "events"});
+  History history(Clients::kKeys);
+  {
+    Clients clients(world_->router(), "events", history, 6, seed);
+    const StaleClient stale(world_->StaleRows("events"), history, seed + 77);
+    clients.Work(200);
+    world_->Do("create", "events", To("mysql"));
+    EXPECT_EQ(world_->PhaseOf("events"), "created");
+    world_->Do("start", "events");
+    world_->Await("events", "ready");
+    clients.Work(200);
+    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    world_->Do("cutover", "events");
+    world_->Await("events", "reversible");
+    EXPECT_EQ(world_->BackendOf("events"), "mysql");
+    clients.Work(200);
+    world_->Do("reverse", "events");
+    world_->Await("events", "ready");
+    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    clients.Work(200);
+    world_->Do("cutover", "events");
+    world_->Await("events", "reversible");
+    clients.Work(200);
+    world_->Do("verify", "events");
+    EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
+    world_->Await("events", "reversible");
+    world_->Do("finish", "events");
+    world_->Await("events", "finished");
+    clients.Work(200);
+    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
+  // And back again, by a migration of its own.
+  {
+    Clients clients(world_->router(), "events", history, 6, seed + 100);
+    world_->Do("create", "events", {{"target", "rocksdb"}, {"share", 100}, {"auto", true}});
+    world_->Do("start", "events");
+    world_->Await("events", "reversible");
+    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    clients.Work(200);
+    world_->Do("finish", "events");
+    world_->Await("events", "finished");
+    clients.Work(100);
+    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_EQ(Traces("events"), (std::set<std::string>{}));
+  ASSERT_OK(world_->router().DropDataset("events", {}));
+}
+
+TEST_F(MigrationTest, CancelledAtAnyPhaseItLeavesNoTrace) {
+  const uint64_t seed = Seed("migration");
+  Create({.name = "events"});
+  History history(Clients::kKeys);
+  for (const std::string phase : {"created", "backfill", "ready", "reversible"}) {
+    Clients clients(world_->router(), "events", history, 4, seed);
+    clients.Work(50);
+    world_->Do("create", "events",
+               {{"target", "mysql"},
+                {"units_per_s", phase == "backfill" ? 100 : 0},
+                {"auto", phase == "reversible"}});
+    if (phase != "created") {
+      world_->Do("start", "events");
+      world_->Await("events", phase);
+    }
+    clients.Work(50);
+    world_->Do(phase == "reversible" ? "rollback" : "cancel", "events");
+    world_->Await("events", "aborted");
+    clients.Work(50);
+    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    EXPECT_EQ(Traces("events"), (std::set<std::string>{})) << phase;
+    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_OK(world_->router().AlterDataset("events", {.ttl_ms = 1'000'000}));
+}
+
+TEST_F(MigrationTest, WhatTheStateForbidsIsRefusedWithAReason) {
+  Create({.name = "events"});
+  const auto refused = FailsWith(absl::StatusCode::kFailedPrecondition, "possible now");
+  EXPECT_THAT(world_->Try("status", "events"), FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "rocksdb"}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "is where the dataset is"));
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "none"}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "none named 'none'"));
+  EXPECT_THAT(world_->Try("create", "nothing", To("mysql")), FailsWith(absl::StatusCode::kNotFound, ""));
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}, {"speed", 3}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "speed"));
+  // Looked at only.
+  EXPECT_OK(world_->Try("create", "events", {{"target", "mysql"}, {"dry_run", true}}));
+  EXPECT_EQ(world_->PhaseOf("events"), "none");
+  world_->Do("create", "events", To("mysql"));
+  EXPECT_THAT(world_->Try("create", "events", To("mysql")), FailsWith(absl::StatusCode::kAlreadyExists, ""));
+  for (const char* command : {"cutover", "reverse", "rollback", "finish", "verify"}) {
+    EXPECT_THAT(world_->Try(command, "events"), refused) << command;
+  }
+  world_->Do("start", "events");
+  world_->Await("events", "ready");
+  for (const char* command : {"start", "reverse", "rollback", "finish"}) {
+    EXPECT_THAT(world_->Try(command, "events"), refused) << command;
+  }
+  const auto migrates = FailsWith(absl::StatusCode::kFailedPrecondition, "migrates between");
+  EXPECT_THAT(world_->router().DropDataset("events", {}), migrates);
+  EXPECT_THAT(world_->router().AlterDataset("events", {.ttl_ms = 5}), migrates);
+  world_->Do("cutover", "events");
+  world_->Await("events", "reversible");
+  for (const char* command : {"start", "cutover", "cancel"}) {
+    EXPECT_THAT(world_->Try(command, "events"), refused) << command;
+  }
+  EXPECT_THAT(world_->Try("list", "")->dump(), ::testing::HasSubstr("reversible"));
+  world_->Do("rollback", "events");
+  world_->Await("events", "aborted");
+}
+
+TEST_F(MigrationTest, AMarkerOfAScanIsGoodForTheBackendThatGaveIt) {
+  Create({.name = "events"});
+  Router& router = world_->router();
+  for (int i = 0; i < 100; ++i) {
+    const CellWrite cell{"c", "v", std::nullopt};
+    ASSERT_OK(router.PutRow("events", fmt::format("r{:03}", i), {&cell, 1}, {}));
+  }
+  ASSERT_OK_AND_ASSIGN(auto cursor, router.ScanRows("events", {}, {}));
+  ScannedRow row;
+  for (int i = 0; i < 50; ++i) ASSERT_TRUE(*cursor->Next(row));
+  const std::string marker = cursor->marker();
+  world_->Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+  world_->Do("start", "events");
+  world_->Await("events", "reversible");
+  // Rows lie in another order there: to go on would leave some out.
+  EXPECT_THAT(router.ScanRows("events", {}, {.marker = marker}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "marker"));
+  // One that is open shows what there was when it began.
+  int rest = 0;
+  while (*cursor->Next(row)) ++rest;
+  EXPECT_EQ(rest, 50);
+  world_->Do("rollback", "events");
+  world_->Await("events", "aborted");
+  EXPECT_OK(router.ScanRows("events", {}, {.marker = marker}));
+}
+
+TEST_F(MigrationTest, ARowOfManyColumnsAndDeletesOfAllOfItAreCopied) {
+  Create({.name = "wide", .max_versions = 2});
+  Router& router = world_->router();
+  const auto put = [&](int from, int to, uint64_t timestamp) {
+    std::vector<std::string> names;
+    for (int i = from; i < to; ++i) names.push_back(fmt::format("{:06}", i));
+    for (size_t at = 0; at < names.size(); at += 1000) {
+      std::vector<CellWrite> cells;
+      for (size_t i = at; i < std::min(names.size(), at + 1000); ++i)
+        cells.push_back({names[i], "v", timestamp});
+      ASSERT_OK(router.PutRow("wide", "row", cells, {}));
+    }
+  };
+  put(0, 100'000, 5);
+  put(0, 1000, 6);
+  const auto count = [&] {
+    uint64_t cells = 0;
+    ReadOptions options{.versions = 3, .limit = 10'000};
+    for (;;) {
+      const auto page = router.GetRow("wide", "row", options);
+      EXPECT_OK(page);
+      if (!page.ok()) return cells;
+      for (const Item& item : page->items) cells += item.cells.size();
+      if (page->marker.empty()) return cells;
+      options.marker = page->marker;
+    }
+  };
+  EXPECT_EQ(count(), 101'000u);
+  world_->Do("create", "wide", To("mysql"));
+  world_->Do("start", "wide");
+  world_->Await("wide", "ready");
+  // Older timestamps put again, after a delete of more than is deleted cell by cell.
+  ASSERT_OK(router.DeleteRow("wide", "row", {}));
+  put(500, 700, 1);
+  world_->Do("cutover", "wide");
+  world_->Await("wide", "reversible");
+  EXPECT_EQ(count(), 200u);
+  world_->Do("verify", "wide");
+  EXPECT_TRUE(Eventually([&] { return world_->Do("status", "wide")["verify_passes"] >= 2; }));
+  EXPECT_EQ(world_->Do("status", "wide")["differences"], 0);
+  world_->Await("wide", "reversible");
+  world_->Do("rollback", "wide");
+  world_->Await("wide", "aborted");
+  EXPECT_EQ(count(), 200u);
+}
+
+TEST_F(MigrationTest, APlantedDifferenceIsFoundAndRepaired) {
+  Create({.name = "events"});
+  Router& router = world_->router();
+  for (int i = 0; i < 500; ++i) {
+    const CellWrite cell{"c", "v", 7};
+    ASSERT_OK(router.PutRow("events", fmt::format("r{:03}", i), {&cell, 1}, {}));
+  }
+  world_->Do("create", "events", To("mysql"));
+  world_->Do("start", "events");
+  world_->Await("events", "ready");
+  EXPECT_EQ(world_->Do("status", "events")["differences"], 0);
+  // Behind everybody's back: one lost, one changed, one that was never there.
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    const std::string table = fmt::format("`mod{:05}`.`events$away`", shard);
+    auto& server = SharedFleet().OfShard(shard);
+    server.Run(fmt::format("DELETE FROM {} WHERE row_key = 'r100'", table));
+    server.Run(fmt::format("UPDATE {} SET value = 'w' WHERE row_key = 'r200'", table));
+    if (shard == 3) server.Run(fmt::format("INSERT INTO {} VALUES ('zzz', 'c', 1, 'v')", table));
+  }
+  world_->Do("verify", "events");
+  EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 3; }));
+  world_->Await("events", "ready");
+  const Json status = world_->Do("status", "events");
+  EXPECT_GE(status["differences"].get<int>(), 2);
+  EXPECT_EQ(status["differences"], status["repaired"]);
+  world_->Do("cutover", "events");
+  world_->Await("events", "reversible");
+  for (const char* row : {"r100", "r200"}) {
+    const auto read = router.GetRow("events", row, {});
+    ASSERT_OK(read);
+    ASSERT_EQ(read->items.size(), 1u) << row;
+    EXPECT_EQ(read->items[0].cells[0].value, "v");
+  }
+}
+
+TEST_F(MigrationTest, ItGoesOnWhereAProcessBeforeStopped) {
+  const uint64_t seed = Seed("migration");
+  Create({.name = "events"});
+  History history(Clients::kKeys);
+  {
+    Clients clients(world_->router(), "events", history, 4, seed);
+    clients.Work(200);
+    world_->Do("create", "events", {{"target", "mysql"}, {"units_per_s", 20}});
+    world_->Do("start", "events");
+    world_->Await("events", "backfill");
+  }
+  for (const std::string phase : {"ready", "reversible", "ready", "reversible"}) {
+    world_.reset();
+    world_ = std::make_unique<World>(dir_.path());
+    ASSERT_OK(world_->migrator().ResumeAll());
+    Clients clients(world_->router(), "events", history, 4, seed);
+    world_->Do("throttle", "events", {{"units_per_s", 0}, {"share", 100}});
+    const std::string before = world_->PhaseOf("events");
+    if (before == "ready") world_->Do("cutover", "events");
+    if (before == "reversible") world_->Do("reverse", "events");
+    world_->Await("events", phase);
+    clients.Work(100);
+    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  }
+  world_.reset();
+  world_ = std::make_unique<World>(dir_.path());
+  ASSERT_OK(world_->migrator().ResumeAll());
+  world_->Do("finish", "events");
+  world_->Await("events", "finished");
+  Clients clients(world_->router(), "events", history, 4, seed);
+  clients.Work(50);
+  clients.Stop();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
+  Create({.name = "pins", .shape = Shape::kObjects});
+  Router& router = world_->router();
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::map<uint64_t, std::string> expected;  // guarded by mutex
+  std::atomic<int> created{0};
+  std::vector<std::string> errors;
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 4; ++t) {
+    clients.emplace_back([&, t] {
+      for (int i = 0; !stop; ++i) {
+        const std::string data = fmt::format(R"({{"n":"{}/{}"}})", t, i);
+        const auto id = router.CreateObject("pins", data, {});
+        absl::Status status = id.status();
+        std::string now = data;
+        if (status.ok() && i % 3 == 0) {
+          now = R"({"changed":true})";
+          status = router.UpdateObject("pins", *id, [&](std::string_view) { return now; }, {}).status();
+        }
+        bool hard = false;
+        if (status.ok() && i % 7 == 0) {
+          status = router.DeleteObject("pins", *id, /*hard=*/true);
+          hard = true;
+        }
+        const std::lock_guard lock(mutex);
+        if (!status.ok()) {
+          errors.push_back(status.ToString());
+          continue;
+        }
+        const bool fresh = expected.emplace(*id, hard ? "" : now).second;
+        if (!fresh) errors.push_back("given twice: " + std::to_string(*id));
+        ++created;
+        // The copy must be able to follow.
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
+      }
+    });
+  }
+  const auto more = [&] {
+    const int before = created;
+    EXPECT_TRUE(Eventually([&] { return created > before + 200; }));
+  };
+  more();
+  world_->Do("create", "pins", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+  world_->Do("start", "pins");
+  world_->Await("pins", "reversible");
+  more();
+  world_->Do("reverse", "pins");
+  world_->Await("pins", "ready");
+  more();
+  world_->Do("cutover", "pins");
+  world_->Await("pins", "reversible");
+  world_->Do("finish", "pins");
+  world_->Await("pins", "finished");
+  more();
+  stop = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(errors, (std::vector<std::string>{}));
+  for (const auto& [id, data] : expected) {
+    const auto object = router.GetObject("pins", id, {});
+    if (data.empty()) {
+      ASSERT_TRUE(absl::IsNotFound(object.status())) << "deleted, and is back";
+    } else {
+      ASSERT_OK(object);
+      ASSERT_EQ(object->data, data);
+    }
+  }
+}
+
+TEST_F(MigrationTest, MappingsMoveWithTheirOrderAndCount) {
+  Create({.name = "likes", .shape = Shape::kMappings});
+  Router& router = world_->router();
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> expected;
+  const auto from = [](uint64_t i) { return ObjectId::Make(i % 16, 1, 1 + i % 3)->value(); };
+  uint64_t next = 0;
+  const auto change = [&](int count) {
+    for (int i = 0; i < count; ++i, ++next) {
+      const uint64_t to = next % 500;
+      if (next % 5 == 4) {
+        ASSERT_OK(router.RemoveMapping("likes", from(next), to));
+        expected.erase({from(next), to});
+      } else {
+        ASSERT_OK(router.AddMapping("likes", from(next), to, next));
+        expected[{from(next), to}] = next;
+      }
+    }
+  };
+  const auto check = [&] {
+    std::map<std::pair<uint64_t, uint64_t>, uint64_t> found;
+    for (uint64_t i = 0; i < 48; ++i) {
+      const auto page = router.ListMapping("likes", from(i), {.limit = 1000});
+      ASSERT_OK(page);
+      uint64_t last = 0;
+      for (const MappingEntry& entry : page->entries) {
+        EXPECT_GE(entry.sequence, last);
+        last = entry.sequence;
+        found[{from(i), entry.to}] = entry.sequence;
+      }
+      EXPECT_EQ(*router.CountMapping("likes", from(i)), page->entries.size());
+    }
+    EXPECT_EQ(found, expected);
+  };
+  change(2000);
+  world_->Do("create", "likes", To("mysql"));
+  world_->Do("start", "likes");
+  change(500);
+  world_->Await("likes", "ready");
+  change(500);
+  check();
+  world_->Do("cutover", "likes");
+  change(500);
+  world_->Await("likes", "reversible");
+  change(500);
+  check();
+  world_->Do("rollback", "likes");
+  change(300);
+  world_->Await("likes", "aborted");
+  check();
+}
+
+}  // namespace
+}  // namespace kvstore::testing

@@ -1,0 +1,94 @@
+#include "migration/record.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "migration/throttle.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::migration {
+namespace {
+
+using testing::FailsWith;
+
+Record Full() {
+  Record record{.dataset = "events",
+                .incarnation = UINT64_MAX,
+                .source = "rocksdb",
+                .target = "mysql",
+                .target_engine = "myrocks",
+                .phase = Phase::kBackfill,
+                .wanted = Wanted::kCancel,
+                .automatic = true,
+                .epoch = 7,
+                .owner = "p1",
+                .limits = {.units_per_s = 5, .share = 20},
+                .threads = 3,
+                .problem = "host \"db1\" is down"};
+  // Keys are bytes.
+  record.parts.push_back({.range = {.start = std::string("\0\xff\x01", 3), .shard = "mod00001"},
+                          .next = "k",
+                          .units = 3,
+                          .bytes = 9});
+  record.parts.push_back({.range = {.end = "z"}, .done = true, .units = 4});
+  record.Add("ann", "created", 5);
+  return record;
+}
+
+TEST(Record, IsReadAsItWasWritten) {
+  const Record record = Full();
+  ASSERT_OK_AND_ASSIGN(const Record read, Decode(Encode(record)));
+  EXPECT_EQ(Encode(read), Encode(record));
+  EXPECT_EQ(read.incarnation, UINT64_MAX);
+  EXPECT_EQ(read.phase, Phase::kBackfill);
+  EXPECT_EQ(read.wanted, Wanted::kCancel);
+  EXPECT_EQ(read.limits, record.limits);
+  EXPECT_EQ(read.parts[0].range, record.parts[0].range);
+  EXPECT_EQ(read.UnitsDone(), 7u);
+  EXPECT_EQ(read.PartsDone(), 1u);
+}
+
+TEST(Record, DamageIsNamed) {
+  EXPECT_THAT(Decode("{"), FailsWith(absl::StatusCode::kDataLoss, "record"));
+  std::string text = Encode(Full());
+  text.replace(text.find("\"backfill\""), 10, "\"nonsense\"");
+  EXPECT_THAT(Decode(text), FailsWith(absl::StatusCode::kDataLoss, "phase"));
+}
+
+TEST(Record, KeepsTheLastEventsOnly) {
+  Record record;
+  for (uint64_t i = 0; i < 1000; ++i) record.Add("w", std::to_string(i), i);
+  EXPECT_LE(record.events.size(), 200u);
+  EXPECT_EQ(record.events.back().what, "999");
+}
+
+TEST(Record, SaysWhatIsPossible) {
+  Record record = Full();
+  record.phase = Phase::kReversible;
+  EXPECT_OK(CheckCommand(record, "rollback"));
+  EXPECT_THAT(CheckCommand(record, "cutover"), FailsWith(absl::StatusCode::kFailedPrecondition,
+                                                         "possible now: verify, reverse, rollback, finish"));
+  const Json status = StatusJson(record, DirtyLag{.entries = 3, .oldest_ms = 12});
+  EXPECT_EQ(status["truth"], "rocksdb");
+  EXPECT_EQ(status["lag"]["units"], 3);
+}
+
+TEST(Throttle, KeepsToEachLimit) {
+  using std::chrono::milliseconds;
+  Throttle free({.share = 100});
+  EXPECT_EQ(free.Pause(1000, 1000, milliseconds(10)), Throttle::Clock::duration::zero());
+  // Half of the time: as long again.
+  Throttle half({.share = 50});
+  EXPECT_EQ(half.Pause(1, 1, milliseconds(10)), milliseconds(10));
+  Throttle units({.units_per_s = 1000, .share = 100});
+  EXPECT_GT(units.Pause(100, 1, milliseconds(0)), milliseconds(90));
+  EXPECT_LE(units.Pause(100'000, 1, milliseconds(0)), milliseconds(500)) << "in pieces, to hear of changes";
+  Throttle bytes({.bytes_per_s = 1000, .share = 100});
+  EXPECT_GT(bytes.Pause(1, 100, milliseconds(0)), milliseconds(90));
+  bytes.Set({.share = 100});
+  EXPECT_EQ(bytes.Pause(1, 100, milliseconds(0)), Throttle::Clock::duration::zero());
+}
+
+}  // namespace
+}  // namespace kvstore::migration
