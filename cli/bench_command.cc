@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/migrate_bench.h"
 #include "bench/mysql_fixture.h"
 #include "bench/routing_bench.h"
 #include "bench/rows_bench.h"
@@ -130,6 +131,21 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   });
   AddMySqlWorkload(*group, globals, "objects", "Objects: gets, creates, batches", &bench::BenchObjects);
   AddMySqlWorkload(*group, globals, "mappings", "Pages of a board of 100,000 pins", &bench::BenchMappings);
+  {
+    auto migrate = std::make_shared<bench::MigrateBenchOptions>();
+    CLI::App* command = group->add_subcommand(
+        "migrate",
+        "A dataset moves from an embedded store to the MySQL servers of --config and back, under load");
+    command->add_option("--cells", migrate->cells, "Cells of 100 bytes")->capture_default_str();
+    command->add_option("--seconds", migrate->seconds, "Of load between the steps")->capture_default_str();
+    command->add_option("--svg", migrate->svg, "File for a picture of what clients saw");
+    command->add_flag("--tell", migrate->tell, "Say what happens");
+    command->add_flag("!--clients-only", migrate->raw, "Leave out the comparison with the engines alone");
+    command->callback([migrate, &globals] {
+      migrate->fleet = Arguments().MySql(globals).fleet;
+      Print(OrFail(bench::BenchMigrate(*migrate)), globals.json);
+    });
+  }
   AddMySqlWorkload(*group, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
                    &bench::BenchLinks);
 

@@ -159,6 +159,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddImportCommand(app, globals);
   AddExecCommand(app, globals);
   AddServeCommand(app, globals);
+  AddMigrateCommands(app, globals);
   AddStatCommand(app, globals);
   AddConfigCommands(app, globals);
   AddBenchCommand(app, globals);

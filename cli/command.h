@@ -68,6 +68,7 @@ void AddShardsCommands(CLI::App& app, Globals& globals);
 void AddImportCommand(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
 void AddServeCommand(CLI::App& app, Globals& globals);
+void AddMigrateCommands(CLI::App& app, Globals& globals);
 void AddStatCommand(CLI::App& app, Globals& globals);
 void AddConfigCommands(CLI::App& app, Globals& globals);
 void AddBenchCommand(CLI::App& app, Globals& globals);

@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "cli/command.h"
+#include "migration/migrator.h"
 #include "registry/open.h"
 #include "server/server.h"
 
@@ -26,7 +27,12 @@ void Serve(const Config& config) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   const auto router = OrFail(OpenRouter(config.store));
-  const auto server = OrFail(Server::Start(*router, config.server));
+  Migrator migrator(*router, config.store.data / "migrations.log");
+  // Those that this process, or one before it, was at.
+  if (auto status = migrator.ResumeAll(); !status.ok()) {
+    spdlog::warn("migrations are not gone on with: {}", std::string(status.message()));
+  }
+  const auto server = OrFail(Server::Start(*router, config.server, &migrator));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
   fmt::print("serving on {}\n", where);

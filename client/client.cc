@@ -1,5 +1,6 @@
 #include "client/client.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "client/connect.h"
@@ -103,6 +104,16 @@ absl::StatusOr<std::string> Client::GetMetrics() {
     return status;
   }
   return std::move(*response.mutable_text());
+}
+
+absl::StatusOr<Json> Client::Command(const Json& command) {
+  v1::MigrateRequest request;
+  const std::string dataset = command.value("dataset", "");
+  request.set_dataset(dataset.empty() ? "*" : dataset);
+  request.set_command(command.dump());
+  v1::MigrateResponse response;
+  if (auto status = caller_->Write(&Stub::Migrate, request, response); !status.ok()) return status;
+  return ParseJson(response.status());
 }
 
 // ---- objects ----

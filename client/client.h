@@ -7,11 +7,12 @@
 
 #include "client/caller.h"
 #include "kvstore_api/kvstore.h"
+#include "kvstore_api/migrations.h"
 
 namespace kvstore::client {
 
-/// The KVStore behind a server. See connect.h.
-class Client : public KVStore {
+/// The KVStore behind a server, and what moves its datasets. See connect.h.
+class Client : public KVStore, public Migrations {
  public:
   explicit Client(std::unique_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
@@ -63,6 +64,8 @@ class Client : public KVStore {
 
   /// What the server's /metrics shows.
   absl::StatusOr<std::string> GetMetrics();
+
+  absl::StatusOr<Json> Command(const Json& command) override;
 
  private:
   absl::StatusOr<Object> Update(v1::UpdateObjectRequest& request);

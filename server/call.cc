@@ -33,8 +33,9 @@ absl::Status Refused(absl::Status status) {
   return status;
 }
 
-Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list)
+Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::unique_ptr<Access> list)
     : router(store),
+      migrations(moving),
       options(wanted),
       instance(RandomInstance()),
       access(std::move(list)),
@@ -43,6 +44,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
              std::chrono::milliseconds(options.limits.remember_ms)),
       metrics(router.BackendNames(),
               [this](MetricsSink& sink) {
+                if (migrations != nullptr) migrations->Describe(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "kvstore_api/call_scope.h"
+#include "kvstore_api/migrations.h"
 #include "kvstore_api/router.h"
 #include "server/access.h"
 #include "server/admission.h"
@@ -47,9 +48,10 @@ class OpenCalls {
 
 /// What all calls of a server share.
 struct Core {
-  Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list);
+  Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::unique_ptr<Access> list);
 
   Router& router;
+  Migrations* const migrations;  ///< Null: none are made here.
   const ServerOptions options;
   const std::string instance;  ///< GetServerResponse.instance.
   const std::unique_ptr<Access> access;

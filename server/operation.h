@@ -20,6 +20,7 @@ enum class Operation : uint8_t {
   kListDatasets,
   kGetStats,
   kCompact,
+  kMigrate,
   kGetRow,
   kPutRow,
   kDeleteRow,
@@ -49,22 +50,22 @@ struct OperationTraits {
   bool quick = false;
 };
 
-inline constexpr std::array<OperationTraits, 28> kOperations = {{
+inline constexpr std::array<OperationTraits, 29> kOperations = {{
     {"GetServer", Right::kNone, true},       {"GetMetrics", Right::kRead, false},
     {"CreateDataset", Right::kAdmin, false}, {"AlterDataset", Right::kAdmin, false},
     {"DropDataset", Right::kAdmin, false},   {"GetDataset", Right::kRead, true},
     {"ListDatasets", Right::kNone, true},  // shows what the caller may read
     {"GetStats", Right::kRead, false},       {"Compact", Right::kAdmin, false},
-    {"GetRow", Right::kRead, true},          {"PutRow", Right::kWrite, false},
-    {"DeleteRow", Right::kWrite, false},     {"GetRows", Right::kRead, false},
-    {"PutRows", Right::kWrite, false},       {"DeleteRows", Right::kWrite, false},
-    {"ImportRows", Right::kWrite, false},    {"ScanRows", Right::kRead, false},
-    {"ListPartitions", Right::kRead, false}, {"CreateObject", Right::kWrite, false},
-    {"GetObject", Right::kRead, true},       {"GetObjects", Right::kRead, false},
-    {"UpdateObject", Right::kWrite, false},  {"DeleteObject", Right::kWrite, false},
-    {"AddMapping", Right::kWrite, false},    {"RemoveMapping", Right::kWrite, false},
-    {"ListMapping", Right::kRead, true},     {"CountMapping", Right::kRead, false},
-    {"ListObjects", Right::kRead, false},
+    {"Migrate", Right::kAdmin, false},       {"GetRow", Right::kRead, true},
+    {"PutRow", Right::kWrite, false},        {"DeleteRow", Right::kWrite, false},
+    {"GetRows", Right::kRead, false},        {"PutRows", Right::kWrite, false},
+    {"DeleteRows", Right::kWrite, false},    {"ImportRows", Right::kWrite, false},
+    {"ScanRows", Right::kRead, false},       {"ListPartitions", Right::kRead, false},
+    {"CreateObject", Right::kWrite, false},  {"GetObject", Right::kRead, true},
+    {"GetObjects", Right::kRead, false},     {"UpdateObject", Right::kWrite, false},
+    {"DeleteObject", Right::kWrite, false},  {"AddMapping", Right::kWrite, false},
+    {"RemoveMapping", Right::kWrite, false}, {"ListMapping", Right::kRead, true},
+    {"CountMapping", Right::kRead, false},   {"ListObjects", Right::kRead, false},
 }};
 
 constexpr const OperationTraits& Traits(Operation operation) {

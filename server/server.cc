@@ -85,8 +85,8 @@ void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
 
 class Server::Impl {
  public:
-  Impl(Router& router, const ServerOptions& options, std::unique_ptr<Access> access)
-      : core_(router, options, std::move(access)), service_(core_) {}
+  Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access)
+      : core_(router, migrations, options, std::move(access)), service_(core_) {}
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
@@ -175,11 +175,12 @@ class Server::Impl {
   std::thread janitor_;
 };
 
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const ServerOptions& options) {
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const ServerOptions& options,
+                                                      Migrations* migrations) {
   if (auto status = server::CheckAddresses(options); !status.ok()) return status;
   auto access = Access::Open(options.tokens);
   if (!access.ok()) return access.status();
-  auto impl = std::make_unique<Impl>(router, options, *std::move(access));
+  auto impl = std::make_unique<Impl>(router, migrations, options, *std::move(access));
   if (auto status = impl->Start(); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/migrations.h"
 #include "kvstore_api/router.h"
 #include "server/options.h"
 
@@ -14,11 +15,14 @@ namespace kvstore {
 /// docs/server.md and docs/security.md are for those who run it. Thread-safe.
 class Server {
  public:
-  /// Begins to serve. The router must outlive the server.
+  /// Begins to serve. Router and migrations must outlive the server.
+  ///
+  /// migrations  What moves the datasets of this process; null: calls for that are refused.
   ///
   /// INVALID_ARGUMENT  has a line for each mistake in the options, files that cannot be read among them.
   /// UNAVAILABLE       an address cannot be listened on.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(Router& router, const ServerOptions& options);
+  static absl::StatusOr<std::unique_ptr<Server>> Start(Router& router, const ServerOptions& options,
+                                                       Migrations* migrations = nullptr);
   /// Ends all calls at once, if Drain did not before.
   ~Server();
   Server(const Server&) = delete;

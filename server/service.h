@@ -45,6 +45,10 @@ class Service : public v1::KVStore::CallbackService {
                                      v1::GetStatsResponse* response) override {
     return Unary(Operation::kGetStats, context, request, response);
   }
+  grpc::ServerUnaryReactor* Migrate(Context* context, const v1::MigrateRequest* request,
+                                    v1::MigrateResponse* response) override {
+    return Unary(Operation::kMigrate, context, request, response);
+  }
   grpc::ServerUnaryReactor* GetRow(Context* context, const v1::GetRowRequest* request,
                                    v1::GetRowResponse* response) override {
     return Unary(Operation::kGetRow, context, request, response);

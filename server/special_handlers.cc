@@ -1,8 +1,10 @@
 #include "server/special_handlers.h"
 
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "idgen/object_id.h"
+#include "kvstore_api/json.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
@@ -49,6 +51,24 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
     wire::ToWire(absl::PermissionDeniedError("'" + principal->name + "' lacks the right to read this object"),
                  *result.mutable_error());
   }
+  return absl::OkStatus();
+}
+
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
+                       v1::MigrateResponse& response) {
+  if (core.migrations == nullptr) return absl::UnimplementedError("this server moves no datasets");
+  auto command = ParseJson(request.command());
+  if (!command.ok()) return command.status();
+  if (!command->is_object()) return absl::InvalidArgumentError("command: must be a JSON object");
+  // The right was checked for this dataset.
+  if (request.dataset() != "*") (*command)["dataset"] = request.dataset();
+  if (request.dataset() == "*" && command->value("command", Json()) != "list") {
+    return absl::InvalidArgumentError("dataset: only a list is about all");
+  }
+  if (principal != nullptr) (*command)["who"] = principal->name;
+  const auto status = core.migrations->Command(*command);
+  if (!status.ok()) return status.status();
+  response.set_status(status->dump());
   return absl::OkStatus();
 }
 

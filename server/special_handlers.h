@@ -19,6 +19,9 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDat
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
                        v1::ListObjectsResponse& response);
 
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
+                       v1::MigrateResponse& response);
+
 template <typename Request, typename Response>
 absl::Status HandleAny(Core& core, const Principal*, const Request& request, Response& response) {
   return Handle(core.router, request, response);

@@ -22,10 +22,11 @@ ServerOptions TestServerOptions() {
   return options;
 }
 
-Served::Served(const ServerOptions& options)
+Served::Served(const ServerOptions& options, Migrations* migrations)
     : router_(OrThrow(OpenRouter({.data = dir_ / "store"}))),
       options_(options),
-      server_(OrThrow(Server::Start(*router_, options))) {}
+      migrations_(migrations),
+      server_(OrThrow(Server::Start(*router_, options, migrations_))) {}
 
 Served::~Served() = default;
 
@@ -40,7 +41,7 @@ std::unique_ptr<KVStore> Served::Client(const ConnectOptions& options) const {
 void Served::Restart() {
   options_.listen = server_->addresses();
   server_.reset();
-  server_ = OrThrow(Server::Start(*router_, options_));
+  server_ = OrThrow(Server::Start(*router_, options_, migrations_));
 }
 
 }  // namespace kvstore::testing

@@ -19,7 +19,9 @@ ServerOptions TestServerOptions();
 class Served {
  public:
   /// Throws std::runtime_error if it cannot be opened or served.
-  explicit Served(const ServerOptions& options = TestServerOptions());
+  ///
+  /// migrations  As in Server::Start; must outlive it.
+  explicit Served(const ServerOptions& options = TestServerOptions(), Migrations* migrations = nullptr);
   ~Served();
 
   /// "127.0.0.1:PORT"
@@ -36,6 +38,7 @@ class Served {
   const TempDir dir_;
   std::unique_ptr<Router> router_;
   ServerOptions options_;
+  Migrations* const migrations_;
   std::unique_ptr<Server> server_;
 };
 
