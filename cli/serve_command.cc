@@ -28,10 +28,7 @@ void Serve(const Config& config) {
 
   const auto router = OrFail(OpenRouter(config.store));
   Migrator migrator(*router, config.store.data / "migrations.log");
-  // Those that this process, or one before it, was at.
-  if (auto status = migrator.ResumeAll(); !status.ok()) {
-    spdlog::warn("migrations are not gone on with: {}", std::string(status.message()));
-  }
+  migrator.TakeOverAbandoned();
   const auto server = OrFail(Server::Start(*router, config.server, &migrator));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());

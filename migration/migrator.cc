@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <array>
+#include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -64,9 +65,22 @@ struct Migrator::Options {
   }
 };
 
+namespace {
+
+/// How long a migration whose process has died waits for another one.
+constexpr std::chrono::seconds kLookEvery{3};
+
+}  // namespace
+
 Migrator::Migrator(Router& router, std::filesystem::path audit) : router_(router), audit_(std::move(audit)) {}
 
 Migrator::~Migrator() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+  if (follower_.joinable()) follower_.join();
   std::map<std::string, std::unique_ptr<Running>, std::less<>> all;
   {
     const std::lock_guard lock(mutex_);
@@ -288,7 +302,24 @@ absl::StatusOr<Json> Migrator::Ask(const Options& options) {
   return Status(options.dataset);
 }
 
-absl::Status Migrator::ResumeAll() {
+void Migrator::TakeOverAbandoned() {
+  follower_ = std::thread([this] {
+    absl::Status last;
+    std::unique_lock lock(mutex_);
+    while (!stopping_) {
+      lock.unlock();
+      const absl::Status status = ResumeAbandoned();
+      if (!status.ok() && status != last) {
+        spdlog::warn("migrations are not looked after: {}", std::string(status.message()));
+      }
+      last = status;
+      lock.lock();
+      stopped_.wait_for(lock, kLookEvery, [this] { return stopping_; });
+    }
+  });
+}
+
+absl::Status Migrator::ResumeAbandoned() {
   std::vector<std::string> names;
   absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
     auto list = catalog.ListRecords();
@@ -297,13 +328,16 @@ absl::Status Migrator::ResumeAll() {
   });
   if (!status.ok()) return status;
   for (const std::string& name : names) {
+    if (Find(name)) continue;
     const auto stored = Migration::Open(router_, name);
     if (!stored.ok()) return stored.status();
     const Record record = (*stored)->record();
     if (record.phase == Phase::kCreated) continue;
     if (!router_.FindBackend(record.source).ok() || !router_.FindBackend(record.target).ok()) continue;
-    const absl::Status started = Start({.command = "resume", .dataset = name}, /*resume=*/true);
-    if (!started.ok()) spdlog::info("migration of '{}': {}", name, std::string(started.message()));
+    // Refused while the process that is at it lives.
+    if (Start({.command = "resume", .dataset = name}, /*resume=*/true).ok()) {
+      spdlog::info("migration of '{}': this process goes on with it", name);
+    }
   }
   return absl::OkStatus();
 }

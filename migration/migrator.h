@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -28,8 +29,9 @@ class Migrator : public Migrations {
   /// Stops all threads between two steps. The migrations stay as they are, to be resumed.
   ~Migrator() override;
 
-  /// Goes on with the migrations whose process is gone: those of this embedded store, at its start.
-  absl::Status ResumeAll();
+  /// Goes on with the migrations whose process is gone, now and from now on, as long as this lives: of many
+  /// processes that have both backends of one, one is at it.
+  void TakeOverAbandoned();
 
   absl::StatusOr<Json> Command(const Json& command) override;
 
@@ -44,6 +46,8 @@ class Migrator : public Migrations {
   /// The fields of a command.
   struct Options;
 
+  /// One look.
+  absl::Status ResumeAbandoned();
   absl::StatusOr<Json> Create(const Options& options);
   absl::StatusOr<Json> List();
   absl::StatusOr<Json> Status(const std::string& dataset);
@@ -60,6 +64,9 @@ class Migrator : public Migrations {
   mutable std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Running>, std::less<>> running_;  // guarded by mutex_
   std::mutex audit_mutex_;
+  std::condition_variable stopped_;
+  bool stopping_ = false;  // guarded by mutex_
+  std::thread follower_;
 };
 
 }  // namespace kvstore

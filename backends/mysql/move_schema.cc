@@ -17,6 +17,7 @@ namespace {
 using State = EndpointState;
 
 constexpr int kLockSeconds = 1;
+constexpr int kLockWaitTimeout = 1205;
 
 struct Names {
   std::string database;
@@ -119,6 +120,42 @@ void CreateAway(Connection& connection, const DatasetSpec& spec, uint32_t shard)
   away.name += kAwaySuffix;
   CreateTable(connection, away, shard);
 }
+
+/// Who has had a transaction open for longest: mostly the one that is waited for.
+std::string OldestTransaction(Connection& connection) {
+  try {
+    Rows rows = connection.Ask(
+        "SELECT trx_mysql_thread_id, TIMESTAMPDIFF(SECOND, trx_started, NOW()) FROM "
+        "information_schema.innodb_trx WHERE trx_mysql_thread_id <> CONNECTION_ID() ORDER BY trx_started "
+        "LIMIT 1");
+    if (rows.Next()) {
+      return fmt::format("; connection {} has had a transaction open for {} s", rows.Uint(1), rows.Uint(2));
+    }
+  } catch (const sql::SQLException&) {
+    // Not everybody may see the transactions of others.
+  }
+  return "";
+}
+
+/// Clients wait while this connection waits for locks.
+class ShortWaits {
+ public:
+  explicit ShortWaits(Connection& connection) : connection_(connection) {
+    connection_.Run("SET @kv_lock_wait = @@innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = 1");
+  }
+  ~ShortWaits() {
+    try {
+      connection_.Run("SET SESSION innodb_lock_wait_timeout = @kv_lock_wait");
+    } catch (const sql::SQLException&) {
+      // The connection is gone.
+    }
+  }
+  ShortWaits(const ShortWaits&) = delete;
+  ShortWaits& operator=(const ShortWaits&) = delete;
+
+ private:
+  Connection& connection_;
+};
 
 absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
   return absl::FailedPreconditionError(
@@ -283,7 +320,14 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       if (moving.at != State::kServing && moving.at != State::kFrozen)
         return NotLegal(spec, moving.at, state);
       if (!moving.capture) return NotLegal(spec, moving.at, state);
-      set(state, true);
+      try {
+        const ShortWaits waits(connection);
+        set(state, true);
+      } catch (const sql::SQLException& error) {
+        if (error.getErrorCode() != kLockWaitTimeout) throw;
+        return absl::UnavailableError(
+            fmt::format("a write does not come to its end{}", OldestTransaction(connection)));
+      }
       return absl::OkStatus();
     case State::kMoved:
       if (moving.at != State::kFrozen && moving.at != State::kMoved) return NotLegal(spec, moving.at, state);

@@ -286,11 +286,19 @@ absl::Status Engine::RemoveGate(uint64_t incarnation) {
 
 absl::Status Engine::OpenDirty(Family& family) {
   const std::string name = DirtyLog::FamilyName(family.settings->name);
+  // One that was left from before the last migration ended has IDs that will be given again.
+  if (!family.gate.capture) {
+    if (auto status = DropDirty(family); !status.ok()) return status;
+  }
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
-    handle = left->second;
-    unknown_families_.erase(left);
-  } else {
+  {
+    const std::lock_guard lock(families_mutex_);
+    if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
+      handle = left->second;
+      unknown_families_.erase(left);
+    }
+  }
+  if (handle == nullptr) {
     const auto created = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
     if (!created.ok()) return ToStatus(created, "make a dirty log");
   }
@@ -306,6 +314,7 @@ absl::Status Engine::OpenDirty(Family& family) {
 
 absl::Status Engine::DropDirty(Family& family) {
   const std::string name = DirtyLog::FamilyName(family.settings->name);
+  const std::lock_guard lock(families_mutex_);
   if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
     const auto dropped = db_->DropColumnFamily(left->second);
     if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");

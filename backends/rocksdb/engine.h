@@ -102,7 +102,7 @@ class Engine {
   std::mutex resume_mutex_;
   mutable std::mutex families_mutex_;
   std::map<std::string, std::shared_ptr<Family>> families_;               // guarded by families_mutex_
-  std::map<std::string, rocksdb::ColumnFamilyHandle*> unknown_families_;  // set by OpenDb only
+  std::map<std::string, rocksdb::ColumnFamilyHandle*> unknown_families_;  // set by OpenDb; the same
 };
 
 }  // namespace kvstore::rocks

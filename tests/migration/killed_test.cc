@@ -78,7 +78,7 @@ TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) {
       << "the point was not reached: " << (WIFEXITED(status) ? WEXITSTATUS(status) : -1);
   {
     World world(dir.path());
-    ASSERT_OK(world.migrator().ResumeAll());
+    world.migrator().TakeOverAbandoned();
     Clients clients(world.router(), "events", history, 4, seed + 50);
     // Served again at once, or as soon as the step that was cut short is finished.
     clients.Work(20);

@@ -290,7 +290,7 @@ TEST_F(MigrationTest, ItGoesOnWhereAProcessBeforeStopped) {
   for (const std::string phase : {"ready", "reversible", "ready", "reversible"}) {
     world_.reset();
     world_ = std::make_unique<World>(dir_.path());
-    ASSERT_OK(world_->migrator().ResumeAll());
+    world_->migrator().TakeOverAbandoned();
     Clients clients(world_->router(), "events", history, 4, seed);
     world_->Do("throttle", "events", {{"units_per_s", 0}, {"share", 100}});
     const std::string before = world_->PhaseOf("events");
@@ -302,7 +302,7 @@ TEST_F(MigrationTest, ItGoesOnWhereAProcessBeforeStopped) {
   }
   world_.reset();
   world_ = std::make_unique<World>(dir_.path());
-  ASSERT_OK(world_->migrator().ResumeAll());
+  world_->migrator().TakeOverAbandoned();
   world_->Do("finish", "events");
   world_->Await("events", "finished");
   Clients clients(world_->router(), "events", history, 4, seed);

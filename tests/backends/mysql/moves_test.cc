@@ -1,0 +1,89 @@
+#include <gtest/gtest.h>
+
+#include "backends/mysql/move_schema.h"
+#include "backends/mysql/schema.h"
+#include "kvstore_api/moved.h"
+#include "kvstore_api/unit_key.h"
+#include "shardmap/mod_shard.h"
+#include "tests/backends/mysql/test_fleet.h"
+
+/// Writers that are not ours, and transactions that stay open, while a dataset moves.
+namespace kvstore::testing {
+namespace {
+
+using mysql::Connection;
+using State = EndpointState;
+
+const bool kShared = ShareFleet();
+
+class Moves : public ::testing::Test {
+ protected:
+  Moves()
+      : dataset_({.name = "events", .max_versions = 0}),
+        endpoint_(*dataset_.backend->OpenForMigration(dataset_.spec)) {
+    EXPECT_OK(endpoint_->RaiseEpoch(kEpoch));
+    EXPECT_OK(endpoint_->Enter(kEpoch, State::kServing, true));
+  }
+  static std::string TableOf(const std::string& row) {
+    return "`mod000" + std::string(ModShard(row, TestFleet::kShards) < 10 ? "0" : "") +
+           std::to_string(ModShard(row, TestFleet::kShards)) + "`.`events`";
+  }
+  Host HostOf(const std::string& row) {
+    return dataset_.backend->fleet().map(mysql::Space::kMod).Find(ModShard(row, TestFleet::kShards))->master;
+  }
+  /// A connection as any program has one.
+  std::unique_ptr<Connection> Connect(const std::string& row) {
+    return *Connection::Open(HostOf(row), dataset_.backend->fleet().options());
+  }
+
+  static constexpr uint64_t kEpoch = 10;
+  Opened dataset_;
+  std::unique_ptr<MigrationEndpoint> endpoint_;
+};
+
+TEST_F(Moves, WhatOthersWriteIsRecorded) {
+  const auto other = Connect("r");
+  other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')");
+  other->Run("UPDATE " + TableOf("r") + " SET column_name = 'd' WHERE row_key = 'r'");
+  ASSERT_OK_AND_ASSIGN(const auto entries, endpoint_->ReadDirty(10));
+  ASSERT_EQ(entries.size(), 3u);
+  EXPECT_EQ(entries[0].key, RowUnitKey("r", "c"));
+  EXPECT_EQ(entries[1].key, RowUnitKey("r", "c")) << "the update took it away";
+  EXPECT_EQ(entries[2].key, RowUnitKey("r", "d"));
+}
+
+TEST_F(Moves, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
+  const auto other = Connect("r");
+  other->Run("START TRANSACTION");
+  other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')");
+  EXPECT_THAT(endpoint_->Enter(kEpoch, State::kFrozen, true),
+              FailsWith(absl::StatusCode::kUnavailable, "has had a transaction open"));
+  // Given up: all is as before.
+  ASSERT_OK(endpoint_->Enter(kEpoch, State::kServing, true));
+  other->Run("COMMIT");
+  ASSERT_OK(endpoint_->Enter(kEpoch, State::kFrozen, true));
+  EXPECT_EQ(endpoint_->ReadDirty(10)->size(), 1u) << "nothing escapes";
+}
+
+TEST_F(Moves, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
+  const auto other = Connect("r");
+  other->Run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
+  ASSERT_OK(endpoint_->Enter(kEpoch, State::kFrozen, true));
+  EXPECT_THROW(other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')"), sql::SQLException);
+  other->Run("ROLLBACK");
+  ASSERT_OK(endpoint_->Enter(kEpoch, State::kMoved, true));
+  EXPECT_THROW(other->Ask("SELECT 1 FROM " + TableOf("r")), sql::SQLException)
+      << "an old program finds no table";
+}
+
+TEST_F(Moves, AWorkerThatSleepsWithTheLockLosesItsConnection) {
+  const auto sleeper = Connect("r");
+  const uint32_t shard = ModShard("r", TestFleet::kShards);
+  const mysql::MoveLock lock(*sleeper, dataset_.spec, shard);
+  ASSERT_TRUE(lock.held());
+  ASSERT_OK(endpoint_->RaiseEpoch(kEpoch + 1));
+  EXPECT_FALSE(sleeper->Alive());
+}
+
+}  // namespace
+}  // namespace kvstore::testing
