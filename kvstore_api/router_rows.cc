@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "base/hash.h"
 #include "kvstore_api/marker.h"
 #include "kvstore_api/router.h"
 #include "kvstore_api/validate.h"
@@ -13,9 +12,12 @@ namespace {
 /// A backend's scan with its positions sealed. Keeps the store open.
 class SealedCursor : public RowCursor {
  public:
-  SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, uint64_t seal,
+  SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, uint64_t incarnation,
                std::string marker)
-      : store_(std::move(store)), scan_(std::move(scan)), seal_(seal), marker_(std::move(marker)) {}
+      : store_(std::move(store)),
+        scan_(std::move(scan)),
+        incarnation_(incarnation),
+        marker_(std::move(marker)) {}
 
   absl::StatusOr<bool> Next(ScannedRow& row) override {
     if (auto status = CheckCall(); !status.ok()) return status;
@@ -24,13 +26,13 @@ class SealedCursor : public RowCursor {
 
   std::string marker() const override {
     const auto position = scan_->position();
-    return position ? SealScanMarker(seal_, *position) : marker_;
+    return position ? SealScanMarker(incarnation_, *position) : marker_;
   }
 
  private:
   const std::shared_ptr<RowStore> store_;
   const std::unique_ptr<RowScan> scan_;
-  const uint64_t seal_;       // of dataset and backend
+  const uint64_t incarnation_;
   const std::string marker_;  // where this cursor began
 };
 
@@ -134,11 +136,10 @@ absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dat
   using Cursor = std::unique_ptr<RowCursor>;
   return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<Cursor> {
     if (auto status = ValidateScan(range, options); !status.ok()) return status;
-    // Backends have rows in orders of their own: what one has passed says nothing about another.
-    const uint64_t seal = Fnv1a(found.backend_name, found.spec.incarnation);
+    const uint64_t incarnation = found.spec.incarnation;
     std::optional<ScanPosition> after;
     if (!options.marker.empty()) {
-      auto position = OpenScanMarker(seal, options.marker);
+      auto position = OpenScanMarker(incarnation, options.marker);
       if (!position.ok()) return position.status();
       if (!Contains(range, position->row)) {
         return absl::InvalidArgumentError("marker: lies outside of start_row and end_row");
@@ -147,7 +148,7 @@ absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dat
     }
     auto scan = found.rows->Scan(range, options, after);
     if (!scan.ok()) return scan.status();
-    return std::make_unique<SealedCursor>(found.rows, *std::move(scan), seal, options.marker);
+    return std::make_unique<SealedCursor>(found.rows, *std::move(scan), incarnation, options.marker);
   });
 }
 

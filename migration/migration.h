@@ -59,6 +59,8 @@ class Migration {
   absl::Status BackOut(const absl::Status& why);
   absl::Status Finish();
   absl::Status Abort();
+  /// The dataset migrates no more.
+  absl::Status LeaveCatalog();
   absl::Status End(Phase phase, std::string event);
 
   MigrationEndpoint& truth() { return on_target_ ? *target_ : *source_; }

@@ -212,7 +212,7 @@ void Migrator::Forget(const std::string& dataset) {
   running_.erase(found);
 }
 
-absl::StatusOr<Json> Migrator::List() {
+absl::StatusOr<std::vector<std::string>> Migrator::Names() {
   std::vector<std::string> names;
   absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
     auto list = catalog.ListRecords();
@@ -220,8 +220,14 @@ absl::StatusOr<Json> Migrator::List() {
     return list.status();
   });
   if (!status.ok()) return status;
+  return names;
+}
+
+absl::StatusOr<Json> Migrator::List() {
+  const auto names = Names();
+  if (!names.ok()) return names.status();
   Json all = Json::array();
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
     auto one = Status(name);
     if (absl::IsNotFound(one.status())) continue;
     if (!one.ok()) return one.status();
@@ -231,6 +237,8 @@ absl::StatusOr<Json> Migrator::List() {
 }
 
 absl::Status Migrator::Start(const Options& options, bool resume) {
+  // A command, and the look after what is abandoned, may both want it.
+  const std::lock_guard starting(start_mutex_);
   Forget(options.dataset);
   if (Find(options.dataset)) return absl::OkStatus();
   auto opened = Migration::Open(router_, options.dataset);
@@ -320,14 +328,9 @@ void Migrator::TakeOverAbandoned() {
 }
 
 absl::Status Migrator::ResumeAbandoned() {
-  std::vector<std::string> names;
-  absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
-    auto list = catalog.ListRecords();
-    if (list.ok()) names = *std::move(list);
-    return list.status();
-  });
-  if (!status.ok()) return status;
-  for (const std::string& name : names) {
+  const auto names = Names();
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
     if (Find(name)) continue;
     const auto stored = Migration::Open(router_, name);
     if (!stored.ok()) return stored.status();

@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <vector>
 
 #include "kvstore_api/metrics_sink.h"
 #include "kvstore_api/migrations.h"
@@ -49,6 +50,8 @@ class Migrator : public Migrations {
   /// One look.
   absl::Status ResumeAbandoned();
   absl::StatusOr<Json> Create(const Options& options);
+  /// Of all datasets that migrate.
+  absl::StatusOr<std::vector<std::string>> Names();
   absl::StatusOr<Json> List();
   absl::StatusOr<Json> Status(const std::string& dataset);
   absl::Status Start(const Options& options, bool resume);
@@ -64,6 +67,7 @@ class Migrator : public Migrations {
   mutable std::mutex mutex_;
   std::map<std::string, std::unique_ptr<Running>, std::less<>> running_;  // guarded by mutex_
   std::mutex audit_mutex_;
+  std::mutex start_mutex_;  // one start at a time
   std::condition_variable stopped_;
   bool stopping_ = false;  // guarded by mutex_
   std::thread follower_;

@@ -17,6 +17,9 @@ namespace {
 
 /// An object without a place of its own is tried on so many shards before its creation fails.
 constexpr int kMaxPlaces = 8;
+/// Shards of hosts that are known to fail are passed over, which costs nothing: so often that chance alone
+/// does not make a create fail while half of the hosts answer.
+constexpr int kMaxPassedOver = 64;
 /// IDs of one statement, on one shard.
 constexpr size_t kMaxTogether = 256;
 /// So many neighbouring shards are read by one statement, if no more than so many IDs of each are wanted.
@@ -148,12 +151,16 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     return CreateOn(spread->Choose(Fnv1a(options.request_id)), data, options.request_id);
   }
   absl::Status status;
-  for (int place = 0; place < kMaxPlaces; ++place) {
+  int passed_over = 0;
+  for (int place = 0; place < kMaxPlaces;) {
     const uint32_t shard = spread->Choose(RandomNumber());
     const ShardRange* range = fleet_->map(Space::kId).Find(shard);
     // Elsewhere, if that host is known to fail: it may have been there already if all others are.
-    if (place + 1 < kMaxPlaces && range != nullptr && fleet_->PoolOf(range->master).breaker().open())
+    if (passed_over < kMaxPassedOver && range != nullptr && fleet_->PoolOf(range->master).breaker().open()) {
+      ++passed_over;
       continue;
+    }
+    ++place;
     auto id = CreateOn(shard, data, "");
     const bool elsewhere = absl::IsResourceExhausted(id.status()) || absl::IsUnavailable(id.status());
     if (!elsewhere || IsInDoubt(id.status())) return id;

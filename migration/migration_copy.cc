@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "migration/fail_point.h"
+#include "migration/migration.h"
+
+/// From the start to where both sides are the same: prepare, backfill, verify.
+namespace kvstore::migration {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using State = EndpointState;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLook{50};
+constexpr milliseconds kCheckpoint{1000};
+/// Passes of verification, after which it is said that it does not come to an end.
+constexpr uint64_t kMaxPasses = 20;
+
+uint64_t Milliseconds(Clock::duration duration) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(duration).count());
+}
+
+}  // namespace
+
+absl::Status Migration::Prepare() {
+  Reached("prepare.begin");
+  if (auto status = ChangeEntry([&](CatalogEntry& entry) {
+        entry.other_backend = names_.target;
+        entry.other_engine = names_.target_engine;
+      });
+      !status.ok()) {
+    return status;
+  }
+  Reached("prepare.named");
+  const uint64_t epoch = epoch_;
+  if (auto status = target_->Enter(epoch, State::kImporting, false); !status.ok()) return status;
+  // Whether it could serve, once: what it lacks for that is said now, and not at the cutover.
+  if (auto status = target_->Enter(epoch, State::kImporting, true); !status.ok()) return status;
+  if (auto status = target_->Enter(epoch, State::kImporting, false); !status.ok()) return status;
+  Reached("prepare.target");
+  // What the target lacks of the source's shards is said now, and not when rows are copied.
+  const auto ids = source_->NextLocalIds();
+  if (!ids.ok()) return ids.status();
+  if (auto status = target_->RaiseLocalIds(epoch, *ids); !status.ok()) return status;
+  if (auto status = source_->Enter(epoch, State::kServing, true); !status.ok()) return status;
+  Reached("prepare.capture");
+  const auto ranges = source_->Partitions(size_t{4} * record_.threads);
+  if (!ranges.ok()) return ranges.status();
+  return Change(
+      [&](Record& record) {
+        record.parts.clear();
+        for (const UnitRange& range : *ranges) record.parts.push_back({.range = range});
+        record.phase = Phase::kBackfill;
+        record.problem.clear();
+      },
+      fmt::format("writes are recorded, {} partitions are to be copied", ranges->size()));
+}
+
+absl::Status Migration::Backfill() {
+  drainer_ = std::make_unique<Drainer>(*copier_);
+  const uint64_t before_ms = record().backfill_ms;
+  const auto begin = Clock::now();
+  std::atomic<size_t> next{0};
+  std::mutex failed_mutex;
+  absl::Status failed;
+  std::atomic<bool> ended{false};
+  const auto fail = [&](const absl::Status& status) {
+    const std::lock_guard lock(failed_mutex);
+    if (failed.ok()) failed = status;
+    ended = true;
+  };
+  const auto wanted = [&] {
+    const std::lock_guard lock(mutex_);
+    return record_.wanted == Wanted::kCancel || record_.paused;
+  };
+  const auto copy_part = [&](size_t i) -> absl::Status {
+    UnitRange range;
+    {
+      const std::lock_guard lock(mutex_);
+      if (record_.parts[i].done) return absl::OkStatus();
+      range = record_.parts[i].range;
+      if (!record_.parts[i].next.empty()) range.start = record_.parts[i].next;
+    }
+    auto scan = truth().Scan(range, WallClockMs());
+    if (!scan.ok()) return scan.status();
+    while (!ended && !stopping() && !wanted()) {
+      const auto started = Clock::now();
+      const auto page = copier_->CopyPage(**scan, fresh_);
+      if (!page.ok()) return page.status();
+      {
+        const std::lock_guard lock(mutex_);
+        Part& part = record_.parts[i];
+        part.done = page->units == 0;
+        part.units += page->units;
+        part.bytes += page->bytes;
+        if (page->units > 0) part.next = page->last;
+        if (part.done) return absl::OkStatus();
+      }
+      const auto pause = throttle_.Pause(page->units, page->bytes, Clock::now() - started);
+      if (pause > Clock::duration::zero()) std::this_thread::sleep_for(pause);
+    }
+    return absl::OkStatus();
+  };
+  size_t count = 0;
+  uint32_t threads = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    count = record_.parts.size();
+    threads = record_.threads;
+  }
+  std::atomic<size_t> running{std::min<size_t>(threads, count)};
+  std::vector<std::thread> copiers;
+  for (size_t t = 0; t < std::min<size_t>(threads, count); ++t) {
+    copiers.emplace_back([&] {
+      for (size_t i = next++; i < count && !ended && !stopping(); i = next++) {
+        if (auto status = copy_part(i); !status.ok()) fail(status);
+      }
+      --running;
+    });
+  }
+  auto saved = Clock::now();
+  while (running > 0) {
+    std::this_thread::sleep_for(kLook / 5);
+    if (auto status = drainer_->status(); !status.ok()) fail(status);
+    if (Clock::now() - saved < kCheckpoint) continue;
+    {
+      const std::lock_guard lock(mutex_);
+      record_.backfill_ms = before_ms + Milliseconds(Clock::now() - begin);
+    }
+    Checkpoint();
+    Reached("backfill.checkpoint");
+    saved = Clock::now();
+  }
+  for (std::thread& copier : copiers) copier.join();
+  {
+    const std::lock_guard lock(mutex_);
+    record_.backfill_ms = before_ms + Milliseconds(Clock::now() - begin);
+  }
+  if (!failed.ok()) return failed;
+  if (stopping()) return absl::OkStatus();
+  const Record now = record();
+  if (now.wanted == Wanted::kCancel) return absl::OkStatus();
+  if (now.PartsDone() < now.parts.size()) {
+    // Paused: what is copied is kept current.
+    while (record().paused && !stopping() && record().wanted != Wanted::kCancel) {
+      if (auto status = drainer_->status(); !status.ok()) return status;
+      Wait(kLook);
+    }
+    return absl::OkStatus();
+  }
+  Reached("backfill.done");
+  return Enter(Phase::kVerify, fmt::format("{} units are copied, in {:.1f} s", now.UnitsDone(),
+                                           static_cast<double>(now.backfill_ms) / 1000));
+}
+
+absl::Status Migration::Verify() {
+  if (!drainer_) drainer_ = std::make_unique<Drainer>(*copier_);
+  const auto stop = [this] {
+    if (stopping() || !drainer_->status().ok()) return true;
+    const std::lock_guard lock(mutex_);
+    return record_.wanted == Wanted::kCancel;
+  };
+  // Ranges of keys that both sides know; a shard is one of one side only.
+  std::vector<UnitRange> ranges;
+  for (MigrationEndpoint* const side : {source_.get(), target_.get()}) {
+    auto partitions = side->Partitions(record().threads);
+    if (!partitions.ok()) return partitions.status();
+    const bool keys = std::all_of(partitions->begin(), partitions->end(),
+                                  [](const UnitRange& range) { return range.shard.empty(); });
+    if (keys && partitions->size() > ranges.size()) ranges = *std::move(partitions);
+  }
+  if (ranges.empty()) ranges.emplace_back();
+  for (uint64_t pass = 1;; ++pass) {
+    Verifier verifier(*copier_);
+    verifier_ = &verifier;
+    std::atomic<size_t> next{0};
+    std::mutex failed_mutex;
+    absl::Status failed;
+    std::vector<std::thread> threads;
+    for (size_t t = 0; t < std::min<size_t>(record().threads, ranges.size()); ++t) {
+      threads.emplace_back([&] {
+        for (size_t i = next++; i < ranges.size(); i = next++) {
+          absl::Status status = verifier.Compare(ranges[i], stop);
+          if (status.ok()) continue;
+          const std::lock_guard lock(failed_mutex);
+          if (failed.ok()) failed = status;
+          return;
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    verifier_ = nullptr;
+    if (auto status = drainer_->status(); !status.ok()) return status;
+    if (stopping() || record().wanted == Wanted::kCancel) return absl::OkStatus();
+    if (!failed.ok()) return failed;
+    const std::string found = fmt::format("{} units compared, {} differed, {} copied again",
+                                          verifier.compared(), verifier.differences(), verifier.repaired());
+    const bool clean = verifier.differences() == 0;
+    if (auto status = Change(
+            [&](Record& record) {
+              ++record.passes;
+              record.compared_units = verifier.compared();
+              record.differences += verifier.differences();
+              record.repaired += verifier.repaired();
+              if (clean) record.phase = Resting();
+              record.problem.clear();
+            },
+            found);
+        !status.ok()) {
+      return status;
+    }
+    Reached("verify.pass");
+    if (clean) return absl::OkStatus();
+    if (pass == kMaxPasses) {
+      return absl::InternalError(
+          fmt::format("both sides still differ after {} passes of verification", pass));
+    }
+  }
+}
+
+}  // namespace kvstore::migration
