@@ -18,4 +18,10 @@ struct CoarseClock {
 /// The wall clock in ms since 1970. Thread-safe.
 uint64_t WallClockMs();
 
+/// Whole milliseconds of a time that is not negative.
+template <typename Rep, typename Period>
+constexpr uint64_t Milliseconds(std::chrono::duration<Rep, Period> time) {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time).count());
+}
+
 }  // namespace kvstore

@@ -119,8 +119,8 @@ class MigrationEndpoint {
                                                                uint64_t as_of) = 0;
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range,
                                                                        uint64_t as_of) = 0;
-  /// Makes the units have exactly these cells, each unit atomically; one without cells is removed. Only while
-  /// importing or moved. Keys must differ.
+  /// Makes the units have exactly these cells, each unit atomically; one without cells is removed. Keys must
+  /// differ. FAILED_PRECONDITION unless importing or moved.
   ///
   /// fresh  nothing was put under these keys before but by this worker since it began: saves looking for what
   ///        there is.

@@ -67,20 +67,19 @@ class Copier {
   /// it to mean that all is copied.
   absl::Status DrainAll(std::chrono::steady_clock::time_point deadline);
 
-  /// Copies units from a scan of one partition, one page at a time; null scan: opens it.
+  /// What one page of a partition's scan had.
   struct Page {
     size_t units = 0;
     size_t bytes = 0;
     std::string last;  ///< Key of the last unit; empty: that was the end.
   };
-  /// fresh  as in MigrationEndpoint::Replace.
+  /// Copies the next page of the scan. fresh: as in MigrationEndpoint::Replace.
   absl::StatusOr<Page> CopyPage(UnitScan& scan, bool fresh);
 
   CopyLock& lock() { return lock_; }
   uint64_t drained() const { return drained_.load(std::memory_order_relaxed); }
   MigrationEndpoint& from() { return from_; }
   MigrationEndpoint& to() { return to_; }
-  uint64_t epoch() const { return epoch_; }
 
   /// Copies these units. Under the lock, exclusively.
   absl::Status Copy(std::span<const std::string> keys);

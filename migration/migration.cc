@@ -70,21 +70,29 @@ std::optional<DirtyLag> Migration::Lag() const {
 }
 
 absl::Status Migration::Save() {
-  absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
-    const auto version = catalog.PutRecord(record_.dataset, Encode(record_), version_);
+  const std::string text = Encode(record_);
+  const auto put = [&](Catalog& catalog) {
+    const auto version = catalog.PutRecord(record_.dataset, text, version_);
     if (version.ok()) version_ = *version;
     return version.status();
-  });
-  if (!absl::IsUnavailable(status)) return status;
-  // It may have been written: then this is the record that is there.
-  absl::Status looked = router_.WithCatalog([&](Catalog& catalog) {
+  };
+  absl::Status status = router_.WithCatalog(put);
+  if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) return status;
+  // It, or one before it whose answer was lost, may have been written: then what is there is of this worker.
+  bool written = false;
+  const absl::Status looked = router_.WithCatalog([&](Catalog& catalog) -> absl::Status {
     const auto stored = catalog.GetRecord(record_.dataset);
     if (!stored.ok()) return stored.status();
-    if (stored->text != Encode(record_)) return status;
+    written = stored->text == text;
+    const auto there = Decode(stored->text);
+    const bool mine =
+        there.ok() && there->owner == catalog.self() && there->incarnation == record_.incarnation;
+    if (!written && !mine) return status;
     version_ = stored->version;
     return absl::OkStatus();
   });
-  return looked.ok() ? looked : status;
+  if (!looked.ok() || written) return looked.ok() || absl::IsAborted(status) ? looked : status;
+  return router_.WithCatalog(put);
 }
 
 absl::Status Migration::Change(const std::function<void(Record&)>& change, std::string event,
@@ -156,11 +164,12 @@ absl::Status Migration::Pause(bool paused, std::string who) {
 }
 
 absl::Status Migration::SetLimits(const Limits& limits, std::string who) {
-  throttle_.Set(limits);
-  return Change([&](Record& record) { record.limits = limits; },
-                fmt::format("limits: {} units/s, {} bytes/s, {} % of the time", limits.units_per_s,
-                            limits.bytes_per_s, limits.share),
-                std::move(who));
+  absl::Status status = Change([&](Record& record) { record.limits = limits; },
+                               fmt::format("limits: {} units/s, {} bytes/s, {} % of the time",
+                                           limits.units_per_s, limits.bytes_per_s, limits.share),
+                               std::move(who));
+  if (status.ok()) throttle_.Set(limits);
+  return status;
 }
 
 // ---- running ----

@@ -23,10 +23,6 @@ constexpr milliseconds kCheckpoint{1000};
 /// Passes of verification, after which it is said that it does not come to an end.
 constexpr uint64_t kMaxPasses = 20;
 
-uint64_t Milliseconds(Clock::duration duration) {
-  return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(duration).count());
-}
-
 }  // namespace
 
 absl::Status Migration::Prepare() {

@@ -19,13 +19,11 @@ using std::chrono::milliseconds;
 
 /// How long a cutover waits for the dirty log to become short.
 constexpr std::chrono::seconds kShortLog{30};
+/// Entries of the dirty log, beyond which writes are not held.
+constexpr size_t kMaxLag = 2000;
 /// Local IDs that the target is raised above those of the source before the freeze: to do it costs more than
 /// the gap that it leaves.
 constexpr uint64_t kLocalIdMargin = 4096;
-
-uint64_t Milliseconds(Clock::duration duration) {
-  return static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(duration).count());
-}
 
 }  // namespace
 
@@ -77,7 +75,7 @@ absl::Status Migration::Cutover() {
     const auto drained = copier_->Drain();
     if (!drained.ok()) return drained.status();
     // What comes in such a time is copied in such a time again: short of what writes may be held for.
-    if (*drained <= names_.max_lag && Clock::now() - begun <= milliseconds(names_.freeze_ms) / 4) break;
+    if (*drained <= kMaxLag && Clock::now() - begun <= milliseconds(names_.freeze_ms) / 4) break;
     if (Clock::now() > give_up) {
       return BackOut(absl::UnavailableError("writes come faster than they are copied"));
     }

@@ -275,14 +275,15 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
 
 absl::StatusOr<Json> Migrator::Ask(const Options& options) {
   const std::string& name = options.command;
-  if (name != "resume") {
+  {
     // Before it is taken over for nothing.
     const auto mine = Find(options.dataset);
     const auto stored = mine ? absl::StatusOr<std::unique_ptr<Migration>>(nullptr)
                              : Migration::Open(router_, options.dataset);
     if (!stored.ok()) return stored.status();
-    if (auto status = CheckCommand(mine ? mine->record() : (*stored)->record(), name); !status.ok())
+    if (auto status = CheckCommand(mine ? mine->record() : (*stored)->record(), name); !status.ok()) {
       return status;
+    }
   }
   if (auto status = Start(options, /*resume=*/name != "start"); !status.ok()) return status;
   if (options.dry_run) return Status(options.dataset);
@@ -331,6 +332,7 @@ absl::Status Migrator::ResumeAbandoned() {
   const auto names = Names();
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
+    Forget(name);
     if (Find(name)) continue;
     const auto stored = Migration::Open(router_, name);
     if (!stored.ok()) return stored.status();

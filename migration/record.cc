@@ -46,11 +46,10 @@ struct Number {
   const char* name;
   uint64_t Record::*place;
 };
-constexpr std::array<Number, 13> kNumbers = {{
+constexpr std::array<Number, 12> kNumbers = {{
     {"incarnation", &Record::incarnation},
     {"epoch", &Record::epoch},
     {"freeze_ms", &Record::freeze_ms},
-    {"max_lag", &Record::max_lag},
     {"estimated_units", &Record::estimated_units},
     {"drained_units", &Record::drained_units},
     {"backfill_ms", &Record::backfill_ms},
@@ -74,6 +73,18 @@ Json ToJson(const std::vector<Event>& events) {
   return list;
 }
 
+template <typename Value, size_t kCount>
+void ReadName(JsonFields& fields, const char* field,
+              const std::array<std::pair<Value, std::string_view>, kCount>& names, Value& value) {
+  const std::string read = fields.String(field);
+  for (const auto& [one, name] : names) {
+    if (name != read) continue;
+    value = one;
+    return;
+  }
+  fields.Fail(field, "is none that is known");
+}
+
 Part PartFrom(const Json& json, const std::string& path, JsonFields& whole) {
   JsonFields fields(json, path);
   Part part{
@@ -93,13 +104,6 @@ std::string_view Name(Phase phase) {
     if (one == phase) return name;
   }
   return "unknown";
-}
-
-std::optional<Phase> ParsePhase(std::string_view name) {
-  for (const auto& [one, known] : kPhases) {
-    if (known == name) return one;
-  }
-  return std::nullopt;
 }
 
 std::string_view Name(Wanted wanted) {
@@ -181,19 +185,8 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   record.source_engine = fields.String("source_engine");
   record.target = fields.String("target");
   record.target_engine = fields.String("target_engine");
-  if (const auto phase = ParsePhase(fields.String("phase"))) {
-    record.phase = *phase;
-  } else {
-    fields.Fail("phase", "is none that is known");
-  }
-  const std::string wanted = fields.String("wanted");
-  bool known = false;
-  for (const auto& [one, name] : kWanted) {
-    if (name != wanted) continue;
-    record.wanted = one;
-    known = true;
-  }
-  if (!known) fields.Fail("wanted", "is none that is known");
+  ReadName(fields, "phase", kPhases, record.phase);
+  ReadName(fields, "wanted", kWanted, record.wanted);
   record.on_target = fields.OptionalBool("on_target").value_or(false);
   record.automatic = fields.OptionalBool("automatic").value_or(false);
   record.paused = fields.OptionalBool("paused").value_or(false);
@@ -309,7 +302,8 @@ absl::Status CheckCommand(const Record& record, std::string_view command) {
     if (one == command) return absl::OkStatus();
     allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", one);
   }
-  if (command == "resume" || command == "throttle") return absl::OkStatus();
+  // One that is not paused may have lost its worker.
+  if (command == "resume" && !allowed.empty() && record.phase != Phase::kCreated) return absl::OkStatus();
   return absl::FailedPreconditionError(
       fmt::format("{}: not while the migration of '{}' is in phase {}; possible now: {}", command,
                   record.dataset, Name(record.phase), allowed.empty() ? "nothing" : allowed));

@@ -28,7 +28,6 @@ enum class Phase : uint8_t {
   kAborted,
 };
 std::string_view Name(Phase phase);
-std::optional<Phase> ParsePhase(std::string_view name);
 
 /// What an operator has asked for and was not done yet.
 enum class Wanted : uint8_t { kNothing, kVerify, kCutover, kReverse, kRollback, kFinish, kCancel };
@@ -69,7 +68,6 @@ struct Record {
   Limits limits;
   uint32_t threads = 4;
   uint64_t freeze_ms = 1000;  ///< How long writes may be held at a cutover, before it is given up.
-  uint64_t max_lag = 2000;    ///< Entries of the dirty log, beyond which a cutover is not begun.
   std::vector<Part> parts;
   uint64_t estimated_units = 0;  ///< About so many are there to copy.
   uint64_t drained_units = 0;    ///< Copied because they were written meanwhile.

@@ -202,7 +202,7 @@ Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shar
     while (rows.Next()) {
       const std::string name = rows.Bytes(1);
       const bool ours = rows.Bytes(2) == TableComment(spec);
-      if (name == spec.name) moving.base = ours;
+      if (name == spec.name) (ours ? moving.base : moving.leftover) = true;
       if (name == spec.name + kAwaySuffix) moving.away = ours;
       if (name == spec.name + "$state") moving.state = ours;
       if (name == spec.name + "$dirty") moving.dirty = true;
@@ -249,7 +249,7 @@ absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_
   }
   if (!moving.state) {
     // What a dataset of the same name left.
-    connection.Run("DROP TABLE IF EXISTS " + names.state);
+    connection.Run(fmt::format("DROP TABLE IF EXISTS {}, {}", names.state, names.dirty));
     connection.Run(fmt::format(fmt::runtime(kMigrationStateSql), fmt::arg("state", names.state),
                                fmt::arg("comment", TableComment(spec))));
     connection.Run(fmt::format("INSERT IGNORE INTO {} VALUES (1, {}, {}, 0)", names.state, epoch,
@@ -297,6 +297,8 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       if (moving.base) {
         return absl::FailedPreconditionError(fmt::format("dataset: '{}' is there already", spec.name));
       }
+      // In the way of the name that the copy gets when it serves.
+      if (moving.leftover) DropTable(connection, spec, shard);
       if (!moving.away) CreateAway(connection, spec, shard);
       if (capture && !moving.capture) MakeTriggers(connection, spec, names, names.away);
       set(state, capture);

@@ -44,8 +44,9 @@ class MoveLock {
 
 /// What there is of a dataset on a shard.
 struct Moving {
-  bool base = false;  ///< The table under its name, of this incarnation.
-  bool away = false;  ///< The same under its other name.
+  bool base = false;      ///< The table under its name, of this incarnation.
+  bool leftover = false;  ///< That name is taken by what a dropped dataset left.
+  bool away = false;      ///< The dataset's table under its other name.
   bool dirty = false;
   bool state = false;  ///< And this incarnation's:
   uint64_t epoch = 0;

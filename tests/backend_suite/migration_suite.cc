@@ -66,6 +66,17 @@ struct Endpoint {
   const std::unique_ptr<MigrationEndpoint> endpoint;
 };
 
+/// A dataset that the backend does not have yet.
+DatasetSpec Target(Shape shape) {
+  return {.name = "target",
+          .shape = shape,
+          .backend = "test",
+          .type = shape == Shape::kObjects ? 7u : 0u,
+          .max_versions = shape == Shape::kRows ? 2u : 1u,
+          .engine = MigrationSuite::GetParam().engine,
+          .incarnation = 77};
+}
+
 uint64_t Now() { return WallClockMs(); }
 
 TEST_P(MigrationSuite, ColumnsAreUnitsInOrderOfTheirKeys) {
@@ -339,17 +350,7 @@ TEST_P(MigrationSuite, OnlyLegalWaysAreGone) {
 }
 
 TEST_P(MigrationSuite, ATargetIsFilledAndThenServes) {
-  const auto absent = [&](Shape shape) {
-    DatasetSpec wanted{.name = "target",
-                       .shape = shape,
-                       .backend = "test",
-                       .max_versions = shape == Shape::kRows ? 2u : 1u,
-                       .engine = GetParam().engine,
-                       .incarnation = 77};
-    if (shape == Shape::kObjects) wanted.type = 7;
-    return wanted;
-  };
-  const DatasetSpec target = absent(Shape::kRows);
+  const DatasetSpec target = Target(Shape::kRows);
   const Endpoint endpoint(backend(), target);
   EXPECT_TRUE(endpoint->Status()->All(State::kAbsent));
   ASSERT_OK(endpoint.Enter(State::kImporting, false));
@@ -387,12 +388,7 @@ TEST_P(MigrationSuite, ATargetIsFilledAndThenServes) {
 }
 
 TEST_P(MigrationSuite, ATargetOfObjectsGivesNoIdTwice) {
-  const DatasetSpec target{.name = "target",
-                           .shape = Shape::kObjects,
-                           .backend = "test",
-                           .type = 7,
-                           .engine = GetParam().engine,
-                           .incarnation = 77};
+  const DatasetSpec target = Target(Shape::kObjects);
   const Endpoint endpoint(backend(), target);
   ASSERT_OK(endpoint.Enter(State::kImporting, false));
   const Unit unit{ObjectUnitKey(ObjectId::Make(3, 7, 41)->value()), {{5, R"({"a":1})"}}};
@@ -412,11 +408,7 @@ TEST_P(MigrationSuite, ATargetOfObjectsGivesNoIdTwice) {
 }
 
 TEST_P(MigrationSuite, ATargetOfMappingsCountsThem) {
-  const DatasetSpec target{.name = "target",
-                           .shape = Shape::kMappings,
-                           .backend = "test",
-                           .engine = GetParam().engine,
-                           .incarnation = 77};
+  const DatasetSpec target = Target(Shape::kMappings);
   const Endpoint endpoint(backend(), target);
   ASSERT_OK(endpoint.Enter(State::kImporting, false));
   const uint64_t from = ObjectId::Make(2, 1, 1)->value();

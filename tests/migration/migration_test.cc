@@ -305,6 +305,25 @@ TEST_F(MigrationTest, ItGoesOnWhereAProcessBeforeStopped) {
   EXPECT_EQ(history.Check(), std::nullopt);
 }
 
+TEST_F(MigrationTest, AnswersOfTheCatalogThatGetLostDoNotStopTheWorker) {
+  Create({.name = "events"});
+  const CellWrite cell{"c", "v", std::nullopt};
+  ASSERT_OK(world_->router().PutRow("events", "r", {&cell, 1}, {}));
+  world_->Do("create", "events", To("mysql"));
+  world_->Do("start", "events");
+  world_->Await("events", "ready");
+  world_->lossy() = true;
+  // Written down, but who asked does not hear of it: the worker's version of the record is not the stored
+  // one.
+  EXPECT_THAT(world_->Try("throttle", "events", {{"share", 7}}),
+              FailsWith(absl::StatusCode::kUnavailable, ""));
+  world_->lossy() = false;
+  EXPECT_EQ(world_->Do("status", "events")["limits"]["share"], 100) << "not in force";
+  world_->Do("throttle", "events", {{"share", 9}});
+  world_->Do("cutover", "events");
+  world_->Await("events", "reversible");
+}
+
 TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
   Create({.name = "pins", .shape = Shape::kObjects});
   Router& router = world_->router();

@@ -74,6 +74,18 @@ TEST(Record, SaysWhatIsPossible) {
   EXPECT_EQ(status["lag"]["units"], 3);
 }
 
+TEST(Record, OnlyStartStartsOne) {
+  Record record = Full();
+  record.phase = Phase::kCreated;
+  EXPECT_OK(CheckCommand(record, "start"));
+  EXPECT_THAT(CheckCommand(record, "resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "start"));
+  EXPECT_THAT(CheckCommand(record, "throttle"), FailsWith(absl::StatusCode::kFailedPrecondition, "start"));
+  record.phase = Phase::kCutover;
+  EXPECT_OK(CheckCommand(record, "resume")) << "its worker may be gone";
+  record.phase = Phase::kFinished;
+  EXPECT_THAT(CheckCommand(record, "resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "nothing"));
+}
+
 TEST(Throttle, KeepsToEachLimit) {
   using std::chrono::milliseconds;
   Throttle free({.share = 100});

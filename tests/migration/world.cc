@@ -11,7 +11,6 @@
 
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/data_dir.h"
-#include "kvstore_api/file_catalog.h"
 #include "kvstore_api/in_doubt.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
@@ -63,9 +62,21 @@ std::string ColumnOf(uint32_t key) { return fmt::format("c{}", key % Clients::kC
 
 }  // namespace
 
+absl::StatusOr<CatalogRecord> LossyCatalog::GetRecord(std::string_view name) {
+  if (lossy_) return absl::UnavailableError("lost");
+  return FileCatalog::GetRecord(name);
+}
+
+absl::StatusOr<int64_t> LossyCatalog::PutRecord(std::string_view name, std::string_view text,
+                                                int64_t version) {
+  auto put = FileCatalog::PutRecord(name, text, version);
+  if (lossy_) return absl::UnavailableError("lost");
+  return put;
+}
+
 World::World(std::filesystem::path dir, Wrap wrap) {
   auto data = Must(rocks::DataDir::Open(dir, /*create=*/true));
-  auto catalog = std::make_unique<FileCatalog>(data.catalog());
+  auto catalog = std::make_unique<LossyCatalog>(data.catalog(), lossy_);
   const CatalogContents contents = Must(catalog->Load());
   std::vector<DatasetSpec> here;
   std::vector<DatasetSpec> moving;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bench/history.h"
+#include "kvstore_api/file_catalog.h"
 #include "kvstore_api/router.h"
 #include "migration/migrator.h"
 #include "tests/backends/mysql/test_fleet.h"
@@ -21,6 +22,18 @@ using bench::History;
 
 /// Wraps the endpoints of a backend, to plant mistakes in them.
 using Wrap = std::function<std::unique_ptr<MigrationEndpoint>(std::unique_ptr<MigrationEndpoint>)>;
+
+/// A catalog that does what it is asked, but whose answers get lost while `lossy`: UNAVAILABLE.
+class LossyCatalog : public FileCatalog {
+ public:
+  LossyCatalog(std::filesystem::path path, const std::atomic<bool>& lossy)
+      : FileCatalog(std::move(path)), lossy_(lossy) {}
+  absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
+  absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
+
+ private:
+  const std::atomic<bool>& lossy_;
+};
 
 /// A store with the embedded backend "rocksdb" and, on the shared fleet, "mysql"; with what migrates between
 /// them.
@@ -33,6 +46,8 @@ class World {
 
   Router& router() { return *router_; }
   Migrator& migrator() { return *migrator_; }
+  /// While it is true, the catalog's answers about migrations get lost.
+  std::atomic<bool>& lossy() { return lossy_; }
 
   /// Gives a command; fails the test if it is refused.
   Json Do(const std::string& command, const std::string& dataset, Json options = Json::object());
@@ -49,6 +64,7 @@ class World {
   std::string BackendOf(const std::string& dataset);
 
  private:
+  std::atomic<bool> lossy_{false};
   Backend* rocksdb_ = nullptr;  // of router_
   std::unique_ptr<Router> router_;
   std::unique_ptr<Migrator> migrator_;

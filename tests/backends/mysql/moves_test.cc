@@ -85,5 +85,27 @@ TEST_F(Moves, AWorkerThatSleepsWithTheLockLosesItsConnection) {
   EXPECT_FALSE(sleeper->Alive());
 }
 
+TEST(MovesHere, WhatADroppedDatasetLeftIsNotInTheWay) {
+  // As if its host had been down when it was dropped, in the middle of a migration.
+  const Opened old({.name = "events", .max_versions = 0, .incarnation = 1});
+  const auto left = *old.backend->OpenForMigration(old.spec);
+  ASSERT_OK(left->RaiseEpoch(1));
+  ASSERT_OK(left->Enter(1, State::kServing, true));
+  const std::vector<CellWrite> cells = {{"old", "v"}};
+  ASSERT_OK(old.rows->Put("r", cells, {}));
+
+  DatasetSpec spec = old.spec;
+  spec.incarnation = 2;
+  const auto endpoint = *old.backend->OpenForMigration(spec);
+  EXPECT_TRUE(endpoint->Status()->All(State::kAbsent));
+  ASSERT_OK(endpoint->RaiseEpoch(10));
+  ASSERT_OK(endpoint->Enter(10, State::kImporting, true));
+  ASSERT_OK(endpoint->Enter(10, State::kServing, true));
+  ASSERT_OK_AND_ASSIGN(const auto rows, old.backend->OpenRows(spec));
+  EXPECT_TRUE(rows->Get("r", {}, std::nullopt)->items.empty()) << "nothing of the old one";
+  ASSERT_OK(rows->Put("r", cells, {}));
+  EXPECT_EQ(endpoint->ReadDirty(10)->size(), 1u);
+}
+
 }  // namespace
 }  // namespace kvstore::testing
