@@ -96,10 +96,7 @@ std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture
 
 void Measure(Report& report, const MySqlBenchOptions& options, const std::string& path, uint64_t threads,
              const Work& ours, const Work& raw) {
-  if (!options.paths.empty() &&
-      std::find(options.paths.begin(), options.paths.end(), path) == options.paths.end()) {
-    return;
-  }
+  if (!Wanted(options.paths, path)) return;
   report.results.push_back(Compare(path,
                                    {.rounds = options.rounds, .seconds = options.seconds, .threads = threads},
                                    ours, options.compare ? raw : Work()));

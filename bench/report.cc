@@ -126,6 +126,20 @@ GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const 
   return {path, 1e6 / Median(turns.first), 1e6 / Median(turns.second), Median(turns.ratios)};
 }
 
+bool Wanted(const std::vector<std::string>& paths, const std::string& path) {
+  return paths.empty() || std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+absl::Status CheckPaths(const std::vector<std::string>& paths, const Report& report) {
+  for (const std::string& path : paths) {
+    const auto named = [&](const PathResult& result) { return result.path == path; };
+    if (std::none_of(report.results.begin(), report.results.end(), named)) {
+      return absl::InvalidArgumentError(fmt::format("paths: {} has none named '{}'", report.workload, path));
+    }
+  }
+  return absl::OkStatus();
+}
+
 uint64_t ResidentBytes(const std::string& process) {
   std::ifstream statm("/proc/" + process + "/statm");
   uint64_t pages = 0;

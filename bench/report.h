@@ -64,6 +64,11 @@ PathResult Compare(const std::string& path, const Rounds& rounds, const Work& ou
 GrowthResult CompareGrowth(const std::string& path, const Rounds& rounds, const Work& small,
                            const Work& large);
 
+/// Whether a path is asked for: it is one of `paths`, or that is empty.
+bool Wanted(const std::vector<std::string>& paths, const std::string& path);
+/// INVALID_ARGUMENT if there is no result of one of `paths`.
+absl::Status CheckPaths(const std::vector<std::string>& paths, const Report& report);
+
 /// Resident memory of a process in bytes.
 ///
 /// process  its number in /proc, or "self".

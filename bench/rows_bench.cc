@@ -50,10 +50,7 @@ class RowsBench {
     Load();
     std::vector<PathResult> results;
     const auto measure = [&](const std::string& path, const Work& ours, const Work& raw) {
-      if (!options_.paths.empty() &&
-          std::find(options_.paths.begin(), options_.paths.end(), path) == options_.paths.end()) {
-        return;
-      }
+      if (!Wanted(options_.paths, path)) return;
       results.push_back(Compare(path, rounds_, ours, options_.compare ? raw : Work()));
     };
     measure(

@@ -118,14 +118,10 @@ struct Bench {
   const EchoClient& echo;
   Report& report;
 
-  bool Wanted(const std::string& path) const {
-    return options.paths.empty() ||
-           std::find(options.paths.begin(), options.paths.end(), path) != options.paths.end();
-  }
   Rounds RoundsOf(uint64_t threads) const { return {options.rounds, options.seconds, threads}; }
 
   void Measure(const std::string& path, uint64_t threads, const Work& ours, const Work& raw) const {
-    if (Wanted(path)) report.results.push_back(Compare(path, RoundsOf(threads), ours, raw));
+    if (Wanted(options.paths, path)) report.results.push_back(Compare(path, RoundsOf(threads), ours, raw));
   }
 
   uint64_t EchoOnce() const {

@@ -40,7 +40,9 @@ void PrintReport(const bench::Report& report) {
              static_cast<double>(report.paged_read_rss_bytes) / (1 << 20));
 }
 
-void Print(const bench::Report& report, bool json) {
+/// paths  that were asked for.
+void Print(const bench::Report& report, bool json, const std::vector<std::string>& paths = {}) {
+  OrFail(bench::CheckPaths(paths, report));
   if (json) {
     PrintJson(bench::ToJson(report));
   } else {
@@ -90,7 +92,8 @@ void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name
   auto args = std::make_shared<Arguments>();
   CLI::App* command = group.add_subcommand(name, description);
   args->AddTo(*command, {kMySql});
-  command->callback([args, run, &globals] { Print(OrFail(run(args->MySql(globals))), globals.json); });
+  command->callback(
+      [args, run, &globals] { Print(OrFail(run(args->MySql(globals))), globals.json, args->rows.paths); });
 }
 
 }  // namespace
@@ -118,16 +121,16 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       server->rounds = rows->rows.rounds;
       server->seconds = rows->rows.seconds;
       server->paths = rows->rows.paths;
-      Print(OrFail(bench::BenchServer(*server)), globals.json);
+      Print(OrFail(bench::BenchServer(*server)), globals.json, server->paths);
       return;
     }
     if (rows->backend == kMySql) {
-      Print(OrFail(bench::BenchMySqlRows(rows->MySql(globals))), globals.json);
+      Print(OrFail(bench::BenchMySqlRows(rows->MySql(globals))), globals.json, rows->rows.paths);
       return;
     }
     rows->rows.compare = rows->compare == "raw";
     rows->rows.dir = globals.data;
-    Print(OrFail(bench::BenchRows(rows->rows)), globals.json);
+    Print(OrFail(bench::BenchRows(rows->rows)), globals.json, rows->rows.paths);
   });
   AddMySqlWorkload(*group, globals, "objects", "Objects: gets, creates, batches", &bench::BenchObjects);
   AddMySqlWorkload(*group, globals, "mappings", "Pages of a board of 100,000 pins", &bench::BenchMappings);
@@ -165,7 +168,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
     const size_t connections = server->connection.connections;
     server->connection = globals.ServerConnection();
     server->connection.connections = connections;
-    Print(OrFail(bench::BenchServer(*server)), globals.json);
+    Print(OrFail(bench::BenchServer(*server)), globals.json, server->paths);
   };
   server_command->callback(bench_server);
   group->add_subcommand("echo-server", "The bare service, for the measurement of a server")

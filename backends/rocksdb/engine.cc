@@ -103,6 +103,7 @@ Engine::Engine(DataDir dir, const EngineOptions& options)
       cache_(NewCache(options.cache_bytes)),
       write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
       trimmer_(std::make_shared<Trimmer>()),
+      idle_iterators_(std::make_shared<IdleIterators>()),
       statistics_(rocksdb::CreateDBStatistics()) {
   // Counters cost nothing that can be measured; timers and histograms would.
   statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
@@ -111,7 +112,7 @@ Engine::Engine(DataDir dir, const EngineOptions& options)
 rocksdb::DBOptions Engine::MakeDbOptions() const {
   rocksdb::DBOptions options;
   options.create_if_missing = true;
-  options.listeners.push_back(std::make_shared<ResumedByWrites>());
+  options.listeners = {std::make_shared<ResumedByWrites>(), idle_iterators_};
   options.info_log = OpenInfoLog(dir_.rocksdb() / "LOG");
   options.max_background_jobs = 4;
   options.statistics = statistics_;
@@ -222,7 +223,7 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const 
   for (size_t i = 0; i < handles.size(); ++i) {
     const std::string& name = descriptors[i].name;
     if (const auto live = settings.find(name); live != settings.end()) {
-      families_[name] = std::make_shared<Family>(db, handles[i], live->second);
+      families_[name] = std::make_shared<Family>(db, handles[i], live->second, idle_iterators_);
     } else {
       unknown_families_[name] = handles[i];
     }
@@ -376,7 +377,7 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const auto created = db_->CreateColumnFamily(MakeFamilyOptions(spec, settings), spec.name, &handle);
   if (!created.ok()) return ToStatus(created, "create dataset " + spec.name);
-  auto family = std::make_shared<Family>(db_.get(), handle, std::move(settings));
+  auto family = std::make_shared<Family>(db_.get(), handle, std::move(settings), idle_iterators_);
   if (auto status = OpenGate(*family); !status.ok()) return status;
   const std::lock_guard lock(families_mutex_);
   families_[spec.name] = std::move(family);

@@ -95,6 +95,7 @@ class Engine {
   const std::shared_ptr<rocksdb::Cache> cache_;
   const std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
   const std::shared_ptr<Trimmer> trimmer_;
+  const std::shared_ptr<IdleIterators> idle_iterators_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;

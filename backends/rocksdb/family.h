@@ -8,6 +8,7 @@
 #include <string>
 
 #include "backends/rocksdb/gate.h"
+#include "backends/rocksdb/iterator_pool.h"
 #include "backends/rocksdb/timestamps.h"
 #include "base/clock.h"
 #include "kvstore_api/dataset.h"
@@ -45,15 +46,23 @@ struct FamilySettings {
 
 /// The column family of a dataset. Must be gone before the DB is closed.
 struct Family {
-  Family(rocksdb::DB* owner, rocksdb::ColumnFamilyHandle* opened, std::shared_ptr<FamilySettings> live)
-      : db(owner), handle(opened), settings(std::move(live)) {}
+  Family(rocksdb::DB* owner, rocksdb::ColumnFamilyHandle* opened, std::shared_ptr<FamilySettings> live,
+         std::shared_ptr<IdleIterators> idle)
+      : db(owner),
+        handle(opened),
+        settings(std::move(live)),
+        iterators(std::make_unique<IteratorPool>(owner, opened, std::move(idle))) {}
   Family(const Family&) = delete;
   Family& operator=(const Family&) = delete;
-  ~Family() { db->DestroyColumnFamilyHandle(handle); }
+  ~Family() {
+    iterators.reset();
+    db->DestroyColumnFamilyHandle(handle);
+  }
 
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
   const std::shared_ptr<FamilySettings> settings;
+  std::unique_ptr<IteratorPool> iterators;  // set
   Gate gate;
 };
 

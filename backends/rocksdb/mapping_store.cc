@@ -146,12 +146,7 @@ absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const Mapping
   if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   const std::string lower = KindKey(from, kOrder);
   const std::string upper = KindKey(from, kAfterOrder);
-  const rocksdb::Slice lower_slice(lower);
-  const rocksdb::Slice upper_slice(upper);
-  rocksdb::ReadOptions options;
-  options.iterate_lower_bound = &lower_slice;
-  options.iterate_upper_bound = &upper_slice;
-  const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(options, family_->handle));
+  const auto it = family_->iterators->Take(lower, upper);
   const auto step = [&] { query.descending ? it->Prev() : it->Next(); };
   if (query.after) {
     const std::string last = OrderKey(from, query.after->sequence, query.after->to);

@@ -8,13 +8,9 @@
 
 namespace kvstore::rocks {
 
-absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const std::string& begin,
-                                     const std::string& end, rocksdb::WriteBatch& batch,
-                                     std::vector<std::string>* deleted) {
-  const rocksdb::Slice bound(end);
-  rocksdb::ReadOptions options;
-  options.iterate_upper_bound = &bound;
-  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
+absl::StatusOr<uint64_t> DeleteCells(const Family& family, const std::string& begin, const std::string& end,
+                                     rocksdb::WriteBatch& batch, std::vector<std::string>* deleted) {
+  const auto it = family.iterators->Take(begin, end);
   std::vector<std::string> keys;
   for (it->Seek(begin); it->Valid() && keys.size() <= kMaxPointDeletes; it->Next())
     keys.push_back(it->key().ToString());

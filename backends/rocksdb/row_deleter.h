@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backends/rocksdb/engine.h"
+#include "backends/rocksdb/family.h"
 
 namespace kvstore::rocks {
 
@@ -21,8 +21,7 @@ inline constexpr size_t kMaxPointDeletes = 128;
 /// + 1 for more.
 ///
 /// deleted  gets the keys of the cells, if they were so few; may be null.
-absl::StatusOr<uint64_t> DeleteCells(Engine& engine, const Family& family, const std::string& begin,
-                                     const std::string& end, rocksdb::WriteBatch& batch,
-                                     std::vector<std::string>* deleted = nullptr);
+absl::StatusOr<uint64_t> DeleteCells(const Family& family, const std::string& begin, const std::string& end,
+                                     rocksdb::WriteBatch& batch, std::vector<std::string>* deleted = nullptr);
 
 }  // namespace kvstore::rocks

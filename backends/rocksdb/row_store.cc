@@ -61,10 +61,7 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   AppendEncoded(prefix, row);
   upper_bound = prefix;
   upper_bound.back() = kAfterEnd;
-  const rocksdb::Slice upper_bound_slice(upper_bound);
-  rocksdb::ReadOptions read;
-  read.iterate_upper_bound = &upper_bound_slice;
-  const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(read, family_->handle));
+  const auto it = family_->iterators->Take(prefix, upper_bound);
 
   std::vector<std::string> columns;
   RowQuery query;
@@ -249,13 +246,13 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
     for (const std::string& column : *options.columns) {
       std::string begin = prefix;
       AppendEncoded(begin, column);
-      const auto deleted = DeleteCells(*engine_, *family_, begin, EndOf(begin), batch);
+      const auto deleted = DeleteCells(*family_, begin, EndOf(begin), batch);
       if (!deleted.ok()) return deleted.status();
       if (auto status = record(begin); !status.ok()) return status;
     }
   } else {
     std::vector<std::string> keys;
-    const auto deleted = DeleteCells(*engine_, *family_, prefix, EndOf(prefix), batch, &keys);
+    const auto deleted = DeleteCells(*family_, prefix, EndOf(prefix), batch, &keys);
     if (!deleted.ok()) return deleted.status();
     if (*deleted > kMaxPointDeletes) {
       // One entry for all of the row.

@@ -1,0 +1,88 @@
+#include "backends/rocksdb/iterator_pool.h"
+
+#include <utility>
+
+namespace kvstore::rocks {
+
+// ---- who clears them ----
+
+void IdleIterators::OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) { Clear(info.cf_id); }
+
+void IdleIterators::OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& info) {
+  Clear(info.cf_id);
+}
+
+void IdleIterators::Clear(uint32_t family) {
+  const std::lock_guard lock(mutex_);
+  if (const auto pool = pools_.find(family); pool != pools_.end()) pool->second->Clear();
+}
+
+// ---- the pool ----
+
+IteratorPool::IteratorPool(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
+                           std::shared_ptr<IdleIterators> idle)
+    : db_(db), family_(family), idle_(std::move(idle)) {
+  if (!idle_) return;
+  const std::lock_guard lock(idle_->mutex_);
+  idle_->pools_[family_->GetID()] = this;
+}
+
+IteratorPool::~IteratorPool() {
+  if (idle_) {
+    const std::lock_guard lock(idle_->mutex_);
+    idle_->pools_.erase(family_->GetID());
+  }
+  Clear();
+}
+
+std::atomic<IteratorPool::Idle*>& IteratorPool::Slot() {
+  static std::atomic<size_t> threads{0};
+  static thread_local const size_t thread = threads.fetch_add(1, std::memory_order_relaxed);
+  return slots_[thread % kSlots];
+}
+
+IteratorPool::Lease IteratorPool::Take(std::string_view lower, std::string_view upper) {
+  // Both before the iterator sees anything: a flush behind this is noticed by Return, a write by the next
+  // Take.
+  const uint64_t generation = generation_.load(std::memory_order_seq_cst);
+  const rocksdb::SequenceNumber written = db_->GetLatestSequenceNumber();
+  std::unique_ptr<Idle> idle(Slot().exchange(nullptr, std::memory_order_acq_rel));
+  const bool again = idle != nullptr;
+  if (!again) idle = std::make_unique<Idle>();
+  // It shows all there is if nothing was written since.
+  const bool current = again && idle->written == written;
+  idle->generation = generation;
+  idle->written = written;
+  idle->lower.assign(lower);
+  idle->upper.assign(upper);
+  idle->lower_slice = idle->lower;
+  idle->upper_slice = idle->upper;
+  if (!current && (!again || !idle->iterator->Refresh().ok())) {
+    rocksdb::ReadOptions options;
+    options.iterate_lower_bound = &idle->lower_slice;
+    options.iterate_upper_bound = &idle->upper_slice;
+    idle->iterator.reset(db_->NewIterator(options, family_));
+  }
+  return {*this, std::move(idle)};
+}
+
+void IteratorPool::Return(std::unique_ptr<Idle> idle) {
+  const uint64_t generation = idle->generation;
+  // One that has failed would stay so.
+  if (!idle->iterator->status().ok() || generation != generation_.load(std::memory_order_seq_cst)) return;
+  std::atomic<Idle*>& slot = Slot();
+  const std::unique_ptr<Idle> other(slot.exchange(idle.release(), std::memory_order_seq_cst));
+  // Cleared meanwhile: perhaps before it was there.
+  if (generation != generation_.load(std::memory_order_seq_cst)) {
+    const std::unique_ptr<Idle> late(slot.exchange(nullptr, std::memory_order_acq_rel));
+  }
+}
+
+void IteratorPool::Clear() {
+  generation_.fetch_add(1, std::memory_order_seq_cst);
+  for (std::atomic<Idle*>& slot : slots_) {
+    const std::unique_ptr<Idle> idle(slot.exchange(nullptr, std::memory_order_seq_cst));
+  }
+}
+
+}  // namespace kvstore::rocks
