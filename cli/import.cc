@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -12,11 +13,11 @@
 #include "base/files.h"
 #include "cli/answers.h"
 #include "cli/command.h"
-#include "cli/exec_protocol.h"
+#include "cli/line_loader.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
 #include "kvstore_api/bytes_json.h"
-#include "kvstore_api/limits.h"
+#include "kvstore_api/json_fields.h"
 
 /// kv import: JSON lines into a dataset.
 namespace kvstore::cli {
@@ -35,120 +36,42 @@ struct Arguments {
   std::string reject_file;
   std::string progress_file;
   bool restart = false;
+  bool only_changes = false;
+  bool verify = false;
+  std::string keys;
+
+  LoadMode Mode() const { return {.compare = only_changes || verify, .write = !verify, .keys = keys}; }
+};
+
+/// Something that is counted, with its name in JSON and in the progress file.
+struct State;
+struct Count {
+  const char* name;
+  uint64_t State::*place;
 };
 
 /// What was done so far; kept in the progress file, so that an import that was stopped goes on.
 struct State {
   uint64_t offset = 0;  // bytes of the input that are done with
   uint64_t lines = 0;
-  uint64_t imported = 0;
+  uint64_t imported = 0;  // written
   uint64_t rejected = 0;
+  // Where they are compared.
+  uint64_t fresh = 0;
+  uint64_t changed = 0;
+  uint64_t same = 0;
+
+  static constexpr std::array<Count, 7> Counts();
 };
 
-struct Line {
-  uint64_t number = 0;
-  std::string text;
-  absl::Status problem;
-};
-
-/// Carries out a batch of lines; what is wrong with a line goes into its `problem`, and an error of the
-/// store, which another try may cure, is returned.
-using Load = std::function<absl::Status(KVStore&, const std::string& dataset, std::vector<Line>&)>;
-
-bool IsLinesFault(const absl::Status& status) {
-  return absl::IsInvalidArgument(status) || absl::IsAlreadyExists(status) ||
-         absl::IsFailedPrecondition(status);
-}
-
-/// Keeps a mistake of the line, passes on an error of the store.
-absl::Status Sort(const absl::Status& status, Line& line) {
-  if (status.ok()) return status;
-  if (!IsLinesFault(status)) return status;
-  line.problem = status;
-  return absl::OkStatus();
-}
-
-absl::Status LoadRows(KVStore& store, const std::string& dataset, std::vector<Line>& lines) {
-  struct Request {
-    size_t line;
-    std::string row;
-    PutItems items;
-  };
-  std::vector<Request> requests;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    if (!lines[i].problem.ok()) continue;
-    const auto json = ParseJson(lines[i].text);
-    if (!json.ok()) {
-      lines[i].problem = json.status();
-      continue;
-    }
-    JsonFields fields(*json, "");
-    Request request{i, fields.Bytes("row"), ReadItems(fields)};
-    lines[i].problem = fields.Finish();
-    if (lines[i].problem.ok()) requests.push_back(std::move(request));
-  }
-  if (requests.empty()) return absl::OkStatus();
-  std::vector<RowWrite> writes;
-  for (const Request& request : requests)
-    writes.push_back({.row = request.row, .cells = request.items.cells});
-  const auto results = store.PutRows(dataset, writes);
-  if (!results.ok()) return results.status();
-  for (size_t i = 0; i < requests.size(); ++i) {
-    if (auto status = Sort((*results)[i].status(), lines[requests[i].line]); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-/// Loads lines one by one with `one(store, dataset, fields)`.
-template <typename One>
-absl::Status LoadSingly(KVStore& store, const std::string& dataset, std::vector<Line>& lines, One one) {
-  for (Line& line : lines) {
-    if (!line.problem.ok()) continue;
-    const auto json = ParseJson(line.text);
-    absl::Status status = json.status();
-    if (json.ok()) {
-      JsonFields fields(*json, "");
-      status = one(store, dataset, fields);
-    }
-    if (status = Sort(status, line); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status LoadObjects(KVStore& store, const std::string& dataset, std::vector<Line>& lines) {
-  return LoadSingly(store, dataset, lines,
-                    [](KVStore& to, const std::string& name, JsonFields& fields) -> absl::Status {
-                      const Json* data = fields.Require("data");
-                      CreateOptions options;
-                      options.near = fields.OptionalUint("near", 0, kMaxId);
-                      if (auto shard = fields.OptionalUint("shard", 0, 65535))
-                        options.shard = static_cast<uint32_t>(*shard);
-                      if (auto status = fields.Finish(); !status.ok()) return status;
-                      return to.CreateObject(name, data->dump(), options).status();
-                    });
-}
-
-absl::Status LoadMappings(KVStore& store, const std::string& dataset, std::vector<Line>& lines) {
-  return LoadSingly(store, dataset, lines,
-                    [](KVStore& to, const std::string& name, JsonFields& fields) -> absl::Status {
-                      const uint64_t from = fields.Uint("from", 0, kMaxId);
-                      const uint64_t target = fields.Uint("to", 0, kMaxId);
-                      const auto sequence = fields.OptionalUint("sequence", 0, kMaxTimestamp);
-                      if (auto status = fields.Finish(); !status.ok()) return status;
-                      return to.AddMapping(name, from, target, sequence);
-                    });
-}
-
-Load LoadFor(Shape shape) {
-  switch (shape) {
-    case Shape::kRows:
-      return LoadRows;
-    case Shape::kObjects:
-      return LoadObjects;
-    case Shape::kMappings:
-      return LoadMappings;
-  }
-  return LoadRows;
+constexpr std::array<Count, 7> State::Counts() {
+  return {{{"offset", &State::offset},
+           {"lines", &State::lines},
+           {"imported", &State::imported},
+           {"rejected", &State::rejected},
+           {"new", &State::fresh},
+           {"changed", &State::changed},
+           {"same", &State::same}}};
 }
 
 /// An open input file; closes it.
@@ -186,8 +109,7 @@ class Import {
  public:
   Import(const Arguments& args, KVStore& store)
       : args_(args),
-        store_(store),
-        load_(LoadFor(OrFail(store.GetDataset(args.dataset)).shape)),
+        loader_(NewLineLoader(store, OrFail(store.GetDataset(args.dataset)), args.Mode())),
         input_(args.file),
         reader_(input_.file(), kMaxLineBytes, [] {}),
         bar_("import " + args.dataset, "lines") {
@@ -227,38 +149,37 @@ class Import {
     const Json json = ParseJson(text).value_or(Json());
     JsonFields fields(json, "");
     State state;
-    state.offset = fields.Uint("offset", 0, UINT64_MAX);
-    state.lines = fields.Uint("lines", 0, UINT64_MAX);
-    state.imported = fields.Uint("imported", 0, UINT64_MAX);
-    state.rejected = fields.Uint("rejected", 0, UINT64_MAX);
+    for (const Count& count : State::Counts()) {
+      state.*count.place = fields.OptionalUint(count.name, 0, UINT64_MAX).value_or(0);
+    }
     const uint64_t size = fields.Uint("file_bytes", 0, UINT64_MAX);
     const std::string dataset = fields.String("dataset");
-    if (!fields.Finish().ok() || size != input_.size() || dataset != args_.dataset || state.offset > size) {
-      throw Failure{absl::FailedPreconditionError(fmt::format(
-          "{} is of another import (of another dataset, or the file has changed); start over with --restart",
-          args_.progress_file))};
+    const std::string mode = fields.OptionalString("mode").value_or("all");
+    if (!fields.Finish().ok() || size != input_.size() || dataset != args_.dataset || mode != ModeName() ||
+        state.offset > size) {
+      throw Failure{absl::FailedPreconditionError(
+          fmt::format("{} is of another import (of another dataset, with other options, or the file has "
+                      "changed); start over with --restart",
+                      args_.progress_file))};
     }
     state_ = state;
     start_ = state.offset;
     input_.Skip(start_);
   }
 
+  const char* ModeName() const {
+    return args_.verify ? "verify" : args_.only_changes ? "only-changes" : "all";
+  }
+
   void Send() {
-    const absl::Status status = load_(store_, args_.dataset, batch_);
+    const absl::Status status = loader_->Load(batch_);
     if (!status.ok()) {
       throw Failure{absl::Status(
           status.code(),
           fmt::format("stopped at line {}: {}{}", batch_.front().number, std::string(status.message()),
                       args_.progress_file.empty() ? "" : "; the same command goes on from here"))};
     }
-    for (const Line& line : batch_) {
-      if (line.problem.ok()) {
-        ++state_.imported;
-      } else {
-        ++state_.rejected;
-        Reject(line);
-      }
-    }
+    for (const Line& line : batch_) Settle(line);
     batch_.clear();
     bytes_ = 0;
     state_.offset = start_ + reader_.consumed();
@@ -266,30 +187,48 @@ class Import {
     const double seconds = Seconds();
     bar_.Show(input_.size() > 0 ? state_.offset : state_.lines, input_.size(),
               fmt::format("{} lines, {:.0f} a second, {} rejected", state_.lines,
-                          static_cast<double>(state_.imported) / std::max(seconds, 0.001), state_.rejected));
+                          static_cast<double>(state_.lines) / std::max(seconds, 0.001), state_.rejected));
   }
 
-  void Reject(const Line& line) {
+  void Settle(const Line& line) {
+    switch (line.outcome) {
+      case Outcome::kRejected:
+        ++state_.rejected;
+        return Reject(line, std::string(line.problem.message()));
+      case Outcome::kLoaded:
+        break;
+      case Outcome::kNew:
+        ++state_.fresh;
+        if (args_.verify) return Reject(line, "is not there");
+        break;
+      case Outcome::kChanged:
+        ++state_.changed;
+        if (args_.verify) return Reject(line, "something else is there");
+        break;
+      case Outcome::kSame:
+        ++state_.same;
+        return;
+    }
+    ++state_.imported;
+  }
+
+  void Reject(const Line& line, const std::string& why) {
     if (args_.reject_file.empty()) return;
     if (!rejects_.is_open()) rejects_.open(args_.reject_file, resumed() ? std::ios::app : std::ios::trunc);
-    const Json json = {{"line", line.number},
-                       {"error", std::string(line.problem.message())},
-                       {"text", BytesToJson(line.text)}};
+    const Json json = {{"line", line.number}, {"error", why}, {"text", BytesToJson(line.text)}};
     rejects_ << ToLine(json) << std::endl;
     if (!rejects_) throw Failure{absl::UnavailableError(fmt::format("cannot write {}", args_.reject_file))};
   }
 
   void KeepProgress() {
     if (args_.progress_file.empty()) return;
-    const Json json = {{"dataset", args_.dataset},    {"file_bytes", input_.size()},
-                       {"offset", state_.offset},     {"lines", state_.lines},
-                       {"imported", state_.imported}, {"rejected", state_.rejected}};
+    Json json = {{"dataset", args_.dataset}, {"file_bytes", input_.size()}, {"mode", ModeName()}};
+    for (const Count& count : State::Counts()) json[count.name] = state_.*count.place;
     OrFail(ReplaceFile(fs::absolute(args_.progress_file), json.dump() + "\n"));
   }
 
   const Arguments args_;
-  KVStore& store_;
-  const Load load_;
+  const std::unique_ptr<LineLoader> loader_;
   const Input input_;
   LineReader reader_;
   ProgressBar bar_;
@@ -301,16 +240,72 @@ class Import {
   std::ofstream rejects_;
 };
 
+/// One line for people.
+std::string Told(const Arguments& args, const State& state) {
+  if (args.verify) {
+    return fmt::format("{} lines: {} are there, {} are not, {} are different, {} rejected", state.lines,
+                       state.same, state.fresh, state.changed, state.rejected);
+  }
+  if (args.only_changes) {
+    return fmt::format("{} lines: {} new, {} changed, {} same, {} rejected", state.lines, state.fresh,
+                       state.changed, state.same, state.rejected);
+  }
+  return fmt::format("{} lines: {} imported, {} rejected", state.lines, state.imported, state.rejected);
+}
+
+void RunImport(Arguments& args, const Globals& globals) {
+  if (args.file != "-") {
+    args.progress_file = args.file + ".progress";
+    if (args.reject_file.empty()) args.reject_file = args.file + ".rejects";
+  }
+  const auto store = globals.OpenStore(false);
+  State state;
+  double seconds = 0;
+  {
+    Import import_run(args, *store);
+    state = import_run.Run();
+    seconds = import_run.Seconds();
+  }
+  const bool differs = args.verify && state.same < state.fresh + state.changed + state.same + state.rejected;
+  if (globals.json) {
+    Json json = {{"ok", !differs}, {"seconds", seconds}};
+    for (const Count& count : State::Counts()) {
+      if (count.place == &State::offset) continue;
+      const bool of_comparison =
+          count.place == &State::fresh || count.place == &State::changed || count.place == &State::same;
+      if (of_comparison == args.Mode().compare || !of_comparison) json[count.name] = state.*count.place;
+    }
+    PrintJson(json);
+  } else {
+    fmt::print("{}, in {:.1f} s ({:.0f} lines a second)\n", Told(args, state), seconds,
+               static_cast<double>(state.lines) / std::max(seconds, 0.001));
+    if (!args.reject_file.empty() && (state.rejected > 0 || differs)) {
+      fmt::print("{} lines are in {}\n", args.verify ? "these" : "rejected", args.reject_file);
+    }
+  }
+  if (differs) throw Failure{absl::FailedPreconditionError("not all is there as the file says")};
+}
+
 constexpr char kFooter[] =
     R"(Lines of the file, by the dataset's shape (strings or {"b64": "..."} for any bytes):
   rows      {"row": "user:7", "items": [{"column": "click", "value": "pin:3", "timestamp": 1700000000000}]}
-  objects   {"data": {"title": "a chair"}, "near": ID?, "shard": 0..65535?}
+  objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
 Lines that are wrong are counted, written to the reject file with their number and reason, and passed over.
 An import from a file that was stopped goes on where it was when the same command is given again: FILE.progress remembers.
 Then up to one batch (1,000 lines) is loaded twice: harmless where lines have timestamps or sequences of their own.
-Exit code 0 also if lines were rejected; see the count.)";
+
+Moving in from elsewhere, while that is still written to: load a first dump, then newer ones with --only-changes until a
+pass finds little or nothing that is new or changed; stop the writes there, load a last time, and --verify. A cell with a
+timestamp is compared with the one of that time, one without with the newest; what nobody would see, because it has
+expired or max_versions newer ones are there, counts as the same. What is in the dataset and not in the file stays.
+
+--keys names a dataset of rows that remembers which object has which key: row KEY, column id. With it a line of objects
+says which object it is by "key", and is one object however often it is loaded; and from and to of a mapping may be
+{"key": "..."}. A line with an "id" changes the object that has it.
+
+Exit code 0 also if lines were rejected; see the count. With --verify it is 1 unless all lines are there.)";
 
 }  // namespace
 
@@ -324,35 +319,19 @@ void AddImportCommand(CLI::App& app, Globals& globals) {
                    "Where lines that are wrong go; FILE.rejects by default")
       ->type_name("FILE");
   import->add_flag("--restart", args->restart, "Begin at the first line, whatever FILE.progress says");
+  CLI::Option* changes = import->add_flag("--only-changes", args->only_changes,
+                                          "Compare with what is there, write only what is new or changed");
+  import
+      ->add_flag("--verify", args->verify,
+                 "Write nothing; lines that are not there, or differ, go to the reject file")
+      ->excludes(changes);
+  import
+      ->add_option("--keys", args->keys,
+                   "Dataset of rows that knows the objects' IDs by their keys elsewhere")
+      ->type_name("DATASET");
   import->footer(kFooter);
-  import->callback([args, &globals] {
-    if (args->file != "-") {
-      args->progress_file = args->file + ".progress";
-  if (args->reject_file.empty()) args->reject_file = args->file + ".rejects";
-}
-const auto store = globals.OpenStore(false);
-State state;
-double seconds = 0;
-{
-  Import import_run(*args, *store);
-  state = import_run.Run();
-  seconds = import_run.Seconds();
-}
-if (globals.json) {
-  PrintJson({{"ok", true},
-             {"lines", state.lines},
-             {"imported", state.imported},
-             {"rejected", state.rejected},
-             {"seconds", seconds}});
-  return;
-}
-fmt::print("{} lines: {} imported, {} rejected, in {:.1f} s ({:.0f} lines a second)\n", state.lines,
-           state.imported, state.rejected, seconds,
-           static_cast<double>(state.lines) / std::max(seconds, 0.001));
-if (state.rejected > 0 && !args->reject_file.empty())
-  fmt::print("rejected lines are in {}\n", args->reject_file);
+  import->callback([args, &globals] { RunImport(*args, globals);
+});
 }  // namespace kvstore::cli
-);
-}
 
 }  // namespace kvstore::cli

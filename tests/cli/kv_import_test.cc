@@ -136,5 +136,111 @@ TEST_F(KvImport, MissingFilesAndDatasetsAreErrors) {
   Fails({"import", "none", File("in.jsonl", "")}, "there is none named 'none'");
 }
 
+// ---- again and again ----
+
+class KvImportAgain : public KvImport {
+ protected:
+  Json Pass(const std::string& dataset, const std::string& file, std::vector<std::string> more = {}) {
+    std::vector<std::string> args = {"import", dataset, file, "--only-changes", "--json"};
+    args.insert(args.end(), more.begin(), more.end());
+    return Json::parse(Ok(args));
+  }
+  /// new, changed, same, rejected
+  static std::vector<int> Counts(const Json& pass) {
+    return {pass["new"], pass["changed"], pass["same"], pass["rejected"]};
+  }
+};
+
+TEST_F(KvImportAgain, RowsAreWrittenOnceAndAgainWhenTheyChange) {
+  const std::string file = File("in.jsonl", Line(1) + Line(2) + Line(3));
+  EXPECT_EQ(Counts(Pass("events", file)), (std::vector<int>{3, 0, 0, 0}));
+  EXPECT_EQ(Counts(Pass("events", file)), (std::vector<int>{0, 0, 3, 0}));
+  std::string changed = Line(1) + Line(2) + Line(3) + Line(4);
+  changed.replace(changed.find("\"v\""), 3, "\"w\"");
+  const std::string newer = File("newer.jsonl", changed + "oops\n");
+  EXPECT_NE(Kv({"import", "events", newer, "--verify"}).code, 0);
+  EXPECT_EQ(ReadLine(newer + ".rejects")["error"], "something else is there");
+  EXPECT_EQ(ReadLine(newer + ".rejects", 1)["error"], "is not there");
+  EXPECT_EQ(Rows(), 3u) << "nothing was written";
+  EXPECT_EQ(Counts(Pass("events", newer)), (std::vector<int>{1, 1, 2, 1}));
+  EXPECT_EQ(Counts(Pass("events", newer)), (std::vector<int>{0, 0, 4, 1}));
+  Ok({"import", "events", File("good.jsonl", changed), "--verify"});
+  EXPECT_EQ(Json::parse(Ok({"get", "events", "r1", "--versions", "9", "--json"}))["items"][0]["cells"].size(),
+            1u);
+}
+
+TEST_F(KvImportAgain, ACellWithoutATimestampIsComparedWithTheNewest) {
+  const auto line = [](const std::string& value) {
+    return R"({"row":"r","items":[{"column":"a","value":")" + value + R"("},{"column":"b","value":"x"}]})" +
+           "\n";
+  };
+  EXPECT_EQ(Counts(Pass("events", File("1", line("1")))), (std::vector<int>{1, 0, 0, 0}));
+  EXPECT_EQ(Counts(Pass("events", File("1", line("1")))), (std::vector<int>{0, 0, 1, 0}));
+  EXPECT_EQ(Counts(Pass("events", File("2", line("2")))), (std::vector<int>{0, 1, 0, 0}));
+  const Json row = Json::parse(Ok({"get", "events", "r", "--versions", "9", "--json"}));
+  EXPECT_EQ(row["items"][0]["cells"].size(), 2u);
+  EXPECT_EQ(row["items"][1]["cells"].size(), 1u) << "b has not changed";
+}
+
+TEST_F(KvImportAgain, WhatNobodyWouldSeeCountsAsThere) {
+  Ok({"dataset", "create", "two", "--max-versions", "2", "--ttl-ms", "3600000"});
+  const uint64_t now = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                 std::chrono::system_clock::now().time_since_epoch())
+                                                 .count());
+  std::string lines;
+  // The oldest of three is surplus; one is expired.
+  for (const uint64_t age : {1'000u, 2'000u, 3'000u, 7'200'000u}) {
+    lines +=
+        Json{{"row", "r"}, {"items", {{{"column", "c"}, {"value", "v"}, {"timestamp", now - age}}}}}.dump() +
+        "\n";
+  }
+  const std::string file = File("in.jsonl", lines);
+  Pass("two", file);
+  EXPECT_EQ(Counts(Pass("two", file)), (std::vector<int>{0, 0, 4, 0}));
+  Ok({"import", "two", file, "--verify"});
+}
+
+TEST_F(KvImportAgain, ObjectsAndMappingsAreFoundByTheirKeysElsewhere) {
+  Ok({"dataset", "create", "pins", "--shape", "objects"});
+  Ok({"dataset", "create", "board_pins", "--shape", "mappings"});
+  Ok({"dataset", "create", "keys"});
+  const auto pin = [](const std::string& key, const std::string& title) {
+    return Json{{"key", key}, {"data", {{"title", title}}}}.dump() + "\n";
+  };
+  const std::vector<std::string> keys = {"--keys", "keys"};
+  const std::string pins = File("pins", pin("p1", "chair") + pin("p2", "table") + pin("p1", "chair"));
+  EXPECT_EQ(Counts(Pass("pins", pins, keys)), (std::vector<int>{2, 0, 1, 0})) << "p1 is there twice";
+  EXPECT_EQ(Counts(Pass("pins", pins, keys)), (std::vector<int>{0, 0, 3, 0}));
+  EXPECT_EQ(Counts(Pass("pins", File("newer", pin("p1", "armchair") + pin("p3", "lamp")), keys)),
+            (std::vector<int>{1, 1, 0, 0}));
+  const std::string id = Json::parse(Ok({"get", "keys", "p1", "--json"}))["items"][0]["cells"][0]["value"];
+  EXPECT_EQ(Json::parse(Ok({"object", "get", "pins", id, "--json"}))["data"]["title"], "armchair");
+  EXPECT_NE(
+      Kv({"import", "pins", pins, "--only-changes"}).code + ReadLine(pins + ".rejects")["line"].get<int>(),
+      0);
+  EXPECT_NE(std::string(ReadLine(pins + ".rejects")["error"]).find("--keys"), std::string::npos);
+
+  const auto link = [](const std::string& to, int sequence) {
+    return Json{{"from", {{"key", "p1"}}}, {"to", {{"key", to}}}, {"sequence", sequence}}.dump() + "\n";
+  };
+  const std::string links = File("links", link("p2", 1) + link("p3", 2) + link("nobody", 3));
+  EXPECT_EQ(Counts(Pass("board_pins", links, keys)), (std::vector<int>{2, 0, 0, 1}));
+  EXPECT_EQ(Counts(Pass("board_pins", links, keys)), (std::vector<int>{0, 0, 2, 1}));
+  EXPECT_EQ(Counts(Pass("board_pins", File("moved", link("p2", 7) + link("p3", 2)), keys)),
+            (std::vector<int>{0, 1, 1, 0}));
+}
+
+TEST_F(KvImportAgain, APassOfAnotherKindIsNotGoneOnWith) {
+  const std::string file = File("in.jsonl", Line(1));
+  std::ofstream(file + ".progress") << Json{
+      {"dataset", "events"}, {"file_bytes", fs::file_size(file)},
+      {"mode", "all"},       {"offset", 0},
+      {"lines", 0},          {"imported", 0},
+      {"rejected", 0},       {"new", 0},
+      {"changed", 0},        {"same", 0}}.dump();
+  EXPECT_NE(Kv({"import", "events", file, "--verify"}).code, 0);
+  Ok({"import", "events", file});
+}
+
 }  // namespace
 }  // namespace kvstore::testing
