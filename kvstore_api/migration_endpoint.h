@@ -64,6 +64,8 @@ struct EndpointStatus {
   std::map<EndpointState, uint32_t> partitions;  ///< How many are in each state.
   bool capture = false;                          ///< On all that are there.
   uint64_t epoch = 0;                            ///< The highest.
+  /// Another text when what was acknowledged before may be gone: another host, or one that was restarted.
+  std::string boot;
   /// Whether all are in this state.
   bool All(EndpointState state) const { return partitions.size() == 1 && partitions.begin()->first == state; }
   bool Any(EndpointState state) const { return partitions.contains(state); }

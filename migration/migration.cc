@@ -26,8 +26,9 @@ absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(Router& router, std::
   CatalogRecord stored;
   absl::Status status = router.WithCatalog([&](Catalog& catalog) {
     auto found = catalog.GetRecord(dataset);
-    if (found.ok()) stored = *std::move(found);
-    return found.status();
+    if (!found.ok()) return found.status();
+    stored = *std::move(found);
+    return absl::OkStatus();
   });
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(fmt::format("dataset: '{}' does not migrate", dataset));
@@ -219,6 +220,7 @@ absl::Status Migration::TakeOver() {
   }
   Reached("takeover.recorded");
   epoch_ = epoch;
+  boots_ = source_status->boot + "|" + target_status->boot;
   if (auto status = (*opened_source)->RaiseEpoch(epoch); !status.ok()) return status;
   Reached("takeover.half");
   if (auto status = (*opened_target)->RaiseEpoch(epoch); !status.ok()) return status;
@@ -298,8 +300,11 @@ absl::Status Migration::RunPhase() {
     case Phase::kVerify:
       return Verify();
     case Phase::kReady:
-    case Phase::kReversible:
+    case Phase::kReversible: {
+      const auto again = VerifyAgain(boots_);
+      if (!again.ok() || *again) return again.status();
       return Follow();
+    }
     case Phase::kCutover:
       return Cutover();
     case Phase::kFinishing:
@@ -311,6 +316,14 @@ absl::Status Migration::RunPhase() {
       break;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
+  if (record().verified == boots) return false;
+  absl::Status status = Change([](Record& record) { record.phase = Phase::kVerify; },
+                               "a host was restarted or replaced: both sides are compared again");
+  if (!status.ok()) return status;
+  return true;
 }
 
 absl::Status Migration::Follow() {

@@ -65,6 +65,8 @@ class Migration {
 
   MigrationEndpoint& truth() { return on_target_ ? *target_ : *source_; }
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
+  /// Compares again, where what was found the same may not be so any more. Whether that was begun.
+  absl::StatusOr<bool> VerifyAgain(const std::string& boots);
   Phase Resting() const { return on_target_ ? Phase::kReversible : Phase::kReady; }
 
   /// Changes the record and writes it down; with `event`, one line more.
@@ -92,6 +94,7 @@ class Migration {
   bool on_target_ = false;
   bool fresh_ = false;  // nothing of the target was written by a worker before
   uint64_t epoch_ = 0;
+  std::string boots_;  // EndpointStatus::boot of both sides, when this worker took over
   std::chrono::steady_clock::time_point routed_at_;
   std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch; Run's thread changes them under mutex_
   std::shared_ptr<MigrationEndpoint> target_;

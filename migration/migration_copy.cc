@@ -205,7 +205,11 @@ absl::Status Migration::Verify() {
               record.compared_units = verifier.compared();
               record.differences += verifier.differences();
               record.repaired += verifier.repaired();
-              if (clean) record.phase = Resting();
+              if (clean) {
+                record.phase = Resting();
+                // As they were before it was begun.
+                record.verified = boots_;
+              }
               record.problem.clear();
             },
             found);

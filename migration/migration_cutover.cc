@@ -60,6 +60,9 @@ absl::Status Migration::Cutover() {
     // A worker before this one stopped here; nobody knows for how long writes have been held.
     return BackOut(absl::UnavailableError("it was interrupted"));
   }
+  const auto again = VerifyAgain(on_target_ ? to->boot + "|" + from->boot : from->boot + "|" + to->boot);
+  if (!again.ok()) return again.status();
+  if (*again) return absl::UnavailableError("a host was restarted or replaced");
   Reached("cutover.begin");
   // All that takes time, while writes go on.
   const State state = to->partitions.begin()->first;

@@ -93,7 +93,7 @@ Migrator::~Migrator() {
 std::shared_ptr<Migration> Migrator::Find(const std::string& dataset) const {
   const std::lock_guard lock(mutex_);
   const auto found = running_.find(dataset);
-  return found == running_.end() ? nullptr : found->second->migration;
+  return found == running_.end() || found->second->ended ? nullptr : found->second->migration;
 }
 
 void Migrator::Audit(const Options& options, const absl::Status& status) {
@@ -197,11 +197,25 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
   return migration::StatusJson(record, std::nullopt);
 }
 
-absl::StatusOr<Json> Migrator::Status(const std::string& dataset) {
-  if (const auto mine = Find(dataset)) return migration::StatusJson(mine->record(), mine->Lag());
+absl::StatusOr<Record> Migrator::Look(const std::string& dataset) {
+  if (const auto mine = Find(dataset)) return mine->record();
   const auto stored = Migration::Open(router_, dataset);
-  if (!stored.ok()) return stored.status();
-  return migration::StatusJson((*stored)->record(), std::nullopt);
+  if (stored.ok()) return (*stored)->record();
+  if (!absl::IsNotFound(stored.status())) return stored.status();
+  // Of one that was finished here nothing is stored any more.
+  const std::lock_guard lock(mutex_);
+  const auto last = running_.find(dataset);
+  if (last == running_.end()) return stored.status();
+  Record record = last->second->migration->record();
+  const bool over = record.phase == Phase::kFinished || record.phase == Phase::kAborted;
+  return over ? absl::StatusOr<Record>(std::move(record)) : stored.status();
+}
+
+absl::StatusOr<Json> Migrator::Status(const std::string& dataset) {
+  const auto record = Look(dataset);
+  if (!record.ok()) return record.status();
+  const auto mine = Find(dataset);
+  return migration::StatusJson(*record, mine ? mine->Lag() : std::nullopt);
 }
 
 void Migrator::Forget(const std::string& dataset) {
@@ -275,20 +289,14 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
 
 absl::StatusOr<Json> Migrator::Ask(const Options& options) {
   const std::string& name = options.command;
-  {
-    // Before it is taken over for nothing.
-    const auto mine = Find(options.dataset);
-    const auto stored = mine ? absl::StatusOr<std::unique_ptr<Migration>>(nullptr)
-                             : Migration::Open(router_, options.dataset);
-    if (!stored.ok()) return stored.status();
-    if (auto status = CheckCommand(mine ? mine->record() : (*stored)->record(), name); !status.ok()) {
-      return status;
-    }
-  }
+  // Before it is taken over for nothing.
+  const auto record = Look(options.dataset);
+  if (!record.ok()) return record.status();
+  if (auto status = CheckCommand(*record, name); !status.ok()) return status;
   if (auto status = Start(options, /*resume=*/name != "start"); !status.ok()) return status;
   if (options.dry_run) return Status(options.dataset);
   const auto mine = Find(options.dataset);
-  if (!mine) return absl::NotFoundError(fmt::format("dataset: '{}' does not migrate", options.dataset));
+  if (!mine) return Status(options.dataset);
   absl::Status status;
   if (name == "pause" || name == "resume") {
     if (mine->record().paused != (name == "pause")) status = mine->Pause(name == "pause", options.who);

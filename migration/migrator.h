@@ -56,8 +56,10 @@ class Migrator : public Migrations {
   absl::StatusOr<Json> Status(const std::string& dataset);
   absl::Status Start(const Options& options, bool resume);
   absl::StatusOr<Json> Ask(const Options& options);
-  /// Null if none of this process.
+  /// One that this process works at; null if there is none.
   std::shared_ptr<migration::Migration> Find(const std::string& dataset) const;
+  /// How it stands: here, as it is stored, or as it ended here last. NOT_FOUND if there is none.
+  absl::StatusOr<migration::Record> Look(const std::string& dataset);
   /// Forgets a migration of this process that is at its end.
   void Forget(const std::string& dataset);
   void Audit(const Options& options, const absl::Status& status);

@@ -163,6 +163,7 @@ std::string Encode(const Record& record) {
                {"limits", ToJson(record.limits)},
                {"threads", record.threads},
                {"parts", std::move(parts)},
+               {"verified", record.verified},
                {"problem", record.problem},
                {"events", ToJson(record.events)}};
   for (const Number& number : kNumbers) {
@@ -192,6 +193,7 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   record.paused = fields.OptionalBool("paused").value_or(false);
   record.owner = fields.String("owner");
   record.threads = static_cast<uint32_t>(fields.Uint("threads", 1, 64));
+  record.verified = fields.OptionalString("verified").value_or("");
   record.problem = fields.String("problem");
   for (const Number& number : kNumbers) {
     record.*number.place = fields.Uint(number.name, 0, UINT64_MAX);

@@ -124,16 +124,31 @@ absl::Status MySqlEndpoint::ForShards(
 
 absl::StatusOr<EndpointStatus> MySqlEndpoint::Status() {
   EndpointStatus all{.capture = true};
-  std::mutex mutex;  // guards all
-  absl::Status status = OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) {
+  std::map<Host, std::string> boots;
+  std::mutex mutex;  // guards all and boots
+  const auto each = [&](const Host& host, uint32_t shard, Connection& connection) {
     const Moving moving = ReadMoving(connection, spec_, shard);
+    bool asked = false;
+    {
+      const std::lock_guard lock(mutex);
+      asked = !boots.try_emplace(host).second;
+    }
+    const std::string boot = asked ? "" : ReadBoot(connection);
     const std::lock_guard lock(mutex);
+    if (!asked) boots[host] = boot;
     ++all.partitions[moving.at];
     all.capture = all.capture && moving.capture;
     all.epoch = std::max(all.epoch, moving.epoch);
     return absl::OkStatus();
+  };
+  absl::Status status = fleet_->OnAllShards(space(), [&](const Host& host, uint32_t shard) {
+    return fleet_->RunOn(host, {space(), shard}, Repeat::kAlways,
+                         [&, host = host, shard = shard](Connection& connection) -> absl::Status {
+                           return each(host, shard, connection);
+                         });
   });
   if (!status.ok()) return status;
+  for (const auto& [host, boot] : boots) all.boot += fmt::format("{} {};", host.ToString(), boot);
   return all;
 }
 

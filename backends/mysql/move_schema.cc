@@ -221,6 +221,15 @@ Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shar
   return moving;
 }
 
+std::string ReadBoot(Connection& connection) {
+  // One statement, for which the time stands still.
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED) FROM {}.global_status WHERE variable_name "
+      "= 'Uptime'",
+      connection.traits().returning ? "information_schema" : "performance_schema"));
+  return rows.Next() ? rows.Bytes(1) : "";
+}
+
 bool HasMigration(Connection& connection, const Table& table) {
   Rows rows = connection.Ask(fmt::format(
       "SELECT 1 FROM information_schema.tables WHERE table_schema = '{}' AND table_name = '{}$state'",

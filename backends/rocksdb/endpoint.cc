@@ -11,6 +11,7 @@
 #include "backends/rocksdb/object_store.h"
 #include "backends/rocksdb/partitions.h"
 #include "backends/rocksdb/units.h"
+#include "base/files.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/unit_key.h"
 
@@ -50,15 +51,18 @@ absl::StatusOr<std::shared_ptr<Family>> RocksEndpoint::Find() const {
 }
 
 absl::StatusOr<EndpointStatus> RocksEndpoint::Status() {
+  // What a process that was killed had written is there; what the machine had not yet is lost with it.
+  static const std::string boot = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
   const auto family = Find();
   if (!family.ok()) {
     const auto stored = engine_->LoadGate(spec_.incarnation);
     if (!stored.ok()) return stored.status();
-    return EndpointStatus{.partitions = {{State::kAbsent, 1}}, .epoch = stored->epoch};
+    return EndpointStatus{.partitions = {{State::kAbsent, 1}}, .epoch = stored->epoch, .boot = boot};
   }
   Gate& gate = (*family)->gate;
   const std::shared_lock lock(gate.mutex);
-  return EndpointStatus{.partitions = {{gate.state(), 1}}, .capture = gate.capture, .epoch = gate.epoch};
+  return EndpointStatus{
+      .partitions = {{gate.state(), 1}}, .capture = gate.capture, .epoch = gate.epoch, .boot = boot};
 }
 
 absl::Status RocksEndpoint::RaiseEpoch(uint64_t epoch) {

@@ -312,12 +312,12 @@ TEST_F(MigrationTest, AnswersOfTheCatalogThatGetLostDoNotStopTheWorker) {
   world_->Do("create", "events", To("mysql"));
   world_->Do("start", "events");
   world_->Await("events", "ready");
-  world_->lossy() = true;
+  world_->SetCatalogTrouble(CatalogTrouble::kAnswersLost);
   // Written down, but who asked does not hear of it: the worker's version of the record is not the stored
   // one.
   EXPECT_THAT(world_->Try("throttle", "events", {{"share", 7}}),
               FailsWith(absl::StatusCode::kUnavailable, ""));
-  world_->lossy() = false;
+  world_->SetCatalogTrouble(CatalogTrouble::kNone);
   EXPECT_EQ(world_->Do("status", "events")["limits"]["share"], 100) << "not in force";
   world_->Do("throttle", "events", {{"share", 9}});
   world_->Do("cutover", "events");

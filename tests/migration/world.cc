@@ -18,39 +18,6 @@
 namespace kvstore::testing {
 namespace {
 
-/// A backend whose endpoints are wrapped.
-class Wrapped : public Backend {
- public:
-  Wrapped(std::unique_ptr<Backend> inner, Wrap wrap) : inner_(std::move(inner)), wrap_(std::move(wrap)) {}
-  Capabilities capabilities() const override { return inner_->capabilities(); }
-  absl::Status CreateDataset(const DatasetSpec& spec) override { return inner_->CreateDataset(spec); }
-  absl::Status AlterDataset(const DatasetSpec& spec) override { return inner_->AlterDataset(spec); }
-  absl::Status DropDataset(const DatasetSpec& spec) override { return inner_->DropDataset(spec); }
-  absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) override {
-    return inner_->OpenRows(spec);
-  }
-  absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) override {
-    return inner_->OpenObjects(spec);
-  }
-  absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override {
-    return inner_->OpenMappings(spec);
-  }
-  absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override {
-    return inner_->Reclaim(spec, progress);
-  }
-  absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override { return inner_->Stats(spec); }
-  absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override {
-    auto endpoint = inner_->OpenForMigration(spec);
-    if (!endpoint.ok()) return endpoint;
-    return wrap_(*std::move(endpoint));
-  }
-  void Describe(MetricsSink& sink) const override { inner_->Describe(sink); }
-
- private:
-  const std::unique_ptr<Backend> inner_;
-  const Wrap wrap_;
-};
-
 template <typename T>
 T Must(absl::StatusOr<T> result) {
   if (!result.ok()) throw std::runtime_error(result.status().ToString());
@@ -62,21 +29,47 @@ std::string ColumnOf(uint32_t key) { return fmt::format("c{}", key % Clients::kC
 
 }  // namespace
 
+// ---- a catalog in trouble ----
+
+namespace {
+
+/// Asks, and says what the caller hears of it.
+template <typename Ask>
+auto Troubled(CatalogTrouble trouble, const Ask& ask) -> decltype(ask()) {
+  if (trouble == CatalogTrouble::kDown) return absl::UnavailableError("the catalog is down");
+  auto answer = ask();
+  if (trouble == CatalogTrouble::kAnswersLost) return absl::UnavailableError("the answer was lost");
+  return answer;
+}
+
+}  // namespace
+
+absl::StatusOr<CatalogContents> LossyCatalog::Load() {
+  return Troubled(trouble_, [&] { return FileCatalog::Load(); });
+}
+
+absl::StatusOr<int64_t> LossyCatalog::Put(const CatalogEntry& entry, int64_t version) {
+  return Troubled(trouble_, [&] { return FileCatalog::Put(entry, version); });
+}
+
 absl::StatusOr<CatalogRecord> LossyCatalog::GetRecord(std::string_view name) {
-  if (lossy_) return absl::UnavailableError("lost");
-  return FileCatalog::GetRecord(name);
+  return Troubled(trouble_, [&] { return FileCatalog::GetRecord(name); });
 }
 
 absl::StatusOr<int64_t> LossyCatalog::PutRecord(std::string_view name, std::string_view text,
                                                 int64_t version) {
-  auto put = FileCatalog::PutRecord(name, text, version);
-  if (lossy_) return absl::UnavailableError("lost");
-  return put;
+  return Troubled(trouble_, [&] { return FileCatalog::PutRecord(name, text, version); });
 }
 
-World::World(std::filesystem::path dir, Wrap wrap) {
+absl::Status LossyCatalog::RemoveRecord(std::string_view name) {
+  return Troubled(trouble_, [&] { return FileCatalog::RemoveRecord(name); });
+}
+
+// ---- the world ----
+
+World::World(std::filesystem::path dir, Wrap wrap, TestFleet* fleet) {
   auto data = Must(rocks::DataDir::Open(dir, /*create=*/true));
-  auto catalog = std::make_unique<LossyCatalog>(data.catalog(), lossy_);
+  auto catalog = std::make_unique<LossyCatalog>(data.catalog(), trouble_);
   const CatalogContents contents = Must(catalog->Load());
   std::vector<DatasetSpec> here;
   std::vector<DatasetSpec> moving;
@@ -93,7 +86,7 @@ World::World(std::filesystem::path dir, Wrap wrap) {
                                            {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20}));
   rocksdb_ = rocksdb.get();
   add("rocksdb", std::move(rocksdb));
-  add("mysql", Must(SharedFleet().Open()));
+  add("mysql", Must((fleet != nullptr ? *fleet : SharedFleet()).Open()));
   router_ = Must(Router::Open(std::move(catalog), contents, std::move(backends), "rocksdb"));
   migrator_ = std::make_unique<Migrator>(*router_, dir / "migrations.log");
 }

@@ -15,24 +15,28 @@
 #include "kvstore_api/router.h"
 #include "migration/migrator.h"
 #include "tests/backends/mysql/test_fleet.h"
+#include "tests/migration/wrapped.h"
 
 namespace kvstore::testing {
 
 using bench::History;
 
-/// Wraps the endpoints of a backend, to plant mistakes in them.
-using Wrap = std::function<std::unique_ptr<MigrationEndpoint>(std::unique_ptr<MigrationEndpoint>)>;
+/// How a catalog fails, each time UNAVAILABLE: it cannot be asked, or does what it is asked and its answer
+/// gets lost.
+enum class CatalogTrouble { kNone, kDown, kAnswersLost };
 
-/// A catalog that does what it is asked, but whose answers get lost while `lossy`: UNAVAILABLE.
 class LossyCatalog : public FileCatalog {
  public:
-  LossyCatalog(std::filesystem::path path, const std::atomic<bool>& lossy)
-      : FileCatalog(std::move(path)), lossy_(lossy) {}
+  LossyCatalog(std::filesystem::path path, const std::atomic<CatalogTrouble>& trouble)
+      : FileCatalog(std::move(path)), trouble_(trouble) {}
+  absl::StatusOr<CatalogContents> Load() override;
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
   absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
+  absl::Status RemoveRecord(std::string_view name) override;
 
  private:
-  const std::atomic<bool>& lossy_;
+  const std::atomic<CatalogTrouble>& trouble_;
 };
 
 /// A store with the embedded backend "rocksdb" and, on the shared fleet, "mysql"; with what migrates between
@@ -41,13 +45,13 @@ class World {
  public:
   /// Opens what is stored for `dir`. Throws std::runtime_error if it cannot be.
   ///
-  /// wrap  Around the endpoints of both backends; null: nothing.
-  explicit World(std::filesystem::path dir, Wrap wrap = nullptr);
+  /// wrap   Around the endpoints of both backends; null: nothing.
+  /// fleet  Of "mysql"; null: the shared one.
+  explicit World(std::filesystem::path dir, Wrap wrap = nullptr, TestFleet* fleet = nullptr);
 
   Router& router() { return *router_; }
   Migrator& migrator() { return *migrator_; }
-  /// While it is true, the catalog's answers about migrations get lost.
-  std::atomic<bool>& lossy() { return lossy_; }
+  void SetCatalogTrouble(CatalogTrouble trouble) { trouble_ = trouble; }
 
   /// Gives a command; fails the test if it is refused.
   Json Do(const std::string& command, const std::string& dataset, Json options = Json::object());
@@ -64,7 +68,7 @@ class World {
   std::string BackendOf(const std::string& dataset);
 
  private:
-  std::atomic<bool> lossy_{false};
+  std::atomic<CatalogTrouble> trouble_{CatalogTrouble::kNone};
   Backend* rocksdb_ = nullptr;  // of router_
   std::unique_ptr<Router> router_;
   std::unique_ptr<Migrator> migrator_;

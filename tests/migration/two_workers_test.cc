@@ -1,0 +1,230 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+
+#include "backends/rocksdb/backend.h"
+#include "backends/rocksdb/data_dir.h"
+#include "migration/fail_point.h"
+#include "tests/migration/world.h"
+#include "tests/support/eventually.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// A worker stops in the middle of a step, is taken for dead, and wakes up when another one has gone on.
+namespace kvstore::testing {
+namespace {
+
+const bool kShared = ShareFleet();
+
+/// One catalog, as two processes have it.
+struct Shared {
+  explicit Shared(std::filesystem::path path) : catalog(std::move(path)) {}
+  std::mutex mutex;
+  FileCatalog catalog;                                    // guarded by mutex
+  std::map<std::string, std::function<void()>> watchers;  // by process; guarded by mutex
+  std::string dead;                                       // a process; guarded by mutex
+};
+
+class SharedCatalog : public Catalog {
+  template <typename Work>
+  auto Do(const Work& work) {
+    const std::lock_guard lock(shared_->mutex);
+    return work(shared_->catalog);
+  }
+  absl::StatusOr<int64_t> Tell(absl::StatusOr<int64_t> version) {
+    const std::lock_guard lock(shared_->mutex);
+    for (const auto& [process, watcher] : shared_->watchers) {
+      if (watcher) watcher();
+    }
+    return version;
+  }
+
+ public:
+  SharedCatalog(std::shared_ptr<Shared> all, std::string self)
+      : shared_(std::move(all)), self_(std::move(self)) {}
+  absl::StatusOr<CatalogContents> Load() override {
+    return Do([](FileCatalog& catalog) { return catalog.Load(); });
+  }
+  absl::StatusOr<CatalogContents> LoadCopy() const override { return absl::NotFoundError("no copy"); }
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override {
+    return Tell(Do([&](FileCatalog& catalog) { return catalog.Put(entry, version); }));
+  }
+  absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override {
+    return Tell(Do([&](FileCatalog& catalog) { return catalog.Remove(name, version); }));
+  }
+  absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override {
+    return Do([&](FileCatalog& catalog) { return catalog.GetRecord(name); });
+  }
+  absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override {
+    return Do([&](FileCatalog& catalog) { return catalog.PutRecord(name, text, version); });
+  }
+  absl::Status RemoveRecord(std::string_view name) override {
+    return Do([&](FileCatalog& catalog) { return catalog.RemoveRecord(name); });
+  }
+  absl::StatusOr<std::vector<std::string>> ListRecords() override {
+    return Do([](FileCatalog& catalog) { return catalog.ListRecords(); });
+  }
+  bool shared() const override { return true; }
+  std::string self() const override { return self_; }
+  bool IsAlive(const std::string& owner) override {
+    const std::lock_guard lock(shared_->mutex);
+    return owner != shared_->dead;
+  }
+  void OnChange(std::function<void()> on_change) override {
+    const std::lock_guard lock(shared_->mutex);
+    shared_->watchers[self_] = std::move(on_change);
+  }
+  std::chrono::milliseconds poll_interval() const override { return std::chrono::milliseconds(100); }
+  void Describe(MetricsSink&) const override {}
+
+ private:
+  const std::shared_ptr<Shared> shared_;
+  const std::string self_;
+};
+
+/// A process: a router and a migrator over backends that it shares with others.
+class Process {
+ public:
+  Process(const std::shared_ptr<Shared>& shared, const std::string& self,
+          const std::shared_ptr<Backend>& rocksdb, const std::shared_ptr<Backend>& mysql) {
+    auto catalog = std::make_unique<SharedCatalog>(shared, self);
+    const CatalogContents contents = *catalog->Load();
+    Router::Backends backends;
+    backends.emplace("rocksdb", std::make_unique<Wrapped>(rocksdb, nullptr));
+    backends.emplace("mysql", std::make_unique<Wrapped>(mysql, nullptr));
+    router_ = *Router::Open(std::move(catalog), contents, std::move(backends), "rocksdb");
+    migrator_ = std::make_unique<Migrator>(*router_, "");
+  }
+  Router& router() { return *router_; }
+  Migrator& migrator() { return *migrator_; }
+  absl::StatusOr<Json> Do(const std::string& command, Json options = Json::object()) {
+    options["command"] = command;
+    options["dataset"] = "events";
+    options["who"] = "test";
+    return migrator_->Command(*ParseJson(options.dump()));
+  }
+  bool Await(const std::string& phase) {
+    return Eventually([&] {
+      const auto status = Do("status");
+      return status.ok() && status->value("phase", "") == phase;
+    });
+  }
+
+ private:
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<Migrator> migrator_;
+};
+
+/// Holds the first thread that comes to a point.
+class Stop {
+ public:
+  explicit Stop(const char* point) : point_(point) {
+    migration::SetFailPointHook([this](std::string_view name) {
+      if (name != point_) return;
+      std::unique_lock lock(mutex_);
+      if (std::exchange(there_, true)) return;
+      changed_.notify_all();
+      changed_.wait(lock, [this] { return released_; });
+    });
+  }
+  ~Stop() {
+    Release();
+    migration::SetFailPointHook(nullptr);
+  }
+  bool Reached() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(30), [this] { return there_; });
+  }
+  void Release() {
+    const std::lock_guard lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  const std::string_view point_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool there_ = false;     // guarded by mutex_
+  bool released_ = false;  // guarded by mutex_
+};
+
+class TwoWorkersTest : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
+  SharedFleet().Clear();
+  const TempDir dir;
+  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
+  ASSERT_OK(data);
+  const auto shared = std::make_shared<Shared>(data->catalog());
+  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
+      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
+  History history(Clients::kKeys);
+  const uint64_t seed = Seed("two workers");
+  {
+    Process first(shared, "first", rocksdb, mysql);
+    ASSERT_OK(first.router().CreateDataset({.name = "events"}));
+    Process second(shared, "second", rocksdb, mysql);
+    Clients here(first.router(), "events", history, 3, seed);
+    Clients there(second.router(), "events", history, 3, seed + 10);
+    here.Work(50);
+    there.Work(50);
+    Stop stop(GetParam());
+    ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
+    ASSERT_OK(first.Do("start"));
+    ASSERT_TRUE(stop.Reached());
+    EXPECT_THAT(second.Do("resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "process first is at"));
+    {
+      const std::lock_guard lock(shared->mutex);
+      shared->dead = "first";
+    }
+    ASSERT_OK(second.Do("resume"));
+    // A cutover that was cut short may have been given up: it is asked for again.
+    EXPECT_TRUE(Eventually([&] {
+      const std::string phase = second.Do("status").value_or(Json::object()).value("phase", "");
+      if (phase == "ready") second.Do("cutover").IgnoreError();
+      return phase == "reversible";
+    })) << second.Do("status").value_or(Json()).dump(1);
+    here.Work(30);
+    there.Work(30);
+    stop.Release();
+    // It ends by itself, and what it does until then is refused.
+    EXPECT_TRUE(Eventually([&] {
+      const Json status = first.Do("status").value_or(Json::object());
+      return status.value("phase", "") == "reversible";
+    })) << "it shows what the other one has done";
+    here.Work(30);
+    there.Work(30);
+    ASSERT_OK(second.Do("finish"));
+    EXPECT_TRUE(second.Await("finished"));
+    here.Work(30);
+    there.Work(30);
+    here.Stop();
+    there.Stop();
+    EXPECT_EQ(here.errors(), 0u) << here.last_error();
+    EXPECT_EQ(there.errors(), 0u) << there.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+INSTANTIATE_TEST_SUITE_P(Points, TwoWorkersTest,
+                         ::testing::Values("prepare.capture", "backfill.read", "drain.listed",
+                                           "drain.replaced", "verify.pass", "cutover.armed", "cutover.frozen",
+                                           "cutover.counted", "cutover.moved", "cutover.serving",
+                                           "cutover.routed"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '.', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace kvstore::testing
