@@ -181,7 +181,8 @@ absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::AdoptDataset(cons
   const auto current = snapshot_.Load();
   const auto known = current->find(spec.name);
   if (known != current->end() && known->second->problem.ok() &&
-      known->second->spec.incarnation == spec.incarnation && known->second->spec.backend == spec.backend) {
+      known->second->spec.incarnation == spec.incarnation && known->second->spec.backend == spec.backend &&
+      known->second->spec.engine == spec.engine) {
     // Other settings. If they cannot be put in force now, the next look at the catalog tries again.
     if (auto status = known->second->backend->NoteSettings(spec); !status.ok()) {
       spdlog::warn("dataset '{}': its new settings are not in force here: {}", spec.name,

@@ -163,16 +163,19 @@ absl::Status Migration::Verify() {
     const std::lock_guard lock(mutex_);
     return record_.wanted == Wanted::kCancel;
   };
-  // Ranges of keys that both sides know; a shard is one of one side only.
-  std::vector<UnitRange> ranges;
-  for (MigrationEndpoint* const side : {source_.get(), target_.get()}) {
-    auto partitions = side->Partitions(record().threads);
-    if (!partitions.ok()) return partitions.status();
-    const bool keys = std::all_of(partitions->begin(), partitions->end(),
-                                  [](const UnitRange& range) { return range.shard.empty(); });
-    if (keys && partitions->size() > ranges.size()) ranges = *std::move(partitions);
+  // Ranges that both sides know: of keys, or the same shards.
+  auto ranges = source_->Partitions(record().threads);
+  if (!ranges.ok()) return ranges.status();
+  const auto others = target_->Partitions(record().threads);
+  if (!others.ok()) return others.status();
+  const auto keys = [](const std::vector<UnitRange>& some) {
+    return std::all_of(some.begin(), some.end(), [](const UnitRange& range) { return range.shard.empty(); });
+  };
+  if (*ranges != *others) {
+    if (!keys(*ranges) || (keys(*others) && others->size() > ranges->size())) ranges = *others;
+    if (!keys(*ranges)) ranges->clear();
   }
-  if (ranges.empty()) ranges.emplace_back();
+  if (ranges->empty()) ranges->emplace_back();
   for (uint64_t pass = 1;; ++pass) {
     Verifier verifier(*copier_);
     verifier_ = &verifier;
@@ -180,10 +183,10 @@ absl::Status Migration::Verify() {
     std::mutex failed_mutex;
     absl::Status failed;
     std::vector<std::thread> threads;
-    for (size_t t = 0; t < std::min<size_t>(record().threads, ranges.size()); ++t) {
+    for (size_t t = 0; t < std::min<size_t>(record().threads, ranges->size()); ++t) {
       threads.emplace_back([&] {
-        for (size_t i = next++; i < ranges.size(); i = next++) {
-          absl::Status status = verifier.Compare(ranges[i], stop);
+        for (size_t i = next++; i < ranges->size(); i = next++) {
+          absl::Status status = verifier.Compare((*ranges)[i], stop);
           if (status.ok()) continue;
           const std::lock_guard lock(failed_mutex);
           if (failed.ok()) failed = status;

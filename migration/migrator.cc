@@ -138,7 +138,7 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
   if (!entry.ok()) return entry.status();
   const DatasetSpec& spec = entry->spec;
   if (options.target.empty()) return absl::InvalidArgumentError("target: is missing");
-  if (options.target == spec.backend) {
+  if (options.target == spec.backend && options.engine == spec.engine) {
     return absl::InvalidArgumentError(fmt::format("target: '{}' is where the dataset is", options.target));
   }
   if (!entry->other_backend.empty()) {

@@ -23,11 +23,6 @@ constexpr uint64_t kMaxCounted = 100'000;
 /// Shards that are worked on at once.
 constexpr size_t kLanes = 8;
 
-DatasetSpec Away(DatasetSpec spec) {
-  spec.name += kAwaySuffix;
-  return spec;
-}
-
 /// Calls `work` for each, several shards of a host at once: what waits for this are clients, or the worker's
 /// next step. The first failure; all are tried.
 absl::Status InLanes(const std::vector<uint32_t>& shards,
@@ -86,18 +81,24 @@ absl::Status MySqlEndpoint::OnAll(Repeat repeat,
 absl::Status MySqlEndpoint::OnTable(uint32_t shard, Repeat repeat,
                                     const std::function<absl::Status(Connection&, const Table&)>& work) {
   for (int attempt = 1;; ++attempt) {
-    bool away = false;
-    {
-      const std::lock_guard lock(mutex_);
-      away = is_away_[shard];
-    }
     absl::Status status = fleet_->Run(space(), shard, repeat, [&](Connection& connection) {
-      return work(connection, away ? away_.On(shard) : base_.On(shard));
+      return work(connection, IsAway(connection, shard) ? away_.On(shard) : base_.On(shard));
     });
     if (!IsMoving(status) || attempt == 2) return status;
     const std::lock_guard lock(mutex_);
-    is_away_[shard] = !away;
+    is_away_.erase(shard);
   }
+}
+
+bool MySqlEndpoint::IsAway(Connection& connection, uint32_t shard) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = is_away_.find(shard); known != is_away_.end()) return known->second;
+  }
+  const bool away = !ReadMoving(connection, spec_, shard).base;
+  const std::lock_guard lock(mutex_);
+  is_away_[shard] = away;
+  return away;
 }
 
 absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> MySqlEndpoint::ByShard(
@@ -165,7 +166,10 @@ absl::Status MySqlEndpoint::Enter(uint64_t epoch, EndpointState state, bool capt
     return fleet_->Run(space(), shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       const MoveLock lock(connection, spec_, shard);
       if (!lock.held()) return Locked(spec_);
-      return EnterState(connection, spec_, shard, epoch, state, capture);
+      absl::Status status = EnterState(connection, spec_, shard, epoch, state, capture);
+      const std::lock_guard known(mutex_);
+      is_away_.erase(shard);
+      return status;
     });
   });
 }
@@ -279,7 +283,7 @@ absl::Status MySqlEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
       return absl::Status(absl::InvalidArgumentError(fmt::format(
           "shard {} is not open: open it before the dataset moves here", DatabaseName(space(), shard))));
     }
-    return OnTable(shard, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
+    return fleet_->Run(space(), shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       Transaction transaction(connection, Transaction::Kind::kWrite);
       bool takes_units = false;
       if (auto status = HoldState(connection, shard, epoch, &takes_units); !status.ok()) return status;
@@ -287,7 +291,7 @@ absl::Status MySqlEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
         return absl::FailedPreconditionError(
             fmt::format("dataset: '{}' takes nothing from a migration here", spec_.name));
       }
-      WriteUnits(connection, table, kind_, units, places, fresh);
+      WriteUnits(connection, away_.On(shard), kind_, units, places, fresh);
       transaction.Commit();
       return absl::OkStatus();
     });
@@ -339,8 +343,8 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> MySqlEndpoint::NextLocalIds() {
   absl::Status status = OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
     Rows rows = connection.Ask(
         fmt::format("SELECT auto_increment FROM information_schema.tables WHERE table_schema = '{}' AND "
-                    "table_name IN ('{}', '{}{}')",
-                    DatabaseName(space(), shard), spec_.name, spec_.name, kAwaySuffix));
+                    "table_name = '{}'",
+                    DatabaseName(space(), shard), IsAway(connection, shard) ? Away(spec_).name : spec_.name));
     if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) > 1) {
       const std::lock_guard lock(mutex);
       next[shard] = rows.Uint(1);

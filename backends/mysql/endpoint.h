@@ -47,6 +47,8 @@ class MySqlEndpoint : public MigrationEndpoint {
   /// Runs work on the shard's table, under whichever name it has.
   absl::Status OnTable(uint32_t shard, Repeat repeat,
                        const std::function<absl::Status(Connection&, const Table&)>& work);
+  /// Whether the shard's table has its other name now.
+  bool IsAway(Connection& connection, uint32_t shard);
   /// The units of each shard, by their places.
   absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> ByShard(
       size_t count, const std::function<std::string_view(size_t)>& key) const;

@@ -19,7 +19,13 @@ using State = EndpointState;
 constexpr int kLockSeconds = 1;
 constexpr int kLockWaitTimeout = 1205;
 
+/// As the dataset's table has it.
+TableFamily FamilyOf(const DatasetSpec& spec) {
+  return {.space = SpaceOf(spec.shape), .name = spec.name, .newest_last = !HasDescendingKeys(spec)};
+}
+
 struct Names {
+  TableFamily family;
   std::string database;
   std::string base;
   std::string away;
@@ -27,11 +33,12 @@ struct Names {
   std::string dirty;
 
   Names(const DatasetSpec& spec, uint32_t shard)
-      : database(DatabaseName(SpaceOf(spec.shape), shard)),
+      : family(FamilyOf(spec)),
+        database(DatabaseName(family.space, shard)),
         base(Qualified(spec.name)),
-        away(Qualified(spec.name + kAwaySuffix)),
-        state(Qualified(spec.name + "$state")),
-        dirty(Qualified(spec.name + "$dirty")) {}
+        away(Qualified(family.Beside("away"))),
+        state(Qualified(family.Beside("state"))),
+        dirty(Qualified(family.Beside("dirty"))) {}
   std::string Qualified(const std::string& name) const {
     return fmt::format("{}.{}", Quote(database), Quote(name));
   }
@@ -66,17 +73,17 @@ std::string Record(const Names& names, const Key& key, std::string_view row) {
 }
 
 struct Event {
-  const char* suffix;
+  const char* trigger;
   const char* name;
 };
-constexpr std::array<Event, 3> kEvents = {{{"$ai", "INSERT"}, {"$au", "UPDATE"}, {"$ad", "DELETE"}}};
+constexpr std::array<Event, 3> kEvents = {{{"ai", "INSERT"}, {"au", "UPDATE"}, {"ad", "DELETE"}}};
 
-std::set<std::string> TriggersOf(Connection& connection, const DatasetSpec& spec, const Names& names) {
+std::set<std::string> TriggersOf(Connection& connection, const Names& names) {
   std::set<std::string> found;
-  Rows rows = connection.Ask(
-      fmt::format("SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '{}' AND "
-                  "event_object_table IN ('{}', '{}{}')",
-                  names.database, spec.name, spec.name, kAwaySuffix));
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT trigger_name FROM information_schema.triggers WHERE trigger_schema = '{}' AND "
+      "trigger_name IN ('{}', '{}', '{}')",
+      names.database, names.family.Beside("ai"), names.family.Beside("au"), names.family.Beside("ad")));
   while (rows.Next()) found.insert(rows.Bytes(1));
   return found;
 }
@@ -86,9 +93,9 @@ void MakeTriggers(Connection& connection, const DatasetSpec& spec, const Names& 
   const Key key = KeyOf(spec.shape);
   connection.Run(fmt::format(fmt::runtime(kMigrationDirtySql), fmt::arg("dirty", names.dirty),
                              fmt::arg("columns", key.columns)));
-  const auto there = TriggersOf(connection, spec, names);
+  const auto there = TriggersOf(connection, names);
   for (const Event& event : kEvents) {
-    const std::string name = spec.name + event.suffix;
+    const std::string name = names.family.Beside(event.trigger);
     if (there.contains(name)) continue;
     const bool update = event.name == std::string_view("UPDATE");
     std::string record = Record(names, key, event.name == std::string_view("INSERT") ? "NEW" : "OLD");
@@ -107,18 +114,11 @@ void MakeTriggers(Connection& connection, const DatasetSpec& spec, const Names& 
   }
 }
 
-void DropTriggers(Connection& connection, const DatasetSpec& spec, const Names& names) {
-  for (const std::string& trigger : TriggersOf(connection, spec, names)) {
+void DropTriggers(Connection& connection, const Names& names) {
+  for (const std::string& trigger : TriggersOf(connection, names)) {
     connection.Run("DROP TRIGGER IF EXISTS " + names.Qualified(trigger));
   }
   connection.Run("DROP TABLE IF EXISTS " + names.dirty);
-}
-
-/// The dataset's table, made under its other name.
-void CreateAway(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
-  DatasetSpec away = spec;
-  away.name += kAwaySuffix;
-  CreateTable(connection, away, shard);
 }
 
 /// Who has had a transaction open for longest: mostly the one that is waited for.
@@ -164,11 +164,16 @@ absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
 
 }  // namespace
 
+DatasetSpec Away(DatasetSpec spec) {
+  spec.name = FamilyOf(spec).Beside("away");
+  return spec;
+}
+
 // ---- the lock ----
 
 MoveLock::MoveLock(Connection& connection, const DatasetSpec& spec, uint32_t shard)
     : connection_(connection),
-      name_(fmt::format("'{}.{}'", DatabaseName(SpaceOf(spec.shape), shard), spec.name)) {
+      name_(fmt::format("'{}.{}'", DatabaseName(SpaceOf(spec.shape), shard), FamilyOf(spec).Beside(""))) {
   const std::string get = fmt::format("SELECT GET_LOCK({}, {})", name_, kLockSeconds);
   for (int attempt = 0; attempt < 2 && !held_; ++attempt) {
     if (attempt > 0) {
@@ -195,17 +200,25 @@ Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shar
   const Names names(spec, shard);
   Moving moving;
   {
-    Rows rows = connection.Ask(fmt::format(
-        "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = '{0}' AND "
-        "table_name IN ('{1}', '{1}{2}', '{1}$state', '{1}$dirty')",
-        names.database, spec.name, kAwaySuffix));
+    const std::string away = names.family.Beside("away");
+    const std::string state = names.family.Beside("state");
+    const std::string dirty = names.family.Beside("dirty");
+    Rows rows =
+        connection.Ask(fmt::format("SELECT table_name, table_comment, engine FROM information_schema.tables "
+                                   "WHERE table_schema = '{}' AND "
+                                   "table_name IN ('{}', '{}', '{}', '{}')",
+                                   names.database, spec.name, away, state, dirty));
     while (rows.Next()) {
       const std::string name = rows.Bytes(1);
       const bool ours = rows.Bytes(2) == TableComment(spec);
-      if (name == spec.name) (ours ? moving.base : moving.leftover) = true;
-      if (name == spec.name + kAwaySuffix) moving.away = ours;
-      if (name == spec.name + "$state") moving.state = ours;
-      if (name == spec.name + "$dirty") moving.dirty = true;
+      if (name == spec.name) {
+        // It may be the other side's.
+        moving.base = ours && EngineName(spec) == rows.Bytes(3);
+        moving.leftover = !ours;
+      }
+      if (name == away) moving.away = ours;
+      if (name == state) moving.state = ours;
+      if (name == dirty) moving.dirty = true;
     }
   }
   moving.at = moving.base ? State::kServing : State::kAbsent;
@@ -232,19 +245,20 @@ std::string ReadBoot(Connection& connection) {
 
 bool HasMigration(Connection& connection, const Table& table) {
   Rows rows = connection.Ask(fmt::format(
-      "SELECT 1 FROM information_schema.tables WHERE table_schema = '{}' AND table_name = '{}$state'",
+      "SELECT 1 FROM information_schema.tables WHERE table_schema = '{0}' AND table_name IN ('{1}$state', "
+      "'{1}$r$state')",
       DatabaseName(table.family->space, table.shard), table.family->BaseName()));
   return rows.Next();
 }
 
 std::string StateTable(const Table& table) {
   return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
-                     Quote(table.family->BaseName() + "$state"));
+                     Quote(table.family->Beside("state")));
 }
 
 std::string DirtyTable(const Table& table) {
   return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
-                     Quote(table.family->BaseName() + "$dirty"));
+                     Quote(table.family->Beside("dirty")));
 }
 
 // ---- changing ----
@@ -295,7 +309,7 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
     case State::kAbsent: {
       if (moving.at == State::kServing || moving.at == State::kFrozen)
         return NotLegal(spec, moving.at, state);
-      DropTriggers(connection, spec, names);
+      DropTriggers(connection, names);
       connection.Run("DROP TABLE IF EXISTS " + names.away);
       connection.Run("DROP TABLE IF EXISTS " + names.state);
       return absl::OkStatus();
@@ -308,10 +322,10 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       }
       // In the way of the name that the copy gets when it serves.
       if (moving.leftover) DropTable(connection, spec, shard);
-      if (!moving.away) CreateAway(connection, spec, shard);
+      if (!moving.away) CreateTable(connection, Away(spec), shard);
       if (capture && !moving.capture) MakeTriggers(connection, spec, names, names.away);
       set(state, capture);
-      if (!capture && moving.dirty) DropTriggers(connection, spec, names);
+      if (!capture && moving.dirty) DropTriggers(connection, names);
       return absl::OkStatus();
     }
     case State::kServing: {
@@ -323,7 +337,7 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       set(state, capture);
       if (moving.away) rename(names.away, names.base);
       if (capture) return absl::OkStatus();
-      DropTriggers(connection, spec, names);
+      DropTriggers(connection, names);
       connection.Run("DROP TABLE IF EXISTS " + names.state);
       return absl::OkStatus();
     }
@@ -345,7 +359,7 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       // First its name: nobody finds it when the triggers let writes pass again.
       if (moving.base) rename(names.base, names.away);
       set(state, capture);
-      if (!capture && moving.dirty) DropTriggers(connection, spec, names);
+      if (!capture && moving.dirty) DropTriggers(connection, names);
       return absl::OkStatus();
   }
   return absl::OkStatus();

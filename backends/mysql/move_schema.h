@@ -17,10 +17,14 @@
 ///   NAME$dirty   what was touched
 ///   NAME$ai, $au, $ad   the triggers, after insert, update and delete
 ///
+/// On MyRocks they are NAME$r$away and so on (TableFamily::Beside): the other side may be InnoDB on the same
+/// servers, and then the table NAME is that side's or this one's.
+///
 /// What takes a Connection throws sql::SQLException.
 namespace kvstore::mysql {
 
-inline constexpr char kAwaySuffix[] = "$away";
+/// The dataset as its table is named while it is importing or moved.
+DatasetSpec Away(DatasetSpec spec);
 /// What a write is told by the triggers of a frozen table.
 inline constexpr char kFrozenMessage[] = "kvstore: the dataset is about to move, writes are held";
 inline constexpr int kSignalled = 1644;

@@ -18,8 +18,6 @@ constexpr std::string_view kModShardsComment = "kvstore mod_shards=";
 /// A dataset's name has letters, digits, '_', '-' and '.' only, so that this needs no escapes.
 std::string Literal(std::string_view text) { return fmt::format("'{}'", text); }
 
-std::string Engine(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
-
 const char* Template(Shape shape) {
   switch (shape) {
     case Shape::kObjects:
@@ -52,6 +50,8 @@ std::string TableComment(const DatasetSpec& spec) {
   return fmt::format("kvstore incarnation={}", spec.incarnation);
 }
 
+std::string EngineName(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
+
 Space SpaceOf(Shape shape) { return shape == Shape::kRows ? Space::kMod : Space::kId; }
 
 absl::Status ValidateEngine(const DatasetSpec& spec) {
@@ -82,7 +82,7 @@ void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard
   const Space space = SpaceOf(spec.shape);
   const std::string create =
       fmt::format(fmt::runtime(Template(spec.shape)), fmt::arg("database", Quote(DatabaseName(space, shard))),
-                  fmt::arg("table", Quote(spec.name)), fmt::arg("engine", Engine(spec)),
+                  fmt::arg("table", Quote(spec.name)), fmt::arg("engine", EngineName(spec)),
                   fmt::arg("comment", TableComment(spec)),
                   fmt::arg("key_order", HasDescendingKeys(spec) ? "DESC" : "ASC"));
   try {

@@ -21,6 +21,8 @@ Space SpaceOf(Shape shape);
 absl::Status ValidateEngine(const DatasetSpec& spec);
 /// Whether the engine's keys can be in descending order.
 bool HasDescendingKeys(const DatasetSpec& spec);
+/// As the server calls the dataset's storage engine.
+std::string EngineName(const DatasetSpec& spec);
 
 /// Makes a shard's database, if it is not there.
 ///

@@ -29,6 +29,11 @@ struct TableFamily {
 
   /// The dataset's: `name` without what a migration adds to it (move_schema.h).
   std::string BaseName() const { return name.substr(0, name.find('$')); }
+  /// What a migration keeps beside the dataset's table: "events$state". Others on MyRocks, so that a dataset
+  /// can move from engine to engine in one place: "events$r$state".
+  std::string Beside(std::string_view what) const {
+    return BaseName() + (newest_last ? "$r$" : "$") + std::string(what);
+  }
 };
 
 /// One of them. The family must outlive it.

@@ -26,7 +26,7 @@ class MigrationTest : public ::testing::Test {
     SharedFleet().Clear();
     world_ = std::make_unique<World>(dir_.path());
   }
-  void Create(DatasetSpec spec) { ASSERT_OK(world_->router().CreateDataset(spec)); }
+  void Create(const DatasetSpec& spec) { ASSERT_OK(world_->router().CreateDataset(spec)); }
   /// Tables and the like of a dataset on the fleet.
   static std::set<std::string> Traces(const std::string& dataset) {
     std::set<std::string> names;
@@ -322,6 +322,75 @@ TEST_F(MigrationTest, AnswersOfTheCatalogThatGetLostDoNotStopTheWorker) {
   world_->Do("throttle", "events", {{"share", 9}});
   world_->Do("cutover", "events");
   world_->Await("events", "reversible");
+}
+
+TEST_F(MigrationTest, RowsMoveFromEngineToEngineOnTheSameServers) {
+  Create({.name = "events", .backend = "mysql", .engine = "innodb"});
+  History history(Clients::kKeys);
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}, {"engine", "innodb"}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "is where the dataset is"));
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "in another state than absent"));
+  {
+    Clients clients(world_->router(), "events", history, 4, Seed("engines"));
+    clients.Work(100);
+    world_->Do("create", "events", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}});
+    world_->Do("start", "events");
+    world_->Await("events", "ready");
+    world_->Do("cancel", "events");
+    world_->Await("events", "aborted");
+    EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
+    clients.Work(50);
+    for (const std::string engine : {"myrocks", "innodb"}) {
+      world_->Do("create", "events", {{"target", "mysql"}, {"engine", engine}, {"share", 100}});
+      world_->Do("start", "events");
+      world_->Await("events", "ready");
+      world_->Do("cutover", "events");
+      world_->Await("events", "reversible");
+      EXPECT_EQ(world_->router().GetDataset("events")->engine, engine);
+      clients.Work(50);
+      world_->Do("reverse", "events");
+      world_->Await("events", "ready");
+      clients.Work(50);
+      world_->Do("verify", "events");
+      EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
+      world_->Await("events", "ready");
+      world_->Do("cutover", "events");
+      world_->Await("events", "reversible");
+      world_->Do("finish", "events");
+      world_->Await("events", "finished");
+      clients.Work(50);
+      EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
+      const std::string stored = SharedFleet().server(0).Run(
+          "SELECT DISTINCT LOWER(engine) FROM information_schema.tables WHERE table_name = 'events' AND "
+          "table_schema LIKE 'mod%'");
+      EXPECT_EQ(stored, engine == "myrocks" ? "rocksdb\n" : "innodb\n");
+    }
+    clients.Stop();
+    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MigrationTest, ObjectsMoveFromEngineToEngineAndNoIdIsGivenTwice) {
+  Create({.name = "pins", .shape = Shape::kObjects, .backend = "mysql"});
+  std::set<uint64_t> ids;
+  const auto create = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto id = world_->router().CreateObject("pins", R"({"n":1})", {});
+      ASSERT_OK(id);
+      EXPECT_TRUE(ids.insert(*id).second) << "given twice: " << *id;
+    }
+  };
+  create(200);
+  world_->Do("create", "pins", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}, {"auto", true}});
+  world_->Do("start", "pins");
+  world_->Await("pins", "reversible");
+  create(200);
+  world_->Do("finish", "pins");
+  world_->Await("pins", "finished");
+  create(50);
+  for (const uint64_t id : ids) EXPECT_OK(world_->router().GetObject("pins", id, {}));
 }
 
 TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {

@@ -67,7 +67,7 @@ absl::Status LossyCatalog::RemoveRecord(std::string_view name) {
 
 // ---- the world ----
 
-World::World(std::filesystem::path dir, Wrap wrap, TestFleet* fleet) {
+World::World(const std::filesystem::path& dir, Wrap wrap, TestFleet* fleet) {
   auto data = Must(rocks::DataDir::Open(dir, /*create=*/true));
   auto catalog = std::make_unique<LossyCatalog>(data.catalog(), trouble_);
   const CatalogContents contents = Must(catalog->Load());

@@ -47,7 +47,7 @@ class World {
   ///
   /// wrap   Around the endpoints of both backends; null: nothing.
   /// fleet  Of "mysql"; null: the shared one.
-  explicit World(std::filesystem::path dir, Wrap wrap = nullptr, TestFleet* fleet = nullptr);
+  explicit World(const std::filesystem::path& dir, Wrap wrap = nullptr, TestFleet* fleet = nullptr);
 
   Router& router() { return *router_; }
   Migrator& migrator() { return *migrator_; }
