@@ -14,8 +14,6 @@
 namespace kvstore::migration {
 namespace {
 
-/// Entries of each log that are listed together.
-constexpr size_t kEntries = 4000;
 /// Units that are read and replaced together.
 constexpr size_t kTogether = 500;
 constexpr std::chrono::milliseconds kIdle{5};
@@ -90,7 +88,7 @@ absl::Status Copier::CopyRow(const std::string& row) {
 
 absl::StatusOr<size_t> Copier::Drain() {
   const auto alone = lock_.Exclude();
-  const auto entries = from_.ReadDirty(kEntries);
+  const auto entries = from_.ReadDirty(listed_);
   if (!entries.ok()) return entries.status();
   if (entries->empty()) return 0;
   Reached("drain.listed");
@@ -108,6 +106,8 @@ absl::StatusOr<size_t> Copier::Drain() {
   Reached("drain.replaced");
   if (auto status = from_.RemoveDirty(epoch_, *entries); !status.ok()) return status;
   Reached("drain.removed");
+  const bool few = entries->size() >= listed_ && (units.size() + rows.size()) * 4 < entries->size();
+  listed_ = few ? std::min(listed_ * 2, kMostEntries) : kEntries;
   drained_.fetch_add(units.size() + rows.size(), std::memory_order_relaxed);
   return entries->size();
 }

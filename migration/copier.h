@@ -85,6 +85,10 @@ class Copier {
   absl::Status Copy(std::span<const std::string> keys);
 
  private:
+  /// Entries of each log that are listed together: more where they are of few units, written again and again.
+  static constexpr size_t kEntries = 4000;
+  static constexpr size_t kMostEntries = 64'000;
+
   /// Copies all units of a row.
   absl::Status CopyRow(const std::string& row);
 
@@ -93,6 +97,7 @@ class Copier {
   MigrationEndpoint& to_;
   const uint64_t epoch_;
   CopyLock lock_;
+  size_t listed_ = kEntries;  // entries that the next drain lists; guarded by lock_, alone
   std::atomic<uint64_t> drained_{0};
 };
 

@@ -4,10 +4,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <thread>
 
+#include "base/clock.h"
 #include "idgen/object_id.h"
 #include "tests/migration/world.h"
 #include "tests/support/eventually.h"
+#include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -233,6 +236,81 @@ TEST_F(MigrationTest, ARowOfManyColumnsAndDeletesOfAllOfItAreCopied) {
   world_->Do("rollback", "wide");
   world_->Await("wide", "aborted");
   EXPECT_EQ(count(), 200u);
+}
+
+TEST_F(MigrationTest, CellsExpireAndVersionsOverflowWhileTheyAreCopied) {
+  constexpr uint32_t kVersions = 3;
+  constexpr uint64_t kTtlMs = 1500;
+  constexpr int kRows = 60;
+  Create({.name = "events", .max_versions = kVersions, .ttl_ms = kTtlMs});
+  Router& router = world_->router();
+  std::atomic<bool> stop{false};
+  std::vector<std::map<uint64_t, std::string>> put(kRows);  // by row: all that was put, by timestamp
+  std::vector<std::thread> writers;
+  for (int t = 0; t < 3; ++t) {
+    writers.emplace_back([&, t] {
+      Random random(Seed("overflow") + static_cast<uint64_t>(t));
+      while (!stop) {
+        // Each thread has rows of its own. Some cells are older than those that are there, some as good as
+        // expired.
+        const size_t row = random.Below(kRows / 3) * 3 + static_cast<size_t>(t);
+        const uint64_t timestamp = WallClockMs() - random.Below(random.OneIn(3) ? kTtlMs : 50);
+        const std::string value = std::to_string(random.Next());
+        const CellWrite cell{"c", value, timestamp};
+        ASSERT_OK(router.PutRow("events", fmt::format("r{:02}", row), {&cell, 1}, {}));
+        put[row][timestamp] = value;
+        // Not all that the machine can do: it is to be copied beside.
+        std::this_thread::sleep_for(std::chrono::microseconds(random.Below(2000)));
+      }
+    });
+  }
+  const auto go = [&](const std::string& command, const std::string& phase) {
+    world_->Do(command, "events");
+    world_->Await("events", phase);
+  };
+  world_->Do("create", "events", {{"target", "mysql"}, {"share", 100}});
+  go("start", "ready");
+  go("cutover", "reversible");
+  world_->Do("verify", "events");
+  EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
+  world_->Await("events", "reversible");
+  go("reverse", "ready");
+  go("cutover", "reversible");
+  stop = true;
+  for (std::thread& writer : writers) writer.join();
+  // What is visible is decided when it is read.
+  size_t seen = 0;
+  for (int row = 0; row < kRows; ++row) {
+    const uint64_t before = WallClockMs();
+    const auto read = router.GetRow("events", fmt::format("r{:02}", row), {.versions = 10});
+    const uint64_t after = WallClockMs();
+    ASSERT_OK(read);
+    std::map<uint64_t, std::string> cells;
+    if (!read->items.empty()) {
+      for (const Cell& cell : read->items[0].cells) cells[cell.timestamp] = cell.value;
+    }
+    EXPECT_LE(cells.size(), kVersions);
+    seen += cells.size();
+    const auto& all = put[static_cast<size_t>(row)];
+    uint32_t newest = 0;
+    for (auto cell = all.rbegin(); cell != all.rend() && newest < kVersions; ++cell, ++newest) {
+      const bool may_be_expired = after > cell->first + kTtlMs;
+      if (!may_be_expired) {
+        EXPECT_EQ(cells[cell->first], cell->second) << "row " << row << " lacks a cell";
+      }
+      if (before > cell->first + kTtlMs) {
+        EXPECT_FALSE(cells.contains(cell->first)) << "an expired one is back";
+      }
+    }
+    for (const auto& [timestamp, value] : cells) {
+      const auto known = all.find(timestamp);
+      ASSERT_TRUE(known != all.end() && known->second == value) << "row " << row << " has what nobody put";
+      EXPECT_LT(std::distance(known, all.end()), kVersions + 1) << "a surplus version is back";
+    }
+  }
+  EXPECT_GT(seen, 0u);
+  EXPECT_EQ(world_->Do("status", "events")["differences"], 0);
+  go("finish", "finished");
 }
 
 TEST_F(MigrationTest, APlantedDifferenceIsFoundAndRepaired) {
