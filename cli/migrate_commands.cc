@@ -140,10 +140,15 @@ struct Arguments {
   std::optional<uint64_t> units_per_s;
   std::optional<uint64_t> bytes_per_s;
   std::optional<uint64_t> share;
+  std::optional<uint64_t> max_read_us;
 
   void AddLimits(CLI::App& command) {
     command.add_option("--units-per-s", units_per_s, "Units copied a second at most; 0: no limit");
     command.add_option("--bytes-per-s", bytes_per_s, "Bytes copied a second at most; 0: no limit");
+    command.add_option(
+        "--max-read-us", max_read_us,
+        "Copy less while a read of the side that serves takes longer than so many us; 0: do not "
+        "look [0]");
     command.add_option("--share", share, "Percent of its time that each copying thread works [50]")
         ->check(CLI::Range(1, 100));
   }
@@ -158,6 +163,7 @@ struct Arguments {
     if (units_per_s) json["units_per_s"] = *units_per_s;
     if (bytes_per_s) json["bytes_per_s"] = *bytes_per_s;
     if (share) json["share"] = *share;
+    if (max_read_us) json["max_read_us"] = *max_read_us;
     return json;
   }
 };

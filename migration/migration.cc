@@ -165,10 +165,11 @@ absl::Status Migration::Pause(bool paused, std::string who) {
 }
 
 absl::Status Migration::SetLimits(const Limits& limits, std::string who) {
-  absl::Status status = Change([&](Record& record) { record.limits = limits; },
-                               fmt::format("limits: {} units/s, {} bytes/s, {} % of the time",
-                                           limits.units_per_s, limits.bytes_per_s, limits.share),
-                               std::move(who));
+  absl::Status status =
+      Change([&](Record& record) { record.limits = limits; },
+             fmt::format("limits: {} units/s, {} bytes/s, {} % of the time, reads of {} us",
+                         limits.units_per_s, limits.bytes_per_s, limits.share, limits.max_read_us),
+             std::move(who));
   if (status.ok()) throttle_.Set(limits);
   return status;
 }

@@ -51,6 +51,8 @@ class Migration {
   absl::Status RunPhase();
   absl::Status Prepare();
   absl::Status Backfill();
+  /// Tells the throttle what a read takes now.
+  absl::Status Probe();
   absl::Status Verify();
   absl::Status Follow();
   absl::Status Cutover();

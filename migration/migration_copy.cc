@@ -125,6 +125,7 @@ absl::Status Migration::Backfill() {
   while (running > 0) {
     std::this_thread::sleep_for(kLook / 5);
     if (auto status = drainer_->status(); !status.ok()) fail(status);
+    if (auto status = Probe(); !status.ok()) fail(status);
     if (Clock::now() - saved < kCheckpoint) continue;
     {
       const std::lock_guard lock(mutex_);
@@ -154,6 +155,23 @@ absl::Status Migration::Backfill() {
   Reached("backfill.done");
   return Enter(Phase::kVerify, fmt::format("{} units are copied, in {:.1f} s", now.UnitsDone(),
                                            static_cast<double>(now.backfill_ms) / 1000));
+}
+
+absl::Status Migration::Probe() {
+  if (throttle_.limits().max_read_us == 0) return absl::OkStatus();
+  std::string key;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Part& part : record_.parts) {
+      if (!part.next.empty() && !part.done) key = part.next;
+    }
+  }
+  if (key.empty()) return absl::OkStatus();
+  const auto begun = Clock::now();
+  const auto read = truth().Read({&key, 1}, WallClockMs());
+  if (!read.ok()) return read.status();
+  throttle_.Observe(Clock::now() - begun);
+  return absl::OkStatus();
 }
 
 absl::Status Migration::Verify() {

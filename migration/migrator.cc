@@ -38,6 +38,7 @@ struct Migrator::Options {
   std::optional<uint64_t> units_per_s;
   std::optional<uint64_t> bytes_per_s;
   std::optional<uint64_t> share;
+  std::optional<uint64_t> max_read_us;
 
   static absl::StatusOr<Options> Parse(const Json& json) {
     JsonFields fields(json, "");
@@ -52,7 +53,8 @@ struct Migrator::Options {
                     .freeze_ms = fields.OptionalUint("freeze_ms", 10, 60'000),
                     .units_per_s = fields.OptionalUint("units_per_s", 0, UINT64_MAX),
                     .bytes_per_s = fields.OptionalUint("bytes_per_s", 0, UINT64_MAX),
-                    .share = fields.OptionalUint("share", 1, 100)};
+                    .share = fields.OptionalUint("share", 1, 100),
+                    .max_read_us = fields.OptionalUint("max_read_us", 0, 60'000'000)};
     if (auto status = fields.Finish(); !status.ok()) return status;
     return options;
   }
@@ -61,6 +63,7 @@ struct Migrator::Options {
     if (units_per_s) limits.units_per_s = *units_per_s;
     if (bytes_per_s) limits.bytes_per_s = *bytes_per_s;
     if (share) limits.share = static_cast<uint32_t>(*share);
+    if (max_read_us) limits.max_read_us = *max_read_us;
     return limits;
   }
 };

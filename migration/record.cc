@@ -62,7 +62,10 @@ constexpr std::array<Number, 12> kNumbers = {{
 }};
 
 Json ToJson(const Limits& limits) {
-  return {{"units_per_s", limits.units_per_s}, {"bytes_per_s", limits.bytes_per_s}, {"share", limits.share}};
+  return {{"units_per_s", limits.units_per_s},
+          {"bytes_per_s", limits.bytes_per_s},
+          {"share", limits.share},
+          {"max_read_us", limits.max_read_us}};
 }
 
 Json ToJson(const std::vector<Event>& events) {
@@ -202,7 +205,8 @@ absl::StatusOr<Record> Decode(std::string_view text) {
     JsonFields inner(*limits, "limits.");
     record.limits = {.units_per_s = inner.Uint("units_per_s", 0, UINT64_MAX),
                      .bytes_per_s = inner.Uint("bytes_per_s", 0, UINT64_MAX),
-                     .share = static_cast<uint32_t>(inner.Uint("share", 1, 100))};
+                     .share = static_cast<uint32_t>(inner.Uint("share", 1, 100)),
+                     .max_read_us = inner.OptionalUint("max_read_us", 0, UINT64_MAX).value_or(0)};
     fields.FailAll(inner);
   }
   const auto& parts = fields.Array("parts");

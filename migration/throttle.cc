@@ -9,6 +9,10 @@ using Clock = Throttle::Clock;
 
 /// What a thread sleeps at most at a time, so that it hears of other limits, and of a stop.
 constexpr std::chrono::milliseconds kMaxPause{500};
+/// Reads that are too slow slow the copy down at once, those that are not speed it up again by and by.
+constexpr double kSlower = 2;
+constexpr double kFaster = 0.9;
+constexpr double kSlowest = 64;
 
 Clock::duration For(uint64_t amount, uint64_t per_s) {
   return std::chrono::duration_cast<Clock::duration>(
@@ -21,6 +25,13 @@ void Throttle::Set(const Limits& limits) {
   const std::lock_guard lock(mutex_);
   limits_ = limits;
   units_due_ = bytes_due_ = {};
+  slowed_ = 1;
+}
+
+void Throttle::Observe(Clock::duration read) {
+  const std::lock_guard lock(mutex_);
+  const bool slow = limits_.max_read_us != 0 && read > std::chrono::microseconds(limits_.max_read_us);
+  slowed_ = slow ? std::min(slowed_ * kSlower, kSlowest) : std::max(slowed_ * kFaster, 1.0);
 }
 
 Limits Throttle::limits() const {
@@ -31,7 +42,9 @@ Limits Throttle::limits() const {
 Clock::duration Throttle::Pause(size_t units, size_t bytes, Clock::duration took) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  Clock::duration pause = took * (100 - limits_.share) / limits_.share;
+  // At twice as slow a thread works half of the share of its time.
+  const double share = limits_.share / 100.0 / slowed_;
+  auto pause = std::chrono::duration_cast<Clock::duration>(took * ((1 - share) / share));
   const auto add = [&](Clock::time_point& due, uint64_t amount, uint64_t per_s) {
     if (per_s == 0) return;
     due = std::max(due, now - took) + For(amount, per_s);

@@ -14,6 +14,7 @@
 #include "kvstore_api/unit_key.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/support/eventually.h"
+#include "tests/support/many_locks.h"
 
 /// What a migration asks of a backend, on either side.
 namespace kvstore::testing {

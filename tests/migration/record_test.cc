@@ -86,6 +86,23 @@ TEST(Record, OnlyStartStartsOne) {
   EXPECT_THAT(CheckCommand(record, "resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "nothing"));
 }
 
+TEST(Throttle, SlowReadsSlowItDownUntilTheyAreQuickAgain) {
+  using std::chrono::microseconds;
+  using std::chrono::milliseconds;
+  Throttle throttle({.share = 50, .max_read_us = 100});
+  throttle.Observe(microseconds(90));
+  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(10));
+  throttle.Observe(microseconds(110));
+  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(30)) << "a quarter of the time";
+  throttle.Observe(microseconds(110));
+  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(70));
+  for (int i = 0; i < 100; ++i) throttle.Observe(microseconds(10));
+  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(10));
+  Throttle blind({.share = 100});
+  blind.Observe(milliseconds(1000));
+  EXPECT_EQ(blind.Pause(1, 1, milliseconds(10)), Throttle::Clock::duration::zero());
+}
+
 TEST(Throttle, KeepsToEachLimit) {
   using std::chrono::milliseconds;
   Throttle free({.share = 100});

@@ -13,6 +13,7 @@
 #include "backends/rocksdb/data_dir.h"
 #include "kvstore_api/in_doubt.h"
 #include "tests/support/eventually.h"
+#include "tests/support/many_locks.h"
 #include "tests/support/random.h"
 
 namespace kvstore::testing {
