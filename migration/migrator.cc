@@ -233,8 +233,9 @@ absl::StatusOr<std::vector<std::string>> Migrator::Names() {
   std::vector<std::string> names;
   absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
     auto list = catalog.ListRecords();
-    if (list.ok()) names = *std::move(list);
-    return list.status();
+    if (!list.ok()) return list.status();
+    names = *std::move(list);
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
   return names;

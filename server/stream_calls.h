@@ -37,7 +37,10 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
   // threads of gRPC must not.
   void OnDone() override {
     Untrack();
-    core_.workers.Post([this] { delete this; });
+    core_.workers.Post([this] {
+      // All that Close came behind: gRPC has handed it over, in code that ThreadSanitizer does not see.
+      if (closed_.load(std::memory_order_acquire)) delete this;
+    });
   }
 
   void MakeNext() {
@@ -96,10 +99,12 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
   void Close(const absl::Status& status) {
     End(status);
     WaitForClient();
+    closed_.store(true, std::memory_order_release);
     this->Finish(wire::ToWire(status));
   }
 
   const Request& request_;
+  std::atomic<bool> closed_{false};
   Producer<Response> producer_;
   CallLimits limits_;
   Response next_;     // of the one who makes it; of Advance while ready_

@@ -94,7 +94,7 @@ class ReadsAfterMoved : public Forward {
   using Forward::Forward;
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
     if (state == EndpointState::kMoved) return absl::OkStatus();
-    const absl::Status status = inner->Enter(epoch, state, capture);
+    absl::Status status = inner->Enter(epoch, state, capture);
     // So that clients meet it before the catalog tells them.
     if (state == EndpointState::kServing) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return status;
