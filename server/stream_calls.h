@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <mutex>
 #include <utility>
 
