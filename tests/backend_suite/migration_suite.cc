@@ -43,12 +43,6 @@ std::vector<std::string> KeysOf(const std::vector<DirtyEntry>& entries) {
   return keys;
 }
 
-std::string Be64(uint64_t value) {
-  std::string bytes;
-  AppendBigEndian(bytes, value);
-  return bytes;
-}
-
 /// An endpoint on the dataset that was created last, with an epoch.
 struct Endpoint {
   Endpoint(Backend& backend, const DatasetSpec& spec) : endpoint(*backend.OpenForMigration(spec)) {
@@ -78,8 +72,6 @@ DatasetSpec Target(Shape shape) {
           .incarnation = 77};
 }
 
-uint64_t Now() { return WallClockMs(); }
-
 TEST_P(MigrationSuite, ColumnsAreUnitsInOrderOfTheirKeys) {
   const auto rows = Rows(/*max_versions=*/2);
   std::map<std::string, std::vector<Cell>> expected;
@@ -101,7 +93,7 @@ TEST_P(MigrationSuite, ColumnsAreUnitsInOrderOfTheirKeys) {
   for (int i = 0; i < 2500; ++i) put("wide", fmt::format("{:05}", i), 1, "v");
   for (int i = 0; i < 20; ++i) put(fmt::format("large{}", i), "c", 1, std::string(200'000, 'x'));
   const Endpoint endpoint(backend(), spec());
-  const auto units = ScanAll(*endpoint, {}, Now());
+  const auto units = ScanAll(*endpoint, {}, WallClockMs());
   ASSERT_EQ(units.size(), expected.size());
   auto one = expected.begin();
   for (const Unit& unit : units) {
@@ -114,16 +106,17 @@ TEST_P(MigrationSuite, ColumnsAreUnitsInOrderOfTheirKeys) {
   ASSERT_OK(partitions);
   std::set<std::string> seen;
   for (const UnitRange& range : *partitions) {
-    for (const Unit& unit : ScanAll(*endpoint, range, Now())) EXPECT_TRUE(seen.insert(unit.key).second);
+    for (const Unit& unit : ScanAll(*endpoint, range, WallClockMs()))
+      EXPECT_TRUE(seen.insert(unit.key).second);
   }
   EXPECT_EQ(seen.size(), expected.size());
   // A part by keys.
   const std::string from = RowUnitKey("wide", "01000");
   const std::string to = RowUnitKey("wide", "02000");
-  EXPECT_EQ(ScanAll(*endpoint, {.start = from, .end = to}, Now()).size(), 1000u);
+  EXPECT_EQ(ScanAll(*endpoint, {.start = from, .end = to}, WallClockMs()).size(), 1000u);
   // By name, with one that is not there.
   std::vector<std::string> keys = {RowUnitKey("none", ""), to, from, RowUnitKey("large3", "c")};
-  ASSERT_OK_AND_ASSIGN(const auto read, endpoint->Read(keys, Now()));
+  ASSERT_OK_AND_ASSIGN(const auto read, endpoint->Read(keys, WallClockMs()));
   ASSERT_EQ(read.size(), 4u);
   EXPECT_TRUE(read[0].cells.empty());
   for (size_t i = 0; i < read.size(); ++i) EXPECT_EQ(read[i].key, keys[i]);
@@ -132,7 +125,7 @@ TEST_P(MigrationSuite, ColumnsAreUnitsInOrderOfTheirKeys) {
 
 TEST_P(MigrationSuite, WhatIsExpiredAtATimeIsNoPartOfAUnit) {
   const auto rows = Rows(/*max_versions=*/3, /*ttl_ms=*/1000);
-  const uint64_t now = Now();
+  const uint64_t now = WallClockMs();
   ASSERT_OK(PutCell(*rows, "r", "c", "old", now + 100'000));
   ASSERT_OK(PutCell(*rows, "r", "c", "new", now + 101'000));
   const Endpoint endpoint(backend(), spec());
@@ -158,7 +151,7 @@ TEST_P(MigrationSuite, ObjectsAndMappingsAreUnits) {
   }
   {
     const Endpoint endpoint(backend(), spec());
-    const auto units = ScanAll(*endpoint, {}, Now());
+    const auto units = ScanAll(*endpoint, {}, WallClockMs());
     ASSERT_EQ(units.size(), expected.size());
     auto one = expected.begin();
     for (const Unit& unit : units) {
@@ -169,7 +162,7 @@ TEST_P(MigrationSuite, ObjectsAndMappingsAreUnits) {
     }
     size_t in_parts = 0;
     ASSERT_OK_AND_ASSIGN(const auto partitions, endpoint->Partitions(4));
-    for (const UnitRange& range : partitions) in_parts += ScanAll(*endpoint, range, Now()).size();
+    for (const UnitRange& range : partitions) in_parts += ScanAll(*endpoint, range, WallClockMs()).size();
     EXPECT_EQ(in_parts, expected.size());
     ASSERT_OK_AND_ASSIGN(const auto next, endpoint->NextLocalIds());
     EXPECT_EQ(next.size(), 16u);
@@ -180,10 +173,10 @@ TEST_P(MigrationSuite, ObjectsAndMappingsAreUnits) {
   for (uint64_t i = 0; i < 3000; ++i) {
     const uint64_t from = ObjectId::Make(i % 16, 1, 1 + i % 5)->value();
     ASSERT_OK(mappings->Add(from, i, kMaxTimestamp - i));
-    pairs[MappingUnitKey(from, i)] = Be64(kMaxTimestamp - i);
+    pairs[MappingUnitKey(from, i)] = ObjectUnitKey(kMaxTimestamp - i);
   }
   const Endpoint endpoint(backend(), spec());
-  const auto units = ScanAll(*endpoint, {}, Now());
+  const auto units = ScanAll(*endpoint, {}, WallClockMs());
   ASSERT_EQ(units.size(), pairs.size());
   auto one = pairs.begin();
   for (const Unit& unit : units) {
@@ -192,7 +185,7 @@ TEST_P(MigrationSuite, ObjectsAndMappingsAreUnits) {
     ++one;
   }
   const std::vector<std::string> keys = {pairs.begin()->first, MappingUnitKey(1, 1)};
-  ASSERT_OK_AND_ASSIGN(const auto read, endpoint->Read(keys, Now()));
+  ASSERT_OK_AND_ASSIGN(const auto read, endpoint->Read(keys, WallClockMs()));
   EXPECT_EQ(read[0].cells.size(), 1u);
   EXPECT_TRUE(read[1].cells.empty());
 }
@@ -361,19 +354,19 @@ TEST_P(MigrationSuite, ATargetIsFilledAndThenServes) {
     units.push_back({RowUnitKey(fmt::format("r{:03}", i), "c"), {{2, "new"}, {1, std::string(100, 'o')}}});
   }
   ASSERT_OK(endpoint->Replace(endpoint.epoch, units, /*fresh=*/true));
-  EXPECT_EQ(ScanAll(*endpoint, {}, Now()), units);
+  EXPECT_EQ(ScanAll(*endpoint, {}, WallClockMs()), units);
   // Replaced, not merged; and removed.
   units[0].cells = {{1, "other"}};
   units[1].cells.clear();
   ASSERT_OK(endpoint->Replace(endpoint.epoch, {units.data(), 2}, false));
   ASSERT_OK_AND_ASSIGN(const auto read,
-                       endpoint->Read(std::vector<std::string>{units[0].key, units[1].key}, Now()));
+                       endpoint->Read(std::vector<std::string>{units[0].key, units[1].key}, WallClockMs()));
   EXPECT_EQ(read[0], units[0]);
   EXPECT_TRUE(read[1].cells.empty());
   // Made ready, it captures nothing of the worker; then it serves, and what is written is recorded.
   ASSERT_OK(endpoint.Enter(State::kImporting, true));
   ASSERT_OK(endpoint->Replace(endpoint.epoch, {units.data(), 2}, false));
-  ASSERT_OK(endpoint->RaiseTimestamp(endpoint.epoch, Now() + 60'000));
+  ASSERT_OK(endpoint->RaiseTimestamp(endpoint.epoch, WallClockMs() + 60'000));
   ASSERT_OK(endpoint.Enter(State::kServing, true));
   EXPECT_TRUE(endpoint->ReadDirty(10)->empty());
   const auto rows = *backend().OpenRows(target);
@@ -382,7 +375,7 @@ TEST_P(MigrationSuite, ATargetIsFilledAndThenServes) {
   EXPECT_EQ(Read(*rows, "r002"), "c@2=new");
   const CellWrite cell{"c", "v", std::nullopt};
   ASSERT_OK_AND_ASSIGN(const PutResult put, rows->Put("r000", {&cell, 1}, {}));
-  EXPECT_GT(*put.timestamp, Now() + 50'000) << "below what was assigned on the other side";
+  EXPECT_GT(*put.timestamp, WallClockMs() + 50'000) << "below what was assigned on the other side";
   EXPECT_EQ(KeysOf(*endpoint->ReadDirty(10)), std::vector<std::string>{units[0].key});
   ASSERT_OK(endpoint.Enter(State::kServing, false));
   ASSERT_OK(backend().DropDataset(target));
@@ -414,11 +407,12 @@ TEST_P(MigrationSuite, ATargetOfMappingsCountsThem) {
   ASSERT_OK(endpoint.Enter(State::kImporting, false));
   const uint64_t from = ObjectId::Make(2, 1, 1)->value();
   std::vector<Unit> units;
-  for (uint64_t to = 1; to <= 10; ++to) units.push_back({MappingUnitKey(from, to), {{0, Be64(100 - to)}}});
+  for (uint64_t to = 1; to <= 10; ++to)
+    units.push_back({MappingUnitKey(from, to), {{0, ObjectUnitKey(100 - to)}}});
   ASSERT_OK(endpoint->Replace(endpoint.epoch, units, true));
   ASSERT_OK(endpoint->Replace(endpoint.epoch, units, false));
   units[0].cells.clear();
-  units[1].cells[0].value = Be64(1);
+  units[1].cells[0].value = ObjectUnitKey(1);
   ASSERT_OK(endpoint->Replace(endpoint.epoch, {units.data(), 2}, false));
   ASSERT_OK(endpoint.Enter(State::kServing, true));
   const auto mappings = *backend().OpenMappings(target);

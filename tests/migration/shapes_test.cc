@@ -1,0 +1,208 @@
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "idgen/object_id.h"
+#include "tests/migration/migration_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+
+/// What is particular to objects, to mappings, and to the two engines of MySQL.
+namespace kvstore::testing {
+namespace {
+
+TEST_F(MigrationTest, RowsMoveFromEngineToEngineOnTheSameServers) {
+  Create({.name = "events", .backend = "mysql", .engine = "innodb"});
+  History history(Clients::kKeys);
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}, {"engine", "innodb"}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "is where the dataset is"));
+  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "in another state than absent"));
+  {
+    Clients clients(world_->router(), "events", history, 4, Seed("engines"));
+    clients.Work(100);
+    world_->Do("create", "events", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}});
+    world_->Do("start", "events");
+    world_->Await("events", "ready");
+    world_->Do("cancel", "events");
+    world_->Await("events", "aborted");
+    EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
+    clients.Work(50);
+    for (const std::string engine : {"myrocks", "innodb"}) {
+      world_->Do("create", "events", {{"target", "mysql"}, {"engine", engine}, {"share", 100}});
+      world_->Do("start", "events");
+      world_->Await("events", "ready");
+      world_->Do("cutover", "events");
+      world_->Await("events", "reversible");
+      EXPECT_EQ(world_->router().GetDataset("events")->engine, engine);
+      clients.Work(50);
+      world_->Do("reverse", "events");
+      world_->Await("events", "ready");
+      clients.Work(50);
+      world_->Do("verify", "events");
+      EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
+      world_->Await("events", "ready");
+      world_->Do("cutover", "events");
+      world_->Await("events", "reversible");
+      world_->Do("finish", "events");
+      world_->Await("events", "finished");
+      clients.Work(50);
+      EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
+      const std::string stored = SharedFleet().server(0).Run(
+          "SELECT DISTINCT LOWER(engine) FROM information_schema.tables WHERE table_name = 'events' AND "
+          "table_schema LIKE 'mod%'");
+      EXPECT_EQ(stored, engine == "myrocks" ? "rocksdb\n" : "innodb\n");
+    }
+    clients.Stop();
+    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MigrationTest, ObjectsMoveFromEngineToEngineAndNoIdIsGivenTwice) {
+  Create({.name = "pins", .shape = Shape::kObjects, .backend = "mysql"});
+  std::set<uint64_t> ids;
+  const auto create = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto id = world_->router().CreateObject("pins", R"({"n":1})", {});
+      ASSERT_OK(id);
+      EXPECT_TRUE(ids.insert(*id).second) << "given twice: " << *id;
+    }
+  };
+  create(200);
+  world_->Do("create", "pins", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}, {"auto", true}});
+  world_->Do("start", "pins");
+  world_->Await("pins", "reversible");
+  create(200);
+  world_->Do("finish", "pins");
+  world_->Await("pins", "finished");
+  create(50);
+  for (const uint64_t id : ids) EXPECT_OK(world_->router().GetObject("pins", id, {}));
+}
+
+TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
+  Create({.name = "pins", .shape = Shape::kObjects});
+  Router& router = world_->router();
+  std::atomic<bool> stop{false};
+  std::mutex mutex;
+  std::map<uint64_t, std::string> expected;  // guarded by mutex
+  std::atomic<int> created{0};
+  std::vector<std::string> errors;
+  std::vector<std::thread> clients;
+  for (int t = 0; t < 4; ++t) {
+    clients.emplace_back([&, t] {
+      for (int i = 0; !stop; ++i) {
+        const std::string data = fmt::format(R"({{"n":"{}/{}"}})", t, i);
+        const auto id = router.CreateObject("pins", data, {});
+        absl::Status status = id.status();
+        std::string now = data;
+        if (status.ok() && i % 3 == 0) {
+          now = R"({"changed":true})";
+          status = router.UpdateObject("pins", *id, [&](std::string_view) { return now; }, {}).status();
+        }
+        bool hard = false;
+        if (status.ok() && i % 7 == 0) {
+          status = router.DeleteObject("pins", *id, /*hard=*/true);
+          hard = true;
+        }
+        const std::lock_guard lock(mutex);
+        if (!status.ok()) {
+          errors.push_back(status.ToString());
+          continue;
+        }
+        const bool fresh = expected.emplace(*id, hard ? "" : now).second;
+        if (!fresh) errors.push_back("given twice: " + std::to_string(*id));
+        ++created;
+        // The copy must be able to follow.
+        std::this_thread::sleep_for(std::chrono::microseconds(500));
+      }
+    });
+  }
+  const auto more = [&] {
+    const int before = created;
+    EXPECT_TRUE(Eventually([&] { return created > before + 200; }));
+  };
+  more();
+  world_->Do("create", "pins", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+  world_->Do("start", "pins");
+  world_->Await("pins", "reversible");
+  more();
+  world_->Do("reverse", "pins");
+  world_->Await("pins", "ready");
+  more();
+  world_->Do("cutover", "pins");
+  world_->Await("pins", "reversible");
+  world_->Do("finish", "pins");
+  world_->Await("pins", "finished");
+  more();
+  stop = true;
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(errors, (std::vector<std::string>{}));
+  for (const auto& [id, data] : expected) {
+    const auto object = router.GetObject("pins", id, {});
+    if (data.empty()) {
+      ASSERT_TRUE(absl::IsNotFound(object.status())) << "deleted, and is back";
+    } else {
+      ASSERT_OK(object);
+      ASSERT_EQ(object->data, data);
+    }
+  }
+}
+
+TEST_F(MigrationTest, MappingsMoveWithTheirOrderAndCount) {
+  Create({.name = "likes", .shape = Shape::kMappings});
+  Router& router = world_->router();
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> expected;
+  const auto from = [](uint64_t i) { return ObjectId::Make(i % 16, 1, 1 + i % 3)->value(); };
+  uint64_t next = 0;
+  const auto change = [&](int count) {
+    for (int i = 0; i < count; ++i, ++next) {
+      const uint64_t to = next % 500;
+      if (next % 5 == 4) {
+        ASSERT_OK(router.RemoveMapping("likes", from(next), to));
+        expected.erase({from(next), to});
+      } else {
+        ASSERT_OK(router.AddMapping("likes", from(next), to, next));
+        expected[{from(next), to}] = next;
+      }
+    }
+  };
+  const auto check = [&] {
+    std::map<std::pair<uint64_t, uint64_t>, uint64_t> found;
+    for (uint64_t i = 0; i < 48; ++i) {
+      const auto page = router.ListMapping("likes", from(i), {.limit = 1000});
+      ASSERT_OK(page);
+      uint64_t last = 0;
+      for (const MappingEntry& entry : page->entries) {
+        EXPECT_GE(entry.sequence, last);
+        last = entry.sequence;
+        found[{from(i), entry.to}] = entry.sequence;
+      }
+      EXPECT_EQ(*router.CountMapping("likes", from(i)), page->entries.size());
+    }
+    EXPECT_EQ(found, expected);
+  };
+  change(2000);
+  world_->Do("create", "likes", To("mysql"));
+  world_->Do("start", "likes");
+  change(500);
+  world_->Await("likes", "ready");
+  change(500);
+  check();
+  world_->Do("cutover", "likes");
+  change(500);
+  world_->Await("likes", "reversible");
+  change(500);
+  check();
+  world_->Do("rollback", "likes");
+  change(300);
+  world_->Await("likes", "aborted");
+  check();
+}
+
+}  // namespace
+}  // namespace kvstore::testing
