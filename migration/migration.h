@@ -97,7 +97,12 @@ class Migration {
   bool fresh_ = false;  // nothing of the target was written by a worker before
   uint64_t epoch_ = 0;
   std::string boots_;  // EndpointStatus::boot of both sides, when this worker took over
-  std::chrono::steady_clock::time_point routed_at_;
+  /// Since when clients wait for a cutover that goes on; none where a worker before this one began it.
+  struct Held {
+    std::chrono::steady_clock::time_point writes;
+    std::chrono::steady_clock::time_point reads;
+  };
+  std::optional<Held> held_;
   std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch; Run's thread changes them under mutex_
   std::shared_ptr<MigrationEndpoint> target_;
   std::unique_ptr<Copier> copier_;    // of the present direction, under the present epoch

@@ -106,18 +106,8 @@ absl::Status Migration::Cutover() {
   if (!reachable.ok()) return BackOut(reachable);
   Reached("cutover.counted");
 
-  const auto closed_at = Clock::now();
-  if (auto status = MoveOver(); !status.ok()) return status;
-  const uint64_t writes = Milliseconds(routed_at_ - frozen_at);
-  const uint64_t reads = Milliseconds(routed_at_ - closed_at);
-  Change(
-      [&](Record& record) {
-        record.write_pause_ms = writes;
-        record.read_pause_ms = reads;
-      },
-      fmt::format("writes were held for {} ms, reads for {} ms", writes, reads))
-      .IgnoreError();
-  return absl::OkStatus();
+  held_ = Held{.writes = frozen_at, .reads = Clock::now()};
+  return MoveOver();
 }
 
 absl::Status Migration::MoveOver() {
@@ -136,12 +126,18 @@ absl::Status Migration::MoveOver() {
       !status.ok()) {
     return status;
   }
-  routed_at_ = Clock::now();
+  const auto routed_at = Clock::now();
   Reached("cutover.routed");
   const auto entry = router_.LoadEntry(names_.dataset);
   if (!entry.ok()) return entry.status();
+  std::string event = fmt::format("'{}' serves", to_target ? names_.target : names_.source);
+  const uint64_t writes = held_ ? Milliseconds(routed_at - held_->writes) : 0;
+  const uint64_t reads = held_ ? Milliseconds(routed_at - held_->reads) : 0;
+  if (held_) event += fmt::format("; writes were held for {} ms, reads for {} ms", writes, reads);
   absl::Status status = Change(
       [&](Record& record) {
+        record.write_pause_ms = writes;
+        record.read_pause_ms = reads;
         record.on_target = to_target;
         record.phase = to_target ? Phase::kReversible : Phase::kReady;
         record.automatic = false;
@@ -150,9 +146,10 @@ absl::Status Migration::MoveOver() {
         const bool rolls_back = record.wanted == Wanted::kRollback || record.wanted == Wanted::kCancel;
         record.wanted = rolls_back && !to_target ? Wanted::kCancel : Wanted::kNothing;
       },
-      fmt::format("'{}' serves", to_target ? names_.target : names_.source));
+      std::move(event));
   if (!status.ok()) return status;
   Reached("cutover.recorded");
+  held_.reset();
   on_target_ = to_target;
   const std::lock_guard lock(mutex_);
   record_.drained_units += copier_->drained();

@@ -34,6 +34,8 @@ TEST_F(MigrationTest, RowsMoveToShardsAndBackAndThereForGood) {
     world_->Do("cutover", "events");
     world_->Await("events", "reversible");
     EXPECT_EQ(world_->BackendOf("events"), "mysql");
+    const std::string events = world_->Do("status", "events")["events"].dump();
+    EXPECT_NE(events.find("'mysql' serves; writes were held for"), std::string::npos) << events;
     clients.Work(200);
     world_->Do("reverse", "events");
     world_->Await("events", "ready");
