@@ -92,7 +92,8 @@ absl::Status Migration::Save() {
     version_ = stored->version;
     return absl::OkStatus();
   });
-  if (!looked.ok() || written) return looked.ok() || absl::IsAborted(status) ? looked : status;
+  if (absl::IsNotFound(looked)) return absl::AbortedError("another worker has ended the migration");
+  if (!looked.ok() || written) return looked;
   return router_.WithCatalog(put);
 }
 

@@ -129,14 +129,14 @@ absl::StatusOr<EndpointStatus> MySqlEndpoint::Status() {
   std::mutex mutex;  // guards all and boots
   const auto each = [&](const Host& host, uint32_t shard, Connection& connection) {
     const Moving moving = ReadMoving(connection, spec_, shard);
-    bool asked = false;
+    bool known = false;
     {
       const std::lock_guard lock(mutex);
-      asked = !boots.try_emplace(host).second;
+      known = boots.contains(host);
     }
-    const std::string boot = asked ? "" : ReadBoot(connection);
+    const std::string boot = known ? "" : ReadBoot(connection);
     const std::lock_guard lock(mutex);
-    if (!asked) boots[host] = boot;
+    if (!known) boots[host] = boot;
     ++all.partitions[moving.at];
     all.capture = all.capture && moving.capture;
     all.epoch = std::max(all.epoch, moving.epoch);

@@ -158,6 +158,36 @@ class Stop {
 
 class TwoWorkersTest : public ::testing::TestWithParam<const char*> {};
 
+TEST(TwoWorkers, OneThatWakesUpWhenAllIsOverEndsToo) {
+  SharedFleet().Clear();
+  const TempDir dir;
+  auto data = rocks::DataDir::Open(dir.path(), /*create=*/true);
+  ASSERT_OK(data);
+  const auto shared = std::make_shared<Shared>(data->catalog());
+  const std::shared_ptr<Backend> rocksdb = *RocksDbBackend::Open(
+      *std::move(data), {}, {}, {.cache_bytes = 8 << 20, .write_buffer_bytes = 8 << 20});
+  const std::shared_ptr<Backend> mysql = *SharedFleet().Open();
+  Process first(shared, "first", rocksdb, mysql);
+  ASSERT_OK(first.router().CreateDataset({.name = "events"}));
+  Process second(shared, "second", rocksdb, mysql);
+  // What it does next is to write down what is not there any more.
+  Stop stop("cutover.routed");
+  ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
+  ASSERT_OK(first.Do("start"));
+  ASSERT_TRUE(stop.Reached());
+  {
+    const std::lock_guard lock(shared->mutex);
+    shared->dead = "first";
+  }
+  ASSERT_OK(second.Do("resume"));
+  ASSERT_TRUE(second.Await("reversible"));
+  ASSERT_OK(second.Do("finish"));
+  ASSERT_TRUE(second.Await("finished"));
+  stop.Release();
+  EXPECT_TRUE(Eventually([&] { return absl::IsNotFound(first.Do("status").status()); }))
+      << "it does not try for ever: " << first.Do("status").value_or(Json()).dump(1);
+}
+
 TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
   SharedFleet().Clear();
   const TempDir dir;
