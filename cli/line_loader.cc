@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "cli/row_lines.h"
+#include "cli/row_loader.h"
 #include "kvstore_api/json_fields.h"
 #include "kvstore_api/limits.h"
 

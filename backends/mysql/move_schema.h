@@ -48,7 +48,7 @@ class MoveLock {
 
 /// What there is of a dataset on a shard.
 struct Moving {
-  bool base = false;      ///< The table under its name, of this incarnation.
+  bool base = false;      ///< The table under its name, of this incarnation and engine.
   bool leftover = false;  ///< That name is taken by what a dropped dataset left.
   bool away = false;      ///< The dataset's table under its other name.
   bool dirty = false;

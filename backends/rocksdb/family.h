@@ -62,7 +62,7 @@ struct Family {
   rocksdb::DB* const db;
   rocksdb::ColumnFamilyHandle* const handle;
   const std::shared_ptr<FamilySettings> settings;
-  std::unique_ptr<IteratorPool> iterators;  // set
+  std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;
 };
 

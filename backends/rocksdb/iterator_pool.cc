@@ -22,13 +22,12 @@ void IdleIterators::Clear(uint32_t family) {
 IteratorPool::IteratorPool(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                            std::shared_ptr<IdleIterators> idle)
     : db_(db), family_(family), idle_(std::move(idle)) {
-  if (!idle_) return;
   const std::lock_guard lock(idle_->mutex_);
   idle_->pools_[family_->GetID()] = this;
 }
 
 IteratorPool::~IteratorPool() {
-  if (idle_) {
+  {
     const std::lock_guard lock(idle_->mutex_);
     idle_->pools_.erase(family_->GetID());
   }

@@ -55,7 +55,7 @@ class IteratorPool {
     std::unique_ptr<Idle> idle_;
   };
 
-  /// All must outlive the pool; `idle` may be null: then nobody clears it.
+  /// The database and the family must outlive the pool, which `idle` clears; not null.
   IteratorPool(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, std::shared_ptr<IdleIterators> idle);
   /// All leases have ended.
   ~IteratorPool();

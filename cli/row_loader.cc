@@ -1,4 +1,4 @@
-#include "cli/row_lines.h"
+#include "cli/row_loader.h"
 
 #include <algorithm>
 #include <map>
