@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "bench/clients.h"
 #include "bench/migrate_bench.h"
 #include "bench/mysql_fixture.h"
 #include "bench/routing_bench.h"
@@ -147,6 +149,26 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
     command->callback([migrate, &globals] {
       migrate->fleet = Arguments().MySql(globals).fleet;
       Print(OrFail(bench::BenchMigrate(*migrate)), globals.json);
+    });
+  }
+  {
+    auto clients = std::make_shared<bench::ClientsOptions>();
+    CLI::App* command = group->add_subcommand("clients",
+                                              "Clients read, write and delete until standard input ends, "
+                                              "while something is done to the store; then what "
+                                              "they were told is checked: nothing lost, nothing resurrected, "
+                                              "no time gone back. Exit code 1 if not");
+    command->add_option("--dataset", clients->dataset, "Made for it, and dropped")->capture_default_str();
+    command->add_option("--threads", clients->threads)->check(CLI::Range(1, 64))->capture_default_str();
+    command->callback([clients, &globals] {
+      const auto store = globals.OpenStore(/*create_if_missing=*/true);
+      const auto report = OrFail(bench::BenchClients(*store, *clients, [] {
+        std::string line;
+        while (std::getline(std::cin, line)) continue;
+      }));
+      Print(report, globals.json);
+      if (!globals.json)
+        fmt::print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
     });
   }
   AddMySqlWorkload(*group, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",

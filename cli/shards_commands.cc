@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/fleet_commands.h"
 #include "cli/progress.h"
 #include "coordination/zookeeper.h"
 #include "shardmap/diff.h"
@@ -220,7 +221,7 @@ void AddInit(CLI::App& group, Globals& globals) {
 
 void AddShardsCommands(CLI::App& app, Globals& globals) {
   CLI::App* group = app.add_subcommand(
-      "shards", "The shard map: which MySQL hosts have which shards; only init needs a store");
+      "shards", "The shard maps, which say what MySQL hosts have which shards, and those hosts");
   group->require_subcommand(1);
   group->footer(R"(A map is JSON, ranges in order:
   [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]
@@ -232,6 +233,7 @@ An edit:  kv shards get --zookeeper zk1:2181 > map.json; edit it; kv shards set 
   AddSet(*group, globals);
   AddWatch(*group, globals);
   AddInit(*group, globals);
+  AddFleetCommands(*group, globals);
 }
 
 }  // namespace kvstore::cli

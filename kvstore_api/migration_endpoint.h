@@ -64,8 +64,6 @@ struct EndpointStatus {
   std::map<EndpointState, uint32_t> partitions;  ///< How many are in each state.
   bool capture = false;                          ///< On all that are there.
   uint64_t epoch = 0;                            ///< The highest.
-  /// Another text when what was acknowledged before may be gone: another host, or one that was restarted.
-  std::string boot;
   /// Whether all are in this state.
   bool All(EndpointState state) const { return partitions.size() == 1 && partitions.begin()->first == state; }
   bool Any(EndpointState state) const { return partitions.contains(state); }
@@ -92,6 +90,9 @@ class MigrationEndpoint {
   virtual ~MigrationEndpoint() = default;
 
   [[nodiscard]] virtual absl::StatusOr<EndpointStatus> Status() = 0;
+  /// Another text when what was acknowledged before may be gone: another host, or one that was restarted.
+  /// Cheap: a round trip to each host.
+  [[nodiscard]] virtual absl::StatusOr<std::string> Boot() = 0;
   /// Makes this the epoch of all partitions; ABORTED if one has it, or a later one. Works on what is absent.
   [[nodiscard]] virtual absl::Status RaiseEpoch(uint64_t epoch) = 0;
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "kvstore_api/unit_key.h"
-#include "migration/fail_point.h"
 
 namespace kvstore::migration {
 namespace {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "migration/fail_point.h"
+#include "base/fail_point.h"
 
 namespace kvstore::migration {
 namespace {
@@ -81,7 +81,7 @@ absl::Status Migration::Save() {
   if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) return status;
   // It, or one before it whose answer was lost, may have been written: then what is there is of this worker.
   bool written = false;
-  const absl::Status looked = router_.WithCatalog([&](Catalog& catalog) -> absl::Status {
+  absl::Status looked = router_.WithCatalog([&](Catalog& catalog) -> absl::Status {
     const auto stored = catalog.GetRecord(record_.dataset);
     if (!stored.ok()) return stored.status();
     written = stored->text == text;
@@ -175,6 +175,10 @@ absl::Status Migration::SetLimits(const Limits& limits, std::string who) {
   return status;
 }
 
+absl::Status Migration::Begin(std::string who) {
+  return Change([](Record& record) { record.phase = Phase::kPrepare; }, "started", std::move(who));
+}
+
 // ---- running ----
 
 absl::Status Migration::TakeOver() {
@@ -222,7 +226,9 @@ absl::Status Migration::TakeOver() {
   }
   Reached("takeover.recorded");
   epoch_ = epoch;
-  boots_ = source_status->boot + "|" + target_status->boot;
+  auto boots = Boots(**opened_source, **opened_target);
+  if (!boots.ok()) return boots.status();
+  boots_ = *std::move(boots);
   if (auto status = (*opened_source)->RaiseEpoch(epoch); !status.ok()) return status;
   Reached("takeover.half");
   if (auto status = (*opened_target)->RaiseEpoch(epoch); !status.ok()) return status;
@@ -293,8 +299,6 @@ absl::Status Migration::RunPhase() {
     copier_ = std::make_unique<Copier>(entry->spec.shape, truth(), copy(), epoch_);
   }
   switch (record().phase) {
-    case Phase::kCreated:
-      return Enter(Phase::kPrepare, "started");
     case Phase::kPrepare:
       return Prepare();
     case Phase::kBackfill:
@@ -313,11 +317,23 @@ absl::Status Migration::RunPhase() {
       return Finish();
     case Phase::kAborting:
       return Abort();
+    case Phase::kCreated:
+      // About to be cancelled.
+      Wait(kLook);
+      break;
     case Phase::kFinished:
     case Phase::kAborted:
       break;
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Migration::Boots(MigrationEndpoint& source, MigrationEndpoint& target) {
+  auto first = source.Boot();
+  if (!first.ok()) return first;
+  auto second = target.Boot();
+  if (!second.ok()) return second;
+  return *first + "|" + *second;
 }
 
 absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {

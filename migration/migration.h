@@ -28,6 +28,9 @@ class Migration {
   /// Loads the record. NOT_FOUND if the dataset does not migrate. The router must outlive it.
   static absl::StatusOr<std::unique_ptr<Migration>> Open(Router& router, std::string_view dataset);
 
+  /// A migration that was created is to be run: written down when it returns OK, and then Run does it, here
+  /// or elsewhere.
+  absl::Status Begin(std::string who);
   /// Does what is to be done, until the migration is at its end or Stop is called: OK. Troubles are waited
   /// out and tried again, and stand in the record's `problem`. ABORTED: another worker has taken over.
   absl::Status Run();
@@ -57,7 +60,9 @@ class Migration {
   absl::Status Follow();
   absl::Status Cutover();
   /// From where writes are held and all is copied to where the other side serves.
-  absl::Status MoveOver();
+  ///
+  /// opened  Whether it serves in part already.
+  absl::Status MoveOver(bool opened);
   absl::Status BackOut(const absl::Status& why);
   absl::Status Finish();
   absl::Status Abort();
@@ -67,6 +72,8 @@ class Migration {
 
   MigrationEndpoint& truth() { return on_target_ ? *target_ : *source_; }
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
+  /// What both sides stand on.
+  static absl::StatusOr<std::string> Boots(MigrationEndpoint& source, MigrationEndpoint& target);
   /// Compares again, where what was found the same may not be so any more. Whether that was begun.
   absl::StatusOr<bool> VerifyAgain(const std::string& boots);
   Phase Resting() const { return on_target_ ? Phase::kReversible : Phase::kReady; }
@@ -96,7 +103,7 @@ class Migration {
   bool on_target_ = false;
   bool fresh_ = false;  // nothing of the target was written by a worker before
   uint64_t epoch_ = 0;
-  std::string boots_;  // EndpointStatus::boot of both sides, when this worker took over
+  std::string boots_;  // of both sides, when this worker took over
   /// Since when clients wait for a cutover that goes on; none where a worker before this one began it.
   struct Held {
     std::chrono::steady_clock::time_point writes;

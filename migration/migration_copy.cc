@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "migration/fail_point.h"
+#include "base/fail_point.h"
 #include "migration/migration.h"
 
 /// From the start to where both sides are the same: prepare, backfill, verify.

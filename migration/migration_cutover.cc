@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "migration/fail_point.h"
+#include "base/fail_point.h"
 #include "migration/migration.h"
 
 /// The change of sides, and the end.
@@ -30,6 +30,7 @@ constexpr uint64_t kLocalIdMargin = 4096;
 absl::Status Migration::BackOut(const absl::Status& why) {
   if (absl::IsAborted(why)) return why;
   if (auto status = truth().Enter(epoch_, State::kServing, true); !status.ok()) return status;
+  held_.reset();
   const std::string told = "the cutover was given up: " + std::string(why.message());
   absl::Status status = Change(
       [&](Record& record) {
@@ -54,13 +55,15 @@ absl::Status Migration::Cutover() {
     if (!to->Any(State::kServing)) {
       if (auto status = copier_->DrainAll(Clock::time_point::max()); !status.ok()) return status;
     }
-    return MoveOver();
+    return MoveOver(to->Any(State::kServing));
   }
   if (from->Any(State::kFrozen)) {
     // A worker before this one stopped here; nobody knows for how long writes have been held.
     return BackOut(absl::UnavailableError("it was interrupted"));
   }
-  const auto again = VerifyAgain(on_target_ ? to->boot + "|" + from->boot : from->boot + "|" + to->boot);
+  const auto boots = Boots(*source_, *target_);
+  if (!boots.ok()) return boots.status();
+  const auto again = VerifyAgain(*boots);
   if (!again.ok()) return again.status();
   if (*again) return absl::UnavailableError("a host was restarted or replaced");
   Reached("cutover.begin");
@@ -107,13 +110,23 @@ absl::Status Migration::Cutover() {
   Reached("cutover.counted");
 
   held_ = Held{.writes = frozen_at, .reads = Clock::now()};
-  return MoveOver();
+  return MoveOver(/*opened=*/false);
 }
 
-absl::Status Migration::MoveOver() {
+absl::Status Migration::MoveOver(bool opened) {
   const uint64_t epoch = epoch_;
-  if (auto status = truth().Enter(epoch, State::kMoved, true); !status.ok()) return status;
+  if (auto status = truth().Enter(epoch, State::kMoved, true); !status.ok()) {
+    return opened ? status : BackOut(status);
+  }
   Reached("cutover.moved");
+  if (!opened) {
+    // Nobody has written to the other side yet: the way back is open.
+    const auto boots = Boots(*source_, *target_);
+    if (!boots.ok()) return boots.status();
+    if (*boots != record().verified) {
+      return BackOut(absl::UnavailableError("a host was restarted or replaced"));
+    }
+  }
   if (auto status = copy().Enter(epoch, State::kServing, true); !status.ok()) return status;
   Reached("cutover.serving");
   const bool to_target = !on_target_;

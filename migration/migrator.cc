@@ -265,6 +265,14 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   if (!resume) {
     if (auto status = CheckCommand(record, options.command); !status.ok()) return status;
   }
+  for (const std::string& side : {record.source, record.target}) {
+    const auto backend = router_.FindBackend(side);
+    if (!backend.ok()) return backend.status();
+    if (!(*backend)->capabilities().migration) {
+      return absl::FailedPreconditionError(
+          fmt::format("backend: '{}' is another server's: ask there for migrations", side));
+    }
+  }
   bool elsewhere = false;
   absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
     elsewhere = !record.owner.empty() && record.owner != catalog.self() && catalog.IsAlive(record.owner);
@@ -278,6 +286,9 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
         record.owner, record.dataset));
   }
   if (options.dry_run) return absl::OkStatus();
+  if (record.phase == Phase::kCreated && options.command == "start") {
+    if (status = (*opened)->Begin(options.who); !status.ok()) return status;
+  }
   auto running = std::make_unique<Running>();
   running->migration = *std::move(opened);
   Running* const started = running.get();
@@ -350,8 +361,7 @@ absl::Status Migrator::ResumeAbandoned() {
     if (!stored.ok()) return stored.status();
     const Record record = (*stored)->record();
     if (record.phase == Phase::kCreated) continue;
-    if (!router_.FindBackend(record.source).ok() || !router_.FindBackend(record.target).ok()) continue;
-    // Refused while the process that is at it lives.
+    // Refused while the process that is at it lives, and where a backend is not there.
     if (Start({.command = "resume", .dataset = name}, /*resume=*/true).ok()) {
       spdlog::info("migration of '{}': this process goes on with it", name);
     }

@@ -77,7 +77,7 @@ struct Record {
   uint64_t compared_units = 0;  ///< In this pass.
   uint64_t differences = 0;     ///< Found in all passes, ...
   uint64_t repaired = 0;        ///< ... and copied again.
-  std::string verified;         ///< EndpointStatus::boot of both sides when they were last found the same.
+  std::string verified;         ///< MigrationEndpoint::Boot of both sides when they were last found the same.
   // Of the last cutover.
   uint64_t write_pause_ms = 0;
   uint64_t read_pause_ms = 0;

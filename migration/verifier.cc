@@ -1,5 +1,8 @@
 #include "migration/verifier.h"
 
+#include <boost/asio/post.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_future.hpp>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -8,8 +11,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "kvstore_api/unit_key.h"
-#include "migration/fail_point.h"
 
 namespace kvstore::migration {
 namespace {
@@ -28,9 +31,7 @@ class Side {
       : scan_(endpoint.Scan(range, as_of)) {
     if (scan_.ok()) ReadAhead();
   }
-  ~Side() {
-    if (next_.valid()) next_.wait();
-  }
+  ~Side() { reader_.join(); }
   Side(const Side&) = delete;
   Side& operator=(const Side&) = delete;
 
@@ -52,7 +53,7 @@ class Side {
 
  private:
   void ReadAhead() {
-    next_ = std::async(std::launch::async, [this] { return (*scan_)->Next(); });
+    next_ = boost::asio::post(reader_, boost::asio::use_future([this] { return (*scan_)->Next(); }));
   }
 
   absl::StatusOr<std::unique_ptr<UnitScan>> scan_;
@@ -60,6 +61,7 @@ class Side {
   std::vector<Unit> page_;
   size_t at_ = 0;
   bool done_ = false;
+  boost::asio::thread_pool reader_{1};  // last: it ends first
 };
 
 /// Whether one of the logs may have more.

@@ -138,6 +138,14 @@ MySqlFleet ReadMySql(JsonFields& fields, const fs::path& folder,
     ReadUint(breaker, "min_pause_ms", 1, 600'000, fleet.options.breaker.min_pause_ms);
     ReadUint(breaker, "max_pause_ms", 1, 600'000, fleet.options.breaker.max_pause_ms);
   });
+  const auto read_login = [&](const char* name, Login& login) {
+    OptionalObject(fields, name, [&](JsonFields& inner) {
+      login.user = inner.String("user");
+      login.password = ReadSecret(inner, "password", folder);
+    });
+  };
+  read_login("operator", fleet.admin);
+  read_login("replication", fleet.replication);
   ReadWeights(fields, fleet.options.weights);
   ReadUint(fields, "purge_cells_per_s", 0, 1'000'000'000, fleet.options.purge_cells_per_s);
   return fleet;

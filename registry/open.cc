@@ -103,22 +103,28 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
   return Router::Open(std::move(catalog), *contents, std::move(backends), options.default_backend);
 }
 
-absl::Status InitShards(const OpenOptions& options, const Progress& progress) {
-  if (!options.mysql) return absl::InvalidArgumentError("config: has no mysql");
-  std::error_code ignored;
-  const std::filesystem::path file = rocks::DataDir::CatalogOf(options.data);
+absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options) {
   absl::StatusOr<CatalogContents> contents;
   if (options.coordination) {
     contents =
         ZooKeeperCatalog(options.coordination->zookeeper, options.coordination->root, "", KV_VERSION).Load();
   } else {
-    contents = FileCatalog(file).Load();
+    contents = FileCatalog(rocks::DataDir::CatalogOf(options.data)).Load();
   }
   if (!contents.ok()) return contents.status();
+  return DatasetsOf(contents->entries, options.mysql_name);
+}
+
+absl::Status InitShards(const OpenOptions& options, const Progress& progress) {
+  if (!options.mysql) return absl::InvalidArgumentError("config: has no mysql");
+  const auto datasets = MySqlDatasets(options);
+  if (!datasets.ok()) return datasets.status();
+  std::error_code ignored;
   // Where there is no store yet nothing must lie in its place.
-  auto mysql = OpenMySqlBackend(*options.mysql, std::filesystem::exists(file, ignored) ? options.data : "");
+  const bool store = std::filesystem::exists(rocks::DataDir::CatalogOf(options.data), ignored);
+  auto mysql = OpenMySqlBackend(*options.mysql, store ? options.data : "");
   if (!mysql.ok()) return mysql.status();
-  return (*mysql)->Init(DatasetsOf(contents->entries, options.mysql_name), progress);
+  return (*mysql)->Init(*datasets, progress);
 }
 
 }  // namespace kvstore

@@ -20,6 +20,12 @@ namespace kvstore {
 inline constexpr char kRocksDb[] = "rocksdb";
 inline constexpr char kMySql[] = "mysql";
 
+/// A user of MySQL servers.
+struct Login {
+  std::string user;
+  std::string password;
+};
+
 /// Sharded MySQL servers, and where the maps of their shards are: in ZooKeeper, or in two files.
 struct MySqlFleet {
   mysql::MySqlOptions options;
@@ -27,6 +33,9 @@ struct MySqlFleet {
   std::string root = "/kvstore";  ///< The maps are ROOT/shards/id and ROOT/shards/mod.
   std::filesystem::path id_map;
   std::filesystem::path mod_map;
+  /// For `kv shards`: who operates the hosts, and with which user slaves follow masters. Empty users: nobody.
+  Login admin;
+  Login replication;
 };
 
 /// Another server, as a backend.
@@ -83,6 +92,9 @@ absl::StatusOr<std::unique_ptr<KVStore>> Open(const OpenOptions& options);
 
 /// The same, for a server.
 absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options);
+
+/// The datasets of the catalog that are on the MySQL servers. Does not open the store.
+absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options);
 
 /// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
 /// what is there stays. Does not open the store, which may be open elsewhere.

@@ -109,15 +109,19 @@ absl::StatusOr<ShardRange> ReadEntry(const Json& entry, size_t index) {
   if (!master.ok()) return master.status();
   auto slave = ReadHost(entry, index, "slave");
   if (!slave.ok()) return slave.status();
-  if (*master == *slave) {
-    return Invalid("entry {}: slave: {} is the master too", index, slave->ToString());
-  }
   return ShardRange{*first, *last, *std::move(master), *std::move(slave)};
 }
 
 }  // namespace
 
 std::string Host::ToString() const { return port == kDefaultPort ? name : fmt::format("{}:{}", name, port); }
+
+absl::StatusOr<Host> Host::Parse(std::string_view text) {
+  auto host = ParseHost(text);
+  if (host) return *std::move(host);
+  return absl::InvalidArgumentError(
+      fmt::format("host: '{}' is not a host name with an optional :port (1..65535)", text));
+}
 
 ShardMap::ShardMap(std::vector<ShardRange> ranges) : ranges_(std::move(ranges)) {
   for (const ShardRange& range : ranges_) open_shards_ += range.last - range.first + 1;
@@ -128,19 +132,31 @@ absl::StatusOr<ShardMap> ShardMap::Parse(std::string_view text) {
   const auto json = ParseStrictly(text);
   if (!json.ok()) return json.status();
   if (!json->is_array()) return Invalid("must be an array of entries, not {}", json->type_name());
-  if (json->empty()) return Invalid("has no entries");
   std::vector<ShardRange> ranges;
   ranges.reserve(json->size());
   for (size_t i = 0; i < json->size(); ++i) {
     auto range = ReadEntry((*json)[i], i);
     if (!range.ok()) return range.status();
-    if (i > 0 && range->first <= ranges.back().last) {
+    ranges.push_back(*std::move(range));
+  }
+  return Of(std::move(ranges));
+}
+
+absl::StatusOr<ShardMap> ShardMap::Of(std::vector<ShardRange> ranges) {
+  if (ranges.empty()) return Invalid("has no entries");
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const ShardRange& range = ranges[i];
+    if (range.first > range.last || range.last > kMaxShard) {
+      return Invalid("entry {}: range: [{}, {}] is not within 0..{}", i, range.first, range.last, kMaxShard);
+    }
+    if (range.master == range.slave)
+      return Invalid("entry {}: slave: {} is the master too", i, range.slave.ToString());
+    if (i > 0 && range.first <= ranges[i - 1].last) {
       return Invalid(
           "entry {}: range: [{}, {}] begins before the end of the entry before it, [{}, {}]; ranges are in "
           "order and do not overlap",
-          i, range->first, range->last, ranges.back().first, ranges.back().last);
+          i, range.first, range.last, ranges[i - 1].first, ranges[i - 1].last);
     }
-    ranges.push_back(*std::move(range));
   }
   return ShardMap(std::move(ranges));
 }

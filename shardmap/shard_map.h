@@ -18,6 +18,8 @@ struct Host {
 
   /// "NAME", with ":PORT" if it is not the default one: as in the shard map.
   std::string ToString() const;
+  /// Reads that. INVALID_ARGUMENT if it is not a host name with an optional port.
+  static absl::StatusOr<Host> Parse(std::string_view text);
   friend auto operator<=>(const Host&, const Host&) = default;
 };
 
@@ -46,6 +48,9 @@ class ShardMap {
 
   /// Reads and checks the text. INVALID_ARGUMENT says which entry is wrong and why.
   static absl::StatusOr<ShardMap> Parse(std::string_view json);
+
+  /// A map of these ranges. INVALID_ARGUMENT as with Parse.
+  static absl::StatusOr<ShardMap> Of(std::vector<ShardRange> ranges);
 
   /// The range of a shard; null if it is not open, or beyond kMaxShard. A few nanoseconds.
   const ShardRange* Find(uint32_t shard) const;

@@ -11,6 +11,7 @@
 
 #include "backends/mysql/errors.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/moved.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -146,7 +147,7 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
                   "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}",
                   options.pool.lock_wait_s));
   Run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-  Rows traits = Ask("SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet");
+  Rows traits = Ask("SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet, @@read_only");
   traits.Next();
   const std::string version = traits.Bytes(1);
   const bool mariadb = version.find("MariaDB") != std::string::npos;
@@ -161,6 +162,10 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
   if (traits.Uint(3) < 2 * kMaxPutBytes) {
     return absl::FailedPreconditionError(fmt::format(
         "the server's max_allowed_packet is {}, at least {} is needed", traits.Uint(3), 2 * kMaxPutBytes));
+  }
+  // It has been demoted, or is about to be: what it has may be old from now on.
+  if (!options.any_role && traits.Uint(4) != 0) {
+    return FrozenError("the host is read-only: it is no master, or will not be one in a moment");
   }
   return absl::OkStatus();
 }
@@ -187,6 +192,17 @@ Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
 void Connection::Run(const std::string& text) { plain_->execute(ToSql(text)); }
 
 Rows Connection::Ask(const std::string& text) { return Rows(plain_->executeQuery(ToSql(text))); }
+
+const std::string& Connection::Boot() {
+  if (!boot_.empty()) return boot_;
+  // One statement, for which the time stands still.
+  Rows rows = Ask(fmt::format(
+      "SELECT CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED) FROM {}.global_status WHERE variable_name "
+      "= 'Uptime'",
+      traits_.returning ? "information_schema" : "performance_schema"));
+  if (rows.Next()) boot_ = rows.Bytes(1);
+  return boot_;
+}
 
 bool Connection::Alive() {
   try {

@@ -37,6 +37,7 @@ class Rows {
   bool Next() { return result_->next(); }
   uint64_t Uint(uint32_t column) const { return result_->getUInt64(column); }
   std::string Bytes(uint32_t column) const { return result_->getString(column).asStdString(); }
+  std::string Named(const std::string& column) const { return result_->getString(column).asStdString(); }
   bool IsNull(uint32_t column) const { return result_->isNull(column); }
 
  private:
@@ -82,6 +83,8 @@ class Connection {
   /// That of the statement that was prepared last; none before the first.
   const std::optional<Table>& last_table() const { return last_table_; }
   const ServerTraits& traits() const { return traits_; }
+  /// Since when the server runs: another text after a restart. Asked for once.
+  const std::string& Boot();
   /// Whether the server still answers on it: a round trip.
   bool Alive();
   /// Whether a failure now leaves open if something was changed: a change is being committed.
@@ -121,6 +124,7 @@ class Connection {
   const size_t max_statements_;
   const Clock::time_point opened_at_ = Clock::now();
   ServerTraits traits_;
+  std::string boot_;
   std::optional<Table> last_table_;
   bool in_transaction_ = false;
   bool committing_ = false;

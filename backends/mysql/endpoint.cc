@@ -125,31 +125,33 @@ absl::Status MySqlEndpoint::ForShards(
 
 absl::StatusOr<EndpointStatus> MySqlEndpoint::Status() {
   EndpointStatus all{.capture = true};
-  std::map<Host, std::string> boots;
-  std::mutex mutex;  // guards all and boots
-  const auto each = [&](const Host& host, uint32_t shard, Connection& connection) {
+  std::mutex mutex;  // guards all
+  absl::Status status = OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
     const Moving moving = ReadMoving(connection, spec_, shard);
-    bool known = false;
-    {
-      const std::lock_guard lock(mutex);
-      known = boots.contains(host);
-    }
-    const std::string boot = known ? "" : ReadBoot(connection);
     const std::lock_guard lock(mutex);
-    if (!known) boots[host] = boot;
     ++all.partitions[moving.at];
     all.capture = all.capture && moving.capture;
     all.epoch = std::max(all.epoch, moving.epoch);
     return absl::OkStatus();
-  };
-  absl::Status status = fleet_->OnAllShards(space(), [&](const Host& host, uint32_t shard) {
-    return fleet_->RunOn(host, {space(), shard}, Repeat::kAlways,
-                         [&, host = host, shard = shard](Connection& connection) -> absl::Status {
-                           return each(host, shard, connection);
-                         });
   });
   if (!status.ok()) return status;
-  for (const auto& [host, boot] : boots) all.boot += fmt::format("{} {};", host.ToString(), boot);
+  return all;
+}
+
+absl::StatusOr<std::string> MySqlEndpoint::Boot() {
+  std::map<Host, uint32_t> hosts;  // and a shard of each
+  for (const ShardRange& range : fleet_->map(space()).ranges()) hosts.emplace(range.master, range.first);
+  std::string all;
+  for (const auto& [host, shard] : hosts) {
+    const auto boot = fleet_->RunOn(host, {space(), shard}, Repeat::kAlways,
+                                    [](Connection& connection) -> absl::StatusOr<std::string> {
+                                      // What is known of a connection holds as long as the connection.
+                                      connection.Ask("SELECT 1");
+                                      return connection.Boot();
+                                    });
+    if (!boot.ok()) return boot.status();
+    all += fmt::format("{} {};", host.ToString(), *boot);
+  }
   return all;
 }
 

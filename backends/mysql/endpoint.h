@@ -23,6 +23,7 @@ class MySqlEndpoint : public MigrationEndpoint {
   MySqlEndpoint(std::shared_ptr<Fleet> fleet, const DatasetSpec& spec, uint32_t numbers);
 
   absl::StatusOr<EndpointStatus> Status() override;
+  absl::StatusOr<std::string> Boot() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;

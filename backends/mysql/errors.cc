@@ -61,9 +61,23 @@ bool IsMissingTable(const sql::SQLException& error) { return error.getErrorCode(
 
 bool IsDuplicate(const sql::SQLException& error) { return error.getErrorCode() == kDuplicateEntry; }
 
+bool IsReadOnly(const sql::SQLException& error) {
+  switch (error.getErrorCode()) {
+    case kOptionPreventsStatement:
+    case kReadOnlyTransaction:
+    case kReadOnlyMode:
+      return true;
+    default:
+      return false;
+  }
+}
+
 absl::Status ToStatus(const sql::SQLException& error) {
   const int code = error.getErrorCode();
   const std::string text = fmt::format("{} (error {})", error.what(), code);
+  // Nothing was written, and the map may name another host in a moment.
+  if (IsReadOnly(error))
+    return FrozenError(text + "; the host does not take writes, it may have been demoted");
   if (code == kSignalled && text.find(kFrozenMessage) != std::string::npos) return FrozenError(text);
   switch (code) {
     case kTooManyConnections:
@@ -79,10 +93,6 @@ absl::Status ToStatus(const sql::SQLException& error) {
     case kAccessDenied:
     case kTableAccessDenied:
       return absl::FailedPreconditionError(text);
-    case kOptionPreventsStatement:
-    case kReadOnlyTransaction:
-    case kReadOnlyMode:
-      return absl::UnavailableError(text + "; the host does not take writes, it may have been demoted");
     default:
       if (Classify(error) == Trouble::kRefused) return absl::InternalError(text);
       return absl::UnavailableError(text);

@@ -19,6 +19,9 @@ Trouble Classify(const sql::SQLException& error);
 /// Whether the statement's table is not there.
 bool IsMissingTable(const sql::SQLException& error);
 
+/// Whether the host takes no writes.
+bool IsReadOnly(const sql::SQLException& error);
+
 /// Whether a unique key has the value already.
 bool IsDuplicate(const sql::SQLException& error);
 

@@ -124,6 +124,7 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
       return {.in_doubt = committing, .status = status};
     }
     case Trouble::kRefused:
+      if (IsReadOnly(error)) lease.Demoted();
       break;
   }
   if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, ToStatus(error))};
@@ -136,10 +137,12 @@ absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status&
   absl::Status told(status.code(),
                     fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
                                 in_doubt ? "; the write may or may not have happened" : ""));
+  // Whatever else there was to say: it must not be sent again by itself.
+  if (in_doubt) return MarkInDoubt(std::move(told));
   // What the layers above look for.
   status.ForEachPayload(
       [&](absl::string_view type, const absl::Cord& payload) { told.SetPayload(type, payload); });
-  return in_doubt ? MarkInDoubt(std::move(told)) : told;
+  return told;
 }
 
 // ---- many shards ----

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <functional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -137,15 +138,18 @@ std::string OldestTransaction(Connection& connection) {
   return "";
 }
 
-/// Clients wait while this connection waits for locks.
+/// Clients wait while this connection waits for locks, of rows and of tables.
 class ShortWaits {
  public:
   explicit ShortWaits(Connection& connection) : connection_(connection) {
-    connection_.Run("SET @kv_lock_wait = @@innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = 1");
+    connection_.Run(
+        "SET @kv_lock_wait = @@innodb_lock_wait_timeout, SESSION innodb_lock_wait_timeout = 1, SESSION "
+        "lock_wait_timeout = 1");
   }
   ~ShortWaits() {
     try {
-      connection_.Run("SET SESSION innodb_lock_wait_timeout = @kv_lock_wait");
+      connection_.Run(
+          "SET SESSION innodb_lock_wait_timeout = @kv_lock_wait, SESSION lock_wait_timeout = @kv_lock_wait");
     } catch (const sql::SQLException&) {
       // The connection is gone.
     }
@@ -156,6 +160,19 @@ class ShortWaits {
  private:
   Connection& connection_;
 };
+
+/// Changes what transactions under way hold. UNAVAILABLE, with the name of who holds it, if that takes long.
+absl::Status ChangeSoon(Connection& connection, const std::function<void()>& change) {
+  try {
+    const ShortWaits waits(connection);
+    change();
+  } catch (const sql::SQLException& error) {
+    if (error.getErrorCode() != kLockWaitTimeout) throw;
+    return absl::UnavailableError(
+        fmt::format("a transaction does not come to its end{}", OldestTransaction(connection)));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
   return absl::FailedPreconditionError(
@@ -232,15 +249,6 @@ Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shar
   moving.at = static_cast<State>(rows.Uint(2));
   moving.capture = rows.Uint(3) != 0;
   return moving;
-}
-
-std::string ReadBoot(Connection& connection) {
-  // One statement, for which the time stands still.
-  Rows rows = connection.Ask(fmt::format(
-      "SELECT CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED) FROM {}.global_status WHERE variable_name "
-      "= 'Uptime'",
-      connection.traits().returning ? "information_schema" : "performance_schema"));
-  return rows.Next() ? rows.Bytes(1) : "";
 }
 
 bool HasMigration(Connection& connection, const Table& table) {
@@ -331,7 +339,9 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
     case State::kServing: {
       if (moving.at == State::kAbsent) return NotLegal(spec, moving.at, state);
       if (capture && !moving.capture) {
-        MakeTriggers(connection, spec, names, moving.away ? names.away : names.base);
+        const std::string& table = moving.away ? names.away : names.base;
+        absl::Status made = ChangeSoon(connection, [&] { MakeTriggers(connection, spec, names, table); });
+        if (!made.ok()) return made;
       }
       // From here on no worker writes to it.
       set(state, capture);
@@ -345,19 +355,14 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       if (moving.at != State::kServing && moving.at != State::kFrozen)
         return NotLegal(spec, moving.at, state);
       if (!moving.capture) return NotLegal(spec, moving.at, state);
-      try {
-        const ShortWaits waits(connection);
-        set(state, true);
-      } catch (const sql::SQLException& error) {
-        if (error.getErrorCode() != kLockWaitTimeout) throw;
-        return absl::UnavailableError(
-            fmt::format("a write does not come to its end{}", OldestTransaction(connection)));
-      }
-      return absl::OkStatus();
+      return ChangeSoon(connection, [&] { set(state, true); });
     case State::kMoved:
       if (moving.at != State::kFrozen && moving.at != State::kMoved) return NotLegal(spec, moving.at, state);
       // First its name: nobody finds it when the triggers let writes pass again.
-      if (moving.base) rename(names.base, names.away);
+      if (moving.base) {
+        absl::Status renamed = ChangeSoon(connection, [&] { rename(names.base, names.away); });
+        if (!renamed.ok()) return renamed;
+      }
       set(state, capture);
       if (!capture && moving.dirty) DropTriggers(connection, names);
       return absl::OkStatus();

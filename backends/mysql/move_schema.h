@@ -59,9 +59,6 @@ struct Moving {
 };
 Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 
-/// When the server was started, as it counts: another text after each start.
-std::string ReadBoot(Connection& connection);
-
 /// Under a MoveLock. ABORTED if the epoch is not above that which is there.
 absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch);
 /// Under a MoveLock. See MigrationEndpoint::Enter.

@@ -51,6 +51,8 @@ struct MySqlOptions {
   TlsOptions tls;
   PoolOptions pool;
   BreakerOptions breaker;
+  /// Connect to hosts that are read-only too: for operators. Others wait until the shard map names another.
+  bool any_role = false;
   std::vector<ShardWeight> weights;  ///< Shards that none of these name have weight 1.
   /// Cells that a purge looks at a second, on each host; 0: as fast as it can.
   uint64_t purge_cells_per_s = 50'000;

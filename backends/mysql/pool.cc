@@ -8,12 +8,18 @@
 
 #include "base/thread_number.h"
 #include "kvstore_api/call_scope.h"
+#include "kvstore_api/moved.h"
 
 namespace kvstore::mysql {
 // ---- leases ----
 
 Lease::~Lease() {
   if (connection_) pool_->GiveBack(std::move(connection_));
+}
+
+void Lease::Demoted() {
+  pool_->retired_before_ = Pool::Clock::now();
+  pool_->GiveUp(std::move(connection_), absl::OkStatus());
 }
 
 void Lease::Fail(const absl::Status& why) { pool_->GiveUp(std::move(connection_), why); }
@@ -71,6 +77,7 @@ Pool::Held Pool::TakeIdle() {
 
 bool Pool::IsGood(Connection& connection) const {
   const auto now = Clock::now();
+  if (connection.opened_at() <= retired_before_.load(std::memory_order_relaxed)) return false;
   // Each has a lifetime of its own, by its address, so that they are not all replaced at once.
   const uint64_t spread = reinterpret_cast<uintptr_t>(&connection) / 64 % 201;
   if (now - connection.opened_at() > std::chrono::milliseconds(options_.pool.lifetime_s * (900 + spread)))
@@ -149,7 +156,8 @@ absl::StatusOr<Lease> Pool::Acquire() {
     } else if (make) {
       auto opened = Connection::Open(host_, options_);
       if (opened.ok()) return Lease(*this, *std::move(opened));
-      GiveUp(nullptr, opened.status());
+      // That it is read-only is no failure of the host.
+      GiveUp(nullptr, IsMoving(opened.status()) ? absl::OkStatus() : opened.status());
       return opened.status();
     }
   }

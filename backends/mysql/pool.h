@@ -31,6 +31,9 @@ class Lease {
   Connection* operator->() { return connection_.get(); }
   /// The connection has failed: it is closed, and the host's breaker told.
   void Fail(const absl::Status& why);
+  /// The host has refused a write because it is no master: all connections are closed as they come back, so
+  /// that none is used that the host may end at any moment.
+  void Demoted();
 
  private:
   Pool* pool_;
@@ -95,6 +98,7 @@ class Pool {
   std::atomic<int> waiting_{0};
   std::atomic<bool> closed_{false};
   std::atomic<Clock::time_point> suspect_before_{Clock::time_point::min()};  // used before: must be tried
+  std::atomic<Clock::time_point> retired_before_{Clock::time_point::min()};  // opened before: not used again
   std::atomic<Clock::time_point> trim_at_{Clock::time_point::min()};
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;

@@ -11,6 +11,7 @@ constexpr size_t kPageUnits = 1000;
 constexpr size_t kPageBytes = size_t{1} << 20;
 /// Streams with fewer units are filled when another one has run empty, so that hosts work in parallel.
 constexpr size_t kFew = 1000;
+constexpr auto kLater = [](auto* a, auto* b) { return b->front().key < a->front().key; };
 
 }  // namespace
 
@@ -32,6 +33,8 @@ absl::Status MySqlUnitScan::Fill(Stream& stream) {
         return absl::OkStatus();
       });
   if (!status.ok()) return status;
+  stream.listed.erase(stream.listed.begin(), stream.listed.begin() + static_cast<ptrdiff_t>(stream.at));
+  stream.at = 0;
   stream.from = list.next;
   stream.done = list.next.empty();
   for (Unit& unit : list.units) {
@@ -46,13 +49,10 @@ absl::Status MySqlUnitScan::Fill(Stream& stream) {
 }
 
 absl::Status MySqlUnitScan::FillEmpty() {
-  const bool needed = std::any_of(streams_.begin(), streams_.end(),
-                                  [](const Stream& stream) { return stream.listed.empty() && !stream.done; });
-  if (!needed) return absl::OkStatus();
   std::vector<Stream*> few;
   std::vector<uint32_t> shards;
   for (Stream& stream : streams_) {
-    if (stream.done || stream.listed.size() >= kFew) continue;
+    if (stream.done || stream.size() >= kFew) continue;
     few.push_back(&stream);
     shards.push_back(stream.shard);
   }
@@ -60,11 +60,17 @@ absl::Status MySqlUnitScan::FillEmpty() {
   endpoint_.fleet_->ForEach(endpoint_.space(), shards, [&](size_t i) {
     do {
       statuses[i] = Fill(*few[i]);
-    } while (statuses[i].ok() && few[i]->listed.empty() && !few[i]->done);
+    } while (statuses[i].ok() && few[i]->size() == 0 && !few[i]->done);
   });
   for (const absl::Status& status : statuses) {
     if (!status.ok()) return status;
   }
+  heap_.clear();
+  for (Stream& stream : streams_) {
+    if (stream.size() > 0) heap_.push_back(&stream);
+  }
+  std::make_heap(heap_.begin(), heap_.end(), kLater);
+  lacks_ = false;
   return absl::OkStatus();
 }
 
@@ -72,18 +78,18 @@ absl::StatusOr<std::vector<Unit>> MySqlUnitScan::Next() {
   std::vector<Unit> page;
   size_t bytes = 0;
   const auto take = [&](Stream& stream) {
-    Unit& unit = stream.listed.front();
+    Unit& unit = stream.front();
     bytes += unit.key.size();
     for (const Cell& cell : unit.cells) bytes += cell.value.size();
     page.push_back(std::move(unit));
-    stream.listed.pop_front();
+    ++stream.at;
   };
   if (!merged_) {
     // A list as it was read: nothing that grows old waits for the next call.
     while (page.empty() && current_ < streams_.size()) {
       Stream& stream = streams_[current_];
-      if (!stream.listed.empty()) {
-        while (!stream.listed.empty()) take(stream);
+      if (stream.size() > 0) {
+        while (stream.size() > 0) take(stream);
       } else if (stream.done) {
         ++current_;
       } else if (auto status = Fill(stream); !status.ok()) {
@@ -93,14 +99,19 @@ absl::StatusOr<std::vector<Unit>> MySqlUnitScan::Next() {
     return page;
   }
   while (page.size() < kPageUnits && bytes < kPageBytes) {
-    if (auto status = FillEmpty(); !status.ok()) return status;
-    Stream* least = nullptr;
-    for (Stream& stream : streams_) {
-      if (stream.listed.empty()) continue;
-      if (least == nullptr || stream.listed.front().key < least->listed.front().key) least = &stream;
+    if (lacks_) {
+      if (auto status = FillEmpty(); !status.ok()) return status;
     }
-    if (least == nullptr) break;
-    take(*least);
+    if (heap_.empty()) break;
+    std::pop_heap(heap_.begin(), heap_.end(), kLater);
+    Stream& least = *heap_.back();
+    take(least);
+    if (least.size() > 0) {
+      std::push_heap(heap_.begin(), heap_.end(), kLater);
+    } else {
+      heap_.pop_back();
+      lacks_ = !least.done;
+    }
   }
   return page;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <deque>
 #include <string>
 #include <vector>
 
@@ -22,7 +21,10 @@ class MySqlUnitScan : public UnitScan {
     uint32_t shard = 0;
     std::string from;
     bool done = false;  // nothing more behind what is listed
-    std::deque<Unit> listed;
+    std::vector<Unit> listed;
+    size_t at = 0;  // how many of these were taken
+    size_t size() const { return listed.size() - at; }
+    Unit& front() { return listed[at]; }
   };
 
   absl::Status Fill(Stream& stream);
@@ -34,7 +36,9 @@ class MySqlUnitScan : public UnitScan {
   const uint64_t as_of_;
   const bool merged_;
   std::vector<Stream> streams_;
-  size_t current_ = 0;  // of streams that are not merged
+  bool lacks_ = true;          // one has run empty that has more
+  std::vector<Stream*> heap_;  // those that have some, the least first; where rows are merged
+  size_t current_ = 0;         // of streams that are not merged
 };
 
 }  // namespace kvstore::mysql

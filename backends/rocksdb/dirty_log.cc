@@ -1,6 +1,6 @@
 #include "backends/rocksdb/dirty_log.h"
 
-#include <memory>
+#include <algorithm>
 
 #include "backends/rocksdb/status.h"
 #include "base/clock.h"
@@ -30,10 +30,16 @@ absl::Status DirtyLog::Add(rocksdb::WriteBatch& batch, std::string_view unit) {
                   "record what is written");
 }
 
+std::unique_ptr<rocksdb::Iterator> DirtyLog::Begin() const {
+  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, handle_));
+  it->Seek(IdKey(first_.load(std::memory_order_acquire)));
+  return it;
+}
+
 absl::StatusOr<std::vector<DirtyEntry>> DirtyLog::Read(size_t limit) const {
   std::vector<DirtyEntry> entries;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, handle_));
-  for (it->SeekToFirst(); it->Valid() && entries.size() < limit; it->Next()) {
+  const auto it = Begin();
+  for (; it->Valid() && entries.size() < limit; it->Next()) {
     if (it->key().size() != sizeof(uint64_t) || it->value().size() < sizeof(uint64_t)) {
       return absl::DataLossError("an entry of a dirty log does not decode");
     }
@@ -44,7 +50,8 @@ absl::StatusOr<std::vector<DirtyEntry>> DirtyLog::Read(size_t limit) const {
   return entries;
 }
 
-absl::Status DirtyLog::Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch) const {
+absl::Status DirtyLog::Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch) {
+  removed_.fetch_add(entries.size(), std::memory_order_relaxed);
   for (const DirtyEntry& entry : entries) {
     // Each ID is put once.
     if (const auto status = batch.SingleDelete(handle_, IdKey(entry.id)); !status.ok()) {
@@ -54,10 +61,22 @@ absl::Status DirtyLog::Remove(std::span<const DirtyEntry> entries, rocksdb::Writ
   return absl::OkStatus();
 }
 
+absl::Status DirtyLog::Settle(const std::function<void()>& wait) {
+  if (removed_.load(std::memory_order_relaxed) < kManyRemoved) return absl::OkStatus();
+  removed_.store(0, std::memory_order_relaxed);
+  uint64_t first = next_id_.load(std::memory_order_acquire);
+  wait();
+  const auto it = Begin();
+  if (!it->status().ok()) return ToStatus(it->status(), "read a dirty log");
+  if (it->Valid()) first = std::min(first, ReadBigEndian<uint64_t>(it->key().ToStringView()));
+  first_.store(first, std::memory_order_release);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<DirtyLag> DirtyLog::Lag() const {
   DirtyLag lag;
-  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, handle_));
-  for (it->SeekToFirst(); it->Valid() && lag.entries < kMaxCounted; it->Next(), ++lag.entries) {
+  const auto it = Begin();
+  for (; it->Valid() && lag.entries < kMaxCounted; it->Next(), ++lag.entries) {
     if (lag.entries > 0 || it->value().size() < sizeof(uint64_t)) continue;
     const uint64_t now = WallClockMs();
     const auto at = ReadBigEndian<uint64_t>(it->value().ToStringView());

@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +27,9 @@ class DirtyLog {
   /// "events$dirty"; no dataset can have this name.
   static std::string FamilyName(std::string_view dataset);
 
+  /// Removed entries that reads may have to pass over.
+  static constexpr uint64_t kManyRemoved = 4096;
+
   /// Takes over the handle. IDs begin at `first_id`: higher than any that was given before.
   DirtyLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle, uint64_t first_id)
       : db_(db), handle_(handle), next_id_(first_id) {}
@@ -38,16 +43,25 @@ class DirtyLog {
   /// The first `limit` entries.
   absl::StatusOr<std::vector<DirtyEntry>> Read(size_t limit) const;
   /// Adds their removal to a batch.
-  absl::Status Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch) const;
+  absl::Status Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch);
+  /// After many removals, so that reads do not pass over what was removed: `wait` returns when all writes
+  /// have ended that were under way when it was called. IDs that were given before then have come, or never
+  /// will.
+  absl::Status Settle(const std::function<void()>& wait);
   /// Entries are counted up to a bound, beyond which they are as many as that.
   absl::StatusOr<DirtyLag> Lag() const;
 
   rocksdb::ColumnFamilyHandle* handle() const { return handle_; }
 
  private:
+  /// At the first entry.
+  std::unique_ptr<rocksdb::Iterator> Begin() const;
+
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const handle_;
   std::atomic<uint64_t> next_id_;
+  std::atomic<uint64_t> first_{0};    // no entry has a lower ID, now or later
+  std::atomic<uint64_t> removed_{0};  // since first_ was found
 };
 
 }  // namespace kvstore::rocks

@@ -51,18 +51,21 @@ absl::StatusOr<std::shared_ptr<Family>> RocksEndpoint::Find() const {
 }
 
 absl::StatusOr<EndpointStatus> RocksEndpoint::Status() {
-  // What a process that was killed had written is there; what the machine had not yet is lost with it.
-  static const std::string boot = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
   const auto family = Find();
   if (!family.ok()) {
     const auto stored = engine_->LoadGate(spec_.incarnation);
     if (!stored.ok()) return stored.status();
-    return EndpointStatus{.partitions = {{State::kAbsent, 1}}, .epoch = stored->epoch, .boot = boot};
+    return EndpointStatus{.partitions = {{State::kAbsent, 1}}, .epoch = stored->epoch};
   }
   Gate& gate = (*family)->gate;
   const std::shared_lock lock(gate.mutex);
-  return EndpointStatus{
-      .partitions = {{gate.state(), 1}}, .capture = gate.capture, .epoch = gate.epoch, .boot = boot};
+  return EndpointStatus{.partitions = {{gate.state(), 1}}, .capture = gate.capture, .epoch = gate.epoch};
+}
+
+absl::StatusOr<std::string> RocksEndpoint::Boot() {
+  // What a process that was killed had written is there; what the machine had not yet is lost with it.
+  static const std::string boot = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
+  return boot;
 }
 
 absl::Status RocksEndpoint::RaiseEpoch(uint64_t epoch) {
@@ -176,7 +179,9 @@ absl::Status RocksEndpoint::RemoveDirty(uint64_t epoch, std::span<const DirtyEnt
   if (!gate.dirty()) return absl::OkStatus();
   rocksdb::WriteBatch batch;
   if (auto status = gate.dirty()->Remove(entries, batch); !status.ok()) return status;
-  return engine_->Write(batch, /*sync=*/false);
+  if (auto status = engine_->Write(batch, /*sync=*/false); !status.ok()) return status;
+  // A write gives the ID of its entry and is committed under a row's lock.
+  return gate.dirty()->Settle([&] { engine_->locks().PassAll(); });
 }
 
 absl::StatusOr<DirtyLag> RocksEndpoint::Lag() {

@@ -21,6 +21,7 @@ class RocksEndpoint : public MigrationEndpoint {
       : backend_(backend), engine_(std::move(engine)), spec_(std::move(spec)) {}
 
   absl::StatusOr<EndpointStatus> Status() override;
+  absl::StatusOr<std::string> Boot() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;

@@ -33,6 +33,10 @@ class RowLocks {
     for (std::shared_mutex& stripe : stripes_) locks.emplace_back(stripe);
     return locks;
   }
+  /// Waits for all who hold one now; others come and go meanwhile.
+  void PassAll() {
+    for (std::shared_mutex& stripe : stripes_) const std::unique_lock passed(stripe);
+  }
 
  private:
   std::array<std::shared_mutex, kStripes> stripes_;

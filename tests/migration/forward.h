@@ -14,6 +14,7 @@ class Forward : public MigrationEndpoint {
  public:
   explicit Forward(std::unique_ptr<MigrationEndpoint> wrapped) : inner(std::move(wrapped)) {}
   absl::StatusOr<EndpointStatus> Status() override { return inner->Status(); }
+  absl::StatusOr<std::string> Boot() override { return inner->Boot(); }
   absl::Status RaiseEpoch(uint64_t epoch) override { return inner->RaiseEpoch(epoch); }
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
     return inner->Enter(epoch, state, capture);

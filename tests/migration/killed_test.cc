@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "migration/fail_point.h"
+#include "base/fail_point.h"
 #include "tests/migration/world.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
@@ -59,7 +59,7 @@ TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) {
     Clients clients(world.router(), "events", history, 4, seed);
     clients.Work(100);
     std::atomic<int> reached{0};
-    migration::SetFailPointHook([&](std::string_view name) {
+    SetFailPointHook([&](std::string_view name) {
       if (name == point.name && ++reached == point.occurrence) ::kill(::getpid(), SIGKILL);
     });
     world.Try("create", "events", {{"target", "mysql"}, {"share", 100}, {"units_per_s", 150}}).IgnoreError();

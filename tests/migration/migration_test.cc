@@ -136,6 +136,29 @@ TEST_F(MigrationTest, WhatTheStateForbidsIsRefusedWithAReason) {
   world_->Await("events", "aborted");
 }
 
+TEST_F(MigrationTest, ACutoverIsGivenUpWhileAReaderHoldsATable) {
+  Create({.name = "events", .backend = "mysql"});
+  world_->Do("create", "events", To("rocksdb"));
+  world_->Do("start", "events");
+  world_->Await("events", "ready");
+  const auto other =
+      *mysql::Connection::Open({"127.0.0.1", SharedFleet().server(0).port()}, TestFleet::Options());
+  other->Run("START TRANSACTION");
+  other->Ask("SELECT COUNT(*) FROM mod00000.events");
+  world_->Do("cutover", "events");
+  EXPECT_TRUE(Eventually([&] {
+    const Json status = world_->Do("status", "events");
+    return status.value("problem", "").find("has had a transaction open") != std::string::npos;
+  }));
+  world_->Await("events", "ready");
+  const CellWrite cell{"c", "v", std::nullopt};
+  EXPECT_OK(world_->router().PutRow("events", "r", {&cell, 1}, {}));
+  other->Run("COMMIT");
+  world_->Do("cutover", "events");
+  world_->Await("events", "reversible");
+  EXPECT_EQ(world_->router().GetRow("events", "r", {})->items.size(), 1u);
+}
+
 TEST_F(MigrationTest, AScanThatIsOpenShowsWhatThereWasWhenItBegan) {
   Create({.name = "events"});
   Router& router = world_->router();

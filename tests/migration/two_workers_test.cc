@@ -10,7 +10,7 @@
 
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/data_dir.h"
-#include "migration/fail_point.h"
+#include "base/fail_point.h"
 #include "tests/migration/world.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
@@ -126,7 +126,7 @@ class Process {
 class Stop {
  public:
   explicit Stop(const char* point) : point_(point) {
-    migration::SetFailPointHook([this](std::string_view name) {
+    SetFailPointHook([this](std::string_view name) {
       if (name != point_) return;
       std::unique_lock lock(mutex_);
       if (std::exchange(there_, true)) return;
@@ -136,7 +136,7 @@ class Stop {
   }
   ~Stop() {
     Release();
-    migration::SetFailPointHook(nullptr);
+    SetFailPointHook(nullptr);
   }
   bool Reached() {
     std::unique_lock lock(mutex_);

@@ -1,6 +1,7 @@
 /* The protocol of docs/migrating.md: two sides, two partitions of one unit each, a client that writes, one that reads,
  * both with any route, a worker that moves there and back, and an earlier worker that was paused and goes on at any
- * time. tests/model/run searches all of its states, and those of mutants, each with one rule left out (-DNAME):
+ * time, and a failover of the target, once, before it serves, that takes back what was copied there and its epoch.
+ * tests/model/run searches all of its states, and those of mutants, each with one rule left out (-DNAME):
  *
  *   REMOVE_UNREAD         a drain removes entries that it has not listed
  *   READ_BEFORE_LIST      a drain reads a unit before it lists its entries
@@ -11,6 +12,7 @@
  *   NO_FENCE              a replace does not look at the epoch
  *   IDS_RESTART           IDs of entries begin anew when the log is empty, and a removal does not look at the epoch
  *   OPEN_BEFORE_MOVED     the target serves while the source still does
+ *   OPEN_UNSEEN           the target serves without a look at whether it is still what was compared
  *
  * A unit's content is the number of its last write; writes with even numbers are deletes, which matters for PUTS_ONLY.
  */
@@ -38,6 +40,7 @@ byte epoch[4];
 byte catalog;     /* which side clients look at first */
 byte issued[PARTS];
 byte acked[PARTS];
+byte boot;        /* of the target: another one after its failover */
 bool ended;
 
 /* A client's write, atomic in the backend. */
@@ -175,6 +178,7 @@ inline enter(side, part, to, captures) {
   atomic { state[AT(side, part)] = to; capture[AT(side, part)] = captures }
 }
 
+/* Sets `opened` if the other side serves when it ends; otherwise `from` does, as before. */
 inline cutover(from, by) {
 #ifdef DRAIN_BEFORE_FREEZE
   drain_all(from, by);
@@ -191,16 +195,35 @@ inline cutover(from, by) {
 #endif
   enter(from, 0, MOVED, 1);
   enter(from, 1, MOVED, 1);
-#ifdef OPEN_WITHOUT_CAPTURE
-  enter(1 - from, 0, SERVING, 0);
-  enter(1 - from, 1, SERVING, 0);
-  capture[AT(1 - from, 0)] = 1;
-  capture[AT(1 - from, 1)] = 1;
+  atomic {
+#ifdef OPEN_UNSEEN
+    opened = true;
 #else
-  enter(1 - from, 0, SERVING, 1);
-  enter(1 - from, 1, SERVING, 1);
+    opened = (boot == compared);
 #endif
-  catalog = 1 - from
+    if
+#ifdef OPEN_WITHOUT_CAPTURE
+    :: opened -> state[AT(1 - from, 0)] = SERVING; capture[AT(1 - from, 0)] = 0
+#else
+    :: opened -> state[AT(1 - from, 0)] = SERVING; capture[AT(1 - from, 0)] = 1
+#endif
+    :: else
+    fi
+  }
+  if
+  :: opened ->
+#ifdef OPEN_WITHOUT_CAPTURE
+    enter(1 - from, 1, SERVING, 0);
+    capture[AT(1 - from, 0)] = 1;
+    capture[AT(1 - from, 1)] = 1;
+#else
+    enter(1 - from, 1, SERVING, 1);
+#endif
+    catalog = 1 - from
+  :: else ->
+    enter(from, 0, SERVING, 1);
+    enter(from, 1, SERVING, 1)
+  fi
 }
 
 /* The worker before: has epoch 1, listed and read the first partition, and was paused at any of its steps. */
@@ -210,40 +233,60 @@ proctype Paused() {
   drain(0, 0, 1)
 }
 
+/* Its epoch is 2, and 3 when it has to begin again. */
 proctype Worker() {
-  byte content, ids, part, round;
-  /* First the epochs, of all partitions on both sides; then anything else. */
-  epoch[AT(0, 0)] = 2;
-  epoch[AT(0, 1)] = 2;
-  epoch[AT(1, 0)] = 2;
-  epoch[AT(1, 1)] = 2;
-  /* The backfill of what the earlier one may not have copied. */
-  for (part : 0 .. PARTS - 1) {
-    content = data[AT(0, part)];
-    replace(1, part, 2, content)
-  }
-  /* Any number of drains, none too. */
+  byte content, ids, part, by = 2, compared;
+  bool opened;
   do
-  :: drain(0, 0, 2)
-  :: drain(0, 1, 2)
-  :: break
+  :: compared = boot;
+    /* First the epochs, of all partitions on both sides; then anything else. */
+    epoch[AT(0, 0)] = by;
+    epoch[AT(0, 1)] = by;
+    epoch[AT(1, 0)] = by;
+    epoch[AT(1, 1)] = by;
+    /* The backfill of what the earlier one may not have copied. */
+    for (part : 0 .. PARTS - 1) {
+      content = data[AT(0, part)];
+      replace(1, part, by, content)
+    }
+    /* Any number of drains, none too. */
+    do
+    :: drain(0, 0, by)
+    :: drain(0, 1, by)
+    :: break
+    od;
+    cutover(0, by);
+    if
+    :: opened -> break
+    :: else -> by++
+    fi
   od;
-  cutover(0, 2);
   do
-  :: drain(1, 0, 2)
-  :: drain(1, 1, 2)
+  :: drain(1, 0, by)
+  :: drain(1, 1, by)
   :: break
   od;
   if
-  :: cutover(1, 2)   /* back */
+  :: cutover(1, by)   /* back */
   :: skip
   fi;
   /* At rest, with nobody writing, the copy is what the truth is. */
   ended && (issued[0] + issued[1] == WRITES) -> skip;
-  drain_all(catalog, 2);
+  drain_all(catalog, by);
   assert(data[AT(0, 0)] == data[AT(1, 0)]);
   assert(data[AT(0, 1)] == data[AT(1, 1)]);
   assert(data[AT(catalog, 0)] == issued[0] && data[AT(catalog, 1)] == issued[1])
+}
+
+/* The target's replica is promoted, and had nothing of what was copied. */
+proctype Failover() {
+end:
+  atomic {
+    state[AT(1, 0)] == IMPORTING && state[AT(1, 1)] == IMPORTING && ! ended ->
+    data[AT(1, 0)] = 0; data[AT(1, 1)] = 0;
+    epoch[AT(1, 0)] = 1; epoch[AT(1, 1)] = 1;
+    boot++
+  }
 }
 
 init {
@@ -253,7 +296,7 @@ init {
     state[AT(1, 0)] = IMPORTING; state[AT(1, 1)] = IMPORTING;
     capture[AT(0, 0)] = 1; capture[AT(0, 1)] = 1;
     epoch[AT(0, 0)] = 1; epoch[AT(0, 1)] = 1; epoch[AT(1, 0)] = 1; epoch[AT(1, 1)] = 1;
-    run Writer(); run Reader(0); run Paused(); run Worker()
+    run Failover(); run Writer(); run Reader(0); run Paused(); run Worker()
   };
   _nr_pr == 2 || (acked[0] + acked[1] == WRITES) -> ended = true
 }

@@ -65,6 +65,19 @@ TEST_F(Moves, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
   EXPECT_EQ(endpoint_->ReadDirty(10)->size(), 1u) << "nothing escapes";
 }
 
+TEST_F(Moves, AnOpenReadKeepsItFromMovingAndTheWayBackIsOpen) {
+  const auto other = Connect("r");
+  other->Run("START TRANSACTION");
+  other->Ask("SELECT COUNT(*) FROM " + TableOf("r"));
+  ASSERT_OK(endpoint_->Enter(kEpoch, State::kFrozen, true));
+  EXPECT_THAT(endpoint_->Enter(kEpoch, State::kMoved, true),
+              FailsWith(absl::StatusCode::kUnavailable, "has had a transaction open"));
+  EXPECT_TRUE(endpoint_->Status()->Any(State::kMoved)) << "other shards";
+  ASSERT_OK(endpoint_->Enter(kEpoch, State::kServing, true));
+  EXPECT_TRUE(endpoint_->Status()->All(State::kServing));
+  EXPECT_OK(dataset_.rows->Put("r", std::vector<CellWrite>{{"c", "v"}}, {}));
+}
+
 TEST_F(Moves, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION WITH CONSISTENT SNAPSHOT");

@@ -35,6 +35,9 @@ class TestFleet {
   /// The maps with these hosts, written to the files that all backends of this fleet watch.
   void WriteMaps(const std::string& first, const std::string& second);
 
+  /// The file of a map: "id.json", "mod.json".
+  std::filesystem::path Map(const std::string& name) const { return dir_ / name; }
+
   /// Removes all tables of datasets, and makes the databases if they are not there.
   void Clear();
 

@@ -1,4 +1,4 @@
-#include "migration/fail_point.h"
+#include "base/fail_point.h"
 
 #include <atomic>
 #include <csignal>
@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace kvstore::migration {
+namespace kvstore {
 namespace {
 
 std::function<void(std::string_view)>& Hook() {
@@ -29,4 +29,4 @@ void Reached(std::string_view name) {
 
 void SetFailPointHook(std::function<void(std::string_view)> hook) { Hook() = std::move(hook); }
 
-}  // namespace kvstore::migration
+}  // namespace kvstore

@@ -3,17 +3,17 @@
 #include <functional>
 #include <string_view>
 
-namespace kvstore::migration {
+namespace kvstore {
 
-/// A step of a migration at which a test stops, kills or breaks it: the names are listed in
+/// A step of something long at which a test stops, kills or breaks it. Those of migrations are listed in
 /// docs/migrating.md. Costs a load from memory where nobody has set a hook.
 ///
 /// The environment variable KV_FAIL_POINT=NAME kills the process (SIGKILL) when NAME is reached, for tests of
 /// processes.
 void Reached(std::string_view name);
 
-/// For tests: called with the name of each point that is reached, by any thread. Null: none. Not while a
-/// migration runs.
+/// For tests: called with the name of each point that is reached, by any thread. Null: none. Not while
+/// anything runs that reaches them.
 void SetFailPointHook(std::function<void(std::string_view)> hook);
 
-}  // namespace kvstore::migration
+}  // namespace kvstore

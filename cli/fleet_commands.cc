@@ -1,0 +1,278 @@
+#include "cli/fleet_commands.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/command.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "coordination/zookeeper.h"
+#include "registry/open.h"
+#include "shardops/open.h"
+#include "shardops/status.h"
+
+/// kv shards status, check, promote, fence: the hosts behind the shard maps.
+namespace kvstore::cli {
+namespace {
+
+using shardops::Fleet;
+using shardops::HostReport;
+using shardops::HostState;
+
+/// The fleet of a configuration, as its operator has it.
+class Operated {
+ public:
+  explicit Operated(const Globals& globals)
+      : options_(globals.StoreOptions()), zookeeper_(Mysql().zookeeper, nullptr) {
+    const MySqlFleet& mysql = Mysql();
+    fleet_ = std::make_unique<Fleet>(Fleet{.zookeeper = zookeeper_, .root = mysql.root});
+    fleet_->access.admin = mysql.options;
+    fleet_->access.admin.user = mysql.admin.user;
+    fleet_->access.admin.password = mysql.admin.password;
+    fleet_->access.replication_user = mysql.replication.user;
+    fleet_->access.replication_password = mysql.replication.password;
+    if (!globals.json) {
+      fleet_->tell = [](const std::string& text) {
+        fmt::print("{}\n", text);
+        std::fflush(stdout);
+      };
+    }
+  }
+  Fleet& operator*() { return *fleet_; }
+  Fleet* operator->() { return fleet_.get(); }
+  const OpenOptions& options() const { return options_; }
+
+ private:
+  const MySqlFleet& Mysql() const {
+    const auto missing = [](const char* what) {
+      return Failure{
+          absl::InvalidArgumentError(fmt::format("config: has no {}; see docs/configuration.md", what))};
+    };
+    if (!options_.mysql) throw missing("mysql");
+    if (options_.mysql->zookeeper.servers.empty()) throw missing("zookeeper, where the shard maps would be");
+    if (options_.mysql->admin.user.empty()) throw missing("mysql.operator");
+    if (options_.mysql->replication.user.empty()) throw missing("mysql.replication");
+    return *options_.mysql;
+  }
+
+  const OpenOptions options_;
+  ZooKeeper zookeeper_;
+  std::unique_ptr<Fleet> fleet_;
+};
+
+Json ToJson(const HostReport& report) {
+  Json json = {{"host", report.host.ToString()},
+               {"role", report.master ? "master" : "slave"},
+               {"pair", {report.pair.master.ToString(), report.pair.slave.ToString()}},
+               {"shards", report.shards},
+               {"problems", report.problems}};
+  if (!report.state) return json;
+  const HostState& state = *report.state;
+  json["version"] = state.version;
+  json["read_only"] = state.read_only;
+  json["gtid"] = state.gtid;
+  json["connections"] = state.connections;
+  json["clock_ahead_ms"] = state.clock_ahead_ms;
+  json["semi_sync"] = report.master ? state.semi_sync_active : state.semi_sync_slave_active;
+  if (state.following) {
+    json["follows"] = state.following->master.ToString();
+    if (state.following->lag_s) json["lag_s"] = *state.following->lag_s;
+  }
+  return json;
+}
+
+void PrintReports(const std::vector<HostReport>& reports, const Globals& globals) {
+  if (globals.json) {
+    Json hosts = Json::array();
+    for (const HostReport& report : reports) hosts.push_back(ToJson(report));
+    PrintJson({{"ok", true}, {"hosts", std::move(hosts)}});
+    return;
+  }
+  for (const HostReport& report : reports) {
+    for (const std::string& problem : report.problems)
+      fmt::print("{}: {}\n", report.host.ToString(), problem);
+  }
+  Table table({"HOST", "ROLE", "SHARDS", "WRITES", "SEMI-SYNC", "LAG S", "GTID", "CONNECTIONS"});
+  for (const HostReport& report : reports) {
+    if (!report.state) {
+      table.Add({report.host.ToString(), report.master ? "master" : "slave", report.shards, "?", "?", "?",
+                 "?", "?"});
+      continue;
+    }
+    const HostState& state = *report.state;
+    const bool semi_sync = report.master ? state.semi_sync_active : state.semi_sync_slave_active;
+    std::string lag = "-";
+    if (state.following) lag = state.following->lag_s ? std::to_string(*state.following->lag_s) : "?";
+    table.Add({report.host.ToString(), report.master ? "master" : "slave", report.shards,
+               state.read_only ? "no" : "yes", semi_sync ? "yes" : "no", lag, state.gtid,
+               std::to_string(state.connections)});
+  }
+  table.Print();
+}
+
+void AddStatus(CLI::App& group, Globals& globals) {
+  CLI::App* status = group.add_subcommand(
+      "status",
+      "All hosts of the maps: role, replication, load; problems first. Exit code 1 if there are any");
+  status->callback([&globals] {
+    Operated fleet(globals);
+    const auto reports = OrFail(shardops::Look(*fleet));
+    PrintReports(reports, globals);
+    size_t troubled = 0;
+    for (const HostReport& report : reports) troubled += report.problems.empty() ? 0 : 1;
+    if (troubled > 0) {
+      throw Failure{absl::FailedPreconditionError(
+          fmt::format("{} of {} hosts have problems", troubled, reports.size()))};
+    }
+  });
+}
+
+void AddCheck(CLI::App& group, Globals& globals) {
+  CLI::App* check = group.add_subcommand(
+      "check",
+      "Compare the maps and the catalog with what is on the hosts: missing databases and tables, databases "
+      "of "
+      "shards that are elsewhere, wrong roles, writable slaves. Exit code 1 if anything is found");
+  check->callback([&globals] {
+    Operated fleet(globals);
+    const auto datasets = OrFail(MySqlDatasets(fleet.options()));
+    const auto found = OrFail(shardops::Check(*fleet, datasets));
+    if (globals.json) {
+      PrintJson({{"ok", found.empty()}, {"problems", found}});
+    } else {
+      for (const std::string& problem : found) fmt::print("{}\n", problem);
+      if (found.empty()) fmt::print("the hosts are as the maps and the catalog say\n");
+    }
+    if (!found.empty()) {
+      throw Failure{absl::FailedPreconditionError(fmt::format("{} problems", found.size()))};
+    }
+  });
+}
+
+void AddPromote(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string host;
+    shardops::PromoteOptions options;
+    uint64_t catch_up_ms = 5'000;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* promote = group.add_subcommand("promote",
+                                           "Make a slave the master of its shards: the master stops taking "
+                                           "writes, the slave applies the rest, the maps "
+                                           "name it, and the old master follows it; clients wait meanwhile. "
+                                           "Stopped halfway it is given again, for the "
+                                           "slave to go on, or for the old master to go back. For a master "
+                                           "that follows nobody it puts in order what "
+                                           "the maps say: it takes writes, its slave follows");
+  promote->add_option("host", args->host, "The slave, as the maps have it")->required();
+  promote->add_flag("--emergency", args->options.emergency,
+                    "The master is gone. Refused while it answers, or if acknowledged writes may be lost");
+  promote->add_option(
+      "--accept-loss", args->options.accept_loss,
+      "With --emergency: go on although up to so many acknowledged transactions may be lost, or "
+      "it is not known how many");
+  promote
+      ->add_option("--catch-up", args->catch_up_ms, "How long the slave may take to apply what it lacks, ms")
+      ->check(CLI::Range(1, 3'600'000))
+      ->capture_default_str();
+  promote->add_flag("--dry-run", args->options.dry_run, "Look at both hosts, and say what would be done");
+  promote->callback([args, &globals] {
+    Operated fleet(globals);
+    args->options.catch_up = std::chrono::milliseconds(args->catch_up_ms);
+    const auto promotion = OrFail(shardops::Promote(*fleet, OrFail(Host::Parse(args->host)), args->options));
+    if (globals.json) {
+      PrintJson({{"ok", true},
+                 {"master", promotion.after.master.ToString()},
+                 {"slave", promotion.after.slave.ToString()},
+                 {"follows", promotion.follows},
+                 {"write_pause_ms", promotion.write_pause_ms}});
+    } else if (!args->options.dry_run) {
+      fmt::print("{} is the master, {} {}\n", promotion.after.master.ToString(),
+                 promotion.after.slave.ToString(), promotion.follows ? "follows it" : "does not follow it");
+    }
+  });
+}
+
+void AddOpen(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string range;
+    std::string master;
+    std::string slave;
+    bool dry_run = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* open = group.add_subcommand("open",
+                                        "Open more ID shards: both hosts are looked at, databases and tables "
+                                        "made, then the map names them. Stopped "
+                                        "halfway it is given again");
+  open->add_option("--range", args->range, "First and last shard")->required()->type_name("A-B");
+  open->add_option("--master", args->master, "Host that takes the writes")->required()->type_name("HOST");
+  open->add_option("--slave", args->slave, "Host that follows it")->required()->type_name("HOST");
+  open->add_flag("--dry-run", args->dry_run, "Only look at the hosts");
+  open->callback([args, &globals] {
+    Operated fleet(globals);
+    shardops::NewShards shards{.pair = {OrFail(Host::Parse(args->master)), OrFail(Host::Parse(args->slave))}};
+    const size_t dash = args->range.find('-');
+    const auto number = [&](std::string_view text, uint32_t& shard) {
+      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), shard);
+      return error == std::errc() && end == text.data() + text.size();
+    };
+    const std::string_view range = args->range;
+    if (dash == std::string::npos || !number(range.substr(0, dash), shards.first) ||
+        !number(range.substr(dash + 1), shards.last)) {
+      throw Failure{absl::InvalidArgumentError(fmt::format("range: '{}' is not FIRST-LAST", args->range))};
+    }
+    if (args->dry_run) {
+      const auto problems = shardops::WhyNot(*fleet, shards.pair);
+      for (const std::string& problem : problems) fmt::print("{}\n", problem);
+      if (!problems.empty()) throw Failure{absl::FailedPreconditionError("the hosts will not do")};
+      fmt::print("both hosts will do\n");
+      return;
+    }
+    {
+      ProgressBar bar("open", "shards");
+      OrFail(shardops::OpenShards(
+          *fleet, shards, [&] { return MySqlDatasets(fleet.options()); },
+          [&](uint64_t done, uint64_t total) {
+            bar.Show(done, total);
+            return true;
+          }));
+    }
+    if (globals.json) PrintJson({{"ok", true}, {"first", shards.first}, {"last", shards.last}});
+  });
+}
+
+void AddFence(CLI::App& group, Globals& globals) {
+  auto host = std::make_shared<std::string>();
+  CLI::App* fence = group.add_subcommand("fence",
+                                         "Shut a host: it takes no writes of clients, and their connections "
+                                         "are ended. `promote` opens a master again");
+  fence->add_option("host", *host, "As the maps have it")->required();
+  fence->callback([host, &globals] {
+    Operated fleet(globals);
+    const uint64_t ended = OrFail(shardops::Fence(*fleet, OrFail(Host::Parse(*host))));
+    if (globals.json) {
+      PrintJson({{"ok", true}, {"ended", ended}});
+    } else {
+      fmt::print("{} takes no writes; {} connections were ended\n", *host, ended);
+    }
+  });
+}
+
+}  // namespace
+
+void AddFleetCommands(CLI::App& group, Globals& globals) {
+  AddStatus(group, globals);
+  AddCheck(group, globals);
+  AddOpen(group, globals);
+  AddPromote(group, globals);
+  AddFence(group, globals);
+}
+
+}  // namespace kvstore::cli

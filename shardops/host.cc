@@ -1,0 +1,269 @@
+#include "shardops/host.h"
+
+#include <cppconn/exception.h>
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+
+#include "backends/mysql/errors.h"
+#include "backends/mysql/schema.h"
+#include "base/clock.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using mysql::Rows;
+using std::chrono::milliseconds;
+
+/// How often a wait looks again.
+constexpr milliseconds kLook{20};
+/// Answers that are on their way arrive before their connections are ended.
+constexpr milliseconds kAnswers{30};
+
+absl::Status At(const Host& host, const absl::Status& status) {
+  return {status.code(), fmt::format("{}: {}", host.ToString(), std::string(status.message()))};
+}
+
+/// A text of ours or of an operator's configuration in a statement.
+std::string Quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted + "'";
+}
+
+Host HostOf(const std::string& name, uint64_t port) {
+  Host host;
+  host.name = name;
+  host.port = static_cast<uint16_t>(port);
+  return host;
+}
+
+}  // namespace
+
+template <typename Work>
+auto HostAdmin::Do(const Work& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (const sql::SQLException& error) {
+    return At(host_, mysql::ToStatus(error));
+  }
+}
+
+absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::Open(const Host& host, const Access& access) {
+  mysql::MySqlOptions options = access.admin;
+  options.any_role = true;
+  auto connection = mysql::Connection::Open(host, options);
+  if (!connection.ok()) return At(host, connection.status());
+  if (!(*connection)->traits().returning) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: is a MySQL server; replication is operated for MariaDB's only", host.ToString()));
+  }
+  return std::unique_ptr<HostAdmin>(new HostAdmin(host, *std::move(connection)));
+}
+
+// ---- looking ----
+
+std::optional<Following> HostAdmin::ReadFollowing() {
+  Rows rows = connection_->Ask("SHOW SLAVE STATUS");
+  if (!rows.Next()) return std::nullopt;
+  Following following;
+  following.master = HostOf(rows.Named("Master_Host"), std::stoul(rows.Named("Master_Port")));
+  const std::string io = rows.Named("Slave_IO_Running");
+  following.receives = io == "Yes";
+  following.reconnects = io == "Connecting" || io == "Preparing";
+  following.applies = rows.Named("Slave_SQL_Running") == "Yes";
+  following.caught_up =
+      following.applies &&
+      rows.Named("Slave_SQL_Running_State").find("has read all relay log") != std::string::npos;
+  if (const std::string lag = rows.Named("Seconds_Behind_Master"); !lag.empty()) {
+    following.lag_s = std::stoull(lag);
+  }
+  following.received = rows.Named("Gtid_IO_Pos");
+  following.error = rows.Named("Last_SQL_Error");
+  if (following.error.empty()) following.error = rows.Named("Last_IO_Error");
+  return following;
+}
+
+absl::StatusOr<HostState> HostAdmin::Read() {
+  return Do([&]() -> absl::StatusOr<HostState> {
+    HostState state{.host = host_};
+    {
+      const uint64_t before = WallClockMs();
+      Rows rows = connection_->Ask(
+          "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS UNSIGNED), @@version, @@server_id, @@read_only, "
+          "@@log_bin, "
+          "@@gtid_strict_mode, @@gtid_current_pos, @@rpl_semi_sync_master_enabled, "
+          "@@rpl_semi_sync_master_timeout, @@rpl_semi_sync_slave_enabled, @@max_allowed_packet, "
+          "@@rpl_semi_sync_master_wait_no_slave");
+      rows.Next();
+      const uint64_t here = (before + WallClockMs()) / 2;
+      state.clock_ahead_ms = static_cast<int64_t>(rows.Uint(1)) - static_cast<int64_t>(here);
+      state.version = rows.Bytes(2);
+      state.server_id = rows.Uint(3);
+      state.read_only = rows.Uint(4) != 0;
+      state.binlog = rows.Uint(5) != 0;
+      state.gtid_strict = rows.Uint(6) != 0;
+      state.gtid = rows.Bytes(7);
+      state.semi_sync_master = rows.Uint(8) != 0;
+      state.semi_sync_timeout_ms = rows.Uint(9);
+      state.semi_sync_slave = rows.Uint(10) != 0;
+      state.max_packet = rows.Uint(11);
+      state.semi_sync_wait_no_slave = rows.Uint(12) != 0;
+    }
+    Rows rows = connection_->Ask(
+        "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_master_status', "
+        "'Rpl_semi_sync_master_clients', "
+        "'Rpl_semi_sync_slave_status', 'Threads_connected')");
+    while (rows.Next()) {
+      const std::string name = rows.Bytes(1);
+      if (name == "Rpl_semi_sync_master_status") state.semi_sync_active = rows.Bytes(2) == "ON";
+      if (name == "Rpl_semi_sync_master_clients") state.semi_sync_slaves = std::stoull(rows.Bytes(2));
+      if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
+      if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
+    }
+    state.following = ReadFollowing();
+    return state;
+  });
+}
+
+absl::StatusOr<HostTables> HostAdmin::ReadTables() {
+  return Do([&]() -> absl::StatusOr<HostTables> {
+    HostTables tables;
+    Rows rows = connection_->Ask(
+        "SELECT schema_name, table_name FROM information_schema.schemata LEFT JOIN information_schema.tables "
+        "ON "
+        "table_schema = schema_name WHERE schema_name REGEXP '^(db|mod)[0-9]{5}$'");
+    while (rows.Next()) {
+      auto& names = tables[rows.Bytes(1)];
+      if (!rows.IsNull(2)) names.insert(rows.Bytes(2));
+    }
+    return tables;
+  });
+}
+
+// ---- changing ----
+
+absl::Status HostAdmin::MakeShard(uint32_t shard, uint32_t mod_shards,
+                                  std::span<const DatasetSpec> datasets) {
+  return Do([&] {
+    mysql::CreateShard(*connection_, mysql::Space::kId, shard, mod_shards);
+    for (const DatasetSpec& spec : datasets) {
+      if (mysql::SpaceOf(spec.shape) == mysql::Space::kId) mysql::CreateTable(*connection_, spec, shard);
+    }
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::StopWrites(std::chrono::seconds wait) {
+  return Do([&] {
+    connection_->Run(
+        fmt::format("SET STATEMENT lock_wait_timeout = {} FOR SET GLOBAL read_only = 1", wait.count()));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::AllowWrites() {
+  return Do([&] {
+    connection_->Run("SET GLOBAL read_only = 0");
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<uint64_t> HostAdmin::EndClients() {
+  return Do([&]() -> absl::StatusOr<uint64_t> {
+    std::vector<uint64_t> ids;
+    {
+      Rows rows = connection_->Ask(
+          "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user <> 'system "
+          "user' "
+          "AND command NOT IN ('Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker', 'Daemon')");
+      while (rows.Next()) ids.push_back(rows.Uint(1));
+    }
+    std::this_thread::sleep_for(kAnswers);
+    for (const uint64_t id : ids) {
+      try {
+        connection_->Run(fmt::format("KILL CONNECTION {}", id));
+      } catch (const sql::SQLException&) {
+        // It has ended by itself.
+      }
+    }
+    return ids.size();
+  });
+}
+
+absl::Status HostAdmin::AwaitGtid(const std::string& gtid, milliseconds wait) {
+  return Do([&]() -> absl::Status {
+    Rows rows = connection_->Ask(fmt::format("SELECT MASTER_GTID_WAIT({}, {:.3f})", Quoted(gtid),
+                                             std::chrono::duration<double>(wait).count()));
+    if (rows.Next() && !rows.IsNull(1) && rows.Bytes(1) == "0") return absl::OkStatus();
+    return absl::DeadlineExceededError(
+        fmt::format("{}: has not applied all up to {} in {} ms", host_.ToString(), gtid, wait.count()));
+  });
+}
+
+absl::Status HostAdmin::ApplyAll(milliseconds wait) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  return Do([&]() -> absl::Status {
+    connection_->Run("STOP SLAVE IO_THREAD");
+    for (;;) {
+      const auto following = ReadFollowing();
+      if (!following || following->caught_up) return absl::OkStatus();
+      if (!following->applies) {
+        return absl::FailedPreconditionError(fmt::format("{}: what came from its master is not applied: {}",
+                                                         host_.ToString(), following->error));
+      }
+      if (std::chrono::steady_clock::now() >= deadline) {
+        return absl::DeadlineExceededError(
+            fmt::format("{}: has not applied all that it has in {} ms", host_.ToString(), wait.count()));
+      }
+      std::this_thread::sleep_for(kLook);
+    }
+  });
+}
+
+absl::Status HostAdmin::Lead() {
+  return Do([&] {
+    connection_->Run("STOP SLAVE");
+    connection_->Run("RESET SLAVE ALL");
+    // Commits do not wait while there is no slave: somebody would have to be there first.
+    connection_->Run(
+        "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_wait_no_slave = OFF, "
+        "rpl_semi_sync_master_enabled = ON");
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::SetSemiSync(bool wait_no_slave, uint64_t timeout_ms) {
+  return Do([&] {
+    connection_->Run(
+        fmt::format("SET GLOBAL rpl_semi_sync_master_timeout = {}, rpl_semi_sync_master_wait_no_slave = {}",
+                    timeout_ms, wait_no_slave ? "ON" : "OFF"));
+    // What has once stopped to wait begins again by itself only behind a commit that does not.
+    connection_->Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF");
+    connection_->Run("SET GLOBAL rpl_semi_sync_master_enabled = ON");
+    return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::Follow(const Host& master, const Access& access) {
+  return Do([&] {
+    connection_->Run("STOP SLAVE");
+    connection_->Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_slave_enabled = ON");
+    const bool led = !ReadFollowing().has_value();
+    // What it wrote as a master counts as followed: its position would else be that of before it led.
+    connection_->Run(fmt::format(
+        "CHANGE MASTER TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
+        "master_connect_retry = 1, {}",
+        Quoted(master.name), master.port, Quoted(access.replication_user),
+        Quoted(access.replication_password),
+        led ? "master_use_gtid = slave_pos, master_demote_to_slave = 1" : "master_use_gtid = slave_pos"));
+    connection_->Run("START SLAVE");
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace kvstore::shardops

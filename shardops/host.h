@@ -1,0 +1,123 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backends/mysql/connection.h"
+#include "backends/mysql/options.h"
+#include "kvstore_api/dataset.h"
+#include "shardmap/shard_map.h"
+
+/// A MySQL host as its operator sees it: what it is, whom it follows, and the few changes that make a master
+/// of a slave. Replication is the server's own; that of MariaDB, by GTID.
+namespace kvstore::shardops {
+
+/// Who operators are on the hosts.
+struct Access {
+  /// Of a user with the rights of an administrator; any_role is implied.
+  mysql::MySqlOptions admin;
+  /// With which slaves follow masters.
+  std::string replication_user;
+  std::string replication_password;
+};
+
+/// How a host follows its master.
+struct Following {
+  Host master;
+  /// Its events come in: the IO thread is connected.
+  bool receives = false;
+  /// It has tried to since it lost the master: the IO thread runs, and is not connected.
+  bool reconnects = false;
+  /// What came in is applied: the SQL thread runs.
+  bool applies = false;
+  /// All that came in is applied.
+  bool caught_up = false;
+  /// The last transactions that came in, as in HostState::gtid; empty: none since it began to follow.
+  std::string received;
+  std::optional<uint64_t> lag_s;  ///< None while either thread stands still.
+  std::string error;              ///< The last of either thread; empty: none.
+};
+
+/// What a host says of itself.
+struct HostState {
+  Host host;
+  std::string version;
+  uint64_t server_id = 0;
+  bool read_only = false;
+  bool binlog = false;
+  bool gtid_strict = false;
+  /// The last transaction of each domain that it has, "0-1-17,...".
+  std::string gtid;
+  bool semi_sync_master = false;  ///< A commit is answered when a slave has it, ...
+  bool semi_sync_active = false;  ///< ... and that is so now.
+  /// Commits wait also while there is no slave.
+  bool semi_sync_wait_no_slave = false;
+  uint64_t semi_sync_slaves = 0;
+  /// How long a commit waits for a slave before it is answered without.
+  uint64_t semi_sync_timeout_ms = 0;
+  bool semi_sync_slave = false;  ///< Answers a master that waits; `active` while it does.
+  bool semi_sync_slave_active = false;
+  int64_t clock_ahead_ms = 0;  ///< Of this machine's.
+  uint64_t max_packet = 0;
+  uint64_t connections = 0;
+  std::optional<Following> following;
+};
+
+/// Databases of shards, and the tables in each.
+using HostTables = std::map<std::string, std::set<std::string>>;
+
+/// A connection of an operator to a host. What fails has the host in its message: UNAVAILABLE, or
+/// FAILED_PRECONDITION where rights are missing or the server is none of MariaDB. Externally synchronised.
+class HostAdmin {
+ public:
+  static absl::StatusOr<std::unique_ptr<HostAdmin>> Open(const Host& host, const Access& access);
+
+  const Host& host() const { return host_; }
+  absl::StatusOr<HostState> Read();
+  absl::StatusOr<HostTables> ReadTables();
+  /// Makes the database of an ID shard with the tables of those datasets that are on such; what is there
+  /// stays.
+  absl::Status MakeShard(uint32_t shard, uint32_t mod_shards, std::span<const DatasetSpec> datasets);
+
+  /// No client can write from now on, nor commit what it has begun. UNAVAILABLE after `wait` if a statement
+  /// that runs keeps it from that; then nothing has changed.
+  absl::Status StopWrites(std::chrono::seconds wait);
+  absl::Status AllowWrites();
+  /// Ends the connections that clients have now: all but replication, and this one. How many there were.
+  /// Those that come later have seen that the host is read-only.
+  absl::StatusOr<uint64_t> EndClients();
+
+  /// Waits until all up to this GTID is applied; DEADLINE_EXCEEDED if it takes longer.
+  absl::Status AwaitGtid(const std::string& gtid, std::chrono::milliseconds wait);
+  /// Waits until all that came in is applied.
+  absl::Status ApplyAll(std::chrono::milliseconds wait);
+  /// Ends following: it is a master, whose commits wait for a slave as soon as it has one. Writes stay as
+  /// they are.
+  absl::Status Lead();
+  /// How commits of a master wait, as in HostState. From here on they do, also if they have not because a
+  /// slave was behind or away.
+  absl::Status SetSemiSync(bool wait_no_slave, uint64_t timeout_ms);
+  /// Follows a master from where this host stands, also after it was a master itself.
+  absl::Status Follow(const Host& master, const Access& access);
+
+ private:
+  HostAdmin(Host host, std::unique_ptr<mysql::Connection> connection)
+      : host_(std::move(host)), connection_(std::move(connection)) {}
+  /// Runs `work`, and tells what it throws.
+  template <typename Work>
+  auto Do(const Work& work) -> decltype(work());
+  std::optional<Following> ReadFollowing();
+
+  const Host host_;
+  const std::unique_ptr<mysql::Connection> connection_;
+};
+
+}  // namespace kvstore::shardops

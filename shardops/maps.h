@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordination/zookeeper.h"
+#include "shardmap/shard_map.h"
+
+namespace kvstore::shardops {
+
+/// A master and its slave, as the maps have them.
+struct Pair {
+  Host master;
+  Host slave;
+  friend auto operator<=>(const Pair&, const Pair&) = default;
+};
+
+/// One of the two maps, as it is in ZooKeeper.
+struct StoredMap {
+  std::string path;
+  bool mod = false;
+  int32_t version = 0;
+  ShardMap map;
+};
+
+/// The shard maps in ZooKeeper. What changes them does so in one step, and only if nobody else has changed
+/// them since they were loaded. Externally synchronised.
+class Maps {
+ public:
+  /// NOT_FOUND if there is none; INVALID_ARGUMENT if one does not parse.
+  static absl::StatusOr<Maps> Load(ZooKeeper& zookeeper, const std::string& root);
+
+  const std::vector<StoredMap>& all() const { return maps_; }
+  /// Without repetitions, in order.
+  std::vector<Pair> Pairs() const;
+  /// "db 0-511, mod 0-7": the shards of a pair.
+  std::string ShardsOf(const Pair& pair) const;
+
+  /// Has another pair in the place of one, in both maps. FAILED_PRECONDITION if somebody has changed them
+  /// meanwhile: load them again. UNAVAILABLE: it may or may not have happened.
+  absl::Status Replace(ZooKeeper& zookeeper, const Pair& before, const Pair& after) const;
+
+ private:
+  std::vector<StoredMap> maps_;
+};
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,132 @@
+#include "shardops/open.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "backends/mysql/schema.h"
+#include "base/fail_point.h"
+#include "shardops/status.h"
+
+namespace kvstore::shardops {
+namespace {
+
+/// How long the slave may take to apply all that was made.
+constexpr std::chrono::minutes kCatchUp{5};
+/// All processes have seen the map by then: who makes a dataset makes it on the new shards too.
+constexpr std::chrono::seconds kSeen{2};
+
+/// The map with the shards, or why they cannot be opened.
+absl::StatusOr<ShardMap> WithShards(const ShardMap& map, const NewShards& shards) {
+  const ShardRange wanted{shards.first, shards.last, shards.pair.master, shards.pair.slave};
+  std::vector<ShardRange> ranges;
+  bool placed = false;
+  for (const ShardRange& range : map.ranges()) {
+    if (range == wanted) {
+      return absl::AlreadyExistsError(fmt::format("shards {}-{} are open there", shards.first, shards.last));
+    }
+    if (range.first <= shards.last && shards.first <= range.last) {
+      return absl::FailedPreconditionError(
+          fmt::format("range: {}-{} has shards of {}-{}, which are open at {}", shards.first, shards.last,
+                      range.first, range.last, range.master.ToString()));
+    }
+    if (!placed && shards.last < range.first) {
+      ranges.push_back(wanted);
+      placed = true;
+    }
+    ranges.push_back(range);
+  }
+  if (!placed) ranges.push_back(wanted);
+  return ShardMap::Of(std::move(ranges));
+}
+
+const StoredMap* IdMap(const Maps& maps) {
+  for (const StoredMap& stored : maps.all()) {
+    if (!stored.mod) return &stored;
+  }
+  return nullptr;
+}
+
+uint32_t ModShards(const Maps& maps) {
+  for (const StoredMap& stored : maps.all()) {
+    if (stored.mod) return stored.map.open_shards();
+  }
+  return 0;
+}
+
+/// Makes what is missing on the master, and waits until the slave has it.
+absl::Status Make(Fleet& fleet, const NewShards& shards, uint32_t mod_shards, const ReadDatasets& read,
+                  const Progress& progress) {
+  const auto datasets = read();
+  if (!datasets.ok()) return datasets.status();
+  const auto master = HostAdmin::Open(shards.pair.master, fleet.access);
+  if (!master.ok()) return master.status();
+  const uint64_t total = shards.last - shards.first + 1;
+  for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
+    if (auto status = (*master)->MakeShard(shard, mod_shards, *datasets); !status.ok()) return status;
+    if (progress && !progress(shard - shards.first + 1, total)) return absl::CancelledError("was stopped");
+  }
+  const auto state = (*master)->Read();
+  if (!state.ok()) return state.status();
+  const auto slave = HostAdmin::Open(shards.pair.slave, fleet.access);
+  if (!slave.ok()) return slave.status();
+  const auto deadline = std::chrono::steady_clock::now() + kCatchUp;
+  for (;;) {
+    // In parts: a statement that waits for long would be cut off.
+    absl::Status status = (*slave)->AwaitGtid(state->gtid, std::chrono::seconds(5));
+    if (!absl::IsDeadlineExceeded(status) || std::chrono::steady_clock::now() >= deadline) return status;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> WhyNot(Fleet& fleet, const Pair& pair) {
+  std::vector<std::string> found;
+  for (const bool master : {true, false}) {
+    const HostReport report = LookAt(fleet, pair, master);
+    for (const std::string& problem : report.problems)
+      found.push_back(report.host.ToString() + ": " + problem);
+  }
+  return found;
+}
+
+absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDatasets& datasets,
+                        const Progress& progress) {
+  if (shards.first > shards.last || shards.last > ShardMap::kMaxShard) {
+    return absl::InvalidArgumentError(
+        fmt::format("range: {}-{} is not within 0-{}", shards.first, shards.last, ShardMap::kMaxShard));
+  }
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  const StoredMap* const ids = IdMap(*maps);
+  if (ids == nullptr)
+    return absl::FailedPreconditionError("there is no map of ID shards: kv shards set makes one");
+  // What is wrong with the range is said before anything is made.
+  auto next = WithShards(ids->map, shards);
+  if (absl::IsAlreadyExists(next.status())) return Make(fleet, shards, ModShards(*maps), datasets, progress);
+  if (!next.ok()) return next.status();
+  if (const auto problems = WhyNot(fleet, shards.pair); !problems.empty()) {
+    return absl::FailedPreconditionError(fmt::format("{}", fmt::join(problems, "\n")));
+  }
+  if (auto status = Make(fleet, shards, ModShards(*maps), datasets, progress); !status.ok()) return status;
+  Reached("open.made");
+  // Somebody may have changed it while they were made.
+  const auto now = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!now.ok()) return now.status();
+  const StoredMap* const current = IdMap(*now);
+  if (current == nullptr) return absl::FailedPreconditionError("the map of ID shards is gone");
+  next = WithShards(current->map, shards);
+  if (!next.ok()) return next.status();
+  if (auto status = fleet.zookeeper.Set(current->path, next->ToJson(), current->version); !status.ok())
+    return status;
+  fleet.tell(
+      fmt::format("shards {}-{} are open on {}", shards.first, shards.last, shards.pair.master.ToString()));
+  Reached("open.published");
+  // A dataset that was made meanwhile, by who had the old map.
+  std::this_thread::sleep_for(kSeen);
+  return Make(fleet, shards, ModShards(*now), datasets, nullptr);
+}
+
+}  // namespace kvstore::shardops

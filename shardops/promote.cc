@@ -1,0 +1,422 @@
+#include "shardops/promote.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "shardops/gtid.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+/// How long a statement that runs may keep a master from being shut.
+constexpr std::chrono::seconds kStopWrites{1};
+/// A slave that is further behind is let catch up before clients have to wait.
+constexpr uint64_t kMaxLag = 2;
+/// A master that waits so long for its slave has not answered without it.
+constexpr uint64_t kForEverMs = 3'600'000;
+
+absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
+
+std::string HostNode(const Fleet& fleet, const Host& host) {
+  return fmt::format("{}/hosts/{}", fleet.root, host.ToString());
+}
+
+/// Keeps something of a host in ZooKeeper.
+absl::Status Put(Fleet& fleet, const Host& host, const Json& json) {
+  const std::string path = HostNode(fleet, host);
+  const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
+  if (absl::IsNotFound(node.status())) return fleet.zookeeper.Create(path, json.dump());
+  if (!node.ok()) return node.status();
+  return fleet.zookeeper.Set(path, json.dump(), node->version);
+}
+
+/// How many transactions up to `gtid` have not come in at a slave.
+uint64_t Lacks(const std::string& gtid, const HostState& slave) {
+  const uint64_t applied = Missing(gtid, slave.gtid);
+  return slave.following ? std::min(applied, Missing(gtid, slave.following->received)) : applied;
+}
+
+/// What is to be done, from the maps alone.
+struct Plan {
+  Pair before;             ///< As the maps have it.
+  bool published = false;  ///< The host is the master of the pair already.
+};
+
+absl::StatusOr<Plan> PlanOf(const Maps& maps, const Host& host) {
+  std::vector<Pair> as_slave;
+  std::vector<Pair> as_master;
+  for (const Pair& pair : maps.Pairs()) {
+    if (pair.slave == host) as_slave.push_back(pair);
+    if (pair.master == host) as_master.push_back(pair);
+  }
+  if (as_slave.size() + as_master.size() == 0) {
+    return Refuse(fmt::format("host: {} is in no shard map", host.ToString()));
+  }
+  if (as_slave.size() + as_master.size() > 1) {
+    return Refuse(fmt::format("host: {} is in more than one pair of the shard maps", host.ToString()));
+  }
+  if (as_slave.empty()) return Plan{as_master.front(), true};
+  return Plan{as_slave.front(), false};
+}
+
+/// The promotion of one host.
+class Promoter {
+ public:
+  Promoter(Fleet& fleet, const PromoteOptions& options, Plan plan)
+      : fleet_(fleet), options_(options), plan_(std::move(plan)) {}
+
+  absl::StatusOr<Promotion> Run();
+
+ private:
+  const Host& host() const { return plan_.published ? plan_.before.master : plan_.before.slave; }
+  const Host& other() const { return plan_.published ? plan_.before.slave : plan_.before.master; }
+
+  /// The map names it: what is left is done, if anything is.
+  absl::StatusOr<Promotion> Complete();
+  absl::StatusOr<Promotion> Planned();
+  absl::StatusOr<Promotion> Emergency();
+  /// The slave could be a master, and follows the right one or nobody.
+  absl::Status CheckSlave(const HostState& slave) const;
+  /// What may be lost, in words; empty: nothing.
+  std::string MayLose(const HostState& slave, uint64_t* at_least);
+  absl::Status Publish();
+  /// The slave, which has all, leads, the maps name it, and it takes writes. Stopped in between it goes on by
+  /// another Promote; before the maps have changed also back.
+  absl::Status TakeOver(HostAdmin& slave);
+  /// The other host follows this one, if it can.
+  ///
+  /// follows  It does, as far as is known, and only has to get in step.
+  bool Attach(HostAdmin& master, bool follows);
+  /// What is kept of a host (Put); an empty object: nothing.
+  Json SeenOf(const Host& host);
+
+  Fleet& fleet_;
+  const PromoteOptions& options_;
+  const Plan plan_;
+};
+
+absl::StatusOr<Promotion> Promoter::Run() {
+  if (plan_.published) return Complete();
+  return options_.emergency ? Emergency() : Planned();
+}
+
+absl::Status Promoter::CheckSlave(const HostState& slave) const {
+  const std::string name = slave.host.ToString();
+  if (!slave.binlog || !slave.gtid_strict) {
+    return Refuse(name + ": a master needs log_bin and gtid_strict_mode");
+  }
+  if (!slave.following) {
+    // A promotion that was interrupted went so far.
+    if (slave.read_only) return absl::OkStatus();
+    return Refuse(
+        fmt::format("{}: follows nobody and takes writes: it is no slave of {}", name, other().ToString()));
+  }
+  if (slave.following->master != other()) {
+    return Refuse(fmt::format("{}: follows {}, the map says {}", name, slave.following->master.ToString(),
+                              other().ToString()));
+  }
+  if (!slave.read_only) return Refuse(name + ": is a slave that takes writes; kv shards fence shuts it");
+  if (!slave.following->applies) {
+    return Refuse(
+        fmt::format("{}: does not apply what comes from its master: {}", name, slave.following->error));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Promotion> Promoter::Planned() {
+  auto master = HostAdmin::Open(other(), fleet_.access);
+  if (absl::IsUnavailable(master.status())) {
+    return absl::UnavailableError(fmt::format("{}\nIf it is gone for good: kv shards promote {} --emergency",
+                                              std::string(master.status().message()), host().ToString()));
+  }
+  if (!master.ok()) return master.status();
+  auto slave = HostAdmin::Open(host(), fleet_.access);
+  if (!slave.ok()) return slave.status();
+  const auto was = (*master)->Read();
+  if (!was.ok()) return was.status();
+  const auto is = (*slave)->Read();
+  if (!is.ok()) return is.status();
+  if (auto status = CheckSlave(*is); !status.ok()) return status;
+  if (is->following) {
+    if (!is->following->receives) {
+      return Refuse(
+          fmt::format("{}: is not connected to its master: {}", host().ToString(), is->following->error));
+    }
+    if (is->following->lag_s.value_or(UINT64_MAX) > kMaxLag) {
+      return Refuse(fmt::format("{}: is {} s behind; clients would wait for it", host().ToString(),
+                                is->following->lag_s ? std::to_string(*is->following->lag_s) : "unknown"));
+    }
+  }
+  if (was->following) {
+    return Refuse(fmt::format("{}: is a master by the map, and follows {}", other().ToString(),
+                              was->following->master.ToString()));
+  }
+  Promotion promotion{.before = plan_.before, .after = {host(), other()}};
+  if (options_.dry_run) {
+    fleet_.tell(fmt::format("{} would stop taking writes, {} apply the rest and take its place",
+                            other().ToString(), host().ToString()));
+    return promotion;
+  }
+  if (auto status = Remember(fleet_, *was); !status.ok()) return status;
+  Reached("promote.begin");
+
+  const auto begin = Clock::now();
+  const auto go_back = [&](absl::Status why) {
+    if (auto status = (*master)->AllowWrites(); !status.ok()) {
+      return absl::Status(why.code(),
+                          fmt::format("{}; and {} could not be opened again: {}", std::string(why.message()),
+                                      other().ToString(), std::string(status.message())));
+    }
+    return why;
+  };
+  if (auto status = (*master)->StopWrites(kStopWrites); !status.ok()) return status;
+  Reached("promote.stopped");
+  const auto ended = (*master)->EndClients();
+  if (!ended.ok()) return go_back(ended.status());
+  fleet_.tell(fmt::format("{} takes no more writes, {} connections were ended", other().ToString(), *ended));
+  Reached("promote.fenced");
+  const auto last = (*master)->Read();
+  if (!last.ok()) return go_back(last.status());
+  if (auto status = (*slave)->AwaitGtid(last->gtid, options_.catch_up); !status.ok()) return go_back(status);
+  fleet_.tell(fmt::format("{} has all: {}", host().ToString(), last->gtid));
+  Reached("promote.applied");
+  if (auto status = TakeOver(**slave); !status.ok()) return status;
+  promotion.write_pause_ms =
+      static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count());
+  fleet_.tell(fmt::format("{} takes writes, {} ms later", host().ToString(), promotion.write_pause_ms));
+  Reached("promote.opened");
+  promotion.follows = Attach(**slave, /*follows=*/false);
+  Reached("promote.attached");
+  return promotion;
+}
+
+Json Promoter::SeenOf(const Host& host) {
+  const auto node = fleet_.zookeeper.Get(HostNode(fleet_, host), /*watch=*/false);
+  Json seen = node.ok() ? Json::parse(node->data, nullptr, false) : Json();
+  return seen.is_object() ? seen : Json::object();
+}
+
+std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
+  // A promotion that was stopped has looked, and cut it off; nothing has come in since.
+  const Json looked = SeenOf(host());
+  if (looked.value("promoted_from", "") == other().ToString() &&
+      Missing(slave.gtid, looked.value("gtid", "")) == 0) {
+    *at_least = 0;
+    return "";
+  }
+  const Json seen = SeenOf(other());
+  *at_least = Lacks(seen.value("gtid", ""), slave);
+  if (*at_least > 0) {
+    return fmt::format("it lacks {} transactions that {} had at {}", *at_least, other().ToString(),
+                       seen.value("at_ms", uint64_t{0}));
+  }
+  if (!slave.following) return "it follows nobody: what it lacks is not known";
+  if (!slave.semi_sync_slave_active)
+    return "it was no semi-synchronous slave at the end: what it lacks is not known";
+  if (seen.empty())
+    return other().ToString() + " was never seen by this program: how it answered is not known";
+  if (!seen.value("semi_sync", false)) {
+    return other().ToString() + " did not wait for its slave: what it lacks is not known";
+  }
+  if (!seen.value("wait_no_slave", false) || seen.value("timeout_ms", uint64_t{0}) < kForEverMs) {
+    return fmt::format(
+        "{} answered without a slave when that was away, or after {} ms: if it did so is not known "
+        "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
+        other().ToString(), seen.value("timeout_ms", uint64_t{0}));
+  }
+  return "";
+}
+
+absl::StatusOr<Promotion> Promoter::Emergency() {
+  if (const auto master = HostAdmin::Open(other(), fleet_.access); !absl::IsUnavailable(master.status())) {
+    return Refuse(fmt::format("{} answers: leave --emergency away", other().ToString()));
+  }
+  auto slave = HostAdmin::Open(host(), fleet_.access);
+  if (!slave.ok()) return slave.status();
+  const auto is = (*slave)->Read();
+  if (!is.ok()) return is.status();
+  if (auto status = CheckSlave(*is); !status.ok()) return status;
+  uint64_t at_least = 0;
+  const std::string loss = MayLose(*is, &at_least);
+  if (!loss.empty()) {
+    if (!options_.accept_loss || *options_.accept_loss < at_least) {
+      return Refuse(fmt::format("{}: {}. To lose that: --accept-loss {}", host().ToString(), loss, at_least));
+    }
+    fleet_.tell(fmt::format("{}: {}; accepted", host().ToString(), loss));
+  }
+  Promotion promotion{.before = plan_.before, .after = {host(), other()}};
+  if (options_.dry_run) {
+    fleet_.tell(fmt::format("{} would apply what it has, and take the place of {}", host().ToString(),
+                            other().ToString()));
+    return promotion;
+  }
+  // Whoever finds it cut off, or following nobody, knows from this that it was looked at.
+  const bool more = is->following && Missing(is->following->received, is->gtid) > 0;
+  const Json looked = {{"promoted_from", other().ToString()},
+                       {"gtid", more ? is->following->received : is->gtid},
+                       {"at_ms", WallClockMs()}};
+  if (auto status = Put(fleet_, host(), looked); !status.ok()) return status;
+  Reached("promote.begin");
+  if (is->following) {
+    if (auto status = (*slave)->ApplyAll(options_.catch_up); !status.ok()) return status;
+  }
+  Reached("promote.applied");
+  if (auto status = TakeOver(**slave); !status.ok()) return status;
+  fleet_.tell(
+      fmt::format("{} takes writes. {} must not: it comes back read-only if it is configured so, else shut "
+                  "it (kv shards fence) before clients reach it",
+                  host().ToString(), other().ToString()));
+  Reached("promote.opened");
+  return promotion;
+}
+
+absl::StatusOr<Promotion> Promoter::Complete() {
+  auto master = HostAdmin::Open(host(), fleet_.access);
+  if (!master.ok()) return master.status();
+  Promotion promotion{.before = plan_.before, .after = plan_.before};
+  const auto slave = HostAdmin::Open(other(), fleet_.access);
+  if (!slave.ok() && !absl::IsUnavailable(slave.status())) return slave.status();
+  // First the slave: meanwhile the master goes on.
+  std::optional<HostState> there;
+  if (slave.ok()) {
+    auto state = (*slave)->Read();
+    if (!state.ok()) return state.status();
+    there = *std::move(state);
+  }
+  const auto is = (*master)->Read();
+  if (!is.ok()) return is.status();
+  if (there) {
+    if (!there->read_only) {
+      return Refuse(fmt::format("{} takes writes too, the map says that {} is the master: kv shards fence {}",
+                                other().ToString(), host().ToString(), other().ToString()));
+    }
+    promotion.follows = there->following && there->following->master == host();
+    // It has gone before its master in the map: a promotion was stopped, and goes back.
+    const uint64_t ahead = Missing(there->gtid, is->gtid);
+    if (ahead > 0) {
+      return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
+                                other().ToString(), ahead, host().ToString(), other().ToString()));
+    }
+  }
+  if (is->following) {
+    return Refuse(fmt::format("{}: is the master by the map, and follows {}", host().ToString(),
+                              is->following->master.ToString()));
+  }
+  if (options_.dry_run) return promotion;
+  if (is->read_only) {
+    if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
+    fleet_.tell(host().ToString() + " takes writes");
+  }
+  Reached("promote.opened");
+  if (slave.ok()) promotion.follows = Attach(**master, promotion.follows);
+  return promotion;
+}
+
+bool Promoter::Attach(HostAdmin& master, bool follows) {
+  const auto attach = [&]() -> absl::Status {
+    // Commits wait as they did on the other host.
+    const Json was = SeenOf(other());
+    auto slave = HostAdmin::Open(other(), fleet_.access);
+    if (!slave.ok()) return slave.status();
+    if (!follows) {
+      if (auto status = (*slave)->Follow(host(), fleet_.access); !status.ok()) return status;
+      // Those that came meanwhile have an old map.
+      if (const auto ended = (*slave)->EndClients(); !ended.ok()) return ended.status();
+    }
+    const auto deadline = Clock::now() + options_.catch_up;
+    for (;;) {
+      const auto state = master.Read();
+      if (!state.ok()) return state.status();
+      const auto there = (*slave)->Read();
+      if (!there.ok()) return there.status();
+      if (there->following && !there->following->error.empty()) return Refuse(there->following->error);
+      // Only when it has what there is: else commits would wait for all of that.
+      if (state->semi_sync_slaves > 0 && Lacks(state->gtid, *there) == 0) {
+        absl::Status status = master.SetSemiSync(was.value("wait_no_slave", state->semi_sync_wait_no_slave),
+                                                 was.value("timeout_ms", state->semi_sync_timeout_ms));
+        if (!status.ok()) return status;
+        const auto now = master.Read();
+        if (!now.ok()) return now.status();
+        if (now->semi_sync_active) return Remember(fleet_, *now);
+      }
+      if (Clock::now() >= deadline)
+        return absl::DeadlineExceededError("it does not connect to its new master");
+      std::this_thread::sleep_for(milliseconds(20));
+    }
+  };
+  if (auto status = attach(); !status.ok()) {
+    fleet_.tell(fmt::format("{} does not follow {} yet: {}", other().ToString(), host().ToString(),
+                            std::string(status.message())));
+    return false;
+  }
+  fleet_.tell(fmt::format("{} follows {}", other().ToString(), host().ToString()));
+  return true;
+}
+
+absl::Status Promoter::TakeOver(HostAdmin& slave) {
+  // What was done so far may have been done although it failed: the hosts and the map are asked again.
+  const auto stuck = [&](const absl::Status& why) {
+    return absl::Status(
+        why.code(),
+        fmt::format("{}\nNo host of the pair takes writes now: give the command again, or go back by "
+                    "kv shards promote {}",
+                    std::string(why.message()), other().ToString()));
+  };
+  if (auto status = slave.Lead(); !status.ok()) return stuck(status);
+  Reached("promote.leads");
+  if (auto status = Publish(); !status.ok()) return stuck(status);
+  Reached("promote.published");
+  if (auto status = slave.AllowWrites(); !status.ok()) return stuck(status);
+  return absl::OkStatus();
+}
+
+absl::Status Promoter::Publish() {
+  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+  if (!maps.ok()) return maps.status();
+  const auto now = PlanOf(*maps, host());
+  if (!now.ok()) return now.status();
+  if (now->published) return absl::OkStatus();
+  if (now->before != plan_.before) {
+    return Refuse(fmt::format("the shard map has changed meanwhile: {} is the slave of {}", host().ToString(),
+                              now->before.master.ToString()));
+  }
+  return maps->Replace(fleet_.zookeeper, plan_.before, {host(), other()});
+}
+
+}  // namespace
+
+absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteOptions& options) {
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  auto plan = PlanOf(*maps, host);
+  if (!plan.ok()) return plan.status();
+  return Promoter(fleet, options, *std::move(plan)).Run();
+}
+
+absl::StatusOr<uint64_t> Fence(Fleet& fleet, const Host& host) {
+  auto admin = HostAdmin::Open(host, fleet.access);
+  if (!admin.ok()) return admin.status();
+  if (auto status = (*admin)->StopWrites(kStopWrites); !status.ok()) return status;
+  return (*admin)->EndClients();
+}
+
+absl::Status Remember(Fleet& fleet, const HostState& master) {
+  const Json json = {{"at_ms", WallClockMs()},
+                     {"gtid", master.gtid},
+                     {"semi_sync", master.semi_sync_active},
+                     {"wait_no_slave", master.semi_sync_wait_no_slave},
+                     {"timeout_ms", master.semi_sync_timeout_ms}};
+  return Put(fleet, master.host, json);
+}
+
+}  // namespace kvstore::shardops

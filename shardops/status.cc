@@ -1,0 +1,210 @@
+#include "shardops/status.h"
+
+#include <cppconn/exception.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "backends/mysql/errors.h"
+#include "backends/mysql/schema.h"
+#include "kvstore_api/limits.h"
+
+namespace kvstore::shardops {
+namespace {
+
+/// Clocks that are further apart give rows of one moment different times.
+constexpr int64_t kMaxSkewMs = 1000;
+constexpr uint64_t kMaxLagS = 10;
+/// A master that waits for less than an hour may answer without its slave.
+constexpr uint64_t kLongEnoughMs = 3'600'000;
+
+void FindProblems(HostReport& report) {
+  const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
+  const std::string name = report.host.ToString();
+  const std::string slave = report.pair.slave.ToString();
+  if (!report.state) {
+    std::string why(report.status.message());
+    if (why.starts_with(name + ": ")) why.erase(0, name.size() + 2);
+    say(std::move(why));
+    if (report.master && absl::IsUnavailable(report.status)) {
+      say(fmt::format("its slave can take its place: kv shards promote {} --emergency", slave));
+    }
+    return;
+  }
+  const HostState& state = *report.state;
+  if (!state.binlog || !state.gtid_strict) say("log_bin and gtid_strict_mode are not both on");
+  if (state.max_packet < 2 * kMaxPutBytes) {
+    say(fmt::format("max_allowed_packet is {}, at least {} is needed", state.max_packet, 2 * kMaxPutBytes));
+  }
+  if (std::abs(state.clock_ahead_ms) > kMaxSkewMs) {
+    say(fmt::format("its clock is {} ms {} this machine's", std::abs(state.clock_ahead_ms),
+                    state.clock_ahead_ms > 0 ? "ahead of" : "behind"));
+  }
+  if (report.master) {
+    if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
+    if (state.read_only)
+      say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
+    if (!state.semi_sync_master) {
+      say("answers without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
+    } else if (state.semi_sync_slaves == 0) {
+      say("has no semi-synchronous slave: kv shards promote " + name + " has " + slave + " follow it again");
+    } else if (!state.semi_sync_active) {
+      say("does not wait for its slave at present");
+    } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kLongEnoughMs) {
+      say("answers without its slave when that is away (rpl_semi_sync_master_wait_no_slave, "
+          "rpl_semi_sync_master_timeout): should it die, what is lost is not known");
+    }
+    return;
+  }
+  if (!state.read_only) say("is a slave by the map, and takes writes: kv shards fence " + name);
+  if (!state.following) {
+    say("follows nobody: kv shards promote " + report.pair.master.ToString() + " has it follow again");
+    return;
+  }
+  const Following& following = *state.following;
+  if (following.master != report.pair.master) {
+    say(fmt::format("follows {}, its master by the map is {}", following.master.ToString(),
+                    report.pair.master.ToString()));
+  }
+  if (!following.error.empty()) say(following.error);
+  if (!following.receives) say("is not connected to its master");
+  if (!following.applies) say("does not apply what comes from its master");
+  if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
+}
+
+/// Calls `work(i)` for each i < count, all at once.
+template <typename Work>
+void InParallel(size_t count, const Work& work) {
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < count; ++i) threads.emplace_back([&work, i] { work(i); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+std::vector<HostReport> HostsOf(const Maps& maps) {
+  std::vector<HostReport> reports;
+  for (const Pair& pair : maps.Pairs()) {
+    for (const bool master : {true, false}) {
+      reports.push_back({.host = master ? pair.master : pair.slave,
+                         .master = master,
+                         .pair = pair,
+                         .shards = maps.ShardsOf(pair)});
+    }
+  }
+  return reports;
+}
+
+void Ask(Fleet& fleet, HostReport& report) {
+  const auto admin = HostAdmin::Open(report.host, fleet.access);
+  if (!admin.ok()) {
+    report.status = admin.status();
+    return;
+  }
+  auto state = (*admin)->Read();
+  report.status = state.status();
+  if (state.ok()) report.state = *std::move(state);
+}
+
+/// "db00017" -> 17, of the given space; none for other databases.
+std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space) {
+  const std::string prefix = space == mysql::Space::kId ? "db" : "mod";
+  if (database.size() != prefix.size() + 5 || !database.starts_with(prefix)) return std::nullopt;
+  const std::string digits = database.substr(prefix.size());
+  if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }))
+    return std::nullopt;
+  return static_cast<uint32_t>(std::stoul(digits));
+}
+
+using Shards = std::set<std::pair<mysql::Space, uint32_t>>;
+
+/// Adds what a host lacks of its shards, and has of others.
+void Compare(const Host& host, const Shards& shards, const HostTables& there,
+             std::span<const DatasetSpec> datasets, std::vector<std::string>& found) {
+  const std::string name = host.ToString();
+  for (const auto& [space, shard] : shards) {
+    const std::string database = mysql::DatabaseName(space, shard);
+    const auto tables = there.find(database);
+    if (tables == there.end()) {
+      found.push_back(fmt::format("{}: database {} is missing: kv shards init makes it", name, database));
+      continue;
+    }
+    for (const DatasetSpec& spec : datasets) {
+      if (mysql::SpaceOf(spec.shape) != space || tables->second.contains(spec.name)) continue;
+      found.push_back(
+          fmt::format("{}: table {}.{} is missing: kv shards init makes it", name, database, spec.name));
+    }
+  }
+  for (const auto& [database, unused] : there) {
+    for (const mysql::Space space : {mysql::Space::kId, mysql::Space::kMod}) {
+      const auto shard = ShardOf(database, space);
+      if (shard && !shards.contains({space, *shard})) {
+        found.push_back(
+            fmt::format("{}: database {} is of a shard that the map has elsewhere", name, database));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+HostReport LookAt(Fleet& fleet, const Pair& pair, bool master) {
+  HostReport report{.host = master ? pair.master : pair.slave, .master = master, .pair = pair};
+  Ask(fleet, report);
+  FindProblems(report);
+  return report;
+}
+
+absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  std::vector<HostReport> reports = HostsOf(*maps);
+  InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i]); });
+  for (HostReport& report : reports) {
+    FindProblems(report);
+    if (report.master && report.state && report.state->semi_sync_active) {
+      // For the day when it does not answer.
+      Remember(fleet, *report.state).IgnoreError();
+    }
+  }
+  std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
+    return !a.problems.empty() && b.problems.empty();
+  });
+  return reports;
+}
+
+absl::StatusOr<std::vector<std::string>> Check(Fleet& fleet, std::span<const DatasetSpec> datasets) {
+  const auto reports = Look(fleet);
+  if (!reports.ok()) return reports.status();
+  std::vector<std::string> found;
+  for (const HostReport& report : *reports) {
+    for (const std::string& problem : report.problems)
+      found.push_back(report.host.ToString() + ": " + problem);
+  }
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  std::map<Host, Shards> homes;  // masters' and slaves'
+  for (const StoredMap& stored : maps->all()) {
+    const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
+    for (const ShardRange& range : stored.map.ranges()) {
+      for (uint32_t shard = range.first; shard <= range.last; ++shard) {
+        homes[range.master].insert({space, shard});
+        homes[range.slave].insert({space, shard});
+      }
+    }
+  }
+  for (const auto& [host, shards] : homes) {
+    const auto admin = HostAdmin::Open(host, fleet.access);
+    if (!admin.ok()) continue;  // Look has said so.
+    const auto tables = (*admin)->ReadTables();
+    if (!tables.ok()) return tables.status();
+    Compare(host, shards, *tables, datasets, found);
+  }
+  return found;
+}
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,111 @@
+#include "shardops/open.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/fail_point.h"
+#include "shardops/status.h"
+#include "tests/shardops/pair.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+
+/// More shards are opened while a store serves.
+namespace kvstore::testing {
+namespace {
+
+using shardops::NewShards;
+using shardops::OpenShards;
+
+class OpenTest : public ::testing::Test {
+ protected:
+  OpenTest() : store_(pair_.OpenStore(dir_.path())) {
+    EXPECT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 7}));
+  }
+  ~OpenTest() override { SetFailPointHook(nullptr); }
+
+  NewShards Range(uint32_t first, uint32_t last) const {
+    return {first, last, {pair_.host_a(), pair_.host_b()}};
+  }
+  absl::Status Open(const NewShards& shards) {
+    return OpenShards(
+        pair_.fleet(), shards, [&] { return Datasets(); }, nullptr);
+  }
+  absl::StatusOr<std::vector<DatasetSpec>> Datasets() { return store_->ListDatasets(); }
+  /// The shard of a new object: the upper bits of its ID.
+  uint32_t NewObject() {
+    const auto id = store_->CreateObject("pins", "{}", {});
+    EXPECT_OK(id.status());
+    return id.ok() ? static_cast<uint32_t>(*id >> 46) : 0;
+  }
+
+  const TempDir dir_;
+  PairFleet pair_;
+  std::unique_ptr<Router> store_;
+};
+
+TEST_F(OpenTest, FourThousandMoreWhileItServes) {
+  std::atomic<bool> stop{false};
+  std::atomic<uint64_t> made{0};
+  std::thread client([&] {
+    while (!stop) {
+      NewObject();
+      ++made;
+    }
+  });
+  ASSERT_OK(Open(Range(100, 100 + 4095)));
+  EXPECT_TRUE(Eventually([&] { return NewObject() >= 100; }));
+  stop = true;
+  client.join();
+  EXPECT_GT(made, 0u);
+  const auto found = shardops::Check(pair_.fleet(), *Datasets());
+  ASSERT_OK(found.status());
+  EXPECT_TRUE(found->empty()) << found->front();
+  EXPECT_OK(Open(Range(100, 100 + 4095))) << "given again";
+}
+
+TEST_F(OpenTest, WhatWillNotDoIsRefusedAndNothingChanges) {
+  EXPECT_THAT(Open(Range(7, 9)), FailsWith(absl::StatusCode::kFailedPrecondition, "has shards of 0-7"));
+  EXPECT_THAT(Open(Range(9, 8)), FailsWith(absl::StatusCode::kInvalidArgument, "is not within"));
+  EXPECT_THAT(Open(Range(9, 65536)), FailsWith(absl::StatusCode::kInvalidArgument, "is not within"));
+  pair_.b().Run("STOP SLAVE");
+  EXPECT_THAT(Open(Range(8, 9)), FailsWith(absl::StatusCode::kFailedPrecondition, "is not connected"));
+  EXPECT_EQ(pair_.a().Run("SHOW DATABASES LIKE 'db00008'"), "");
+  pair_.b().Run("START SLAVE");
+  EXPECT_TRUE(Eventually([&] { return Open(Range(8, 9)).ok(); }));
+}
+
+struct Died {};
+
+TEST_F(OpenTest, StoppedAtAnyStepItIsGivenAgain) {
+  uint32_t first = 8;
+  for (const char* const point : {"open.made", "open.published"}) {
+    SetFailPointHook([&](std::string_view name) {
+      if (name == point) throw Died();
+    });
+    EXPECT_THROW(EXPECT_OK(Open(Range(first, first))), Died);
+    SetFailPointHook(nullptr);
+    EXPECT_OK(Open(Range(first, first)));
+    ++first;
+  }
+  EXPECT_TRUE(shardops::Check(pair_.fleet(), *Datasets())->empty());
+}
+
+TEST_F(OpenTest, TwoOperatorsDoNotOverwriteEachOther) {
+  bool other = false;
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "open.made" || std::exchange(other, true)) return;
+    EXPECT_OK(Open(Range(20, 21)));
+  });
+  ASSERT_OK(Open(Range(8, 9)));
+  const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
+  ASSERT_OK(maps.status());
+  EXPECT_EQ(maps->all()[0].map.open_shards(), 12u);
+}
+
+}  // namespace
+}  // namespace kvstore::testing

@@ -1,0 +1,76 @@
+#include "tests/shardops/pair.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "kvstore_api/file_catalog.h"
+#include "shardmap/map_source.h"
+#include "shardops/maps.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::testing {
+
+std::vector<std::string> PairFleet::Arguments(int id) {
+  return {"--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON",
+          fmt::format("--server-id={}", id), "--read-only=ON", "--init-rpl-role=SLAVE",
+          "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000",
+          "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
+          // What kill -9 leaves must be all that was acknowledged.
+          "--sync-binlog=1"};
+}
+
+PairFleet::PairFleet()
+    : zookeeper_({.servers = zookeeper_server_.address()}, nullptr),
+      fleet_{
+          .zookeeper = zookeeper_,
+          .access = {.admin = {.user = "root"}, .replication_user = "repl", .replication_password = "repl"}} {
+  a_.Run(
+      "CREATE USER repl@'127.0.0.1' IDENTIFIED BY 'repl'; GRANT REPLICATION SLAVE ON *.* TO repl@'127.0.0.1';"
+      "CREATE USER kvstore@'127.0.0.1' IDENTIFIED BY 'kvstore'; GRANT ALL ON `db%`.* TO kvstore@'127.0.0.1';"
+      "GRANT ALL ON `mod%`.* TO kvstore@'127.0.0.1';");
+  b_.Run(fmt::format(
+      "CHANGE MASTER TO master_host = '127.0.0.1', master_port = {}, master_user = 'repl', "
+      "master_password = 'repl', master_use_gtid = slave_pos, master_connect_retry = 1; START SLAVE",
+      a_.port()));
+  a_.Run("SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_enabled = ON");
+  EXPECT_TRUE(Eventually(
+      [&] { return a_.Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n"); }));
+  a_.Run("SET GLOBAL read_only = OFF");
+  const std::string map = fmt::format(R"([{{"range": [0, {}], "master": "{}", "slave": "{}"}}])", kShards - 1,
+                                      a_.address(), b_.address());
+  for (const char* name : {"id", "mod"}) {
+    EXPECT_OK(zookeeper_.Create(fmt::format("{}/shards/{}", fleet_.root, name), map));
+  }
+  const TempDir dir;
+  OpenStore(dir.path());  // makes the databases
+}
+
+Host PairFleet::Master() {
+  const auto maps = shardops::Maps::Load(zookeeper_, fleet_.root);
+  EXPECT_OK(maps);
+  return maps->all().front().map.ranges().front().master;
+}
+
+std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) const {
+  const auto source = [&](const char* name) {
+    return OpenZooKeeperSource({.servers = zookeeper_server_.address()},
+                               fmt::format("{}/shards/{}", fleet_.root, name));
+  };
+  mysql::MySqlOptions options{.user = "kvstore", .password = "kvstore"};
+  options.breaker.min_pause_ms = 50;
+  options.breaker.max_pause_ms = 200;
+  options.purge_cells_per_s = 0;
+  auto backend = *MySqlBackend::Open({.id = source("id"), .mod = source("mod")}, options);
+  EXPECT_OK(backend->Init({}, nullptr));
+  Router::Backends backends;
+  backends.emplace("mysql", std::move(backend));
+  auto catalog = std::make_unique<FileCatalog>(dir / "catalog");
+  const auto contents = catalog->Load();
+  EXPECT_OK(contents);
+  return *Router::Open(std::move(catalog), *contents, std::move(backends), "mysql");
+}
+
+}  // namespace kvstore::testing

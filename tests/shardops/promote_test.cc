@@ -1,0 +1,228 @@
+#include "shardops/promote.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/fail_point.h"
+#include "shardops/gtid.h"
+#include "tests/migration/world.h"
+#include "tests/shardops/pair.h"
+#include "tests/support/eventually.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+
+/// Masters are replaced while clients write; what they were told is checked.
+namespace kvstore::testing {
+namespace {
+
+using shardops::Promote;
+using shardops::PromoteOptions;
+
+TEST(Gtid, WhatIsMissingIsCountedByDomain) {
+  EXPECT_EQ(shardops::Missing("0-1-17", "0-1-17"), 0u);
+  EXPECT_EQ(shardops::Missing("0-2-20", "0-1-17"), 3u);
+  EXPECT_EQ(shardops::Missing("0-1-17", "0-2-20"), 0u);
+  EXPECT_EQ(shardops::Missing("0-1-5,1-4-3", "0-1-5"), 3u);
+  EXPECT_EQ(shardops::Missing("0-1-5", ""), 5u);
+  EXPECT_EQ(shardops::Missing("", "0-1-5"), 0u);
+}
+
+class PromoteTest : public ::testing::Test {
+ protected:
+  PromoteTest() : store_(pair_.OpenStore(dir_.path())) {
+    EXPECT_OK(store_->CreateDataset({.name = "events"}));
+  }
+  ~PromoteTest() override { SetFailPointHook(nullptr); }
+
+  /// The host that has the map's word, and the other.
+  MariaDbServer& Leader() { return pair_.Master() == pair_.host_a() ? pair_.a() : pair_.b(); }
+  MariaDbServer& Other() { return pair_.Master() == pair_.host_a() ? pair_.b() : pair_.a(); }
+  Host OtherHost() { return pair_.Master() == pair_.host_a() ? pair_.host_b() : pair_.host_a(); }
+
+  const TempDir dir_;
+  PairFleet pair_;
+  std::unique_ptr<Router> store_;
+};
+
+TEST_F(PromoteTest, PlannedUnderLoadNobodyNotices) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("promote"));
+  for (int round = 0; round < 4; ++round) {
+    clients.Work(100);
+    const Host next = OtherHost();
+    const auto promotion = Promote(pair_.fleet(), next, {});
+    ASSERT_OK(promotion.status());
+    EXPECT_EQ(pair_.Master(), next);
+    EXPECT_TRUE(promotion->follows);
+    RecordProperty("write_pause_ms", static_cast<int>(promotion->write_pause_ms));
+    std::printf("writes were held for %d ms\n", static_cast<int>(promotion->write_pause_ms));
+  }
+  clients.Work(100);
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+  // Given again it finds nothing to do.
+  EXPECT_OK(Promote(pair_.fleet(), pair_.Master(), {}).status());
+}
+
+/// As if the process had died there.
+struct Died {};
+
+TEST_F(PromoteTest, StoppedAtAnyStepItGoesOnOrBack) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("stopped"));
+  for (const bool back : {false, true}) {
+    for (const char* const point :
+         {"promote.begin", "promote.stopped", "promote.fenced", "promote.applied", "promote.leads",
+          "promote.published", "promote.opened", "promote.attached"}) {
+      SCOPED_TRACE(fmt::format("{} {}", point, back ? "back" : "on"));
+      const Host before = pair_.Master();
+      const Host next = OtherHost();
+      SetFailPointHook([&](std::string_view name) {
+        if (name == point) throw Died();
+      });
+      EXPECT_THROW(EXPECT_OK(Promote(pair_.fleet(), next, {}).status()), Died);
+      SetFailPointHook(nullptr);
+      const bool published = pair_.Master() == next;
+      const Host last = back && !published ? before : next;
+      const auto promotion = Promote(pair_.fleet(), last, {});
+      ASSERT_OK(promotion.status());
+      EXPECT_EQ(pair_.Master(), last);
+      EXPECT_TRUE(promotion->follows);
+      clients.Work(20);
+    }
+  }
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(PromoteTest, AfterTheMasterWasKilledEveryAcknowledgedWriteIsThere) {
+  const uint64_t rounds = Rounds("KV_PROMOTE_ROUNDS", 20);
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("killed master"));
+  for (uint64_t round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    clients.Work(20);
+    MariaDbServer& old = Leader();
+    const auto master = shardops::HostAdmin::Open(pair_.Master(), pair_.fleet().access);
+    ASSERT_OK(Remember(pair_.fleet(), *(*master)->Read()));
+    const Host next = OtherHost();
+    old.Kill();
+    ASSERT_OK(Promote(pair_.fleet(), next, {.emergency = true}).status());
+    clients.Work(20);
+    // It comes back, and nobody can write to it.
+    old.Start();
+    EXPECT_EQ(old.Run("SELECT @@read_only"), "1\n");
+    const auto attached = Promote(pair_.fleet(), next, {});
+    ASSERT_OK(attached.status());
+    EXPECT_TRUE(attached->follows);
+  }
+  clients.Work(50);
+  clients.Stop();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(PromoteTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
+  const auto refused = [&](const Host& host, const PromoteOptions& options, const std::string& why) {
+    EXPECT_THAT(Promote(pair_.fleet(), host, options), FailsWith(absl::StatusCode::kFailedPrecondition, why));
+    EXPECT_EQ(pair_.Master(), pair_.host_a());
+    EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "0\n");
+  };
+  refused({"127.0.0.1", 1}, {}, "is in no shard map");
+  refused(pair_.host_b(), {.emergency = true}, "answers: leave --emergency away");
+  pair_.b().Run("STOP SLAVE SQL_THREAD");
+  refused(pair_.host_b(), {}, "does not apply");
+  pair_.b().Run("START SLAVE SQL_THREAD; STOP SLAVE IO_THREAD");
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  refused(pair_.host_b(), {}, "is not connected");
+  pair_.b().Run("START SLAVE IO_THREAD; SET GLOBAL read_only = OFF");
+  refused(pair_.host_b(), {}, "takes writes");
+  pair_.b().Run("SET GLOBAL read_only = ON; STOP SLAVE; CHANGE MASTER TO master_port = 1");
+  refused(pair_.host_b(), {}, "the map says");
+}
+
+TEST_F(PromoteTest, ASlaveThatMayLackSomethingIsRefusedUntilTheLossIsAccepted) {
+  const auto put = [&](const std::string& row) {
+    const CellWrite cell{"c", "v", std::nullopt};
+    return store_->PutRow("events", row, {&cell, 1}, {}).status();
+  };
+  EXPECT_OK(put("both"));
+  // The master goes on alone.
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  pair_.b().Run("STOP SLAVE IO_THREAD");
+  for (int i = 0; i < 3; ++i) EXPECT_OK(put("lost"));
+  const auto master = shardops::HostAdmin::Open(pair_.host_a(), pair_.fleet().access);
+  ASSERT_OK(Remember(pair_.fleet(), *(*master)->Read()));
+  pair_.a().Kill();
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "it lacks 3 transactions"));
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .accept_loss = 2}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "it lacks 3 transactions"));
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .accept_loss = 3}).status());
+  EXPECT_TRUE(Eventually([&] { return put("new").ok(); }));
+  EXPECT_EQ(store_->GetRow("events", "both", {})->items.size(), 1u);
+  EXPECT_EQ(store_->GetRow("events", "lost", {})->items.size(), 0u);
+  // The old one has what the new one lacks: it does not follow as it is.
+  pair_.a().Start();
+  const auto attached = Promote(pair_.fleet(), pair_.host_b(), {});
+  EXPECT_FALSE(attached.ok() && attached->follows);
+}
+
+TEST_F(PromoteTest, WithoutZooKeeperItStopsAndSaysHowToGoOn) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "promote.leads") pair_.zookeeper().Stop();
+  });
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
+              FailsWith(absl::StatusCode::kUnavailable, "No host of the pair takes writes now"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+  EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "1\n");
+  pair_.zookeeper().Start();
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {}).status());
+  EXPECT_EQ(pair_.Master(), pair_.host_b());
+}
+
+TEST_F(PromoteTest, ASlaveThatFollowsNobodyIsNotTrusted) {
+  pair_.b().Run("STOP SLAVE; RESET SLAVE ALL");
+  pair_.a().Kill();
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "it follows nobody"));
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
+}
+
+TEST_F(PromoteTest, AnEmergencyThatWasStoppedGoesOn) {
+  const auto master = shardops::HostAdmin::Open(pair_.host_a(), pair_.fleet().access);
+  ASSERT_OK(Remember(pair_.fleet(), *(*master)->Read()));
+  pair_.a().Kill();
+  for (const char* const point : {"promote.begin", "promote.applied", "promote.leads", "promote.published"}) {
+    SetFailPointHook([&](std::string_view name) {
+      if (name == point) throw Died();
+    });
+    EXPECT_THROW(EXPECT_OK(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}).status()), Died)
+        << point;
+  }
+  SetFailPointHook(nullptr);
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}).status());
+  EXPECT_EQ(pair_.Master(), pair_.host_b());
+  EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "0\n");
+}
+
+TEST_F(PromoteTest, AHostThatIsShutTakesNoWritesOfApplications) {
+  EXPECT_OK(shardops::Fence(pair_.fleet(), pair_.host_a()));
+  const CellWrite cell{"c", "v", std::nullopt};
+  {
+    const CallScope scope({.deadline = CallLimits::Clock::now() + std::chrono::milliseconds(300)});
+    EXPECT_FALSE(store_->PutRow("events", "r", {&cell, 1}, {}).ok());
+    EXPECT_FALSE(store_->GetRow("events", "r", {}).ok()) << "what it has may be old";
+  }
+  // Opened again by what the map says.
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}).status());
+  EXPECT_OK(store_->PutRow("events", "r", {&cell, 1}, {}));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
