@@ -1,7 +1,11 @@
 #include "shardops/gtid.h"
 
+#include <fmt/format.h>
+
 #include <charconv>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_split.h"
 
@@ -14,28 +18,62 @@ uint64_t Number(absl::string_view text) {
   return number;
 }
 
-/// The last sequence of each domain.
-std::map<uint64_t, uint64_t> Parse(std::string_view position) {
-  std::map<uint64_t, uint64_t> last;
-  for (const absl::string_view one :
-       absl::StrSplit(absl::string_view(position.data(), position.size()), ',')) {
+struct Gtid {
+  uint64_t domain = 0;
+  uint64_t server = 0;
+  uint64_t sequence = 0;
+};
+
+std::vector<Gtid> Parse(std::string_view text) {
+  std::vector<Gtid> all;
+  for (const absl::string_view one : absl::StrSplit(absl::string_view(text.data(), text.size()), ',')) {
     const std::vector<absl::string_view> parts = absl::StrSplit(one, '-');
-    if (parts.size() == 3) last[Number(parts[0])] = Number(parts[2]);
+    if (parts.size() == 3) all.push_back({Number(parts[0]), Number(parts[1]), Number(parts[2])});
   }
-  return last;
+  return all;
 }
 
 }  // namespace
 
 uint64_t Missing(std::string_view has, std::string_view lacks) {
-  const auto there = Parse(lacks);
+  std::map<uint64_t, uint64_t> reached;
+  for (const Gtid& gtid : Parse(lacks)) reached[gtid.domain] = gtid.sequence;
   uint64_t missing = 0;
-  for (const auto& [domain, sequence] : Parse(has)) {
-    const auto found = there.find(domain);
-    const uint64_t reached = found == there.end() ? 0 : found->second;
-    if (sequence > reached) missing += sequence - reached;
+  for (const Gtid& gtid : Parse(has)) {
+    const uint64_t last = reached[gtid.domain];
+    if (gtid.sequence > last) missing += gtid.sequence - last;
   }
   return missing;
+}
+
+uint64_t Beyond(std::string_view has, std::string_view lacks, bool unknown) {
+  std::map<std::pair<uint64_t, uint64_t>, uint64_t> last;
+  for (const Gtid& gtid : Parse(lacks)) last[{gtid.domain, gtid.server}] = gtid.sequence;
+  uint64_t beyond = 0;
+  for (const Gtid& gtid : Parse(has)) {
+    const auto found = last.find({gtid.domain, gtid.server});
+    if (found == last.end()) {
+      beyond += unknown ? 1 : 0;
+    } else if (gtid.sequence > found->second) {
+      beyond += gtid.sequence - found->second;
+    }
+  }
+  return beyond;
+}
+
+std::string Union(std::string_view one, std::string_view other) {
+  std::map<uint64_t, Gtid> latest;
+  for (const std::string_view position : {one, other}) {
+    for (const Gtid& gtid : Parse(position)) {
+      const auto [entry, added] = latest.try_emplace(gtid.domain, gtid);
+      if (!added && entry->second.sequence < gtid.sequence) entry->second = gtid;
+    }
+  }
+  std::string position;
+  for (const auto& [domain, gtid] : latest) {
+    position += fmt::format("{}{}-{}-{}", position.empty() ? "" : ",", domain, gtid.server, gtid.sequence);
+  }
+  return position;
 }
 
 }  // namespace kvstore::shardops

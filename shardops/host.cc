@@ -9,6 +9,7 @@
 #include "backends/mysql/errors.h"
 #include "backends/mysql/schema.h"
 #include "base/clock.h"
+#include "shardops/gtid.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -25,16 +26,6 @@ absl::Status At(const Host& host, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", host.ToString(), std::string(status.message()))};
 }
 
-/// A text of ours or of an operator's configuration in a statement.
-std::string Quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "'";
-}
-
 Host HostOf(const std::string& name, uint64_t port) {
   Host host;
   host.name = name;
@@ -44,13 +35,23 @@ Host HostOf(const std::string& name, uint64_t port) {
 
 }  // namespace
 
-template <typename Work>
-auto HostAdmin::Do(const Work& work) -> decltype(work()) {
-  try {
-    return work();
-  } catch (const sql::SQLException& error) {
-    return At(host_, mysql::ToStatus(error));
+std::string Quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'' || c == '\\') quoted += '\\';
+    quoted += c;
   }
+  return quoted + "'";
+}
+
+Access Patient(Access access) {
+  constexpr uint32_t kDay = 86'400;
+  access.admin.pool.read_timeout_s = kDay;
+  return access;
+}
+
+absl::Status HostAdmin::Tell(const sql::SQLException& error) const {
+  return At(host_, mysql::ToStatus(error));
 }
 
 absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::Open(const Host& host, const Access& access) {
@@ -67,8 +68,10 @@ absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::Open(const Host& host, con
 
 // ---- looking ----
 
-std::optional<Following> HostAdmin::ReadFollowing() {
-  Rows rows = connection_->Ask("SHOW SLAVE STATUS");
+namespace {
+
+std::optional<Following> ReadFollowing(mysql::Connection& connection) {
+  Rows rows = connection.Ask("SHOW SLAVE STATUS");
   if (!rows.Next()) return std::nullopt;
   Following following;
   following.master = HostOf(rows.Named("Master_Host"), std::stoul(rows.Named("Master_Port")));
@@ -88,17 +91,36 @@ std::optional<Following> HostAdmin::ReadFollowing() {
   return following;
 }
 
+}  // namespace
+
+std::vector<std::string> ReadChannels(mysql::Connection& connection) {
+  std::vector<std::string> names;
+  Rows rows = connection.Ask("SHOW ALL SLAVES STATUS");
+  while (rows.Next()) {
+    if (std::string name = rows.Named("Connection_name"); !name.empty()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+void EndChannel(mysql::Connection& connection, const std::string& name) {
+  connection.Run(fmt::format("STOP SLAVE {}", Quoted(name)));
+  // What was left out counts no more: its slaves do not have it, nor would they ever.
+  connection.Run("SET GLOBAL gtid_slave_pos = @@GLOBAL.gtid_binlog_pos");
+  connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
+}
+
 absl::StatusOr<HostState> HostAdmin::Read() {
-  return Do([&]() -> absl::StatusOr<HostState> {
+  return Do([&](mysql::Connection& connection) -> absl::StatusOr<HostState> {
     HostState state{.host = host_};
+    std::string logged;
     {
       const uint64_t before = WallClockMs();
-      Rows rows = connection_->Ask(
+      Rows rows = connection.Ask(
           "SELECT CAST(UNIX_TIMESTAMP(SYSDATE(3)) * 1000 AS UNSIGNED), @@version, @@server_id, @@read_only, "
-          "@@log_bin, "
-          "@@gtid_strict_mode, @@gtid_current_pos, @@rpl_semi_sync_master_enabled, "
+          "@@log_bin, @@gtid_strict_mode, @@gtid_current_pos, @@rpl_semi_sync_master_enabled, "
           "@@rpl_semi_sync_master_timeout, @@rpl_semi_sync_slave_enabled, @@max_allowed_packet, "
-          "@@rpl_semi_sync_master_wait_no_slave");
+          "@@rpl_semi_sync_master_wait_no_slave, @@log_slave_updates, @@gtid_domain_id, @@gtid_binlog_pos, "
+          "@@gtid_binlog_state");
       rows.Next();
       const uint64_t here = (before + WallClockMs()) / 2;
       state.clock_ahead_ms = static_cast<int64_t>(rows.Uint(1)) - static_cast<int64_t>(here);
@@ -113,11 +135,17 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       state.semi_sync_slave = rows.Uint(10) != 0;
       state.max_packet = rows.Uint(11);
       state.semi_sync_wait_no_slave = rows.Uint(12) != 0;
+      state.log_slave_updates = rows.Uint(13) != 0;
+      state.gtid_domain = rows.Uint(14);
+      logged = rows.Bytes(15);
+      state.gtid_state = rows.Bytes(16);
     }
-    Rows rows = connection_->Ask(
+    state.channels = ReadChannels(connection);
+    // What of another master was left out has moved its position, and no slave will ever have it.
+    if (!state.channels.empty()) state.gtid = logged;
+    Rows rows = connection.Ask(
         "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_master_status', "
-        "'Rpl_semi_sync_master_clients', "
-        "'Rpl_semi_sync_slave_status', 'Threads_connected')");
+        "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_slave_status', 'Threads_connected')");
     while (rows.Next()) {
       const std::string name = rows.Bytes(1);
       if (name == "Rpl_semi_sync_master_status") state.semi_sync_active = rows.Bytes(2) == "ON";
@@ -125,18 +153,18 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }
-    state.following = ReadFollowing();
+    state.following = ReadFollowing(connection);
     return state;
   });
 }
 
 absl::StatusOr<HostTables> HostAdmin::ReadTables() {
-  return Do([&]() -> absl::StatusOr<HostTables> {
+  return Do([&](mysql::Connection& connection) -> absl::StatusOr<HostTables> {
     HostTables tables;
-    Rows rows = connection_->Ask(
-        "SELECT schema_name, table_name FROM information_schema.schemata LEFT JOIN information_schema.tables "
-        "ON "
-        "table_schema = schema_name WHERE schema_name REGEXP '^(db|mod)[0-9]{5}$'");
+    Rows rows = connection.Ask(
+        "SELECT schema_name, table_name FROM information_schema.schemata "
+        "LEFT JOIN information_schema.tables ON table_schema = schema_name "
+        "WHERE schema_name REGEXP '^(db|mod)[0-9]{5}(_moved)?$'");
     while (rows.Next()) {
       auto& names = tables[rows.Bytes(1)];
       if (!rows.IsNull(2)) names.insert(rows.Bytes(2));
@@ -149,44 +177,44 @@ absl::StatusOr<HostTables> HostAdmin::ReadTables() {
 
 absl::Status HostAdmin::MakeShard(uint32_t shard, uint32_t mod_shards,
                                   std::span<const DatasetSpec> datasets) {
-  return Do([&] {
-    mysql::CreateShard(*connection_, mysql::Space::kId, shard, mod_shards);
+  return Do([&](mysql::Connection& connection) {
+    mysql::CreateShard(connection, mysql::Space::kId, shard, mod_shards);
     for (const DatasetSpec& spec : datasets) {
-      if (mysql::SpaceOf(spec.shape) == mysql::Space::kId) mysql::CreateTable(*connection_, spec, shard);
+      if (mysql::SpaceOf(spec.shape) == mysql::Space::kId) mysql::CreateTable(connection, spec, shard);
     }
     return absl::OkStatus();
   });
 }
 
 absl::Status HostAdmin::StopWrites(std::chrono::seconds wait) {
-  return Do([&] {
-    connection_->Run(
+  return Do([&](mysql::Connection& connection) {
+    connection.Run(
         fmt::format("SET STATEMENT lock_wait_timeout = {} FOR SET GLOBAL read_only = 1", wait.count()));
     return absl::OkStatus();
   });
 }
 
 absl::Status HostAdmin::AllowWrites() {
-  return Do([&] {
-    connection_->Run("SET GLOBAL read_only = 0");
+  return Do([&](mysql::Connection& connection) {
+    connection.Run("SET GLOBAL read_only = 0");
     return absl::OkStatus();
   });
 }
 
 absl::StatusOr<uint64_t> HostAdmin::EndClients() {
-  return Do([&]() -> absl::StatusOr<uint64_t> {
+  return Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     std::vector<uint64_t> ids;
     {
-      Rows rows = connection_->Ask(
-          "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user <> 'system "
-          "user' "
-          "AND command NOT IN ('Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker', 'Daemon')");
+      Rows rows = connection.Ask(
+          "SELECT id FROM information_schema.processlist "
+          "WHERE id <> CONNECTION_ID() AND user <> 'system user' AND command NOT IN "
+          "('Binlog Dump', 'Slave_IO', 'Slave_SQL', 'Slave_worker', 'Daemon')");
       while (rows.Next()) ids.push_back(rows.Uint(1));
     }
     std::this_thread::sleep_for(kAnswers);
     for (const uint64_t id : ids) {
       try {
-        connection_->Run(fmt::format("KILL CONNECTION {}", id));
+        connection.Run(fmt::format("KILL CONNECTION {}", id));
       } catch (const sql::SQLException&) {
         // It has ended by itself.
       }
@@ -196,9 +224,9 @@ absl::StatusOr<uint64_t> HostAdmin::EndClients() {
 }
 
 absl::Status HostAdmin::AwaitGtid(const std::string& gtid, milliseconds wait) {
-  return Do([&]() -> absl::Status {
-    Rows rows = connection_->Ask(fmt::format("SELECT MASTER_GTID_WAIT({}, {:.3f})", Quoted(gtid),
-                                             std::chrono::duration<double>(wait).count()));
+  return Do([&](mysql::Connection& connection) -> absl::Status {
+    Rows rows = connection.Ask(fmt::format("SELECT MASTER_GTID_WAIT({}, {:.3f})", Quoted(gtid),
+                                           std::chrono::duration<double>(wait).count()));
     if (rows.Next() && !rows.IsNull(1) && rows.Bytes(1) == "0") return absl::OkStatus();
     return absl::DeadlineExceededError(
         fmt::format("{}: has not applied all up to {} in {} ms", host_.ToString(), gtid, wait.count()));
@@ -207,11 +235,16 @@ absl::Status HostAdmin::AwaitGtid(const std::string& gtid, milliseconds wait) {
 
 absl::Status HostAdmin::ApplyAll(milliseconds wait) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
-  return Do([&]() -> absl::Status {
-    connection_->Run("STOP SLAVE IO_THREAD");
+  return Do([&](mysql::Connection& connection) -> absl::Status {
+    connection.Run("STOP SLAVE IO_THREAD");
     for (;;) {
-      const auto following = ReadFollowing();
-      if (!following || following->caught_up) return absl::OkStatus();
+      const auto following = ReadFollowing(connection);
+      if (!following) return absl::OkStatus();
+      // The state alone may be that of before the last event came in.
+      Rows applied = connection.Ask("SELECT @@GLOBAL.gtid_current_pos");
+      if (following->caught_up && applied.Next() && Missing(following->received, applied.Bytes(1)) == 0) {
+        return absl::OkStatus();
+      }
       if (!following->applies) {
         return absl::FailedPreconditionError(fmt::format("{}: what came from its master is not applied: {}",
                                                          host_.ToString(), following->error));
@@ -226,11 +259,11 @@ absl::Status HostAdmin::ApplyAll(milliseconds wait) {
 }
 
 absl::Status HostAdmin::Lead() {
-  return Do([&] {
-    connection_->Run("STOP SLAVE");
-    connection_->Run("RESET SLAVE ALL");
+  return Do([&](mysql::Connection& connection) {
+    connection.Run("STOP SLAVE");
+    connection.Run("RESET SLAVE ALL");
     // Commits do not wait while there is no slave: somebody would have to be there first.
-    connection_->Run(
+    connection.Run(
         "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_wait_no_slave = OFF, "
         "rpl_semi_sync_master_enabled = ON");
     return absl::OkStatus();
@@ -238,30 +271,34 @@ absl::Status HostAdmin::Lead() {
 }
 
 absl::Status HostAdmin::SetSemiSync(bool wait_no_slave, uint64_t timeout_ms) {
-  return Do([&] {
-    connection_->Run(
+  return Do([&](mysql::Connection& connection) {
+    connection.Run(
         fmt::format("SET GLOBAL rpl_semi_sync_master_timeout = {}, rpl_semi_sync_master_wait_no_slave = {}",
                     timeout_ms, wait_no_slave ? "ON" : "OFF"));
     // What has once stopped to wait begins again by itself only behind a commit that does not.
-    connection_->Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF");
-    connection_->Run("SET GLOBAL rpl_semi_sync_master_enabled = ON");
+    connection.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF");
+    connection.Run("SET GLOBAL rpl_semi_sync_master_enabled = ON");
+    // A commit that began in between waits for an answer that nobody was asked for: until the next one comes.
+    connection.Run("DROP TABLE IF EXISTS mysql.kvstore_none");
     return absl::OkStatus();
   });
 }
 
 absl::Status HostAdmin::Follow(const Host& master, const Access& access) {
-  return Do([&] {
-    connection_->Run("STOP SLAVE");
-    connection_->Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_slave_enabled = ON");
-    const bool led = !ReadFollowing().has_value();
+  return Do([&](mysql::Connection& connection) {
+    connection.Run("STOP SLAVE");
+    // What else comes to it would not come to its new master.
+    for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
+    connection.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_slave_enabled = ON");
+    const bool led = !ReadFollowing(connection).has_value();
     // What it wrote as a master counts as followed: its position would else be that of before it led.
-    connection_->Run(fmt::format(
+    connection.Run(fmt::format(
         "CHANGE MASTER TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
         "master_connect_retry = 1, {}",
         Quoted(master.name), master.port, Quoted(access.replication_user),
         Quoted(access.replication_password),
         led ? "master_use_gtid = slave_pos, master_demote_to_slave = 1" : "master_use_gtid = slave_pos"));
-    connection_->Run("START SLAVE");
+    connection.Run("START SLAVE");
     return absl::OkStatus();
   });
 }

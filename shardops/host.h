@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cppconn/exception.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -8,6 +10,9 @@
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -28,6 +33,9 @@ struct Access {
   std::string replication_user;
   std::string replication_password;
 };
+
+/// The same, for statements that take as long as they take.
+Access Patient(Access access);
 
 /// How a host follows its master.
 struct Following {
@@ -53,9 +61,14 @@ struct HostState {
   uint64_t server_id = 0;
   bool read_only = false;
   bool binlog = false;
+  bool log_slave_updates = false;
   bool gtid_strict = false;
-  /// The last transaction of each domain that it has, "0-1-17,...".
+  uint64_t gtid_domain = 0;
+  /// The last transaction of each domain that it has, "0-1-17,...". While shards come to it from another
+  /// master: that are in its binary log.
   std::string gtid;
+  /// The last of each server in each domain in its binary log.
+  std::string gtid_state;
   bool semi_sync_master = false;  ///< A commit is answered when a slave has it, ...
   bool semi_sync_active = false;  ///< ... and that is so now.
   /// Commits wait also while there is no slave.
@@ -69,9 +82,11 @@ struct HostState {
   uint64_t max_packet = 0;
   uint64_t connections = 0;
   std::optional<Following> following;
+  /// Names of further masters that it follows: shards come from there (Channel).
+  std::vector<std::string> channels;
 };
 
-/// Databases of shards, and the tables in each.
+/// Databases of shards, those that have moved away ("db00017_moved") too, and the tables in each.
 using HostTables = std::map<std::string, std::set<std::string>>;
 
 /// A connection of an operator to a host. What fails has the host in its message: UNAVAILABLE, or
@@ -108,16 +123,37 @@ class HostAdmin {
   /// Follows a master from where this host stands, also after it was a master itself.
   absl::Status Follow(const Host& master, const Access& access);
 
+  /// Calls `work` with the connection; it returns a Status or StatusOr, and may throw what the connector
+  /// does.
+  template <typename Work>
+  auto Do(const Work& work) -> std::invoke_result_t<Work, mysql::Connection&>;
+
  private:
   HostAdmin(Host host, std::unique_ptr<mysql::Connection> connection)
       : host_(std::move(host)), connection_(std::move(connection)) {}
-  /// Runs `work`, and tells what it throws.
-  template <typename Work>
-  auto Do(const Work& work) -> decltype(work());
-  std::optional<Following> ReadFollowing();
+  absl::Status Tell(const sql::SQLException& error) const;
 
   const Host host_;
   const std::unique_ptr<mysql::Connection> connection_;
 };
+
+/// The names of further masters that a host follows. Throws sql::SQLException, as does the next.
+std::vector<std::string> ReadChannels(mysql::Connection& connection);
+/// Ends following one of them. Nothing else may be followed at that moment.
+void EndChannel(mysql::Connection& connection, const std::string& name);
+
+/// A text of ours or of an operator's configuration in a statement.
+std::string Quoted(std::string_view text);
+
+// ---- implementation ----
+
+template <typename Work>
+auto HostAdmin::Do(const Work& work) -> std::invoke_result_t<Work, mysql::Connection&> {
+  try {
+    return work(*connection_);
+  } catch (const sql::SQLException& error) {
+    return Tell(error);
+  }
+}
 
 }  // namespace kvstore::shardops

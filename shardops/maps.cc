@@ -66,4 +66,54 @@ absl::Status Maps::Replace(ZooKeeper& zookeeper, const Pair& before, const Pair&
   return zookeeper.Change(std::move(steps));
 }
 
+const StoredMap* Maps::Find(bool mod) const {
+  const auto found =
+      std::find_if(maps_.begin(), maps_.end(), [&](const StoredMap& stored) { return stored.mod == mod; });
+  return found == maps_.end() ? nullptr : &*found;
+}
+
+std::optional<Pair> Maps::PairOf(bool mod, uint32_t shard) const {
+  const StoredMap* const stored = Find(mod);
+  const ShardRange* const range = stored == nullptr ? nullptr : stored->map.Find(shard);
+  if (range == nullptr) return std::nullopt;
+  return Pair{range->master, range->slave};
+}
+
+absl::Status Maps::Give(ZooKeeper& zookeeper, bool mod, uint32_t first, uint32_t last, const Pair& to) const {
+  const StoredMap* const stored = Find(mod);
+  std::vector<ShardRange> ranges;
+  // One that goes on where the last one of the same pair ends, and is new, is a part of it.
+  const auto add = [&](uint32_t begin, uint32_t end, const Pair& pair, bool joins) {
+    if (begin > end) return;
+    ShardRange* const last_one = ranges.empty() ? nullptr : &ranges.back();
+    if (joins && last_one != nullptr && last_one->last + 1 == begin && last_one->master == pair.master &&
+        last_one->slave == pair.slave) {
+      last_one->last = end;
+      return;
+    }
+    ranges.push_back({begin, end, pair.master, pair.slave});
+  };
+  uint32_t given = 0;
+  for (const ShardRange& range : stored == nullptr ? std::span<const ShardRange>() : stored->map.ranges()) {
+    const Pair pair{range.master, range.slave};
+    if (range.last < first || range.first > last) {
+      add(range.first, range.last, pair, /*joins=*/false);
+      continue;
+    }
+    const uint32_t begin = std::max(range.first, first);
+    const uint32_t end = std::min(range.last, last);
+    if (range.first < begin) add(range.first, begin - 1, pair, /*joins=*/false);
+    add(begin, end, to, /*joins=*/true);
+    add(end + 1, range.last, pair, /*joins=*/true);
+    given += end - begin + 1;
+  }
+  if (given != last - first + 1) {
+    return absl::FailedPreconditionError(
+        fmt::format("range: {}-{} has shards that are not open", first, last));
+  }
+  const auto next = ShardMap::Of(std::move(ranges));
+  if (!next.ok()) return next.status();
+  return zookeeper.Set(stored->path, next->ToJson(), stored->version);
+}
+
 }  // namespace kvstore::shardops

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,15 @@ class Maps {
   /// Has another pair in the place of one, in both maps. FAILED_PRECONDITION if somebody has changed them
   /// meanwhile: load them again. UNAVAILABLE: it may or may not have happened.
   absl::Status Replace(ZooKeeper& zookeeper, const Pair& before, const Pair& after) const;
+  /// Has another pair for some shards of one of the maps. As above; FAILED_PRECONDITION also if they are not
+  /// all open.
+  absl::Status Give(ZooKeeper& zookeeper, bool mod, uint32_t first, uint32_t last, const Pair& to) const;
+  /// The pair of a shard; none if it is not open.
+  std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
 
  private:
+  const StoredMap* Find(bool mod) const;
+
   std::vector<StoredMap> maps_;
 };
 

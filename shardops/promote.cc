@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "shardops/gtid.h"
+#include "shardops/move_record.h"
+#include "shardops/notes.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -26,19 +28,6 @@ constexpr uint64_t kMaxLag = 2;
 constexpr uint64_t kForEverMs = 3'600'000;
 
 absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
-
-std::string HostNode(const Fleet& fleet, const Host& host) {
-  return fmt::format("{}/hosts/{}", fleet.root, host.ToString());
-}
-
-/// Keeps something of a host in ZooKeeper.
-absl::Status Put(Fleet& fleet, const Host& host, const Json& json) {
-  const std::string path = HostNode(fleet, host);
-  const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
-  if (absl::IsNotFound(node.status())) return fleet.zookeeper.Create(path, json.dump());
-  if (!node.ok()) return node.status();
-  return fleet.zookeeper.Set(path, json.dump(), node->version);
-}
 
 /// How many transactions up to `gtid` have not come in at a slave.
 uint64_t Lacks(const std::string& gtid, const HostState& slave) {
@@ -97,8 +86,6 @@ class Promoter {
   ///
   /// follows  It does, as far as is known, and only has to get in step.
   bool Attach(HostAdmin& master, bool follows);
-  /// What is kept of a host (Put); an empty object: nothing.
-  Json SeenOf(const Host& host);
 
   Fleet& fleet_;
   const PromoteOptions& options_;
@@ -200,21 +187,15 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   return promotion;
 }
 
-Json Promoter::SeenOf(const Host& host) {
-  const auto node = fleet_.zookeeper.Get(HostNode(fleet_, host), /*watch=*/false);
-  Json seen = node.ok() ? Json::parse(node->data, nullptr, false) : Json();
-  return seen.is_object() ? seen : Json::object();
-}
-
 std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
   // A promotion that was stopped has looked, and cut it off; nothing has come in since.
-  const Json looked = SeenOf(host());
+  const Json looked = ReadNote(fleet_, host());
   if (looked.value("promoted_from", "") == other().ToString() &&
       Missing(slave.gtid, looked.value("gtid", "")) == 0) {
     *at_least = 0;
     return "";
   }
-  const Json seen = SeenOf(other());
+  const Json seen = ReadNote(fleet_, other());
   *at_least = Lacks(seen.value("gtid", ""), slave);
   if (*at_least > 0) {
     return fmt::format("it lacks {} transactions that {} had at {}", *at_least, other().ToString(),
@@ -265,7 +246,7 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   const Json looked = {{"promoted_from", other().ToString()},
                        {"gtid", more ? is->following->received : is->gtid},
                        {"at_ms", WallClockMs()}};
-  if (auto status = Put(fleet_, host(), looked); !status.ok()) return status;
+  if (auto status = WriteNote(fleet_, host(), looked); !status.ok()) return status;
   Reached("promote.begin");
   if (is->following) {
     if (auto status = (*slave)->ApplyAll(options_.catch_up); !status.ok()) return status;
@@ -295,17 +276,24 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   }
   const auto is = (*master)->Read();
   if (!is.ok()) return is.status();
+  bool diverged = false;
   if (there) {
     if (!there->read_only) {
       return Refuse(fmt::format("{} takes writes too, the map says that {} is the master: kv shards fence {}",
                                 other().ToString(), host().ToString(), other().ToString()));
     }
     promotion.follows = there->following && there->following->master == host();
-    // It has gone before its master in the map: a promotion was stopped, and goes back.
-    const uint64_t ahead = Missing(there->gtid, is->gtid);
-    if (ahead > 0) {
-      return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
-                                other().ToString(), ahead, host().ToString(), other().ToString()));
+    if (const uint64_t more = Beyond(there->gtid_state, is->gtid_state, /*unknown=*/false); more > 0) {
+      if (Beyond(is->gtid_state, there->gtid_state, /*unknown=*/true) == 0) {
+        return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
+                                  other().ToString(), more, host().ToString(), other().ToString()));
+      }
+      // A master that died may have begun what its slave never got, and nobody was told of.
+      fleet_.tell(
+          fmt::format("{} has {} transactions that {} never had, so it cannot follow: kv shards "
+                      "replace-slave {} --discard makes it new",
+                      other().ToString(), more, host().ToString(), other().ToString()));
+      diverged = true;
     }
   }
   if (is->following) {
@@ -318,14 +306,14 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     fleet_.tell(host().ToString() + " takes writes");
   }
   Reached("promote.opened");
-  if (slave.ok()) promotion.follows = Attach(**master, promotion.follows);
+  if (slave.ok() && !diverged) promotion.follows = Attach(**master, promotion.follows);
   return promotion;
 }
 
 bool Promoter::Attach(HostAdmin& master, bool follows) {
   const auto attach = [&]() -> absl::Status {
     // Commits wait as they did on the other host.
-    const Json was = SeenOf(other());
+    const Json was = ReadNote(fleet_, other());
     auto slave = HostAdmin::Open(other(), fleet_.access);
     if (!slave.ok()) return slave.status();
     if (!follows) {
@@ -400,6 +388,15 @@ absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteO
   if (!maps.ok()) return maps.status();
   auto plan = PlanOf(*maps, host);
   if (!plan.ok()) return plan.status();
+  if (!plan->published && !options.emergency) {
+    const auto moves = LoadMoves(fleet);
+    if (!moves.ok()) return moves.status();
+    if (const MoveRecord* const move = FindMove(*moves, plan->before); move != nullptr) {
+      return Refuse(
+          fmt::format("{} is in the move of shards {}: let that end, or cancel it (kv shards move cancel)",
+                      host.ToString(), move->range.ToString()));
+    }
+  }
   return Promoter(fleet, options, *std::move(plan)).Run();
 }
 
@@ -416,7 +413,7 @@ absl::Status Remember(Fleet& fleet, const HostState& master) {
                      {"semi_sync", master.semi_sync_active},
                      {"wait_no_slave", master.semi_sync_wait_no_slave},
                      {"timeout_ms", master.semi_sync_timeout_ms}};
-  return Put(fleet, master.host, json);
+  return WriteNote(fleet, master.host, json);
 }
 
 }  // namespace kvstore::shardops

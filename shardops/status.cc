@@ -73,6 +73,9 @@ void FindProblems(HostReport& report) {
                     report.pair.master.ToString()));
   }
   if (!following.error.empty()) say(following.error);
+  if (!following.applies || following.error.find("error 1236") != std::string::npos) {
+    say("unless that can be mended, it is made new: kv shards replace-slave " + name + " --discard");
+  }
   if (!following.receives) say("is not connected to its master");
   if (!following.applies) say("does not apply what comes from its master");
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));

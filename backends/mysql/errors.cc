@@ -57,7 +57,9 @@ Trouble Classify(const sql::SQLException& error) {
   }
 }
 
-bool IsMissingTable(const sql::SQLException& error) { return error.getErrorCode() == kNoSuchTable; }
+bool IsMissingTable(const sql::SQLException& error) {
+  return error.getErrorCode() == kNoSuchTable || error.getErrorCode() == kUnknownDatabase;
+}
 
 bool IsDuplicate(const sql::SQLException& error) { return error.getErrorCode() == kDuplicateEntry; }
 

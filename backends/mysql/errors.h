@@ -16,7 +16,7 @@ enum class Trouble : uint8_t {
 
 Trouble Classify(const sql::SQLException& error);
 
-/// Whether the statement's table is not there.
+/// Whether the statement's table is not there, or not even its database.
 bool IsMissingTable(const sql::SQLException& error);
 
 /// Whether the host takes no writes.

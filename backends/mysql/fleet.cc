@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/mysql/move_schema.h"
+#include "backends/mysql/schema.h"
 #include "kvstore_api/moved.h"
 
 namespace kvstore::mysql {
@@ -20,6 +21,10 @@ constexpr int kMaxConflicts = 20;
 /// A dataset's table is not under its name: because it moves, or has moved, or was never made.
 absl::Status Missing(Connection& connection, const absl::Status& status) {
   try {
+    // The shard is moving to another host, or was moved there: the map says where in a moment.
+    if (HasMoved(connection, connection.last_table()->family->space, connection.last_table()->shard)) {
+      return FrozenError(std::string(status.message()) + "; the shard has moved to another host");
+    }
     if (HasMigration(connection, *connection.last_table())) return MovedError(std::string(status.message()));
   } catch (const sql::SQLException& error) {
     return ToStatus(error);

@@ -78,6 +78,13 @@ uint32_t ReadModShards(Connection& connection, uint32_t shard) {
   return count;
 }
 
+bool HasMoved(Connection& connection, Space space, uint32_t shard) {
+  return connection
+      .Ask(fmt::format("SELECT 1 FROM information_schema.schemata WHERE schema_name = {}",
+                       Literal(MovedDatabaseName(space, shard))))
+      .Next();
+}
+
 void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const Space space = SpaceOf(spec.shape);
   const std::string create =

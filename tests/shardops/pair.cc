@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <utility>
 
 #include "kvstore_api/file_catalog.h"
@@ -13,20 +14,20 @@
 
 namespace kvstore::testing {
 
-std::vector<std::string> PairFleet::Arguments(int id) {
-  return {"--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON",
-          fmt::format("--server-id={}", id), "--read-only=ON", "--init-rpl-role=SLAVE",
-          "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000",
-          "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
-          // What kill -9 leaves must be all that was acknowledged.
-          "--sync-binlog=1"};
+std::vector<std::string> ServerPair::Arguments(int id, int domain, std::vector<std::string> more) {
+  std::vector<std::string> all = {
+      "--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON", fmt::format("--server-id={}", id),
+      fmt::format("--gtid-domain-id={}", domain), "--read-only=ON", "--init-rpl-role=SLAVE",
+      "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000",
+      "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
+      // What kill -9 leaves must be all that was acknowledged.
+      "--sync-binlog=1"};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
 }
 
-PairFleet::PairFleet()
-    : zookeeper_({.servers = zookeeper_server_.address()}, nullptr),
-      fleet_{
-          .zookeeper = zookeeper_,
-          .access = {.admin = {.user = "root"}, .replication_user = "repl", .replication_password = "repl"}} {
+ServerPair::ServerPair(int number, const std::vector<std::string>& arguments)
+    : a_(Arguments(2 * number - 1, number, arguments)), b_(Arguments(2 * number, number, arguments)) {
   a_.Run(
       "CREATE USER repl@'127.0.0.1' IDENTIFIED BY 'repl'; GRANT REPLICATION SLAVE ON *.* TO repl@'127.0.0.1';"
       "CREATE USER kvstore@'127.0.0.1' IDENTIFIED BY 'kvstore'; GRANT ALL ON `db%`.* TO kvstore@'127.0.0.1';"
@@ -39,8 +40,16 @@ PairFleet::PairFleet()
   EXPECT_TRUE(Eventually(
       [&] { return a_.Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n"); }));
   a_.Run("SET GLOBAL read_only = OFF");
+}
+
+PairFleet::PairFleet()
+    : zookeeper_({.servers = zookeeper_server_.address()}, nullptr),
+      fleet_{
+          .zookeeper = zookeeper_,
+          .access = {.admin = {.user = "root"}, .replication_user = "repl", .replication_password = "repl"},
+          .tell = [](const std::string& text) { std::printf("%s\n", text.c_str()); }} {
   const std::string map = fmt::format(R"([{{"range": [0, {}], "master": "{}", "slave": "{}"}}])", kShards - 1,
-                                      a_.address(), b_.address());
+                                      host_a().ToString(), host_b().ToString());
   for (const char* name : {"id", "mod"}) {
     EXPECT_OK(zookeeper_.Create(fmt::format("{}/shards/{}", fleet_.root, name), map));
   }
@@ -59,11 +68,15 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) c
     return OpenZooKeeperSource({.servers = zookeeper_server_.address()},
                                fmt::format("{}/shards/{}", fleet_.root, name));
   };
+  return OpenStore(dir, {.id = source("id"), .mod = source("mod")});
+}
+
+std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const {
   mysql::MySqlOptions options{.user = "kvstore", .password = "kvstore"};
   options.breaker.min_pause_ms = 50;
   options.breaker.max_pause_ms = 200;
   options.purge_cells_per_s = 0;
-  auto backend = *MySqlBackend::Open({.id = source("id"), .mod = source("mod")}, options);
+  auto backend = *MySqlBackend::Open(std::move(maps), options);
   EXPECT_OK(backend->Init({}, nullptr));
   Router::Backends backends;
   backends.emplace("mysql", std::move(backend));

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "backends/mysql/backend.h"
 #include "kvstore_api/router.h"
@@ -13,19 +14,40 @@
 
 namespace kvstore::testing {
 
-/// A fleet of one pair of servers with 8 ID shards and 8 mod shards, configured as docs/mysql.md has it: both
-/// come up read-only, and no commit is answered before the slave has it. Maps are in ZooKeeper. Applications
-/// have no rights but on their databases.
+/// Two servers, the second the slave of the first, configured as docs/mysql.md has it: both come up
+/// read-only, and no commit is answered before the slave has it.
+class ServerPair {
+ public:
+  /// number     Makes the server_ids and the gtid_domain_id, different from other pairs'.
+  /// arguments  Further ones of mariadbd.
+  explicit ServerPair(int number, const std::vector<std::string>& arguments = {});
+
+  MariaDbServer& a() { return a_; }
+  MariaDbServer& b() { return b_; }
+  Host host_a() const { return {"127.0.0.1", a_.port()}; }
+  Host host_b() const { return {"127.0.0.1", b_.port()}; }
+  shardops::Pair hosts() const { return {host_a(), host_b()}; }
+
+ private:
+  static std::vector<std::string> Arguments(int id, int domain, std::vector<std::string> more);
+
+  MariaDbServer a_;
+  MariaDbServer b_;
+};
+
+/// A fleet of one pair of servers with 8 ID shards and 8 mod shards. Maps are in ZooKeeper. Applications have
+/// no rights but on their databases.
 class PairFleet {
  public:
   static constexpr uint32_t kShards = 8;
 
   PairFleet();
 
-  MariaDbServer& a() { return a_; }
-  MariaDbServer& b() { return b_; }
-  Host host_a() const { return {"127.0.0.1", a_.port()}; }
-  Host host_b() const { return {"127.0.0.1", b_.port()}; }
+  MariaDbServer& a() { return pair_.a(); }
+  MariaDbServer& b() { return pair_.b(); }
+  Host host_a() const { return pair_.host_a(); }
+  Host host_b() const { return pair_.host_b(); }
+  shardops::Pair hosts() const { return pair_.hosts(); }
   ZooKeeperServer& zookeeper() { return zookeeper_server_; }
   shardops::Fleet& fleet() { return fleet_; }
   /// The master by the map.
@@ -34,12 +56,12 @@ class PairFleet {
   /// A store of an application, with a file for its catalog below `dir`.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir) const;
 
- private:
-  static std::vector<std::string> Arguments(int id);
+  /// The same with maps of the caller.
+  std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const;
 
+ private:
   ZooKeeperServer zookeeper_server_;
-  MariaDbServer a_{Arguments(1)};
-  MariaDbServer b_{Arguments(2)};
+  ServerPair pair_{1};
   ZooKeeper zookeeper_;
   shardops::Fleet fleet_;
 };

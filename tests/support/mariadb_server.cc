@@ -1,6 +1,7 @@
 #include "tests/support/mariadb_server.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -41,6 +42,8 @@ void MariaDbServer::Start() {
       "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
       "--log-error=" + (dir_ / "log").string()};
   command.insert(command.end(), arguments_.begin(), arguments_.end());
+  // It gets an error, not a signal, when LimitFiles is in its way.
+  ::signal(SIGXFSZ, SIG_IGN);
   process_ = ForkProgram(command, (dir_ / "out").string());
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
   while (!Serves()) {
@@ -54,6 +57,11 @@ void MariaDbServer::Start() {
 void MariaDbServer::Kill() {
   if (process_ > 0) testing::Kill(process_);
   process_ = -1;
+}
+
+void MariaDbServer::LimitFiles(uint64_t bytes) {
+  const rlimit limit{bytes > 0 ? bytes : RLIM_INFINITY, RLIM_INFINITY};
+  if (::prlimit(process_, RLIMIT_FSIZE, &limit, nullptr) != 0) throw std::runtime_error("prlimit");
 }
 
 void MariaDbServer::Pause() {

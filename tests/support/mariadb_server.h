@@ -33,6 +33,8 @@ class MariaDbServer {
   /// Makes it hang: connections stay open, and nothing answers.
   void Pause();
   void Resume();
+  /// No file of its may grow beyond so many bytes, as if the disk were full; 0: as large as they like.
+  void LimitFiles(uint64_t bytes);
 
   /// Runs SQL by the command line client, in the database `mysql`, and returns what it prints: a line a row,
   /// columns parted by tabs. Throws std::runtime_error with its message if it fails.

@@ -1,0 +1,145 @@
+#include "shardops/channel.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "backends/mysql/tables.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using mysql::Rows;
+using std::chrono::milliseconds;
+
+constexpr char kName[] = "kvstore_move";
+constexpr milliseconds kLook{10};
+
+absl::Status Stands(const Host& host, const ChannelState& state) {
+  return absl::FailedPreconditionError(fmt::format("{}: does not apply what comes from {}: {}",
+                                                   host.ToString(), state.source.ToString(),
+                                                   state.error.empty() ? "it was stopped" : state.error));
+}
+
+}  // namespace
+
+absl::StatusOr<Position> ReadPosition(HostAdmin& source) {
+  return source.Do([&](mysql::Connection& connection) -> absl::StatusOr<Position> {
+    Rows rows = connection.Ask("SHOW MASTER STATUS");
+    if (!rows.Next()) {
+      return absl::FailedPreconditionError(source.host().ToString() + ": has no binary log (log_bin)");
+    }
+    return Position{rows.Bytes(1), rows.Uint(2)};
+  });
+}
+
+std::string Patterns(bool mod, uint32_t first, uint32_t last) {
+  const mysql::Space space = mod ? mysql::Space::kMod : mysql::Space::kId;
+  std::string patterns;
+  for (uint32_t shard = first; shard <= last;) {
+    // As many digits as all of them are within the range.
+    uint32_t size = 1;
+    while (size < 10'000 && shard % (size * 10) == 0 && shard + size * 10 - 1 <= last) size *= 10;
+    std::string name = mysql::DatabaseName(space, shard);
+    size_t place = name.size();
+    for (uint32_t rest = size; rest > 1; rest /= 10) name[--place] = '_';
+    patterns += fmt::format("{}{}.%", patterns.empty() ? "" : ",", name);
+    shard += size;
+  }
+  return patterns;
+}
+
+absl::StatusOr<std::optional<ChannelState>> Channel::Read() {
+  return target_.Do([&](mysql::Connection& connection) -> absl::StatusOr<std::optional<ChannelState>> {
+    Rows rows = connection.Ask("SHOW ALL SLAVES STATUS");
+    while (rows.Next()) {
+      if (rows.Named("Connection_name") != kName) continue;
+      ChannelState state;
+      state.source.name = rows.Named("Master_Host");
+      state.source.port = static_cast<uint16_t>(std::stoul(rows.Named("Master_Port")));
+      state.patterns = rows.Named("Replicate_Wild_Do_Table");
+      state.receives = rows.Named("Slave_IO_Running") == "Yes";
+      state.applies = rows.Named("Slave_SQL_Running") == "Yes";
+      state.applied = {rows.Named("Relay_Master_Log_File"), std::stoull(rows.Named("Exec_Master_Log_Pos"))};
+      state.error = rows.Named("Last_SQL_Error");
+      if (state.error.empty()) state.error = rows.Named("Last_IO_Error");
+      return state;
+    }
+    return std::nullopt;
+  });
+}
+
+absl::Status Channel::Start(const Host& source, const Access& access, const Position& from,
+                            const std::string& patterns) {
+  return target_.Do([&](mysql::Connection& connection) {
+    // Renaming a table that has moved is not for the copy: see Freeze.
+    connection.Run("SET GLOBAL replicate_events_marked_for_skip = FILTER_ON_SLAVE");
+    connection.Run(fmt::format(
+        "CHANGE MASTER '{}' TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
+        "master_log_file = {}, master_log_pos = {}, master_use_gtid = no, master_connect_retry = 1",
+        kName, Quoted(source.name), source.port, Quoted(access.replication_user),
+        Quoted(access.replication_password), Quoted(from.file), from.offset));
+    connection.Run(fmt::format("SET SESSION default_master_connection = '{}'", kName));
+    connection.Run(fmt::format("SET GLOBAL replicate_wild_do_table = {}", Quoted(patterns)));
+    connection.Run("SET SESSION default_master_connection = ''");
+    connection.Run(fmt::format("START SLAVE '{}'", kName));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Channel::Await(const Position& position, milliseconds wait) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  for (;;) {
+    const auto state = Read();
+    if (!state.ok()) return state.status();
+    if (!*state) return absl::FailedPreconditionError(target_.host().ToString() + ": nothing comes to it");
+    if ((*state)->applied >= position) return absl::OkStatus();
+    if (!(*state)->applies) return Stands(target_.host(), **state);
+    if (std::chrono::steady_clock::now() >= deadline) {
+      if (!(*state)->error.empty()) {
+        return absl::UnavailableError(fmt::format("{}: does not reach {}: {}", target_.host().ToString(),
+                                                  (*state)->source.ToString(), (*state)->error));
+      }
+      return absl::DeadlineExceededError(
+          fmt::format("{}: has not applied all up to {}:{} of {} in {} ms", target_.host().ToString(),
+                      position.file, position.offset, (*state)->source.ToString(), wait.count()));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+absl::Status Channel::Hold() {
+  return target_.Do([&](mysql::Connection& connection) {
+    connection.Run(fmt::format("STOP SLAVE '{}' SQL_THREAD", kName));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Channel::HoldAt(const Position& position, milliseconds wait) {
+  auto status = target_.Do([&](mysql::Connection& connection) {
+    connection.Run(fmt::format("START SLAVE '{}' SQL_THREAD UNTIL master_log_file = {}, master_log_pos = {}",
+                               kName, Quoted(position.file), position.offset));
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  status = Await(position, wait);
+  if (!status.ok()) return status;
+  return Hold();
+}
+
+absl::Status Channel::GoOn() {
+  return target_.Do([&](mysql::Connection& connection) {
+    connection.Run(fmt::format("START SLAVE '{}'", kName));
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Channel::End() {
+  return target_.Do([&](mysql::Connection& connection) {
+    for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
+    connection.Run("SET GLOBAL replicate_events_marked_for_skip = REPLICATE");
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,101 @@
+#include "shardops/freeze.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "backends/mysql/tables.h"
+
+namespace kvstore::shardops {
+namespace {
+
+/// How long a transaction of a client may keep its tables.
+constexpr int kLockWaitS = 1;
+
+std::string MovedName(const std::string& database) { return database + "_moved"; }
+
+/// Events that a channel leaves out.
+void Marked(mysql::Connection& connection, const std::vector<std::string>& statements) {
+  connection.Run("SET SESSION skip_replication = 1");
+  for (const std::string& statement : statements) connection.Run(statement);
+  connection.Run("SET SESSION skip_replication = 0");
+}
+
+/// One statement that renames all tables of `from(database)` to `to(database)`; empty: there are none.
+template <typename From, typename To>
+std::string Rename(const HostTables& tables, const MoveRange& shards, const From& from, const To& to) {
+  std::vector<std::string> pairs;
+  for (const std::string& database : shards.Databases()) {
+    const auto found = tables.find(from(database));
+    if (found == tables.end()) continue;
+    for (const std::string& table : found->second) {
+      pairs.push_back(fmt::format("{0}.{2} TO {1}.{2}", mysql::Quote(from(database)),
+                                  mysql::Quote(to(database)), mysql::Quote(table)));
+    }
+  }
+  if (pairs.empty()) return "";
+  return fmt::format("SET STATEMENT lock_wait_timeout = {} FOR RENAME TABLE {}", kLockWaitS,
+                     fmt::join(pairs, ", "));
+}
+
+std::string Same(const std::string& database) { return database; }
+
+}  // namespace
+
+absl::Status MakePlace(HostAdmin& host, const MoveRange& shards) {
+  std::vector<std::string> statements;
+  for (const std::string& database : shards.Databases()) {
+    statements.push_back("CREATE DATABASE IF NOT EXISTS " + mysql::Quote(MovedName(database)));
+  }
+  return host.Do([&](mysql::Connection& connection) {
+    Marked(connection, statements);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Freeze(HostAdmin& host, const MoveRange& shards) {
+  const auto tables = host.ReadTables();
+  if (!tables.ok()) return tables.status();
+  const std::string rename = Rename(*tables, shards, Same, MovedName);
+  if (rename.empty()) return absl::OkStatus();
+  return host.Do([&](mysql::Connection& connection) {
+    Marked(connection, {rename});
+    return absl::OkStatus();
+  });
+}
+
+absl::Status Thaw(HostAdmin& host, const MoveRange& shards) {
+  const auto tables = host.ReadTables();
+  if (!tables.ok()) return tables.status();
+  std::vector<std::string> statements;
+  std::vector<std::string> places;
+  for (const std::string& database : shards.Databases()) {
+    if (!tables->contains(MovedName(database))) continue;
+    statements.push_back("CREATE DATABASE IF NOT EXISTS " + mysql::Quote(database));
+    places.push_back("DROP DATABASE IF EXISTS " + mysql::Quote(MovedName(database)));
+  }
+  if (std::string rename = Rename(*tables, shards, MovedName, Same); !rename.empty()) {
+    statements.push_back(std::move(rename));
+  }
+  statements.insert(statements.end(), places.begin(), places.end());
+  return host.Do([&](mysql::Connection& connection) {
+    Marked(connection, statements);
+    return absl::OkStatus();
+  });
+}
+
+absl::Status RemoveEmpty(HostAdmin& host, const MoveRange& shards) {
+  const auto tables = host.ReadTables();
+  if (!tables.ok()) return tables.status();
+  return host.Do([&](mysql::Connection& connection) {
+    for (const std::string& database : shards.Databases()) {
+      const auto found = tables->find(database);
+      if (found == tables->end() || !found->second.empty()) continue;
+      connection.Run("DROP DATABASE " + mysql::Quote(database));
+    }
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,586 @@
+#include "shardops/move.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "backends/mysql/statements.h"
+#include "backends/mysql/tables.h"
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "shardops/compare.h"
+#include "shardops/copy.h"
+#include "shardops/freeze.h"
+#include "shardops/open.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// Held on both masters by who moves shards between them.
+constexpr char kLock[] = "kvstore_move";
+/// Renaming takes about 3 ms a table: so many change their homes together.
+constexpr size_t kSwitchTables = 48;
+/// The copy is as good as caught up when it gets so far in this time.
+constexpr milliseconds kClose{200};
+/// How long what is left may take with clients waiting; then they are let go on, at the old home.
+constexpr milliseconds kRest{2000};
+/// How often somebody else may change a map while shards of it are switched.
+constexpr int kMaxConflicts = 5;
+
+absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
+
+absl::StatusOr<std::unique_ptr<HostAdmin>> OpenLocked(const Host& host, const Access& access) {
+  auto admin = HostAdmin::Open(host, Patient(access));
+  if (!admin.ok()) return admin;
+  const absl::Status status = (*admin)->Do([&](mysql::Connection& connection) -> absl::Status {
+    connection.Run("SET SESSION wait_timeout = 31536000");
+    mysql::Rows rows = connection.Ask(fmt::format("SELECT GET_LOCK('{0}', 0), IS_USED_LOCK('{0}')", kLock));
+    if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
+    return Refuse(fmt::format("{}: somebody moves shards there, by connection {}", host.ToString(),
+                              rows.IsNull(2) ? "unknown" : rows.Bytes(2)));
+  });
+  if (!status.ok()) return status;
+  return admin;
+}
+
+absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
+  const auto admin = HostAdmin::Open(host, access);
+  if (!admin.ok()) return admin.status();
+  return (*admin)->Read();
+}
+
+/// Both hosts of a pair have the same domain, that of no other pair: its number, or why not.
+absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
+  const auto master = ReadHost(pair.master, access);
+  if (!master.ok()) return master.status();
+  const auto slave = ReadHost(pair.slave, access);
+  if (!slave.ok()) return slave.status();
+  if (!master->log_slave_updates) return Refuse(pair.master.ToString() + ": log_slave_updates is off");
+  if (master->gtid_domain != slave->gtid_domain) {
+    return Refuse(fmt::format("gtid_domain_id: is {} at {}, {} at its slave {}: set it to the same",
+                              master->gtid_domain, pair.master.ToString(), slave->gtid_domain,
+                              pair.slave.ToString()));
+  }
+  return master->gtid_domain;
+}
+
+class Mover {
+ public:
+  /// begins  It does; else it goes on.
+  Mover(Fleet& fleet, MoveRecord move, bool begins, const MoveOptions& options)
+      : fleet_(fleet), move_(std::move(move)), begins_(begins), options_(options) {}
+
+  absl::StatusOr<Moved> Run();
+
+ private:
+  absl::Status CheckHosts();
+  /// Nothing is in the way on either side.
+  absl::Status CheckTables();
+  absl::Status CheckMigrations();
+  absl::Status Copy();
+  absl::Status Follow();
+  absl::Status Verify();
+  absl::Status Switch();
+  /// The shards of `part` change their homes together.
+  absl::Status SwitchPart(const MoveRange& part);
+  absl::Status Publish(const MoveRange& part);
+  absl::Status Release();
+  /// Waits until the copy is close behind.
+  absl::Status CatchUp();
+  /// The first shards that have not moved, so many as switch together; none: all have.
+  absl::StatusOr<std::optional<MoveRange>> NextPart();
+  absl::Status Enter(MoveState state);
+  absl::Status Show(std::string_view step, uint64_t done, uint64_t total) const {
+    if (options_.progress && !options_.progress(step, done, total)) {
+      return absl::CancelledError("was stopped: give the command again to go on");
+    }
+    return absl::OkStatus();
+  }
+  std::string Where() const {
+    return fmt::format("shards {} from {} to {}", move_.range.ToString(), move_.from.master.ToString(),
+                       move_.to.master.ToString());
+  }
+
+  Fleet& fleet_;
+  MoveRecord move_;
+  const bool begins_;
+  const MoveOptions& options_;
+  Moved moved_;
+  std::unique_ptr<HostAdmin> source_;
+  std::unique_ptr<HostAdmin> target_;
+  std::unique_ptr<HostAdmin> target_slave_;
+};
+
+absl::StatusOr<Moved> Mover::Run() {
+  // A move that was stopped may have left shards that nobody can use: it asks for no more than it needs.
+  if (begins_) {
+    if (auto status = CheckHosts(); !status.ok()) return status;
+  }
+  auto source = OpenLocked(move_.from.master, fleet_.access);
+  if (!source.ok()) return source.status();
+  source_ = *std::move(source);
+  auto target = OpenLocked(move_.to.master, fleet_.access);
+  if (!target.ok()) return target.status();
+  target_ = *std::move(target);
+  auto slave = HostAdmin::Open(move_.to.slave, fleet_.access);
+  if (!slave.ok()) return slave.status();
+  target_slave_ = *std::move(slave);
+  if (begins_) {
+    if (auto status = CheckTables(); !status.ok()) return status;
+    if (options_.dry_run) {
+      fleet_.tell(Where() + ": can be moved");
+      return moved_;
+    }
+    move_.began_ms = WallClockMs();
+    if (auto status = SaveMove(fleet_, move_); !status.ok()) return status;
+    Reached("move.begin");
+  } else if (options_.dry_run) {
+    fleet_.tell(fmt::format("{}: would go on; it is {}", Where(), Name(move_.state)));
+    return moved_;
+  }
+  if (move_.state == MoveState::kCopying) {
+    if (auto status = Copy(); !status.ok()) return status;
+  }
+  if (auto status = Follow(); !status.ok()) return status;
+  if (move_.state == MoveState::kFollowing) {
+    if (auto status = Verify(); !status.ok()) return status;
+  }
+  if (auto status = Switch(); !status.ok()) return status;
+  if (auto status = Release(); !status.ok()) return status;
+  return moved_;
+}
+
+// ---- what must be so ----
+
+absl::Status Mover::CheckHosts() {
+  for (const Pair& pair : {move_.from, move_.to}) {
+    if (const auto problems = WhyNot(fleet_, pair); !problems.empty()) {
+      return Refuse(fmt::format("{}", fmt::join(problems, "\n")));
+    }
+  }
+  const auto from = DomainOf(move_.from, fleet_.access);
+  if (!from.ok()) return from.status();
+  const auto to = DomainOf(move_.to, fleet_.access);
+  if (!to.ok()) return to.status();
+  if (*from == *to) {
+    return Refuse(fmt::format(
+        "gtid_domain_id: is {} at both {} and {}; each pair needs one of its own, the same on its "
+        "two hosts: SET GLOBAL gtid_domain_id, and in their configuration",
+        *from, move_.from.master.ToString(), move_.to.master.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Mover::CheckTables() {
+  const auto here = source_->ReadTables();
+  if (!here.ok()) return here.status();
+  const auto there = target_->ReadTables();
+  if (!there.ok()) return there.status();
+  for (const std::string& database : move_.range.Databases()) {
+    if (!here->contains(database)) {
+      return Refuse(fmt::format("{}: database {} is missing: kv shards init makes it",
+                                source_->host().ToString(), database));
+    }
+    if (here->contains(database + "_moved")) {
+      return Refuse(fmt::format("{}: has {}_moved of an earlier move: kv shards move finish",
+                                source_->host().ToString(), database));
+    }
+    if (there->contains(database)) {
+      return Refuse(fmt::format("{}: has a database {} already, which is no copy of this move's",
+                                target_->host().ToString(), database));
+    }
+  }
+  return CheckMigrations();
+}
+
+absl::Status Mover::CheckMigrations() {
+  const auto tables = source_->ReadTables();
+  if (!tables.ok()) return tables.status();
+  for (const std::string& database : move_.range.Databases()) {
+    const auto found = tables->find(database);
+    if (found == tables->end()) continue;
+    for (const std::string& table : found->second) {
+      if (table == mysql::kClockTable || table.find('$') == std::string::npos) continue;
+      return Refuse(fmt::format("dataset {} is being migrated: {}.{} is there; see kv migrate status",
+                                table.substr(0, table.find('$')), database, table));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- the copy ----
+
+absl::Status Mover::Enter(MoveState state) {
+  move_.state = state;
+  return SaveMove(fleet_, move_);
+}
+
+absl::Status Mover::Copy() {
+  // Of an attempt that was stopped. That it is ours is written down.
+  Channel channel(*target_);
+  if (auto status = channel.End(); !status.ok()) return status;
+  if (auto status = DropDatabases(*target_, move_.range.Databases(), /*unlogged=*/false); !status.ok()) {
+    return status;
+  }
+  const auto size = source_->Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+    mysql::Rows rows =
+        connection.Ask(fmt::format("SELECT COALESCE(SUM(data_length), 0) FROM information_schema.tables "
+                                   "WHERE table_schema IN ('{}')",
+                                   fmt::join(move_.range.Databases(), "','")));
+    return rows.Next() ? rows.Uint(1) : 0;
+  });
+  if (!size.ok()) return size.status();
+  fleet_.tell(fmt::format("{}: copying about {} MiB", Where(), *size >> 20));
+  const auto position = CopyDatabases(move_.from.master, move_.to.master, fleet_.access,
+                                      {.databases = move_.range.Databases(), .progress = [&](uint64_t bytes) {
+                                         moved_.copied_bytes = bytes;
+                                         return Show("copy", bytes, std::max(bytes, *size)).ok();
+                                       }});
+  if (!position.ok()) return position.status();
+  move_.position = *position;
+  Reached("move.copied");
+  return Enter(MoveState::kFollowing);
+}
+
+absl::Status Mover::Follow() {
+  Channel channel(*target_);
+  const std::string patterns = Patterns(move_.range.mod, move_.range.first, move_.range.last);
+  const auto state = channel.Read();
+  if (!state.ok()) return state.status();
+  if (!*state && move_.state == MoveState::kSwitching) {
+    // All was applied when it ended, or somebody else has ended it.
+    const auto part = NextPart();
+    if (!part.ok()) return part.status();
+    if (!*part) return absl::OkStatus();
+  }
+  if (*state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
+    if (!(*state)->applies) {
+      if (auto status = channel.GoOn(); !status.ok()) return status;
+    }
+  } else if (!*state && move_.state == MoveState::kFollowing) {
+    if (auto status = channel.Start(move_.from.master, fleet_.access, move_.position, patterns); !status.ok())
+      return status;
+  } else {
+    return Refuse(
+        fmt::format("{}: the channel from {} is not as it was: the server was started again, or "
+                    "somebody has changed it. kv shards move cancel, and begin again",
+                    move_.to.master.ToString(), move_.from.master.ToString()));
+  }
+  Reached("move.following");
+  return CatchUp();
+}
+
+absl::Status Mover::CatchUp() {
+  Channel channel(*target_);
+  for (;;) {
+    const auto end = ReadPosition(*source_);
+    if (!end.ok()) return end.status();
+    const absl::Status status = channel.Await(*end, kClose);
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    if (auto shown = Show("catch up", 0, 0); !shown.ok()) return shown;
+  }
+}
+
+absl::Status Mover::Verify() {
+  const auto differ =
+      CompareCopies(*source_, *target_, fleet_.access, move_.range.Databases(),
+                    [&](uint64_t done, uint64_t total) { return Show("compare", done, total).ok(); });
+  if (!differ.ok()) return differ.status();
+  if (!differ->empty()) {
+    return absl::DataLossError(fmt::format(
+        "{}: the copy is not the same: {}{}. kv shards move cancel removes it", move_.to.master.ToString(),
+        fmt::join(differ->begin(), differ->begin() + std::min<size_t>(differ->size(), 5), ", "),
+        differ->size() > 5 ? fmt::format(" and {} more", differ->size() - 5) : ""));
+  }
+  fleet_.tell(fmt::format("{}: the copy is the same", Where()));
+  Reached("move.verified");
+  return Enter(MoveState::kSwitching);
+}
+
+// ---- changing homes ----
+
+absl::StatusOr<std::optional<MoveRange>> Mover::NextPart() {
+  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+  if (!maps.ok()) return maps.status();
+  const auto tables = target_->ReadTables();
+  if (!tables.ok()) return tables.status();
+  std::optional<MoveRange> part;
+  size_t count = 0;
+  for (uint32_t shard = move_.range.first; shard <= move_.range.last; ++shard) {
+    const auto pair = maps->PairOf(move_.range.mod, shard);
+    if (pair != move_.to && pair != move_.from) {
+      return Refuse(
+          fmt::format("the map has shard {} of {} on {} now: kv shards move cancel gives up what has "
+                      "not moved",
+                      shard, move_.range.ToString(), pair ? pair->master.ToString() : "no host"));
+    }
+    if (pair == move_.to) {
+      if (part) break;
+      continue;
+    }
+    const std::string database = MoveRange{move_.range.mod, shard, shard}.Databases().front();
+    const auto found = tables->find(database);
+    const size_t more = found == tables->end() ? 0 : found->second.size();
+    if (part && count + more > kSwitchTables) break;
+    count += more;
+    if (!part) part = MoveRange{move_.range.mod, shard, shard};
+    part->last = shard;
+  }
+  return part;
+}
+
+absl::Status Mover::Switch() {
+  for (;;) {
+    const auto part = NextPart();
+    if (!part.ok()) return part.status();
+    if (!*part) return absl::OkStatus();
+    if (auto status = CheckMigrations(); !status.ok()) return status;
+    if (auto status = CatchUp(); !status.ok()) return status;
+    if (auto status = SwitchPart(**part); !status.ok()) return status;
+    if (auto status =
+            Show("switch", (*part)->last - move_.range.first + 1, move_.range.last - move_.range.first + 1);
+        !status.ok()) {
+      return status;
+    }
+  }
+}
+
+absl::Status Mover::SwitchPart(const MoveRange& part) {
+  if (auto status = MakePlace(*source_, part); !status.ok()) return status;
+  const auto begin = Clock::now();
+  const auto prepared = [&]() -> absl::Status {
+    if (auto status = Freeze(*source_, part); !status.ok()) return status;
+    Reached("move.frozen");
+    const auto end = ReadPosition(*source_);
+    if (!end.ok()) return end.status();
+    Channel channel(*target_);
+    if (auto status = channel.Await(*end, kRest); !status.ok()) return status;
+    // Its slave must be able to take its place from the first moment.
+    const auto there = target_->Read();
+    if (!there.ok()) return there.status();
+    if (auto status = target_slave_->AwaitGtid(there->gtid, kRest); !status.ok()) return status;
+    Reached("move.applied");
+    return absl::OkStatus();
+  };
+  if (auto status = prepared(); !status.ok()) {
+    const absl::Status back = Thaw(*source_, part);
+    if (back.ok()) return status;
+    return absl::Status(
+        status.code(),
+        fmt::format("{}\nNobody can use shards {} now ({}): give the command again, or kv "
+                    "shards move cancel",
+                    std::string(status.message()), part.ToString(), std::string(back.message())));
+  }
+  if (auto status = Publish(part); !status.ok()) {
+    return absl::Status(status.code(),
+                        fmt::format("{}\nNobody may be able to use shards {} now: give the command again, "
+                                    "or kv shards move cancel",
+                                    std::string(status.message()), part.ToString()));
+  }
+  const auto pause =
+      static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count());
+  ++moved_.switches;
+  moved_.max_pause_ms = std::max(moved_.max_pause_ms, pause);
+  fleet_.tell(
+      fmt::format("shards {} are at {}, {} ms later", part.ToString(), move_.to.master.ToString(), pause));
+  Reached("move.published");
+  return absl::OkStatus();
+}
+
+absl::Status Mover::Publish(const MoveRange& part) {
+  for (int conflicts = 0;; ++conflicts) {
+    const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+    if (!maps.ok()) return maps.status();
+    absl::Status status = maps->Give(fleet_.zookeeper, part.mod, part.first, part.last, move_.to);
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+  }
+}
+
+absl::Status Mover::Release() {
+  Channel channel(*target_);
+  if (auto status = channel.End(); !status.ok()) return status;
+  // Who still has the old map, and would make a dataset's table there, finds no place for it.
+  if (auto status = RemoveEmpty(*source_, move_.range); !status.ok()) return status;
+  move_.leaves.push_back(move_.from);
+  if (auto status = Enter(MoveState::kMoved); !status.ok()) return status;
+  Reached("move.released");
+  fleet_.tell(fmt::format("shards {} have moved; {} keeps their old tables until kv shards move finish",
+                          move_.range.ToString(), move_.from.master.ToString()));
+  return absl::OkStatus();
+}
+
+// ---- commands ----
+
+absl::Status CheckRange(const MoveRange& range) {
+  if (range.first <= range.last && range.last <= ShardMap::kMaxShard) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("range: {}-{} is not within 0-{}", range.first, range.last, ShardMap::kMaxShard));
+}
+
+/// The one pair that has all shards of a range.
+absl::StatusOr<Pair> HomeOf(const Maps& maps, const MoveRange& range) {
+  std::optional<Pair> home;
+  for (uint32_t shard = range.first; shard <= range.last; ++shard) {
+    const auto pair = maps.PairOf(range.mod, shard);
+    if (!pair) return Refuse(fmt::format("range: shard {} of {} is not open", shard, range.ToString()));
+    if (home && *home != *pair) {
+      return Refuse(fmt::format("range: {} is on {} and on {}: move each part by itself", range.ToString(),
+                                home->master.ToString(), pair->master.ToString()));
+    }
+    home = pair;
+  }
+  return *home;
+}
+
+const MoveRecord* Find(const std::vector<MoveRecord>& moves, const MoveRange& range) {
+  const auto found =
+      std::find_if(moves.begin(), moves.end(), [&](const MoveRecord& move) { return move.range == range; });
+  return found == moves.end() ? nullptr : &*found;
+}
+
+/// Of a pair whose hosts may have changed their roles since.
+Host MasterOf(const Maps& maps, const Pair& pair) {
+  const std::vector<Pair> pairs = maps.Pairs();
+  const Pair changed{pair.slave, pair.master};
+  return std::find(pairs.begin(), pairs.end(), changed) == pairs.end() ? pair.master : pair.slave;
+}
+
+/// A move that is to begin, or why it cannot.
+absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecord>& moves,
+                                   const MoveRange& range, const Pair& to) {
+  const auto from = HomeOf(maps, range);
+  if (!from.ok()) return from.status();
+  if (*from == to) return absl::AlreadyExistsError("they are there");
+  for (const Host& host : {to.master, to.slave}) {
+    if (host == from->master || host == from->slave || to.master == to.slave) {
+      return absl::InvalidArgumentError(
+          fmt::format("to: {} is one host too few: it takes two, others than {} and {}", host.ToString(),
+                      from->master.ToString(), from->slave.ToString()));
+    }
+  }
+  MoveRecord move{.range = range, .from = *from, .to = to};
+  for (const MoveRecord& other : moves) {
+    if (!other.range.Overlaps(range) || other.state != MoveState::kMoved) continue;
+    if (other.range == range) {
+      // Back, or further on: what was left behind before is remembered.
+      move.leaves = other.leaves;
+      move.version = other.version;
+    } else {
+      return Refuse(fmt::format("range: {} has moved before: kv shards move finish --range {}-{}",
+                                other.range.ToString(), other.range.first, other.range.last));
+    }
+  }
+  for (const Pair& pair : {*from, to}) {
+    if (const MoveRecord* const other = FindMove(moves, pair); other != nullptr) {
+      return Refuse(fmt::format("{} is in the move of shards {}: one at a time", pair.master.ToString(),
+                                other->range.ToString()));
+    }
+  }
+  return move;
+}
+
+}  // namespace
+
+absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pair& to,
+                                 const MoveOptions& options) {
+  if (auto status = CheckRange(range); !status.ok()) return status;
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  const auto moves = LoadMoves(fleet);
+  if (!moves.ok()) return moves.status();
+  const MoveRecord* const under_way = Find(*moves, range);
+  if (under_way != nullptr && under_way->state != MoveState::kMoved) {
+    if (under_way->to != to) {
+      return Refuse(fmt::format("to: shards {} are on their way to {}: kv shards move cancel gives that up",
+                                range.ToString(), under_way->to.master.ToString()));
+    }
+    return Mover(fleet, *under_way, /*begins=*/false, options).Run();
+  }
+  auto move = NewMove(*maps, *moves, range, to);
+  if (absl::IsAlreadyExists(move.status())) return Moved{};
+  if (!move.ok()) return move.status();
+  return Mover(fleet, *std::move(move), /*begins=*/true, options).Run();
+}
+
+absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
+  const auto moves = LoadMoves(fleet);
+  if (!moves.ok()) return moves.status();
+  const MoveRecord* const found = Find(*moves, range);
+  if (found == nullptr || found->state == MoveState::kMoved) {
+    return absl::NotFoundError(fmt::format("shards {}: no move of these is under way", range.ToString()));
+  }
+  MoveRecord move = *found;
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  // Parts change their homes in order.
+  uint32_t stays = range.first;
+  while (stays <= range.last && maps->PairOf(range.mod, stays) == move.to) ++stays;
+  const MoveRange moved{range.mod, range.first, stays - 1};
+  const MoveRange rest{range.mod, stays, range.last};
+  const bool none = stays == range.first;
+  const bool all = stays > range.last;
+
+  const auto source = OpenLocked(MasterOf(*maps, move.from), fleet.access);
+  if (!source.ok()) return source.status();
+  if (!all) {
+    if (auto status = Thaw(**source, rest); !status.ok()) return status;
+    fleet.tell(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
+    Reached("move.thawed");
+  }
+  const auto target = OpenLocked(MasterOf(*maps, move.to), fleet.access);
+  if (!target.ok()) return target.status();
+  if (auto status = Channel(**target).End(); !status.ok()) return status;
+  if (!all) {
+    if (auto status = DropDatabases(**target, rest.Databases(), /*unlogged=*/false); !status.ok())
+      return status;
+    Reached("move.dropped");
+  }
+  if (!none) {
+    if (auto status = RemoveEmpty(**source, moved); !status.ok()) return status;
+  }
+  if (auto status = RemoveMove(fleet, move); !status.ok()) return status;
+  if (none) return absl::OkStatus();
+  move.leaves.push_back(move.from);
+  move.range = moved;
+  move.state = MoveState::kMoved;
+  move.version = -1;
+  fleet.tell(fmt::format("shards {} have moved, and stay", moved.ToString()));
+  return SaveMove(fleet, move);
+}
+
+absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
+  const auto moves = LoadMoves(fleet);
+  if (!moves.ok()) return moves.status();
+  const MoveRecord* const move = Find(*moves, range);
+  if (move == nullptr) {
+    return absl::NotFoundError(fmt::format("shards {}: no move of these is known", range.ToString()));
+  }
+  if (move->state != MoveState::kMoved) {
+    return Refuse(
+        fmt::format("shards {} have not all moved yet: it is {}", range.ToString(), Name(move->state)));
+  }
+  std::vector<std::string> old;
+  for (const std::string& database : range.Databases()) old.push_back(database + "_moved");
+  for (const Pair& pair : move->leaves) {
+    // Whichever is the master now; its slave follows.
+    for (const Host& host : {pair.master, pair.slave}) {
+      const auto admin = HostAdmin::Open(host, Patient(fleet.access));
+      if (!admin.ok()) return admin.status();
+      const auto state = (*admin)->Read();
+      if (!state.ok()) return state.status();
+      if (state->following) continue;
+      if (auto status = DropDatabases(**admin, old, /*unlogged=*/false); !status.ok()) return status;
+      fleet.tell(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
+    }
+  }
+  return RemoveMove(fleet, *move);
+}
+
+}  // namespace kvstore::shardops

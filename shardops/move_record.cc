@@ -1,0 +1,133 @@
+#include "shardops/move_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "backends/mysql/tables.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::array<std::string_view, 4> kStates = {"copying", "following", "switching", "moved"};
+
+std::string Folder(const Fleet& fleet) { return fleet.root + "/moves"; }
+std::string Node(const Fleet& fleet, const MoveRange& range) {
+  return fmt::format("{}/{}-{}-{}", Folder(fleet), range.mod ? "mod" : "db", range.first, range.last);
+}
+
+Json ToJson(const Pair& pair) { return {pair.master.ToString(), pair.slave.ToString()}; }
+
+Pair PairOf(const Json& json) {
+  const auto host = [&](size_t i) {
+    auto parsed = Host::Parse(json.at(i).get<std::string>());
+    if (!parsed.ok()) throw Json::other_error::create(501, std::string(parsed.status().message()), &json);
+    return *std::move(parsed);
+  };
+  return {host(0), host(1)};
+}
+
+std::string ToText(const MoveRecord& move) {
+  Json leaves = Json::array();
+  for (const Pair& pair : move.leaves) leaves.push_back(ToJson(pair));
+  return Json{{"space", move.range.mod ? "mod" : "db"},
+              {"range", {move.range.first, move.range.last}},
+              {"from", ToJson(move.from)},
+              {"to", ToJson(move.to)},
+              {"state", Name(move.state)},
+              {"log_file", move.position.file},
+              {"log_position", move.position.offset},
+              {"leaves", std::move(leaves)},
+              {"began_ms", move.began_ms}}
+      .dump();
+}
+
+absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& node) {
+  try {
+    const Json json = Json::parse(node.data);
+    MoveRecord move;
+    move.range = {json.at("space") == "mod", json.at("range").at(0), json.at("range").at(1)};
+    move.from = PairOf(json.at("from"));
+    move.to = PairOf(json.at("to"));
+    const auto state = std::find(kStates.begin(), kStates.end(), json.at("state").get<std::string>());
+    if (state == kStates.end()) return absl::DataLossError(path + ": state: is none that is known");
+    move.state = static_cast<MoveState>(state - kStates.begin());
+    move.position = {json.at("log_file"), json.at("log_position")};
+    for (const Json& pair : json.at("leaves")) move.leaves.push_back(PairOf(pair));
+    move.began_ms = json.at("began_ms");
+    move.version = node.version;
+    return move;
+  } catch (const Json::exception& error) {
+    return absl::DataLossError(fmt::format("{}: {}", path, error.what()));
+  }
+}
+
+}  // namespace
+
+std::string MoveRange::ToString() const { return fmt::format("{} {}-{}", mod ? "mod" : "db", first, last); }
+
+bool MoveRange::Overlaps(const MoveRange& other) const {
+  return mod == other.mod && first <= other.last && other.first <= last;
+}
+
+std::vector<std::string> MoveRange::Databases() const {
+  std::vector<std::string> names;
+  for (uint32_t shard = first; shard <= last; ++shard) {
+    names.push_back(mysql::DatabaseName(mod ? mysql::Space::kMod : mysql::Space::kId, shard));
+  }
+  return names;
+}
+
+std::string_view Name(MoveState state) { return kStates.at(static_cast<size_t>(state)); }
+
+absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet) {
+  std::vector<MoveRecord> moves;
+  const auto names = fleet.zookeeper.Children(Folder(fleet));
+  if (absl::IsNotFound(names.status())) return moves;
+  if (!names.ok()) return names.status();
+  for (const std::string& name : *names) {
+    const std::string path = Folder(fleet) + "/" + name;
+    const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
+    if (absl::IsNotFound(node.status())) continue;
+    if (!node.ok()) return node.status();
+    auto move = Parse(path, *node);
+    if (!move.ok()) return move.status();
+    moves.push_back(*std::move(move));
+  }
+  std::sort(moves.begin(), moves.end(), [](const auto& a, const auto& b) { return a.range < b.range; });
+  return moves;
+}
+
+absl::Status SaveMove(Fleet& fleet, MoveRecord& move) {
+  const std::string path = Node(fleet, move.range);
+  const absl::Status status = move.version < 0 ? fleet.zookeeper.Create(path, ToText(move))
+                                               : fleet.zookeeper.Set(path, ToText(move), move.version);
+  if (absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) {
+    return absl::AbortedError(fmt::format(
+        "shards {}: somebody else works at this move: see kv shards move status", move.range.ToString()));
+  }
+  if (status.ok()) ++move.version;
+  return status;
+}
+
+absl::Status RemoveMove(Fleet& fleet, const MoveRecord& move) {
+  const absl::Status status = fleet.zookeeper.Delete(Node(fleet, move.range));
+  return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+const MoveRecord* FindMove(const std::vector<MoveRecord>& moves, const Pair& pair) {
+  const auto has = [&](const Pair& one) {
+    return one.master == pair.master || one.slave == pair.master || one.master == pair.slave ||
+           one.slave == pair.slave;
+  };
+  for (const MoveRecord& move : moves) {
+    if (move.state != MoveState::kMoved && (has(move.from) || has(move.to))) return &move;
+  }
+  return nullptr;
+}
+
+}  // namespace kvstore::shardops

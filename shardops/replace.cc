@@ -1,0 +1,162 @@
+#include "shardops/replace.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/fail_point.h"
+#include "shardops/copy.h"
+#include "shardops/gtid.h"
+#include "shardops/move_record.h"
+#include "shardops/notes.h"
+
+namespace kvstore::shardops {
+namespace {
+
+absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
+
+/// The pair that the slave is in, or is to be in.
+absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& next) {
+  std::optional<Pair> found;
+  for (const Pair& pair : maps.Pairs()) {
+    if (pair.master == slave) {
+      return Refuse(fmt::format("host: {} is a master; kv shards promote {} makes it a slave",
+                                slave.ToString(), pair.slave.ToString()));
+    }
+    if (pair.slave == slave || (pair.slave == next && !found)) {
+      found = pair;
+    } else if (pair.slave == next || pair.master == next) {
+      return Refuse(fmt::format("by: {} is in the pair of {}", next.ToString(), pair.master.ToString()));
+    }
+  }
+  if (!found) return Refuse(fmt::format("host: {} is the slave of no shard", slave.ToString()));
+  return *found;
+}
+
+/// Follows nobody, and has no databases but the server's own.
+absl::Status Empty(HostAdmin& host, bool discard) {
+  std::vector<std::string> names;
+  const absl::Status listed = host.Do([&](mysql::Connection& connection) {
+    mysql::Rows rows = connection.Ask(
+        "SELECT schema_name FROM information_schema.schemata "
+        "WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')");
+    while (rows.Next()) names.push_back(rows.Bytes(1));
+    return absl::OkStatus();
+  });
+  if (!listed.ok()) return listed;
+  if (!names.empty() && !discard) {
+    return Refuse(
+        fmt::format("{}: has {} databases; --discard removes them", host.host().ToString(), names.size()));
+  }
+  const absl::Status alone = host.Do([&](mysql::Connection& connection) {
+    connection.Run("STOP ALL SLAVES");
+    for (const std::string& name : ReadChannels(connection)) {
+      connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
+    }
+    connection.Run("RESET SLAVE ALL");
+    return absl::OkStatus();
+  });
+  if (!alone.ok()) return alone;
+  return DropDatabases(host, names, /*unlogged=*/true);
+}
+
+/// A master does not wait for a slave that is not there.
+absl::Status LetGo(Fleet& fleet, HostAdmin& master) {
+  const auto state = master.Read();
+  if (!state.ok()) return state.status();
+  if (state->read_only || state->following) {
+    return Refuse(fmt::format("{}: is a master by the map, and {}", master.host().ToString(),
+                              state->read_only ? "read-only" : "follows another"));
+  }
+  if (state->semi_sync_slaves > 0 || !state->semi_sync_wait_no_slave) return absl::OkStatus();
+  auto status = master.SetSemiSync(false, state->semi_sync_timeout_ms);
+  if (status.ok())
+    fleet.tell(fmt::format("{} answers without a slave until it has one", master.host().ToString()));
+  return status;
+}
+
+/// As the host is to follow from that place of its master's log.
+absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& position) {
+  std::string from;
+  const absl::Status asked = master.Do([&](mysql::Connection& connection) {
+    mysql::Rows rows = connection.Ask(fmt::format("SELECT BINLOG_GTID_POS({}, {}), @@GLOBAL.gtid_slave_pos",
+                                                  Quoted(position.file), position.offset));
+    // What it got as a slave, before its log begins, counts too.
+    if (rows.Next()) from = Union(rows.Bytes(1), rows.Bytes(2));
+    return absl::OkStatus();
+  });
+  if (!asked.ok()) return asked;
+  return slave.Do([&](mysql::Connection& connection) {
+    connection.Run("RESET MASTER");
+    connection.Run(fmt::format("SET GLOBAL gtid_slave_pos = {}", Quoted(from)));
+    return absl::OkStatus();
+  });
+}
+
+/// How the master waits when it has a slave again (Promote): as it did, or its predecessor.
+absl::Status PassOn(Fleet& fleet, const Pair& pair, const Host& next) {
+  for (const Host& host : {next, pair.master, pair.slave}) {
+    const nlohmann::json note = ReadNote(fleet, host);
+    if (note.contains("wait_no_slave")) return WriteNote(fleet, next, note);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions& options) {
+  const Host next = options.by.value_or(slave);
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  const auto pair = FindPair(*maps, slave, next);
+  if (!pair.ok()) return pair.status();
+  const auto moves = LoadMoves(fleet);
+  if (!moves.ok()) return moves.status();
+  if (const MoveRecord* const move = FindMove(*moves, *pair); move != nullptr) {
+    return Refuse(fmt::format("{} is in the move of shards {}: let that end, or cancel it",
+                              pair->master.ToString(), move->range.ToString()));
+  }
+  const auto master = HostAdmin::Open(pair->master, fleet.access);
+  if (!master.ok()) return master.status();
+  const auto host = HostAdmin::Open(next, Patient(fleet.access));
+  if (!host.ok()) return host.status();
+  const auto there = (*host)->Read();
+  if (!there.ok()) return there.status();
+  if (!there->read_only) {
+    return Refuse(fmt::format("{}: takes writes: kv shards fence {}", next.ToString(), next.ToString()));
+  }
+  if (!there->binlog || !there->gtid_strict || !there->log_slave_updates) {
+    return Refuse(next.ToString() + ": needs log_bin, log_slave_updates and gtid_strict_mode");
+  }
+  if (options.dry_run) {
+    fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that has", next.ToString(),
+                           pair->master.ToString()));
+    return absl::OkStatus();
+  }
+  if (auto status = Empty(**host, options.discard); !status.ok()) return status;
+  if (auto status = LetGo(fleet, **master); !status.ok()) return status;
+  if (auto status = CopyUsers(**master, **host); !status.ok()) return status;
+  Reached("replace.empty");
+  const auto position =
+      CopyDatabases(pair->master, next, fleet.access, {.unlogged = true, .progress = options.progress});
+  if (!position.ok()) return position.status();
+  Reached("replace.copied");
+  if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;
+  if (auto status = PassOn(fleet, *pair, next); !status.ok()) return status;
+  if (pair->slave != next) {
+    if (auto status = maps->Replace(fleet.zookeeper, *pair, {pair->master, next}); !status.ok())
+      return status;
+    fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));
+  }
+  Reached("replace.published");
+  const auto promotion = Promote(fleet, pair->master, {.catch_up = std::chrono::minutes(10)});
+  if (!promotion.ok()) return promotion.status();
+  if (promotion->follows) return absl::OkStatus();
+  return absl::UnavailableError(fmt::format("{}: has the copy, and does not follow {}: see kv shards status",
+                                            next.ToString(), pair->master.ToString()));
+}
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,420 @@
+#include "shardops/move.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
+#include "shardmap/map_source.h"
+#include "shardops/status.h"
+#include "tests/migration/world.h"
+#include "tests/shardops/pair.h"
+#include "tests/support/eventually.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+
+/// Shards move from one pair of servers to another while clients use them; what they were told is checked.
+namespace kvstore::testing {
+namespace {
+
+using absl::StatusCode;
+using shardops::CancelMove;
+using shardops::FinishMove;
+using shardops::LoadMoves;
+using shardops::MoveRange;
+using shardops::MoveShards;
+using shardops::MoveState;
+using shardops::Pair;
+
+constexpr MoveRange kRows{.mod = true, .first = 0, .last = 3};
+constexpr MoveRange kIds{.mod = false, .first = 4, .last = 7};
+
+TEST(MovePatterns, CoverTheRangeAndNothingElse) {
+  EXPECT_EQ(shardops::Patterns(false, 7, 7), "db00007.%");
+  EXPECT_EQ(shardops::Patterns(false, 8, 21), "db00008.%,db00009.%,db0001_.%,db00020.%,db00021.%");
+  EXPECT_EQ(shardops::Patterns(true, 0, 1099), "mod00___.%,mod010__.%");
+}
+
+/// Creates objects, each with a mapping to itself, and remembers them.
+class Creator {
+ public:
+  explicit Creator(KVStore& store) : store_(store), thread_([this] { Run(); }) {}
+  ~Creator() { Stop(); }
+  void Stop() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  /// After Stop: every one is there once.
+  void Check() {
+    EXPECT_EQ(errors_, 0u) << last_error_;
+    EXPECT_EQ(std::set<uint64_t>(made_.begin(), made_.end()).size(), made_.size());
+    for (const uint64_t id : made_) {
+      EXPECT_OK(store_.GetObject("pins", id, {}).status());
+      const auto count = store_.CountMapping("links", id);
+      ASSERT_OK(count.status());
+      EXPECT_EQ(*count, 1u);
+    }
+    std::printf("%zu objects were made\n", made_.size());
+  }
+
+ private:
+  void Run() {
+    while (!stop_) {
+      const auto id = store_.CreateObject("pins", R"({"a": 1})", {});
+      if (!id.ok()) {
+        Fail(id.status());
+        continue;
+      }
+      made_.push_back(*id);
+      if (auto status = store_.AddMapping("links", *id, *id, 1); !status.ok()) Fail(status);
+    }
+  }
+  void Fail(const absl::Status& status) {
+    ++errors_;
+    last_error_ = std::string(status.message());
+  }
+
+  KVStore& store_;
+  std::atomic<bool> stop_{false};
+  uint64_t errors_ = 0;
+  std::string last_error_;
+  std::vector<uint64_t> made_;
+  std::thread thread_;
+};
+
+class MoveTest : public ::testing::Test {
+ protected:
+  MoveTest() : store_(first_.OpenStore(dir_.path())) {
+    EXPECT_OK(store_->CreateDataset({.name = "events"}));
+    EXPECT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 7}));
+    EXPECT_OK(store_->CreateDataset({.name = "links", .shape = Shape::kMappings}));
+  }
+  ~MoveTest() override { SetFailPointHook(nullptr); }
+
+  absl::Status Move(const MoveRange& range, const Pair& to, const shardops::MoveOptions& options = {}) {
+    return MoveShards(first_.fleet(), range, to, options).status();
+  }
+  absl::Status MoveThere(const MoveRange& range) { return Move(range, second_.hosts()); }
+  Pair HomeOf(const MoveRange& range) {
+    return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
+                ->PairOf(range.mod, range.first);
+  }
+  /// Databases of shards on a server, also those that have moved away.
+  static std::string Databases(const MariaDbServer& server, const std::string& like) {
+    return server.Run("SHOW DATABASES LIKE '" + like + "'");
+  }
+  void ExpectInOrder() {
+    // Slaves apply what their masters have just been told.
+    EXPECT_TRUE(Eventually([&] {
+      const auto found = shardops::Check(first_.fleet(), *store_->ListDatasets());
+      return found.ok() && found->empty();
+    })) << shardops::Check(first_.fleet(), *store_->ListDatasets())->front();
+  }
+
+  const TempDir dir_;
+  PairFleet first_;
+  ServerPair second_{2};
+  std::unique_ptr<Router> store_;
+};
+
+TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("move"));
+  Creator creator(*store_);
+  clients.Work(100);
+  for (const MoveRange& range : {kRows, kIds}) {
+    const auto moved = MoveShards(first_.fleet(), range, second_.hosts(), {});
+    ASSERT_OK(moved.status());
+    EXPECT_EQ(HomeOf(range), second_.hosts());
+    std::printf("shards %s could not be used for %d ms\n", range.ToString().c_str(),
+                static_cast<int>(moved->max_pause_ms));
+    RecordProperty("pause_ms", static_cast<int>(moved->max_pause_ms));
+    clients.Work(100);
+    EXPECT_OK(MoveThere(range)) << "given again";
+  }
+  // Back, with what was written there.
+  EXPECT_OK(Move(kRows, first_.hosts()));
+  clients.Work(100);
+  EXPECT_EQ(Databases(second_.a(), "mod%moved"),
+            "mod00000_moved\nmod00001_moved\nmod00002_moved\nmod00003_moved\n");
+  for (const MoveRange& range : {kRows, kIds}) EXPECT_OK(FinishMove(first_.fleet(), range));
+  clients.Work(100);
+  clients.Stop();
+  creator.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+  creator.Check();
+  for (MariaDbServer* server : {&first_.a(), &first_.b(), &second_.a(), &second_.b()}) {
+    EXPECT_TRUE(Eventually([&] { return Databases(*server, "%moved").empty(); }));
+  }
+  ExpectInOrder();
+}
+
+struct Died {};
+
+TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("stopped"));
+  for (const bool cancelled : {false, true}) {
+    for (const char* const point : {"move.begin", "move.copied", "move.following", "move.verified",
+                                    "move.frozen", "move.applied", "move.published", "move.released"}) {
+      SCOPED_TRACE(fmt::format("{} {}", point, cancelled ? "cancelled" : "on"));
+      SetFailPointHook([&](std::string_view name) {
+        if (name == point) throw Died();
+      });
+      EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
+      SetFailPointHook(nullptr);
+      const bool published = HomeOf(kRows) == second_.hosts();
+      if (cancelled && point != std::string("move.released")) {
+        ASSERT_OK(CancelMove(first_.fleet(), kRows));
+        EXPECT_EQ(HomeOf(kRows), published ? second_.hosts() : first_.hosts());
+      } else {
+        ASSERT_OK(MoveThere(kRows));
+      }
+      clients.Work(20);
+      if (HomeOf(kRows) == second_.hosts()) {
+        ASSERT_OK(FinishMove(first_.fleet(), kRows));
+        ASSERT_OK(Move(kRows, first_.hosts()));
+        ASSERT_OK(FinishMove(first_.fleet(), kRows));
+      }
+      clients.Work(20);
+      EXPECT_EQ(Databases(second_.a(), "mod%"), "");
+      ExpectInOrder();
+    }
+  }
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
+  const auto map_file = [&](const char* name) {
+    const auto file = dir_.path() / name;
+    std::ofstream(file) << first_.fleet().zookeeper.Get(fmt::format("/kvstore/shards/{}", name), false)->data;
+    return file;
+  };
+  const TempDir dir;
+  const auto id_file = map_file("id");
+  const auto mod_file = map_file("mod");
+  const auto stale =
+      first_.OpenStore(dir_.path(), {.id = OpenFileSource(id_file), .mod = OpenFileSource(mod_file)});
+  const auto put = [](KVStore& store, const std::string& value) {
+    const CallScope scope(std::chrono::milliseconds(300));
+    const CellWrite cell{"c", value, std::nullopt};
+    for (int row = 0; row < 20; ++row) {
+      if (auto status = store.PutRow("events", std::to_string(row), {&cell, 1}, {}).status(); !status.ok())
+        return status;
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_OK(put(*stale, "before"));
+  constexpr MoveRange kAll{.mod = true, .first = 0, .last = 7};
+  // It meets the move at each moment; and then sleeps through the rest.
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.frozen" && name != "move.published") return;
+    EXPECT_FALSE(put(*stale, "late").ok());
+  });
+  ASSERT_OK(MoveThere(kAll));
+  SetFailPointHook(nullptr);
+  EXPECT_FALSE(put(*stale, "late").ok());
+  {
+    const CallScope scope(std::chrono::milliseconds(300));
+    EXPECT_FALSE(stale->GetRow("events", "1", {}).ok());
+    EXPECT_FALSE(stale->CreateDataset({.name = "more"}).ok()) << "a table at the old home";
+  }
+  for (int row = 0; row < 20; ++row) {
+    const auto got = store_->GetRow("events", std::to_string(row), {});
+    ASSERT_OK(got.status());
+    EXPECT_EQ(got->items.at(0).cells.at(0).value, "before");
+  }
+  // Its call in flight finds the new home as soon as the map does.
+  std::atomic<bool> called{false};
+  std::thread waiting([&] {
+    const CellWrite cell{"c", "after", std::nullopt};
+    called = true;
+    EXPECT_OK(stale->PutRow("events", "1", {&cell, 1}, {}).status());
+  });
+  EXPECT_TRUE(Eventually([&] { return called.load(); }));
+  map_file("mod");
+  waiting.join();
+  EXPECT_EQ(store_->GetRow("events", "1", {})->items.at(0).cells.at(0).value, "after");
+}
+
+TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
+  const auto refused = [&](const MoveRange& range, const Pair& to, StatusCode code, const std::string& why) {
+    EXPECT_THAT(Move(range, to), FailsWith(code, why));
+    EXPECT_EQ(HomeOf(kRows), first_.hosts());
+    EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
+  };
+  const auto no = StatusCode::kFailedPrecondition;
+  refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "is not within");
+  refused({true, 6, 9}, second_.hosts(), no, "shard 8 of mod 6-9 is not open");
+  refused(kRows, {second_.host_a(), first_.host_b()}, StatusCode::kInvalidArgument, "it takes two");
+  refused(kRows, {second_.host_b(), second_.host_a()}, no, "");  // the wrong way round
+  second_.a().Run("SET GLOBAL gtid_domain_id = 1");
+  refused(kRows, second_.hosts(), no, "gtid_domain_id: is 1 at");
+  second_.b().Run("SET GLOBAL gtid_domain_id = 1");
+  refused(kRows, second_.hosts(), no, "each pair needs one of its own");
+  for (MariaDbServer* server : {&second_.a(), &second_.b()}) server->Run("SET GLOBAL gtid_domain_id = 2");
+  second_.a().Run("CREATE DATABASE mod00002");
+  refused(kRows, second_.hosts(), no, "has a database mod00002 already");
+  second_.a().Run("DROP DATABASE mod00002");
+  first_.a().Run("CREATE TABLE mod00001.`events$state` (a INT)");
+  refused(kRows, second_.hosts(), no, "dataset events is being migrated");
+  first_.a().Run("DROP TABLE mod00001.`events$state`");
+  const std::string password = std::exchange(first_.fleet().access.replication_password, "wrong");
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Access denied"));
+  first_.fleet().access.replication_password = password;
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_THAT(CancelMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
+  EXPECT_THAT(FinishMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
+  EXPECT_OK(Move(kRows, second_.hosts(), {.dry_run = true}));
+  EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, OneAtATime) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.copied") return;
+    EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "somebody moves shards there"));
+    EXPECT_THAT(CancelMove(first_.fleet(), kRows),
+                FailsWith(StatusCode::kFailedPrecondition, "somebody moves shards there"));
+    EXPECT_THAT(MoveThere(kIds), FailsWith(StatusCode::kFailedPrecondition, "one at a time"));
+    EXPECT_THAT(Promote(first_.fleet(), first_.host_b(), {}),
+                FailsWith(StatusCode::kFailedPrecondition, "in the move"));
+  });
+  EXPECT_OK(MoveThere(kRows));
+  SetFailPointHook(nullptr);
+  // When it has moved, pairs are as any other: their GTIDs are in order.
+  for (const Host& host : {second_.host_b(), first_.host_b()}) {
+    const auto promoted = Promote(first_.fleet(), host, {});
+    ASSERT_OK(promoted.status());
+    EXPECT_TRUE(promoted->follows);
+  }
+}
+
+TEST_F(MoveTest, ACopyThatIsNotTheSameIsFoundOut) {
+  const CellWrite cell{"c", "v", std::nullopt};
+  for (int row = 0; row < 50; ++row)
+    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.following") second_.a().Run("UPDATE mod00002.events SET value = 'x' LIMIT 1");
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kDataLoss, "mod00002"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kDataLoss, "mod00002")) << "it is not forgotten";
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, ATransactionThatKeepsATableIsWaitedForBriefly) {
+  first_.a().Run("SELECT 1");
+  // A client's transaction that was forgotten, with a table of shard 2.
+  std::atomic<bool> end{false};
+  std::thread open;
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.verified" || open.joinable()) return;
+    open = std::thread([&] {
+      first_.a().Run("BEGIN; SELECT COUNT(*) FROM mod00002.events; DO SLEEP(4)");
+      end = true;
+    });
+    EXPECT_TRUE(
+        Eventually([&] { return first_.a().Run("SHOW PROCESSLIST").find("SLEEP") != std::string::npos; }));
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Lock wait timeout"));
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  const CellWrite cell{"c", "v", std::nullopt};
+  for (int row = 0; row < 20; ++row)
+    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
+  open.join();
+  SetFailPointHook(nullptr);
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, ADeadHostDoesNotKeepTheRestFromBeingUsed) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 2, Seed("dead host"));
+  // The new master dies while nobody can use the shards.
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.frozen") second_.a().Kill();
+  });
+  EXPECT_FALSE(MoveThere(kRows).ok());
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  clients.Work(50);
+  // It comes back without its channel's filter.
+  second_.a().Start();
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
+  second_.a().Run(
+      "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_enabled = ON, read_only = OFF");
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  clients.Work(50);
+  EXPECT_TRUE(Eventually([&] { return MoveThere(kRows).ok(); }));
+  clients.Work(50);
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 2, Seed("dead source"));
+  clients.Work(20);
+  const auto master = shardops::HostAdmin::Open(first_.host_a(), first_.fleet().access);
+  ASSERT_OK(Remember(first_.fleet(), *(*master)->Read()));
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.frozen") first_.a().Kill();
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Nobody can use shards mod 0-3 now"));
+  SetFailPointHook(nullptr);
+  ASSERT_OK(Promote(first_.fleet(), first_.host_b(), {.emergency = true}).status());
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, ""));
+  ASSERT_OK(CancelMove(first_.fleet(), kRows));
+  clients.Work(20);
+  clients.Stop();
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
+}
+
+TEST(FullDiskMoveTest, AFullTargetIsSaidAndCancelled) {
+  PairFleet first;
+  ServerPair second(2, {"--innodb-file-per-table=1", "--innodb-log-file-size=8M"});
+  const TempDir dir;
+  const auto store = first.OpenStore(dir.path());
+  ASSERT_OK(store->CreateDataset({.name = "events"}));
+  const std::string value(1 << 20, 'x');
+  // A row on one of the shards that move, so large that its table does not fit.
+  std::string row;
+  for (int i = 0; first.a().Run("SELECT row_key FROM mod00001.events").empty(); ++i) {
+    row = std::to_string(i);
+    const CellWrite cell{"c", value, std::nullopt};
+    ASSERT_OK(store->PutRow("events", row, {&cell, 1}, {}).status());
+  }
+  for (int i = 0; i < 24; ++i) {
+    const CellWrite cell{"c" + std::to_string(i), value, std::nullopt};
+    ASSERT_OK(store->PutRow("events", row, {&cell, 1}, {}).status());
+  }
+  second.a().LimitFiles(14 << 20);
+  EXPECT_THAT(MoveShards(first.fleet(), kRows, second.hosts(), {}),
+              FailsWith(StatusCode::kInternal, "mariadb: ERROR"));
+  EXPECT_FALSE(store->GetRow("events", row, {})->items.empty());
+  EXPECT_OK(CancelMove(first.fleet(), kRows));
+  EXPECT_EQ(second.a().Run("SHOW DATABASES LIKE 'mod%'"), "");
+  // With room it goes.
+  second.a().LimitFiles(0);
+  EXPECT_OK(MoveShards(first.fleet(), kRows, second.hosts(), {}).status());
+  EXPECT_FALSE(store->GetRow("events", row, {})->items.empty());
+}
+
+}  // namespace
+}  // namespace kvstore::testing
