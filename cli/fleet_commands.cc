@@ -2,69 +2,29 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
-#include "cli/command.h"
+#include "base/clock.h"
+#include "cli/operated.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "coordination/zookeeper.h"
 #include "registry/open.h"
 #include "shardops/open.h"
 #include "shardops/status.h"
 
-/// kv shards status, check, promote, fence: the hosts behind the shard maps.
+/// kv shards status, check, open, promote, fence: the hosts behind the shard maps.
 namespace kvstore::cli {
 namespace {
 
-using shardops::Fleet;
 using shardops::HostReport;
 using shardops::HostState;
-
-/// The fleet of a configuration, as its operator has it.
-class Operated {
- public:
-  explicit Operated(const Globals& globals)
-      : options_(globals.StoreOptions()), zookeeper_(Mysql().zookeeper, nullptr) {
-    const MySqlFleet& mysql = Mysql();
-    fleet_ = std::make_unique<Fleet>(Fleet{.zookeeper = zookeeper_, .root = mysql.root});
-    fleet_->access.admin = mysql.options;
-    fleet_->access.admin.user = mysql.admin.user;
-    fleet_->access.admin.password = mysql.admin.password;
-    fleet_->access.replication_user = mysql.replication.user;
-    fleet_->access.replication_password = mysql.replication.password;
-    if (!globals.json) {
-      fleet_->tell = [](const std::string& text) {
-        fmt::print("{}\n", text);
-        std::fflush(stdout);
-      };
-    }
-  }
-  Fleet& operator*() { return *fleet_; }
-  Fleet* operator->() { return fleet_.get(); }
-  const OpenOptions& options() const { return options_; }
-
- private:
-  const MySqlFleet& Mysql() const {
-    const auto missing = [](const char* what) {
-      return Failure{
-          absl::InvalidArgumentError(fmt::format("config: has no {}; see docs/configuration.md", what))};
-    };
-    if (!options_.mysql) throw missing("mysql");
-    if (options_.mysql->zookeeper.servers.empty()) throw missing("zookeeper, where the shard maps would be");
-    if (options_.mysql->admin.user.empty()) throw missing("mysql.operator");
-    if (options_.mysql->replication.user.empty()) throw missing("mysql.replication");
-    return *options_.mysql;
-  }
-
-  const OpenOptions options_;
-  ZooKeeper zookeeper_;
-  std::unique_ptr<Fleet> fleet_;
-};
 
 Json ToJson(const HostReport& report) {
   Json json = {{"host", report.host.ToString()},
@@ -114,6 +74,12 @@ void PrintReports(const std::vector<HostReport>& reports, const Globals& globals
                std::to_string(state.connections)});
   }
   table.Print();
+}
+
+/// "14:03:07", UTC.
+std::string TimeOfDay() {
+  const auto seconds = WallClockMs() / 1000 % 86'400;
+  return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
 void AddStatus(CLI::App& group, Globals& globals) {
@@ -185,7 +151,7 @@ void AddPromote(CLI::App& group, Globals& globals) {
   promote->callback([args, &globals] {
     Operated fleet(globals);
     args->options.catch_up = std::chrono::milliseconds(args->catch_up_ms);
-    const auto promotion = OrFail(shardops::Promote(*fleet, OrFail(Host::Parse(args->host)), args->options));
+    const auto promotion = OrFail(shardops::Promote(*fleet, ParseHost(args->host), args->options));
     if (globals.json) {
       PrintJson({{"ok", true},
                  {"master", promotion.after.master.ToString()},
@@ -217,17 +183,9 @@ void AddOpen(CLI::App& group, Globals& globals) {
   open->add_flag("--dry-run", args->dry_run, "Only look at the hosts");
   open->callback([args, &globals] {
     Operated fleet(globals);
-    shardops::NewShards shards{.pair = {OrFail(Host::Parse(args->master)), OrFail(Host::Parse(args->slave))}};
-    const size_t dash = args->range.find('-');
-    const auto number = [&](std::string_view text, uint32_t& shard) {
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), shard);
-      return error == std::errc() && end == text.data() + text.size();
-    };
-    const std::string_view range = args->range;
-    if (dash == std::string::npos || !number(range.substr(0, dash), shards.first) ||
-        !number(range.substr(dash + 1), shards.last)) {
-      throw Failure{absl::InvalidArgumentError(fmt::format("range: '{}' is not FIRST-LAST", args->range))};
-    }
+    const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
+    const shardops::NewShards shards{
+        range.first, range.last, {ParseHost(args->master), ParseHost(args->slave)}};
     if (args->dry_run) {
       const auto problems = shardops::WhyNot(*fleet, shards.pair);
       for (const std::string& problem : problems) fmt::print("{}\n", problem);
@@ -256,7 +214,7 @@ void AddFence(CLI::App& group, Globals& globals) {
   fence->add_option("host", *host, "As the maps have it")->required();
   fence->callback([host, &globals] {
     Operated fleet(globals);
-    const uint64_t ended = OrFail(shardops::Fence(*fleet, OrFail(Host::Parse(*host))));
+    const uint64_t ended = OrFail(shardops::Fence(*fleet, ParseHost(*host)));
     if (globals.json) {
       PrintJson({{"ok", true}, {"ended", ended}});
     } else {
@@ -265,7 +223,50 @@ void AddFence(CLI::App& group, Globals& globals) {
   });
 }
 
+/// What is wrong with the hosts now.
+std::set<std::string> Problems(shardops::Fleet& fleet) {
+  const auto reports = shardops::Look(fleet);
+  if (!reports.ok()) return {std::string(reports.status().message())};
+  std::set<std::string> problems;
+  for (const HostReport& report : *reports) {
+    for (const std::string& problem : report.problems)
+      problems.insert(report.host.ToString() + ": " + problem);
+  }
+  return problems;
+}
+
 }  // namespace
+
+bool HasOperator(const Globals& globals) {
+  if (globals.config.empty()) return false;
+  const OpenOptions options = globals.StoreOptions();
+  return options.mysql && !options.mysql->admin.user.empty() && !options.mysql->zookeeper.servers.empty();
+}
+
+void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
+  Operated fleet(globals);
+  const auto say = [&](const std::string& text, bool over) {
+    if (globals.json) {
+      PrintJson({{"at_ms", WallClockMs()}, {"problem", text}, {"over", over}});
+    } else {
+      fmt::print("{} {}{}\n", TimeOfDay(), over ? "over: " : "", text);
+    }
+  };
+  std::set<std::string> before;
+  for (bool first = true;; first = false) {
+    std::set<std::string> now = Problems(*fleet);
+    for (const std::string& problem : now) {
+      if (!before.contains(problem)) say(problem, false);
+    }
+    for (const std::string& problem : before) {
+      if (!now.contains(problem)) say(problem, true);
+    }
+    if (first && now.empty() && !globals.json) fmt::print("{} no host has a problem\n", TimeOfDay());
+    std::fflush(stdout);
+    before = std::move(now);
+    std::this_thread::sleep_for(interval);
+  }
+}
 
 void AddFleetCommands(CLI::App& group, Globals& globals) {
   AddStatus(group, globals);

@@ -7,14 +7,18 @@
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/command.h"
 #include "cli/fleet_commands.h"
+#include "cli/move_commands.h"
+#include "cli/operated.h"
 #include "cli/progress.h"
 #include "coordination/zookeeper.h"
 #include "shardmap/diff.h"
 #include "shardmap/mod_shard.h"
 #include "shardmap/watcher.h"
+#include "shardmap/weights.h"
 
 /// kv shards: the shard map.
 namespace kvstore::cli {
@@ -23,16 +27,34 @@ namespace {
 /// Where the map is, and which of the two.
 struct Place {
   ZooKeeperOptions zookeeper;
-  std::string root = "/kvstore";
+  std::string root;
   bool mod = false;
 
   void AddTo(CLI::App& command) {
     AddKind(command);
+    AddServers(command);
+  }
+  void AddServers(CLI::App& command) {
     command.add_option("--zookeeper", zookeeper.servers, "Servers of ZooKeeper: host:port,host:port")
         ->envname("KV_ZOOKEEPER")
-        ->required()
         ->type_name("SERVERS");
-    command.add_option("--root", root, "Node below which all nodes are")->capture_default_str();
+    command.add_option("--root", root, "Node below which all nodes are; /kvstore");
+  }
+  /// What is not said is as the configuration has it. Throws Failure.
+  void Complete(const Globals& globals) {
+    if (zookeeper.servers.empty() && !globals.config.empty()) {
+      const OpenOptions options = globals.StoreOptions();
+      if (options.mysql) {
+        const std::string auth = std::exchange(zookeeper, options.mysql->zookeeper).auth;
+        if (!auth.empty()) zookeeper.auth = auth;
+        if (root.empty()) root = options.mysql->root;
+      }
+    }
+    if (zookeeper.servers.empty()) {
+      throw Failure{
+          absl::InvalidArgumentError("zookeeper: say --zookeeper SERVERS, or --config with the fleet's")};
+    }
+    if (root.empty()) root = "/kvstore";
   }
   void AddAuth(CLI::App& command) {
     command
@@ -94,11 +116,12 @@ void AddValidate(CLI::App& group, Globals& globals) {
   });
 }
 
-void AddGet(CLI::App& group) {
+void AddGet(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<Place>();
   CLI::App* get = group.add_subcommand("get", "Print the map that is in ZooKeeper, as it is there");
   place->AddTo(*get);
-  get->callback([place] {
+  get->callback([place, &globals] {
+    place->Complete(globals);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
     const ZooKeeperNode node = OrFail(zookeeper.Get(place->path(), /*watch=*/false));
     fmt::print("{}{}", node.data, node.data.ends_with('\n') ? "" : "\n");
@@ -112,6 +135,7 @@ void AddDiff(CLI::App& group, Globals& globals) {
   diff->add_option("file", *file, "- or nothing: standard input");
   place->AddTo(*diff);
   diff->callback([place, file, &globals] {
+    place->Complete(globals);
     const ShardMap next = ReadMap(ReadText(*file), place->mod);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
     const ZooKeeperNode node = OrFail(zookeeper.Get(place->path(), /*watch=*/false));
@@ -142,7 +166,8 @@ void AddSet(CLI::App& group, Globals& globals) {
   args->place.AddTo(*set);
   args->place.AddAuth(*set);
   set->callback([args, &globals] {
-    const Place& place = args->place;
+    Place& place = args->place;
+    place.Complete(globals);
     const std::string text = ReadText(args->file);
     const ShardMap next = ReadMap(text, place.mod);
     ZooKeeper zookeeper(place.zookeeper, nullptr);
@@ -171,10 +196,19 @@ void AddSet(CLI::App& group, Globals& globals) {
 
 void AddWatch(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<Place>();
-  CLI::App* watch =
-      group.add_subcommand("watch", "Print each change that comes into force, until it is stopped");
+  CLI::App* watch = group.add_subcommand(
+      "watch",
+      "Print each change of the map that comes into force, until it is stopped. With mysql.operator in the "
+      "configuration, hosts are looked at too: problems as they come and go, and for a master that is down "
+      "the "
+      "command that replaces it");
   place->AddTo(*watch);
-  watch->callback([place, &globals] {
+  auto interval_s = std::make_shared<uint32_t>(5);
+  watch->add_option("--interval", *interval_s, "Seconds between two looks at the hosts")
+      ->check(CLI::Range(1, 3600))
+      ->capture_default_str();
+  watch->callback([place, interval_s, &globals] {
+    place->Complete(globals);
     std::optional<ShardMap> before;
     const auto print = [&before, &globals](const ShardMap& map) {
       if (before) {
@@ -187,7 +221,61 @@ void AddWatch(CLI::App& group, Globals& globals) {
     };
     const auto watcher = OrFail(ShardMapWatcher::Start(OpenZooKeeperSource(place->zookeeper, place->path()),
                                                        {.mod = place->mod, .on_update = print}));
+    if (HasOperator(globals)) WatchHosts(globals, std::chrono::seconds(*interval_s));
     std::promise<void>().get_future().wait();
+  });
+}
+
+/// Writes a node, whether it is there or not.
+absl::Status Put(ZooKeeper& zookeeper, const std::string& path, const absl::StatusOr<ZooKeeperNode>& before,
+                 const std::string& text) {
+  return before.ok() ? zookeeper.Set(path, text, before->version) : zookeeper.Create(path, text);
+}
+
+void PrintWeights(const ShardWeights& weights, const Globals& globals) {
+  if (globals.json) {
+    PrintJson({{"ok", true}, {"weights", Json::parse(ToJson(weights))}});
+    return;
+  }
+  for (const ShardWeight& one : weights) fmt::print("{}-{}: {}\n", one.first, one.last, one.weight);
+  fmt::print("all {}shards: 1\n", weights.empty() ? "" : "other ");
+}
+
+void AddWeight(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    Place place;
+    std::string range;
+    std::optional<uint32_t> weight;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* weight = group.add_subcommand("weight",
+                                          "How many new objects shards get, in proportion; 0: none, but "
+                                          "those made near others that are there. Without a "
+                                          "weight: what they are. All processes see it within seconds");
+  weight->add_option("weight", args->weight)->check(CLI::Range(0U, ShardWeight::kMax));
+  weight->add_option("--range", args->range, "First and last shard")->type_name("A-B");
+  args->place.AddServers(*weight);
+  args->place.AddAuth(*weight);
+  weight->callback([args, &globals] {
+    args->place.Complete(globals);
+    ZooKeeper zookeeper(args->place.zookeeper, nullptr);
+    const std::string path = args->place.root + "/shards/weights";
+    const auto node = zookeeper.Get(path, /*watch=*/false);
+    if (!node.ok() && !absl::IsNotFound(node.status())) throw Failure{node.status()};
+    ShardWeights weights;
+    if (node.ok()) weights = OrFail(ParseWeights(node->data));
+    if (!args->weight) {
+      PrintWeights(weights, globals);
+      return;
+    }
+    const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
+    if (range.first > range.last || range.last > ShardMap::kMaxShard) {
+      throw Failure{absl::InvalidArgumentError(
+          fmt::format("range: {} is not within 0-{}", args->range, ShardMap::kMaxShard))};
+    }
+    weights = With(weights, {range.first, range.last, *args->weight});
+    OrFail(Put(zookeeper, path, node, ToJson(weights)));
+    PrintWeights(weights, globals);
   });
 }
 
@@ -226,14 +314,16 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
   group->footer(R"(A map is JSON, ranges in order:
   [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]
 
-An edit:  kv shards get --zookeeper zk1:2181 > map.json; edit it; kv shards set map.json --zookeeper zk1:2181)");
+An edit:  kv shards get > map.json; edit it; kv shards set map.json      (KV_ZOOKEEPER or KV_CONFIG says where)");
   AddValidate(*group, globals);
-  AddGet(*group);
+  AddGet(*group, globals);
   AddDiff(*group, globals);
   AddSet(*group, globals);
   AddWatch(*group, globals);
+  AddWeight(*group, globals);
   AddInit(*group, globals);
   AddFleetCommands(*group, globals);
+  AddMoveCommands(*group, globals);
 }
 
 }  // namespace kvstore::cli

@@ -67,15 +67,15 @@ void ReadPool(JsonFields& fields, mysql::PoolOptions& pool) {
   }
 }
 
-void ReadWeights(JsonFields& fields, std::vector<mysql::ShardWeight>& weights) {
+void ReadWeights(JsonFields& fields, ShardWeights& weights) {
   if (fields.Find("weights") == nullptr) return;
   const auto& list = fields.Array("weights");
   for (size_t i = 0; i < list.size(); ++i) {
     JsonFields inner(list[i], fields.Path(fmt::format("weights[{}].", i)));
-    mysql::ShardWeight weight;
+    ShardWeight weight;
     ReadUint(inner, "first", 0, ShardMap::kMaxShard, weight.first);
     ReadUint(inner, "last", 0, ShardMap::kMaxShard, weight.last);
-    weight.weight = static_cast<uint32_t>(inner.Uint("weight", 0, 1'000'000));
+    weight.weight = static_cast<uint32_t>(inner.Uint("weight", 0, ShardWeight::kMax));
     if (weight.first > weight.last) inner.Fail("last", "is below first");
     fields.FailAll(inner);
     weights.push_back(weight);

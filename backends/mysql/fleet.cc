@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const My
   auto mod = ShardMapWatcher::Start(std::move(sources.mod), {.cache = sources.mod_cache, .mod = true});
   if (!mod.ok()) return mod.status();
   fleet->mod_watcher_ = *std::move(mod);
+  fleet->weights_ = std::make_unique<WeightsWatcher>(std::move(sources.weights), options.weights);
   return fleet;
 }
 

@@ -26,6 +26,7 @@
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/metrics_sink.h"
 #include "shardmap/watcher.h"
+#include "shardmap/weights.h"
 
 namespace kvstore::mysql {
 
@@ -33,6 +34,7 @@ namespace kvstore::mysql {
 struct MapSources {
   std::unique_ptr<MapSource> id;
   std::unique_ptr<MapSource> mod;
+  std::unique_ptr<MapSource> weights;  ///< Null: MySqlOptions has them.
   std::filesystem::path id_cache;
   std::filesystem::path mod_cache;
 };
@@ -60,6 +62,7 @@ class Fleet {
   const ShardMapWatcher& Watcher(Space space) const {
     return space == Space::kId ? *id_watcher_ : *mod_watcher_;
   }
+  std::shared_ptr<const ShardWeights> weights() const { return weights_->weights(); }
   uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
 
   /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. It may
@@ -122,6 +125,7 @@ class Fleet {
   const MySqlOptions options_;
   std::unique_ptr<ShardMapWatcher> id_watcher_;
   std::unique_ptr<ShardMapWatcher> mod_watcher_;
+  std::unique_ptr<WeightsWatcher> weights_;
   std::array<std::atomic<const Routes*>, 2> routes_{};  // by space; of the map that was looked into last
   std::mutex pools_mutex_;                              // guards what follows
   std::map<Host, Pool*> pools_;

@@ -61,10 +61,12 @@ absl::StatusOr<uint32_t> MySqlObjectStore::ShardOf(std::string_view field, uint6
 
 std::shared_ptr<const Spread> MySqlObjectStore::CurrentSpread() {
   const ShardMap& map = fleet_->map(Space::kId);
+  auto weights = fleet_->weights();
   const std::lock_guard lock(spread_mutex_);
-  if (spread_map_ != &map) {
-    spread_ = std::make_shared<const Spread>(map, fleet_->options().weights);
+  if (spread_map_ != &map || spread_weights_ != weights) {
+    spread_ = std::make_shared<const Spread>(map, *weights);
     spread_map_ = &map;
+    spread_weights_ = std::move(weights);
   }
   return spread_;
 }

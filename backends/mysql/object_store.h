@@ -52,6 +52,7 @@ class MySqlObjectStore : public ObjectStore {
   std::atomic<bool> warned_{false};  // that a shard's IDs come to their end
   std::mutex spread_mutex_;          // guards what follows
   const ShardMap* spread_map_ = nullptr;
+  std::shared_ptr<const ShardWeights> spread_weights_;
   std::shared_ptr<const Spread> spread_;
 };
 

@@ -3,7 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
+
+#include "shardmap/weights.h"
 
 namespace kvstore::mysql {
 
@@ -38,13 +39,6 @@ struct BreakerOptions {
   uint32_t max_pause_ms = 5'000;  ///< ... twice as long after each further failure, up to this.
 };
 
-/// New objects that name no shard go to shard `first`..`last` in proportion to `weight`; 0: none go there.
-struct ShardWeight {
-  uint32_t first = 0;
-  uint32_t last = 0;
-  uint32_t weight = 1;
-};
-
 struct MySqlOptions {
   std::string user;
   std::string password;
@@ -53,7 +47,7 @@ struct MySqlOptions {
   BreakerOptions breaker;
   /// Connect to hosts that are read-only too: for operators. Others wait until the shard map names another.
   bool any_role = false;
-  std::vector<ShardWeight> weights;  ///< Shards that none of these name have weight 1.
+  ShardWeights weights;  ///< As long as MapSources::weights has none.
   /// Cells that a purge looks at a second, on each host; 0: as fast as it can.
   uint64_t purge_cells_per_s = 50'000;
 };

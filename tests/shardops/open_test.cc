@@ -68,6 +68,22 @@ TEST_F(OpenTest, FourThousandMoreWhileItServes) {
   EXPECT_OK(Open(Range(100, 100 + 4095))) << "given again";
 }
 
+TEST_F(OpenTest, NewObjectsGoWhereTheWeightsSay) {
+  ZooKeeper& zookeeper = pair_.fleet().zookeeper;
+  ASSERT_OK(zookeeper.Create("/kvstore/shards/weights", R"([{"range": [0, 6], "weight": 0}])"));
+  EXPECT_TRUE(Eventually([&] { return NewObject() == 7; }));
+  // Until then it may have been chance.
+  EXPECT_TRUE(Eventually([&] {
+    for (int i = 0; i < 20; ++i) {
+      if (NewObject() != 7) return false;
+    }
+    return true;
+  }));
+  ASSERT_OK(zookeeper.Set("/kvstore/shards/weights", R"([{"range": [0, 7], "weight": 0}])", 0));
+  EXPECT_TRUE(Eventually(
+      [&] { return absl::IsFailedPrecondition(store_->CreateObject("pins", "{}", {}).status()); }));
+}
+
 TEST_F(OpenTest, WhatWillNotDoIsRefusedAndNothingChanges) {
   EXPECT_THAT(Open(Range(7, 9)), FailsWith(absl::StatusCode::kFailedPrecondition, "has shards of 0-7"));
   EXPECT_THAT(Open(Range(9, 8)), FailsWith(absl::StatusCode::kInvalidArgument, "is not within"));

@@ -68,7 +68,7 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) c
     return OpenZooKeeperSource({.servers = zookeeper_server_.address()},
                                fmt::format("{}/shards/{}", fleet_.root, name));
   };
-  return OpenStore(dir, {.id = source("id"), .mod = source("mod")});
+  return OpenStore(dir, {.id = source("id"), .mod = source("mod"), .weights = source("weights")});
 }
 
 std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const {

@@ -1,0 +1,219 @@
+#include "cli/move_commands.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/operated.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "shardops/move.h"
+#include "shardops/replace.h"
+
+/// kv shards move, replace-slave: what copies data between hosts.
+namespace kvstore::cli {
+namespace {
+
+using shardops::MoveRange;
+using shardops::MoveRecord;
+using shardops::Pair;
+
+struct RangeArguments {
+  std::string range;
+  bool mod = false;
+
+  void AddTo(CLI::App& command) {
+    command.add_option("--range", range, "First and last shard")->type_name("A-B");
+    command.add_flag("--mod", mod, "Mod shards, which have the rows; else ID shards");
+  }
+  MoveRange Get() const {
+    if (range.empty()) throw Failure{absl::InvalidArgumentError("range: say --range FIRST-LAST")};
+    return ParseRange(range, mod);
+  }
+};
+
+/// "HOST,HOST"
+Pair ParsePair(const std::string& text) {
+  const size_t comma = text.find(',');
+  if (comma == std::string::npos) {
+    throw Failure{absl::InvalidArgumentError(fmt::format("to: '{}' is not MASTER,SLAVE", text))};
+  }
+  return {ParseHost(text.substr(0, comma)), ParseHost(text.substr(comma + 1))};
+}
+
+/// A bar for each step of the work.
+class StepBars {
+ public:
+  bool Show(std::string_view step, uint64_t done, uint64_t total) {
+    if (!bar_ || step != step_) {
+      bar_.reset();
+      step_ = step;
+      bar_ = std::make_unique<ProgressBar>(step_, step_ == "copy"      ? "bytes"
+                                                  : step_ == "compare" ? "tables"
+                                                                       : "shards");
+    }
+    bar_->Show(done, total);
+    return true;
+  }
+  void Close() { bar_.reset(); }
+
+ private:
+  std::string step_;
+  std::unique_ptr<ProgressBar> bar_;
+};
+
+void RunMove(const Globals& globals, const MoveRange& range, const std::string& to, bool dry_run) {
+  if (to.empty()) throw Failure{absl::InvalidArgumentError("to: say --to MASTER,SLAVE")};
+  Operated fleet(globals);
+  StepBars bars;
+  const auto tell = (*fleet).tell;
+  (*fleet).tell = [&](const std::string& text) {
+    bars.Close();
+    tell(text);
+  };
+  const auto moved = shardops::MoveShards(
+      *fleet, range, ParsePair(to),
+      {.dry_run = dry_run,
+       .progress = [&](auto step, uint64_t done, uint64_t total) { return bars.Show(step, done, total); }});
+  bars.Close();
+  const auto result = OrFail(moved);
+  if (globals.json) {
+    PrintJson({{"ok", true},
+               {"switches", result.switches},
+               {"max_pause_ms", result.max_pause_ms},
+               {"copied_bytes", result.copied_bytes}});
+  } else if (!dry_run && result.switches == 0) {
+    fmt::print("shards {} are there\n", range.ToString());
+  }
+}
+
+Json ToJson(const MoveRecord& move) {
+  Json leaves = Json::array();
+  for (const Pair& pair : move.leaves) leaves.push_back(pair.master.ToString());
+  return {{"space", move.range.mod ? "mod" : "db"},
+          {"range", {move.range.first, move.range.last}},
+          {"from", {move.from.master.ToString(), move.from.slave.ToString()}},
+          {"to", {move.to.master.ToString(), move.to.slave.ToString()}},
+          {"state", shardops::Name(move.state)},
+          {"old_tables_at", std::move(leaves)},
+          {"began_ms", move.began_ms}};
+}
+
+void PrintMoves(const Globals& globals) {
+  Operated fleet(globals);
+  const auto moves = OrFail(shardops::LoadMoves(*fleet));
+  if (globals.json) {
+    Json list = Json::array();
+    for (const MoveRecord& move : moves) list.push_back(ToJson(move));
+    PrintJson({{"ok", true}, {"moves", std::move(list)}});
+    return;
+  }
+  if (moves.empty()) {
+    fmt::print("no shards are moving, and no old tables are left\n");
+    return;
+  }
+  Table table({"SHARDS", "FROM", "TO", "STATE", "NEXT"});
+  for (const MoveRecord& move : moves) {
+    table.Add({move.range.ToString(), move.from.master.ToString(), move.to.master.ToString(),
+               std::string(shardops::Name(move.state)),
+               move.state == shardops::MoveState::kMoved ? "finish, or move back"
+                                                         : "move again to go on, or cancel"});
+  }
+  table.Print();
+}
+
+void AddMove(CLI::App& group, Globals& globals) {
+  struct Arguments : RangeArguments {
+    std::string to;
+    bool dry_run = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* move = group.add_subcommand(
+      "move",
+      "Move shards to another pair of hosts while clients use them: a copy, which follows what changes, is "
+      "compared, "
+      "and takes over some shards at a time; clients wait for less than half a second. Stopped at any step "
+      "it is given "
+      "again, and goes on; or is cancelled. The old tables stay, renamed, until it is finished");
+  move->require_subcommand(0, 1);
+  args->AddTo(*move);
+  move->add_option("--to", args->to, "The pair that is to have them")->type_name("MASTER,SLAVE");
+  move->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
+  move->footer(
+      R"(To go back once shards have moved, move them the other way. Pairs need a gtid_domain_id each.
+
+  kv shards move --range 256-511 --to MySQL009A,MySQL009B
+  kv shards move status
+  kv shards move finish --range 256-511)");
+
+  CLI::App* status = move->add_subcommand("status", "What is moving, and what old tables are left");
+  status->callback([&globals] { PrintMoves(globals); });
+
+  auto cancelled = std::make_shared<RangeArguments>();
+  CLI::App* cancel = move->add_subcommand(
+      "cancel",
+      "Give a move up: shards that have not moved are used where they are, and their copies removed");
+  cancelled->AddTo(*cancel);
+  cancel->callback([cancelled, &globals] {
+    Operated fleet(globals);
+    OrFail(shardops::CancelMove(*fleet, cancelled->Get()));
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+
+  auto finished = std::make_shared<RangeArguments>();
+  CLI::App* finish = move->add_subcommand(
+      "finish", "Remove the old tables of shards that have moved. There is no way back to those");
+  finished->AddTo(*finish);
+  finish->callback([finished, &globals] {
+    Operated fleet(globals);
+    OrFail(shardops::FinishMove(*fleet, finished->Get()));
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+
+  move->callback([args, move, &globals] {
+    if (move->get_subcommands().empty()) RunMove(globals, args->Get(), args->to, args->dry_run);
+  });
+}
+
+void AddReplaceSlave(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    std::string host;
+    std::string by;
+    bool discard = false;
+    bool dry_run = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* replace = group.add_subcommand("replace-slave",
+                                           "Make a slave from its master, or another host in its place: a "
+                                           "copy of all databases and users, from which it "
+                                           "follows. For one that is lost, or has something that its master "
+                                           "never had. Stopped halfway it is given again, "
+                                           "with --discard");
+  replace->add_option("host", args->host, "The slave, as the maps have it")->required();
+  replace->add_option("--by", args->by, "The host that takes its place")->type_name("HOST");
+  replace->add_flag("--discard", args->discard, "Remove what databases that host has");
+  replace->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
+  replace->callback([args, &globals] {
+    Operated fleet(globals);
+    shardops::ReplaceOptions options{.discard = args->discard, .dry_run = args->dry_run};
+    if (!args->by.empty()) options.by = ParseHost(args->by);
+    StepBars bars;
+    options.progress = [&](uint64_t bytes) { return bars.Show("copy", bytes, 0); };
+    const absl::Status status = shardops::ReplaceSlave(*fleet, ParseHost(args->host), options);
+    bars.Close();
+    OrFail(status);
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+}
+
+}  // namespace
+
+void AddMoveCommands(CLI::App& group, Globals& globals) {
+  AddMove(group, globals);
+  AddReplaceSlave(group, globals);
+}
+
+}  // namespace kvstore::cli

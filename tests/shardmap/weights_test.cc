@@ -1,0 +1,106 @@
+#include "shardmap/weights.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::testing {
+namespace {
+
+using absl::StatusCode;
+
+TEST(Weights, AreReadBackAsTheyWereWritten) {
+  const ShardWeights weights = {{0, 511, 0}, {512, 512, 7}};
+  EXPECT_EQ(ToJson(weights), R"([{"range":[0,511],"weight":0},{"range":[512,512],"weight":7}])");
+  EXPECT_EQ(*ParseWeights(ToJson(weights)), weights);
+  EXPECT_EQ(*ParseWeights("[]"), ShardWeights());
+}
+
+TEST(Weights, MistakesAreNamed) {
+  const auto refused = [](const char* text, const char* why) {
+    EXPECT_THAT(ParseWeights(text), FailsWith(StatusCode::kInvalidArgument, why));
+  };
+  refused("{", "must be a JSON array");
+  refused(R"([{"range": [0, 1]}])", "entry 0: must be an object of range and weight");
+  refused(R"([{"range": [0, 1], "weight": 1}, {"range": [2, 1], "weight": 1}])",
+          "entry 1: range: 2-1 is not within");
+  refused(R"([{"range": [0, 65536], "weight": 1}])", "range: 0-65536 is not within 0-65535");
+  refused(R"([{"range": [0, -1], "weight": 1}])", "range: must be [FIRST, LAST]");
+  refused(R"([{"range": [0, 1], "weight": 1000001}])", "weight: must be a number within 0-1000000");
+}
+
+TEST(Weights, AChangeCutsThoseBefore) {
+  const ShardWeights weights = {{0, 9, 0}, {20, 29, 5}};
+  EXPECT_EQ(With(weights, {5, 24, 3}), (ShardWeights{{0, 4, 0}, {5, 24, 3}, {25, 29, 5}}));
+  EXPECT_EQ(With(weights, {3, 4, 2}), (ShardWeights{{0, 2, 0}, {3, 4, 2}, {5, 9, 0}, {20, 29, 5}}));
+  EXPECT_EQ(With(weights, {0, 65535, 1}), ShardWeights()) << "1 is what all have";
+}
+
+/// Has the text that it was given last.
+class GivenSource : public MapSource {
+ public:
+  absl::StatusOr<std::string> Read() override {
+    const std::lock_guard lock(mutex_);
+    ++reads_;
+    return text_;
+  }
+  void OnChange(std::function<void()> on_change) override {
+    const std::lock_guard lock(mutex_);
+    on_change_ = std::move(on_change);
+  }
+  std::chrono::milliseconds poll_interval() const override { return std::chrono::hours(1); }
+  std::string name() const override { return "given"; }
+
+  /// Gives it another text, and waits until that was read, and what was read before is in force.
+  void Give(absl::StatusOr<std::string> text) {
+    {
+      const std::lock_guard lock(mutex_);
+      text_ = std::move(text);
+    }
+    // Two reads: when the second one begins, the first one's text was taken.
+    for (int i = 0; i < 2; ++i) {
+      uint64_t before = 0;
+      {
+        const std::lock_guard lock(mutex_);
+        before = reads_;
+        on_change_();
+      }
+      EXPECT_TRUE(Eventually([&] {
+        const std::lock_guard lock(mutex_);
+        return reads_ > before;
+      }));
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::function<void()> on_change_;
+  absl::StatusOr<std::string> text_ = absl::NotFoundError("there are none");
+  uint64_t reads_ = 0;
+};
+
+TEST(Weights, AreWatchedAndABadEditChangesNothing) {
+  auto given = std::make_unique<GivenSource>();
+  GivenSource& source = *given;
+  const WeightsWatcher watcher(std::move(given), {{1, 1, 9}});
+  EXPECT_EQ(*watcher.weights(), (ShardWeights{{1, 1, 9}}));
+  source.Give(R"([{"range": [0, 3], "weight": 0}])");
+  EXPECT_EQ(*watcher.weights(), (ShardWeights{{0, 3, 0}}));
+  source.Give(R"([{"range": [0, 3], "weight": "many"}])");
+  EXPECT_EQ(*watcher.weights(), (ShardWeights{{0, 3, 0}}));
+  source.Give(absl::UnavailableError("is not reached"));
+  EXPECT_EQ(*watcher.weights(), (ShardWeights{{0, 3, 0}}));
+  source.Give("[]");
+  EXPECT_TRUE(watcher.weights()->empty());
+}
+
+}  // namespace
+}  // namespace kvstore::testing
