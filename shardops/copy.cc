@@ -176,10 +176,8 @@ std::string FileOf(const Descriptor& options) {
 }
 
 std::vector<std::string> DumpCommand(const Descriptor& options, const std::vector<std::string>& databases) {
-  std::vector<std::string> command = {
-      "mariadb-dump",    FileOf(options),    "--single-transaction",  "--master-data=2",
-      "--no-autocommit", "--skip-add-locks", "--skip-add-drop-table", "--skip-dump-date",
-      "--routines",      "--databases"};
+  std::vector<std::string> command = {"mariadb-dump",    FileOf(options), "--single-transaction",
+                                      "--master-data=2", "--routines",    "--databases"};
   command.insert(command.end(), databases.begin(), databases.end());
   return command;
 }

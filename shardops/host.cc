@@ -66,6 +66,19 @@ absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::Open(const Host& host, con
   return std::unique_ptr<HostAdmin>(new HostAdmin(host, *std::move(connection)));
 }
 
+absl::Status HostAdmin::Claim() {
+  return Do([&](mysql::Connection& connection) -> absl::Status {
+    // It may be long until it does something again.
+    connection.Run("SET SESSION wait_timeout = 31536000");
+    // For a second: who has just gone may not have been noticed yet.
+    Rows rows = connection.Ask("SELECT GET_LOCK('kvstore_operator', 1), IS_USED_LOCK('kvstore_operator')");
+    if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
+    return absl::FailedPreconditionError(
+        fmt::format("{}: another operator is at work there, by connection {}", host_.ToString(),
+                    rows.IsNull(2) ? "?" : rows.Bytes(2)));
+  });
+}
+
 // ---- looking ----
 
 namespace {
@@ -153,6 +166,10 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }
+    Rows files = connection.Ask(
+        "SELECT COALESCE(SUM(file_size), 0) FROM information_schema.innodb_sys_tablespaces "
+        "WHERE name REGEXP '^(db|mod)[0-9]{5}(_moved)?/'");
+    if (files.Next()) state.bytes = files.Uint(1);
     state.following = ReadFollowing(connection);
     return state;
   });

@@ -81,6 +81,7 @@ struct HostState {
   int64_t clock_ahead_ms = 0;  ///< Of this machine's.
   uint64_t max_packet = 0;
   uint64_t connections = 0;
+  uint64_t bytes = 0;  ///< Of the files that hold shards; tables of MyRocks are not counted.
   std::optional<Following> following;
   /// Names of further masters that it follows: shards come from there (Channel).
   std::vector<std::string> channels;
@@ -96,6 +97,9 @@ class HostAdmin {
   static absl::StatusOr<std::unique_ptr<HostAdmin>> Open(const Host& host, const Access& access);
 
   const Host& host() const { return host_; }
+  /// Keeps other operators from changing this host as long as this lives: who loses the connection can do
+  /// nothing more there either. FAILED_PRECONDITION if somebody has it.
+  absl::Status Claim();
   absl::StatusOr<HostState> Read();
   absl::StatusOr<HostTables> ReadTables();
   /// Makes the database of an ID shard with the tables of those datasets that are on such; what is there

@@ -23,8 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Held on both masters by who moves shards between them.
-constexpr char kLock[] = "kvstore_move";
 /// Renaming takes about 3 ms a table: so many change their homes together.
 constexpr size_t kSwitchTables = 48;
 /// The copy is as good as caught up when it gets so far in this time.
@@ -36,17 +34,10 @@ constexpr int kMaxConflicts = 5;
 
 absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
 
-absl::StatusOr<std::unique_ptr<HostAdmin>> OpenLocked(const Host& host, const Access& access) {
+absl::StatusOr<std::unique_ptr<HostAdmin>> OpenClaimed(const Host& host, const Access& access) {
   auto admin = HostAdmin::Open(host, Patient(access));
   if (!admin.ok()) return admin;
-  const absl::Status status = (*admin)->Do([&](mysql::Connection& connection) -> absl::Status {
-    connection.Run("SET SESSION wait_timeout = 31536000");
-    mysql::Rows rows = connection.Ask(fmt::format("SELECT GET_LOCK('{0}', 0), IS_USED_LOCK('{0}')", kLock));
-    if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
-    return Refuse(fmt::format("{}: somebody moves shards there, by connection {}", host.ToString(),
-                              rows.IsNull(2) ? "unknown" : rows.Bytes(2)));
-  });
-  if (!status.ok()) return status;
+  if (auto status = (*admin)->Claim(); !status.ok()) return status;
   return admin;
 }
 
@@ -92,7 +83,7 @@ class Mover {
   absl::Status SwitchPart(const MoveRange& part);
   absl::Status Publish(const MoveRange& part);
   absl::Status Release();
-  /// Waits until the copy is close behind.
+  /// Waits until the copy, and the target's slave, are close behind.
   absl::Status CatchUp();
   /// The first shards that have not moved, so many as switch together; none: all have.
   absl::StatusOr<std::optional<MoveRange>> NextPart();
@@ -123,10 +114,10 @@ absl::StatusOr<Moved> Mover::Run() {
   if (begins_) {
     if (auto status = CheckHosts(); !status.ok()) return status;
   }
-  auto source = OpenLocked(move_.from.master, fleet_.access);
+  auto source = OpenClaimed(move_.from.master, fleet_.access);
   if (!source.ok()) return source.status();
   source_ = *std::move(source);
-  auto target = OpenLocked(move_.to.master, fleet_.access);
+  auto target = OpenClaimed(move_.to.master, fleet_.access);
   if (!target.ok()) return target.status();
   target_ = *std::move(target);
   auto slave = HostAdmin::Open(move_.to.slave, fleet_.access);
@@ -282,7 +273,13 @@ absl::Status Mover::CatchUp() {
   for (;;) {
     const auto end = ReadPosition(*source_);
     if (!end.ok()) return end.status();
-    const absl::Status status = channel.Await(*end, kClose);
+    absl::Status status = channel.Await(*end, kClose);
+    if (status.ok()) {
+      // Its slave too, which has to apply the whole copy.
+      const auto there = target_->Read();
+      if (!there.ok()) return there.status();
+      status = target_slave_->AwaitGtid(there->gtid, kClose);
+    }
     if (!absl::IsDeadlineExceeded(status)) return status;
     if (auto shown = Show("catch up", 0, 0); !shown.ok()) return shown;
   }
@@ -527,14 +524,14 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   const bool none = stays == range.first;
   const bool all = stays > range.last;
 
-  const auto source = OpenLocked(MasterOf(*maps, move.from), fleet.access);
+  const auto source = OpenClaimed(MasterOf(*maps, move.from), fleet.access);
   if (!source.ok()) return source.status();
   if (!all) {
     if (auto status = Thaw(**source, rest); !status.ok()) return status;
     fleet.tell(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
     Reached("move.thawed");
   }
-  const auto target = OpenLocked(MasterOf(*maps, move.to), fleet.access);
+  const auto target = OpenClaimed(MasterOf(*maps, move.to), fleet.access);
   if (!target.ok()) return target.status();
   if (auto status = Channel(**target).End(); !status.ok()) return status;
   if (!all) {

@@ -22,6 +22,8 @@ using std::chrono::milliseconds;
 
 /// How long a statement that runs may keep a master from being shut.
 constexpr std::chrono::seconds kStopWrites{1};
+/// How often that is tried.
+constexpr int kAttempts = 3;
 /// A slave that is further behind is let catch up before clients have to wait.
 constexpr uint64_t kMaxLag = 2;
 /// A master that waits so long for its slave has not answered without it.
@@ -129,6 +131,9 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   if (!master.ok()) return master.status();
   auto slave = HostAdmin::Open(host(), fleet_.access);
   if (!slave.ok()) return slave.status();
+  for (HostAdmin* const admin : {master->get(), slave->get()}) {
+    if (auto status = admin->Claim(); !status.ok()) return status;
+  }
   const auto was = (*master)->Read();
   if (!was.ok()) return was.status();
   const auto is = (*slave)->Read();
@@ -157,7 +162,7 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   if (auto status = Remember(fleet_, *was); !status.ok()) return status;
   Reached("promote.begin");
 
-  const auto begin = Clock::now();
+  auto begin = Clock::now();
   const auto go_back = [&](absl::Status why) {
     if (auto status = (*master)->AllowWrites(); !status.ok()) {
       return absl::Status(why.code(),
@@ -166,7 +171,13 @@ absl::StatusOr<Promotion> Promoter::Planned() {
     }
     return why;
   };
-  if (auto status = (*master)->StopWrites(kStopWrites); !status.ok()) return status;
+  for (int attempt = 1;; ++attempt) {
+    begin = Clock::now();
+    const absl::Status status = (*master)->StopWrites(kStopWrites);
+    if (status.ok()) break;
+    // Clients go on in between, and what was in the way may have ended.
+    if (!absl::IsUnavailable(status) || attempt == kAttempts) return status;
+  }
   Reached("promote.stopped");
   const auto ended = (*master)->EndClients();
   if (!ended.ok()) return go_back(ended.status());
@@ -224,6 +235,7 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   }
   auto slave = HostAdmin::Open(host(), fleet_.access);
   if (!slave.ok()) return slave.status();
+  if (auto status = (*slave)->Claim(); !status.ok()) return status;
   const auto is = (*slave)->Read();
   if (!is.ok()) return is.status();
   if (auto status = CheckSlave(*is); !status.ok()) return status;
@@ -267,6 +279,10 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   Promotion promotion{.before = plan_.before, .after = plan_.before};
   const auto slave = HostAdmin::Open(other(), fleet_.access);
   if (!slave.ok() && !absl::IsUnavailable(slave.status())) return slave.status();
+  if (auto status = (*master)->Claim(); !status.ok()) return status;
+  if (slave.ok()) {
+    if (auto status = (*slave)->Claim(); !status.ok()) return status;
+  }
   // First the slave: meanwhile the master goes on.
   std::optional<HostState> there;
   if (slave.ok()) {

@@ -53,9 +53,10 @@ struct Promotion {
 ///            (Remember). Else FAILED_PRECONDITION says what is missing or not known, unless accept_loss
 ///            covers it.
 ///
-/// FAILED_PRECONDITION also if `host` is in no map, follows another master, or lacks what a master needs;
-/// UNAVAILABLE if a host or ZooKeeper cannot be reached. Nothing has changed then, or what has was put
-/// back; unless the message says that no host takes writes, and how to go on.
+/// FAILED_PRECONDITION also if another operator is at work on one of the hosts, `host` is in no map, follows
+/// another master, or lacks what a master needs; UNAVAILABLE if a host or ZooKeeper cannot be reached.
+/// Nothing has changed then, or what has was put back; unless the message says that no host takes writes, and
+/// how to go on.
 absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteOptions& options);
 
 /// Shuts a host: it takes no writes, and its clients are cut off. How many there were.

@@ -121,8 +121,9 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   }
   const auto master = HostAdmin::Open(pair->master, fleet.access);
   if (!master.ok()) return master.status();
-  const auto host = HostAdmin::Open(next, Patient(fleet.access));
+  auto host = HostAdmin::Open(next, Patient(fleet.access));
   if (!host.ok()) return host.status();
+  if (auto status = (*host)->Claim(); !status.ok()) return status;
   const auto there = (*host)->Read();
   if (!there.ok()) return there.status();
   if (!there->read_only) {
@@ -152,6 +153,8 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
     fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));
   }
   Reached("replace.published");
+  // The promotion claims it for itself.
+  host->reset();
   const auto promotion = Promote(fleet, pair->master, {.catch_up = std::chrono::minutes(10)});
   if (!promotion.ok()) return promotion.status();
   if (promotion->follows) return absl::OkStatus();

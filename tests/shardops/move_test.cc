@@ -37,6 +37,9 @@ using shardops::Pair;
 constexpr MoveRange kRows{.mod = true, .first = 0, .last = 3};
 constexpr MoveRange kIds{.mod = false, .first = 4, .last = 7};
 
+/// As if the process had died there.
+struct Died {};
+
 TEST(MovePatterns, CoverTheRangeAndNothingElse) {
   EXPECT_EQ(shardops::Patterns(false, 7, 7), "db00007.%");
   EXPECT_EQ(shardops::Patterns(false, 8, 21), "db00008.%,db00009.%,db0001_.%,db00020.%,db00021.%");
@@ -158,8 +161,6 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
   ExpectInOrder();
 }
 
-struct Died {};
-
 TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
   History history(Clients::kKeys);
   Clients clients(*store_, "events", history, 4, Seed("stopped"));
@@ -193,6 +194,44 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
+  // So many tables that the shards do not switch together.
+  for (int i = 0; i < 11; ++i) EXPECT_OK(store_->CreateDataset({.name = "more" + std::to_string(i)}));
+  constexpr MoveRange kAll{.mod = true, .first = 0, .last = 7};
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 2, Seed("in part"));
+  const auto die_once = [&] {
+    SetFailPointHook([&](std::string_view name) {
+      if (name == "move.published") throw Died();
+    });
+    EXPECT_THROW(EXPECT_OK(MoveThere(kAll)), Died);
+    SetFailPointHook(nullptr);
+    EXPECT_EQ(HomeOf(kAll), second_.hosts());
+    EXPECT_EQ(HomeOf({true, 7, 7}), first_.hosts());
+    clients.Work(20);
+  };
+  die_once();
+  ASSERT_OK(CancelMove(first_.fleet(), kAll));
+  clients.Work(20);
+  const auto moves = LoadMoves(first_.fleet());
+  ASSERT_EQ(moves->size(), 1u);
+  const MoveRange moved = moves->front().range;
+  EXPECT_LT(moved.last, 7u);
+  ExpectInOrder();
+  EXPECT_THAT(MoveThere(kAll), FailsWith(StatusCode::kFailedPrecondition, "move each part by itself"));
+  ASSERT_OK(FinishMove(first_.fleet(), moved));
+  ASSERT_OK(Move(moved, first_.hosts()));
+  ASSERT_OK(FinishMove(first_.fleet(), moved));
+  die_once();
+  ASSERT_OK(MoveThere(kAll));
+  EXPECT_EQ(HomeOf({true, 7, 7}), second_.hosts());
+  clients.Work(20);
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+  ExpectInOrder();
 }
 
 TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
@@ -284,9 +323,9 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
 TEST_F(MoveTest, OneAtATime) {
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.copied") return;
-    EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "somebody moves shards there"));
+    EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "another operator is at work"));
     EXPECT_THAT(CancelMove(first_.fleet(), kRows),
-                FailsWith(StatusCode::kFailedPrecondition, "somebody moves shards there"));
+                FailsWith(StatusCode::kFailedPrecondition, "another operator is at work"));
     EXPECT_THAT(MoveThere(kIds), FailsWith(StatusCode::kFailedPrecondition, "one at a time"));
     EXPECT_THAT(Promote(first_.fleet(), first_.host_b(), {}),
                 FailsWith(StatusCode::kFailedPrecondition, "in the move"));
@@ -388,7 +427,7 @@ TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
 
 TEST(FullDiskMoveTest, AFullTargetIsSaidAndCancelled) {
   PairFleet first;
-  ServerPair second(2, {"--innodb-file-per-table=1", "--innodb-log-file-size=8M"});
+  ServerPair second(2, {"--innodb-file-per-table=1", "--innodb-log-file-size=8M", "--max-binlog-size=4M"});
   const TempDir dir;
   const auto store = first.OpenStore(dir.path());
   ASSERT_OK(store->CreateDataset({.name = "events"}));

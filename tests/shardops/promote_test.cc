@@ -147,6 +147,17 @@ TEST_F(PromoteTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
   };
   refused({"127.0.0.1", 1}, {}, "is in no shard map");
   refused(pair_.host_b(), {.emergency = true}, "answers: leave --emergency away");
+  const std::string user = std::exchange(pair_.fleet().access.admin.user, "nobody");
+  refused(pair_.host_b(), {}, "Access denied");
+  pair_.fleet().access.admin.user = user;
+  pair_.b().Run("STOP SLAVE; CHANGE MASTER TO master_delay = 30; START SLAVE");
+  const CellWrite cell{"c", "v", std::nullopt};
+  EXPECT_OK(store_->PutRow("events", "late", {&cell, 1}, {}).status());
+  EXPECT_TRUE(Eventually([&] {
+    return std::string(Promote(pair_.fleet(), pair_.host_b(), {}).status().message()).find("s behind") !=
+           std::string::npos;
+  }));
+  pair_.b().Run("STOP SLAVE; CHANGE MASTER TO master_delay = 0; START SLAVE");
   pair_.b().Run("STOP SLAVE SQL_THREAD");
   refused(pair_.host_b(), {}, "does not apply");
   pair_.b().Run("START SLAVE SQL_THREAD; STOP SLAVE IO_THREAD");
@@ -226,6 +237,31 @@ TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   const auto found = shardops::Check(pair_.fleet(), *store_->ListDatasets());
   ASSERT_OK(found.status());
   EXPECT_TRUE(found->empty()) << found->front();
+}
+
+TEST_F(PromoteTest, TwoOperatorsAtOnceEndWithOneMaster) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("two operators"));
+  for (const bool same : {true, false}) {
+    SCOPED_TRACE(same);
+    const Host before = pair_.Master();
+    const Host next = OtherHost();
+    bool other = false;
+    SetFailPointHook([&](std::string_view name) {
+      if (name != "promote.applied" || std::exchange(other, true)) return;
+      EXPECT_THAT(Promote(pair_.fleet(), same ? next : before, {}),
+                  FailsWith(absl::StatusCode::kFailedPrecondition, "another operator is at work"));
+    });
+    ASSERT_OK(Promote(pair_.fleet(), next, {}).status());
+    SetFailPointHook(nullptr);
+    EXPECT_EQ(pair_.Master(), next);
+    EXPECT_EQ(Leader().Run("SELECT @@read_only"), "0\n");
+    EXPECT_EQ(Other().Run("SELECT @@read_only"), "1\n");
+    clients.Work(50);
+  }
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
 }
 
 TEST_F(PromoteTest, WithoutZooKeeperItStopsAndSaysHowToGoOn) {
