@@ -16,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "backends/mysql/tables.h"
@@ -201,6 +202,18 @@ absl::StatusOr<std::vector<std::string>> AllDatabases(const Host& source, const 
   });
 }
 
+/// "'kvstore'@'10.%'" of all users but the servers' own.
+absl::StatusOr<std::set<std::string>> Users(HostAdmin& host) {
+  return host.Do([](mysql::Connection& connection) -> absl::StatusOr<std::set<std::string>> {
+    std::set<std::string> names;
+    mysql::Rows rows = connection.Ask(
+        "SELECT user, host FROM mysql.user WHERE is_role = 'N' AND user NOT IN ('root', 'mysql', "
+        "'mariadb.sys')");
+    while (rows.Next()) names.insert(fmt::format("{}@{}", Quoted(rows.Bytes(1)), Quoted(rows.Bytes(2))));
+    return names;
+  });
+}
+
 /// Runs a dump into a load. The position of the dump, if it has one.
 absl::StatusOr<std::optional<Position>> Pipe(const std::vector<std::string>& dump,
                                              const std::vector<std::string>& load,
@@ -265,32 +278,35 @@ absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, c
 }
 
 absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
-  constexpr std::string_view kCreate = "CREATE USER ";
+  const auto here = Users(source);
+  if (!here.ok()) return here.status();
+  const auto there = Users(target);
+  if (!there.ok()) return there.status();
   std::vector<std::string> statements;
+  std::string missing;
   const absl::Status read = source.Do([&](mysql::Connection& connection) {
-    std::vector<std::string> names;
-    {
-      mysql::Rows rows = connection.Ask(
-          "SELECT user, host FROM mysql.user WHERE is_role = 'N' AND user NOT IN ('root', 'mysql', "
-          "'mariadb.sys')");
-      while (rows.Next()) names.push_back(fmt::format("{}@{}", Quoted(rows.Bytes(1)), Quoted(rows.Bytes(2))));
-    }
-    for (const std::string& name : names) {
+    for (const std::string& name : *here) {
+      if (there->contains(name)) continue;
+      missing += (missing.empty() ? "" : ", ") + name;
       mysql::Rows made = connection.Ask("SHOW CREATE USER " + name);
-      if (!made.Next()) continue;
-      statements.push_back("CREATE USER IF NOT EXISTS " + made.Bytes(1).substr(kCreate.size()));
+      if (made.Next()) statements.push_back(made.Bytes(1));
       mysql::Rows rights = connection.Ask("SHOW GRANTS FOR " + name);
       while (rights.Next()) statements.push_back(rights.Bytes(1));
     }
     return absl::OkStatus();
   });
-  if (!read.ok()) return read;
-  return target.Do([&](mysql::Connection& connection) {
+  if (!read.ok() || statements.empty()) return read;
+  const absl::Status made = target.Do([&](mysql::Connection& connection) {
     connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& statement : statements) connection.Run(statement);
     connection.Run("SET SESSION sql_log_bin = 1");
     return absl::OkStatus();
   });
+  if (made.ok()) return made;
+  return absl::Status(
+      made.code(), fmt::format("{}\nThe operator's login cannot make users there (WITH GRANT OPTION): make "
+                               "{} with the rights that they have at {}",
+                               std::string(made.message()), missing, source.host().ToString()));
 }
 
 absl::Status DropDatabases(HostAdmin& host, const std::vector<std::string>& databases, bool unlogged) {

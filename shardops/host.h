@@ -54,6 +54,9 @@ struct Following {
   std::string error;              ///< The last of either thread; empty: none.
 };
 
+/// A master that waits so long for its slave, or longer, has not answered without it.
+inline constexpr uint64_t kForEverMs = 3'600'000;
+
 /// What a host says of itself.
 struct HostState {
   Host host;

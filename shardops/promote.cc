@@ -26,8 +26,6 @@ constexpr std::chrono::seconds kStopWrites{1};
 constexpr int kAttempts = 3;
 /// A slave that is further behind is let catch up before clients have to wait.
 constexpr uint64_t kMaxLag = 2;
-/// A master that waits so long for its slave has not answered without it.
-constexpr uint64_t kForEverMs = 3'600'000;
 
 absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
 

@@ -63,14 +63,26 @@ absl::Status Empty(HostAdmin& host, bool discard) {
   return DropDatabases(host, names, /*unlogged=*/true);
 }
 
-/// A master does not wait for a slave that is not there.
-absl::Status LetGo(Fleet& fleet, HostAdmin& master) {
+/// A master does not wait for a slave that is not there. How it waits when it has one again (Promote) is
+/// written down: as it does, or if it has been let go already, as it did or its predecessor.
+absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host& next) {
   const auto state = master.Read();
   if (!state.ok()) return state.status();
   if (state->read_only || state->following) {
     return Refuse(fmt::format("{}: is a master by the map, and {}", master.host().ToString(),
                               state->read_only ? "read-only" : "follows another"));
   }
+  nlohmann::json note = {{"wait_no_slave", state->semi_sync_wait_no_slave},
+                         {"timeout_ms", state->semi_sync_timeout_ms}};
+  for (const Host& host : {next, pair.master, pair.slave}) {
+    if (state->semi_sync_wait_no_slave) break;
+    const nlohmann::json before = ReadNote(fleet, host);
+    if (!before.contains("wait_no_slave")) continue;
+    note = {{"wait_no_slave", before["wait_no_slave"]},
+            {"timeout_ms", before.value("timeout_ms", uint64_t{0})}};
+    break;
+  }
+  if (auto status = WriteNote(fleet, next, note); !status.ok()) return status;
   if (state->semi_sync_slaves > 0 || !state->semi_sync_wait_no_slave) return absl::OkStatus();
   auto status = master.SetSemiSync(false, state->semi_sync_timeout_ms);
   if (status.ok())
@@ -94,15 +106,6 @@ absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& po
     connection.Run(fmt::format("SET GLOBAL gtid_slave_pos = {}", Quoted(from)));
     return absl::OkStatus();
   });
-}
-
-/// How the master waits when it has a slave again (Promote): as it did, or its predecessor.
-absl::Status PassOn(Fleet& fleet, const Pair& pair, const Host& next) {
-  for (const Host& host : {next, pair.master, pair.slave}) {
-    const nlohmann::json note = ReadNote(fleet, host);
-    if (note.contains("wait_no_slave")) return WriteNote(fleet, next, note);
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -133,12 +136,12 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
     return Refuse(next.ToString() + ": needs log_bin, log_slave_updates and gtid_strict_mode");
   }
   if (options.dry_run) {
-    fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that has", next.ToString(),
+    fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that it has", next.ToString(),
                            pair->master.ToString()));
     return absl::OkStatus();
   }
   if (auto status = Empty(**host, options.discard); !status.ok()) return status;
-  if (auto status = LetGo(fleet, **master); !status.ok()) return status;
+  if (auto status = LetGo(fleet, **master, *pair, next); !status.ok()) return status;
   if (auto status = CopyUsers(**master, **host); !status.ok()) return status;
   Reached("replace.empty");
   const auto position =
@@ -146,7 +149,6 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   if (!position.ok()) return position.status();
   Reached("replace.copied");
   if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;
-  if (auto status = PassOn(fleet, *pair, next); !status.ok()) return status;
   if (pair->slave != next) {
     if (auto status = maps->Replace(fleet.zookeeper, *pair, {pair->master, next}); !status.ok())
       return status;

@@ -21,8 +21,6 @@ namespace {
 /// Clocks that are further apart give rows of one moment different times.
 constexpr int64_t kMaxSkewMs = 1000;
 constexpr uint64_t kMaxLagS = 10;
-/// A master that waits for less than an hour may answer without its slave.
-constexpr uint64_t kLongEnoughMs = 3'600'000;
 
 void FindProblems(HostReport& report) {
   const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
@@ -56,7 +54,7 @@ void FindProblems(HostReport& report) {
       say("has no semi-synchronous slave: kv shards promote " + name + " has " + slave + " follow it again");
     } else if (!state.semi_sync_active) {
       say("does not wait for its slave at present");
-    } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kLongEnoughMs) {
+    } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
       say("answers without its slave when that is away (rpl_semi_sync_master_wait_no_slave, "
           "rpl_semi_sync_master_timeout): should it die, what is lost is not known");
     }
