@@ -38,7 +38,7 @@ Json ToJson(const HostReport& report) {
   json["read_only"] = state.read_only;
   json["gtid"] = state.gtid;
   json["connections"] = state.connections;
-  json["bytes"] = state.bytes;
+  json["bytes"] = report.bytes;
   json["clock_ahead_ms"] = state.clock_ahead_ms;
   json["semi_sync"] = report.master ? state.semi_sync_active : state.semi_sync_slave_active;
   if (state.following) {
@@ -72,7 +72,7 @@ void PrintReports(const std::vector<HostReport>& reports, const Globals& globals
     if (state.following) lag = state.following->lag_s ? std::to_string(*state.following->lag_s) : "?";
     table.Add({report.host.ToString(), report.master ? "master" : "slave", report.shards,
                state.read_only ? "no" : "yes", semi_sync ? "yes" : "no", lag, state.gtid,
-               std::to_string(state.connections), std::to_string(state.bytes >> 20)});
+               std::to_string(state.connections), std::to_string(report.bytes >> 20)});
   }
   table.Print();
 }

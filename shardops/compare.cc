@@ -6,6 +6,7 @@
 #include <future>
 #include <map>
 #include <set>
+#include <span>
 
 #include "backends/mysql/tables.h"
 
@@ -71,7 +72,7 @@ absl::Status BeginBoth(HostAdmin& source, HostAdmin& target, Channel& channel) {
   return status.ok() ? on : status;
 }
 
-absl::StatusOr<Sums> Checksums(HostAdmin& host, const std::vector<std::string>& tables) {
+absl::StatusOr<Sums> Checksums(HostAdmin& host, std::span<const std::string> tables) {
   return host.Do([&](mysql::Connection& connection) -> absl::StatusOr<Sums> {
     Sums sums;
     mysql::Rows rows = connection.Ask(fmt::format("CHECKSUM TABLE {} EXTENDED", fmt::join(tables, ", ")));
@@ -105,8 +106,8 @@ absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAd
   if (!differ.empty()) return differ;
   const std::vector<std::string> all(tables->begin(), tables->end());
   for (size_t begin = 0; begin < all.size(); begin += kBatch) {
-    const std::vector<std::string> batch(all.begin() + begin,
-                                         all.begin() + std::min(all.size(), begin + kBatch));
+    const auto rest = std::span(all).subspan(begin);
+    const std::span<const std::string> batch = rest.first(std::min(rest.size(), kBatch));
     auto copied = std::async(std::launch::async, [&] { return Checksums(**there, batch); });
     const auto original = Checksums(**here, batch);
     const auto copy = copied.get();

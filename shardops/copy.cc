@@ -1,75 +1,20 @@
 #include "shardops/copy.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cerrno>
 #include <charconv>
-#include <csignal>
-#include <cstring>
-#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
 
 #include "backends/mysql/tables.h"
+#include "shardops/pipe.h"
 
 namespace kvstore::shardops {
 namespace {
 
 /// Held by the session that loads: who removes what it has made waits for it.
 constexpr char kLoading[] = "kvstore_loading";
-constexpr size_t kBlock = size_t{1} << 20;
-/// The dump names its position at the beginning.
-constexpr size_t kHeader = size_t{64} << 10;
-
-/// A file descriptor, closed when this goes.
-class Descriptor {
- public:
-  explicit Descriptor(int fd = -1) : fd_(fd) {}
-  ~Descriptor() { Close(); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    Close();
-    fd_ = std::exchange(other.fd_, -1);
-    return *this;
-  }
-  int get() const { return fd_; }
-  void Close() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_;
-};
-
-/// A file that has no name, and nobody else reads.
-Descriptor Unnamed(const std::string& text) {
-  Descriptor file(::memfd_create("kvstore", 0));
-  ::fchmod(file.get(), S_IRUSR | S_IWUSR);  // the programs refuse one that others could write
-  if (::write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) file.Close();
-  return file;
-}
-
-std::string ReadAll(int fd) {
-  struct stat status {};
-  ::fstat(fd, &status);
-  std::string text(static_cast<size_t>(status.st_size), '\0');
-  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
 
 /// Whom the programs connect to, and as whom: not on the command line, where everyone could read it.
 std::string OptionFile(const Host& host, const mysql::MySqlOptions& login) {
@@ -94,56 +39,6 @@ std::string OptionFile(const Host& host, const mysql::MySqlOptions& login) {
   return text;
 }
 
-/// A program that runs beside this one, and ends with it.
-class Program {
- public:
-  /// in, out  its standard input and output; -1: none.
-  Program(std::vector<std::string> command, int in, int out)
-      : name_(command.front()), errors_(::memfd_create("kvstore", MFD_CLOEXEC)) {
-    std::vector<char*> argv;
-    for (std::string& word : command) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    process_ = ::fork();
-    if (process_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (in >= 0) ::dup2(in, STDIN_FILENO);
-    if (out >= 0) ::dup2(out, STDOUT_FILENO);
-    ::dup2(errors_.get(), STDERR_FILENO);
-    ::execvp(argv[0], argv.data());
-    ::_exit(kNotFound);
-  }
-  ~Program() {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  /// Waits until it ends.
-  absl::Status Join() {
-    int result = 0;
-    if (process_ <= 0 || ::waitpid(std::exchange(process_, -1), &result, 0) < 0) {
-      return absl::InternalError(name_ + ": cannot be run");
-    }
-    if (WIFEXITED(result) && WEXITSTATUS(result) == 0) return absl::OkStatus();
-    if (WIFEXITED(result) && WEXITSTATUS(result) == kNotFound) {
-      return absl::FailedPreconditionError(name_ + ": is not installed (Debian: mariadb-client)");
-    }
-    // It may show the statement first, which is long.
-    const std::string text = ReadAll(errors_.get());
-    const size_t error = text.rfind("ERROR ");
-    return absl::InternalError(
-        fmt::format("{}: {}", name_, error == std::string::npos ? text : text.substr(error)));
-  }
-
- private:
-  static constexpr int kNotFound = 127;
-  const std::string name_;
-  const Descriptor errors_;
-  pid_t process_ = -1;
-};
-
 /// "... MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=42177742;" of a dump's beginning.
 std::optional<Position> FindPosition(std::string_view header) {
   constexpr std::string_view kFile = "MASTER_LOG_FILE='";
@@ -161,29 +56,16 @@ std::optional<Position> FindPosition(std::string_view header) {
   return position;
 }
 
-bool SendAll(int socket, const char* data, size_t size) {
-  while (size > 0) {
-    const ssize_t sent = ::send(socket, data, size, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) return false;
-    data += sent;
-    size -= static_cast<size_t>(sent);
-  }
-  return true;
-}
+std::string FileOf(const UnnamedFile& options) { return "--defaults-file=" + options.path(); }
 
-std::string FileOf(const Descriptor& options) {
-  return fmt::format("--defaults-file=/proc/self/fd/{}", options.get());
-}
-
-std::vector<std::string> DumpCommand(const Descriptor& options, const std::vector<std::string>& databases) {
+std::vector<std::string> DumpCommand(const UnnamedFile& options, const std::vector<std::string>& databases) {
   std::vector<std::string> command = {"mariadb-dump",    FileOf(options), "--single-transaction",
                                       "--master-data=2", "--routines",    "--databases"};
   command.insert(command.end(), databases.begin(), databases.end());
   return command;
 }
 
-std::vector<std::string> LoadCommand(const Descriptor& options, bool unlogged) {
+std::vector<std::string> LoadCommand(const UnnamedFile& options, bool unlogged) {
   return {"mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
           fmt::format("--init-command=SET @loading = GET_LOCK('{}', 60){}", kLoading,
                       unlogged ? ", SESSION sql_log_bin = 0" : "")};
@@ -214,47 +96,6 @@ absl::StatusOr<std::set<std::string>> Users(HostAdmin& host) {
   });
 }
 
-/// Runs a dump into a load. The position of the dump, if it has one.
-absl::StatusOr<std::optional<Position>> Pipe(const std::vector<std::string>& dump,
-                                             const std::vector<std::string>& load,
-                                             const std::function<bool(uint64_t)>& progress) {
-  std::array<int, 2> from{};
-  std::array<int, 2> to{};
-  if (::pipe2(from.data(), O_CLOEXEC) != 0) return absl::ResourceExhaustedError(std::strerror(errno));
-  Descriptor output(from[0]);
-  Descriptor output_end(from[1]);
-  // Not a pipe: writing to one whose reader has died would end this process.
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to.data()) != 0) {
-    return absl::ResourceExhaustedError(std::strerror(errno));
-  }
-  Descriptor input(to[0]);
-  Descriptor input_end(to[1]);
-  Program loading(load, input_end.get(), -1);
-  Program dumping(dump, -1, output_end.get());
-  output_end.Close();
-  input_end.Close();
-  const auto block = std::make_unique<std::array<char, kBlock>>();
-  std::string header;
-  uint64_t bytes = 0;
-  for (;;) {
-    const ssize_t size = ::read(output.get(), block->data(), block->size());
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) break;
-    if (header.size() < kHeader) header.append(block->data(), std::min<size_t>(size, kHeader));
-    if (!SendAll(input.get(), block->data(), static_cast<size_t>(size))) {
-      // It has ended, and knows why.
-      auto status = loading.Join();
-      return status.ok() ? absl::InternalError("mariadb: ended before the copy did") : status;
-    }
-    bytes += static_cast<uint64_t>(size);
-    if (progress && !progress(bytes)) return absl::CancelledError("was stopped");
-  }
-  if (auto status = dumping.Join(); !status.ok()) return status;
-  input.Close();
-  if (auto status = loading.Join(); !status.ok()) return status;
-  return FindPosition(header);
-}
-
 }  // namespace
 
 absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, const Access& access,
@@ -265,16 +106,18 @@ absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, c
     if (!all.ok()) return all.status();
     databases = *std::move(all);
   }
-  const Descriptor from = Unnamed(OptionFile(source, access.admin));
-  const Descriptor to = Unnamed(OptionFile(target, access.admin));
+  const UnnamedFile from(OptionFile(source, access.admin));
+  const UnnamedFile to(OptionFile(target, access.admin));
   const std::vector<std::string> load = LoadCommand(to, options.unlogged);
-  const auto position = Pipe(DumpCommand(from, databases), load, options.progress);
-  if (!position.ok()) return position.status();
-  if (!*position) {
+  // The dump names its position at the beginning.
+  const auto header = Pipe(DumpCommand(from, databases), load, options.progress);
+  if (!header.ok()) return header.status();
+  const auto position = FindPosition(*header);
+  if (!position) {
     return absl::InternalError(
         fmt::format("mariadb-dump: names no position of {}'s binary log", source.ToString()));
   }
-  return **position;
+  return *position;
 }
 
 absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
@@ -284,7 +127,7 @@ absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
   if (!there.ok()) return there.status();
   std::vector<std::string> statements;
   std::string missing;
-  const absl::Status read = source.Do([&](mysql::Connection& connection) {
+  absl::Status read = source.Do([&](mysql::Connection& connection) {
     for (const std::string& name : *here) {
       if (there->contains(name)) continue;
       missing += (missing.empty() ? "" : ", ") + name;
@@ -296,7 +139,7 @@ absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
     return absl::OkStatus();
   });
   if (!read.ok() || statements.empty()) return read;
-  const absl::Status made = target.Do([&](mysql::Connection& connection) {
+  absl::Status made = target.Do([&](mysql::Connection& connection) {
     connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& statement : statements) connection.Run(statement);
     connection.Run("SET SESSION sql_log_bin = 1");

@@ -3,6 +3,7 @@
 #include <cppconn/exception.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
 
@@ -64,6 +65,13 @@ absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::Open(const Host& host, con
         fmt::format("{}: is a MySQL server; replication is operated for MariaDB's only", host.ToString()));
   }
   return std::unique_ptr<HostAdmin>(new HostAdmin(host, *std::move(connection)));
+}
+
+absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::OpenClaimed(const Host& host, const Access& access) {
+  auto admin = Open(host, Patient(access));
+  if (!admin.ok()) return admin;
+  if (auto status = (*admin)->Claim(); !status.ok()) return status;
+  return admin;
 }
 
 absl::Status HostAdmin::Claim() {
@@ -166,12 +174,17 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }
+    state.following = ReadFollowing(connection);
+    return state;
+  });
+}
+
+absl::StatusOr<uint64_t> HostAdmin::ReadSize() {
+  return Do([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     Rows files = connection.Ask(
         "SELECT COALESCE(SUM(file_size), 0) FROM information_schema.innodb_sys_tablespaces "
         "WHERE name REGEXP '^(db|mod)[0-9]{5}(_moved)?/'");
-    if (files.Next()) state.bytes = files.Uint(1);
-    state.following = ReadFollowing(connection);
-    return state;
+    return files.Next() ? files.Uint(1) : 0;
   });
 }
 
@@ -188,6 +201,11 @@ absl::StatusOr<HostTables> HostAdmin::ReadTables() {
     }
     return tables;
   });
+}
+
+uint64_t Lacks(const std::string& gtid, const HostState& slave) {
+  const uint64_t applied = Missing(gtid, slave.gtid);
+  return slave.following ? std::min(applied, Missing(gtid, slave.following->received)) : applied;
 }
 
 // ---- changing ----
@@ -248,6 +266,20 @@ absl::Status HostAdmin::AwaitGtid(const std::string& gtid, milliseconds wait) {
     return absl::DeadlineExceededError(
         fmt::format("{}: has not applied all up to {} in {} ms", host_.ToString(), gtid, wait.count()));
   });
+}
+
+absl::Status HostAdmin::AwaitReceived(const std::string& gtid, milliseconds wait) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  for (;;) {
+    const auto state = Read();
+    if (!state.ok()) return state.status();
+    if (Lacks(gtid, *state) == 0) return absl::OkStatus();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return absl::DeadlineExceededError(
+          fmt::format("{}: has not got all up to {} in {} ms", host_.ToString(), gtid, wait.count()));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 absl::Status HostAdmin::ApplyAll(milliseconds wait) {

@@ -84,11 +84,13 @@ struct HostState {
   int64_t clock_ahead_ms = 0;  ///< Of this machine's.
   uint64_t max_packet = 0;
   uint64_t connections = 0;
-  uint64_t bytes = 0;  ///< Of the files that hold shards; tables of MyRocks are not counted.
   std::optional<Following> following;
   /// Names of further masters that it follows: shards come from there (Channel).
   std::vector<std::string> channels;
 };
+
+/// How many transactions up to `gtid` have not come in at a slave, applied or not.
+uint64_t Lacks(const std::string& gtid, const HostState& slave);
 
 /// Databases of shards, those that have moved away ("db00017_moved") too, and the tables in each.
 using HostTables = std::map<std::string, std::set<std::string>>;
@@ -98,6 +100,8 @@ using HostTables = std::map<std::string, std::set<std::string>>;
 class HostAdmin {
  public:
   static absl::StatusOr<std::unique_ptr<HostAdmin>> Open(const Host& host, const Access& access);
+  /// The same for long work, claimed.
+  static absl::StatusOr<std::unique_ptr<HostAdmin>> OpenClaimed(const Host& host, const Access& access);
 
   const Host& host() const { return host_; }
   /// Keeps other operators from changing this host as long as this lives: who loses the connection can do
@@ -105,6 +109,8 @@ class HostAdmin {
   absl::Status Claim();
   absl::StatusOr<HostState> Read();
   absl::StatusOr<HostTables> ReadTables();
+  /// Bytes of the files that hold shards; tables of MyRocks are not counted. Slow where there are thousands.
+  absl::StatusOr<uint64_t> ReadSize();
   /// Makes the database of an ID shard with the tables of those datasets that are on such; what is there
   /// stays.
   absl::Status MakeShard(uint32_t shard, uint32_t mod_shards, std::span<const DatasetSpec> datasets);
@@ -117,6 +123,8 @@ class HostAdmin {
   /// Those that come later have seen that the host is read-only.
   absl::StatusOr<uint64_t> EndClients();
 
+  /// Waits until a slave has got all up to this GTID, applied or not; DEADLINE_EXCEEDED if it takes longer.
+  absl::Status AwaitReceived(const std::string& gtid, std::chrono::milliseconds wait);
   /// Waits until all up to this GTID is applied; DEADLINE_EXCEEDED if it takes longer.
   absl::Status AwaitGtid(const std::string& gtid, std::chrono::milliseconds wait);
   /// Waits until all that came in is applied.

@@ -104,8 +104,8 @@ absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet) {
 
 absl::Status SaveMove(Fleet& fleet, MoveRecord& move) {
   const std::string path = Node(fleet, move.range);
-  const absl::Status status = move.version < 0 ? fleet.zookeeper.Create(path, ToText(move))
-                                               : fleet.zookeeper.Set(path, ToText(move), move.version);
+  absl::Status status = move.version < 0 ? fleet.zookeeper.Create(path, ToText(move))
+                                         : fleet.zookeeper.Set(path, ToText(move), move.version);
   if (absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) {
     return absl::AbortedError(fmt::format(
         "shards {}: somebody else works at this move: see kv shards move status", move.range.ToString()));
@@ -115,7 +115,7 @@ absl::Status SaveMove(Fleet& fleet, MoveRecord& move) {
 }
 
 absl::Status RemoveMove(Fleet& fleet, const MoveRecord& move) {
-  const absl::Status status = fleet.zookeeper.Delete(Node(fleet, move.range));
+  absl::Status status = fleet.zookeeper.Delete(Node(fleet, move.range));
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 

@@ -29,12 +29,6 @@ constexpr uint64_t kMaxLag = 2;
 
 absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
 
-/// How many transactions up to `gtid` have not come in at a slave.
-uint64_t Lacks(const std::string& gtid, const HostState& slave) {
-  const uint64_t applied = Missing(gtid, slave.gtid);
-  return slave.following ? std::min(applied, Missing(gtid, slave.following->received)) : applied;
-}
-
 /// What is to be done, from the maps alone.
 struct Plan {
   Pair before;             ///< As the maps have it.

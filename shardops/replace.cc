@@ -39,7 +39,7 @@ absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& n
 /// Follows nobody, and has no databases but the server's own.
 absl::Status Empty(HostAdmin& host, bool discard) {
   std::vector<std::string> names;
-  const absl::Status listed = host.Do([&](mysql::Connection& connection) {
+  absl::Status listed = host.Do([&](mysql::Connection& connection) {
     mysql::Rows rows = connection.Ask(
         "SELECT schema_name FROM information_schema.schemata "
         "WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')");
@@ -51,7 +51,7 @@ absl::Status Empty(HostAdmin& host, bool discard) {
     return Refuse(
         fmt::format("{}: has {} databases; --discard removes them", host.host().ToString(), names.size()));
   }
-  const absl::Status alone = host.Do([&](mysql::Connection& connection) {
+  absl::Status alone = host.Do([&](mysql::Connection& connection) {
     connection.Run("STOP ALL SLAVES");
     for (const std::string& name : ReadChannels(connection)) {
       connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
@@ -93,7 +93,7 @@ absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host
 /// As the host is to follow from that place of its master's log.
 absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& position) {
   std::string from;
-  const absl::Status asked = master.Do([&](mysql::Connection& connection) {
+  absl::Status asked = master.Do([&](mysql::Connection& connection) {
     mysql::Rows rows = connection.Ask(fmt::format("SELECT BINLOG_GTID_POS({}, {}), @@GLOBAL.gtid_slave_pos",
                                                   Quoted(position.file), position.offset));
     // What it got as a slave, before its log begins, counts too.
@@ -124,9 +124,8 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   }
   const auto master = HostAdmin::Open(pair->master, fleet.access);
   if (!master.ok()) return master.status();
-  auto host = HostAdmin::Open(next, Patient(fleet.access));
+  auto host = HostAdmin::OpenClaimed(next, fleet.access);
   if (!host.ok()) return host.status();
-  if (auto status = (*host)->Claim(); !status.ok()) return status;
   const auto there = (*host)->Read();
   if (!there.ok()) return there.status();
   if (!there->read_only) {

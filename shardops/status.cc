@@ -100,7 +100,7 @@ std::vector<HostReport> HostsOf(const Maps& maps) {
   return reports;
 }
 
-void Ask(Fleet& fleet, HostReport& report) {
+void Ask(Fleet& fleet, HostReport& report, bool size) {
   const auto admin = HostAdmin::Open(report.host, fleet.access);
   if (!admin.ok()) {
     report.status = admin.status();
@@ -109,6 +109,7 @@ void Ask(Fleet& fleet, HostReport& report) {
   auto state = (*admin)->Read();
   report.status = state.status();
   if (state.ok()) report.state = *std::move(state);
+  if (size) report.bytes = (*admin)->ReadSize().value_or(0);
 }
 
 /// "db00017" -> 17, of the given space; none for other databases.
@@ -155,7 +156,7 @@ void Compare(const Host& host, const Shards& shards, const HostTables& there,
 
 HostReport LookAt(Fleet& fleet, const Pair& pair, bool master) {
   HostReport report{.host = master ? pair.master : pair.slave, .master = master, .pair = pair};
-  Ask(fleet, report);
+  Ask(fleet, report, /*size=*/false);
   FindProblems(report);
   return report;
 }
@@ -164,7 +165,7 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
-  InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i]); });
+  InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*size=*/true); });
   for (HostReport& report : reports) {
     FindProblems(report);
     if (report.master && report.state && report.state->semi_sync_active) {

@@ -1,0 +1,374 @@
+#include "shardops/mover.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "backends/mysql/statements.h"
+#include "backends/mysql/tables.h"
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "shardops/compare.h"
+#include "shardops/copy.h"
+#include "shardops/freeze.h"
+#include "shardops/open.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// Renaming takes about 3 ms a table: so many change their homes together.
+constexpr size_t kSwitchTables = 48;
+/// The copy is as good as caught up when it gets so far in this time.
+constexpr milliseconds kClose{200};
+/// How long what is left may take with clients waiting; then they are let go on, at the old home.
+constexpr milliseconds kRest{2000};
+/// How often somebody else may change a map while shards of it are switched.
+constexpr int kMaxConflicts = 5;
+
+absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
+
+absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
+  const auto admin = HostAdmin::Open(host, access);
+  if (!admin.ok()) return admin.status();
+  return (*admin)->Read();
+}
+
+/// Both hosts of a pair have the same domain, that of no other pair: its number, or why not.
+absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
+  const auto master = ReadHost(pair.master, access);
+  if (!master.ok()) return master.status();
+  const auto slave = ReadHost(pair.slave, access);
+  if (!slave.ok()) return slave.status();
+  if (!master->log_slave_updates) return Refuse(pair.master.ToString() + ": log_slave_updates is off");
+  if (master->gtid_domain != slave->gtid_domain) {
+    return Refuse(fmt::format("gtid_domain_id: is {} at {}, {} at its slave {}: set it to the same",
+                              master->gtid_domain, pair.master.ToString(), slave->gtid_domain,
+                              pair.slave.ToString()));
+  }
+  return master->gtid_domain;
+}
+
+}  // namespace
+
+absl::StatusOr<Moved> Mover::Run() {
+  // A move that was stopped may have left shards that nobody can use: it asks for no more than it needs.
+  if (begins_) {
+    if (auto status = CheckHosts(); !status.ok()) return status;
+  }
+  auto source = HostAdmin::OpenClaimed(move_.from.master, fleet_.access);
+  if (!source.ok()) return source.status();
+  source_ = *std::move(source);
+  auto target = HostAdmin::OpenClaimed(move_.to.master, fleet_.access);
+  if (!target.ok()) return target.status();
+  target_ = *std::move(target);
+  auto slave = HostAdmin::Open(move_.to.slave, fleet_.access);
+  if (!slave.ok()) return slave.status();
+  target_slave_ = *std::move(slave);
+  if (begins_) {
+    if (auto status = CheckTables(); !status.ok()) return status;
+    if (options_.dry_run) {
+      fleet_.tell(Where() + ": can be moved");
+      return moved_;
+    }
+    move_.began_ms = WallClockMs();
+    if (auto status = SaveMove(fleet_, move_); !status.ok()) return status;
+    Reached("move.begin");
+  } else if (options_.dry_run) {
+    fleet_.tell(fmt::format("{}: would go on; it is {}", Where(), Name(move_.state)));
+    return moved_;
+  }
+  if (move_.state == MoveState::kCopying) {
+    if (auto status = Copy(); !status.ok()) return status;
+  }
+  if (auto status = Follow(); !status.ok()) return status;
+  if (move_.state == MoveState::kFollowing) {
+    if (auto status = Verify(); !status.ok()) return status;
+  }
+  if (auto status = Switch(); !status.ok()) return status;
+  if (auto status = Release(); !status.ok()) return status;
+  return moved_;
+}
+
+absl::Status Mover::Show(std::string_view step, uint64_t done, uint64_t total) const {
+  if (!options_.progress || options_.progress(step, done, total)) return absl::OkStatus();
+  return absl::CancelledError("was stopped: give the command again to go on");
+}
+
+std::string Mover::Where() const {
+  return fmt::format("shards {} from {} to {}", move_.range.ToString(), move_.from.master.ToString(),
+                     move_.to.master.ToString());
+}
+
+// ---- what must be so ----
+
+absl::Status Mover::CheckHosts() {
+  for (const Pair& pair : {move_.from, move_.to}) {
+    if (const auto problems = WhyNot(fleet_, pair); !problems.empty()) {
+      return Refuse(fmt::format("{}", fmt::join(problems, "\n")));
+    }
+  }
+  const auto from = DomainOf(move_.from, fleet_.access);
+  if (!from.ok()) return from.status();
+  const auto to = DomainOf(move_.to, fleet_.access);
+  if (!to.ok()) return to.status();
+  if (*from == *to) {
+    return Refuse(fmt::format(
+        "gtid_domain_id: is {} at both {} and {}; each pair needs one of its own, the same on its "
+        "two hosts: SET GLOBAL gtid_domain_id, and in their configuration",
+        *from, move_.from.master.ToString(), move_.to.master.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Mover::CheckTables() {
+  const auto here = source_->ReadTables();
+  if (!here.ok()) return here.status();
+  const auto there = target_->ReadTables();
+  if (!there.ok()) return there.status();
+  for (const std::string& database : move_.range.Databases()) {
+    if (!here->contains(database)) {
+      return Refuse(fmt::format("{}: database {} is missing: kv shards init makes it",
+                                source_->host().ToString(), database));
+    }
+    if (here->contains(database + "_moved")) {
+      return Refuse(fmt::format("{}: has {}_moved of an earlier move: kv shards move finish",
+                                source_->host().ToString(), database));
+    }
+    if (there->contains(database)) {
+      return Refuse(fmt::format("{}: has a database {} already, which is no copy of this move's",
+                                target_->host().ToString(), database));
+    }
+  }
+  return CheckMigrations();
+}
+
+absl::Status Mover::CheckMigrations() {
+  const auto tables = source_->ReadTables();
+  if (!tables.ok()) return tables.status();
+  for (const std::string& database : move_.range.Databases()) {
+    const auto found = tables->find(database);
+    if (found == tables->end()) continue;
+    for (const std::string& table : found->second) {
+      if (table == mysql::kClockTable || table.find('$') == std::string::npos) continue;
+      return Refuse(fmt::format("dataset {} is being migrated: {}.{} is there; see kv migrate status",
+                                table.substr(0, table.find('$')), database, table));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// ---- the copy ----
+
+absl::Status Mover::Enter(MoveState state) {
+  move_.state = state;
+  return SaveMove(fleet_, move_);
+}
+
+absl::Status Mover::Copy() {
+  // Of an attempt that was stopped. That it is ours is written down.
+  Channel channel(*target_);
+  if (auto status = channel.End(); !status.ok()) return status;
+  if (auto status = DropDatabases(*target_, move_.range.Databases(), /*unlogged=*/false); !status.ok()) {
+    return status;
+  }
+  const auto size = source_->Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+    mysql::Rows rows =
+        connection.Ask(fmt::format("SELECT COALESCE(SUM(data_length), 0) FROM information_schema.tables "
+                                   "WHERE table_schema IN ('{}')",
+                                   fmt::join(move_.range.Databases(), "','")));
+    return rows.Next() ? rows.Uint(1) : 0;
+  });
+  if (!size.ok()) return size.status();
+  fleet_.tell(fmt::format("{}: copying about {} MiB", Where(), *size >> 20));
+  const auto position = CopyDatabases(move_.from.master, move_.to.master, fleet_.access,
+                                      {.databases = move_.range.Databases(), .progress = [&](uint64_t bytes) {
+                                         moved_.copied_bytes = bytes;
+                                         return Show("copy", bytes, std::max(bytes, *size)).ok();
+                                       }});
+  if (!position.ok()) return position.status();
+  move_.position = *position;
+  Reached("move.copied");
+  return Enter(MoveState::kFollowing);
+}
+
+absl::Status Mover::Follow() {
+  Channel channel(*target_);
+  const std::string patterns = Patterns(move_.range.mod, move_.range.first, move_.range.last);
+  const auto state = channel.Read();
+  if (!state.ok()) return state.status();
+  if (!*state && move_.state == MoveState::kSwitching) {
+    // All was applied when it ended, or somebody else has ended it.
+    const auto part = NextPart();
+    if (!part.ok()) return part.status();
+    if (!*part) return absl::OkStatus();
+  }
+  if (*state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
+    if (!(*state)->applies) {
+      if (auto status = channel.GoOn(); !status.ok()) return status;
+    }
+  } else if (!*state && move_.state == MoveState::kFollowing) {
+    if (auto status = channel.Start(move_.from.master, fleet_.access, move_.position, patterns); !status.ok())
+      return status;
+  } else {
+    return Refuse(
+        fmt::format("{}: the channel from {} is not as it was: the server was started again, or "
+                    "somebody has changed it. kv shards move cancel, and begin again",
+                    move_.to.master.ToString(), move_.from.master.ToString()));
+  }
+  Reached("move.following");
+  return CatchUp();
+}
+
+absl::Status Mover::CatchUp() {
+  Channel channel(*target_);
+  for (;;) {
+    const auto end = ReadPosition(*source_);
+    if (!end.ok()) return end.status();
+    absl::Status status = channel.Await(*end, kClose);
+    if (status.ok()) {
+      // Its slave too, which must be able to take its place from the first moment. It may apply that later:
+      // under load it may be behind for long.
+      const auto there = target_->Read();
+      if (!there.ok()) return there.status();
+      status = target_slave_->AwaitReceived(there->gtid, kClose);
+    }
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    if (auto shown = Show("catch up", 0, 0); !shown.ok()) return shown;
+  }
+}
+
+absl::Status Mover::Verify() {
+  const auto differ =
+      CompareCopies(*source_, *target_, fleet_.access, move_.range.Databases(),
+                    [&](uint64_t done, uint64_t total) { return Show("compare", done, total).ok(); });
+  if (!differ.ok()) return differ.status();
+  if (!differ->empty()) {
+    return absl::DataLossError(fmt::format(
+        "{}: the copy is not the same: {}{}. kv shards move cancel removes it", move_.to.master.ToString(),
+        fmt::join(std::span(*differ).first(std::min<size_t>(differ->size(), 5)), ", "),
+        differ->size() > 5 ? fmt::format(" and {} more", differ->size() - 5) : ""));
+  }
+  fleet_.tell(fmt::format("{}: the copy is the same", Where()));
+  Reached("move.verified");
+  return Enter(MoveState::kSwitching);
+}
+
+// ---- changing homes ----
+
+absl::StatusOr<std::optional<MoveRange>> Mover::NextPart() {
+  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+  if (!maps.ok()) return maps.status();
+  const auto tables = target_->ReadTables();
+  if (!tables.ok()) return tables.status();
+  std::optional<MoveRange> part;
+  size_t count = 0;
+  for (uint32_t shard = move_.range.first; shard <= move_.range.last; ++shard) {
+    const auto pair = maps->PairOf(move_.range.mod, shard);
+    if (pair != move_.to && pair != move_.from) {
+      return Refuse(
+          fmt::format("the map has shard {} of {} on {} now: kv shards move cancel gives up what has "
+                      "not moved",
+                      shard, move_.range.ToString(), pair ? pair->master.ToString() : "no host"));
+    }
+    if (pair == move_.to) {
+      if (part) break;
+      continue;
+    }
+    const std::string database = MoveRange{move_.range.mod, shard, shard}.Databases().front();
+    const auto found = tables->find(database);
+    const size_t more = found == tables->end() ? 0 : found->second.size();
+    if (part && count + more > kSwitchTables) break;
+    count += more;
+    if (!part) part = MoveRange{move_.range.mod, shard, shard};
+    part->last = shard;
+  }
+  return part;
+}
+
+absl::Status Mover::Switch() {
+  for (;;) {
+    const auto part = NextPart();
+    if (!part.ok()) return part.status();
+    if (!*part) return absl::OkStatus();
+    if (auto status = CheckMigrations(); !status.ok()) return status;
+    if (auto status = CatchUp(); !status.ok()) return status;
+    if (auto status = SwitchPart(**part); !status.ok()) return status;
+    if (auto status =
+            Show("switch", (*part)->last - move_.range.first + 1, move_.range.last - move_.range.first + 1);
+        !status.ok()) {
+      return status;
+    }
+  }
+}
+
+absl::Status Mover::SwitchPart(const MoveRange& part) {
+  if (auto status = MakePlace(*source_, part); !status.ok()) return status;
+  const auto begin = Clock::now();
+  const auto prepared = [&]() -> absl::Status {
+    if (auto status = Freeze(*source_, part); !status.ok()) return status;
+    Reached("move.frozen");
+    const auto end = ReadPosition(*source_);
+    if (!end.ok()) return end.status();
+    Channel channel(*target_);
+    if (auto status = channel.Await(*end, kRest); !status.ok()) return status;
+    const auto there = target_->Read();
+    if (!there.ok()) return there.status();
+    if (auto status = target_slave_->AwaitReceived(there->gtid, kRest); !status.ok()) return status;
+    Reached("move.applied");
+    return absl::OkStatus();
+  };
+  if (auto status = prepared(); !status.ok()) {
+    const absl::Status back = Thaw(*source_, part);
+    if (back.ok()) return status;
+    return absl::Status(
+        status.code(),
+        fmt::format("{}\nNobody can use shards {} now ({}): give the command again, or kv "
+                    "shards move cancel",
+                    std::string(status.message()), part.ToString(), std::string(back.message())));
+  }
+  if (auto status = Publish(part); !status.ok()) {
+    return absl::Status(status.code(),
+                        fmt::format("{}\nNobody may be able to use shards {} now: give the command again, "
+                                    "or kv shards move cancel",
+                                    std::string(status.message()), part.ToString()));
+  }
+  const auto pause =
+      static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count());
+  ++moved_.switches;
+  moved_.max_pause_ms = std::max(moved_.max_pause_ms, pause);
+  fleet_.tell(
+      fmt::format("shards {} are at {}, {} ms later", part.ToString(), move_.to.master.ToString(), pause));
+  Reached("move.published");
+  return absl::OkStatus();
+}
+
+absl::Status Mover::Publish(const MoveRange& part) {
+  for (int conflicts = 0;; ++conflicts) {
+    const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+    if (!maps.ok()) return maps.status();
+    absl::Status status = maps->Give(fleet_.zookeeper, part.mod, part.first, part.last, move_.to);
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+  }
+}
+
+absl::Status Mover::Release() {
+  Channel channel(*target_);
+  if (auto status = channel.End(); !status.ok()) return status;
+  // Who still has the old map, and would make a dataset's table there, finds no place for it.
+  if (auto status = RemoveEmpty(*source_, move_.range); !status.ok()) return status;
+  move_.leaves.push_back(move_.from);
+  if (auto status = Enter(MoveState::kMoved); !status.ok()) return status;
+  Reached("move.released");
+  fleet_.tell(fmt::format("shards {} have moved; {} keeps their old tables until kv shards move finish",
+                          move_.range.ToString(), move_.from.master.ToString()));
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::shardops
