@@ -11,6 +11,7 @@
 #include "bench/sequences_bench.h"
 #include "bench/server_bench.h"
 #include "cli/command.h"
+#include "cli/load_commands.h"
 #include "cli/table.h"
 
 /// kv bench: how fast the store is, and how much of the engine's speed it keeps.
@@ -171,6 +172,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
         fmt::print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
     });
   }
+  AddLoadCommands(*group, globals);
   AddMySqlWorkload(*group, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
                    &bench::BenchLinks);
 

@@ -145,6 +145,21 @@ TEST_F(KvCommand, HelpTeaches) {
   EXPECT_EQ(RunProgram({KV_PROGRAM, "--version"}).code, 0);
 }
 
+TEST_F(KvCommand, BenchYcsbRunsEveryWorkload) {
+  const std::string out = Ok({"--json", "bench", "ycsb", "--records", "200", "--seconds", "0.05", "--warm-up",
+                              "0", "--rounds", "2", "--threads", "2"});
+  const auto report = nlohmann::json::parse(out);
+  std::string workloads;
+  for (const auto& workload : report["workloads"]) {
+    workloads += workload["workload"];
+    EXPECT_GT(workload["ops_s"], 0);
+    EXPECT_FALSE(workload["operations"].empty());
+  }
+  EXPECT_EQ(workloads, "ABCDEF");
+  EXPECT_EQ(Ok({"dataset", "list"}).find("kv_bench_ycsb"), std::string::npos) << "it is dropped";
+  EXPECT_NE(Kv({"bench", "ycsb", "--workloads", "AX"}).err.find("'X' is none of ABCDEF"), std::string::npos);
+}
+
 TEST_F(KvCommand, CompletionKnowsCommandsAndOptions) {
   const std::string script =
       Ok({"completion", "bash"}) +

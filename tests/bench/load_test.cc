@@ -1,0 +1,116 @@
+#include "bench/load.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "bench/distribution.h"
+#include "bench/histogram.h"
+#include "tests/support/random.h"
+
+/// What `kv bench` measures with.
+namespace kvstore::bench {
+namespace {
+
+TEST(Histogram, QuantilesAreThoseOfAllValuesToOnePercent) {
+  std::mt19937_64 random(testing::Seed("histogram"));
+  Histogram all;
+  Histogram other;
+  std::vector<uint64_t> values;
+  for (int i = 0; i < 100'000; ++i) {
+    // Of all sizes: one to forty bits.
+    const uint64_t value = random() >> (24 + random() % 40);
+    values.push_back(value);
+    (i % 2 == 0 ? all : other).Add(value);
+  }
+  all.Merge(other);
+  std::sort(values.begin(), values.end());
+  EXPECT_EQ(all.count(), values.size());
+  EXPECT_EQ(all.max(), values.back());
+  for (const double share : {0.001, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0}) {
+    const auto at = static_cast<size_t>(std::ceil(share * static_cast<double>(values.size()))) - 1;
+    const auto exact = static_cast<double>(values[at]);
+    EXPECT_GE(static_cast<double>(all.Quantile(share)), exact) << share;
+    EXPECT_LE(static_cast<double>(all.Quantile(share)), exact * 1.01 + 1) << share;
+  }
+}
+
+TEST(Histogram, TheSmallestAndTheLargest) {
+  Histogram histogram;
+  EXPECT_EQ(histogram.Quantile(0.5), 0u);
+  EXPECT_EQ(histogram.mean(), 0);
+  histogram.Add(0);
+  EXPECT_EQ(histogram.Quantile(1), 0u);
+  histogram.Add(UINT64_MAX);
+  EXPECT_EQ(histogram.max(), UINT64_MAX);
+  EXPECT_EQ(histogram.Quantile(0.5), 0u);
+  EXPECT_GT(histogram.Quantile(1), uint64_t{1} << 39);
+}
+
+TEST(Zipfian, ItemsComeAsOftenAsTheyShould) {
+  constexpr uint64_t kItems = 1000;
+  constexpr int kDraws = 1'000'000;
+  const Zipfian zipfian(kItems);
+  double zeta = 0;
+  for (uint64_t i = 0; i < kItems; ++i) zeta += 1 / std::pow(static_cast<double>(i + 1), Zipfian::kTheta);
+  std::mt19937_64 random(testing::Seed("zipfian"));
+  std::vector<int> counts(kItems);
+  for (int i = 0; i < kDraws; ++i) ++counts.at(zipfian.Choose(Uniform(random)));
+  for (const uint64_t item : {0, 1}) {
+    const double expected = kDraws / std::pow(static_cast<double>(item + 1), Zipfian::kTheta) / zeta;
+    EXPECT_NEAR(counts[item], expected, expected * 0.03) << item;
+  }
+  // The rest by an approximation of the paper's: in sum it is right.
+  double expected = 0;
+  for (uint64_t i = 0; i < 100; ++i)
+    expected += kDraws / std::pow(static_cast<double>(i + 1), Zipfian::kTheta) / zeta;
+  EXPECT_NEAR(std::accumulate(counts.begin(), counts.begin() + 100, 0), expected, expected * 0.03);
+  EXPECT_LT(zipfian.Choose(std::nextafter(1.0, 0.0)), kItems);
+  EXPECT_EQ(zipfian.Choose(0), 0u);
+}
+
+TEST(Load, CountsEachCallOfEachRoundByItsKind) {
+  std::atomic<uint64_t> calls{0};
+  const LoadOptions options{.threads = 2, .warm_up_s = 0, .seconds = 0.02, .rounds = 3};
+  const auto rounds = RunLoad(options, [&](int thread) {
+    ++calls;
+    return thread == 0 ? "even" : "odd";
+  });
+  ASSERT_EQ(rounds.size(), 3u);
+  uint64_t counted = 0;
+  for (const LoadRound& round : rounds) {
+    ASSERT_EQ(round.latencies.size(), 2u);
+    for (const auto& [kind, histogram] : round.latencies) counted += histogram.count();
+  }
+  EXPECT_EQ(counted, calls);
+  const Json json = ToJson(rounds);
+  EXPECT_LE(json["ops_s_min"], json["ops_s"]);
+  EXPECT_LE(json["ops_s"], json["ops_s_max"]);
+  EXPECT_TRUE(json["operations"].contains("even"));
+}
+
+TEST(Load, AnOpenLoopSeesAStallInAllCallsThatItDelays) {
+  // One call of the first ones takes long; those that were due meanwhile count from when they were.
+  std::atomic<bool> stalled{false};
+  const LoadOptions options{.threads = 1, .rate = 1000, .warm_up_s = 0, .seconds = 0.5, .rounds = 1};
+  const auto rounds = RunLoad(options, [&](int) {
+    if (!stalled.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    return "call";
+  });
+  const Histogram& latencies = rounds.front().latencies.at("call");
+  // About 200 of 500 calls were due in those 200 ms, and waited for 100 ms on average.
+  EXPECT_GT(latencies.Quantile(0.9), 50'000'000u);
+  EXPECT_GT(latencies.count(), 300u);
+  EXPECT_LT(latencies.count(), 800u);
+}
+
+}  // namespace
+}  // namespace kvstore::bench
