@@ -98,7 +98,9 @@ Json ToJson(const std::vector<LoadRound>& rounds) {
   Json kinds = Json::object();
   const auto us = [](double nanoseconds) { return nanoseconds / 1000; };
   for (const auto& [kind, histogram] : latencies) {
-    const auto quantile = [&](double share) { return us(static_cast<double>(histogram.Quantile(share))); };
+    const auto quantile = [&us, &histogram = histogram](double share) {
+      return us(static_cast<double>(histogram.Quantile(share)));
+    };
     kinds[kind] = {{"count", histogram.count()},
                    {"mean_us", us(histogram.mean())},
                    {"p50_us", quantile(0.5)},

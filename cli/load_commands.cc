@@ -74,7 +74,9 @@ void PrintYcsb(const Json& report) {
   for (const Json& workload : report["workloads"]) {
     bool first = true;
     for (const auto& [kind, latency] : workload["operations"].items()) {
-      const auto us = [&](const char* name) { return fmt::format("{:.1f}", latency[name].get<double>()); };
+      const auto us = [&latency = latency](const char* name) {
+        return fmt::format("{:.1f}", latency[name].get<double>());
+      };
       const auto once = [&](const char* name) {
         return first ? fmt::format("{:.0f}", workload[name].get<double>()) : std::string();
       };
