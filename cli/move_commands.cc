@@ -65,7 +65,8 @@ class StepBars {
   std::unique_ptr<ProgressBar> bar_;
 };
 
-void RunMove(const Globals& globals, const MoveRange& range, const std::string& to, bool dry_run) {
+void RunMove(const Globals& globals, const MoveRange& range, const std::string& to,
+             shardops::MoveOptions options) {
   if (to.empty()) throw Failure{absl::InvalidArgumentError("to: say --to MASTER,SLAVE")};
   Operated fleet(globals);
   StepBars bars;
@@ -74,10 +75,8 @@ void RunMove(const Globals& globals, const MoveRange& range, const std::string& 
     bars.Close();
     tell(text);
   };
-  const auto moved = shardops::MoveShards(
-      *fleet, range, ParsePair(to),
-      {.dry_run = dry_run,
-       .progress = [&](auto step, uint64_t done, uint64_t total) { return bars.Show(step, done, total); }});
+  options.progress = [&](auto step, uint64_t done, uint64_t total) { return bars.Show(step, done, total); };
+  const auto moved = shardops::MoveShards(*fleet, range, ParsePair(to), options);
   bars.Close();
   const auto result = OrFail(moved);
   if (globals.json) {
@@ -85,7 +84,7 @@ void RunMove(const Globals& globals, const MoveRange& range, const std::string& 
                {"switches", result.switches},
                {"max_pause_ms", result.max_pause_ms},
                {"copied_bytes", result.copied_bytes}});
-  } else if (!dry_run && result.switches == 0) {
+  } else if (!options.dry_run && result.switches == 0) {
     fmt::print("shards {} are there\n", range.ToString());
   }
 }
@@ -128,7 +127,7 @@ void PrintMoves(const Globals& globals) {
 void AddMove(CLI::App& group, Globals& globals) {
   struct Arguments : RangeArguments {
     std::string to;
-    bool dry_run = false;
+    shardops::MoveOptions options;
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* move = group.add_subcommand(
@@ -141,7 +140,11 @@ void AddMove(CLI::App& group, Globals& globals) {
   move->require_subcommand(0, 1);
   args->AddTo(*move);
   move->add_option("--to", args->to, "The pair that is to have them")->type_name("MASTER,SLAVE");
-  move->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
+  move->add_flag("--dry-run", args->options.dry_run, "Only look if it can be done");
+  move->add_flag(
+      "--hold-writes", args->options.hold_writes,
+      "Let commits at the old master wait, up to 400 ms at a time, when the copy does not catch up "
+      "within 10 s: else a master that is written to faster than the new one applies never moves");
   move->footer(
       R"(To go back once shards have moved, move them the other way. Pairs need a gtid_domain_id each.
 
@@ -174,7 +177,7 @@ void AddMove(CLI::App& group, Globals& globals) {
   });
 
   move->callback([args, move, &globals] {
-    if (move->get_subcommands().empty()) RunMove(globals, args->Get(), args->to, args->dry_run);
+    if (move->get_subcommands().empty()) RunMove(globals, args->Get(), args->to, args->options);
   });
 }
 

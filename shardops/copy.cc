@@ -71,19 +71,6 @@ std::vector<std::string> LoadCommand(const UnnamedFile& options, bool unlogged) 
                       unlogged ? ", SESSION sql_log_bin = 0" : "")};
 }
 
-absl::StatusOr<std::vector<std::string>> AllDatabases(const Host& source, const Access& access) {
-  const auto admin = HostAdmin::Open(source, access);
-  if (!admin.ok()) return admin.status();
-  return (*admin)->Do([](mysql::Connection& connection) -> absl::StatusOr<std::vector<std::string>> {
-    std::vector<std::string> names;
-    mysql::Rows rows = connection.Ask(
-        "SELECT schema_name FROM information_schema.schemata "
-        "WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')");
-    while (rows.Next()) names.push_back(rows.Bytes(1));
-    return names;
-  });
-}
-
 /// "'kvstore'@'10.%'" of all users but the servers' own.
 absl::StatusOr<std::set<std::string>> Users(HostAdmin& host) {
   return host.Do([](mysql::Connection& connection) -> absl::StatusOr<std::set<std::string>> {
@@ -102,7 +89,9 @@ absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, c
                                        const CopyOptions& options) {
   std::vector<std::string> databases = options.databases;
   if (databases.empty()) {
-    auto all = AllDatabases(source, access);
+    const auto admin = HostAdmin::Open(source, access);
+    if (!admin.ok()) return admin.status();
+    auto all = (*admin)->ReadDatabases();
     if (!all.ok()) return all.status();
     databases = *std::move(all);
   }

@@ -10,10 +10,10 @@
 namespace kvstore::shardops {
 namespace {
 
+using mysql::MovedName;
+
 /// How long a transaction of a client may keep its tables.
 constexpr int kLockWaitS = 1;
-
-std::string MovedName(const std::string& database) { return database + "_moved"; }
 
 /// Events that a channel leaves out.
 void Marked(mysql::Connection& connection, const std::vector<std::string>& statements) {
@@ -83,6 +83,19 @@ absl::Status Thaw(HostAdmin& host, const MoveRange& shards) {
     Marked(connection, statements);
     return absl::OkStatus();
   });
+}
+
+absl::StatusOr<HeldCommits> HeldCommits::Hold(const Host& host, const Access& access) {
+  auto admin = HostAdmin::Open(host, access);
+  if (!admin.ok()) return admin.status();
+  auto status = (*admin)->Do([](mysql::Connection& connection) {
+    connection.Run("SET SESSION lock_wait_timeout = 1");
+    connection.Run("BACKUP STAGE START");
+    connection.Run("BACKUP STAGE BLOCK_COMMIT");
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return HeldCommits(*std::move(admin));
 }
 
 absl::Status RemoveEmpty(HostAdmin& host, const MoveRange& shards) {

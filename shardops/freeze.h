@@ -1,6 +1,9 @@
 #pragma once
 
-#include "absl/status/status.h"
+#include <memory>
+#include <utility>
+
+#include "absl/status/statusor.h"
 #include "shardops/move_record.h"
 
 /// The tables of shards are put where no client looks for them, and back. The server itself then refuses
@@ -19,6 +22,18 @@ absl::Status Freeze(HostAdmin& host, const MoveRange& shards);
 
 /// The way back, from whatever was done.
 absl::Status Thaw(HostAdmin& host, const MoveRange& shards);
+
+/// While it lives, commits wait. Given up by the server when its connection ends.
+class HeldCommits {
+ public:
+  /// UNAVAILABLE if some statement is in the way for longer than a second.
+  static absl::StatusOr<HeldCommits> Hold(const Host& host, const Access& access);
+  HeldCommits(HeldCommits&&) = default;
+
+ private:
+  explicit HeldCommits(std::unique_ptr<HostAdmin> host) : host_(std::move(host)) {}
+  std::unique_ptr<HostAdmin> host_;
+};
 
 /// Removes databases of shards that have no tables any more.
 absl::Status RemoveEmpty(HostAdmin& host, const MoveRange& shards);

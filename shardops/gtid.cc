@@ -33,6 +33,14 @@ std::vector<Gtid> Parse(std::string_view text) {
   return all;
 }
 
+std::string Format(const std::map<uint64_t, Gtid>& by_domain) {
+  std::string position;
+  for (const auto& [domain, gtid] : by_domain) {
+    position += fmt::format("{}{}-{}-{}", position.empty() ? "" : ",", domain, gtid.server, gtid.sequence);
+  }
+  return position;
+}
+
 }  // namespace
 
 uint64_t Missing(std::string_view has, std::string_view lacks) {
@@ -61,6 +69,15 @@ uint64_t Beyond(std::string_view has, std::string_view lacks, bool unknown) {
   return beyond;
 }
 
+std::string OfOthers(std::string_view position, std::string_view logged, uint64_t server) {
+  std::map<uint64_t, Gtid> others;
+  for (const Gtid& gtid : Parse(position)) {
+    if (gtid.server != server) others[gtid.domain] = gtid;
+  }
+  for (const Gtid& gtid : Parse(logged)) others.erase(gtid.domain);
+  return Format(others);
+}
+
 std::string Union(std::string_view one, std::string_view other) {
   std::map<uint64_t, Gtid> latest;
   for (const std::string_view position : {one, other}) {
@@ -69,11 +86,7 @@ std::string Union(std::string_view one, std::string_view other) {
       if (!added && entry->second.sequence < gtid.sequence) entry->second = gtid;
     }
   }
-  std::string position;
-  for (const auto& [domain, gtid] : latest) {
-    position += fmt::format("{}{}-{}-{}", position.empty() ? "" : ",", domain, gtid.server, gtid.sequence);
-  }
-  return position;
+  return Format(latest);
 }
 
 }  // namespace kvstore::shardops

@@ -16,6 +16,9 @@ uint64_t Missing(std::string_view has, std::string_view lacks);
 /// unknown  Those of servers that the other one's log says nothing of count too.
 uint64_t Beyond(std::string_view has, std::string_view lacks, bool unknown);
 
+/// What a position has of domains that `logged` says nothing of, but for what `server` wrote.
+std::string OfOthers(std::string_view position, std::string_view logged, uint64_t server);
+
 /// A position that has the later one of each domain.
 std::string Union(std::string_view one, std::string_view other);
 

@@ -123,10 +123,37 @@ std::vector<std::string> ReadChannels(mysql::Connection& connection) {
   return names;
 }
 
+namespace {
+
+/// A master writes on meanwhile: its position may be older than its log by the time that it is set.
+void SetPosition(mysql::Connection& connection, const std::string& besides) {
+  constexpr int kOlderThanLog = 1947;
+  for (int tries = 20;; --tries) {
+    try {
+      connection.Run(
+          "SET GLOBAL gtid_slave_pos = CONCAT_WS(',', NULLIF(@@GLOBAL.gtid_binlog_pos, ''), NULLIF(" +
+          Quoted(besides) + ", ''))");
+      return;
+    } catch (const sql::SQLException& error) {
+      if (error.getErrorCode() != kOlderThanLog || tries == 0) throw;
+    }
+  }
+}
+
+}  // namespace
+
 void EndChannel(mysql::Connection& connection, const std::string& name) {
   connection.Run(fmt::format("STOP SLAVE {}", Quoted(name)));
+  uint64_t source = 0;
+  for (Rows rows = connection.Ask("SHOW ALL SLAVES STATUS"); rows.Next();) {
+    if (rows.Named("Connection_name") == name) source = std::stoull(rows.Named("Master_Server_Id"));
+  }
   // What was left out counts no more: its slaves do not have it, nor would they ever.
-  connection.Run("SET GLOBAL gtid_slave_pos = @@GLOBAL.gtid_binlog_pos");
+  std::string besides;
+  if (Rows rows = connection.Ask("SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_pos"); rows.Next()) {
+    besides = OfOthers(rows.Bytes(1), rows.Bytes(2), source);
+  }
+  SetPosition(connection, besides);
   connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
 }
 
@@ -176,6 +203,17 @@ absl::StatusOr<HostState> HostAdmin::Read() {
     }
     state.following = ReadFollowing(connection);
     return state;
+  });
+}
+
+absl::StatusOr<std::vector<std::string>> HostAdmin::ReadDatabases() {
+  return Do([](mysql::Connection& connection) -> absl::StatusOr<std::vector<std::string>> {
+    std::vector<std::string> names;
+    Rows rows = connection.Ask(
+        "SELECT schema_name FROM information_schema.schemata "
+        "WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')");
+    while (rows.Next()) names.push_back(rows.Bytes(1));
+    return names;
   });
 }
 

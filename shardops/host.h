@@ -109,6 +109,8 @@ class HostAdmin {
   absl::Status Claim();
   absl::StatusOr<HostState> Read();
   absl::StatusOr<HostTables> ReadTables();
+  /// All databases but the server's own.
+  absl::StatusOr<std::vector<std::string>> ReadDatabases();
   /// Bytes of the files that hold shards; tables of MyRocks are not counted. Slow where there are thousands.
   absl::StatusOr<uint64_t> ReadSize();
   /// Makes the database of an ID shard with the tables of those datasets that are on such; what is there
@@ -156,6 +158,9 @@ class HostAdmin {
 std::vector<std::string> ReadChannels(mysql::Connection& connection);
 /// Ends following one of them. Nothing else may be followed at that moment.
 void EndChannel(mysql::Connection& connection, const std::string& name);
+
+/// FAILED_PRECONDITION: what stands in the way, and what to do.
+inline absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
 
 /// A text of ours or of an operator's configuration in a statement.
 std::string Quoted(std::string_view text);

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "backends/mysql/tables.h"
 #include "base/fail_point.h"
 #include "shardops/channel.h"
 #include "shardops/copy.h"
@@ -16,8 +17,6 @@
 
 namespace kvstore::shardops {
 namespace {
-
-absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
 
 absl::Status CheckRange(const MoveRange& range) {
   if (range.first <= range.last && range.last <= ShardMap::kMaxShard) return absl::OkStatus();
@@ -46,11 +45,35 @@ const MoveRecord* Find(const std::vector<MoveRecord>& moves, const MoveRange& ra
   return found == moves.end() ? nullptr : &*found;
 }
 
+bool Has(const Pair& pair, const Host& host) { return pair.master == host || pair.slave == host; }
+
 /// Of a pair whose hosts may have changed their roles since.
 Host MasterOf(const Maps& maps, const Pair& pair) {
-  const std::vector<Pair> pairs = maps.Pairs();
-  const Pair changed{pair.slave, pair.master};
-  return std::find(pairs.begin(), pairs.end(), changed) == pairs.end() ? pair.master : pair.slave;
+  for (const Pair& now : maps.Pairs()) {
+    if (Has(pair, now.master)) return now.master;
+  }
+  return pair.master;
+}
+
+/// How many of a move's shards have moved, from the first on: parts change their homes in order. Either
+/// pair's hosts may have changed their roles, or have another slave.
+absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
+  uint32_t moved = 0;
+  for (uint32_t shard = move.range.first; shard <= move.range.last; ++shard) {
+    const auto home = maps.PairOf(move.range.mod, shard);
+    const bool there = home && Has(move.to, home->master);
+    if (!there && (!home || !Has(move.from, home->master))) {
+      return Refuse(
+          fmt::format("shard {} of {} is on {} by the map, neither where it was nor where it was to go",
+                      shard, move.range.ToString(), home ? home->master.ToString() : "no host"));
+    }
+    if (there && shard != move.range.first + moved) {
+      return Refuse(
+          fmt::format("shard {} of {} has moved, and one before it has not", shard, move.range.ToString()));
+    }
+    if (there) ++moved;
+  }
+  return moved;
 }
 
 /// A move that is to begin, or why it cannot.
@@ -117,16 +140,15 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   if (found == nullptr || found->state == MoveState::kMoved) {
     return absl::NotFoundError(fmt::format("shards {}: no move of these is under way", range.ToString()));
   }
-  MoveRecord move = *found;
+  const MoveRecord& move = *found;
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
-  // Parts change their homes in order.
-  uint32_t stays = range.first;
-  while (stays <= range.last && maps->PairOf(range.mod, stays) == move.to) ++stays;
-  const MoveRange moved{range.mod, range.first, stays - 1};
-  const MoveRange rest{range.mod, stays, range.last};
-  const bool none = stays == range.first;
-  const bool all = stays > range.last;
+  const auto count = CountMoved(*maps, move);
+  if (!count.ok()) return count.status();
+  const bool none = *count == 0;
+  const bool all = *count == range.last - range.first + 1;
+  const MoveRange moved{range.mod, range.first, range.first + *count - 1};
+  const MoveRange rest{range.mod, range.first + *count, range.last};
 
   const auto source = HostAdmin::OpenClaimed(MasterOf(*maps, move.from), fleet.access);
   if (!source.ok()) return source.status();
@@ -139,21 +161,28 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   if (!target.ok()) return target.status();
   if (auto status = Channel(**target).End(); !status.ok()) return status;
   if (!all) {
-    if (auto status = DropDatabases(**target, rest.Databases(), /*unlogged=*/false); !status.ok())
-      return status;
+    if (auto status = DropCopies(fleet, **target, rest); !status.ok()) return status;
     Reached("move.dropped");
   }
   if (!none) {
     if (auto status = RemoveEmpty(**source, moved); !status.ok()) return status;
   }
   if (auto status = RemoveMove(fleet, move); !status.ok()) return status;
+  // Old tables that are left are still to be finished: those of this move, and those of one before.
+  const auto keep = [&](const MoveRange& part, const Pair& from, const Pair& to, std::vector<Pair> leaves) {
+    MoveRecord left{
+        .range = part, .from = from, .to = to, .state = MoveState::kMoved, .leaves = std::move(leaves)};
+    left.began_ms = move.began_ms;
+    return SaveMove(fleet, left);
+  };
+  if (!all && !move.leaves.empty()) {
+    if (auto status = keep(rest, move.to, move.from, move.leaves); !status.ok()) return status;
+  }
   if (none) return absl::OkStatus();
-  move.leaves.push_back(move.from);
-  move.range = moved;
-  move.state = MoveState::kMoved;
-  move.version = -1;
   fleet.tell(fmt::format("shards {} have moved, and stay", moved.ToString()));
-  return SaveMove(fleet, move);
+  std::vector<Pair> leaves = move.leaves;
+  leaves.push_back(move.from);
+  return keep(moved, move.from, move.to, std::move(leaves));
 }
 
 absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
@@ -168,7 +197,7 @@ absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
         fmt::format("shards {} have not all moved yet: it is {}", range.ToString(), Name(move->state)));
   }
   std::vector<std::string> old;
-  for (const std::string& database : range.Databases()) old.push_back(database + "_moved");
+  for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));
   for (const Pair& pair : move->leaves) {
     // Whichever is the master now; its slave follows.
     for (const Host& host : {pair.master, pair.slave}) {
@@ -176,7 +205,8 @@ absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
       if (!admin.ok()) return admin.status();
       const auto state = (*admin)->Read();
       if (!state.ok()) return state.status();
-      if (state->following) continue;
+      // Nor an old master that came back and follows nobody yet: it must not write anything of its own.
+      if (state->following || state->read_only) continue;
       if (auto status = DropDatabases(**admin, old, /*unlogged=*/false); !status.ok()) return status;
       fleet.tell(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
     }

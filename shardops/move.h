@@ -23,6 +23,10 @@ namespace kvstore::shardops {
 struct MoveOptions {
   /// Says what would be done.
   bool dry_run = false;
+  /// A copy that does not catch up within 10 s is helped: commits at the old master, of all its clients, wait
+  /// for up to 400 ms at a time. Else a source that writes faster than the target applies is never caught up
+  /// with.
+  bool hold_writes = false;
   /// What is being done, how far it is, and how much it is (0: not known). May be null; false stops.
   std::function<bool(std::string_view step, uint64_t done, uint64_t total)> progress;
 };

@@ -29,10 +29,11 @@ constexpr size_t kSwitchTables = 48;
 constexpr milliseconds kClose{200};
 /// How long what is left may take with clients waiting; then they are let go on, at the old home.
 constexpr milliseconds kRest{2000};
+/// How long a copy may be behind before its source is held back, and for how long at a time.
+constexpr std::chrono::seconds kPatience{10};
+constexpr milliseconds kHold{400};
 /// How often somebody else may change a map while shards of it are switched.
 constexpr int kMaxConflicts = 5;
-
-absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
 
 absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
   const auto admin = HostAdmin::Open(host, access);
@@ -56,6 +57,18 @@ absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
 }
 
 }  // namespace
+
+absl::Status DropCopies(Fleet& fleet, HostAdmin& host, const MoveRange& shards) {
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
+    const auto home = maps->PairOf(shards.mod, shard);
+    if (!home || (home->master != host.host() && home->slave != host.host())) continue;
+    return Refuse(fmt::format("{}: has shard {} of {} by the map: it is no copy, and stays",
+                              host.host().ToString(), shard, shards.ToString()));
+  }
+  return DropDatabases(host, shards.Databases(), /*unlogged=*/false);
+}
 
 absl::StatusOr<Moved> Mover::Run() {
   // A move that was stopped may have left shards that nobody can use: it asks for no more than it needs.
@@ -137,9 +150,9 @@ absl::Status Mover::CheckTables() {
       return Refuse(fmt::format("{}: database {} is missing: kv shards init makes it",
                                 source_->host().ToString(), database));
     }
-    if (here->contains(database + "_moved")) {
-      return Refuse(fmt::format("{}: has {}_moved of an earlier move: kv shards move finish",
-                                source_->host().ToString(), database));
+    if (here->contains(mysql::MovedName(database))) {
+      return Refuse(fmt::format("{}: has {} of an earlier move: kv shards move finish",
+                                source_->host().ToString(), mysql::MovedName(database)));
     }
     if (there->contains(database)) {
       return Refuse(fmt::format("{}: has a database {} already, which is no copy of this move's",
@@ -175,9 +188,7 @@ absl::Status Mover::Copy() {
   // Of an attempt that was stopped. That it is ours is written down.
   Channel channel(*target_);
   if (auto status = channel.End(); !status.ok()) return status;
-  if (auto status = DropDatabases(*target_, move_.range.Databases(), /*unlogged=*/false); !status.ok()) {
-    return status;
-  }
+  if (auto status = DropCopies(fleet_, *target_, move_.range); !status.ok()) return status;
   const auto size = source_->Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     mysql::Rows rows =
         connection.Ask(fmt::format("SELECT COALESCE(SUM(data_length), 0) FROM information_schema.tables "
@@ -227,21 +238,37 @@ absl::Status Mover::Follow() {
 }
 
 absl::Status Mover::CatchUp() {
-  Channel channel(*target_);
+  const auto begin = Clock::now();
+  bool slow = false;
   for (;;) {
-    const auto end = ReadPosition(*source_);
-    if (!end.ok()) return end.status();
-    absl::Status status = channel.Await(*end, kClose);
-    if (status.ok()) {
-      // Its slave too, which must be able to take its place from the first moment. It may apply that later:
-      // under load it may be behind for long.
-      const auto there = target_->Read();
-      if (!there.ok()) return there.status();
-      status = target_slave_->AwaitReceived(there->gtid, kClose);
-    }
+    absl::Status status = CatchUpWithin(kClose);
     if (!absl::IsDeadlineExceeded(status)) return status;
     if (auto shown = Show("catch up", 0, 0); !shown.ok()) return shown;
+    if (Clock::now() - begin < kPatience) continue;
+    if (!slow) {
+      fleet_.tell(fmt::format("{}: has not caught up in {} s: {}", Where(), kPatience.count(),
+                              options_.hold_writes
+                                  ? "commits at the old master wait now and then"
+                                  : "if it goes on like that, stop this and give it with --hold-writes"));
+      slow = true;
+    }
+    if (!options_.hold_writes) continue;
+    const auto held = HeldCommits::Hold(move_.from.master, fleet_.access);
+    if (!held.ok()) continue;
+    status = CatchUpWithin(kHold);
+    if (!absl::IsDeadlineExceeded(status)) return status;
   }
+}
+
+absl::Status Mover::CatchUpWithin(milliseconds wait) {
+  const auto end = ReadPosition(*source_);
+  if (!end.ok()) return end.status();
+  if (auto status = Channel(*target_).Await(*end, wait); !status.ok()) return status;
+  // Its slave too, which must be able to take its place from the first moment. It may apply that later: under
+  // load it may be behind for long.
+  const auto there = target_->Read();
+  if (!there.ok()) return there.status();
+  return target_slave_->AwaitReceived(there->gtid, wait);
 }
 
 absl::Status Mover::Verify() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -10,6 +11,10 @@
 #include "shardops/move.h"
 
 namespace kvstore::shardops {
+
+/// Removes copies of shards from a host. FAILED_PRECONDITION if the map has one of them there: then it is no
+/// copy.
+absl::Status DropCopies(Fleet& fleet, HostAdmin& host, const MoveRange& shards);
 
 /// The work of one move (move.h), from where it is to its end.
 class Mover {
@@ -35,6 +40,8 @@ class Mover {
   absl::Status Release();
   /// Waits until the copy, and the target's slave, are close behind.
   absl::Status CatchUp();
+  /// The same, for so long. DEADLINE_EXCEEDED: they are not.
+  absl::Status CatchUpWithin(std::chrono::milliseconds wait);
   /// The first shards that have not moved, so many as switch together; none: all have.
   absl::StatusOr<std::optional<MoveRange>> NextPart();
   absl::Status Enter(MoveState state);

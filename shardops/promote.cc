@@ -27,8 +27,6 @@ constexpr int kAttempts = 3;
 /// A slave that is further behind is let catch up before clients have to wait.
 constexpr uint64_t kMaxLag = 2;
 
-absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
-
 /// What is to be done, from the maps alone.
 struct Plan {
   Pair before;             ///< As the maps have it.

@@ -16,8 +16,6 @@
 namespace kvstore::shardops {
 namespace {
 
-absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
-
 /// The pair that the slave is in, or is to be in.
 absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& next) {
   std::optional<Pair> found;
@@ -38,18 +36,11 @@ absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& n
 
 /// Follows nobody, and has no databases but the server's own.
 absl::Status Empty(HostAdmin& host, bool discard) {
-  std::vector<std::string> names;
-  absl::Status listed = host.Do([&](mysql::Connection& connection) {
-    mysql::Rows rows = connection.Ask(
-        "SELECT schema_name FROM information_schema.schemata "
-        "WHERE schema_name NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')");
-    while (rows.Next()) names.push_back(rows.Bytes(1));
-    return absl::OkStatus();
-  });
-  if (!listed.ok()) return listed;
-  if (!names.empty() && !discard) {
+  const auto names = host.ReadDatabases();
+  if (!names.ok()) return names.status();
+  if (!names->empty() && !discard) {
     return Refuse(
-        fmt::format("{}: has {} databases; --discard removes them", host.host().ToString(), names.size()));
+        fmt::format("{}: has {} databases; --discard removes them", host.host().ToString(), names->size()));
   }
   absl::Status alone = host.Do([&](mysql::Connection& connection) {
     connection.Run("STOP ALL SLAVES");
@@ -60,7 +51,7 @@ absl::Status Empty(HostAdmin& host, bool discard) {
     return absl::OkStatus();
   });
   if (!alone.ok()) return alone;
-  return DropDatabases(host, names, /*unlogged=*/true);
+  return DropDatabases(host, *names, /*unlogged=*/true);
 }
 
 /// A master does not wait for a slave that is not there. How it waits when it has one again (Promote) is

@@ -81,7 +81,7 @@ uint32_t ReadModShards(Connection& connection, uint32_t shard) {
 bool HasMoved(Connection& connection, Space space, uint32_t shard) {
   return connection
       .Ask(fmt::format("SELECT 1 FROM information_schema.schemata WHERE schema_name = {}",
-                       Literal(MovedDatabaseName(space, shard))))
+                       Literal(MovedName(DatabaseName(space, shard)))))
       .Next();
 }
 

@@ -31,7 +31,7 @@ void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t m
 /// How many mod shards there were when this one was made; 0: it is not there.
 uint32_t ReadModShards(Connection& connection, uint32_t shard);
 
-/// Whether the shard's tables were put away there (MovedDatabaseName), because the shard is on another host.
+/// Whether the shard's tables were put away there (MovedName), because the shard is on another host.
 bool HasMoved(Connection& connection, Space space, uint32_t shard);
 
 /// What the tables of this incarnation of the dataset have as their comment.

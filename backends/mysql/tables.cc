@@ -8,7 +8,7 @@ std::string DatabaseName(Space space, uint32_t shard) {
   return fmt::format("{}{:05}", space == Space::kId ? "db" : "mod", shard);
 }
 
-std::string MovedDatabaseName(Space space, uint32_t shard) { return DatabaseName(space, shard) + "_moved"; }
+std::string MovedName(const std::string& database) { return database + "_moved"; }
 
 std::string Quote(std::string_view identifier) {
   std::string quoted = "`";

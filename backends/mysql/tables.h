@@ -13,8 +13,8 @@ enum class Space : uint8_t { kId, kMod };
 /// "db03429", "mod00017".
 std::string DatabaseName(Space space, uint32_t shard);
 
-/// Where a shard's tables stay that has moved to another host: "db03429_moved".
-std::string MovedDatabaseName(Space space, uint32_t shard);
+/// Where the tables of a shard's database stay when it has moved to another host: "db03429_moved".
+std::string MovedName(const std::string& database);
 
 /// Between backquotes.
 std::string Quote(std::string_view identifier);

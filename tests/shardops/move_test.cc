@@ -19,6 +19,7 @@
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
+#include "tests/support/slow_disk.h"
 #include "tests/support/status_matchers.h"
 
 /// Shards move from one pair of servers to another while clients use them; what they were told is checked.
@@ -105,7 +106,10 @@ class MoveTest : public ::testing::Test {
   absl::Status Move(const MoveRange& range, const Pair& to, const shardops::MoveOptions& options = {}) {
     return MoveShards(first_.fleet(), range, to, options).status();
   }
-  absl::Status MoveThere(const MoveRange& range) { return Move(range, second_.hosts()); }
+  /// On however slow a disk.
+  absl::Status MoveThere(const MoveRange& range) {
+    return Move(range, second_.hosts(), {.hold_writes = true});
+  }
   Pair HomeOf(const MoveRange& range) {
     return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
                 ->PairOf(range.mod, range.first);
@@ -134,7 +138,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
   Creator creator(*store_);
   clients.Work(100);
   for (const MoveRange& range : {kRows, kIds}) {
-    const auto moved = MoveShards(first_.fleet(), range, second_.hosts(), {});
+    const auto moved = MoveShards(first_.fleet(), range, second_.hosts(), {.hold_writes = true});
     ASSERT_OK(moved.status());
     EXPECT_EQ(HomeOf(range), second_.hosts());
     std::printf("shards %s could not be used for %d ms\n", range.ToString().c_str(),
@@ -144,7 +148,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
     EXPECT_OK(MoveThere(range)) << "given again";
   }
   // Back, with what was written there.
-  EXPECT_OK(Move(kRows, first_.hosts()));
+  EXPECT_OK(Move(kRows, first_.hosts(), {.hold_writes = true}));
   clients.Work(100);
   EXPECT_EQ(Databases(second_.a(), "mod%moved"),
             "mod00000_moved\nmod00001_moved\nmod00002_moved\nmod00003_moved\n");
@@ -157,6 +161,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
   creator.Check();
   for (MariaDbServer* server : {&first_.a(), &first_.b(), &second_.a(), &second_.b()}) {
     EXPECT_TRUE(Eventually([&] { return Databases(*server, "%moved").empty(); }));
+    EXPECT_EQ(server->Run("SELECT @@slave_parallel_threads"), "0\n") << "as it was";
   }
   ExpectInOrder();
 }
@@ -234,9 +239,61 @@ TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
   ExpectInOrder();
 }
 
+TEST_F(MoveTest, CancelledAfterTheNewMasterWasReplacedItRemovesNothingThatIsUsed) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 2, Seed("replaced"));
+  clients.Work(20);
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.published") throw Died();
+  });
+  EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
+  SetFailPointHook(nullptr);
+  clients.Work(20);
+  const auto master = shardops::HostAdmin::Open(second_.host_a(), first_.fleet().access);
+  ASSERT_OK(Remember(first_.fleet(), *(*master)->Read()));
+  second_.a().Kill();
+  ASSERT_OK(Promote(first_.fleet(), second_.host_b(), {.emergency = true}).status());
+  clients.Work(20);
+  ASSERT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_EQ(HomeOf(kRows).master, second_.host_b());
+  EXPECT_EQ(LoadMoves(first_.fleet())->front().state, MoveState::kMoved);
+  clients.Work(20);
+  clients.Stop();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.copied") throw Died();
+  });
+  EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
+  SetFailPointHook(nullptr);
+  // Somebody has edited the map by hand.
+  const auto maps = shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root);
+  ASSERT_OK(maps->Give(first_.fleet().zookeeper, true, 2, 3, second_.hosts()));
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "it is no copy, and stays"));
+  EXPECT_THAT(CancelMove(first_.fleet(), kRows),
+              FailsWith(StatusCode::kFailedPrecondition, "has moved, and one before"));
+  EXPECT_EQ(Databases(second_.a(), "mod00003"), "mod00003\n");
+}
+
+TEST_F(MoveTest, OldTablesAreRememberedWhenTheWayBackIsCancelled) {
+  ASSERT_OK(MoveThere(kRows));
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.copied") throw Died();
+  });
+  EXPECT_THROW(EXPECT_OK(Move(kRows, first_.hosts())), Died);
+  SetFailPointHook(nullptr);
+  ASSERT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_EQ(HomeOf(kRows), second_.hosts());
+  ASSERT_OK(FinishMove(first_.fleet(), kRows));
+  EXPECT_EQ(Databases(first_.a(), "%moved"), "");
+  ExpectInOrder();
+}
+
 TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
   const auto map_file = [&](const char* name) {
-    const auto file = dir_.path() / name;
+    auto file = dir_.path() / name;
     std::ofstream(file) << first_.fleet().zookeeper.Get(fmt::format("/kvstore/shards/{}", name), false)->data;
     return file;
   };
@@ -297,7 +354,8 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
   refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "is not within");
   refused({true, 6, 9}, second_.hosts(), no, "shard 8 of mod 6-9 is not open");
   refused(kRows, {second_.host_a(), first_.host_b()}, StatusCode::kInvalidArgument, "it takes two");
-  refused(kRows, {second_.host_b(), second_.host_a()}, no, "");  // the wrong way round
+  refused(kRows, {second_.host_b(), second_.host_a()}, no,
+          "is a master by the map, and follows");  // the wrong way round
   second_.a().Run("SET GLOBAL gtid_domain_id = 1");
   refused(kRows, second_.hosts(), no, "gtid_domain_id: is 1 at");
   second_.b().Run("SET GLOBAL gtid_domain_id = 1");
@@ -427,6 +485,24 @@ TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
 
 Pair HomeOf(PairFleet& fleet) {
   return *shardops::Maps::Load(fleet.fleet().zookeeper, fleet.fleet().root)->PairOf(true, 0);
+}
+
+/// A target applies less than the source's clients can write: they share flushes.
+TEST(SlowDiskMoveTest, ASourceThatIsTooFastIsHeldBack) {
+  const SlowDisk slow;
+  PairFleet first;
+  ServerPair second(2);
+  const TempDir dir;
+  const auto store = first.OpenStore(dir.path());
+  ASSERT_OK(store->CreateDataset({.name = "events"}));
+  History history(Clients::kKeys);
+  Clients clients(*store, "events", history, 8, Seed("held"));
+  clients.Work(100);
+  ASSERT_OK(MoveShards(first.fleet(), kRows, second.hosts(), {.hold_writes = true}).status());
+  clients.Work(100);
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
 }
 
 TEST(FullDiskMoveTest, AFullTargetIsSaidAndCancelled) {

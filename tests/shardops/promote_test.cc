@@ -34,6 +34,7 @@ TEST(Gtid, WhatIsMissingIsCountedByDomain) {
   EXPECT_EQ(shardops::Beyond("0-2-13000", "0-1-12659,0-2-13335", false), 0u);
   EXPECT_EQ(shardops::Beyond("0-3-5", "0-1-12659", false), 0u);
   EXPECT_EQ(shardops::Beyond("0-3-5", "0-1-12659", true), 1u);
+  EXPECT_EQ(shardops::OfOthers("1-1-50,2-3-8,4-7-1", "2-3-9", 7), "1-1-50");
   EXPECT_EQ(shardops::Union("0-1-5,1-4-3", "0-2-7,2-1-1"), "0-2-7,1-4-3,2-1-1");
 }
 
