@@ -16,14 +16,22 @@
 
 namespace kvstore::bench {
 
-absl::StatusOr<Child> Child::Start(const std::vector<std::string>& arguments) {
+namespace {
+
+/// Its number, and this end of the pipes that are its standard input and output.
+struct Started {
+  pid_t process = -1;
+  int input = -1;
+  int output = -1;
+};
+
+/// program  "/proc/self/exe", or a name that PATH knows.
+absl::StatusOr<Started> Fork(const char* program, std::vector<std::string> command) {
   std::array<int, 2> in{};
   std::array<int, 2> out{};
   if (::pipe2(in.data(), O_CLOEXEC) != 0 || ::pipe2(out.data(), O_CLOEXEC) != 0) {
     return absl::UnavailableError("cannot make a pipe");
   }
-  std::vector<std::string> command = {"kv"};
-  command.insert(command.end(), arguments.begin(), arguments.end());
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -33,16 +41,39 @@ absl::StatusOr<Child> Child::Start(const std::vector<std::string>& arguments) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::dup2(in[0], STDIN_FILENO);
     ::dup2(out[1], STDOUT_FILENO);
-    ::execv("/proc/self/exe", argv.data());
+    ::execvp(program, argv.data());
     ::_exit(127);
   }
   ::close(in[0]);
   ::close(out[1]);
-  Child child(process, in[1]);
-  for (char c = 0; ::read(out[0], &c, 1) == 1 && c != '\n';) child.first_line_ += c;
-  ::close(out[0]);
+  return Started{process, in[1], out[0]};
+}
+
+}  // namespace
+
+absl::StatusOr<Child> Child::Start(const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {"kv"};
+  command.insert(command.end(), arguments.begin(), arguments.end());
+  const auto started = Fork("/proc/self/exe", std::move(command));
+  if (!started.ok()) return started.status();
+  Child child(started->process, started->input);
+  for (char c = 0; ::read(started->output, &c, 1) == 1 && c != '\n';) child.first_line_ += c;
+  ::close(started->output);
   if (child.first_line_.empty()) return absl::UnavailableError("a process ended before it was ready");
   return child;
+}
+
+absl::StatusOr<Child> Child::StartProgram(const std::vector<std::string>& command) {
+  const auto started = Fork(command.at(0).c_str(), command);
+  if (!started.ok()) return started.status();
+  ::close(started->output);
+  return Child(started->process, started->input);
+}
+
+bool Child::runs() const {
+  siginfo_t ended{};
+  return ::waitid(P_PID, static_cast<id_t>(process_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         ended.si_pid == 0;
 }
 
 Child::Child(Child&& other) noexcept

@@ -9,16 +9,21 @@
 
 namespace kvstore::bench {
 
-/// Another process of this program, which ends with this one.
+/// Another process, which ends with this one.
 class Child {
  public:
-  /// Starts it, and waits for its first line.
+  /// This program again. Waits for its first line.
   static absl::StatusOr<Child> Start(const std::vector<std::string>& arguments);
+  /// Another program, found by PATH; what it prints is for nobody. If it is not there, it has
+  /// ended at once.
+  static absl::StatusOr<Child> StartProgram(const std::vector<std::string>& command);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
   const std::string& first_line() const { return first_line_; }
+  /// It has not ended.
+  bool runs() const;
   /// Resident memory in bytes.
   uint64_t ResidentBytes() const;
 

@@ -81,10 +81,31 @@ LoadRound RunRound(const LoadOptions& options, const Operation& operation, doubl
 }  // namespace
 
 std::vector<LoadRound> RunLoad(const LoadOptions& options, const Operation& operation) {
-  if (options.warm_up_s > 0) RunRound(options, operation, options.warm_up_s);
-  std::vector<LoadRound> rounds;
-  for (int i = 0; i < options.rounds; ++i) rounds.push_back(RunRound(options, operation, options.seconds));
-  return rounds;
+  return RunByTurns(options, {&operation, 1}).front();
+}
+
+std::vector<std::vector<LoadRound>> RunByTurns(const LoadOptions& options,
+                                               std::span<const Operation> operations) {
+  std::vector<std::vector<LoadRound>> all(operations.size());
+  if (options.warm_up_s > 0) {
+    for (const Operation& operation : operations) RunRound(options, operation, options.warm_up_s);
+  }
+  for (int round = 0; round < options.rounds; ++round) {
+    for (size_t i = 0; i < operations.size(); ++i) {
+      // Each begins now and then.
+      const size_t side = (i + static_cast<size_t>(round)) % operations.size();
+      all[side].push_back(RunRound(options, operations[side], options.seconds));
+    }
+  }
+  return all;
+}
+
+double Ratio(std::span<const LoadRound> ours, std::span<const LoadRound> others) {
+  std::vector<double> ratios;
+  for (size_t round = 0; round < ours.size(); ++round)
+    ratios.push_back(ours[round].ops_s / others[round].ops_s);
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
 }
 
 Json ToJson(const std::vector<LoadRound>& rounds) {

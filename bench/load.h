@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,14 @@ using Operation = std::function<const char*(int thread)>;
 
 /// Runs the load.
 std::vector<LoadRound> RunLoad(const LoadOptions& options, const Operation& operation);
+
+/// Runs several, whose rounds take turns, so that what disturbs the machine meets all of them; in the same
+/// order.
+std::vector<std::vector<LoadRound>> RunByTurns(const LoadOptions& options,
+                                               std::span<const Operation> operations);
+
+/// How many times as many calls a second as the other one's: the median over the rounds.
+double Ratio(std::span<const LoadRound> ours, std::span<const LoadRound> others);
 
 /// Calls a second, as min, median and max of the rounds; and of each kind over all rounds how many there were
 /// and their latencies in microseconds: mean, p50, p90, p99, p99_9, max.

@@ -5,7 +5,6 @@
 #include <mysql_driver.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <utility>
 
 #include "kvstore_api/file_catalog.h"
@@ -14,16 +13,15 @@
 namespace kvstore::bench {
 
 absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenchOptions& options) {
-  std::unique_ptr<MySqlFixture> fixture(new MySqlFixture(options.fleet));
-  std::string path = (std::filesystem::temp_directory_path() / "kv-bench-XXXXXX").string();
-  if (::mkdtemp(path.data()) == nullptr) return absl::UnavailableError("cannot make " + path);
-  fixture->dir_ = path;
+  auto folder = Folder::Make();
+  if (!folder.ok()) return folder.status();
+  std::unique_ptr<MySqlFixture> fixture(new MySqlFixture(options.fleet, *std::move(folder)));
   auto backend = OpenMySqlBackend(options.fleet, "");
   if (!backend.ok()) return backend.status();
   fixture->fleet_ = &(*backend)->fleet();
   Router::Backends backends;
   backends.emplace(kMySql, *std::move(backend));
-  auto router = Router::Open(std::make_unique<FileCatalog>(fixture->dir_ / "catalog.json"),
+  auto router = Router::Open(std::make_unique<FileCatalog>(fixture->folder_.path() / "catalog.json"),
                              std::move(backends), kMySql);
   if (!router.ok()) return router.status();
   fixture->store_ = *std::move(router);
@@ -32,9 +30,6 @@ absl::StatusOr<std::unique_ptr<MySqlFixture>> MySqlFixture::Open(const MySqlBenc
 
 MySqlFixture::~MySqlFixture() {
   while (!created_.empty()) Drop(created_.back());
-  store_.reset();
-  std::error_code ignored;
-  std::filesystem::remove_all(dir_, ignored);
 }
 
 std::string MySqlFixture::Create(const std::string& name, Shape shape, uint32_t max_versions) {
@@ -69,12 +64,15 @@ RawConnection::RawConnection(const Host& host, const MySqlFleet& options) {
   plain_.reset(connection_->createStatement());
 }
 
+sql::PreparedStatement& RawConnection::Prepare(const std::string& text) {
+  statements_.emplace_back(connection_->prepareStatement(text));
+  return *statements_.back();
+}
+
 sql::PreparedStatement& RawConnection::Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
                                                uint32_t shard, size_t count) {
   const mysql::TableFamily family{.space = space, .name = dataset};
-  const std::string text = mysql::Text(sql, mysql::Table{&family, shard}, count, /*returning=*/true);
-  statements_.emplace_back(connection_->prepareStatement(text));
-  return *statements_.back();
+  return Prepare(mysql::Text(sql, mysql::Table{&family, shard}, count, /*returning=*/true));
 }
 
 void RawConnection::Run(const std::string& text) { plain_->execute(text); }

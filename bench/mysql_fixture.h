@@ -4,14 +4,15 @@
 #include <cppconn/prepared_statement.h>
 #include <cppconn/resultset.h>
 
-#include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/backend.h"
 #include "backends/mysql/statements.h"
+#include "bench/folder.h"
 #include "bench/report.h"
 #include "kvstore_api/router.h"
 #include "registry/open.h"
@@ -48,10 +49,10 @@ class MySqlFixture {
   const MySqlFleet& options() const { return options_; }
 
  private:
-  explicit MySqlFixture(const MySqlFleet& options) : options_(options) {}
+  MySqlFixture(const MySqlFleet& options, Folder folder) : options_(options), folder_(std::move(folder)) {}
 
   const MySqlFleet options_;
-  std::filesystem::path dir_;
+  const Folder folder_;
   std::vector<std::string> created_;
   std::unique_ptr<KVStore> store_;
   mysql::Fleet* fleet_ = nullptr;  // of store_
@@ -63,7 +64,9 @@ class RawConnection {
  public:
   RawConnection(const Host& host, const MySqlFleet& options);
 
-  /// The statement on a dataset's table; prepared at the first call for these arguments.
+  /// Both are this one's.
+  sql::PreparedStatement& Prepare(const std::string& text);
+  /// The statement on a dataset's table.
   sql::PreparedStatement& Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
                                   uint32_t shard, size_t count = 1);
   void Run(const std::string& text);

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -13,6 +11,7 @@
 
 #include "base/thread_number.h"
 #include "bench/child.h"
+#include "bench/folder.h"
 #include "client/connect.h"
 #include "echo.grpc.pb.h"
 
@@ -195,25 +194,6 @@ struct Bench {
   }
 };
 
-/// A folder that goes with this.
-class Folder {
- public:
-  Folder() {
-    std::string path = (std::filesystem::temp_directory_path() / "kv-bench-XXXXXX").string();
-    if (::mkdtemp(path.data()) != nullptr) path_ = path;
-  }
-  ~Folder() {
-    std::error_code ignored;
-    if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace
 
 void RunEchoServer() {
@@ -230,14 +210,15 @@ void RunEchoServer() {
 }
 
 absl::StatusOr<Report> BenchServer(const ServerBenchOptions& options) {
-  const Folder folder;
+  const auto folder = Folder::Make();
+  if (!folder.ok()) return folder.status();
   auto echo = Child::Start({"bench", "echo-server"});
   if (!echo.ok()) return echo.status();
   std::optional<Child> server;
   std::string address = options.address;
   if (address.empty()) {
     auto started =
-        Child::Start({"--data", (folder.path() / "store").string(), "serve", "--listen", "127.0.0.1:0"});
+        Child::Start({"--data", (folder->path() / "store").string(), "serve", "--listen", "127.0.0.1:0"});
     if (!started.ok()) return started.status();
     server.emplace(*std::move(started));
     address = server->first_line().substr(server->first_line().rfind(' ') + 1);

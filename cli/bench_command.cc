@@ -8,7 +8,6 @@
 #include "bench/mysql_fixture.h"
 #include "bench/routing_bench.h"
 #include "bench/rows_bench.h"
-#include "bench/sequences_bench.h"
 #include "bench/server_bench.h"
 #include "cli/command.h"
 #include "cli/load_commands.h"
@@ -205,16 +204,6 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   routing_command->add_option("--seconds", routing->rows.seconds)->capture_default_str();
   routing_command->callback([routing, &globals] {
     Print(OrFail(bench::BenchRouting(routing->rows.rounds, routing->rows.seconds)), globals.json);
-  });
-
-  auto sequences = std::make_shared<bench::SequencesOptions>();
-  CLI::App* sequences_command =
-      group->add_subcommand("sequences", "Load user sequences: events of users by kind and time");
-  sequences_command->add_option("--events", sequences->events, "Events to load")->capture_default_str();
-  sequences_command->add_option("--users", sequences->users)->capture_default_str();
-  sequences_command->callback([sequences, &globals] {
-    sequences->dir = globals.data;
-    Print(OrFail(bench::BenchSequences(*sequences)), globals.json);
   });
 }
 

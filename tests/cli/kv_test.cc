@@ -160,6 +160,27 @@ TEST_F(KvCommand, BenchYcsbRunsEveryWorkload) {
   EXPECT_NE(Kv({"bench", "ycsb", "--workloads", "AX"}).err.find("'X' is none of ABCDEF"), std::string::npos);
 }
 
+TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
+  const std::string out =
+      Ok({"--json", "bench", "sequences", "--users", "100", "--events", "8000", "--seconds", "0.05",
+          "--warm-up", "0", "--rounds", "2", "--threads", "2", "--peers", "rocksdb,redis"});
+  const auto report = nlohmann::json::parse(out);
+  EXPECT_EQ(report["paths"].size(), 3u);
+  for (const auto& path : report["paths"]) {
+    std::string stores;
+    for (const auto& side : path["sides"]) {
+      stores += side["store"].get<std::string>() + " ";
+      EXPECT_GT(side["ops_s"], 0);
+      EXPECT_GT(side["ratio"], 0);
+      EXPECT_FALSE(side["promise"].get<std::string>().empty());
+    }
+    EXPECT_EQ(stores, "kvstore rocksdb redis ");
+  }
+  EXPECT_NE(Kv({"bench", "sequences", "--paths", "append,x"}).err.find("'x' is none of"), std::string::npos);
+  EXPECT_NE(Kv({"bench", "sequences", "--peers", "mariadb"}).err.find("--config names no MySQL servers"),
+            std::string::npos);
+}
+
 TEST_F(KvCommand, CompletionKnowsCommandsAndOptions) {
   const std::string script =
       Ok({"completion", "bash"}) +
