@@ -170,6 +170,7 @@ Json ToJson(const Report& report) {
       one["raw_ops_s"] = result.raw_ops_s;
       one["ratio"] = result.ratio;
     }
+    if (result.units > 0) one["units"] = result.units;
     results.push_back(std::move(one));
   }
   Json settings = Json::object();

@@ -19,6 +19,7 @@ struct PathResult {
   double ratio = 0;      ///< ours / raw, the median over the rounds.
   double p50_us = 0;     ///< Of ours.
   double p99_us = 0;
+  uint64_t units = 0;  ///< That were done, where instructions are counted and not time.
 };
 
 /// How the cost of an operation grows with the data.

@@ -13,9 +13,12 @@ namespace kvstore::bench {
 struct RowsOptions {
   uint64_t cells = 2'000'000;  ///< Of 100 bytes, ten a row.
   int rounds = 9;
-  double seconds = 0.4;            ///< Of each side of a path in a round.
-  bool compare = true;             ///< Also straight through RocksDB.
-  bool growth = false;             ///< Also how costs grow with versions, columns and datasets.
+  double seconds = 0.4;  ///< Of each side of a path in a round.
+  bool compare = true;   ///< Also straight through RocksDB.
+  bool growth = false;   ///< Also how costs grow with versions, columns and datasets.
+  /// Instead of measuring time, does so many operations of each path within CountedCalls, where a profiler
+  /// counts instructions; the report's figures say how many units that were. 0: measures time.
+  uint64_t counted = 0;
   std::vector<std::string> paths;  ///< Only these; empty: all.
   std::string dir;                 ///< Where the store is made; empty: a temporary place.
 };

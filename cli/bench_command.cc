@@ -114,6 +114,10 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   rows->AddTo(*rows_command, {kRocksDb, kMySql});
   rows_command->add_option("--cells", rows->rows.cells, "RocksDB: cells of 100 bytes to load, ten a row")
       ->capture_default_str();
+  rows_command
+      ->add_option("--counted", rows->rows.counted,
+                   "RocksDB: do so many operations of each path, for a profiler that counts instructions")
+      ->group("");
   rows_command->add_flag("--growth", rows->rows.growth,
                          "RocksDB: also how costs grow: versions, columns, datasets");
   rows_command->callback([rows, server, &globals] {

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -14,7 +13,7 @@
 #include "bench/report.h"
 #include "bench/sequences_bench.h"
 #include "bench/ycsb.h"
-#include "cli/table.h"
+#include "cli/load_report.h"
 #include "client/connect.h"
 #include "registry/open.h"
 
@@ -22,7 +21,8 @@
 namespace kvstore::cli {
 namespace {
 
-void AddTo(CLI::App& command, bench::LoadOptions& load) {
+void AddTo(CLI::App& command, bench::LoadOptions& load, std::string& html) {
+  command.add_option("--html", html, "File for the report as a page with pictures");
   command.add_option("--threads", load.threads, "Clients")->check(CLI::Range(1, 1024))->capture_default_str();
   command
       .add_option("--rate", load.rate,
@@ -80,14 +80,6 @@ std::string Where(const Globals& globals, bool served) {
   return "embedded";
 }
 
-std::string Conditions(const Json& report) {
-  return fmt::format("{}, {} clients, {}, on {} cores, {}", report["store"].get<std::string>(),
-                     report["threads"].get<int>(),
-                     report["rate"] == 0 ? "closed loop"
-                                         : fmt::format("{:.0f} calls a second", report["rate"].get<double>()),
-                     report["cores"].get<unsigned>(), report["cpu"].get<std::string>());
-}
-
 /// What all reports of loads begin with.
 Json NewReport(const char* workload, std::string store, const bench::LoadOptions& load) {
   bench::Report machine;
@@ -104,51 +96,8 @@ Json NewReport(const char* workload, std::string store, const bench::LoadOptions
           {"cpu", machine.cpu}};
 }
 
-void PrintYcsb(const Json& report) {
-  fmt::print("YCSB, {} records of 1 KB, {}\n", report["records"].get<uint64_t>(), Conditions(report));
-  Table table(
-      {"WORKLOAD", "OPS/S", "MIN", "MAX", "OPERATION", "COUNT", "MEAN US", "P50", "P99", "P99.9", "MAX US"});
-  for (const Json& workload : report["workloads"]) {
-    bool first = true;
-    for (const auto& [kind, latency] : workload["operations"].items()) {
-      const auto us = [&latency = latency](const char* name) {
-        return fmt::format("{:.1f}", latency[name].get<double>());
-      };
-      const auto once = [&](const char* name) {
-        return first ? fmt::format("{:.0f}", workload[name].get<double>()) : std::string();
-      };
-      table.Add({first ? workload["workload"].get<std::string>() : "", once("ops_s"), once("ops_s_min"),
-                 once("ops_s_max"), kind, std::to_string(latency["count"].get<uint64_t>()), us("mean_us"),
-                 us("p50_us"), us("p99_us"), us("p99_9_us"), us("max_us")});
-      first = false;
-    }
-  }
-  table.Print();
-}
-
-void PrintSequences(const Json& report) {
-  fmt::print("user sequences, {} users, {} events, {}\n", report["users"].get<uint64_t>(),
-             report["events"].get<uint64_t>(), Conditions(report));
-  Table table({"PATH", "STORE", "OPS/S", "MIN", "MAX", "OURS TO IT", "P50 US", "P99", "P99.9", "MAX US"});
-  std::map<std::string, std::string> promises;
-  for (const Json& path : report["paths"]) {
-    for (const Json& side : path["sides"]) {
-      const Json& latency = side["operations"].front();
-      const auto us = [&](const char* name) { return fmt::format("{:.1f}", latency[name].get<double>()); };
-      const auto rate = [&](const char* name) { return fmt::format("{:.0f}", side[name].get<double>()); };
-      const bool first = side == path["sides"].front();
-      table.Add({first ? path["path"].get<std::string>() : "", side["store"].get<std::string>(),
-                 rate("ops_s"), rate("ops_s_min"), rate("ops_s_max"),
-                 first ? "" : fmt::format("{:.2f}", side["ratio"].get<double>()), us("p50_us"), us("p99_us"),
-                 us("p99_9_us"), us("max_us")});
-      promises[side["store"].get<std::string>()] = side["promise"].get<std::string>();
-    }
-  }
-  table.Print();
-  for (const auto& [store, promise] : promises) fmt::print("{}: {}\n", store, promise);
-}
-
-void RunSequences(const Globals& globals, const bench::SequencesOptions& options, bool served) {
+void RunSequences(const Globals& globals, const bench::SequencesOptions& options, bool served,
+                  const std::string& html) {
   BenchedStore store(globals, served);
   const OpenOptions configured = globals.config.empty() ? OpenOptions() : globals.StoreOptions();
   const auto paths =
@@ -169,11 +118,7 @@ void RunSequences(const Globals& globals, const bench::SequencesOptions& options
     }
     report["paths"].push_back({{"path", path.path}, {"sides", std::move(sides)}});
   }
-  if (globals.json) {
-    PrintJson(report);
-  } else {
-    PrintSequences(report);
-  }
+  ShowLoad(report, globals.json, html);
 }
 
 void AddSequences(CLI::App& group, Globals& globals) {
@@ -181,6 +126,7 @@ void AddSequences(CLI::App& group, Globals& globals) {
     bench::SequencesOptions options;
     std::string durability = "process";
     bool served = false;
+    std::string html;
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* command = group.add_subcommand(
@@ -202,10 +148,10 @@ void AddSequences(CLI::App& group, Globals& globals) {
       ->capture_default_str();
   command->add_option("--events", args->options.events, "Of 64 bytes, to load")->capture_default_str();
   command->add_option("--paths", args->options.paths, "Only these")->delimiter(',');
-  AddTo(*command, args->options.load);
+  AddTo(*command, args->options.load, args->html);
   command->callback([args, &globals] {
     args->options.durability = *ParseDurability(args->durability);
-    RunSequences(globals, args->options, args->served);
+    RunSequences(globals, args->options, args->served, args->html);
   });
 }
 
@@ -222,8 +168,9 @@ void AddLoadCommands(CLI::App& group, Globals& globals) {
       ->check(CLI::Range(100, 1'000'000'000))
       ->capture_default_str();
   ycsb->add_option("--dataset", options->dataset, "Made for it, and dropped")->capture_default_str();
-  AddTo(*ycsb, options->load);
-  ycsb->callback([options, &globals] {
+  auto html = std::make_shared<std::string>();
+  AddTo(*ycsb, options->load, *html);
+  ycsb->callback([options, html, &globals] {
     BenchedStore store(globals);
     const auto results = OrFail(bench::BenchYcsb(*store, *options));
     Json report = NewReport("ycsb", Where(globals, /*served=*/false), options->load);
@@ -234,11 +181,7 @@ void AddLoadCommands(CLI::App& group, Globals& globals) {
       one["workload"] = std::string(1, result.workload);
       report["workloads"].push_back(std::move(one));
     }
-    if (globals.json) {
-      PrintJson(report);
-    } else {
-      PrintYcsb(report);
-    }
+    ShowLoad(report, globals.json, *html);
   });
 }
 

@@ -14,6 +14,7 @@
 
 #include "bench/distribution.h"
 #include "bench/histogram.h"
+#include "bench/page.h"
 #include "tests/support/random.h"
 
 /// What `kv bench` measures with.
@@ -110,6 +111,33 @@ TEST(Load, AnOpenLoopSeesAStallInAllCallsThatItDelays) {
   EXPECT_GT(latencies.Quantile(0.9), 50'000'000u);
   EXPECT_GT(latencies.count(), 300u);
   EXPECT_LT(latencies.count(), 800u);
+}
+
+TEST(Page, ShowsAllAndLoadsNothing) {
+  Page page{.title = "A <b> & \"c\"", .facts = {{"cpu", "x<y"}}};
+  page.sections.push_back({.title = "reads",
+                           .bars = {{"ours", 20, 10, 30}, {"raw", 0, 0, 0}},
+                           .curves = {{"ours", {1, 2, 30, 400, 5e6}}}});
+  page.sections.push_back({.title = "nothing"});
+  const std::string html = ToHtml(page);
+  EXPECT_EQ(html.find("<b>"), std::string::npos);
+  for (const char* text :
+       {"<title>A &lt;b&gt; &amp; &quot;c&quot;</title>", "x&lt;y", ">reads</h2>", ">raw<", "10 s"}) {
+    EXPECT_NE(html.find(text), std::string::npos) << text;
+  }
+  for (const char* text : {"<script", "http", "nan", "inf"})
+    EXPECT_EQ(html.find(text), std::string::npos) << text;
+  const auto count = [&](std::string_view what) {
+    size_t found = 0;
+    for (size_t at = html.find(what); at != std::string::npos; at = html.find(what, at + 1)) ++found;
+    return found;
+  };
+  EXPECT_EQ(count("<svg"), 2u) << "bars and curves of the one section that has some";
+  for (const char* tag : {"svg", "g", "text", "table", "tr", "td", "div", "title"}) {
+    EXPECT_EQ(count(std::string("<") + tag + ">") + count(std::string("<") + tag + " "),
+              count(std::string("</") + tag + ">"))
+        << tag;
+  }
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/kv_program.h"
@@ -161,9 +163,9 @@ TEST_F(KvCommand, BenchYcsbRunsEveryWorkload) {
 }
 
 TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
-  const std::string out =
-      Ok({"--json", "bench", "sequences", "--users", "100", "--events", "8000", "--seconds", "0.05",
-          "--warm-up", "0", "--rounds", "2", "--threads", "2", "--peers", "rocksdb,redis"});
+  const std::string out = Ok({"--json", "bench", "sequences", "--users", "100", "--events", "8000",
+                              "--seconds", "0.05", "--warm-up", "0", "--rounds", "2", "--threads", "2",
+                              "--peers", "rocksdb,redis", "--html", (dir_ / "report.html").string()});
   const auto report = nlohmann::json::parse(out);
   EXPECT_EQ(report["paths"].size(), 3u);
   for (const auto& path : report["paths"]) {
@@ -176,6 +178,9 @@ TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
     }
     EXPECT_EQ(stores, "kvstore rocksdb redis ");
   }
+  std::ifstream page(dir_ / "report.html");
+  const std::string html(std::istreambuf_iterator<char>(page), {});
+  EXPECT_NE(html.find("appendfsync no"), std::string::npos);
   EXPECT_NE(Kv({"bench", "sequences", "--paths", "append,x"}).err.find("'x' is none of"), std::string::npos);
   EXPECT_NE(Kv({"bench", "sequences", "--peers", "mariadb"}).err.find("--config names no MySQL servers"),
             std::string::npos);
