@@ -67,13 +67,6 @@ class MariaDbSequences : public SequenceStore {
     return ClientOf(thread).ReadNewest(user, kind, count);
   }
 
-  size_t ReadNewestOf(int thread, std::span<const std::string_view> users, std::string_view kind,
-                      uint32_t count) override {
-    size_t found = 0;
-    for (const std::string_view user : users) found += ReadNewest(thread, user, kind, count);
-    return found;
-  }
-
   std::string promise() const override {
     return "what the server is configured for; all versions are kept, on disk, without limit or expiry";
   }

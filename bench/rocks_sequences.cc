@@ -51,13 +51,6 @@ class RocksSequences : public SequenceStore {
     return values.size();
   }
 
-  size_t ReadNewestOf(int thread, std::span<const std::string_view> users, std::string_view kind,
-                      uint32_t count) override {
-    size_t found = 0;
-    for (const std::string_view user : users) found += ReadNewest(thread, user, kind, count);
-    return found;
-  }
-
   std::string promise() const override {
     return write_.sync ? "an answer survives power loss; all versions are kept, on disk"
                        : "an answer survives kill -9; all versions are kept, on disk";

@@ -31,9 +31,13 @@ class SequenceStore {
   virtual void Load(std::span<const Event> events) = 0;
   /// The values of the newest `count` of a user and a kind; returns how many there are.
   virtual size_t ReadNewest(int thread, std::string_view user, std::string_view kind, uint32_t count) = 0;
-  /// The same of many users; returns how many there are in all.
+  /// The same of many users; returns how many there are in all. One by one, where a store has no better way.
   virtual size_t ReadNewestOf(int thread, std::span<const std::string_view> users, std::string_view kind,
-                              uint32_t count) = 0;
+                              uint32_t count) {
+    size_t found = 0;
+    for (const std::string_view user : users) found += ReadNewest(thread, user, kind, count);
+    return found;
+  }
   /// What an answer to Append promises, and what is kept, in a few words: without it figures do not compare.
   virtual std::string promise() const = 0;
 };

@@ -19,7 +19,6 @@
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
-#include "tests/support/slow_disk.h"
 #include "tests/support/status_matchers.h"
 
 /// Shards move from one pair of servers to another while clients use them; what they were told is checked.
@@ -481,51 +480,6 @@ TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
   clients.Stop();
   EXPECT_EQ(history.Check(), std::nullopt);
   EXPECT_EQ(Databases(second_.a(), "mod%"), "");
-}
-
-Pair HomeOf(PairFleet& fleet) {
-  return *shardops::Maps::Load(fleet.fleet().zookeeper, fleet.fleet().root)->PairOf(true, 0);
-}
-
-/// A target applies less than the source's clients can write: they share flushes.
-TEST(SlowDiskMoveTest, ASourceThatIsTooFastIsHeldBack) {
-  const SlowDisk slow;
-  PairFleet first;
-  ServerPair second(2);
-  const TempDir dir;
-  const auto store = first.OpenStore(dir.path());
-  ASSERT_OK(store->CreateDataset({.name = "events"}));
-  History history(Clients::kKeys);
-  Clients clients(*store, "events", history, 8, Seed("held"));
-  clients.Work(100);
-  ASSERT_OK(MoveShards(first.fleet(), kRows, second.hosts(), {.hold_writes = true}).status());
-  clients.Work(100);
-  clients.Stop();
-  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
-  EXPECT_EQ(history.Check(), std::nullopt);
-}
-
-TEST(FullDiskMoveTest, AFullTargetIsSaidAndCancelled) {
-  PairFleet first;
-  ServerPair second(2, {"--innodb-file-per-table=1", "--innodb-log-file-size=8M", "--max-binlog-size=4M",
-                        "--innodb-autoextend-increment=1"});
-  const TempDir dir;
-  const auto store = first.OpenStore(dir.path());
-  ASSERT_OK(store->CreateDataset({.name = "events"}));
-  // The table of one shard does not fit. Of small values: the server itself dies of large ones on a full
-  // disk.
-  first.a().Run(
-      "USE mod00001; INSERT INTO events SELECT seq, 'c', 1, REPEAT(MD5(seq), 31) FROM seq_1_to_40000");
-  second.a().LimitFiles(32 << 20);
-  EXPECT_THAT(MoveShards(first.fleet(), kRows, second.hosts(), {}),
-              FailsWith(StatusCode::kInternal, "mariadb: ERROR"));
-  EXPECT_EQ(HomeOf(first), first.hosts());
-  EXPECT_OK(CancelMove(first.fleet(), kRows));
-  EXPECT_EQ(second.a().Run("SHOW DATABASES LIKE 'mod%'"), "");
-  // With room it goes.
-  second.a().LimitFiles(0);
-  EXPECT_OK(MoveShards(first.fleet(), kRows, second.hosts(), {}).status());
-  EXPECT_EQ(HomeOf(first), second.hosts());
 }
 
 }  // namespace
