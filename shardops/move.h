@@ -40,10 +40,10 @@ struct Moved {
 /// Moves shards, or goes on with that.
 ///
 /// FAILED_PRECONDITION if they are not all open on one pair, if a pair will not do (WhyNot; pairs need a
-/// gtid_domain_id each), if the new one has such databases already, a dataset there is being migrated, or
-/// another move is under way on one of the hosts. DATA_LOSS if the copy is not the same. UNAVAILABLE if a
-/// host or ZooKeeper cannot be reached; CANCELLED if progress says so: give it again. If nobody can use
-/// some shards meanwhile, the message says so.
+/// gtid_domain_id each, and must apply in order), if the new one has such databases already, a dataset there
+/// is being migrated, or another move is under way on one of the hosts. DATA_LOSS if the copy is not the
+/// same. UNAVAILABLE if a host or ZooKeeper cannot be reached; CANCELLED if progress says so: give it again.
+/// If nobody can use some shards meanwhile, the message says so.
 absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pair& to,
                                  const MoveOptions& options);
 

@@ -56,6 +56,25 @@ absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
   return master->gtid_domain;
 }
 
+/// A slave that applies domains beside each other could have what the channel brings before the copy that it
+/// belongs to, and what clients write after the move before that.
+absl::Status CheckOrder(const Host& host, const Access& access) {
+  const auto admin = HostAdmin::Open(host, access);
+  if (!admin.ok()) return admin.status();
+  return (*admin)->Do([&](mysql::Connection& connection) {
+    mysql::Rows rows = connection.Ask(
+        "SELECT @@slave_parallel_threads, @@slave_parallel_mode FROM DUAL "
+        "WHERE @@slave_parallel_threads > 0 AND @@slave_parallel_mode NOT IN ('none', 'minimal')");
+    if (!rows.Next()) return absl::OkStatus();
+    return Refuse(fmt::format(
+        "{}: slave_parallel_mode is {} with slave_parallel_threads = {}: transactions of two domains would "
+        "not "
+        "be applied in order. 'minimal' has them in order: STOP SLAVE; SET GLOBAL slave_parallel_mode = "
+        "'minimal'; START SLAVE, and in its configuration",
+        host.ToString(), rows.Bytes(2), rows.Bytes(1)));
+  });
+}
+
 }  // namespace
 
 absl::Status DropCopies(Fleet& fleet, HostAdmin& host, const MoveRange& shards) {
@@ -126,6 +145,9 @@ absl::Status Mover::CheckHosts() {
     if (const auto problems = WhyNot(fleet_, pair); !problems.empty()) {
       return Refuse(fmt::format("{}", fmt::join(problems, "\n")));
     }
+  }
+  for (const Host& host : {move_.to.master, move_.to.slave}) {
+    if (auto status = CheckOrder(host, fleet_.access); !status.ok()) return status;
   }
   const auto from = DomainOf(move_.from, fleet_.access);
   if (!from.ok()) return from.status();
