@@ -14,10 +14,6 @@ using std::chrono::milliseconds;
 
 constexpr char kName[] = "kvstore_move";
 constexpr milliseconds kLook{10};
-/// Commits of the source's clients share flushes; one thread that applies has each for itself, and waits for
-/// the slave's answer besides: it would never catch up with a busy source. They commit in the log's order,
-/// of all domains, since no GTID tells the place (master_use_gtid = no).
-constexpr int kThreads = 8;
 
 absl::Status Stands(const Host& host, const ChannelState& state) {
   return absl::FailedPreconditionError(fmt::format("{}: does not apply what comes from {}: {}",
@@ -76,16 +72,12 @@ absl::StatusOr<std::optional<ChannelState>> Channel::Read() {
 absl::Status Channel::Start(const Host& source, const Access& access, const Position& from,
                             const std::string& patterns) {
   return target_.Do([&](mysql::Connection& connection) {
-    // Renaming a table that has moved is not for the copy: see Freeze.
-    connection.Run("SET GLOBAL replicate_events_marked_for_skip = FILTER_ON_SLAVE");
-    if (Rows rows = connection.Ask("SELECT @@slave_parallel_threads"); rows.Next() && rows.Uint(1) == 0) {
-      connection.Run(fmt::format("SET GLOBAL slave_parallel_threads = {}", kThreads));
-    }
     connection.Run(fmt::format(
         "CHANGE MASTER '{}' TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
         "master_log_file = {}, master_log_pos = {}, master_use_gtid = no, master_connect_retry = 1",
         kName, Quoted(source.name), source.port, Quoted(access.replication_user),
         Quoted(access.replication_password), Quoted(from.file), from.offset));
+    PrepareForChannel(connection);
     connection.Run(fmt::format("SET SESSION default_master_connection = '{}'", kName));
     connection.Run(fmt::format("SET GLOBAL replicate_wild_do_table = {}", Quoted(patterns)));
     connection.Run("SET SESSION default_master_connection = ''");
@@ -144,13 +136,6 @@ absl::Status Channel::GoOn() {
 absl::Status Channel::End() {
   return target_.Do([&](mysql::Connection& connection) {
     for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
-    connection.Run("SET GLOBAL replicate_events_marked_for_skip = REPLICATE");
-    // One that comes from the server's configuration is the operator's.
-    Rows ours = connection.Ask(
-        fmt::format("SELECT 1 FROM information_schema.system_variables WHERE variable_name = "
-                    "'SLAVE_PARALLEL_THREADS' AND global_value_origin = 'SQL' AND global_value = '{}'",
-                    kThreads));
-    if (ours.Next()) connection.Run("SET GLOBAL slave_parallel_threads = 0");
     return absl::OkStatus();
   });
 }

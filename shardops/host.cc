@@ -140,7 +140,32 @@ void SetPosition(mysql::Connection& connection, const std::string& besides) {
   }
 }
 
+/// Commits of the source's clients share flushes; one thread that applies has each for itself, and waits for
+/// the slave's answer besides: it would never catch up with a busy source. They commit in the log's order,
+/// of all domains, since no GTID tells a channel's place (master_use_gtid = no).
+constexpr int kThreads = 8;
+
+/// Else a server that is made a slave would leave out what a later move marks, and mix domains.
+void PutBack(mysql::Connection& connection) {
+  connection.Run("SET GLOBAL replicate_events_marked_for_skip = REPLICATE");
+  // A number that comes from the server's configuration is the operator's.
+  Rows ours = connection.Ask(
+      fmt::format("SELECT 1 FROM information_schema.system_variables WHERE variable_name = "
+                  "'SLAVE_PARALLEL_THREADS' AND global_value_origin = 'SQL' AND global_value = '{}'",
+                  kThreads));
+  if (ours.Next()) connection.Run("SET GLOBAL slave_parallel_threads = 0");
+}
+
 }  // namespace
+
+void PrepareForChannel(mysql::Connection& connection) {
+  // Renaming a table that has moved is not for the copy: see Freeze.
+  connection.Run("SET GLOBAL replicate_events_marked_for_skip = FILTER_ON_SLAVE");
+  Rows threads = connection.Ask("SELECT @@slave_parallel_threads");
+  if (threads.Next() && threads.Uint(1) == 0) {
+    connection.Run(fmt::format("SET GLOBAL slave_parallel_threads = {}", kThreads));
+  }
+}
 
 void EndChannel(mysql::Connection& connection, const std::string& name) {
   connection.Run(fmt::format("STOP SLAVE {}", Quoted(name)));
@@ -154,6 +179,7 @@ void EndChannel(mysql::Connection& connection, const std::string& name) {
     besides = OfOthers(rows.Bytes(1), rows.Bytes(2), source);
   }
   SetPosition(connection, besides);
+  PutBack(connection);
   connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
 }
 

@@ -156,6 +156,9 @@ class HostAdmin {
 
 /// The names of further masters that a host follows. Throws sql::SQLException, as does the next.
 std::vector<std::string> ReadChannels(mysql::Connection& connection);
+/// Settings of a server that has a channel (channel.h), but does not follow yet. They hold for whatever else
+/// it follows later: EndChannel puts them back.
+void PrepareForChannel(mysql::Connection& connection);
 /// Ends following one of them. Nothing else may be followed at that moment.
 void EndChannel(mysql::Connection& connection, const std::string& name);
 

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <future>
 #include <set>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "base/fail_point.h"
 #include "kvstore_api/call_scope.h"
 #include "shardmap/map_source.h"
+#include "shardops/freeze.h"
 #include "shardops/status.h"
 #include "tests/migration/world.h"
 #include "tests/shardops/pair.h"
@@ -260,6 +262,36 @@ TEST_F(MoveTest, CancelledAfterTheNewMasterWasReplacedItRemovesNothingThatIsUsed
   clients.Work(20);
   clients.Stop();
   EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, AHostThatIsMadeASlaveHasNothingOfAChannelLeft) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.following") throw Died();
+  });
+  EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
+  SetFailPointHook(nullptr);
+  const char* const settings = "SELECT @@slave_parallel_threads, @@replicate_events_marked_for_skip";
+  EXPECT_EQ(second_.a().Run(settings), "8\tFILTER_ON_SLAVE\n");
+  const auto master = shardops::HostAdmin::Open(second_.host_a(), first_.fleet().access);
+  ASSERT_OK((*master)->Follow(second_.host_b(), first_.fleet().access));
+  EXPECT_EQ(second_.a().Run(settings), "0\tREPLICATE\n");
+}
+
+TEST_F(MoveTest, CommitsWaitWhileTheyAreHeld) {
+  auto held = shardops::HeldCommits::Hold(first_.host_a(), first_.fleet().access);
+  ASSERT_OK(held.status());
+  const auto last = [&] { return first_.a().Run("SELECT COALESCE(MAX(row_key), '') FROM mod00000.events"); };
+  auto written = std::async(std::launch::async, [&] {
+    return first_.a().Run("INSERT INTO mod00000.events VALUES ('held', 'c', 1, 'v')");
+  });
+  ASSERT_TRUE(Eventually([&] {
+    return first_.a().Run("SELECT state FROM information_schema.processlist WHERE info LIKE 'INSERT%'") ==
+           "Waiting for backup lock\n";
+  }));
+  EXPECT_EQ(last(), "\n");
+  held = absl::CancelledError("let go");
+  written.get();
+  EXPECT_EQ(last(), "held\n");
 }
 
 TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {
