@@ -9,6 +9,7 @@
 
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/moved.h"
 #include "wire/convert.h"
 
 namespace kvstore::client {
@@ -59,6 +60,7 @@ Caller::Caller(std::unique_ptr<Channels> channels, ConnectOptions options)
 void Caller::Prepare(grpc::ClientContext& context, std::optional<Clock::time_point> deadline) const {
   if (deadline) context.set_deadline(std::chrono::system_clock::now() + (*deadline - Clock::now()));
   if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
+  if (!options_.backend.empty()) context.AddMetadata(wire::kBackend, options_.backend);
 }
 
 Caller::Clock::time_point Caller::Deadline() const {
@@ -72,6 +74,7 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const grpc::ClientCont
   const std::string outcome = OutcomeOf(context);
   absl::Status error = wire::FromWire(status);
   if (outcome == wire::kRefused) return {.again = true, .status = std::move(error)};
+  if (outcome == wire::kMoved) return {.status = MovedError(std::string(error.message()))};
   if (outcome == wire::kInDoubt) return {.status = MarkInDoubt(std::move(error))};
   if (!outcome.empty()) return {.status = std::move(error)};
   // It failed on the way, there or back; a server that ends cancels what is left.
@@ -103,6 +106,19 @@ absl::Status Caller::Repeat(const Attempt& attempt) const {
     if (status.ok()) return absl::OkStatus();
     const Verdict verdict = Judge(status, context, /*writes=*/false);
     if (!verdict.again || !Pause(count, deadline)) return verdict.status;
+  }
+}
+
+absl::Status Caller::Once(const Attempt& attempt) const {
+  if (auto status = CheckCall(); !status.ok()) return status;
+  const auto deadline = Deadline();
+  for (int count = 0;; ++count) {
+    grpc::ClientContext context;
+    Prepare(context, deadline);
+    const grpc::Status status = attempt(context);
+    if (status.ok()) return absl::OkStatus();
+    const Verdict verdict = Judge(status, context, /*writes=*/true);
+    if (!verdict.again || IsInDoubt(verdict.status) || !Pause(count, deadline)) return verdict.status;
   }
 }
 

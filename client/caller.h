@@ -25,6 +25,7 @@ class Caller {
                                                       const ConnectOptions& options);
 
   v1::KVStore::StubInterface& Stub() const { return channels_->Stub(); }
+  v1::Endpoints::StubInterface& Endpoints() const { return channels_->Endpoints(); }
   const std::string& address() const { return channels_->address(); }
 
   /// Makes a call that changes nothing, or that gives the same when it is made again.
@@ -57,6 +58,8 @@ class Caller {
   using Attempt = std::function<grpc::Status(grpc::ClientContext&)>;
   /// Makes an attempt, and again as long as it fails on the way or is turned away.
   absl::Status Repeat(const Attempt& attempt) const;
+  /// The same for what must not be done twice, nor later than it seems: again only if it was turned away.
+  absl::Status Once(const Attempt& attempt) const;
 
   /// What a failed call means: its error, and whether to make it again.
   struct Verdict {

@@ -77,12 +77,17 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     if (options.tls && !options.tls->server_name.empty()) {
       arguments.SetSslTargetNameOverride(options.tls->server_name);
     }
-    channels->stubs_.push_back(
-        v1::KVStore::NewStub(grpc::CreateCustomChannel(address, *credentials, arguments)));
+    const auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
+    channels->stubs_.push_back(v1::KVStore::NewStub(channel));
+    channels->endpoints_.push_back(v1::Endpoints::NewStub(channel));
   }
   return channels;
 }
 
 v1::KVStore::StubInterface& Channels::Stub() const { return *stubs_[ThreadNumber() % stubs_.size()]; }
+
+v1::Endpoints::StubInterface& Channels::Endpoints() const {
+  return *endpoints_[ThreadNumber() % endpoints_.size()];
+}
 
 }  // namespace kvstore::client

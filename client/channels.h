@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/options.h"
+#include "kvstore/v1/endpoint.grpc.pb.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 
 namespace kvstore::client {
@@ -19,6 +20,7 @@ class Channels {
 
   /// One of them, always the same for a thread.
   v1::KVStore::StubInterface& Stub() const;
+  v1::Endpoints::StubInterface& Endpoints() const;
   const std::string& address() const { return address_; }
 
  private:
@@ -26,6 +28,7 @@ class Channels {
 
   const std::string address_;
   std::vector<std::unique_ptr<v1::KVStore::StubInterface>> stubs_;
+  std::vector<std::unique_ptr<v1::Endpoints::StubInterface>> endpoints_;  // on the same channels
 };
 
 }  // namespace kvstore::client

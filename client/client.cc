@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/connect.h"
+#include "client/endpoint.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -121,6 +122,10 @@ absl::StatusOr<Json> Client::Command(const Json& command) {
     return status;
   }
   return ParseJson(response.status());
+}
+
+std::unique_ptr<MigrationEndpoint> Client::OpenForMigration(const DatasetSpec& spec) const {
+  return std::make_unique<RemoteEndpoint>(caller_, spec);
 }
 
 // ---- objects ----

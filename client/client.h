@@ -7,6 +7,7 @@
 
 #include "client/caller.h"
 #include "kvstore_api/kvstore.h"
+#include "kvstore_api/migration_endpoint.h"
 #include "kvstore_api/migrations.h"
 
 namespace kvstore::client {
@@ -14,7 +15,7 @@ namespace kvstore::client {
 /// The KVStore behind a server, and what moves its datasets. See connect.h.
 class Client : public KVStore, public Migrations {
  public:
-  explicit Client(std::unique_ptr<Caller> caller) : caller_(std::move(caller)) {}
+  explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(std::string_view dataset, const DatasetChange& change) override;
@@ -67,13 +68,17 @@ class Client : public KVStore, public Migrations {
 
   absl::StatusOr<Json> Command(const Json& command) override;
 
+  const std::string& address() const { return caller_->address(); }
+  /// A dataset in the server's backend of the spec, for the worker of a migration.
+  std::unique_ptr<MigrationEndpoint> OpenForMigration(const DatasetSpec& spec) const;
+
  private:
   absl::StatusOr<Object> Update(v1::UpdateObjectRequest& request);
   /// PutRows of more than one message. Adds a result for each.
   absl::Status Import(std::string_view dataset, std::span<const RowWrite> writes,
                       std::vector<absl::StatusOr<PutResult>>& results);
 
-  const std::unique_ptr<Caller> caller_;
+  const std::shared_ptr<Caller> caller_;
 };
 
 }  // namespace kvstore::client

@@ -22,6 +22,9 @@ struct ConnectOptions {
   size_t connections = 2;
   /// How long a call may take, its retries included, where no CallScope says (call_scope.h).
   uint32_t deadline_ms = 10'000;
+  /// For a server that shares its catalog with the one it calls: the backend that has the datasets by its
+  /// own view. The other one refuses calls that it would have to send elsewhere. Empty: any.
+  std::string backend;
 };
 
 }  // namespace kvstore

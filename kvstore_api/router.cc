@@ -68,6 +68,12 @@ absl::Status Router::Hold(CallLimits::Clock::time_point since, const absl::Statu
   return CheckCall();
 }
 
+void Router::LookAgain() {
+  const std::lock_guard lock(follow_mutex_);
+  refresh_ = true;
+  wanted_.notify_all();
+}
+
 // ---- reading the catalog ----
 
 absl::StatusOr<DatasetSpec> Router::GetDataset(std::string_view name) {

@@ -65,6 +65,11 @@ class Router : public KVStore {
   /// INVALID_ARGUMENT names those that there are.
   absl::StatusOr<Backend*> FindBackend(std::string_view name) const;
 
+  /// Whether the catalog is also that of other processes.
+  bool SharesCatalog() const { return catalog_->shared(); }
+  /// Has a shared catalog read again, soon. Returns at once.
+  void LookAgain();
+
   // ---- for migrations ----
 
   /// Calls `work` with the catalog, while no other change is made here.

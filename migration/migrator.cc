@@ -268,10 +268,6 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   for (const std::string& side : {record.source, record.target}) {
     const auto backend = router_.FindBackend(side);
     if (!backend.ok()) return backend.status();
-    if (!(*backend)->capabilities().migration) {
-      return absl::FailedPreconditionError(
-          fmt::format("backend: '{}' is another server's: ask there for migrations", side));
-    }
   }
   bool elsewhere = false;
   absl::Status status = router_.WithCatalog([&](Catalog& catalog) {

@@ -90,7 +90,9 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
     backends.emplace(options.mysql_name, *std::move(mysql));
   }
   for (const auto& [name, server] : options.remotes) {
-    auto remote = RemoteBackend::Connect(server.address, server.options);
+    ConnectOptions connect = server.options;
+    if (options.coordination) connect.backend = name;
+    auto remote = RemoteBackend::Connect(server.address, connect);
     if (!remote.ok()) return remote.status();
     backends.emplace(name, *std::move(remote));
   }

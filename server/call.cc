@@ -1,5 +1,6 @@
 #include "server/call.h"
 
+#include <fmt/format.h>
 #include <grpcpp/security/auth_context.h>
 
 #include <random>
@@ -8,6 +9,7 @@
 
 #include "base/thread_number.h"
 #include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
@@ -38,6 +40,7 @@ Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::
       migrations(moving),
       options(wanted),
       instance(RandomInstance()),
+      shares_catalog(router.SharesCatalog()),
       access(std::move(list)),
       admission(options.limits),
       memory(options.limits.remembered, kMaxRememberedBytes,
@@ -125,6 +128,18 @@ absl::Status Call::Identify() {
   return absl::OkStatus();
 }
 
+absl::Status Call::CheckBackend(std::string_view dataset) const {
+  const bool for_data = operation_ >= Operation::kGetRow && operation_ != Operation::kEndpoint;
+  if (!core_.shares_catalog || !for_data || backend_.empty()) return absl::OkStatus();
+  const auto& metadata = context_.client_metadata();
+  const auto wanted = metadata.find(wire::kBackend);
+  if (wanted == metadata.end()) return absl::OkStatus();
+  if (std::string_view(wanted->second.data(), wanted->second.size()) == backend_) return absl::OkStatus();
+  // One of the two knows an old catalog. Passed on, the call could go back and forth until that has changed.
+  core_.router.LookAgain();
+  return MovedError(fmt::format("dataset: '{}' is not on the backend that the call is for", dataset));
+}
+
 absl::Status Call::Enter(std::string_view dataset, size_t bytes) {
   // A name beyond the limit is no name, and not worth keeping.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
@@ -140,6 +155,7 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes) {
   if (auto status = Identify(); !status.ok()) return status;
   const OperationTraits& traits = Traits(operation_);
   if (auto status = CheckRight(principal_.get(), dataset, traits.right); !status.ok()) return status;
+  if (auto status = CheckBackend(dataset); !status.ok()) return status;
   if (!core_.admission.Enter(bytes)) {
     return Refused(absl::ResourceExhaustedError("the server has too many calls, or bytes, in flight"));
   }
@@ -199,9 +215,10 @@ void Call::End(const absl::Status& status) {
                     status);
   }
   if (status.ok()) return;
-  const char* outcome = status.GetPayload(kRefusedPayload) ? wire::kRefused
-                        : IsInDoubt(status)                ? wire::kInDoubt
-                                                           : wire::kFailed;
+  const char* outcome = status.GetPayload(kRefusedPayload)    ? wire::kRefused
+                        : IsInDoubt(status)                   ? wire::kInDoubt
+                        : IsMoving(status) && !IsGone(status) ? wire::kMoved
+                                                              : wire::kFailed;
   context_.AddTrailingMetadata(wire::kOutcome, outcome);
 }
 

@@ -54,6 +54,7 @@ struct Core {
   Migrations* const migrations;  ///< Null: none are made here.
   const ServerOptions options;
   const std::string instance;  ///< GetServerResponse.instance.
+  const bool shares_catalog;   ///< With other processes.
   const std::unique_ptr<Access> access;
   Admission admission;
   RequestMemory memory;
@@ -118,6 +119,8 @@ class Call {
   friend class OpenCalls;
 
   absl::Status Identify();
+  /// Whether a call of a server with the same catalog is for the backend that has the dataset.
+  absl::Status CheckBackend(std::string_view dataset) const;
 
   const Clock::time_point begun_ = Clock::now();
   std::string_view backend_;

@@ -9,7 +9,7 @@ namespace kvstore::server {
 /// What a caller may do with a dataset; each includes those before it.
 enum class Right : uint8_t { kNone, kRead, kWrite, kAdmin };
 
-/// The calls of the service, in the order of kvstore.proto.
+/// The calls of the services, in the order of kvstore.proto and endpoint.proto.
 enum class Operation : uint8_t {
   kGetServer,
   kGetMetrics,
@@ -40,6 +40,7 @@ enum class Operation : uint8_t {
   kListMapping,
   kCountMapping,
   kListObjects,
+  kEndpoint,  ///< Endpoints.Ask
 };
 
 struct OperationTraits {
@@ -50,7 +51,7 @@ struct OperationTraits {
   bool quick = false;
 };
 
-inline constexpr std::array<OperationTraits, 29> kOperations = {{
+inline constexpr std::array<OperationTraits, 30> kOperations = {{
     {"GetServer", Right::kNone, true},       {"GetMetrics", Right::kRead, false},
     {"CreateDataset", Right::kAdmin, false}, {"AlterDataset", Right::kAdmin, false},
     {"DropDataset", Right::kAdmin, false},   {"GetDataset", Right::kRead, true},
@@ -66,6 +67,7 @@ inline constexpr std::array<OperationTraits, 29> kOperations = {{
     {"DeleteObject", Right::kWrite, false},  {"AddMapping", Right::kWrite, false},
     {"RemoveMapping", Right::kWrite, false}, {"ListMapping", Right::kRead, true},
     {"CountMapping", Right::kRead, false},   {"ListObjects", Right::kRead, false},
+    {"Endpoint", Right::kAdmin, false},
 }};
 
 constexpr const OperationTraits& Traits(Operation operation) {

@@ -86,7 +86,7 @@ void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
 class Server::Impl {
  public:
   Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access)
-      : core_(router, migrations, options, std::move(access)), service_(core_) {}
+      : core_(router, migrations, options, std::move(access)), service_(core_), endpoints_(core_) {}
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
@@ -112,6 +112,7 @@ class Server::Impl {
       builder.AddListeningPort(listen[i], *credentials, &ports[i]);
     }
     builder.RegisterService(&service_);
+    builder.RegisterService(&endpoints_);
     grpc_ = builder.BuildAndStart();
     for (size_t i = 0; i < listen.size(); ++i) {
       const bool unix = listen[i].starts_with("unix:");
@@ -165,6 +166,7 @@ class Server::Impl {
 
   Core core_;
   server::Service service_;
+  server::EndpointService endpoints_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<HttpServer> http_;
   std::vector<std::string> addresses_;

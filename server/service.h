@@ -1,5 +1,6 @@
 #pragma once
 
+#include "kvstore/v1/endpoint.grpc.pb.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "server/stream_calls.h"
 #include "server/unary_call.h"
@@ -147,6 +148,20 @@ class Service : public v1::KVStore::CallbackService {
     return call;
   }
 
+  Core& core_;
+};
+
+/// The service of endpoint.proto.
+class EndpointService : public v1::Endpoints::CallbackService {
+ public:
+  explicit EndpointService(Core& core) : core_(core) {}
+
+  grpc::ServerUnaryReactor* Ask(grpc::CallbackServerContext* context, const v1::EndpointRequest* request,
+                                v1::EndpointResponse* response) override {
+    return MakeUnary(core_, Operation::kEndpoint, *context, *request, *response);
+  }
+
+ private:
   Core& core_;
 };
 

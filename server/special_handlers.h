@@ -2,6 +2,7 @@
 
 #include <string_view>
 
+#include "kvstore/v1/endpoint.pb.h"
 #include "server/call.h"
 #include "server/handlers.h"
 
@@ -21,6 +22,9 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response);
+/// FAILED_PRECONDITION unless this server shares its catalog, and the migration is recorded there.
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::EndpointRequest& request,
+                       v1::EndpointResponse& response);
 
 template <typename Request, typename Response>
 absl::Status HandleAny(Core& core, const Principal*, const Request& request, Response& response) {

@@ -69,6 +69,10 @@ inline constexpr char kOutcome[] = "kvstore-outcome";
 inline constexpr char kRefused[] = "refused";
 inline constexpr char kInDoubt[] = "in-doubt";
 inline constexpr char kFailed[] = "failed";
+inline constexpr char kMoved[] = "moved";
+
+/// Metadata of requests between servers that share a catalog; kvstore.proto explains it.
+inline constexpr char kBackend[] = "kvstore-backend";
 
 /// The largest message that a server takes, and that a client does.
 inline constexpr int kMaxRequestBytes = 20 << 20;

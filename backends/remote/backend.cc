@@ -5,15 +5,14 @@
 #include <utility>
 
 #include "backends/remote/stores.h"
-#include "client/connect.h"
 
 namespace kvstore {
 
 absl::StatusOr<std::unique_ptr<RemoteBackend>> RemoteBackend::Connect(const std::string& address,
                                                                       const ConnectOptions& options) {
-  auto server = kvstore::Connect(address, options);
-  if (!server.ok()) return server.status();
-  return std::make_unique<RemoteBackend>(*std::move(server), address);
+  auto caller = client::Caller::Open(address, options);
+  if (!caller.ok()) return caller.status();
+  return std::make_unique<RemoteBackend>(std::make_shared<client::Client>(*std::move(caller)));
 }
 
 absl::Status RemoteBackend::CheckThere(const DatasetSpec& spec) {
@@ -21,7 +20,8 @@ absl::Status RemoteBackend::CheckThere(const DatasetSpec& spec) {
   const bool gone = absl::IsNotFound(there.status());
   if (gone || (there.ok() && there->incarnation != spec.incarnation)) {
     return absl::DataLossError(fmt::format("dataset: the data of '{}' is not at server {}{}", spec.name,
-                                           address_, gone ? "" : ", which has another dataset of that name"));
+                                           server_->address(),
+                                           gone ? "" : ", which has another dataset of that name"));
   }
   // A server that is down says nothing about the dataset.
   if (absl::IsUnavailable(there.status()) || absl::IsDeadlineExceeded(there.status()))
@@ -70,6 +70,10 @@ absl::StatusOr<ReclaimResult> RemoteBackend::Reclaim(const DatasetSpec& spec, co
 absl::StatusOr<DatasetStats> RemoteBackend::Stats(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
   return server_->GetStats(spec.name);
+}
+
+absl::StatusOr<std::unique_ptr<MigrationEndpoint>> RemoteBackend::OpenForMigration(const DatasetSpec& spec) {
+  return server_->OpenForMigration(spec);
 }
 
 }  // namespace kvstore

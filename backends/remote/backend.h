@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "client/options.h"
+#include "client/client.h"
 #include "kvstore_api/backend.h"
 #include "kvstore_api/kvstore.h"
 
@@ -15,17 +15,16 @@ namespace kvstore {
 ///
 /// The server may keep a catalog of its own, or share this process' one; then it stores what the catalog puts
 /// on the backend of this name, and each process that shares the catalog reaches it through one of these.
+/// Only then it takes part in migrations.
 class RemoteBackend : public Backend {
  public:
   /// Returns at once; see kvstore::Connect for addresses and errors.
   static absl::StatusOr<std::unique_ptr<RemoteBackend>> Connect(const std::string& address,
                                                                 const ConnectOptions& options);
-  /// On a connection that was made.
-  RemoteBackend(std::shared_ptr<KVStore> server, std::string address)
-      : server_(std::move(server)), address_(std::move(address)) {}
+  explicit RemoteBackend(std::shared_ptr<client::Client> server) : server_(std::move(server)) {}
 
   Capabilities capabilities() const override {
-    return {.rows = true, .objects = true, .mappings = true, .waits = true};
+    return {.rows = true, .objects = true, .mappings = true, .migration = true, .waits = true};
   }
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
@@ -36,6 +35,7 @@ class RemoteBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   /// The server describes itself.
   void Describe(MetricsSink&) const override {}
 
@@ -43,8 +43,7 @@ class RemoteBackend : public Backend {
   /// DATA_LOSS if the server has no dataset of that incarnation; OK if it cannot be reached.
   absl::Status CheckThere(const DatasetSpec& spec);
 
-  const std::shared_ptr<KVStore> server_;
-  const std::string address_;
+  const std::shared_ptr<client::Client> server_;
 };
 
 }  // namespace kvstore

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
+#include <grpcpp/create_channel.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <chrono>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -11,6 +13,7 @@
 
 #include "client/client.h"
 #include "client/connect.h"
+#include "kvstore/v1/endpoint.grpc.pb.h"
 #include "tests/migration/world.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kv_server.h"
@@ -18,45 +21,37 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/zookeeper_server.h"
 
-/// A dataset moves on a server that has both backends, while clients call that server and another one, which
-/// reaches the embedded store through it: processes of their own, with one catalog.
+/// A dataset moves while clients call the server that has the embedded store, and another one, which reaches
+/// that store through it: processes of their own, with one catalog. Either does the work.
 namespace kvstore::testing {
 namespace {
 
 const bool kShared = ShareFleet();
 
-class RemoteMigration : public ::testing::Test {
+/// Servers with one catalog; `events` is the dataset that moves.
+class Servers : public ::testing::Test {
  protected:
-  RemoteMigration() {
-    SharedFleet().Clear();
-    WriteConfig("owner", R"({"type": "rocksdb"})");
-    owner_.emplace(KV_PROGRAM, Config("owner"));
-    WriteConfig("router", fmt::format(R"({{"type": "remote", "address": "{}"}})", owner_->address()));
-    router_.emplace(KV_PROGRAM, Config("router"));
-    stores_ = {*Connect(owner_->address()), *Connect(router_->address())};
-    commands_.emplace(*client::Caller::Open(owner_->address(), {}));
-    EXPECT_OK(stores_[0]->CreateDataset({.name = "events"}));
-    EXPECT_TRUE(Eventually([&] { return stores_[1]->GetDataset("events").ok(); }));
-  }
-
-  void WriteConfig(const std::string& name, const std::string& embedded) {
+  void WriteConfig(const std::string& name, const std::string& default_backend, const Json& backends) {
     const Json config = {
         {"data", name},
         {"zookeeper",
          {{"servers", zookeeper_.address()}, {"call_timeout_ms", 1000}, {"session_timeout_ms", 4000}}},
-        {"default_backend", "rocksdb"},
-        {"backends",
-         {{"rocksdb", Json::parse(embedded)},
-          {"mysql",
-           {{"type", "mysql"},
-            {"user", "root"},
-            {"password", ""},
-            {"id_map", SharedFleet().Map("id.json")},
-            {"mod_map", SharedFleet().Map("mod.json")}}}}}};
+        {"default_backend", default_backend},
+        {"backends", backends}};
     std::ofstream(dir_ / (name + ".json")) << config.dump();
   }
   std::vector<std::string> Config(const std::string& name) const {
     return {"--config", (dir_ / (name + ".json")).string()};
+  }
+  static Json Embedded() { return {{"type", "rocksdb"}}; }
+  static Json At(const KvServer& server) { return {{"type", "remote"}, {"address", server.address()}}; }
+
+  /// Connects clients to both, and makes the dataset; commands go to the first one.
+  void Connect(const KvServer& one, const KvServer& other) {
+    stores_ = {*kvstore::Connect(one.address()), *kvstore::Connect(other.address())};
+    commands_.emplace(*client::Caller::Open(one.address(), {}));
+    EXPECT_OK(stores_[0]->CreateDataset({.name = "events"}));
+    EXPECT_TRUE(Eventually([&] { return stores_[1]->GetDataset("events").ok(); }));
   }
 
   absl::StatusOr<Json> Try(const std::string& command, Json options = Json::object()) {
@@ -75,10 +70,28 @@ class RemoteMigration : public ::testing::Test {
 
   const TempDir dir_;
   ZooKeeperServer zookeeper_;
-  std::optional<KvServer> owner_;
-  std::optional<KvServer> router_;
   std::array<std::unique_ptr<KVStore>, 2> stores_;
   std::optional<client::Client> commands_;
+};
+
+class RemoteMigration : public Servers {
+ protected:
+  RemoteMigration() {
+    SharedFleet().Clear();
+    const Json mysql = {{"type", "mysql"},
+                        {"user", "root"},
+                        {"password", ""},
+                        {"id_map", SharedFleet().Map("id.json")},
+                        {"mod_map", SharedFleet().Map("mod.json")}};
+    WriteConfig("owner", "rocksdb", {{"rocksdb", Embedded()}, {"mysql", mysql}});
+    owner_.emplace(KV_PROGRAM, Config("owner"));
+    WriteConfig("router", "rocksdb", {{"rocksdb", At(*owner_)}, {"mysql", mysql}});
+    router_.emplace(KV_PROGRAM, Config("router"));
+    Connect(*owner_, *router_);
+  }
+
+  std::optional<KvServer> owner_;
+  std::optional<KvServer> router_;
 };
 
 TEST_F(RemoteMigration, ClientsOfBothServersDoNotNotice) {
@@ -115,12 +128,17 @@ TEST_F(RemoteMigration, ClientsOfBothServersDoNotNotice) {
   EXPECT_EQ(history.Check(), std::nullopt);
 }
 
-TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndGoesOn) {
+TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndItGoesOn) {
   History history(Clients::kKeys);
   const uint64_t seed = Seed("killed server");
   Random random(seed);
   const uint64_t rounds = Rounds("KV_KILL_ROUNDS", 6);
   uint64_t kills = 0;
+  // Whichever server is at it by now.
+  client::Client router(*client::Caller::Open(router_->address(), {}));
+  const auto anywhere = [&](const std::string& command) {
+    return Try(command).ok() || router.Command({{"command", command}, {"dataset", "events"}}).ok();
+  };
   {
     Clients direct(*stores_[0], "events", history, 3, seed);
     Clients through(*stores_[1], "events", history, 3, seed + 100);
@@ -133,21 +151,25 @@ TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndGoesOn) {
       owner_->Kill();
       ++kills;
       owner_->Start();
-      // A process whose session has not ended yet holds it; the same process resumes its own.
+      // A process whose session has not ended yet holds it; then that process goes on, or the other one.
       EXPECT_TRUE(Eventually([&] {
         const std::string phase = Phase();
-        if (phase == "ready") return Try("cutover").ok();
-        if (phase == "reversible") return Try("reverse").ok();
+        if (phase == "ready") return anywhere("cutover");
+        if (phase == "reversible") return anywhere("reverse");
         return false;
       })) << Try("status").value_or(Json()).dump(1);
     }
     EXPECT_TRUE(Eventually([&] {
       const std::string phase = Phase();
-      if (phase == "ready") Try("cutover").IgnoreError();
-      if (phase == "reversible") return Try("finish").ok();
+      if (phase == "ready") anywhere("cutover");
+      if (phase == "reversible") return anywhere("finish");
       return false;
     })) << Try("status").value_or(Json()).dump(1);
-    Await("finished");
+    // Only the server that has finished it remembers it.
+    EXPECT_TRUE(Eventually([&] {
+      const auto status = Try("status");
+      return absl::IsNotFound(status.status()) || (status.ok() && (*status)["phase"] == "finished");
+    }));
     direct.Work(50);
     through.Work(50);
   }
@@ -155,16 +177,152 @@ TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndGoesOn) {
   EXPECT_EQ(stores_[1]->GetDataset("events")->backend, "mysql");
 }
 
-TEST_F(RemoteMigration, AServerThatLacksABackendLeavesItToOthers) {
-  client::Client elsewhere(*client::Caller::Open(router_->address(), {}));
-  EXPECT_THAT(elsewhere.Command({{"command", "create"}, {"dataset", "events"}, {"target", "mysql"}}),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "takes no part"));
-  Do("create", {{"target", "mysql"}});
-  EXPECT_THAT(elsewhere.Command({{"command", "start"}, {"dataset", "events"}}),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "another server's"));
-  Do("start");
-  Await("ready");
-  EXPECT_EQ((*elsewhere.Command({{"command", "status"}, {"dataset", "events"}}))["phase"], "ready");
+TEST_F(RemoteMigration, TheWorkerRunsOnAnotherMachineThanTheStore) {
+  commands_.emplace(*client::Caller::Open(router_->address(), {}));
+  History history(Clients::kKeys);
+  const uint64_t seed = Seed("remote worker");
+  {
+    Clients direct(*stores_[0], "events", history, 3, seed);
+    Clients through(*stores_[1], "events", history, 3, seed + 100);
+    const auto work = [&] {
+      direct.Work(100);
+      through.Work(100);
+    };
+    work();
+    Do("create", {{"target", "mysql"}, {"share", 100u}});
+    Do("start");
+    Await("ready");
+    // One at a time: the other server leaves it to the one that is at it.
+    client::Client owner(*client::Caller::Open(owner_->address(), {}));
+    EXPECT_THAT(owner.Command({{"command", "cutover"}, {"dataset", "events"}}),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "is at the migration"));
+    Do("cutover");
+    Await("reversible");
+    work();
+    // The store's server dies, and the worker waits for it.
+    owner_->Kill();
+    through.Work(100);
+    owner_->Start();
+    Do("reverse");
+    Await("ready");
+    Do("cutover");
+    Await("reversible");
+    work();
+    Do("finish");
+    Await("finished");
+    work();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_EQ(stores_[0]->GetDataset("events")->backend, "mysql");
+}
+
+/// Two servers with an embedded store each, of which each reaches the other's.
+class BetweenStores : public Servers {
+ protected:
+  BetweenStores() {
+    WriteConfig("east", "east", {{"east", Embedded()}});
+    east_.emplace(KV_PROGRAM, Config("east"));
+    WriteConfig("west", "west", {{"west", Embedded()}, {"east", At(*east_)}});
+    west_.emplace(KV_PROGRAM, Config("west"));
+    // Its address is known now, and stays.
+    EXPECT_EQ(east_->Stop(), 0);
+    WriteConfig("east", "east", {{"east", Embedded()}, {"west", At(*west_)}});
+    east_->Start();
+    Connect(*east_, *west_);
+  }
+
+  std::optional<KvServer> east_;
+  std::optional<KvServer> west_;
+};
+
+TEST_F(BetweenStores, ADatasetMovesToAnotherMachineAndBackAndThereForGood) {
+  History history(Clients::kKeys);
+  const uint64_t seed = Seed("between stores");
+  {
+    Clients east(*stores_[0], "events", history, 4, seed);
+    Clients west(*stores_[1], "events", history, 4, seed + 100);
+    const auto work = [&] {
+      east.Work(100);
+      west.Work(100);
+    };
+    work();
+    Do("create", {{"target", "west"}, {"share", 100u}});
+    Do("start");
+    for (int round = 0; round < 3; ++round) {
+      Await("ready");
+      Do("cutover");
+      Await("reversible");
+      work();
+      Do("reverse");
+      Await("ready");
+      work();
+    }
+    Do("cutover");
+    Await("reversible");
+    Do("finish");
+    Await("finished");
+    work();
+    east.Stop();
+    west.Stop();
+    // A call that was refused where one server knew an old catalog was repeated where the data is.
+    EXPECT_EQ(east.errors(), 0u) << east.last_error();
+    EXPECT_EQ(west.errors(), 0u) << west.last_error();
+  }
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_EQ(stores_[0]->GetDataset("events")->backend, "west");
+}
+
+TEST_F(BetweenStores, WhoHasAnotherCatalogTakesNoPart) {
+  // Alone, and reached under the name of a backend of the others.
+  KvServer alone(KV_PROGRAM, {"--data", (dir_ / "alone").string()});
+  WriteConfig("west", "west", {{"west", Embedded()}, {"east", At(*east_)}, {"rocksdb", At(alone)}});
+  EXPECT_EQ(west_->Stop(), 0);
+  west_->Start();
+  client::Client west(*client::Caller::Open(west_->address(), {}));
+  EXPECT_THAT(west.Command({{"command", "create"}, {"dataset", "events"}, {"target", "rocksdb"}}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "has a catalog of its own"));
+}
+
+TEST_F(BetweenStores, AsksThatMakeNoSenseAreRefused) {
+  const auto stub =
+      v1::Endpoints::NewStub(grpc::CreateChannel(east_->address(), grpc::InsecureChannelCredentials()));
+  const DatasetSpec spec = *stores_[0]->GetDataset("events");
+  const auto ask = [&](const std::function<void(v1::EndpointRequest&)>& fill) {
+    v1::EndpointRequest request;
+    request.set_dataset("events");
+    request.set_incarnation(spec.incarnation);
+    request.set_backend("east");
+    fill(request);
+    grpc::ClientContext context;
+    v1::EndpointResponse response;
+    const grpc::Status status = stub->Ask(&context, request, &response);
+    return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
+  };
+  EXPECT_OK(ask([](auto& request) { request.mutable_status(); }));
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(ask([](auto&) {}), FailsWith(invalid, "ask: is missing"));
+  EXPECT_THAT(ask([](auto& request) { request.mutable_enter()->set_state(9); }),
+              FailsWith(invalid, "state: there is no number 9"));
+  EXPECT_THAT(ask([](auto& request) { request.mutable_replace()->add_units()->set_key("x"); }),
+              FailsWith(invalid, "key: of 1 bytes"));
+  EXPECT_THAT(ask([](auto& request) { request.mutable_read()->add_keys(""); }),
+              FailsWith(invalid, "key: of 0"));
+  EXPECT_THAT(ask([](auto& request) {
+                request.set_backend("north");
+                request.mutable_status();
+              }),
+              FailsWith(invalid, "backend: there is none named 'north'"));
+  const auto refused = absl::StatusCode::kFailedPrecondition;
+  EXPECT_THAT(ask([](auto& request) {
+                request.set_incarnation(1);
+                request.mutable_status();
+              }),
+              FailsWith(refused, "knows another 'events'"));
+  EXPECT_THAT(ask([](auto& request) {
+                request.set_epoch(1);
+                request.mutable_raise_epoch();
+              }),
+              FailsWith(refused, "has no migration of 'events'"));
 }
 
 }  // namespace

@@ -14,6 +14,8 @@ INSTANTIATE_TEST_SUITE_P(Remote, WritesSuite, kRemote, PrintName);
 INSTANTIATE_TEST_SUITE_P(Remote, ScanSuite, kRemote, PrintName);
 INSTANTIATE_TEST_SUITE_P(Remote, ObjectsSuite, kRemote, PrintName);
 INSTANTIATE_TEST_SUITE_P(Remote, MappingsSuite, kRemote, PrintName);
+INSTANTIATE_TEST_SUITE_P(Remote, MigrationSuite, ::testing::Values(RemoteEndpoints(MySql("innodb"))),
+                         PrintName);
 
 }  // namespace
 }  // namespace kvstore::testing

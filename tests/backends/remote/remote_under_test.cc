@@ -6,11 +6,19 @@
 #include "kvstore_api/file_catalog.h"
 #include "kvstore_api/router.h"
 #include "server/server.h"
+#include "tests/support/eventually.h"
 
 namespace kvstore::testing {
 namespace {
 
 constexpr char kName[] = "inner";
+
+/// As the catalog of several processes is one.
+class SharedCatalog : public FileCatalog {
+ public:
+  using FileCatalog::FileCatalog;
+  bool shared() const override { return true; }
+};
 
 /// A backend with the server in front of which it stands. What it calls goes over the network.
 class BehindServer : public Backend {
@@ -22,7 +30,7 @@ class BehindServer : public Backend {
     Router::Backends backends;
     backends.emplace(kName, std::move(inner));
     auto router =
-        Router::Open(std::make_unique<FileCatalog>(dir / "catalog.json"), std::move(backends), kName);
+        Router::Open(std::make_unique<SharedCatalog>(dir / "catalog.json"), std::move(backends), kName);
     if (!router.ok()) return router.status();
     behind->router_ = *std::move(router);
     ServerOptions options;
@@ -33,28 +41,51 @@ class BehindServer : public Backend {
     auto client = RemoteBackend::Connect(behind->server_->addresses()[0], {});
     if (!client.ok()) return client.status();
     behind->client_ = *std::move(client);
+    behind->called_ = behind->client_.get();
     return behind;
   }
 
   Backend& inner() { return *inner_; }
+  /// Only what a migration asks goes over the network from now on.
+  void CallInner() { called_ = inner_; }
 
   Capabilities capabilities() const override { return client_->capabilities(); }
-  absl::Status CreateDataset(const DatasetSpec& spec) override { return client_->CreateDataset(spec); }
-  absl::Status AlterDataset(const DatasetSpec& spec) override { return client_->AlterDataset(spec); }
-  absl::Status DropDataset(const DatasetSpec& spec) override { return client_->DropDataset(spec); }
+  absl::Status CreateDataset(const DatasetSpec& spec) override { return called_->CreateDataset(spec); }
+  absl::Status AlterDataset(const DatasetSpec& spec) override { return called_->AlterDataset(spec); }
+  absl::Status DropDataset(const DatasetSpec& spec) override { return called_->DropDataset(spec); }
   absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) override {
-    return client_->OpenRows(spec);
+    return called_->OpenRows(spec);
   }
   absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) override {
-    return client_->OpenObjects(spec);
+    return called_->OpenObjects(spec);
   }
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override {
-    return client_->OpenMappings(spec);
+    return called_->OpenMappings(spec);
   }
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override {
-    return client_->Reclaim(spec, progress);
+    return called_->Reclaim(spec, progress);
   }
-  absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override { return client_->Stats(spec); }
+  absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override { return called_->Stats(spec); }
+  absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override {
+    // The catalog of the two servers has the dataset, on another backend, and its migration.
+    auto status = router_->WithCatalog([&](Catalog& catalog) -> absl::Status {
+      if (const auto recorded = catalog.GetRecord(spec.name); recorded.ok()) return absl::OkStatus();
+      if (auto put = catalog.PutRecord(spec.name, "{}", -1); !put.ok()) return put.status();
+      const auto contents = catalog.Load();
+      if (!contents.ok()) return contents.status();
+      DatasetSpec elsewhere = spec;
+      elsewhere.backend = "elsewhere";
+      return catalog.Put({.spec = elsewhere}, contents->version).status();
+    });
+    if (!status.ok()) return status;
+    router_->LookAgain();
+    if (!Eventually([&] { return router_->GetDataset(spec.name).ok(); })) {
+      return absl::InternalError("the dataset did not become known");
+    }
+    DatasetSpec side = spec;
+    side.backend = kName;
+    return client_->OpenForMigration(side);
+  }
   void Describe(MetricsSink& sink) const override { client_->Describe(sink); }
 
  private:
@@ -62,6 +93,7 @@ class BehindServer : public Backend {
   std::unique_ptr<Router> router_;
   std::unique_ptr<Server> server_;
   std::unique_ptr<RemoteBackend> client_;
+  Backend* called_ = nullptr;
 };
 
 }  // namespace
@@ -84,6 +116,19 @@ UnderTest Remote(const UnderTest& inner, int hops) {
     next.disturb(dynamic_cast<BehindServer&>(backend).inner(), spec, random);
   };
   remote.operations = inner.operations / 4;
+  return remote;
+}
+
+UnderTest RemoteEndpoints(const UnderTest& inner) {
+  UnderTest remote = Remote(inner);
+  remote.name = inner.name + "RemoteEndpoints";
+  remote.open = [open = remote.open](
+                    const std::filesystem::path& dir,
+                    std::span<const DatasetSpec> known) -> absl::StatusOr<std::unique_ptr<Backend>> {
+    auto opened = open(dir, known);
+    if (opened.ok()) dynamic_cast<BehindServer&>(**opened).CallInner();
+    return opened;
+  };
   return remote;
 }
 

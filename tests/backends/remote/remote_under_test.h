@@ -10,4 +10,7 @@ namespace kvstore::testing {
 /// hops  how many servers, each with a remote backend that is a client of the next.
 UnderTest Remote(const UnderTest& inner, int hops = 1);
 
+/// A backend whose endpoints of migrations are behind a server, and nothing else.
+UnderTest RemoteEndpoints(const UnderTest& inner);
+
 }  // namespace kvstore::testing

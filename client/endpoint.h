@@ -1,0 +1,49 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/caller.h"
+#include "kvstore/v1/endpoint.pb.h"
+#include "kvstore_api/dataset.h"
+#include "kvstore_api/migration_endpoint.h"
+
+namespace kvstore::client {
+
+/// A dataset in a backend of another server, as a migration sees it (endpoint.proto). What changes something
+/// is asked once: UNAVAILABLE or DEADLINE_EXCEEDED, and it may have happened, or still will. Thread-safe.
+class RemoteEndpoint : public MigrationEndpoint {
+ public:
+  RemoteEndpoint(std::shared_ptr<Caller> caller, const DatasetSpec& spec);
+
+  absl::StatusOr<EndpointStatus> Status() override;
+  absl::StatusOr<std::string> Boot() override;
+  absl::Status RaiseEpoch(uint64_t epoch) override;
+  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
+  absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
+  absl::StatusOr<DirtyLag> Lag() override;
+  absl::StatusOr<std::vector<UnitRange>> Partitions(size_t wanted) override;
+  absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys, uint64_t as_of) override;
+  absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) override;
+  absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override;
+  absl::StatusOr<uint64_t> LastTimestamp() override;
+  absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override;
+  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override;
+  absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
+
+ private:
+  v1::EndpointRequest NewRequest(uint64_t epoch = 0) const;
+
+  /// Asks what changes nothing.
+  absl::Status Look(const v1::EndpointRequest& request, v1::EndpointResponse& response);
+  /// Asks for a change, once.
+  absl::Status Change(const v1::EndpointRequest& request);
+
+  const std::shared_ptr<Caller> caller_;
+  const DatasetSpec spec_;
+};
+
+}  // namespace kvstore::client
