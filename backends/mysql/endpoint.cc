@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <deque>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -20,25 +22,52 @@ namespace kvstore::mysql {
 namespace {
 
 constexpr uint64_t kMaxCounted = 100'000;
-/// Shards that are worked on at once.
-constexpr size_t kLanes = 8;
+/// Shards of a host that are worked on at once, and of all hosts.
+constexpr size_t kHostLanes = 8;
+constexpr size_t kLanes = 64;
+
+/// The shards in the order in which work on them keeps all hosts busy: one of each host in turn.
+std::vector<uint32_t> InTurns(const ShardMap& map, const std::vector<uint32_t>& shards) {
+  std::map<Host, std::deque<uint32_t>> by_host;
+  for (const uint32_t shard : shards) {
+    const ShardRange* const range = map.Find(shard);
+    by_host[range == nullptr ? Host() : range->master].push_back(shard);
+  }
+  std::vector<uint32_t> ordered;
+  while (ordered.size() < shards.size()) {
+    for (auto& [host, left] : by_host) {
+      if (left.empty()) continue;
+      ordered.push_back(left.front());
+      left.pop_front();
+    }
+  }
+  return ordered;
+}
+
+size_t CountHosts(const ShardMap& map) {
+  std::set<Host> hosts;
+  for (const ShardRange& range : map.ranges()) hosts.insert(range.master);
+  return hosts.size();
+}
 
 /// Calls `work` for each, several shards of a host at once: what waits for this are clients, or the worker's
 /// next step. The first failure; all are tried.
-absl::Status InLanes(const std::vector<uint32_t>& shards,
-                     const std::function<absl::Status(size_t, uint32_t)>& work) {
+absl::Status InLanes(const ShardMap& map, const std::vector<uint32_t>& shards,
+                     const std::function<absl::Status(uint32_t)>& work) {
+  const std::vector<uint32_t> ordered = InTurns(map, shards);
   std::atomic<size_t> next{0};
   std::mutex mutex;  // guards first
   absl::Status first;
   const auto run = [&] {
-    for (size_t i = next++; i < shards.size(); i = next++) {
-      absl::Status status = work(i, shards[i]);
+    for (size_t i = next++; i < ordered.size(); i = next++) {
+      absl::Status status = work(ordered[i]);
       const std::lock_guard lock(mutex);
       if (first.ok()) first = std::move(status);
     }
   };
+  const size_t most = std::min({ordered.size(), kHostLanes * CountHosts(map), kLanes});
   std::vector<std::thread> lanes;
-  for (size_t i = 1; i < std::min(shards.size(), kLanes); ++i) lanes.emplace_back(run);
+  for (size_t i = 1; i < most; ++i) lanes.emplace_back(run);
   run();
   for (std::thread& lane : lanes) lane.join();
   return first;
@@ -118,7 +147,8 @@ absl::Status MySqlEndpoint::ForShards(
     const std::function<absl::Status(uint32_t, std::span<const size_t>)>& work) {
   std::vector<uint32_t> shards;
   for (const auto& [shard, places] : by_shard) shards.push_back(shard);
-  return InLanes(shards, [&](size_t, uint32_t shard) { return work(shard, by_shard.at(shard)); });
+  return InLanes(fleet_->map(space()), shards,
+                 [&](uint32_t shard) { return work(shard, by_shard.at(shard)); });
 }
 
 // ---- states ----
@@ -164,7 +194,7 @@ absl::Status MySqlEndpoint::RaiseEpoch(uint64_t epoch) {
 }
 
 absl::Status MySqlEndpoint::Enter(uint64_t epoch, EndpointState state, bool capture) {
-  return InLanes(Shards(), [&](size_t, uint32_t shard) {
+  return InLanes(fleet_->map(space()), Shards(), [&](uint32_t shard) {
     return fleet_->Run(space(), shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       const MoveLock lock(connection, spec_, shard);
       if (!lock.held()) return Locked(spec_);
@@ -240,7 +270,9 @@ absl::StatusOr<DirtyLag> MySqlEndpoint::Lag() {
 
 absl::StatusOr<std::vector<UnitRange>> MySqlEndpoint::Partitions(size_t) {
   std::vector<UnitRange> ranges;
-  for (const uint32_t shard : Shards()) ranges.push_back({.shard = DatabaseName(space(), shard)});
+  for (const uint32_t shard : InTurns(fleet_->map(space()), Shards())) {
+    ranges.push_back({.shard = DatabaseName(space(), shard)});
+  }
   return ranges;
 }
 
