@@ -12,12 +12,13 @@
 #include "bench/folder.h"
 #include "bench/report.h"
 #include "bench/sequences_bench.h"
+#include "bench/tenants_bench.h"
 #include "bench/ycsb.h"
 #include "cli/load_report.h"
 #include "client/connect.h"
 #include "registry/open.h"
 
-/// kv bench ycsb, and sequences.
+/// kv bench ycsb, sequences, and tenants.
 namespace kvstore::cli {
 namespace {
 
@@ -155,10 +156,55 @@ void AddSequences(CLI::App& group, Globals& globals) {
   });
 }
 
+void AddTenants(CLI::App& group, Globals& globals) {
+  struct Arguments {
+    bench::TenantsOptions options;
+    bool served = false;
+    std::string html;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* command = group.add_subcommand(
+      "tenants",
+      "Users of one store with different habits, first each alone and then all at once: what each loses by "
+      "the others. On the store of --server or --config, else on an embedded one");
+  command
+      ->add_option("--tenants", args->options.tenants,
+                   "feed (user sequences: nine reads of the newest 50 to one append), graph (the mix of "
+                   "LinkBench), import (batches of 100 rows), scan (1000 rows); all, if none is named")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"feed", "graph", "import", "scan"}));
+  command->add_flag("--served", args->served, "Over loopback: by a server that is started for it");
+  command->add_option("--users", args->options.users, "Of the feed")
+      ->check(CLI::Range(100, 100'000'000))
+      ->capture_default_str();
+  command->add_option("--events", args->options.events, "Of the feed, to load")->capture_default_str();
+  command->add_option("--rows", args->options.rows, "To load for the scans")
+      ->check(CLI::Range(100, 100'000'000))
+      ->capture_default_str();
+  AddTo(*command, args->options.load, args->html);
+  command->callback([args, &globals] {
+    BenchedStore store(globals, args->served);
+    const bench::TenantsOptions& options = args->options;
+    const auto results = OrFail(bench::BenchTenants(*store, options));
+    Json report = NewReport("tenants", Where(globals, args->served), options.load);
+    report["users"] = options.users;
+    report["events"] = options.events;
+    report["rows"] = options.rows;
+    report["tenants"] = Json::array();
+    for (const bench::TenantResult& result : results) {
+      report["tenants"].push_back({{"tenant", result.name},
+                                   {"alone", bench::ToJson(result.alone)},
+                                   {"together", bench::ToJson(result.together)}});
+    }
+    ShowLoad(report, globals.json, args->html);
+  });
+}
+
 }  // namespace
 
 void AddLoadCommands(CLI::App& group, Globals& globals) {
   AddSequences(group, globals);
+  AddTenants(group, globals);
   auto options = std::make_shared<bench::YcsbOptions>();
   CLI::App* ycsb = group.add_subcommand(
       "ycsb",

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 #include "bench/page.h"
@@ -22,24 +25,50 @@ std::string Conditions(const Json& report) {
                      report["cores"].get<unsigned>(), report["cpu"].get<std::string>());
 }
 
-void PrintYcsb(const Json& report) {
-  fmt::print("YCSB, {} records of 1 KB, {}\n", report["records"].get<uint64_t>(), Conditions(report));
-  Table table(
-      {"WORKLOAD", "OPS/S", "MIN", "MAX", "OPERATION", "COUNT", "MEAN US", "P50", "P99", "P99.9", "MAX US"});
-  for (const Json& workload : report["workloads"]) {
+/// The operations of loads, with the rate of each load in its first line.
+class LoadTable {
+ public:
+  explicit LoadTable(const char* name)
+      : table_({name, "OPS/S", "MIN", "MAX", "OPERATION", "COUNT", "MEAN US", "P50", "P99", "P99.9",
+                "MAX US"}) {}
+
+  void Add(const std::string& name, const Json& load) {
     bool first = true;
-    for (const auto& [kind, latency] : workload["operations"].items()) {
-      const auto us = [&latency = latency](const char* name) {
-        return fmt::format("{:.1f}", latency[name].get<double>());
+    for (const auto& [kind, latency] : load["operations"].items()) {
+      const auto us = [&latency = latency](const char* key) {
+        return fmt::format("{:.1f}", latency[key].get<double>());
       };
-      const auto once = [&](const char* name) {
-        return first ? fmt::format("{:.0f}", workload[name].get<double>()) : std::string();
+      const auto once = [&](const char* key) {
+        return first ? fmt::format("{:.0f}", load[key].get<double>()) : std::string();
       };
-      table.Add({first ? workload["workload"].get<std::string>() : "", once("ops_s"), once("ops_s_min"),
-                 once("ops_s_max"), kind, std::to_string(latency["count"].get<uint64_t>()), us("mean_us"),
-                 us("p50_us"), us("p99_us"), us("p99_9_us"), us("max_us")});
+      table_.Add({first ? name : "", once("ops_s"), once("ops_s_min"), once("ops_s_max"), kind,
+                  std::to_string(latency["count"].get<uint64_t>()), us("mean_us"), us("p50_us"), us("p99_us"),
+                  us("p99_9_us"), us("max_us")});
       first = false;
     }
+  }
+  void Print() { table_.Print(); }
+
+ private:
+  Table table_;
+};
+
+void PrintYcsb(const Json& report) {
+  fmt::print("YCSB, {} records of 1 KB, {}\n", report["records"].get<uint64_t>(), Conditions(report));
+  LoadTable table("WORKLOAD");
+  for (const Json& workload : report["workloads"]) {
+    table.Add(workload["workload"].get<std::string>(), workload);
+  }
+  table.Print();
+}
+
+void PrintTenants(const Json& report) {
+  fmt::print("tenants, {}\n", Conditions(report));
+  LoadTable table("TENANT");
+  for (const Json& tenant : report["tenants"]) {
+    const auto name = tenant["tenant"].get<std::string>();
+    table.Add(name + ", alone", tenant["alone"]);
+    table.Add(name + ", together", tenant["together"]);
   }
   table.Print();
 }
@@ -124,21 +153,50 @@ bench::Page SequencesPage(const Json& report) {
   return page;
 }
 
+bench::Page TenantsPage(const Json& report) {
+  bench::Page page = NewPage("Tenants of one store", report);
+  for (const Json& tenant : report["tenants"]) {
+    const auto name = tenant["tenant"].get<std::string>();
+    bench::Section section{.title = name};
+    for (const char* const how : {"alone", "together"}) {
+      section.bars.push_back(BarOf(how, tenant[how]));
+      // The operation that comes most often stands for the rest.
+      const Json& operations = tenant[how]["operations"];
+      const auto most =
+          std::max_element(operations.begin(), operations.end(),
+                           [](const Json& a, const Json& b) { return a["count"] < b["count"]; });
+      section.curves.push_back(CurveOf(fmt::format("{} {}", most.key(), how), *most));
+    }
+    page.sections.push_back(std::move(section));
+  }
+  return page;
+}
+
+/// A workload: how it is shown.
+struct Form {
+  std::string_view workload;
+  void (*print)(const Json& report);
+  bench::Page (*page)(const Json& report);
+};
+constexpr std::array<Form, 3> kForms = {{{"ycsb", PrintYcsb, YcsbPage},
+                                         {"sequences", PrintSequences, SequencesPage},
+                                         {"tenants", PrintTenants, TenantsPage}}};
+
 }  // namespace
 
 void ShowLoad(const Json& report, bool json, const std::string& html) {
-  const bool ycsb = report["workload"] == "ycsb";
+  const auto workload = report["workload"].get<std::string>();
+  const Form& form =
+      *std::find_if(kForms.begin(), kForms.end(), [&](const Form& one) { return one.workload == workload; });
   if (!html.empty()) {
     std::ofstream file(html);
-    file << bench::ToHtml(ycsb ? YcsbPage(report) : SequencesPage(report));
+    file << bench::ToHtml(form.page(report));
     if (!file.flush()) throw Failure{absl::UnavailableError("html: cannot write " + html)};
   }
   if (json) {
     PrintJson(report);
-  } else if (ycsb) {
-    PrintYcsb(report);
   } else {
-    PrintSequences(report);
+    form.print(report);
   }
 }
 

@@ -186,6 +186,25 @@ TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
             std::string::npos);
 }
 
+TEST_F(KvCommand, BenchTenantsRunsEachAloneAndAllTogether) {
+  const std::string out = Ok({"--json", "bench", "tenants", "--users", "100", "--events", "4000", "--rows",
+                              "500", "--seconds", "0.05", "--warm-up", "0", "--rounds", "1", "--threads", "2",
+                              "--html", (dir_ / "report.html").string()});
+  const auto report = nlohmann::json::parse(out);
+  std::string tenants;
+  for (const auto& tenant : report["tenants"]) {
+    tenants += tenant["tenant"].get<std::string>() + " ";
+    for (const char* const how : {"alone", "together"}) {
+      EXPECT_GT(tenant[how]["ops_s"], 0);
+      EXPECT_FALSE(tenant[how]["operations"].empty());
+    }
+  }
+  EXPECT_EQ(tenants, "feed graph import scan ");
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "report.html"));
+  EXPECT_EQ(Ok({"dataset", "list"}).find("kv_bench"), std::string::npos) << "they are dropped";
+  EXPECT_NE(Kv({"bench", "tenants", "--tenants", "crawler"}).err.find("crawler"), std::string::npos);
+}
+
 TEST_F(KvCommand, CompletionKnowsCommandsAndOptions) {
   const std::string script =
       Ok({"completion", "bash"}) +
