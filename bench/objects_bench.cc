@@ -121,23 +121,35 @@ void MeasureBatches(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
     Check(id.status());
     ids.push_back(*id);
   }
-  const auto batch = [&](uint64_t i) {
+  const auto batch = [&](const std::vector<uint64_t>& from, uint64_t i) {
     std::vector<uint64_t> wanted;
-    for (size_t k = 0; k < kBatch; ++k) wanted.push_back(ids[Scatter(i * kBatch + k) % ids.size()]);
+    for (size_t k = 0; k < kBatch; ++k) wanted.push_back(from[Scatter(i * kBatch + k) % from.size()]);
     return wanted;
+  };
+  const auto get = [&](const std::vector<uint64_t>& from, uint64_t i) {
+    const auto objects = fixture.store().GetObjects(dataset, batch(from, i), {});
+    Check(objects.status());
+    for (const auto& object : *objects) Check(object.status());
+    return uint64_t{1};
   };
   Measure(
       report, options, fmt::format("get_objects_{}_against_single_gets", kBatch), 1,
+      [&](uint64_t i) { return get(ids, i); },
       [&](uint64_t i) {
-        const auto objects = fixture.store().GetObjects(dataset, batch(i), {});
-        Check(objects.status());
-        for (const auto& object : *objects) Check(object.status());
-        return uint64_t{1};
-      },
-      [&](uint64_t i) {
-        for (const uint64_t id : batch(i)) Check(fixture.store().GetObject(dataset, id, {}).status());
+        for (const uint64_t id : batch(ids, i)) Check(fixture.store().GetObject(dataset, id, {}).status());
         return uint64_t{1};
       });
+  // What a second host adds, if the clients are not the limit: the same batches, all on the first one.
+  const std::vector<uint32_t> first = fixture.ShardsOfFirstHost(Space::kId);
+  std::vector<uint64_t> ids_of_first;
+  for (uint64_t i = 0; i < ids.size(); ++i) {
+    const auto id = fixture.store().CreateObject(dataset, Document(i), {.shard = first[i % first.size()]});
+    Check(id.status());
+    ids_of_first.push_back(*id);
+  }
+  Measure(
+      report, options, fmt::format("get_objects_{}_of_all_hosts_against_one", kBatch), kThreads,
+      [&](uint64_t i) { return get(ids, i); }, [&](uint64_t i) { return get(ids_of_first, i); });
   fixture.Drop(dataset);
 }
 
