@@ -69,7 +69,7 @@ struct Arguments {
     command.add_option("--rounds", rows.rounds, "Interleaved rounds; the median counts")
         ->capture_default_str();
     command.add_option("--seconds", rows.seconds, "Of each side of a path in a round")->capture_default_str();
-    command.add_option("--paths", rows.paths, "Only these paths");
+    command.add_option("--paths", rows.paths, "Only these paths")->delimiter(',');
   }
 
   bench::MySqlBenchOptions MySql(const Globals& globals) const {
@@ -189,7 +189,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   server_command->add_option("--rows", server->rows, "Rows of 1 KiB to load")->capture_default_str();
   server_command->add_option("--connections", server->connection.connections, "Of the client")
       ->capture_default_str();
-  server_command->add_option("--paths", server->paths, "Only these paths");
+  server_command->add_option("--paths", server->paths, "Only these paths")->delimiter(',');
   const auto bench_server = [server, &globals] {
     server->address = globals.server;
     const size_t connections = server->connection.connections;
