@@ -96,7 +96,7 @@ bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const
   return CheckCall().ok();
 }
 
-absl::Status Caller::Repeat(const Attempt& attempt) const {
+absl::Status Caller::Repeat(const Attempt& attempt, bool writes) const {
   if (auto status = CheckCall(); !status.ok()) return status;
   const auto deadline = Deadline();
   for (int count = 0;; ++count) {
@@ -104,20 +104,7 @@ absl::Status Caller::Repeat(const Attempt& attempt) const {
     Prepare(context, deadline);
     const grpc::Status status = attempt(context);
     if (status.ok()) return absl::OkStatus();
-    const Verdict verdict = Judge(status, context, /*writes=*/false);
-    if (!verdict.again || !Pause(count, deadline)) return verdict.status;
-  }
-}
-
-absl::Status Caller::Once(const Attempt& attempt) const {
-  if (auto status = CheckCall(); !status.ok()) return status;
-  const auto deadline = Deadline();
-  for (int count = 0;; ++count) {
-    grpc::ClientContext context;
-    Prepare(context, deadline);
-    const grpc::Status status = attempt(context);
-    if (status.ok()) return absl::OkStatus();
-    const Verdict verdict = Judge(status, context, /*writes=*/true);
+    const Verdict verdict = Judge(status, context, writes);
     if (!verdict.again || IsInDoubt(verdict.status) || !Pause(count, deadline)) return verdict.status;
   }
 }
@@ -159,7 +146,9 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
       instance_.clear();
     }
     if (!verdict.again || !Pause(count, deadline)) {
-      return in_doubt ? MarkInDoubt(verdict.status) : verdict.status;
+      if (!in_doubt) return verdict.status;
+      // Without what else it says: a call that is "moved" is repeated by routers, because nothing was done.
+      return MarkInDoubt(absl::Status(verdict.status.code(), verdict.status.message()));
     }
   }
 }

@@ -57,9 +57,9 @@ class Caller {
 
   using Attempt = std::function<grpc::Status(grpc::ClientContext&)>;
   /// Makes an attempt, and again as long as it fails on the way or is turned away.
-  absl::Status Repeat(const Attempt& attempt) const;
+  absl::Status Repeat(const Attempt& attempt) const { return Repeat(attempt, /*writes=*/false); }
   /// The same for what must not be done twice, nor later than it seems: again only if it was turned away.
-  absl::Status Once(const Attempt& attempt) const;
+  absl::Status Once(const Attempt& attempt) const { return Repeat(attempt, /*writes=*/true); }
 
   /// What a failed call means: its error, and whether to make it again.
   struct Verdict {
@@ -78,6 +78,7 @@ class Caller {
  private:
   Caller(std::unique_ptr<Channels> channels, ConnectOptions options);
 
+  absl::Status Repeat(const Attempt& attempt, bool writes) const;
   absl::Status RepeatWrite(v1::Attempt& names, const Attempt& attempt);
   Clock::time_point Deadline() const;
   /// GetServerResponse.instance of the server that was met last; asked for if none was.

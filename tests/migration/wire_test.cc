@@ -1,10 +1,15 @@
+#include <grpcpp/server_builder.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 
 #include "client/client.h"
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
 #include "tests/server/served.h"
 #include "tests/support/status_matchers.h"
+#include "wire/convert.h"
 
 /// Commands of migrations over the network: a made-up Migrations says what it was asked.
 namespace kvstore::testing {
@@ -32,6 +37,42 @@ TEST(MigrationsOverTheWire, CommandsAndRefusalsCome) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "possible now"));
   EXPECT_THAT(client.Command({{"command", "status"}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "only a list"));
+}
+
+/// Loses the answer to the first put on its way, and has moved its dataset by the second.
+class MovesMeanwhile : public v1::KVStore::Service {
+ public:
+  grpc::Status GetServer(grpc::ServerContext*, const v1::GetServerRequest*,
+                         v1::GetServerResponse* response) override {
+    response->set_instance("one");
+    return grpc::Status::OK;
+  }
+  grpc::Status PutRow(grpc::ServerContext* context, const v1::PutRowRequest*, v1::PutRowResponse*) override {
+    if (++puts_ > 1) context->AddTrailingMetadata(wire::kOutcome, wire::kMoved);
+    return {grpc::StatusCode::UNAVAILABLE, "put"};
+  }
+
+ private:
+  std::atomic<int> puts_{0};
+};
+
+TEST(MovedOverTheWire, IsNotToldOfAWriteThatMayHaveHappened) {
+  MovesMeanwhile service;
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  builder.RegisterService(&service);
+  const auto server = builder.BuildAndStart();
+  client::Client client(*client::Caller::Open("127.0.0.1:" + std::to_string(port), {}));
+  const CellWrite cell{"c", "v", std::nullopt};
+  // In doubt: a router that took it for moved would write it once more.
+  const absl::Status first = client.PutRow("events", "r", {&cell, 1}, {}).status();
+  EXPECT_TRUE(IsInDoubt(first)) << first;
+  EXPECT_FALSE(IsMoving(first)) << first;
+  // Nothing was done.
+  const absl::Status second = client.PutRow("events", "r", {&cell, 1}, {}).status();
+  EXPECT_FALSE(IsInDoubt(second)) << second;
+  EXPECT_TRUE(IsMoving(second)) << second;
 }
 
 TEST(MigrationsOverTheWire, AServerWithoutThemSaysSo) {
