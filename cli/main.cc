@@ -3,6 +3,7 @@
 
 #include <csignal>
 
+#include "absl/synchronization/mutex.h"
 #include "cli/command.h"
 
 namespace {
@@ -21,6 +22,8 @@ int main(int argc, char** argv) {
   RaiseFileLimit();
   // A reader that went away is an error of a write, not the end of this process in the middle of one.
   std::signal(SIGPIPE, SIG_IGN);
+  // Debian builds abseil, which gRPC locks with, for debugging: it would look for deadlocks at each lock.
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   CLI::App app("", "kv");
   kvstore::cli::Globals globals;
   kvstore::cli::AddCommands(app, globals);

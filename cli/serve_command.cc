@@ -1,11 +1,9 @@
 #include <fmt/format.h>
-#include <malloc.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <csignal>
 
-#include "absl/synchronization/mutex.h"
 #include "cli/command.h"
 #include "migration/migrator.h"
 #include "registry/open.h"
@@ -18,11 +16,6 @@ namespace {
 void Serve(const Config& config) {
   // The log goes to standard error, whose reader it is that has the time.
   spdlog::set_default_logger(spdlog::stderr_color_mt("kv"));
-  // Debian builds abseil, which gRPC locks with, for debugging: it would look for deadlocks at each lock.
-  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
-  // RocksDB's buffers of writes are blocks of 1 MiB: they go back to the system when they are flushed, and do
-  // not stay with the arenas of the threads that freed them.
-  mallopt(M_MMAP_THRESHOLD, 1 << 20);
   // Before there are threads, so that the signals come here and nowhere else.
   sigset_t signals;
   sigemptyset(&signals);
