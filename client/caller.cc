@@ -37,10 +37,11 @@ std::string NewRequestId() {
   return id;
 }
 
-std::string OutcomeOf(const grpc::ClientContext& context) {
-  const auto& metadata = context.GetServerTrailingMetadata();
-  const auto found = metadata.find(wire::kOutcome);
-  return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
+CallStream::Metadata MetadataOf(const ConnectOptions& options) {
+  CallStream::Metadata metadata;
+  if (!options.token.empty()) metadata.emplace_back("authorization", "Bearer " + options.token);
+  if (!options.backend.empty()) metadata.emplace_back(wire::kBackend, options.backend);
+  return metadata;
 }
 
 }  // namespace
@@ -55,12 +56,30 @@ absl::StatusOr<std::unique_ptr<Caller>> Caller::Open(const std::string& address,
 Caller::Caller(std::unique_ptr<Channels> channels, ConnectOptions options)
     : channels_(std::move(channels)),
       options_(std::move(options)),
-      authorization_(options_.token.empty() ? "" : "Bearer " + options_.token) {}
+      metadata_(MetadataOf(options_)),
+      streams_(*channels_, metadata_) {}
+
+grpc::ClientContext& Caller::Try::Context() {
+  if (!context_) caller_.Prepare(context_.emplace(), deadline_);
+  return *context_;
+}
+
+std::string Caller::Try::outcome() const { return context_ ? OutcomeOf(*context_) : outcome_; }
+
+grpc::Status Caller::MakeStreamed(v1::Call call, v1::Answer& answer, Try& attempt) {
+  const auto kind = static_cast<int>(call.call_case());
+  grpc::Status status = streams_.Get()->Make(std::move(call), attempt.deadline(), answer);
+  if (status.ok() && static_cast<int>(answer.answer_case()) != kind) {
+    return {grpc::StatusCode::INTERNAL, "the answer is one to another call"};
+  }
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED && answer.outcome().empty()) streams_.GiveUp();
+  attempt.SetOutcome(answer.outcome());
+  return status;
+}
 
 void Caller::Prepare(grpc::ClientContext& context, std::optional<Clock::time_point> deadline) const {
   if (deadline) context.set_deadline(std::chrono::system_clock::now() + (*deadline - Clock::now()));
-  if (!authorization_.empty()) context.AddMetadata("authorization", authorization_);
-  if (!options_.backend.empty()) context.AddMetadata(wire::kBackend, options_.backend);
+  for (const auto& [key, value] : metadata_) context.AddMetadata(key, value);
 }
 
 Caller::Clock::time_point Caller::Deadline() const {
@@ -68,10 +87,14 @@ Caller::Clock::time_point Caller::Deadline() const {
   return limits.deadline ? *limits.deadline : Clock::now() + std::chrono::milliseconds(options_.deadline_ms);
 }
 
-Caller::Verdict Caller::Judge(const grpc::Status& status, const grpc::ClientContext& context,
-                              bool writes) const {
+std::string OutcomeOf(const grpc::ClientContext& context) {
+  const auto& metadata = context.GetServerTrailingMetadata();
+  const auto found = metadata.find(wire::kOutcome);
+  return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& outcome, bool writes) const {
   if (status.ok()) return {};
-  const std::string outcome = OutcomeOf(context);
   absl::Status error = wire::FromWire(status);
   if (outcome == wire::kRefused) return {.again = true, .status = std::move(error)};
   if (outcome == wire::kMoved) return {.status = MovedError(std::string(error.message()))};
@@ -100,11 +123,10 @@ absl::Status Caller::Repeat(const Attempt& attempt, bool writes) const {
   if (auto status = CheckCall(); !status.ok()) return status;
   const auto deadline = Deadline();
   for (int count = 0;; ++count) {
-    grpc::ClientContext context;
-    Prepare(context, deadline);
-    const grpc::Status status = attempt(context);
+    Try once(*this, deadline);
+    const grpc::Status status = attempt(once);
     if (status.ok()) return absl::OkStatus();
-    const Verdict verdict = Judge(status, context, writes);
+    const Verdict verdict = Judge(status, once.outcome(), writes);
     if (!verdict.again || IsInDoubt(verdict.status) || !Pause(count, deadline)) return verdict.status;
   }
 }
@@ -133,11 +155,10 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
   if (names.request_id().empty()) names.set_request_id(NewRequestId());
   bool in_doubt = false;
   for (int count = 0;; ++count) {
-    grpc::ClientContext context;
-    Prepare(context, deadline);
-    const grpc::Status status = attempt(context);
+    Try once(*this, deadline);
+    const grpc::Status status = attempt(once);
     if (status.ok()) return absl::OkStatus();
-    const Verdict verdict = Judge(status, context, /*writes=*/true);
+    const Verdict verdict = Judge(status, once.outcome(), /*writes=*/true);
     in_doubt = in_doubt || IsInDoubt(verdict.status);
     if (in_doubt && names.instance().empty()) {
       names.set_instance(*instance);

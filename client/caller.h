@@ -10,11 +10,16 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "client/call_streams.h"
 #include "client/channels.h"
 #include "client/options.h"
 #include "kvstore_api/call_scope.h"
+#include "wire/calls.h"
 
 namespace kvstore::client {
+
+/// What the server says of an error that it made (kvstore-outcome); empty: it comes from the way to it.
+std::string OutcomeOf(const grpc::ClientContext& context);
 
 /// Makes calls: with deadline, token, and attempts until one has an outcome. Thread-safe.
 class Caller {
@@ -28,15 +33,33 @@ class Caller {
   v1::Endpoints::StubInterface& Endpoints() const { return channels_->Endpoints(); }
   const std::string& address() const { return channels_->address(); }
 
+  /// One attempt of a call.
+  class Try {
+   public:
+    Try(const Caller& caller, Clock::time_point deadline) : caller_(caller), deadline_(deadline) {}
+
+    /// For a call of its own.
+    grpc::ClientContext& Context();
+    Clock::time_point deadline() const { return deadline_; }
+    /// Of a call over a stream.
+    void SetOutcome(std::string outcome) { outcome_ = std::move(outcome); }
+    /// What the server says of an error that it made; empty: it comes from the way to it.
+    std::string outcome() const;
+
+   private:
+    const Caller& caller_;
+    const Clock::time_point deadline_;
+    std::optional<grpc::ClientContext> context_;
+    std::string outcome_;
+  };
+
   /// Makes a call that changes nothing, or that gives the same when it is made again.
   template <typename Request, typename Response>
   absl::Status Read(grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*, const Request&,
                                                                        Response*),
                     const Request& request, Response& response) {
-    return Repeat([&](grpc::ClientContext& context) {
-      response.Clear();
-      return (Stub().*method)(&context, request, &response);
-    });
+    const CallStreams::Entered entered(streams_);
+    return Repeat([&](Try& attempt) { return Make(entered.streamed(), method, request, response, attempt); });
   }
 
   /// Makes a call that writes: the attempts carry one request ID.
@@ -44,9 +67,9 @@ class Caller {
   absl::Status Write(grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*, const Request&,
                                                                         Response*),
                      Request& request, Response& response) {
-    return RepeatWrite(*request.mutable_attempt(), [&](grpc::ClientContext& context) {
-      response.Clear();
-      return (Stub().*method)(&context, request, &response);
+    const CallStreams::Entered entered(streams_);
+    return RepeatWrite(*request.mutable_attempt(), [&](Try& attempt) {
+      return Make(entered.streamed(), method, request, response, attempt);
     });
   }
 
@@ -55,7 +78,7 @@ class Caller {
   /// deadline  none: no deadline.
   void Prepare(grpc::ClientContext& context, std::optional<Clock::time_point> deadline) const;
 
-  using Attempt = std::function<grpc::Status(grpc::ClientContext&)>;
+  using Attempt = std::function<grpc::Status(Try&)>;
   /// Makes an attempt, and again as long as it fails on the way or is turned away.
   absl::Status Repeat(const Attempt& attempt) const { return Repeat(attempt, /*writes=*/false); }
   /// The same for what must not be done twice, nor later than it seems: again only if it was turned away.
@@ -66,9 +89,9 @@ class Caller {
     bool again = false;
     absl::Status status;
   };
-  /// context  of the call, which has ended.
+  /// outcome  that the server has said.
   /// writes   where it failed on its way, it may have happened.
-  Verdict Judge(const grpc::Status& status, const grpc::ClientContext& context, bool writes) const;
+  Verdict Judge(const grpc::Status& status, const std::string& outcome, bool writes) const;
   /// Waits before another attempt, longer after each; false if there is no time left for it.
   ///
   /// attempt   how many there were, less one.
@@ -76,9 +99,32 @@ class Caller {
   bool Pause(int attempt, std::optional<Clock::time_point> deadline) const;
 
  private:
+  /// A request that is larger is a call of its own.
+  static constexpr size_t kMaxStreamed = size_t{64} << 10;
+
   Caller(std::unique_ptr<Channels> channels, ConnectOptions options);
 
   absl::Status Repeat(const Attempt& attempt, bool writes) const;
+  template <typename Request, typename Response>
+  grpc::Status Make(bool streamed,
+                    grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*, const Request&,
+                                                                       Response*),
+                    const Request& request, Response& response, Try& attempt) {
+    response.Clear();
+    if constexpr (wire::Streamed<Request>) {
+      if (streamed && request.ByteSizeLong() <= kMaxStreamed) {
+        v1::Call call;
+        wire::CallKind<Request>::In(call) = request;
+        v1::Answer answer;
+        const grpc::Status status = MakeStreamed(std::move(call), answer, attempt);
+        if (status.ok()) response.Swap(&wire::CallKind<Request>::In(answer));
+        if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return status;
+      }
+    }
+    return (Stub().*method)(&attempt.Context(), request, &response);
+  }
+  grpc::Status MakeStreamed(v1::Call call, v1::Answer& answer, Try& attempt);
+
   absl::Status RepeatWrite(v1::Attempt& names, const Attempt& attempt);
   Clock::time_point Deadline() const;
   /// GetServerResponse.instance of the server that was met last; asked for if none was.
@@ -86,7 +132,8 @@ class Caller {
 
   const std::unique_ptr<Channels> channels_;
   const ConnectOptions options_;
-  const std::string authorization_;
+  const CallStream::Metadata metadata_;
+  CallStreams streams_;  // over channels_
   std::mutex mutex_;
   std::string instance_;  // of the server that was met last; guarded by mutex_
 };

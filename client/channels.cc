@@ -84,10 +84,6 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
   return channels;
 }
 
-v1::KVStore::StubInterface& Channels::Stub() const { return *stubs_[ThreadNumber() % stubs_.size()]; }
-
-v1::Endpoints::StubInterface& Channels::Endpoints() const {
-  return *endpoints_[ThreadNumber() % endpoints_.size()];
-}
+size_t Channels::Number() const { return ThreadNumber() % stubs_.size(); }
 
 }  // namespace kvstore::client

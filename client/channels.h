@@ -19,8 +19,11 @@ class Channels {
                                                         const ConnectOptions& options);
 
   /// One of them, always the same for a thread.
-  v1::KVStore::StubInterface& Stub() const;
-  v1::Endpoints::StubInterface& Endpoints() const;
+  v1::KVStore::StubInterface& Stub() const { return *stubs_[Number()]; }
+  v1::Endpoints::StubInterface& Endpoints() const { return *endpoints_[Number()]; }
+  /// Which.
+  size_t Number() const;
+  size_t count() const { return stubs_.size(); }
   const std::string& address() const { return address_; }
 
  private:

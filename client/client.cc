@@ -95,7 +95,7 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
   }
   const grpc::Status status = stream->Finish();
   if (stopped) return absl::CancelledError("was stopped; what was done stays done");
-  if (!status.ok()) return caller_->Judge(status, context, /*writes=*/false).status;
+  if (!status.ok()) return caller_->Judge(status, OutcomeOf(context), /*writes=*/false).status;
   return result;
 }
 

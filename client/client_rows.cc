@@ -137,11 +137,11 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
   while (rows.size() < reads.size()) {
     const size_t end = rows.size() + CountOfMessage(reads.subspan(rows.size()));
     // An attempt goes on behind what the one before has brought.
-    const absl::Status status = caller_->Repeat([&](grpc::ClientContext& context) {
+    const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
       v1::GetRowsRequest request;
       request.set_dataset(std::string(dataset));
       for (size_t i = rows.size(); i < end; ++i) ToWire(reads[i], *request.add_reads());
-      const auto stream = caller_->Stub().GetRows(&context, request);
+      const auto stream = caller_->Stub().GetRows(&attempt.Context(), request);
       for (v1::GetRowsResponse response; rows.size() < end && stream->Read(&response);) {
         for (v1::GetRowsResponse::Result& result : *response.mutable_results()) {
           if (result.has_error()) {
@@ -166,12 +166,12 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::stri
   if (auto status = ValidateBatch(ids.size()); !status.ok()) return status;
   std::vector<absl::StatusOr<Object>> objects;
   objects.reserve(ids.size());
-  const absl::Status status = caller_->Repeat([&](grpc::ClientContext& context) {
+  const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
     v1::GetObjectsRequest request;
     request.set_dataset(std::string(dataset));
     for (size_t i = objects.size(); i < ids.size(); ++i) request.add_ids(ids[i]);
     request.set_include_inactive(options.include_inactive);
-    const auto stream = caller_->Stub().GetObjects(&context, request);
+    const auto stream = caller_->Stub().GetObjects(&attempt.Context(), request);
     for (v1::GetObjectsResponse response; objects.size() < ids.size() && stream->Read(&response);) {
       for (v1::GetObjectsResponse::Result& result : *response.mutable_results()) {
         if (result.has_error()) {
@@ -251,7 +251,7 @@ absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> 
   const grpc::Status status = stream->Finish();
   if (results.size() >= writes.size()) return absl::OkStatus();
   if (status.ok()) return TooFew(*caller_);
-  absl::Status error = caller_->Judge(status, context, /*writes=*/true).status;
+  absl::Status error = caller_->Judge(status, OutcomeOf(context), /*writes=*/true).status;
   if (results.empty() && !IsInDoubt(error)) return error;
   while (results.size() < sent) results.emplace_back(error);
   // These were not sent.

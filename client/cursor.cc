@@ -42,7 +42,7 @@ absl::StatusOr<bool> Cursor::ReadMessage() {
       return true;
     }
     const grpc::Status status = stream_->reader->Finish();
-    const auto verdict = caller_.Judge(status, stream_->context, /*writes=*/false);
+    const auto verdict = caller_.Judge(status, OutcomeOf(stream_->context), /*writes=*/false);
     stream_.reset();
     if (status.ok()) return false;
     // Without a deadline a server that does not come back is given up at last.

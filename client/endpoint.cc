@@ -11,9 +11,9 @@ using Request = v1::EndpointRequest;
 using Response = v1::EndpointResponse;
 
 absl::Status LookFor(Caller& caller, const Request& request, Response& response) {
-  return caller.Repeat([&](grpc::ClientContext& context) {
+  return caller.Repeat([&](Caller::Try& attempt) {
     response.Clear();
-    return caller.Endpoints().Ask(&context, request, &response);
+    return caller.Endpoints().Ask(&attempt.Context(), request, &response);
   });
 }
 
@@ -48,7 +48,7 @@ absl::Status RemoteEndpoint::Look(const Request& request, Response& response) {
 absl::Status RemoteEndpoint::Change(const Request& request) {
   Response response;
   return caller_->Once(
-      [&](grpc::ClientContext& context) { return caller_->Endpoints().Ask(&context, request, &response); });
+      [&](Caller::Try& attempt) { return caller_->Endpoints().Ask(&attempt.Context(), request, &response); });
 }
 
 Request RemoteEndpoint::NewRequest(uint64_t epoch) const {

@@ -51,7 +51,8 @@ std::optional<Router::Where> Router::Locate(std::string_view name) const {
   const auto snapshot = snapshot_.Load();
   const auto entry = snapshot->find(name);
   if (entry == snapshot->end()) return std::nullopt;
-  return Where{entry->second->backend_name, entry->second->waits};
+  const Dataset& dataset = *entry->second;
+  return Where{dataset.backend_name, dataset.waits, dataset.spec.durability};
 }
 
 absl::Status Router::Hold(CallLimits::Clock::time_point since, const absl::Status& moving) {

@@ -57,6 +57,7 @@ class Router : public KVStore {
   struct Where {
     std::string_view backend;  ///< Its name; valid as long as the router.
     bool waits = false;        ///< Capabilities::waits.
+    Durability durability = Durability::kProcess;
   };
   /// Nothing for a dataset that is not known.
   std::optional<Where> Locate(std::string_view dataset) const;

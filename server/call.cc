@@ -91,10 +91,17 @@ void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
   }
 }
 
+void OpenCalls::Drain() {
+  for (Stripe& stripe : stripes_) {
+    const std::lock_guard lock(stripe.mutex);
+    for (Call* call = stripe.first; call != nullptr; call = call->next_) call->Drain();
+  }
+}
+
 // ---- a call ----
 
-Call::Call(Core& core, Operation operation, grpc::CallbackServerContext& context)
-    : core_(core), operation_(operation), context_(context) {}
+Call::Call(Core& core, Operation operation, grpc::CallbackServerContext& context, std::optional<Part> part)
+    : core_(core), operation_(operation), context_(context), part_(part) {}
 
 void Call::Track() {
   tracked_ = true;
@@ -140,13 +147,14 @@ absl::Status Call::CheckBackend(std::string_view dataset) const {
   return MovedError(fmt::format("dataset: '{}' is not on the backend that the call is for", dataset));
 }
 
-absl::Status Call::Enter(std::string_view dataset, size_t bytes) {
+absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   // A name beyond the limit is no name, and not worth keeping.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
   request_bytes_ = current_request_ = bytes;
   if (const auto where = core_.router.Locate(dataset)) {
     backend_ = where->backend;
     waits_ = where->waits;
+    flushes_ = sync || where->durability == Durability::kMachine;
   }
   if (operation_ == Operation::kGetServer) return absl::OkStatus();
   if (core_.draining.load(std::memory_order_relaxed)) {
@@ -164,11 +172,13 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes) {
 }
 
 CallLimits Call::Limits(bool stream) const {
-  CallLimits limits{.cancelled = &cancelled_};
+  CallLimits limits{.cancelled = part_ ? part_->cancelled : &cancelled_};
   const auto now = Clock::now();
-  const auto left = context_.deadline() - std::chrono::system_clock::now();
-  // No deadline is one in the far future.
-  if (left < std::chrono::hours(24 * 365)) {
+  if (part_) {
+    limits.deadline = part_->deadline;
+  } else if (const auto left = context_.deadline() - std::chrono::system_clock::now();
+             left < std::chrono::hours(24 * 365)) {
+    // No deadline is one in the far future.
     limits.deadline = now + std::chrono::duration_cast<Clock::duration>(left);
   }
   if (!stream) {
@@ -214,12 +224,13 @@ void Call::End(const absl::Status& status) {
                      .response_bytes = response_bytes_},
                     status);
   }
-  if (status.ok()) return;
-  const char* outcome = status.GetPayload(kRefusedPayload)    ? wire::kRefused
-                        : IsInDoubt(status)                   ? wire::kInDoubt
-                        : IsMoving(status) && !IsGone(status) ? wire::kMoved
-                                                              : wire::kFailed;
-  context_.AddTrailingMetadata(wire::kOutcome, outcome);
+  if (!status.ok() && !part_) context_.AddTrailingMetadata(wire::kOutcome, OutcomeOf(status));
+}
+
+const char* Call::OutcomeOf(const absl::Status& error) {
+  if (error.GetPayload(kRefusedPayload)) return wire::kRefused;
+  if (IsMoving(error) && !IsGone(error)) return wire::kMoved;
+  return IsInDoubt(error) ? wire::kInDoubt : wire::kFailed;
 }
 
 }  // namespace kvstore::server

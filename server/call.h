@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -36,6 +37,8 @@ class OpenCalls {
   void Remove(Call& call);
   /// Cancels the calls that have waited for their clients since before this time.
   void CancelStalled(std::chrono::steady_clock::time_point before);
+  /// Tells them that the server stops: Call::Drain.
+  void Drain();
 
  private:
   static constexpr size_t kStripes = 16;
@@ -65,13 +68,20 @@ struct Core {
   WorkerPool workers;  ///< Last, so that it ends first.
 };
 
+/// What a call has of its own that came with others over one stream.
+struct Part {
+  std::optional<std::chrono::steady_clock::time_point> deadline;
+  const std::atomic<bool>* cancelled = nullptr;  ///< The stream's.
+};
+
 /// One call from its start to its end: who makes it, whether it is let in, its limits, how it is counted and
 /// logged. What kind of call it is, is added by the classes derived.
 class Call {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Call(Core& core, Operation operation, grpc::CallbackServerContext& context);
+  /// context  of the stream, if the call is a part of one.
+  Call(Core& core, Operation operation, grpc::CallbackServerContext& context, std::optional<Part> part = {});
   virtual ~Call();
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -81,14 +91,21 @@ class Call {
   void Track();
   void Untrack();
   void Cancel() { context_.TryCancel(); }
+  /// The server stops. Of a call that would go on for as long as its client likes.
+  virtual void Drain() {}
   void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
 
   /// Runs on a worker, or, for what is quick, here.
   void Run(std::function<void()> work);
   bool RunsHere() const { return Traits(operation_).quick && !waits_; }
+  /// A write that waits for nothing but its turn: neither for another machine nor for the device.
+  bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
 
-  /// Counts and logs the end, and says in the trailing metadata what the error leaves behind. Before Finish.
+  /// Counts and logs the end, and says in the trailing metadata, if it is no part, what the error leaves
+  /// behind. Before Finish.
   void End(const absl::Status& status);
+  /// What that is: kRefused, kInDoubt, kFailed.
+  static const char* OutcomeOf(const absl::Status& error);
 
   /// From now on, or no longer, only the client keeps the call from going on.
   void WaitForClient() {
@@ -100,7 +117,8 @@ class Call {
   /// Whether the call may be made; if not, why.
   ///
   /// bytes  of the request.
-  absl::Status Enter(std::string_view dataset, size_t bytes);
+  /// sync   the caller wants the write on stable storage, whatever the dataset's durability.
+  absl::Status Enter(std::string_view dataset, size_t bytes, bool sync = false);
   /// The limits of the work; hold them in a CallScope.
   CallLimits Limits(bool stream) const;
   /// So many bytes of answers were made, and are in memory until Sent.
@@ -108,6 +126,9 @@ class Call {
   void Sent();
   /// A further request of the same call has come, in place of the one before.
   void Took(size_t bytes);
+
+  /// Whether the client is gone.
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
 
   Core& core_;
   const Operation operation_;
@@ -122,9 +143,11 @@ class Call {
   /// Whether a call of a server with the same catalog is for the backend that has the dataset.
   absl::Status CheckBackend(std::string_view dataset) const;
 
+  const std::optional<Part> part_;
   const Clock::time_point begun_ = Clock::now();
   std::string_view backend_;
   bool waits_ = false;
+  bool flushes_ = false;
   bool entered_ = false;
   size_t request_bytes_ = 0;    // of all requests
   size_t current_request_ = 0;  // in memory

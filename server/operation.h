@@ -40,6 +40,7 @@ enum class Operation : uint8_t {
   kListMapping,
   kCountMapping,
   kListObjects,
+  kCalls,
   kEndpoint,  ///< Endpoints.Ask
 };
 
@@ -51,7 +52,7 @@ struct OperationTraits {
   bool quick = false;
 };
 
-inline constexpr std::array<OperationTraits, 30> kOperations = {{
+inline constexpr std::array<OperationTraits, 31> kOperations = {{
     {"GetServer", Right::kNone, true},       {"GetMetrics", Right::kRead, false},
     {"CreateDataset", Right::kAdmin, false}, {"AlterDataset", Right::kAdmin, false},
     {"DropDataset", Right::kAdmin, false},   {"GetDataset", Right::kRead, true},
@@ -67,6 +68,7 @@ inline constexpr std::array<OperationTraits, 30> kOperations = {{
     {"DeleteObject", Right::kWrite, false},  {"AddMapping", Right::kWrite, false},
     {"RemoveMapping", Right::kWrite, false}, {"ListMapping", Right::kRead, true},
     {"CountMapping", Right::kRead, false},   {"ListObjects", Right::kRead, false},
+    {"Calls", Right::kNone, false},  // each of them needs its own
     {"Endpoint", Right::kAdmin, false},
 }};
 

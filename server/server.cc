@@ -16,6 +16,7 @@
 #include "server/address.h"
 #include "server/http.h"
 #include "server/service.h"
+#include "server/waker.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -25,7 +26,7 @@ using server::Access;
 using server::Core;
 using server::HttpServer;
 
-/// How often files that may change, and calls that may hang, are looked at.
+/// How often files that may change, and calls that may hang, are looked at, and threads woken (Waker).
 constexpr std::chrono::milliseconds kTick{500};
 /// When all calls have ended their answers are still on their way.
 constexpr std::chrono::milliseconds kLastAnswers{50};
@@ -137,6 +138,7 @@ class Server::Impl {
   void Stop(std::chrono::milliseconds patience) {
     if (!grpc_ || std::exchange(stopped_, true)) return;
     core_.draining = true;
+    core_.open.Drain();
     grpc_->GetHealthCheckService()->SetServingStatus(false);
     // gRPC's own patience would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
@@ -157,6 +159,7 @@ class Server::Impl {
     while (!stopping_) {
       wanted_.wait_for(lock, kTick);
       lock.unlock();
+      waker_.Wake();
       core_.access->Refresh();
       core_.open.CancelStalled(std::chrono::steady_clock::now() -
                                std::chrono::milliseconds(core_.options.limits.stall_ms));
@@ -168,6 +171,7 @@ class Server::Impl {
   server::Service service_;
   server::EndpointService endpoints_;
   std::unique_ptr<grpc::Server> grpc_;
+  server::Waker waker_;
   std::unique_ptr<HttpServer> http_;
   std::vector<std::string> addresses_;
   bool stopped_ = false;

@@ -2,6 +2,7 @@
 
 #include "kvstore/v1/endpoint.grpc.pb.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
+#include "server/calls_stream.h"
 #include "server/stream_calls.h"
 #include "server/unary_call.h"
 
@@ -132,6 +133,11 @@ class Service : public v1::KVStore::CallbackService {
     auto* call = new CompactCall(core_, *context, *request);
     call->Start();
     return call;
+  }
+  grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsResponse>* Calls(Context* context) override {
+    auto* stream = new CallsStream(core_, *context);
+    stream->Start();
+    return stream;
   }
 
  private:

@@ -19,10 +19,14 @@ template <typename Request, typename Response>
 class UnaryCall : public Call {
  public:
   UnaryCall(Core& core, Operation operation, grpc::CallbackServerContext& context, const Request& request,
-            Response& response)
-      : Call(core, operation, context), request_(request), response_(response) {}
+            Response& response, std::optional<Part> part = {})
+      : Call(core, operation, context, part), request_(request), response_(response) {}
 
-  absl::Status Enter() { return Call::Enter(DatasetOf(request_), request_.ByteSizeLong()); }
+  absl::Status Enter() {
+    bool sync = false;
+    if constexpr (requires { request_.sync(); }) sync = request_.sync();
+    return Call::Enter(DatasetOf(request_), request_.ByteSizeLong(), sync);
+  }
 
   /// Does what is asked, and counts and logs the call as ended. How large the answer is.
   size_t Make(absl::Status& status) {

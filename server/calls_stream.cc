@@ -1,0 +1,205 @@
+#include "server/calls_stream.h"
+
+#include <utility>
+
+#include "server/unary_call.h"
+#include "wire/calls.h"
+
+namespace kvstore::server {
+namespace {
+
+/// A message of answers is closed when it has so much.
+constexpr size_t kMessageBytes = size_t{256} << 10;
+/// How long calls of a message are made on the thread that reads: the next message waits meanwhile.
+constexpr std::chrono::milliseconds kMaxInline{1};
+/// With more open, nothing is read: who does not take answers brings no more calls.
+constexpr size_t kMaxOpen = 4096;
+
+}  // namespace
+
+void CallsStream::Start() {
+  Track();
+  // Who comes behind Drain has to be told, too.
+  if (core_.draining.load()) Drain();
+  StartRead(reading_.get());
+}
+
+void CallsStream::Drain() {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(stops_, true)) return;
+  // Else it ends as it is.
+  if (open_ > 0 && !lost_) Send();
+}
+
+void CallsStream::OnReadDone(bool ok) {
+  if (!ok) return Leave();
+  const Message message = std::exchange(reading_, std::make_shared<v1::CallsRequest>());
+  {
+    const std::lock_guard lock(mutex_);
+    open_ += static_cast<size_t>(message->calls_size()) + 1;
+    paused_ = open_ > kMaxOpen;
+    // The next message comes on another thread.
+    if (!paused_) StartRead(reading_.get());
+  }
+  Taking taking{.message = message, .until = Clock::now() + kMaxInline};
+  for (const v1::Call& call : message->calls()) Take(call, taking);
+  if (!taking.writes.empty()) HandOver(message, std::move(taking.writes));
+  {
+    const std::lock_guard lock(mutex_);
+    ++taken_;
+  }
+  Leave();
+}
+
+void CallsStream::Take(const v1::Call& call, Taking& taking) {
+  switch (call.call_case()) {
+    case v1::Call::kGetRow:
+      return Take(Operation::kGetRow, call, call.get_row(), taking);
+    case v1::Call::kPutRow:
+      return Take(Operation::kPutRow, call, call.put_row(), taking);
+    case v1::Call::kDeleteRow:
+      return Take(Operation::kDeleteRow, call, call.delete_row(), taking);
+    case v1::Call::kCreateObject:
+      return Take(Operation::kCreateObject, call, call.create_object(), taking);
+    case v1::Call::kGetObject:
+      return Take(Operation::kGetObject, call, call.get_object(), taking);
+    case v1::Call::kUpdateObject:
+      return Take(Operation::kUpdateObject, call, call.update_object(), taking);
+    case v1::Call::kDeleteObject:
+      return Take(Operation::kDeleteObject, call, call.delete_object(), taking);
+    case v1::Call::kAddMapping:
+      return Take(Operation::kAddMapping, call, call.add_mapping(), taking);
+    case v1::Call::kRemoveMapping:
+      return Take(Operation::kRemoveMapping, call, call.remove_mapping(), taking);
+    case v1::Call::kListMapping:
+      return Take(Operation::kListMapping, call, call.list_mapping(), taking);
+    case v1::Call::kCountMapping:
+      return Take(Operation::kCountMapping, call, call.count_mapping(), taking);
+    case v1::Call::CALL_NOT_SET:
+      break;
+  }
+  // Of a newer client, which makes it by its own method then.
+  Open unknown{.answer = std::make_unique<v1::Answer>(), .call = nullptr};
+  unknown.answer->set_number(call.number());
+  Answer(std::move(unknown), absl::UnimplementedError("call: none that this server takes over a stream"));
+}
+
+template <typename Request>
+void CallsStream::Take(Operation operation, const v1::Call& call, const Request& request, Taking& taking) {
+  auto answer = std::make_unique<v1::Answer>();
+  answer->set_number(call.number());
+  auto& response = wire::CallKind<Request>::In(*answer);
+  using Made = UnaryCall<Request, std::remove_reference_t<decltype(response)>>;
+  Part part{.deadline = std::nullopt, .cancelled = &cancelled()};
+  const auto now = Clock::now();
+  if (call.timeout_us() > 0) part.deadline = now + std::chrono::microseconds(call.timeout_us());
+  auto made = std::make_unique<Made>(core_, operation, context_, request, response, part);
+  const absl::Status entered = made->Enter();
+  const bool here = made->RunsHere() && now < taking.until;
+  const bool together = made->RunsInTurn();
+  if (!entered.ok()) made->End(entered);
+  Open open{.answer = std::move(answer),
+            .call = std::move(made),
+            .make = [](Call& its, absl::Status& status) { static_cast<Made&>(its).Make(status); }};
+  if (!entered.ok()) {
+    Answer(std::move(open), entered);
+  } else if (here) {
+    Make(std::move(open));
+  } else if (together) {
+    taking.writes.push_back(std::move(open));
+  } else {
+    std::vector<Open> alone;
+    alone.push_back(std::move(open));
+    HandOver(taking.message, std::move(alone));
+  }
+}
+
+void CallsStream::Make(Open open) {
+  absl::Status status;
+  open.make(*open.call, status);
+  Answer(std::move(open), status);
+}
+
+void CallsStream::Answer(Open open, const absl::Status& status) {
+  if (!status.ok()) {
+    wire::ToWire(status, *open.answer->mutable_error());
+    open.answer->set_outcome(OutcomeOf(status));
+  }
+  const std::lock_guard lock(mutex_);
+  ready_.push_back(std::move(open));
+}
+
+void CallsStream::HandOver(const Message& message, std::vector<Open> calls) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++open_;
+  }
+  // The message has the requests.
+  core_.workers.Post([this, message, calls = std::move(calls)]() mutable {
+    for (Open& open : calls) Make(std::move(open));
+    Leave();
+  });
+}
+
+void CallsStream::Leave() {
+  bool done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --open_;
+    done = Send();
+  }
+  if (done) Close();
+}
+
+bool CallsStream::Send() {
+  if (writing_) return false;
+  if (lost_) {
+    open_ -= ready_.size();
+    ready_.clear();
+  } else if (!ready_.empty() || told_taken_ != taken_ || told_stops_ != stops_) {
+    sent_.Clear();
+    sent_.set_taken(told_taken_ = taken_);
+    sent_.set_stops(told_stops_ = stops_);
+    for (size_t bytes = 0; !ready_.empty() && bytes < kMessageBytes; ready_.pop_front()) {
+      Open& open = ready_.front();
+      bytes += open.answer->ByteSizeLong();
+      sent_.mutable_answers()->AddAllocated(open.answer.release());
+      sending_.push_back(std::move(open.call));
+      --open_;
+    }
+    writing_ = true;
+    WaitForClient();
+    StartWrite(&sent_);
+  }
+  if (paused_ && open_ <= kMaxOpen) {
+    paused_ = false;
+    StartRead(reading_.get());
+  }
+  return !writing_ && open_ == 0;
+}
+
+void CallsStream::OnWriteDone(bool ok) {
+  std::vector<std::unique_ptr<Call>> sent;
+  {
+    const std::lock_guard lock(mutex_);
+    sent.swap(sending_);
+  }
+  // Before this may be gone, and what they count in.
+  sent.clear();
+  bool done = false;
+  {
+    const std::lock_guard lock(mutex_);
+    GoOn();
+    writing_ = false;
+    lost_ = lost_ || !ok;
+    done = Send();
+  }
+  if (done) Close();
+}
+
+void CallsStream::Close() {
+  WaitForClient();
+  Finish(grpc::Status::OK);
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <grpcpp/support/server_callback.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "kvstore/v1/kvstore.grpc.pb.h"
+#include "server/call.h"
+
+namespace kvstore::server {
+
+/// Calls: many calls over one stream. What is quick is done on the thread that reads, message by message; of
+/// the rest, writes that do not wait for a device or for a network one after the other on a worker, and all
+/// others each on its own. Answers that are ready while others are being sent go together. Deletes itself.
+class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsResponse>, private Call {
+ public:
+  CallsStream(Core& core, grpc::CallbackServerContext& context) : Call(core, Operation::kCalls, context) {}
+
+  void Start();
+
+ private:
+  using Message = std::shared_ptr<const v1::CallsRequest>;
+
+  /// A call, from its message until its answer is sent: so long its memory counts.
+  struct Open {
+    std::unique_ptr<v1::Answer> answer;
+    std::unique_ptr<Call> call;  // null: none that is known here
+    void (*make)(Call& call, absl::Status& status) = nullptr;
+  };
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override { MarkCancelled(); }
+  void OnDone() override {
+    Untrack();
+    delete this;
+  }
+  void Drain() override;
+
+  /// A message while its calls are taken up.
+  struct Taking {
+    const Message& message;
+    const Clock::time_point until;  // calls are made here
+    std::vector<Open> writes{};     // for one worker
+  };
+
+  /// Makes a call of a message, or has a worker make it, or adds it to the writes.
+  void Take(const v1::Call& call, Taking& taking);
+  template <typename Request>
+  void Take(Operation operation, const v1::Call& call, const Request& request, Taking& taking);
+  /// Makes a call: its answer goes with the next that are sent.
+  void Make(Open open);
+  void Answer(Open open, const absl::Status& status);
+  /// Has a worker make them, one after the other, and send their answers together.
+  void HandOver(const Message& message, std::vector<Open> calls);
+  /// One thread less is at work on this; it sends what it has made. This may be gone then.
+  void Leave();
+
+  /// Sends what is ready; true: all is done, and this is to be closed, by who called. Under mutex_.
+  bool Send();
+  void Close();
+
+  std::shared_ptr<v1::CallsRequest> reading_ = std::make_shared<v1::CallsRequest>();  // of gRPC
+  v1::CallsResponse sent_;  // of gRPC while writing_
+  std::mutex mutex_;        // guards what follows
+  /// Calls that were not handed to gRPC yet, threads that are at work on this, and the reading itself.
+  size_t open_ = 1;
+  std::deque<Open> ready_;
+  std::vector<std::unique_ptr<Call>> sending_;
+  bool writing_ = false;
+  bool paused_ = false;  // reading
+  bool lost_ = false;    // the client
+  bool stops_ = false;
+  bool told_stops_ = false;
+  uint64_t taken_ = 0;  // messages
+  uint64_t told_taken_ = 0;
+};
+
+}  // namespace kvstore::server

@@ -1,0 +1,285 @@
+#include "client/call_streams.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "client/connect.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/in_doubt.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "wire/convert.h"
+
+/// What a client makes of streams, with a server that does to them what a test wants.
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::FailsWith;
+using ServerStream = grpc::ServerReaderWriter<v1::CallsResponse, v1::CallsRequest>;
+
+void AnswerTo(const v1::Call& call, v1::Answer& answer) {
+  answer.set_number(call.number());
+  if (call.has_put_row()) {
+    answer.mutable_put_row()->set_timestamp(1);
+  } else {
+    v1::GetRowResponse& row = *answer.mutable_get_row();
+    row.add_items()->set_column(call.get_row().row());
+  }
+}
+
+/// Answers a get with the name of its row, as a column. A get or put by its own method waits until a stream
+/// is open: so a client with some threads comes to open one.
+class Fake : public v1::KVStore::Service {
+ public:
+  /// Makes the n-th stream, from 0; ends it when it returns.
+  using Script = std::function<grpc::Status(int n, ServerStream& stream)>;
+
+  explicit Fake(Script script) : script_(std::move(script)) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Fake() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::unique_ptr<KVStore> Client(const ConnectOptions& options = {}) const {
+    return *Connect("127.0.0.1:" + std::to_string(port_), options);
+  }
+  int streams() const { return streams_; }
+  int own_calls() const { return own_calls_; }
+  /// request_id of the puts over streams.
+  std::multiset<std::string> attempts() {
+    const std::lock_guard lock(mutex_);
+    return attempts_;
+  }
+
+  /// Answers everything.
+  grpc::Status Serve(ServerStream& stream) {
+    v1::CallsRequest request;
+    for (uint64_t taken = 1; stream.Read(&request); ++taken) {
+      Note(request);
+      v1::CallsResponse response;
+      response.set_taken(taken);
+      for (const v1::Call& call : request.calls()) AnswerTo(call, *response.add_answers());
+      if (!stream.Write(response)) break;
+    }
+    return grpc::Status::OK;
+  }
+  void Note(const v1::CallsRequest& request) {
+    const std::lock_guard lock(mutex_);
+    for (const v1::Call& call : request.calls()) {
+      if (call.has_put_row()) attempts_.insert(call.put_row().attempt().request_id());
+    }
+  }
+
+ private:
+  grpc::Status GetServer(grpc::ServerContext*, const v1::GetServerRequest*,
+                         v1::GetServerResponse* response) override {
+    response->set_instance("one");
+    return grpc::Status::OK;
+  }
+  grpc::Status GetRow(grpc::ServerContext*, const v1::GetRowRequest* request,
+                      v1::GetRowResponse* response) override {
+    WaitForStream();
+    response->add_items()->set_column(request->row());
+    return grpc::Status::OK;
+  }
+  grpc::Status PutRow(grpc::ServerContext*, const v1::PutRowRequest*, v1::PutRowResponse* response) override {
+    WaitForStream();
+    response->set_timestamp(1);
+    return grpc::Status::OK;
+  }
+  grpc::Status Calls(grpc::ServerContext*, ServerStream* stream) override {
+    int n = 0;
+    {
+      const std::lock_guard lock(mutex_);
+      n = streams_++;
+    }
+    opened_.notify_all();
+    return script_ ? script_(n, *stream) : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+  }
+  void WaitForStream() {
+    ++own_calls_;
+    std::unique_lock lock(mutex_);
+    opened_.wait_for(lock, std::chrono::seconds(10), [&] { return streams_ > 0; });
+  }
+
+  const Script script_;
+  int port_ = 0;
+  std::mutex mutex_;
+  std::condition_variable opened_;
+  std::atomic<int> streams_{0};
+  std::atomic<int> own_calls_{0};
+  std::multiset<std::string> attempts_;  // guarded by mutex_
+  std::unique_ptr<grpc::Server> server_;
+};
+
+void InThreads(int count, const std::function<void(int thread)>& work) {
+  std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(count));
+  for (int t = 0; t < count; ++t) threads.emplace_back([&work, t] { work(t); });
+  for (std::thread& thread : threads) thread.join();
+}
+
+absl::Status Put(KVStore& store) {
+  const CellWrite cell{"c", "v", std::nullopt};
+  return store.PutRow("rows", "r", {&cell, 1}, {}).status();
+}
+
+TEST(CallStreams, EachThreadGetsItsAnswer) {
+  Fake* fake = nullptr;
+  Fake server([&](int, ServerStream& stream) { return fake->Serve(stream); });
+  fake = &server;
+  const auto client = server.Client();
+  InThreads(16, [&](int t) {
+    for (int i = 0; i < 200; ++i) {
+      const std::string row = std::to_string(t) + "/" + std::to_string(i);
+      const auto got = client->GetRow("rows", row, {});
+      ASSERT_OK(got.status());
+      ASSERT_EQ(got->items.at(0).column, row);
+    }
+  });
+  // Of each connection one.
+  EXPECT_GE(server.streams(), 1);
+  EXPECT_LE(server.streams(), 2);
+}
+
+TEST(CallStreams, OneThreadAloneDoesWithout) {
+  Fake* fake = nullptr;
+  Fake server([&](int, ServerStream& stream) { return fake->Serve(stream); });
+  fake = &server;
+  const auto client = server.Client();
+  InThreads(8, [&](int) { ASSERT_OK(client->GetRow("rows", "r", {}).status()); });
+  const int before = server.own_calls();
+  for (int i = 0; i < 10; ++i) ASSERT_OK(client->GetRow("rows", "r", {}).status());
+  EXPECT_EQ(server.own_calls(), before + 10);
+}
+
+TEST(CallStreams, AServerThatDoesNotKnowThemIsCalledByItsMethods) {
+  Fake server(nullptr);
+  const auto client = server.Client();
+  InThreads(16, [&](int) {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_OK(client->GetRow("rows", "r", {}).status());
+      ASSERT_OK(Put(*client));
+    }
+  });
+  EXPECT_EQ(server.own_calls(), 16 * 40);
+  const int asked = server.streams();
+  InThreads(16, [&](int) { ASSERT_OK(client->GetRow("rows", "r", {}).status()); });
+  EXPECT_EQ(server.streams(), asked) << "it was asked again";
+}
+
+TEST(CallStreams, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
+  Fake server([&](int, ServerStream& stream) {
+    v1::CallsRequest request;
+    for (uint64_t taken = 1; stream.Read(&request); ++taken) {
+      v1::CallsResponse response;
+      response.set_taken(taken);
+      for (const v1::Call& call : request.calls()) {
+        v1::Answer& answer = *response.add_answers();
+        answer.set_number(call.number());
+        answer.set_outcome(wire::kFailed);
+        answer.mutable_error()->set_code(grpc::StatusCode::UNIMPLEMENTED);
+      }
+      stream.Write(response);
+    }
+    return grpc::Status::OK;
+  });
+  const auto client = server.Client();
+  InThreads(8, [&](int) { ASSERT_OK(Put(*client)); });
+  EXPECT_EQ(server.own_calls(), 8);
+}
+
+TEST(CallStreams, WhatABrokenStreamLeavesIsMadeAgainWithItsId) {
+  Fake* fake = nullptr;
+  Fake server([&](int n, ServerStream& stream) {
+    if (n >= 2) return fake->Serve(stream);
+    // It takes the calls, and dies.
+    v1::CallsRequest request;
+    stream.Read(&request);
+    fake->Note(request);
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+  });
+  fake = &server;
+  const auto client = server.Client();
+  InThreads(16, [&](int t) {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_OK(Put(*client));
+      const auto got = client->GetRow("rows", std::to_string(t), {});
+      ASSERT_OK(got.status());
+      ASSERT_EQ(got->items.at(0).column, std::to_string(t));
+    }
+  });
+  EXPECT_GT(server.streams(), 2);
+  const auto attempts = server.attempts();
+  EXPECT_GT(attempts.size(), std::set<std::string>(attempts.begin(), attempts.end()).size());
+}
+
+TEST(CallStreams, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
+  std::atomic<int> messages{0};
+  Fake server([&](int, ServerStream& stream) {
+    v1::CallsRequest request;
+    while (stream.Read(&request)) ++messages;
+    return grpc::Status::OK;
+  });
+  const auto client = server.Client();
+  std::atomic<int> in_doubt{0};
+  std::thread first([&] {
+    InThreads(6, [&](int) {
+      const CallScope scope(std::chrono::seconds(2));
+      const absl::Status status = Put(*client);
+      if (status.ok()) return;  // by its own method
+      EXPECT_THAT(status, FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+      if (IsInDoubt(status)) ++in_doubt;
+    });
+  });
+  // Both connections have a message that is never taken up: what comes now waits behind it.
+  EXPECT_TRUE(Eventually([&] { return messages == 2; }));
+  InThreads(6, [&](int) {
+    const CallScope scope(std::chrono::milliseconds(200));
+    const absl::Status status = Put(*client);
+    EXPECT_THAT(status, FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+    EXPECT_FALSE(IsInDoubt(status)) << status;
+  });
+  first.join();
+  EXPECT_GE(in_doubt, 2);
+}
+
+TEST(CallStreams, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
+  Fake* fake = nullptr;
+  Fake server([&](int n, ServerStream& stream) {
+    if (n >= 2) return fake->Serve(stream);
+    v1::CallsRequest request;
+    stream.Read(&request);
+    v1::CallsResponse response;
+    response.set_stops(true);
+    stream.Write(response);
+    // What it has got it answers.
+    response.set_taken(1);
+    for (const v1::Call& call : request.calls()) AnswerTo(call, *response.add_answers());
+    stream.Write(response);
+    EXPECT_FALSE(stream.Read(&request)) << "more calls came";
+    return grpc::Status::OK;
+  });
+  fake = &server;
+  const auto client = server.Client();
+  InThreads(16, [&](int) {
+    for (int i = 0; i < 20; ++i) ASSERT_OK(Put(*client));
+  });
+  // No write was made twice.
+  const auto attempts = server.attempts();
+  EXPECT_EQ(attempts.size(), std::set<std::string>(attempts.begin(), attempts.end()).size());
+  EXPECT_GT(server.streams(), 1);
+}
+
+}  // namespace
+}  // namespace kvstore

@@ -1,0 +1,346 @@
+#include "server/calls_stream.h"
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <thread>
+
+#include "server/access.h"
+#include "tests/server/served.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+#include "wire/convert.h"
+
+/// Many calls over one stream, as the server takes them.
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::Served;
+using testing::TestServerOptions;
+
+/// A stream of any gRPC program.
+class Stream {
+ public:
+  explicit Stream(const std::string& address, const std::string& token = "")
+      : stub_(v1::KVStore::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()))) {
+    if (!token.empty()) context_.AddMetadata("authorization", "Bearer " + token);
+    stream_ = stub_->Calls(&context_);
+  }
+  ~Stream() {
+    context_.TryCancel();
+    while (!finished_ && Read()) {
+    }
+    Finish();
+  }
+
+  v1::KVStore::Stub& stub() { return *stub_; }
+  void Cancel() { context_.TryCancel(); }
+  bool Send(const v1::CallsRequest& request) { return stream_->Write(request); }
+  /// The answers up to that of the last of so many calls, by number.
+  std::map<uint64_t, v1::Answer> Take(size_t count) {
+    std::map<uint64_t, v1::Answer> answers;
+    while (answers.size() < count && stream_->Read(&last_)) {
+      for (const v1::Answer& answer : last_.answers()) answers[answer.number()] = answer;
+    }
+    return answers;
+  }
+  bool Read() { return stream_->Read(&last_); }
+  const v1::CallsResponse& last() const { return last_; }
+  void EndWriting() { stream_->WritesDone(); }
+  grpc::Status Finish() {
+    if (!std::exchange(finished_, true)) end_ = stream_->Finish();
+    return end_;
+  }
+
+ private:
+  const std::unique_ptr<v1::KVStore::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::CallsRequest, v1::CallsResponse>> stream_;
+  v1::CallsResponse last_;
+  bool finished_ = false;
+  grpc::Status end_;
+};
+
+v1::Call& AddPut(v1::CallsRequest& request, uint64_t number, const std::string& row,
+                 const std::string& value) {
+  v1::Call& call = *request.add_calls();
+  call.set_number(number);
+  v1::PutRowRequest& put = *call.mutable_put_row();
+  put.set_dataset("rows");
+  put.set_row(row);
+  v1::CellWrite& cell = *put.add_cells();
+  cell.set_column("c");
+  cell.set_value(value);
+  cell.set_timestamp(1);
+  return call;
+}
+
+v1::Call& AddGet(v1::CallsRequest& request, uint64_t number, const std::string& row,
+                 const std::string& dataset = "rows") {
+  v1::Call& call = *request.add_calls();
+  call.set_number(number);
+  call.mutable_get_row()->set_dataset(dataset);
+  call.mutable_get_row()->set_row(row);
+  return call;
+}
+
+class CallsStreamTest : public ::testing::Test {
+ protected:
+  void Serve(const ServerOptions& options = TestServerOptions()) {
+    served_ = std::make_unique<Served>(options);
+    ASSERT_OK(served_->router().CreateDataset({.name = "rows"}));
+    ASSERT_OK(served_->router().CreateDataset({.name = "safe", .durability = Durability::kMachine}));
+  }
+
+  /// A figure of the server; -1 if there is none. The call that asks is in flight itself.
+  static double Metric(v1::KVStore::Stub& stub, const std::string& name) {
+    grpc::ClientContext context;
+    v1::GetMetricsResponse metrics;
+    EXPECT_TRUE(stub.GetMetrics(&context, {}, &metrics).ok());
+    const size_t at = metrics.text().find("\n" + name + " ");
+    return at == std::string::npos ? -1.0 : std::stod(metrics.text().substr(at + name.size() + 2));
+  }
+
+  std::unique_ptr<Served> served_;
+};
+
+TEST_F(CallsStreamTest, EachCallIsAnsweredAsByItsOwnMethod) {
+  Serve();
+  Stream stream(served_->address());
+  v1::CallsRequest puts;
+  AddPut(puts, 7, "r", "v");
+  AddPut(puts, 8, "s", "w").mutable_put_row()->set_sync(true);
+  AddPut(puts, 9, "t", "x").mutable_put_row()->set_dataset("safe");
+  AddPut(puts, 10, "", "a row needs a name");
+  puts.add_calls()->set_number(11);
+  ASSERT_TRUE(stream.Send(puts));
+  auto answers = stream.Take(5);
+  ASSERT_EQ(answers.size(), 5u);
+  for (const uint64_t number : {7, 8, 9}) {
+    EXPECT_TRUE(answers[number].has_put_row()) << answers[number].DebugString();
+  }
+  EXPECT_EQ(answers[10].error().code(), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(answers[10].outcome(), wire::kFailed);
+  EXPECT_EQ(answers[11].error().code(), grpc::UNIMPLEMENTED);
+  EXPECT_EQ(answers[11].outcome(), wire::kFailed);
+
+  v1::CallsRequest gets;
+  AddGet(gets, 1, "r");
+  AddGet(gets, 2, "t", "safe");
+  AddGet(gets, 3, "r", "none");
+  v1::Call& create = *gets.add_calls();
+  create.set_number(4);
+  create.mutable_create_object()->set_dataset("rows");
+  ASSERT_TRUE(stream.Send(gets));
+  answers = stream.Take(4);
+  ASSERT_EQ(answers.size(), 4u);
+  ASSERT_EQ(answers[1].get_row().items_size(), 1) << answers[1].DebugString();
+  EXPECT_EQ(answers[1].get_row().items(0).cells(0).value(), "v");
+  EXPECT_EQ(answers[2].get_row().items(0).cells(0).value(), "x");
+  EXPECT_EQ(answers[3].error().code(), grpc::NOT_FOUND);
+  EXPECT_EQ(answers[4].error().code(), grpc::FAILED_PRECONDITION);
+  EXPECT_EQ(stream.last().taken(), 2u);
+  // Counted as by their own methods.
+  EXPECT_EQ(Metric(stream.stub(), "kvstore_call_seconds_count{backend=\"rocksdb\",operation=\"PutRow\"}"), 4);
+  stream.EndWriting();
+  EXPECT_FALSE(stream.Read());
+  EXPECT_TRUE(stream.Finish().ok());
+}
+
+TEST_F(CallsStreamTest, EachCallNeedsItsRight) {
+  const testing::TempDir dir;
+  std::ofstream(dir / "tokens.json") << R"({"tokens": [{"name": "reader", "sha256": ")"
+                                     << server::TokenDigest("t-read")
+                                     << R"(", "rights": {"rows": "read"}}]})";
+  ServerOptions options = TestServerOptions();
+  options.tokens = dir / "tokens.json";
+  Serve(options);
+  v1::CallsRequest calls;
+  AddPut(calls, 1, "r", "v");
+  AddGet(calls, 2, "r");
+  AddGet(calls, 3, "r", "safe");
+  Stream reader(served_->address(), "t-read");
+  ASSERT_TRUE(reader.Send(calls));
+  auto answers = reader.Take(3);
+  EXPECT_EQ(answers[1].error().code(), grpc::PERMISSION_DENIED);
+  EXPECT_TRUE(answers[2].has_get_row()) << answers[2].DebugString();
+  EXPECT_EQ(answers[3].error().code(), grpc::PERMISSION_DENIED);
+  Stream stranger(served_->address(), "t-other");
+  ASSERT_TRUE(stranger.Send(calls));
+  answers = stranger.Take(3);
+  for (const uint64_t number : {1, 2, 3}) {
+    EXPECT_EQ(answers[number].error().code(), grpc::UNAUTHENTICATED) << answers[number].DebugString();
+  }
+}
+
+TEST_F(CallsStreamTest, EachCallHasItsDeadline) {
+  Serve();
+  Stream stream(served_->address());
+  v1::CallsRequest calls;
+  // More work than a microsecond, and behind it in the message one with time enough.
+  AddPut(calls, 1, "r", std::string(1 << 20, 'v')).set_timeout_us(1);
+  AddGet(calls, 2, "r").set_timeout_us(1);
+  AddGet(calls, 3, "r").set_timeout_us(60'000'000);
+  ASSERT_TRUE(stream.Send(calls));
+  auto answers = stream.Take(3);
+  EXPECT_EQ(answers[1].error().code(), grpc::DEADLINE_EXCEEDED) << answers[1].error().message();
+  EXPECT_EQ(answers[2].error().code(), grpc::DEADLINE_EXCEEDED) << answers[2].error().message();
+  EXPECT_TRUE(answers[3].has_get_row()) << answers[3].DebugString();
+}
+
+TEST_F(CallsStreamTest, AnAttemptIsRememberedOverStreams) {
+  Serve();
+  v1::CallsRequest calls;
+  AddPut(calls, 1, "r", "v").mutable_put_row()->mutable_attempt()->set_request_id("0123456789abcdef");
+  calls.mutable_calls(0)->mutable_put_row()->mutable_cells(0)->clear_timestamp();
+  std::array<uint64_t, 2> timestamps{};
+  for (uint64_t& timestamp : timestamps) {
+    Stream stream(served_->address());
+    ASSERT_TRUE(stream.Send(calls));
+    auto answers = stream.Take(1);
+    ASSERT_TRUE(answers[1].has_put_row()) << answers[1].DebugString();
+    timestamp = answers[1].put_row().timestamp();
+  }
+  EXPECT_EQ(timestamps[0], timestamps[1]);
+}
+
+TEST_F(CallsStreamTest, WhenTheServerStopsItSaysSoAndTurnsCallsAway) {
+  Serve();
+  Stream idle(served_->address());
+  Stream busy(served_->address());
+  Stream late(served_->address());
+  v1::CallsRequest calls;
+  AddGet(calls, 1, "r");
+  for (Stream* stream : {&idle, &busy}) {
+    ASSERT_TRUE(stream->Send(calls));
+    ASSERT_EQ(stream->Take(1).count(1), 1u);
+  }
+  // Has something open, so that there is time.
+  grpc::ClientContext context;
+  const auto import = busy.stub().ImportRows(&context);
+  v1::PutRowsRequest write;
+  write.set_dataset("rows");
+  write.add_writes()->set_row("r");
+  ASSERT_TRUE(import->Write(write));
+  ASSERT_TRUE(Eventually([&] { return Metric(idle.stub(), "kvstore_calls_in_flight") == 2; }));
+  std::thread drains([&] { served_->server().Drain(); });
+  while (idle.Read() && !idle.last().stops()) {
+  }
+  EXPECT_TRUE(idle.last().stops());
+  idle.EndWriting();
+  EXPECT_FALSE(idle.Read());
+  EXPECT_TRUE(idle.Finish().ok());
+  // Who goes on all the same is told that nothing was done.
+  ASSERT_TRUE(busy.Send(calls));
+  auto answers = busy.Take(1);
+  EXPECT_EQ(answers[1].error().code(), grpc::UNAVAILABLE);
+  EXPECT_EQ(answers[1].outcome(), wire::kRefused);
+  while (late.Read() && !late.last().stops()) {
+  }
+  EXPECT_TRUE(late.last().stops());
+  context.TryCancel();
+  import->Finish();
+  drains.join();
+}
+
+TEST_F(CallsStreamTest, WhoTakesNoAnswersIsNotReadFromAndEndedAtLast) {
+  ServerOptions options = TestServerOptions();
+  options.limits.stall_ms = 300;
+  Serve(options);
+  ASSERT_OK(served_->router().CreateDataset({.name = "wide"}));
+  const std::string value(8000, 'v');
+  const CellWrite cell{"c", value, 1};
+  ASSERT_OK(served_->router().PutRow("wide", "r", {&cell, 1}, {}).status());
+  Stream stream(served_->address());
+  v1::CallsRequest calls;
+  for (uint64_t i = 1; i <= 100; ++i) AddGet(calls, i, "r", "wide");
+  // Until the window is full, and then until it is ended.
+  size_t sent = 0;
+  while (sent < 100'000 && stream.Send(calls)) ++sent;
+  EXPECT_LT(sent, 100'000u);
+  while (stream.Read()) {
+  }
+  EXPECT_EQ(stream.Finish().error_code(), grpc::CANCELLED);
+  EXPECT_TRUE(Eventually([&] { return Metric(stream.stub(), "kvstore_calls_in_flight") == 1; }));
+}
+
+TEST_F(CallsStreamTest, MoreCallsThanItHoldsOpenAreAnsweredAllTheSame) {
+  Serve();
+  Stream stream(served_->address());
+  v1::CallsRequest calls;
+  for (uint64_t i = 1; i <= 20'000; ++i) AddGet(calls, i, "r");
+  std::thread sends([&] {
+    EXPECT_TRUE(stream.Send(calls));
+    EXPECT_TRUE(stream.Send(calls));
+    stream.EndWriting();
+  });
+  size_t answers = 0;
+  size_t turned_away = 0;
+  while (stream.Read()) {
+    for (const v1::Answer& answer : stream.last().answers()) {
+      answer.has_get_row() ? ++answers : ++turned_away;
+    }
+  }
+  sends.join();
+  EXPECT_TRUE(stream.Finish().ok());
+  EXPECT_EQ(answers + turned_away, 40'000u);
+  EXPECT_GT(answers, 0u);
+}
+
+TEST_F(CallsStreamTest, ABrokenStreamLeavesNothingBehind) {
+  Serve();
+  for (int i = 0; i < 100; ++i) {
+    Stream stream(served_->address());
+    v1::CallsRequest calls;
+    for (uint64_t n = 1; n <= 50; ++n) {
+      AddPut(calls, n, "r" + std::to_string(n), "v").mutable_put_row()->set_sync(n % 2 == 0);
+    }
+    stream.Send(calls);
+    if (i % 2 == 0) stream.Read();
+    stream.Cancel();
+  }
+  Stream other(served_->address());
+  EXPECT_TRUE(Eventually([&] { return Metric(other.stub(), "kvstore_calls_in_flight") == 1; }));
+  EXPECT_EQ(Metric(other.stub(), "kvstore_bytes_in_flight"), 0);
+}
+
+TEST_F(CallsStreamTest, DrainingLosesNoWriteThatWasAnswered) {
+  Serve();
+  constexpr int kThreads = 8;
+  const auto client = served_->Client({.deadline_ms = 500});
+  std::array<std::atomic<int>, kThreads> done{};
+  std::atomic<int> failures{0};
+  const auto key = [](int t, int i) { return std::to_string(t) + "/" + std::to_string(i); };
+  std::vector<std::thread> writers;
+  for (int t = 0; t < kThreads; ++t) {
+    writers.emplace_back([&, t] {
+      for (int i = 0;; ++i) {
+        const CellWrite cell{"c", "v", 1};
+        const absl::Status status = client->PutRow("rows", key(t, i), {&cell, 1}, {}).status();
+        if (!status.ok()) {
+          if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
+          return;
+        }
+        ++done[t];
+      }
+    });
+  }
+  for (const auto& count : done) ASSERT_TRUE(Eventually([&] { return count > 100; }));
+  served_->server().Drain();
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(failures, 0);
+  for (int t = 0; t < kThreads; ++t) {
+    for (int i = 0; i < done[t]; ++i) {
+      ASSERT_EQ(served_->router().GetRow("rows", key(t, i), {})->items.size(), 1u) << key(t, i);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvstore
