@@ -79,9 +79,10 @@ void CallsStream::Take(const v1::Call& call, Taking& taking) {
       break;
   }
   // Of a newer client, which makes it by its own method then.
-  Open unknown{.answer = std::make_unique<v1::Answer>(), .call = nullptr};
-  unknown.answer->set_number(call.number());
-  Answer(std::move(unknown), absl::UnimplementedError("call: none that this server takes over a stream"));
+  auto answer = std::make_unique<v1::Answer>();
+  answer->set_number(call.number());
+  Answer(Open{.answer = std::move(answer), .call = nullptr},
+         absl::UnimplementedError("call: none that this server takes over a stream"));
 }
 
 template <typename Request>
@@ -114,13 +115,13 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
   }
 }
 
-void CallsStream::Make(Open open) {
+void CallsStream::Make(Open&& open) {
   absl::Status status;
   open.make(*open.call, status);
   Answer(std::move(open), status);
 }
 
-void CallsStream::Answer(Open open, const absl::Status& status) {
+void CallsStream::Answer(Open&& open, const absl::Status& status) {
   if (!status.ok()) {
     wire::ToWire(status, *open.answer->mutable_error());
     open.answer->set_outcome(OutcomeOf(status));

@@ -54,8 +54,8 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   template <typename Request>
   void Take(Operation operation, const v1::Call& call, const Request& request, Taking& taking);
   /// Makes a call: its answer goes with the next that are sent.
-  void Make(Open open);
-  void Answer(Open open, const absl::Status& status);
+  void Make(Open&& open);
+  void Answer(Open&& open, const absl::Status& status);
   /// Has a worker make them, one after the other, and send their answers together.
   void HandOver(const Message& message, std::vector<Open> calls);
   /// One thread less is at work on this; it sends what it has made. This may be gone then.
