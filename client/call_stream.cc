@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "wire/calls.h"
 #include "wire/convert.h"
 
 namespace kvstore::client {
@@ -139,6 +140,7 @@ void CallStream::Send() {
   if (writing_ || messages_ != taken_ || next_.empty() || closed_) return;
   sent_.Clear();
   for (size_t bytes = 0; !next_.empty() && bytes < kMessageBytes; next_.pop_front()) {
+    if (sent_.calls_size() == wire::kMaxCallsOfMessage) break;
     bytes += next_.front().ByteSizeLong();
     sent_.add_calls()->Swap(&next_.front());
   }

@@ -1,5 +1,7 @@
 #include "server/calls_stream.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "server/unary_call.h"
@@ -34,6 +36,14 @@ void CallsStream::Drain() {
 void CallsStream::OnReadDone(bool ok) {
   if (!ok) return Leave();
   const Message message = std::exchange(reading_, std::make_shared<v1::CallsRequest>());
+  if (message->calls_size() > wire::kMaxCallsOfMessage) {
+    {
+      const std::lock_guard lock(mutex_);
+      end_ = absl::InvalidArgumentError(fmt::format("calls: {} in a message, which may have {}",
+                                                    message->calls_size(), wire::kMaxCallsOfMessage));
+    }
+    return Leave();
+  }
   {
     const std::lock_guard lock(mutex_);
     open_ += static_cast<size_t>(message->calls_size()) + 1;
@@ -98,13 +108,14 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
   const absl::Status entered = made->Enter();
   const bool here = made->RunsHere() && now < taking.until;
   const bool together = made->RunsInTurn();
-  if (!entered.ok()) made->End(entered);
+  if (!entered.ok()) {
+    made->End(entered);
+    return Answer(Open{.answer = std::move(answer), .call = nullptr}, entered);
+  }
   Open open{.answer = std::move(answer),
             .call = std::move(made),
             .make = [](Call& its, absl::Status& status) { static_cast<Made&>(its).Make(status); }};
-  if (!entered.ok()) {
-    Answer(std::move(open), entered);
-  } else if (here) {
+  if (here) {
     Make(std::move(open));
   } else if (together) {
     taking.writes.push_back(std::move(open));
@@ -200,7 +211,7 @@ void CallsStream::OnWriteDone(bool ok) {
 
 void CallsStream::Close() {
   WaitForClient();
-  Finish(grpc::Status::OK);
+  Finish(wire::ToWire(end_));
 }
 
 }  // namespace kvstore::server

@@ -29,7 +29,7 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   /// A call, from its message until its answer is sent: so long its memory counts.
   struct Open {
     std::unique_ptr<v1::Answer> answer;
-    std::unique_ptr<Call> call;  // null: none that is known here
+    std::unique_ptr<Call> call;  // null: it was turned away
     void (*make)(Call& call, absl::Status& status) = nullptr;
   };
 
@@ -79,6 +79,7 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   bool told_stops_ = false;
   uint64_t taken_ = 0;  // messages
   uint64_t told_taken_ = 0;
+  absl::Status end_;  // of the stream
 };
 
 }  // namespace kvstore::server

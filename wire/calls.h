@@ -5,6 +5,9 @@
 /// The requests that may go over a stream with others, and their places in its messages.
 namespace kvstore::wire {
 
+/// In one message: what a server makes of each takes memory before it knows who asks.
+inline constexpr int kMaxCallsOfMessage = 1'000;
+
 template <typename Request>
 struct CallKind;
 

@@ -14,6 +14,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
+#include "wire/calls.h"
 #include "wire/convert.h"
 
 /// Many calls over one stream, as the server takes them.
@@ -274,10 +275,9 @@ TEST_F(CallsStreamTest, MoreCallsThanItHoldsOpenAreAnsweredAllTheSame) {
   Serve();
   Stream stream(served_->address());
   v1::CallsRequest calls;
-  for (uint64_t i = 1; i <= 20'000; ++i) AddGet(calls, i, "r");
+  for (uint64_t i = 1; i <= wire::kMaxCallsOfMessage; ++i) AddGet(calls, i, "r");
   std::thread sends([&] {
-    EXPECT_TRUE(stream.Send(calls));
-    EXPECT_TRUE(stream.Send(calls));
+    for (int i = 0; i < 40; ++i) EXPECT_TRUE(stream.Send(calls));
     stream.EndWriting();
   });
   size_t answers = 0;
@@ -289,8 +289,25 @@ TEST_F(CallsStreamTest, MoreCallsThanItHoldsOpenAreAnsweredAllTheSame) {
   }
   sends.join();
   EXPECT_TRUE(stream.Finish().ok());
-  EXPECT_EQ(answers + turned_away, 40'000u);
+  EXPECT_EQ(answers + turned_away, 40u * wire::kMaxCallsOfMessage);
   EXPECT_GT(answers, 0u);
+}
+
+TEST_F(CallsStreamTest, AMessageWithTooManyCallsEndsTheStream) {
+  Serve();
+  Stream stream(served_->address());
+  v1::CallsRequest calls;
+  AddGet(calls, 1, "r");
+  ASSERT_TRUE(stream.Send(calls));
+  for (uint64_t i = 1; i <= wire::kMaxCallsOfMessage; ++i) AddGet(calls, i, "r");
+  ASSERT_TRUE(stream.Send(calls));
+  // What came before is answered.
+  size_t answers = 0;
+  while (stream.Read()) answers += static_cast<size_t>(stream.last().answers_size());
+  EXPECT_EQ(answers, 1u);
+  const grpc::Status end = stream.Finish();
+  EXPECT_EQ(end.error_code(), grpc::INVALID_ARGUMENT);
+  EXPECT_NE(end.error_message().find("1001"), std::string::npos) << end.error_message();
 }
 
 TEST_F(CallsStreamTest, ABrokenStreamLeavesNothingBehind) {
