@@ -31,9 +31,10 @@ class CallStream {
   using Clock = std::chrono::steady_clock;
   using Metadata = std::vector<std::pair<std::string, std::string>>;
 
+  /// stub      must outlive it.
   /// metadata  sent once, for all calls.
   CallStream(v1::KVStore::StubInterface& stub, const Metadata& metadata);
-  /// No calls are under way any more.
+  /// Ends the stream. No call may be under way any more.
   ~CallStream();
   CallStream(const CallStream&) = delete;
   CallStream& operator=(const CallStream&) = delete;
@@ -41,9 +42,11 @@ class CallStream {
   /// It takes no more calls.
   bool closed() const;
 
-  /// Makes a call: its number and timeout are set here. The status is that of the call as it would be by its
-  /// own method; of an error that the server made, `answer` has the outcome. UNIMPLEMENTED without an
-  /// outcome: the server does not know this method.
+  /// Makes a call, and waits for its answer, no longer than until the deadline; its number and timeout are
+  /// set here. The status is that of the call as it would be by its own method. `answer` has the outcome of
+  /// an error that the server made, and of one that left the call undone for certain: wire::kRefused if the
+  /// stream ended before it was sent, kFailed if the deadline came before that. No outcome: it may have been
+  /// done; but for UNIMPLEMENTED, with which the server does not know this method.
   grpc::Status Make(v1::Call call, Clock::time_point deadline, v1::Answer& answer);
 
  private:

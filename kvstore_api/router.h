@@ -55,9 +55,9 @@ class Router : public KVStore {
 
   /// Where calls on a dataset go.
   struct Where {
-    std::string_view backend;  ///< Its name; valid as long as the router.
-    bool waits = false;        ///< Capabilities::waits.
-    Durability durability = Durability::kProcess;
+    std::string_view backend;                      ///< Its name; valid as long as the router.
+    bool waits = false;                            ///< Capabilities::waits.
+    Durability durability = Durability::kProcess;  ///< DatasetSpec::durability.
   };
   /// Nothing for a dataset that is not known.
   std::optional<Where> Locate(std::string_view dataset) const;

@@ -229,8 +229,9 @@ void Call::End(const absl::Status& status) {
 
 const char* Call::OutcomeOf(const absl::Status& error) {
   if (error.GetPayload(kRefusedPayload)) return wire::kRefused;
-  if (IsMoving(error) && !IsGone(error)) return wire::kMoved;
-  return IsInDoubt(error) ? wire::kInDoubt : wire::kFailed;
+  // Before "moved": a router writes once more what has moved.
+  if (IsInDoubt(error)) return wire::kInDoubt;
+  return IsMoving(error) && !IsGone(error) ? wire::kMoved : wire::kFailed;
 }
 
 }  // namespace kvstore::server

@@ -70,8 +70,8 @@ struct Core {
 
 /// What a call has of its own that came with others over one stream.
 struct Part {
-  std::optional<std::chrono::steady_clock::time_point> deadline;
-  const std::atomic<bool>* cancelled = nullptr;  ///< The stream's.
+  std::optional<std::chrono::steady_clock::time_point> deadline;  ///< None: the server's limit alone.
+  const std::atomic<bool>* cancelled = nullptr;                   ///< The stream's.
 };
 
 /// One call from its start to its end: who makes it, whether it is let in, its limits, how it is counted and
@@ -104,7 +104,7 @@ class Call {
   /// Counts and logs the end, and says in the trailing metadata, if it is no part, what the error leaves
   /// behind. Before Finish.
   void End(const absl::Status& status);
-  /// What that is: kRefused, kInDoubt, kFailed.
+  /// What that is: wire::kRefused, kInDoubt, kMoved or kFailed.
   static const char* OutcomeOf(const absl::Status& error);
 
   /// From now on, or no longer, only the client keeps the call from going on.

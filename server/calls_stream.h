@@ -21,6 +21,7 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
  public:
   CallsStream(Core& core, grpc::CallbackServerContext& context) : Call(core, Operation::kCalls, context) {}
 
+  /// Begins to read. Once, before it is given to gRPC.
   void Start();
 
  private:

@@ -40,7 +40,7 @@ void AnswerTo(const v1::Call& call, v1::Answer& answer) {
 class Fake : public v1::KVStore::Service {
  public:
   /// Makes the n-th stream, from 0; ends it when it returns.
-  using Script = std::function<grpc::Status(int n, ServerStream& stream)>;
+  using Script = std::function<grpc::Status(Fake& server, int n, ServerStream& stream)>;
 
   explicit Fake(Script script) : script_(std::move(script)) {
     grpc::ServerBuilder builder;
@@ -104,7 +104,7 @@ class Fake : public v1::KVStore::Service {
       n = streams_++;
     }
     opened_.notify_all();
-    return script_ ? script_(n, *stream) : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+    return script_ ? script_(*this, n, *stream) : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
   }
   void WaitForStream() {
     ++own_calls_;
@@ -135,9 +135,7 @@ absl::Status Put(KVStore& store) {
 }
 
 TEST(CallStreams, EachThreadGetsItsAnswer) {
-  Fake* fake = nullptr;
-  Fake server([&](int, ServerStream& stream) { return fake->Serve(stream); });
-  fake = &server;
+  Fake server([&](Fake& fake, int, ServerStream& stream) { return fake.Serve(stream); });
   const auto client = server.Client();
   InThreads(16, [&](int t) {
     for (int i = 0; i < 200; ++i) {
@@ -153,9 +151,7 @@ TEST(CallStreams, EachThreadGetsItsAnswer) {
 }
 
 TEST(CallStreams, OneThreadAloneDoesWithout) {
-  Fake* fake = nullptr;
-  Fake server([&](int, ServerStream& stream) { return fake->Serve(stream); });
-  fake = &server;
+  Fake server([&](Fake& fake, int, ServerStream& stream) { return fake.Serve(stream); });
   const auto client = server.Client();
   InThreads(8, [&](int) { ASSERT_OK(client->GetRow("rows", "r", {}).status()); });
   const int before = server.own_calls();
@@ -179,7 +175,7 @@ TEST(CallStreams, AServerThatDoesNotKnowThemIsCalledByItsMethods) {
 }
 
 TEST(CallStreams, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
-  Fake server([&](int, ServerStream& stream) {
+  Fake server([&](Fake&, int, ServerStream& stream) {
     v1::CallsRequest request;
     for (uint64_t taken = 1; stream.Read(&request); ++taken) {
       v1::CallsResponse response;
@@ -200,16 +196,14 @@ TEST(CallStreams, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
 }
 
 TEST(CallStreams, WhatABrokenStreamLeavesIsMadeAgainWithItsId) {
-  Fake* fake = nullptr;
-  Fake server([&](int n, ServerStream& stream) {
-    if (n >= 2) return fake->Serve(stream);
+  Fake server([&](Fake& fake, int n, ServerStream& stream) {
+    if (n >= 2) return fake.Serve(stream);
     // It takes the calls, and dies.
     v1::CallsRequest request;
     stream.Read(&request);
-    fake->Note(request);
+    fake.Note(request);
     return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
   });
-  fake = &server;
   const auto client = server.Client();
   InThreads(16, [&](int t) {
     for (int i = 0; i < 20; ++i) {
@@ -226,7 +220,7 @@ TEST(CallStreams, WhatABrokenStreamLeavesIsMadeAgainWithItsId) {
 
 TEST(CallStreams, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
   std::atomic<int> messages{0};
-  Fake server([&](int, ServerStream& stream) {
+  Fake server([&](Fake&, int, ServerStream& stream) {
     v1::CallsRequest request;
     while (stream.Read(&request)) ++messages;
     return grpc::Status::OK;
@@ -255,9 +249,8 @@ TEST(CallStreams, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
 }
 
 TEST(CallStreams, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
-  Fake* fake = nullptr;
-  Fake server([&](int n, ServerStream& stream) {
-    if (n >= 2) return fake->Serve(stream);
+  Fake server([&](Fake& fake, int n, ServerStream& stream) {
+    if (n >= 2) return fake.Serve(stream);
     v1::CallsRequest request;
     stream.Read(&request);
     v1::CallsResponse response;
@@ -270,7 +263,6 @@ TEST(CallStreams, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
     EXPECT_FALSE(stream.Read(&request)) << "more calls came";
     return grpc::Status::OK;
   });
-  fake = &server;
   const auto client = server.Client();
   InThreads(16, [&](int) {
     for (int i = 0; i < 20; ++i) ASSERT_OK(Put(*client));

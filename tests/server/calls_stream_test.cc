@@ -9,6 +9,8 @@
 #include <map>
 #include <thread>
 
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
 #include "server/access.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"
@@ -193,6 +195,14 @@ TEST_F(CallsStreamTest, EachCallHasItsDeadline) {
   EXPECT_EQ(answers[1].error().code(), grpc::DEADLINE_EXCEEDED) << answers[1].error().message();
   EXPECT_EQ(answers[2].error().code(), grpc::DEADLINE_EXCEEDED) << answers[2].error().message();
   EXPECT_TRUE(answers[3].has_get_row()) << answers[3].DebugString();
+}
+
+TEST(Outcome, AWriteThatMayHaveHappenedIsNotToldAsMoved) {
+  const absl::Status moved = MovedError("it has moved");
+  EXPECT_STREQ(server::Call::OutcomeOf(moved), wire::kMoved);
+  EXPECT_STREQ(server::Call::OutcomeOf(MarkInDoubt(moved)), wire::kInDoubt);
+  EXPECT_STREQ(server::Call::OutcomeOf(server::Refused(moved)), wire::kRefused);
+  EXPECT_STREQ(server::Call::OutcomeOf(absl::NotFoundError("none")), wire::kFailed);
 }
 
 TEST_F(CallsStreamTest, AnAttemptIsRememberedOverStreams) {
