@@ -148,6 +148,8 @@ TEST_F(CallsStreamTest, EachCallIsAnsweredAsByItsOwnMethod) {
   EXPECT_EQ(answers[2].get_row().items(0).cells(0).value(), "x");
   EXPECT_EQ(answers[3].error().code(), grpc::NOT_FOUND);
   EXPECT_EQ(answers[4].error().code(), grpc::FAILED_PRECONDITION);
+  // May come after the last answer, in a message without any.
+  while (stream.last().taken() < 2) ASSERT_TRUE(stream.Read());
   EXPECT_EQ(stream.last().taken(), 2u);
   // Counted as by their own methods.
   EXPECT_EQ(Metric(stream.stub(), "kvstore_call_seconds_count{backend=\"rocksdb\",operation=\"PutRow\"}"), 4);
