@@ -25,6 +25,11 @@ class Admission {
     Add(bytes);
     return true;
   }
+  /// Counts a call that is let in however many there are.
+  void EnterAlways(size_t bytes) {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    Add(bytes);
+  }
   /// Counts further bytes of a call that is in, as of its answer.
   void Add(size_t bytes) { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
   void Remove(size_t bytes) { bytes_.fetch_sub(bytes, std::memory_order_relaxed); }

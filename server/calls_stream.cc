@@ -16,6 +16,8 @@ constexpr size_t kMessageBytes = size_t{256} << 10;
 constexpr std::chrono::milliseconds kMaxInline{1};
 /// With more open, nothing is read: who does not take answers brings no more calls.
 constexpr size_t kMaxOpen = 4096;
+/// A longer time is none.
+constexpr std::chrono::microseconds kMaxTimeout = std::chrono::hours(24);
 
 }  // namespace
 
@@ -51,7 +53,7 @@ void CallsStream::OnReadDone(bool ok) {
     // The next message comes on another thread.
     if (!paused_) StartRead(reading_.get());
   }
-  Taking taking{.message = message, .until = Clock::now() + kMaxInline};
+  Taking taking{.message = message, .came = Clock::now()};
   for (const v1::Call& call : message->calls()) Take(call, taking);
   if (!taking.writes.empty()) HandOver(message, std::move(taking.writes));
   {
@@ -102,11 +104,12 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
   auto& response = wire::CallKind<Request>::In(*answer);
   using Made = UnaryCall<Request, std::remove_reference_t<decltype(response)>>;
   Part part{.deadline = std::nullopt, .cancelled = &cancelled()};
-  const auto now = Clock::now();
-  if (call.timeout_us() > 0) part.deadline = now + std::chrono::microseconds(call.timeout_us());
+  if (call.timeout_us() > 0 && call.timeout_us() < static_cast<uint64_t>(kMaxTimeout.count())) {
+    part.deadline = taking.came + std::chrono::microseconds(call.timeout_us());
+  }
   auto made = std::make_unique<Made>(core_, operation, context_, request, response, part);
   const absl::Status entered = made->Enter();
-  const bool here = made->RunsHere() && now < taking.until;
+  const bool here = made->RunsHere() && Clock::now() < taking.came + kMaxInline;
   const bool together = made->RunsInTurn();
   if (!entered.ok()) {
     made->End(entered);

@@ -46,8 +46,8 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   /// A message while its calls are taken up.
   struct Taking {
     const Message& message;
-    const Clock::time_point until;  // calls are made here
-    std::vector<Open> writes{};     // for one worker
+    const Clock::time_point came;
+    std::vector<Open> writes{};  // for one worker
   };
 
   /// Makes a call of a message, or has a worker make it, or adds it to the writes.

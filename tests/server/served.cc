@@ -1,8 +1,11 @@
 #include "tests/server/served.h"
 
+#include <grpcpp/grpcpp.h>
+
 #include <stdexcept>
 #include <utility>
 
+#include "kvstore/v1/kvstore.grpc.pb.h"
 #include "registry/open.h"
 
 namespace kvstore::testing {
@@ -36,6 +39,15 @@ uint16_t Served::port() const {
 
 std::unique_ptr<KVStore> Served::Client(const ConnectOptions& options) const {
   return OrThrow(Connect(address(), options));
+}
+
+double Served::Metric(const std::string& name) const {
+  const auto stub = v1::KVStore::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::GetMetricsResponse metrics;
+  if (!stub->GetMetrics(&context, {}, &metrics).ok()) return -1;
+  const size_t at = metrics.text().find("\n" + name + " ");
+  return at == std::string::npos ? -1 : std::stod(metrics.text().substr(at + name.size() + 2));
 }
 
 void Served::Restart() {

@@ -31,6 +31,9 @@ class Served {
   Server& server() { return *server_; }
   /// A client of it. Throws std::runtime_error if the options are wrong.
   std::unique_ptr<KVStore> Client(const ConnectOptions& options = {}) const;
+  /// A figure of the server, by its name and labels as /metrics has them, asked for by a call, which is in
+  /// flight itself; -1 if there is none, or no answer.
+  double Metric(const std::string& name) const;
   /// Ends the server, and starts one on the same store and address.
   void Restart();
 
