@@ -36,6 +36,10 @@ class CallStreams {
   std::shared_ptr<CallStream> Get();
   /// The server does not have the method.
   void GiveUp() { unknown_.store(true, std::memory_order_relaxed); }
+  /// A call was lost: who is behind the address now may be a newer server.
+  void AskAgain() {
+    if (unknown_.load(std::memory_order_relaxed)) unknown_.store(false, std::memory_order_relaxed);
+  }
 
  private:
   struct Slot {

@@ -121,7 +121,9 @@ class Caller {
         if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return status;
       }
     }
-    return (Stub().*method)(&attempt.Context(), request, &response);
+    const grpc::Status status = (Stub().*method)(&attempt.Context(), request, &response);
+    if (status.error_code() == grpc::StatusCode::UNAVAILABLE) streams_.AskAgain();
+    return status;
   }
   grpc::Status MakeStreamed(v1::Call call, v1::Answer& answer, Try& attempt);
 

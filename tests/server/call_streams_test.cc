@@ -61,6 +61,9 @@ class Fake : public v1::KVStore::Service {
     return attempts_;
   }
 
+  /// The next call of its own is lost.
+  void Stop() { stops_ = true; }
+
   /// Answers everything.
   grpc::Status Serve(ServerStream& stream) {
     v1::CallsRequest request;
@@ -89,6 +92,7 @@ class Fake : public v1::KVStore::Service {
   grpc::Status GetRow(grpc::ServerContext*, const v1::GetRowRequest* request,
                       v1::GetRowResponse* response) override {
     WaitForStream();
+    if (stops_.exchange(false)) return {grpc::StatusCode::UNAVAILABLE, "stops"};
     response->add_items()->set_column(request->row());
     return grpc::Status::OK;
   }
@@ -118,6 +122,7 @@ class Fake : public v1::KVStore::Service {
   std::condition_variable opened_;
   std::atomic<int> streams_{0};
   std::atomic<int> own_calls_{0};
+  std::atomic<bool> stops_{false};
   std::multiset<std::string> attempts_;  // guarded by mutex_
   std::unique_ptr<grpc::Server> server_;
 };
@@ -172,6 +177,25 @@ TEST(CallStreams, AServerThatDoesNotKnowThemIsCalledByItsMethods) {
   const int asked = server.streams();
   InThreads(16, [&](int) { ASSERT_OK(client->GetRow("rows", "r", {}).status()); });
   EXPECT_EQ(server.streams(), asked) << "it was asked again";
+}
+
+TEST(CallStreams, ANewerServerInItsPlaceIsAskedAgain) {
+  std::atomic<bool> newer{false};
+  Fake server([&](Fake& fake, int, ServerStream& stream) {
+    return newer ? fake.Serve(stream) : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
+  });
+  const auto client = server.Client();
+  const auto ask = [&](int) { ASSERT_OK(client->GetRow("rows", "r", {}).status()); };
+  InThreads(16, ask);
+  const int asked = server.streams();
+  EXPECT_GE(asked, 1);
+  newer = true;
+  server.Stop();
+  ask(0);
+  EXPECT_TRUE(Eventually([&] {
+    InThreads(16, ask);
+    return server.streams() > asked;
+  }));
 }
 
 TEST(CallStreams, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
