@@ -241,8 +241,13 @@ class PageRead {
 }  // namespace
 
 ListedCell ReadCell(const Rows& rows, uint32_t first) {
-  ListedCell cell{rows.Bytes(first), rows.Uint(first + 1), rows.Uint(first + 2), std::nullopt};
-  if (!rows.IsNull(first + 3)) cell.value = rows.Bytes(first + 3);
+  ListedCell cell{rows.Bytes(first), rows.Uint(first + 1), 0, std::nullopt};
+  if (rows.IsNull(first + 3)) {
+    cell.bytes = rows.Uint(first + 2);
+  } else {
+    cell.value = rows.Bytes(first + 3);
+    cell.bytes = cell.value->size();
+  }
   return cell;
 }
 
