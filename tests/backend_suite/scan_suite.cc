@@ -56,6 +56,27 @@ TEST_P(ScanSuite, RowsComeWholeAndOnlyWithWhatWasAskedFor) {
   EXPECT_EQ(ToText(ReadRange(GetParam(), *rows, {}, {.columns = {{"a"}}})->at(0).items), "a@1=1");
 }
 
+TEST_P(ScanSuite, RowsInTheSameMemoryAreEachTheirOwn) {
+  const auto rows = Rows();
+  // How the second one is stored, but for its end, is how the first one is named.
+  const std::vector<std::string> names = {{"a\0\xFF", 3}, {"a\0", 2}, {"a\0\xFF", 3}, {"a"}, {"b"},
+                                          {"b"},          {}};
+  for (size_t i = 0; i < names.size(); ++i) {
+    ASSERT_OK(PutCell(*rows, Key(static_cast<int>(i)), names[i], std::to_string(i), 1));
+  }
+  ASSERT_OK_AND_ASSIGN(const auto scan, rows->Scan({}, {}, std::nullopt));
+  std::map<std::string, std::string> found;
+  ScannedRow row;
+  while (*scan->Next(row)) {
+    ASSERT_EQ(row.items.size(), 1u);
+    found[row.key] = row.items[0].column + "=" + row.items[0].cells.at(0).value;
+  }
+  ASSERT_EQ(found.size(), names.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    EXPECT_EQ(found[Key(static_cast<int>(i))], names[i] + "=" + std::to_string(i));
+  }
+}
+
 TEST_P(ScanSuite, AScanGoesOnWhereAnotherStopped) {
   const auto rows = Rows();
   Fill(*rows, 20);
