@@ -7,6 +7,7 @@
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/validate.h"
 #include "wire/convert.h"
+#include "wire/packed_items.h"
 
 /// Rows over the network; batches are cut into messages.
 namespace kvstore::client {
@@ -82,6 +83,15 @@ absl::StatusOr<PutResult> FromResult(const v1::PutRowsResponse::Result& result) 
   return put;
 }
 
+/// From a message with items and marker.
+template <typename Message>
+absl::StatusOr<Row> RowOf(Message& message) {
+  Row row;
+  if (auto status = wire::TakeItems(message, row.items); !status.ok()) return status;
+  row.marker = std::move(*message.mutable_marker());
+  return row;
+}
+
 absl::Status TooFew(const Caller& caller) {
   return absl::InternalError("server " + caller.address() + ": answered fewer entries than were sent");
 }
@@ -98,7 +108,7 @@ absl::StatusOr<Row> Client::GetRow(std::string_view dataset, std::string_view ro
   wire::ToWire(options, *request.mutable_options());
   v1::GetRowResponse response;
   if (auto status = caller_->Read(&Stub::GetRow, request, response); !status.ok()) return status;
-  return Row{wire::FromWire(*response.mutable_items()), std::move(*response.mutable_marker())};
+  return RowOf(response);
 }
 
 absl::StatusOr<PutResult> Client::PutRow(std::string_view dataset, std::string_view row,
@@ -147,8 +157,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
           if (result.has_error()) {
             rows.emplace_back(wire::FromWire(result.error()));
           } else {
-            rows.emplace_back(
-                Row{wire::FromWire(*result.mutable_items()), std::move(*result.mutable_marker())});
+            rows.push_back(RowOf(result));
           }
         }
       }

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "kvstore_api/marker.h"
-#include "wire/convert.h"
+#include "wire/packed_items.h"
 
 namespace kvstore::client {
 
@@ -67,7 +67,7 @@ absl::StatusOr<bool> Cursor::Next(ScannedRow& row) {
   v1::ScanRowsResponse::Row& read = *message_.mutable_rows(next_++);
   last_key_ = read.key();
   row.key = std::move(*read.mutable_key());
-  row.items = wire::FromWire(*read.mutable_items());
+  if (auto status = wire::TakeItems(read, row.items); !status.ok()) return status;
   row.continues = read.continues();
   return true;
 }

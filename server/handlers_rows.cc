@@ -8,6 +8,7 @@
 #include "kvstore_api/validate.h"
 #include "server/handlers.h"
 #include "wire/convert.h"
+#include "wire/packed_items.h"
 
 namespace kvstore::server {
 namespace {
@@ -33,21 +34,12 @@ WriteOptions WriteOptionsOf(const Message& message) {
   return options;
 }
 
-size_t SizeOf(const std::vector<Item>& items) {
-  size_t bytes = 0;
-  for (const Item& item : items) {
-    bytes += item.column.size();
-    for (const Cell& cell : item.cells) bytes += cell.value.size() + 16;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response) {
   auto row = store.GetRow(request.dataset(), request.row(), ReadOptionsOf(request.options()));
   if (!row.ok()) return row.status();
-  wire::ToWire(std::move(row->items), *response.mutable_items());
+  wire::PutItems(row->items, wire::SizeOf(row->items), request.options().packed(), response);
   response.set_marker(std::move(row->marker));
   return absl::OkStatus();
 }
@@ -143,9 +135,11 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
         wire::ToWire(row.status(), *message.mutable_error());
         continue;
       }
-      bytes += SizeOf(row->items);
+      const wire::ItemsSize items = wire::SizeOf(row->items);
+      bytes += items.in_message();
       message.set_marker(std::move(row->marker));
-      wire::ToWire(std::move(row->items), *message.mutable_items());
+      const bool packs = request.reads(static_cast<int>(done - 1)).options().packed();
+      wire::PutItems(row->items, items, packs, message);
       // What else was read is read again for the next message.
       if (bytes > kMaxWireBytes) break;
     }
@@ -178,11 +172,11 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
         ended = true;
         break;
       }
-      bytes += row.key.size() + SizeOf(row.items);
+      const wire::ItemsSize items = wire::SizeOf(row.items);
+      bytes += row.key.size() + items.in_message();
       auto& message = *response.add_rows();
       message.set_key(row.key);
-      wire::ToWire(std::move(row.items), *message.mutable_items());
-      row.items.clear();
+      wire::PutItems(row.items, items, request.packed(), message);
       message.set_continues(row.continues);
       if (row.continues) break;
       if (request.limit() > 0 && --left == 0) {

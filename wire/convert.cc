@@ -93,6 +93,7 @@ void ToWire(const ReadOptions& options, v1::ReadOptions& message) {
   if (options.limit != standard.limit) message.set_limit(options.limit);
   if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
   message.set_marker(options.marker);
+  message.set_packed(true);
 }
 
 ReadOptions FromWire(const v1::ReadOptions& message) {
@@ -210,6 +211,7 @@ void ToWire(const ScanOptions& options, v1::ScanRowsRequest& message) {
   if (options.time_range.end != standard.time_range.end) message.set_end_timestamp(options.time_range.end);
   if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
   message.set_marker(options.marker);
+  message.set_packed(true);
 }
 
 ScanOptions FromWire(const v1::ScanRowsRequest& message) {
