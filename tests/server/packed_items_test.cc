@@ -87,9 +87,10 @@ class PackedAnswers : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK(store().CreateDataset({.name = "rows"}));
+    const std::string value(50'000, 'v');
     for (const char* column : {"a", "b", "c", "d"}) {
       const CellWrite small{column, "1", 1};
-      const CellWrite large{column, std::string(50'000, 'v'), 1};
+      const CellWrite large{column, value, 1};
       ASSERT_OK(store().PutRow("rows", "small", {&small, 1}, {}).status());
       ASSERT_OK(store().PutRow("rows", "large", {&large, 1}, {}).status());
     }
