@@ -16,7 +16,7 @@ constexpr size_t kMessageBytes = size_t{256} << 10;
 constexpr std::chrono::milliseconds kMaxInline{1};
 /// With more open, nothing is read: who does not take answers brings no more calls.
 constexpr size_t kMaxOpen = 4096;
-/// A longer time is none.
+/// From here on a time is none.
 constexpr std::chrono::microseconds kMaxTimeout = std::chrono::hours(24);
 
 }  // namespace

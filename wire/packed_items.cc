@@ -47,7 +47,9 @@ void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems
 }
 
 absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
-  const auto malformed = [] { return absl::DataLossError("packed: the items do not fit together"); };
+  const auto malformed = [] {
+    return absl::InternalError("the server's answer: packed items that do not fit together");
+  };
   const int cells = packed.timestamps_size();
   if (packed.cells_size() != packed.name_bytes_size() || packed.value_bytes_size() != cells)
     return malformed();
@@ -56,7 +58,7 @@ absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
   items.resize(static_cast<size_t>(packed.cells_size()));
   for (int i = 0; i < packed.cells_size(); ++i) {
     Item& item = items[static_cast<size_t>(i)];
-    if (packed.cells(i) > static_cast<uint32_t>(cells - cell)) return malformed();
+    if (packed.cells(i) == 0 || packed.cells(i) > static_cast<uint32_t>(cells - cell)) return malformed();
     if (!Take(rest, packed.name_bytes(i), item.column)) return malformed();
     item.cells.resize(packed.cells(i));
     for (Cell& one : item.cells) {

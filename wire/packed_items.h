@@ -23,12 +23,15 @@ struct ItemsSize {
   /// ones, whose memory they take over.
   bool worth_packing() const { return cells > 3 && bytes < 1024 * cells; }
 };
+/// Of an answer: all its columns and cells.
 ItemsSize SizeOf(const std::vector<Item>& items);
 
-/// size  of the items.
+/// size    of the items.
+/// packed  empty before.
 void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems& packed);
 
-/// Reuses the memory of `items`. DATA_LOSS if the parts do not fit together; `items` may be anything then.
+/// Replaces `items`, and reuses their memory. INTERNAL if the parts do not fit together, or a column has no
+/// cells, neither of which a server of ours sends; `items` may be anything then.
 absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items);
 
 /// Into a message that has `items` or `packed`. If it is the second, `items` stays as it is, for the next;
@@ -43,7 +46,7 @@ void PutItems(std::vector<Item>& items, const ItemsSize& size, bool packs, Messa
   items.clear();
 }
 
-/// From a message that has `items` or `packed`, reusing the memory of `items`. Errors as Unpack.
+/// From a message that has `items` or `packed`, in place of `items`. Errors as Unpack.
 template <typename Message>
 absl::Status TakeItems(Message& message, std::vector<Item>& items) {
   if (message.has_packed()) return Unpack(message.packed(), items);

@@ -35,8 +35,8 @@ inline bool SameBytes(const char* a, const char* b, size_t n) {
   return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
-/// Whether `encoded` is surely enc(name). The rows of a scan mostly have the same columns: what the row
-/// before has left needs no decoding.
+/// Whether `encoded`, which has its end mark, is surely enc(name). The rows of a scan mostly have the same
+/// columns: what the row before has left needs no decoding.
 bool IsEncoded(std::string_view name, std::string_view encoded) {
   return name.size() + 2 == encoded.size() && SameBytes(name.data(), encoded.data(), name.size()) &&
          std::memchr(name.data(), 0, name.size()) == nullptr;

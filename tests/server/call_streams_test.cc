@@ -61,8 +61,8 @@ class Fake : public v1::KVStore::Service {
     return attempts_;
   }
 
-  /// The next call of its own is lost.
-  void Stop() { stops_ = true; }
+  /// The next GetRow of its own is lost.
+  void LoseOne() { loses_ = true; }
 
   /// Answers everything.
   grpc::Status Serve(ServerStream& stream) {
@@ -92,7 +92,7 @@ class Fake : public v1::KVStore::Service {
   grpc::Status GetRow(grpc::ServerContext*, const v1::GetRowRequest* request,
                       v1::GetRowResponse* response) override {
     WaitForStream();
-    if (stops_.exchange(false)) return {grpc::StatusCode::UNAVAILABLE, "stops"};
+    if (loses_.exchange(false)) return {grpc::StatusCode::UNAVAILABLE, "lost"};
     response->add_items()->set_column(request->row());
     return grpc::Status::OK;
   }
@@ -122,7 +122,7 @@ class Fake : public v1::KVStore::Service {
   std::condition_variable opened_;
   std::atomic<int> streams_{0};
   std::atomic<int> own_calls_{0};
-  std::atomic<bool> stops_{false};
+  std::atomic<bool> loses_{false};
   std::multiset<std::string> attempts_;  // guarded by mutex_
   std::unique_ptr<grpc::Server> server_;
 };
@@ -190,7 +190,7 @@ TEST(CallStreams, ANewerServerInItsPlaceIsAskedAgain) {
   const int asked = server.streams();
   EXPECT_GE(asked, 1);
   newer = true;
-  server.Stop();
+  server.LoseOne();
   ask(0);
   EXPECT_TRUE(Eventually([&] {
     InThreads(16, ask);

@@ -50,7 +50,7 @@ TEST(PackedItems, WhatDoesNotFitTogetherIsRefused) {
   const auto refused = [&](const char* what, const auto& change) {
     v1::PackedItems bad = good;
     change(bad);
-    EXPECT_THAT(wire::Unpack(bad, items), testing::FailsWith(absl::StatusCode::kDataLoss, "fit together"))
+    EXPECT_THAT(wire::Unpack(bad, items), testing::FailsWith(absl::StatusCode::kInternal, "fit together"))
         << what;
   };
   refused("a name more", [](auto& bad) { bad.add_name_bytes(0); });
@@ -63,6 +63,10 @@ TEST(PackedItems, WhatDoesNotFitTogetherIsRefused) {
   });
   refused("more cells than there are", [](auto& bad) { bad.set_cells(1, ~0u); });
   refused("fewer cells than there are", [](auto& bad) { bad.set_cells(1, 0); });
+  refused("a column without cells", [](auto& bad) {
+    bad.add_name_bytes(0);
+    bad.add_cells(0);
+  });
   refused("a name too long", [](auto& bad) { bad.set_name_bytes(1, ~0u); });
   refused("a value too long", [](auto& bad) { bad.set_value_bytes(2, ~0u); });
   refused("a byte more", [](auto& bad) { bad.mutable_bytes()->push_back('x'); });
@@ -79,8 +83,22 @@ TEST(PackedItems, NoBytesHarm) {
     }
     v1::PackedItems message;
     if (!message.ParseFromString(bytes)) continue;
-    wire::Unpack(message, items).IgnoreError();
+    if (!wire::Unpack(message, items).ok()) continue;
+    // What is taken is what was sent.
+    std::vector<Item> again;
+    ASSERT_OK(wire::Unpack(Packed(items), again));
+    ASSERT_EQ(again, items);
+    ASSERT_EQ(wire::SizeOf(items).bytes, message.bytes().size());
   }
+}
+
+TEST(PackedItems, TheClientAsksForThem) {
+  v1::ReadOptions read;
+  wire::ToWire(ReadOptions(), read);
+  EXPECT_TRUE(read.packed());
+  v1::ScanRowsRequest scan;
+  wire::ToWire(ScanOptions(), scan);
+  EXPECT_TRUE(scan.packed());
 }
 
 class PackedAnswers : public ::testing::Test {
@@ -120,6 +138,27 @@ TEST_F(PackedAnswers, AreForWhoAsksForThemAndForManySmallCells) {
   EXPECT_EQ(Get("large", true).items_size(), 4);
   EXPECT_EQ(Get("short", true).items_size(), 1);
   for (const char* row : {"large", "short", "none"}) EXPECT_FALSE(Get(row, true).has_packed()) << row;
+}
+
+TEST_F(PackedAnswers, OfBatchesAndScansAreForWhoAsksForThem) {
+  for (const bool packed : {false, true}) {
+    v1::GetRowsRequest batch;
+    batch.set_dataset("rows");
+    batch.add_reads()->set_row("small");
+    batch.mutable_reads(0)->mutable_options()->set_packed(packed);
+    v1::GetRowsResponse rows;
+    ASSERT_OK(server::Produce(store(), batch)(rows).status());
+    ASSERT_EQ(rows.results_size(), 1);
+    EXPECT_EQ(rows.results(0).has_packed(), packed);
+    v1::ScanRowsRequest scan;
+    scan.set_dataset("rows");
+    scan.mutable_range()->set_start("small");
+    scan.set_packed(packed);
+    v1::ScanRowsResponse scanned;
+    ASSERT_OK(server::Produce(store(), scan)(scanned).status());
+    ASSERT_EQ(scanned.rows_size(), 1);
+    EXPECT_EQ(scanned.rows(0).has_packed(), packed);
+  }
 }
 
 TEST_F(PackedAnswers, BatchesAndScansGiveWhatTheStoreGives) {
