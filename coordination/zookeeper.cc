@@ -98,6 +98,9 @@ struct Multi {
         case ZooKeeperStep::Kind::kDelete:
           zoo_delete_op_init(&op, path, step.version);
           break;
+        case ZooKeeperStep::Kind::kCheck:
+          zoo_check_op_init(&op, path, step.version);
+          break;
       }
     }
   }

@@ -31,11 +31,12 @@ struct ZooKeeperNode {
 
 /// One step of ZooKeeper::Change.
 struct ZooKeeperStep {
-  enum class Kind { kCreate, kSet, kDelete };
+  /// kCheck changes nothing: the node must be there, at the version.
+  enum class Kind { kCreate, kSet, kDelete, kCheck };
   Kind kind = Kind::kSet;
   std::string path;
   std::string data;
-  int32_t version = -1;  ///< Set and delete: only if the node has this version; -1: whichever.
+  int32_t version = -1;  ///< Set, delete and check: only if the node has this version; -1: whichever.
 };
 
 /// A session with ZooKeeper that renews itself: when it has expired, the next call begins another.

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,13 @@ struct CatalogRecord {
   int64_t version = 0;  ///< Another one after each change.
 };
 
+/// The record of a migration as whoever works at it knows it. A change that names one is made only if the
+/// record is at this version still: a worker that another one has overtaken changes nothing any more.
+struct RecordFence {
+  std::string_view name;  ///< Of the dataset.
+  int64_t version = 0;
+};
+
 /// The list of datasets with their settings, kept durably, of one process or shared by many. Changes are
 /// compare-and-set: they name the version that they were decided on. Externally synchronised, but for
 /// `OnChange`'s call and `Describe`.
@@ -57,7 +65,15 @@ class Catalog {
 
   /// Adds or replaces the entry of that name, and gives the new version. ABORTED if the catalog has changed
   /// since `version`. Durable when it returns OK; UNAVAILABLE leaves open if it happened.
-  [[nodiscard]] virtual absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) = 0;
+  ///
+  /// fence  ABORTED also if this record is not at its version any more, or is gone; the check and the change
+  /// are
+  ///        one step. None: no record is looked at.
+  [[nodiscard]] virtual absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
+                                                    const std::optional<RecordFence>& fence) = 0;
+  [[nodiscard]] absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) {
+    return Put(entry, version, std::nullopt);
+  }
   /// The same for taking an entry out. OK if there is none.
   [[nodiscard]] virtual absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) = 0;
 
@@ -66,8 +82,9 @@ class Catalog {
   /// Writes it, and gives its new version. ABORTED if it is not at `version` any more; -1: if there is one.
   [[nodiscard]] virtual absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text,
                                                           int64_t version) = 0;
-  /// OK if there is none.
-  [[nodiscard]] virtual absl::Status RemoveRecord(std::string_view name) = 0;
+  /// ABORTED if it is not at `version` any more: it is another migration's, or another worker's. OK if there
+  /// is none.
+  [[nodiscard]] virtual absl::Status RemoveRecord(std::string_view name, int64_t version) = 0;
   /// The names of all, ascending.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> ListRecords() = 0;
 

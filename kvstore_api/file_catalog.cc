@@ -7,6 +7,11 @@
 #include "kvstore_api/catalog_json.h"
 
 namespace kvstore {
+namespace {
+
+absl::Status RecordChanged() { return absl::AbortedError("the migration's record has changed meanwhile"); }
+
+}  // namespace
 
 absl::StatusOr<CatalogContents> FileCatalog::Load() {
   entries_.clear();
@@ -22,7 +27,9 @@ absl::StatusOr<CatalogContents> FileCatalog::LoadCopy() const {
   return absl::NotFoundError("the file is the catalog itself");
 }
 
-absl::StatusOr<int64_t> FileCatalog::Put(const CatalogEntry& entry, int64_t version) {
+absl::StatusOr<int64_t> FileCatalog::Put(const CatalogEntry& entry, int64_t version,
+                                         const std::optional<RecordFence>& fence) {
+  if (fence && !IsRecordAt(fence->name, fence->version)) return RecordChanged();
   Entries entries = entries_;
   entries.insert_or_assign(entry.spec.name, entry);
   return Replace(std::move(entries), version);
@@ -49,6 +56,13 @@ std::filesystem::path FileCatalog::RecordPath(std::string_view name) const {
   return path_.parent_path() / "migrations" / (std::string(name) + ".json");
 }
 
+bool FileCatalog::IsRecordAt(std::string_view name, int64_t version) const {
+  std::error_code error;
+  if (!std::filesystem::exists(RecordPath(name), error)) return false;
+  const auto current = record_versions_.find(name);
+  return version == (current == record_versions_.end() ? 0 : current->second);
+}
+
 absl::StatusOr<CatalogRecord> FileCatalog::GetRecord(std::string_view name) {
   auto text = ReadFile(RecordPath(name));
   if (!text.ok()) return text.status();
@@ -59,22 +73,23 @@ absl::StatusOr<int64_t> FileCatalog::PutRecord(std::string_view name, std::strin
                                                int64_t version) {
   const std::filesystem::path path = RecordPath(name);
   std::error_code error;
-  const bool exists = std::filesystem::exists(path, error);
-  int64_t& current = record_versions_[std::string(name)];
-  if (version == -1 ? exists : !exists || version != current) {
-    return absl::AbortedError("the migration's record has changed meanwhile");
-  }
+  const bool unchanged = version == -1 ? !std::filesystem::exists(path, error) : IsRecordAt(name, version);
+  if (!unchanged) return RecordChanged();
   std::filesystem::create_directories(path.parent_path(), error);
   if (error) return FileError(path.parent_path(), "create", error.value());
   if (auto status = ReplaceFile(path, text); !status.ok()) return status;
-  return ++current;
+  return ++record_versions_[std::string(name)];
 }
 
-absl::Status FileCatalog::RemoveRecord(std::string_view name) {
+absl::Status FileCatalog::RemoveRecord(std::string_view name, int64_t version) {
   const std::filesystem::path path = RecordPath(name);
   std::error_code error;
+  if (!std::filesystem::exists(path, error)) return absl::OkStatus();
+  if (!IsRecordAt(name, version)) return RecordChanged();
   std::filesystem::remove(path, error);
   if (error) return FileError(path, "remove", error.value());
+  // The versions of the next record of that name go on from here.
+  ++record_versions_[std::string(name)];
   std::filesystem::remove(path.parent_path(), error);  // if it was the last
   return absl::OkStatus();
 }

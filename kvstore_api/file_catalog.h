@@ -17,11 +17,13 @@ class FileCatalog : public Catalog {
 
   absl::StatusOr<CatalogContents> Load() override;
   absl::StatusOr<CatalogContents> LoadCopy() const override;
-  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
+  using Catalog::Put;
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
+                              const std::optional<RecordFence>& fence) override;
   absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override;
   absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
-  absl::Status RemoveRecord(std::string_view name) override;
+  absl::Status RemoveRecord(std::string_view name, int64_t version) override;
   absl::StatusOr<std::vector<std::string>> ListRecords() override;
   bool shared() const override { return false; }
   std::string self() const override { return ""; }
@@ -36,6 +38,8 @@ class FileCatalog : public Catalog {
   absl::StatusOr<int64_t> Replace(Entries entries, int64_t version);
 
   std::filesystem::path RecordPath(std::string_view name) const;
+  /// Whether there is a record, and it is at this version.
+  bool IsRecordAt(std::string_view name, int64_t version) const;
 
   const std::filesystem::path path_;
   Entries entries_;

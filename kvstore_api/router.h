@@ -79,8 +79,11 @@ class Router : public KVStore {
   absl::StatusOr<CatalogEntry> LoadEntry(std::string_view dataset);
   /// Changes the dataset's entry by `change`, which may be called again on a newer one, and puts it in force
   /// here. What `change` returns other than OK is returned, and nothing changed.
-  absl::Status ChangeEntry(std::string_view dataset,
-                           const std::function<absl::Status(CatalogEntry&)>& change);
+  ///
+  /// fence  As in Catalog::Put. ABORTED if it does not hold any more, or if others change the catalog all the
+  /// time.
+  absl::Status ChangeEntry(std::string_view dataset, const std::function<absl::Status(CatalogEntry&)>& change,
+                           const RecordFence& fence);
 
   /// Catalog and backends.
   void Describe(MetricsSink& sink) const;

@@ -405,7 +405,8 @@ absl::StatusOr<CatalogEntry> Router::LoadEntry(std::string_view name) {
 }
 
 absl::Status Router::ChangeEntry(std::string_view name,
-                                 const std::function<absl::Status(CatalogEntry&)>& change) {
+                                 const std::function<absl::Status(CatalogEntry&)>& change,
+                                 const RecordFence& fence) {
   const std::lock_guard lock(catalog_mutex_);
   for (int attempt = 1;; ++attempt) {
     const auto contents = catalog_->Load();
@@ -417,7 +418,7 @@ absl::Status Router::ChangeEntry(std::string_view name,
     CatalogEntry entry = *found;
     if (auto status = change(entry); !status.ok()) return status;
     if (entry != *found) {
-      const auto version = catalog_->Put(entry, contents->version);
+      const auto version = catalog_->Put(entry, contents->version, fence);
       if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
       if (!version.ok()) return version.status();
     }

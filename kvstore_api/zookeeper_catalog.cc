@@ -48,6 +48,10 @@ std::string ZooKeeperCatalog::PathOf(std::string_view name) const {
   return fmt::format("{}/{}", datasets_, name);
 }
 
+std::string ZooKeeperCatalog::RecordPath(std::string_view name) const {
+  return fmt::format("{}/{}", migrations_, name);
+}
+
 void ZooKeeperCatalog::OnChange(std::function<void()> on_change) {
   const std::lock_guard lock(mutex_);
   on_change_ = std::move(on_change);
@@ -140,11 +144,12 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::LoadCopy() const {
   return CatalogContents{*std::move(entries), -1};
 }
 
-absl::StatusOr<int64_t> ZooKeeperCatalog::Change(ZooKeeperStep step, int64_t version) {
+absl::StatusOr<int64_t> ZooKeeperCatalog::Change(std::vector<ZooKeeperStep> steps, int64_t version) {
   if (version < 0) return absl::UnavailableError("the catalog has not been reached yet");
-  ZooKeeperStep count{
-      .kind = ZooKeeperStep::Kind::kSet, .path = datasets_, .version = static_cast<int32_t>(version)};
-  absl::Status status = zookeeper_.Change({std::move(count), std::move(step)});
+  steps.insert(
+      steps.begin(),
+      {.kind = ZooKeeperStep::Kind::kSet, .path = datasets_, .version = static_cast<int32_t>(version)});
+  absl::Status status = zookeeper_.Change(std::move(steps));
   if (status.ok()) return version + 1;
   // Another one was faster; or an entry was made, or taken away, by hand.
   if (absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
@@ -155,15 +160,22 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Change(ZooKeeperStep step, int64_t ver
       fmt::format("{}; the catalog may or may not have changed", std::string(status.message()))));
 }
 
-absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t version) {
+absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t version,
+                                              const std::optional<RecordFence>& fence) {
   const std::string path = PathOf(entry.spec.name);
   const auto node = zookeeper_.Get(path, /*watch=*/false);
   if (!node.ok() && !absl::IsNotFound(node.status())) return node.status();
-  return Change({.kind = node.ok() ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate,
-                 .path = path,
-                 .data = EncodeCatalogEntry(entry),
-                 .version = node.ok() ? node->version : -1},
-                version);
+  std::vector<ZooKeeperStep> steps = {
+      {.kind = node.ok() ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate,
+       .path = path,
+       .data = EncodeCatalogEntry(entry),
+       .version = node.ok() ? node->version : -1}};
+  if (fence) {
+    steps.push_back({.kind = ZooKeeperStep::Kind::kCheck,
+                     .path = RecordPath(fence->name),
+                     .version = static_cast<int32_t>(fence->version)});
+  }
+  return Change(std::move(steps), version);
 }
 
 absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t version) {
@@ -171,23 +183,33 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t 
   const auto node = zookeeper_.Get(path, /*watch=*/false);
   if (absl::IsNotFound(node.status())) return version;
   if (!node.ok()) return node.status();
-  return Change({.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}, version);
+  return Change({{.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}}, version);
 }
 
 // ---- records ----
 
 absl::StatusOr<CatalogRecord> ZooKeeperCatalog::GetRecord(std::string_view name) {
   if (auto status = zookeeper_.Sync("/"); !status.ok()) return status;
-  auto node = zookeeper_.Get(fmt::format("{}/{}", migrations_, name), /*watch=*/false);
+  auto node = zookeeper_.Get(RecordPath(name), /*watch=*/false);
   if (!node.ok()) return node.status();
+  if (node->data.empty())
+    return absl::NotFoundError(fmt::format("{}: the migration has ended", RecordPath(name)));
   return CatalogRecord{std::move(node->data), node->version};
 }
 
 absl::StatusOr<int64_t> ZooKeeperCatalog::PutRecord(std::string_view name, std::string_view text,
                                                     int64_t version) {
-  const std::string path = fmt::format("{}/{}", migrations_, name);
-  const absl::Status status = version == -1 ? zookeeper_.Create(path, text)
-                                            : zookeeper_.Set(path, text, static_cast<int32_t>(version));
+  const std::string path = RecordPath(name);
+  absl::Status status = version == -1 ? zookeeper_.Create(path, text)
+                                      : zookeeper_.Set(path, text, static_cast<int32_t>(version));
+  if (version == -1 && absl::IsAlreadyExists(status)) {
+    const auto node = zookeeper_.Get(path, /*watch=*/false);
+    if (!node.ok()) return node.status();
+    if (node->data.empty()) {
+      version = node->version;
+      status = zookeeper_.Set(path, text, node->version);
+    }
+  }
   if (status.ok()) return version + 1;
   if (absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
     return absl::AbortedError(status.message());
@@ -195,16 +217,29 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::PutRecord(std::string_view name, std::
   return absl::IsUnavailable(status) ? MarkInDoubt(status) : status;
 }
 
-absl::Status ZooKeeperCatalog::RemoveRecord(std::string_view name) {
-  const absl::Status status = zookeeper_.Delete(fmt::format("{}/{}", migrations_, name));
+absl::Status ZooKeeperCatalog::RemoveRecord(std::string_view name, int64_t version) {
+  const absl::Status status = zookeeper_.Set(RecordPath(name), "", static_cast<int32_t>(version));
+  if (absl::IsFailedPrecondition(status)) {
+    // Also if an attempt before has done it and its answer was lost.
+    return absl::IsNotFound(GetRecord(name).status()) ? absl::OkStatus()
+                                                      : absl::AbortedError(status.message());
+  }
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }
 
 absl::StatusOr<std::vector<std::string>> ZooKeeperCatalog::ListRecords() {
   auto names = zookeeper_.Children(migrations_);
   if (absl::IsNotFound(names.status())) return std::vector<std::string>();
-  if (names.ok()) std::sort(names->begin(), names->end());
-  return names;
+  if (!names.ok()) return names;
+  std::vector<std::string> present;
+  for (std::string& name : *names) {
+    const auto node = zookeeper_.Get(RecordPath(name), /*watch=*/false);
+    if (absl::IsNotFound(node.status()) || (node.ok() && node->data.empty())) continue;
+    if (!node.ok()) return node.status();
+    present.push_back(std::move(name));
+  }
+  std::sort(present.begin(), present.end());
+  return present;
 }
 
 bool ZooKeeperCatalog::IsAlive(const std::string& owner) {

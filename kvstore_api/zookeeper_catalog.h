@@ -17,7 +17,9 @@ namespace kvstore {
 ///
 ///   /datasets          counts the changes: each sets it, in one transaction with what it changes
 ///   /datasets/NAME     one entry (catalog_json.h)
-///   /migrations/NAME   the record of a dataset's migration
+///   /migrations/NAME   the record of a dataset's migration; empty when there is none any more, so that
+///   versions
+///                      never repeat and a worker of an earlier migration cannot pass for one of the next
 ///   /clients/ID        ephemeral: a process that has the catalog open; {"host", "pid", "version"}
 ///
 /// So one watch sees every change, two changes at once cannot both be made, and what an operator edits by
@@ -33,11 +35,13 @@ class ZooKeeperCatalog : public Catalog {
 
   absl::StatusOr<CatalogContents> Load() override;
   absl::StatusOr<CatalogContents> LoadCopy() const override;
-  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
+  using Catalog::Put;
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
+                              const std::optional<RecordFence>& fence) override;
   absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override;
   absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
-  absl::Status RemoveRecord(std::string_view name) override;
+  absl::Status RemoveRecord(std::string_view name, int64_t version) override;
   absl::StatusOr<std::vector<std::string>> ListRecords() override;
   bool shared() const override { return true; }
   std::string self() const override { return self_; }
@@ -51,8 +55,9 @@ class ZooKeeperCatalog : public Catalog {
   /// Makes /datasets and the node of this process, where they are missing.
   absl::Status Register();
   void Changed();
-  absl::StatusOr<int64_t> Change(ZooKeeperStep step, int64_t version);
+  absl::StatusOr<int64_t> Change(std::vector<ZooKeeperStep> steps, int64_t version);
   std::string PathOf(std::string_view name) const;
+  std::string RecordPath(std::string_view name) const;
 
   const std::string servers_;
   const std::string datasets_;

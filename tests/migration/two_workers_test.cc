@@ -53,8 +53,9 @@ class SharedCatalog : public Catalog {
     return Do([](FileCatalog& catalog) { return catalog.Load(); });
   }
   absl::StatusOr<CatalogContents> LoadCopy() const override { return absl::NotFoundError("no copy"); }
-  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override {
-    return Tell(Do([&](FileCatalog& catalog) { return catalog.Put(entry, version); }));
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
+                              const std::optional<RecordFence>& fence) override {
+    return Tell(Do([&](FileCatalog& catalog) { return catalog.Put(entry, version, fence); }));
   }
   absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override {
     return Tell(Do([&](FileCatalog& catalog) { return catalog.Remove(name, version); }));
@@ -65,8 +66,8 @@ class SharedCatalog : public Catalog {
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override {
     return Do([&](FileCatalog& catalog) { return catalog.PutRecord(name, text, version); });
   }
-  absl::Status RemoveRecord(std::string_view name) override {
-    return Do([&](FileCatalog& catalog) { return catalog.RemoveRecord(name); });
+  absl::Status RemoveRecord(std::string_view name, int64_t version) override {
+    return Do([&](FileCatalog& catalog) { return catalog.RemoveRecord(name, version); });
   }
   absl::StatusOr<std::vector<std::string>> ListRecords() override {
     return Do([](FileCatalog& catalog) { return catalog.ListRecords(); });

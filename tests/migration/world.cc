@@ -49,8 +49,9 @@ absl::StatusOr<CatalogContents> LossyCatalog::Load() {
   return Troubled(trouble_, [&] { return FileCatalog::Load(); });
 }
 
-absl::StatusOr<int64_t> LossyCatalog::Put(const CatalogEntry& entry, int64_t version) {
-  return Troubled(trouble_, [&] { return FileCatalog::Put(entry, version); });
+absl::StatusOr<int64_t> LossyCatalog::Put(const CatalogEntry& entry, int64_t version,
+                                          const std::optional<RecordFence>& fence) {
+  return Troubled(trouble_, [&] { return FileCatalog::Put(entry, version, fence); });
 }
 
 absl::StatusOr<CatalogRecord> LossyCatalog::GetRecord(std::string_view name) {
@@ -62,8 +63,8 @@ absl::StatusOr<int64_t> LossyCatalog::PutRecord(std::string_view name, std::stri
   return Troubled(trouble_, [&] { return FileCatalog::PutRecord(name, text, version); });
 }
 
-absl::Status LossyCatalog::RemoveRecord(std::string_view name) {
-  return Troubled(trouble_, [&] { return FileCatalog::RemoveRecord(name); });
+absl::Status LossyCatalog::RemoveRecord(std::string_view name, int64_t version) {
+  return Troubled(trouble_, [&] { return FileCatalog::RemoveRecord(name, version); });
 }
 
 // ---- the world ----

@@ -30,10 +30,12 @@ class LossyCatalog : public FileCatalog {
   LossyCatalog(std::filesystem::path path, const std::atomic<CatalogTrouble>& trouble)
       : FileCatalog(std::move(path)), trouble_(trouble) {}
   absl::StatusOr<CatalogContents> Load() override;
-  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) override;
+  using FileCatalog::Put;
+  absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
+                              const std::optional<RecordFence>& fence) override;
   absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
-  absl::Status RemoveRecord(std::string_view name) override;
+  absl::Status RemoveRecord(std::string_view name, int64_t version) override;
 
  private:
   const std::atomic<CatalogTrouble>& trouble_;
