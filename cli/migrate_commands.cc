@@ -59,7 +59,7 @@ class Door {
 bool Rests(const Json& status) {
   const std::string phase = status.value("phase", "");
   if (phase == "finished" || phase == "aborted") return true;
-  if (status.value("paused", false)) return true;
+  if (status.value("paused", false) || !status.value("doubt", "").empty()) return true;
   return (phase == "ready" && !status.value("automatic", false)) || phase == "reversible"
              ? status.value("wanted", "nothing") == "nothing"
              : false;
@@ -96,6 +96,12 @@ void PrintStatus(const Json& status, const Globals& globals) {
                number("read_pause_ms"));
   }
   if (!text("problem").empty()) fmt::print("problem       {}\n", text("problem"));
+  if (!text("doubt").empty()) {
+    fmt::print(
+        "doubt         {}\n              kv migrate resolve {} --keep BACKEND says which side is right; see "
+        "docs/runbook.md\n",
+        text("doubt"), text("dataset"));
+  }
   std::string next;
   if (status.contains("next")) {
     for (const Json& command : status["next"])
@@ -132,6 +138,8 @@ struct Arguments {
   std::string dataset;
   std::string target;
   std::string engine;
+  std::string keep;
+  std::string gone;
   bool automatic = false;
   bool dry_run = false;
   bool wait = false;
@@ -157,6 +165,8 @@ struct Arguments {
     if (!target.empty()) json["target"] = target;
     if (!engine.empty()) json["engine"] = engine;
     if (automatic) json["auto"] = true;
+    if (!keep.empty()) json["keep"] = keep;
+    if (!gone.empty()) json["gone"] = gone;
     if (dry_run) json["dry_run"] = true;
     if (threads) json["threads"] = *threads;
     if (freeze_ms) json["freeze_ms"] = *freeze_ms;
@@ -244,6 +254,33 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
     auto args = std::make_shared<Arguments>();
     Add(*group, one.name, one.about, globals, args)
         ->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+  }
+  {
+    auto args = std::make_shared<Arguments>();
+    CLI::App* const resolve =
+        Add(*group, "resolve", "Say which side is right, when both differ and one may have lost writes",
+            globals, args);
+    resolve
+        ->add_option(
+            "--keep", args->keep,
+            "The backend that is right. The one that serves: the copy is made like it. The other one: it "
+            "serves again, with what it has")
+        ->required()
+        ->type_name("BACKEND");
+    resolve->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+  }
+  {
+    auto args = std::make_shared<Arguments>();
+    CLI::App* const abandon = Add(
+        *group, "abandon", "End the migration without a side whose hosts will never be back", globals, args);
+    abandon
+        ->add_option(
+            "--gone", args->gone,
+            "That backend. The other one serves, with what it has; refused while this one answers. Its hosts "
+            "must not come back: clients that know of no change would use them")
+        ->required()
+        ->type_name("BACKEND");
+    abandon->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
   }
   {
     auto args = std::make_shared<Arguments>();

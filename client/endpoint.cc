@@ -58,10 +58,24 @@ Request RemoteEndpoint::NewRequest(uint64_t epoch) const {
   request.set_backend(spec_.backend);
   request.set_engine(spec_.engine);
   request.set_epoch(epoch);
+  request.set_limit(extent_);
   return request;
 }
 
 // ---- states ----
+
+absl::StatusOr<std::string> RemoteEndpoint::Extent() {
+  Request request = NewRequest();
+  request.mutable_extent();
+  Response response;
+  if (auto status = Look(request, response); !status.ok()) return status;
+  return std::move(*response.mutable_extent());
+}
+
+absl::Status RemoteEndpoint::Limit(const std::string& extent) {
+  extent_ = extent;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<EndpointStatus> RemoteEndpoint::Status() {
   Request request = NewRequest();
@@ -89,6 +103,13 @@ absl::Status RemoteEndpoint::Enter(uint64_t epoch, EndpointState state, bool cap
   Request request = NewRequest(epoch);
   request.mutable_enter()->set_state(static_cast<uint32_t>(state));
   request.mutable_enter()->set_capture(capture);
+  return Change(request);
+}
+
+absl::Status RemoteEndpoint::Reassert(uint64_t epoch, EndpointState state, bool capture) {
+  Request request = NewRequest(epoch);
+  request.mutable_reassert()->set_state(static_cast<uint32_t>(state));
+  request.mutable_reassert()->set_capture(capture);
   return Change(request);
 }
 

@@ -18,10 +18,13 @@ class RemoteEndpoint : public MigrationEndpoint {
  public:
   RemoteEndpoint(std::shared_ptr<Caller> caller, const DatasetSpec& spec);
 
+  absl::StatusOr<std::string> Extent() override;
+  absl::Status Limit(const std::string& extent) override;
   absl::StatusOr<EndpointStatus> Status() override;
   absl::StatusOr<std::string> Boot() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
   absl::StatusOr<DirtyLag> Lag() override;
@@ -44,6 +47,7 @@ class RemoteEndpoint : public MigrationEndpoint {
 
   const std::shared_ptr<Caller> caller_;
   const DatasetSpec spec_;
+  std::string extent_;  // sent with each request; set before the rest is used
 };
 
 }  // namespace kvstore::client

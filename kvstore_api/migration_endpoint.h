@@ -89,6 +89,15 @@ class MigrationEndpoint {
  public:
   virtual ~MigrationEndpoint() = default;
 
+  /// Which partitions there are now, as text for Limit; empty where they are always the same. Asks nobody: it
+  /// is what this process knows.
+  [[nodiscard]] virtual absl::StatusOr<std::string> Extent() = 0;
+  /// From now on all else here speaks of these partitions only, which Extent gave, to this worker or to one
+  /// before it: what appears later is left alone until a worker takes it in between two steps. Empty, or not
+  /// called: of all that there are at each moment. INVALID_ARGUMENT for a text that is none. Not beside other
+  /// calls.
+  [[nodiscard]] virtual absl::Status Limit(const std::string& extent) = 0;
+
   [[nodiscard]] virtual absl::StatusOr<EndpointStatus> Status() = 0;
   /// Another text when what was acknowledged before may be gone: another host, or one that was restarted.
   /// Cheap: a round trip to each host.
@@ -105,6 +114,14 @@ class MigrationEndpoint {
   ///          kMoved it says that all is ready to do so, before kServing is entered. Without it the log is
   ///          removed; with kServing or kAbsent nothing of the migration is left.
   [[nodiscard]] virtual absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) = 0;
+
+  /// The same for partitions that may stand anywhere: that appeared since the migration began, or whose host
+  /// came back with less than it had. They are brought to the state on whichever way is safe; what is absent
+  /// is made, empty. Of a side that must not serve, kMoved: whatever serves there is frozen first, and what
+  /// its log has stays in it; what is importing is left so, which is as good.
+  ///
+  /// state  kImporting, kServing or kMoved.
+  [[nodiscard]] virtual absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) = 0;
 
   /// The first `limit` entries of each dirty log. Order is that of IDs, which need not be that of commits:
   /// begin at the head again each time.

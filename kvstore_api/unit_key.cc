@@ -1,5 +1,7 @@
 #include "kvstore_api/unit_key.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "kvstore_api/big_endian.h"
@@ -9,6 +11,19 @@ namespace {
 
 constexpr char kEscaped = static_cast<char>(0xFF);
 constexpr char kEnd = 0x01;
+
+/// Bytes of a name that a message shows at most.
+constexpr size_t kShown = 64;
+
+std::string Show(std::string_view bytes) {
+  std::string shown = "'";
+  for (const char byte : bytes.substr(0, kShown)) {
+    const auto code = static_cast<unsigned char>(byte);
+    const bool prints = code >= 0x20 && code < 0x7F && byte != '\'' && byte != '\\';
+    shown += prints ? std::string(1, byte) : fmt::format("\\x{:02x}", code);
+  }
+  return shown + (bytes.size() > kShown ? "...'" : "'");
+}
 
 }  // namespace
 
@@ -106,6 +121,23 @@ bool IsUnitKey(Shape shape, std::string_view key) {
       return key.size() == 2 * sizeof(uint64_t);
   }
   return false;
+}
+
+std::string ShowUnitKey(Shape shape, std::string_view key) {
+  if (!IsUnitKey(shape, key)) return Show(key);
+  const auto number = [&](size_t at) { return ReadBigEndian<uint64_t>(key.substr(at, sizeof(uint64_t))); };
+  switch (shape) {
+    case Shape::kRows: {
+      const auto unit = ParseRowUnitKey(key);
+      return unit ? fmt::format("row {} column {}", Show(unit->row), Show(unit->column.value_or("")))
+                  : Show(key);
+    }
+    case Shape::kObjects:
+      return fmt::format("object {}", number(0));
+    case Shape::kMappings:
+      return fmt::format("mapping {} -> {}", number(0), number(sizeof(uint64_t)));
+  }
+  return Show(key);
 }
 
 }  // namespace kvstore

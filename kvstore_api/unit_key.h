@@ -50,4 +50,8 @@ std::string MappingUnitKey(uint64_t from, uint64_t to);
 /// Whether it is the key of a unit of this shape. Keys of whole rows are not.
 bool IsUnitKey(Shape shape, std::string_view key);
 
+/// The key as a person reads it: "row 'user:7' column 'click'", "object 4611...", "mapping 5 -> 6"; bytes
+/// that do not print are escaped. For messages.
+std::string ShowUnitKey(Shape shape, std::string_view key);
+
 }  // namespace kvstore

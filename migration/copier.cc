@@ -43,10 +43,17 @@ absl::Status Copier::Copy(std::span<const std::string> keys) {
     const auto units = from_.Read(part, WallClockMs());
     if (!units.ok()) return units.status();
     Reached("copy.read");
-    if (auto status = to_.Replace(epoch_, *units, /*fresh=*/false); !status.ok()) return status;
+    if (auto status = Replace(*units); !status.ok()) return status;
     keys = keys.subspan(part.size());
   }
   return absl::OkStatus();
+}
+
+absl::Status Copier::Replace(std::span<const Unit> units) {
+  if (check_) {
+    if (auto status = check_(); !status.ok()) return status;
+  }
+  return to_.Replace(epoch_, units, /*fresh=*/false);
 }
 
 absl::Status Copier::CopyRow(const std::string& row) {
@@ -73,14 +80,14 @@ absl::Status Copier::CopyRow(const std::string& row) {
   if (!status.ok()) return status;
   status = all(from_, [&](std::vector<Unit>& page) {
     for (const Unit& unit : page) surplus.erase(unit.key);
-    return to_.Replace(epoch_, page, /*fresh=*/false);
+    return Replace(page);
   });
   if (!status.ok()) return status;
   std::vector<Unit> absent;
   for (auto key = surplus.begin(); key != surplus.end();) {
     absent.push_back({*key++, {}});
     if (absent.size() < kTogether && key != surplus.end()) continue;
-    if (status = to_.Replace(epoch_, absent, /*fresh=*/false); !status.ok()) return status;
+    if (status = Replace(absent); !status.ok()) return status;
     absent.clear();
   }
   return absl::OkStatus();
@@ -112,8 +119,9 @@ absl::StatusOr<size_t> Copier::Drain() {
   return entries->size();
 }
 
-absl::Status Copier::DrainAll(std::chrono::steady_clock::time_point deadline) {
+absl::Status Copier::DrainAll(std::chrono::steady_clock::time_point deadline, const std::atomic<bool>& stop) {
   for (;;) {
+    if (stop) return absl::CancelledError("the worker is stopped");
     const auto drained = Drain();
     if (!drained.ok()) return drained.status();
     if (*drained == 0) return absl::OkStatus();

@@ -58,14 +58,19 @@ class CopyLock {
 class Copier {
  public:
   /// Both endpoints must outlive it.
-  Copier(Shape shape, MigrationEndpoint& from, MigrationEndpoint& to, uint64_t epoch)
-      : shape_(shape), from_(from), to_(to), epoch_(epoch) {}
+  ///
+  /// check  asked between the reading of units and their writing on the other side, but for a backfill:
+  /// whether what
+  ///        was read is still to be believed. What it gives other than OK, the copy fails with. May be null.
+  Copier(Shape shape, MigrationEndpoint& from, MigrationEndpoint& to, uint64_t epoch,
+         std::function<absl::Status()> check)
+      : shape_(shape), from_(from), to_(to), epoch_(epoch), check_(std::move(check)) {}
 
   /// Copies the units of the first entries of the dirty log. How many entries there were; 0: none is left.
   absl::StatusOr<size_t> Drain();
-  /// Drains until nothing is left; DEADLINE_EXCEEDED if that takes longer. No write may come in between for
-  /// it to mean that all is copied.
-  absl::Status DrainAll(std::chrono::steady_clock::time_point deadline);
+  /// Drains until nothing is left; DEADLINE_EXCEEDED if that takes longer, CANCELLED if `stop` says so. No
+  /// write may come in between for it to mean that all is copied.
+  absl::Status DrainAll(std::chrono::steady_clock::time_point deadline, const std::atomic<bool>& stop);
 
   /// What one page of a partition's scan had.
   struct Page {
@@ -91,11 +96,14 @@ class Copier {
 
   /// Copies all units of a row.
   absl::Status CopyRow(const std::string& row);
+  /// Writes what was read, if it is to be believed.
+  absl::Status Replace(std::span<const Unit> units);
 
   const Shape shape_;
   MigrationEndpoint& from_;
   MigrationEndpoint& to_;
   const uint64_t epoch_;
+  const std::function<absl::Status()> check_;
   CopyLock lock_;
   size_t listed_ = kEntries;  // entries that the next drain lists; guarded by lock_, alone
   std::atomic<uint64_t> drained_{0};

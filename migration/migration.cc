@@ -17,6 +17,8 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRetry{500};
 constexpr milliseconds kLook{50};
+/// How often it looks whether hosts were restarted and partitions appeared.
+constexpr milliseconds kLookAround{1000};
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
@@ -126,16 +128,22 @@ absl::Status Migration::Enter(Phase phase, std::string event) {
       std::move(event));
 }
 
-absl::Status Migration::ChangeEntry(const std::function<void(CatalogEntry&)>& change) {
-  absl::Status status = router_.ChangeEntry(names_.dataset, [&](CatalogEntry& entry) -> absl::Status {
+absl::Status Migration::ChangeEntry(const std::function<absl::Status(CatalogEntry&)>& change) {
+  const auto checked = [&](CatalogEntry& entry) -> absl::Status {
     if (entry.spec.incarnation != names_.incarnation) {
       return absl::FailedPreconditionError("dataset: is another one of the same name");
     }
-    change(entry);
-    return absl::OkStatus();
-  });
-  // That others change the catalog too says nothing about this migration's worker.
-  return absl::IsAborted(status) ? absl::UnavailableError(status.message()) : status;
+    return change(entry);
+  };
+  for (;;) {
+    const int64_t at = version();
+    absl::Status status = router_.ChangeEntry(names_.dataset, checked, {names_.dataset, at});
+    if (!absl::IsAborted(status)) return status;
+    // An operator's command may have changed the record meanwhile. That others change the catalog too says
+    // nothing about this migration's worker; whether another one has taken over is found out when it begins
+    // again.
+    if (at == version()) return absl::UnavailableError(status.message());
+  }
 }
 
 // ---- what is asked ----
@@ -148,6 +156,11 @@ void Migration::Stop() {
   asked_.notify_all();
 }
 
+bool Migration::IsOver() const {
+  const std::lock_guard lock(mutex_);
+  return record_.phase == Phase::kFinished || record_.phase == Phase::kAborted;
+}
+
 void Migration::Wait(milliseconds time) {
   std::unique_lock lock(mutex_);
   asked_.wait_for(lock, time, [this] { return stop_.load() || record_.wanted != Wanted::kNothing; });
@@ -156,6 +169,28 @@ void Migration::Wait(milliseconds time) {
 absl::Status Migration::Ask(Wanted wanted, std::string who) {
   absl::Status status = Change([wanted](Record& record) { record.wanted = wanted; },
                                std::string(Name(wanted)) + " asked for", std::move(who));
+  asked_.notify_all();
+  return status;
+}
+
+absl::Status Migration::Resolve(std::string keep, std::string who) {
+  absl::Status status = Change(
+      [&](Record& record) {
+        record.wanted = Wanted::kResolve;
+        record.keep = keep;
+      },
+      fmt::format("'{}' is to be kept", keep), std::move(who));
+  asked_.notify_all();
+  return status;
+}
+
+absl::Status Migration::Abandon(std::string gone, std::string who) {
+  absl::Status status = Change(
+      [&](Record& record) {
+        record.wanted = Wanted::kAbandon;
+        record.gone = gone;
+      },
+      fmt::format("'{}' is to be given up for good", gone), std::move(who));
   asked_.notify_all();
   return status;
 }
@@ -181,80 +216,24 @@ absl::Status Migration::Begin(std::string who) {
 
 // ---- running ----
 
-absl::Status Migration::TakeOver() {
-  drainer_.reset();
-  const auto entry = router_.LoadEntry(names_.dataset);
-  if (!entry.ok()) return entry.status();
-  if (entry->spec.incarnation != names_.incarnation) {
-    return absl::NotFoundError("dataset: is another one of the same name");
-  }
-  DatasetSpec source = entry->spec;
-  source.backend = names_.source;
-  source.engine = names_.source_engine;
-  DatasetSpec target = entry->spec;
-  target.backend = names_.target;
-  target.engine = names_.target_engine;
-  const auto open = [&](const DatasetSpec& spec) -> absl::StatusOr<std::unique_ptr<MigrationEndpoint>> {
-    const auto backend = router_.FindBackend(spec.backend);
-    if (!backend.ok()) return backend.status();
-    return (*backend)->OpenForMigration(spec);
-  };
-  auto opened_source = open(source);
-  if (!opened_source.ok()) return opened_source.status();
-  auto opened_target = open(target);
-  if (!opened_target.ok()) return opened_target.status();
-  // First the record: a worker that lives would lose it here.
-  const auto source_status = (*opened_source)->Status();
-  if (!source_status.ok()) return source_status.status();
-  const auto target_status = (*opened_target)->Status();
-  if (!target_status.ok()) return target_status.status();
-  const uint64_t epoch =
-      std::max({record().epoch, source_status->epoch, target_status->epoch, WallClockMs()}) + 1;
-  std::string self;
-  router_
-      .WithCatalog([&](Catalog& catalog) {
-        self = catalog.self();
-        return absl::OkStatus();
-      })
-      .IgnoreError();
-  if (auto status = Change([&](Record& record) {
-        record.epoch = epoch;
-        record.owner = self;
-      });
-      !status.ok()) {
-    return status;
-  }
-  Reached("takeover.recorded");
-  epoch_ = epoch;
-  auto boots = Boots(**opened_source, **opened_target);
-  if (!boots.ok()) return boots.status();
-  boots_ = *std::move(boots);
-  if (auto status = (*opened_source)->RaiseEpoch(epoch); !status.ok()) return status;
-  Reached("takeover.half");
-  if (auto status = (*opened_target)->RaiseEpoch(epoch); !status.ok()) return status;
-  const std::lock_guard lock(mutex_);
-  if (copier_) record_.drained_units += copier_->drained();
-  copier_.reset();
-  source_ = *std::move(opened_source);
-  target_ = *std::move(opened_target);
-  return absl::OkStatus();
-}
-
 absl::Status Migration::Run() {
   bool taken = false;
   while (!stopping()) {
-    {
-      const std::lock_guard lock(mutex_);
-      if (record_.phase == Phase::kFinished || record_.phase == Phase::kAborted) return absl::OkStatus();
-    }
+    if (IsOver()) return absl::OkStatus();
     absl::Status status = taken ? absl::OkStatus() : TakeOver();
-    if (status.ok()) {
+    if (status.ok() && !retake_ && !IsOver()) {
       taken = true;
       status = RunPhase();
     }
-    if (status.ok()) continue;
+    if (status.ok()) {
+      if (std::exchange(retake_, false)) {
+        taken = false;
+        fresh_ = false;
+      }
+      continue;
+    }
     drainer_.reset();
-    if (absl::IsAborted(status)) {
+    if (absl::IsAborted(status) && Overtaken()) {
       spdlog::warn("migration of '{}': {}", names_.dataset, Text(status));
       return status;
     }
@@ -271,7 +250,9 @@ absl::Status Migration::Run() {
     if (!told) spdlog::warn("migration of '{}': {}; it is tried again", names_.dataset, Text(status));
     Checkpoint();
     std::unique_lock lock(mutex_);
-    asked_.wait_for(lock, kRetry, [this] { return stop_.load() || record_.wanted == Wanted::kCancel; });
+    asked_.wait_for(lock, kRetry, [this] {
+      return stop_.load() || record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon;
+    });
   }
   drainer_.reset();
   return absl::OkStatus();
@@ -292,12 +273,7 @@ absl::Status Migration::RunPhase() {
       return status;
     }
   }
-  if (!copier_ && now.phase != Phase::kPrepare && now.phase != Phase::kCreated) {
-    const auto entry = router_.LoadEntry(now.dataset);
-    if (!entry.ok()) return entry.status();
-    const std::lock_guard lock(mutex_);
-    copier_ = std::make_unique<Copier>(entry->spec.shape, truth(), copy(), epoch_);
-  }
+  if (!copier_) NewCopier(spec_.shape);
   switch (record().phase) {
     case Phase::kPrepare:
       return Prepare();
@@ -328,33 +304,34 @@ absl::Status Migration::RunPhase() {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::string> Migration::Boots(MigrationEndpoint& source, MigrationEndpoint& target) {
-  auto first = source.Boot();
-  if (!first.ok()) return first;
-  auto second = target.Boot();
-  if (!second.ok()) return second;
-  return *first + "|" + *second;
-}
-
-absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
-  if (record().verified == boots) return false;
-  absl::Status status = Change([](Record& record) { record.phase = Phase::kVerify; },
-                               "a host was restarted or replaced: both sides are compared again");
-  if (!status.ok()) return status;
-  return true;
-}
-
 absl::Status Migration::Follow() {
   if (!drainer_) drainer_ = std::make_unique<Drainer>(*copier_);
+  auto looked = std::chrono::steady_clock::now();
   while (!stopping()) {
     if (auto status = drainer_->status(); !status.ok()) return status;
     const Record now = record();
+    if (now.wanted != Wanted::kNothing || std::chrono::steady_clock::now() - looked >= kLookAround) {
+      const auto changed = HasChanged();
+      if (!changed.ok()) return changed.status();
+      if (*changed) {
+        retake_ = true;
+        return absl::OkStatus();
+      }
+      looked = std::chrono::steady_clock::now();
+    }
     drainer_->Pause(now.paused);
     Wanted wanted = now.wanted;
     if (wanted == Wanted::kNothing && now.automatic && now.phase == Phase::kReady) wanted = Wanted::kCutover;
     switch (wanted) {
       case Wanted::kNothing:
         break;
+      case Wanted::kResolve:
+        if (auto status = Change([](Record& record) { record.wanted = Wanted::kNothing; }); !status.ok())
+          return status;
+        break;
+      case Wanted::kAbandon:
+        retake_ = true;
+        return absl::OkStatus();
       case Wanted::kVerify:
         return Change(
             [](Record& record) {

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "kvstore_api/unit_key.h"
 #include "migration/migration.h"
 
 /// From the start to where both sides are the same: prepare, backfill, verify.
@@ -27,15 +28,27 @@ constexpr uint64_t kMaxPasses = 20;
 
 absl::Status Migration::Prepare() {
   Reached("prepare.begin");
-  if (auto status = ChangeEntry([&](CatalogEntry& entry) {
+  if (auto status = ChangeEntry([&](CatalogEntry& entry) -> absl::Status {
+        // The sides were opened with these settings, which nobody changes from here on.
+        if (entry.spec != spec_)
+          return absl::UnavailableError("dataset: was altered just now; it is opened again");
         entry.other_backend = names_.target;
         entry.other_engine = names_.target_engine;
+        return absl::OkStatus();
       });
       !status.ok()) {
     return status;
   }
   Reached("prepare.named");
   const uint64_t epoch = epoch_;
+  // What an earlier migration left there, which was ended without this side, is not what is copied now.
+  const auto left = target_->Status();
+  if (!left.ok()) return left.status();
+  if (left->Any(State::kMoved) || (!fresh_ && left->Any(State::kImporting))) {
+    if (auto status = target_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
+    // The state of the worker's epoch went with it.
+    if (auto status = target_->RaiseEpoch(epoch); !status.ok()) return status;
+  }
   if (auto status = target_->Enter(epoch, State::kImporting, false); !status.ok()) return status;
   // Whether it could serve, once: what it lacks for that is said now, and not at the cutover.
   if (auto status = target_->Enter(epoch, State::kImporting, true); !status.ok()) return status;
@@ -175,11 +188,24 @@ absl::Status Migration::Probe() {
 }
 
 absl::Status Migration::Verify() {
-  if (!drainer_) drainer_ = std::make_unique<Drainer>(*copier_);
+  if (!record().doubt.empty()) return AwaitResolve();
+  // From the first cutover on both sides have what clients were told is written. The copy is made like the
+  // truth only if it is the copy that may have lost something, and the truth has not; what differs else is
+  // for an operator.
+  const Record before = record();
+  const bool trusted = before.trusted == boots_;
+  const bool repairs = !before.crossed || trusted || (CopyWasReplaced() && !TruthWasReplaced());
+  // A drain would already make the copy what the truth is.
+  const bool drains = repairs || !TruthWasReplaced();
+  if (!drains) {
+    drainer_.reset();
+  } else if (!drainer_) {
+    drainer_ = std::make_unique<Drainer>(*copier_);
+  }
   const auto stop = [this] {
-    if (stopping() || !drainer_->status().ok()) return true;
+    if (stopping() || (drainer_ && !drainer_->status().ok())) return true;
     const std::lock_guard lock(mutex_);
-    return record_.wanted == Wanted::kCancel;
+    return record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon;
   };
   // Ranges that both sides know: of keys, or the same shards.
   auto ranges = source_->Partitions(record().threads);
@@ -195,7 +221,7 @@ absl::Status Migration::Verify() {
   }
   if (ranges->empty()) ranges->emplace_back();
   for (uint64_t pass = 1;; ++pass) {
-    Verifier verifier(*copier_);
+    Verifier verifier(*copier_, repairs);
     verifier_ = &verifier;
     std::atomic<size_t> next{0};
     std::mutex failed_mutex;
@@ -214,36 +240,108 @@ absl::Status Migration::Verify() {
     }
     for (std::thread& thread : threads) thread.join();
     verifier_ = nullptr;
-    if (auto status = drainer_->status(); !status.ok()) return status;
-    if (stopping() || record().wanted == Wanted::kCancel) return absl::OkStatus();
-    if (!failed.ok()) return failed;
-    const std::string found = fmt::format("{} units compared, {} differed, {} copied again",
-                                          verifier.compared(), verifier.differences(), verifier.repaired());
-    const bool clean = verifier.differences() == 0;
-    if (auto status = Change(
-            [&](Record& record) {
-              ++record.passes;
-              record.compared_units = verifier.compared();
-              record.differences += verifier.differences();
-              record.repaired += verifier.repaired();
-              if (clean) {
-                record.phase = Resting();
-                // As they were before it was begun.
-                record.verified = boots_;
-              }
-              record.problem.clear();
-            },
-            found);
-        !status.ok()) {
-      return status;
+    if (drainer_) {
+      if (auto status = drainer_->status(); !status.ok()) return status;
     }
+    const Record now = record();
+    if (stopping() || now.wanted == Wanted::kCancel) return absl::OkStatus();
+    if (now.wanted == Wanted::kAbandon) {
+      retake_ = true;
+      return absl::OkStatus();
+    }
+    if (!failed.ok()) return failed;
+    // What was read is of the hosts that this worker took over, or it says nothing.
+    if (auto status = CheckTruth(); !status.ok()) return status;
+    if (auto status = EndPass(verifier, repairs); !status.ok()) return status;
     Reached("verify.pass");
-    if (clean) return absl::OkStatus();
+    if (verifier.differences() == 0 || !repairs) return absl::OkStatus();
     if (pass == kMaxPasses) {
       return absl::InternalError(
           fmt::format("both sides still differ after {} passes of verification", pass));
     }
   }
+}
+
+absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
+  const bool clean = verifier.differences() == 0;
+  std::string found = fmt::format("{} units compared, {} differed, {} copied again", verifier.compared(),
+                                  verifier.differences(), verifier.repaired());
+  std::string doubt;
+  if (!clean && !repairs) {
+    const std::string& truth = on_target_ ? names_.target : names_.source;
+    const std::string& copy = on_target_ ? names_.source : names_.target;
+    doubt = fmt::format("of {} units {} differ, {} of them are on '{}' only and not on '{}', which serves",
+                        verifier.compared(), verifier.differences(), verifier.only_in_copy(), copy, truth);
+    for (const std::string& key : verifier.examples()) {
+      doubt += fmt::format("{}{}", &key == &verifier.examples().front() ? "; for example " : ", ",
+                           ShowUnitKey(spec_.shape, key));
+    }
+  }
+  return Change(
+      [&](Record& record) {
+        ++record.passes;
+        record.compared_units = verifier.compared();
+        record.differences += verifier.differences();
+        record.repaired += verifier.repaired();
+        record.doubt = doubt;
+        if (clean) {
+          record.phase = Resting();
+          // As they were before it was begun.
+          record.verified = boots_;
+          record.trusted.clear();
+        }
+        record.problem.clear();
+      },
+      doubt.empty() ? found : found + ": " + doubt);
+}
+
+absl::Status Migration::AwaitResolve() {
+  drainer_.reset();
+  while (!stopping()) {
+    const Record now = record();
+    const std::string& truth = on_target_ ? names_.target : names_.source;
+    if (now.wanted == Wanted::kResolve && now.keep == truth) {
+      // What this worker stands on is to be believed; what is lost after that is not.
+      return Change(
+          [&](Record& record) {
+            record.trusted = boots_;
+            record.doubt.clear();
+            record.wanted = Wanted::kNothing;
+          },
+          fmt::format("the copy is made like '{}'", truth));
+    }
+    if (now.wanted == Wanted::kResolve) {
+      // The way back, without having been found the same.
+      return Change(
+          [&](Record& record) {
+            record.phase = Phase::kCutover;
+            record.verified = boots_;
+            record.doubt.clear();
+            record.wanted = Wanted::kNothing;
+          },
+          fmt::format("cutover to '{}' begins, with what it has", now.keep));
+    }
+    if (now.wanted == Wanted::kVerify) {
+      return Change(
+          [](Record& record) {
+            record.doubt.clear();
+            record.wanted = Wanted::kNothing;
+          },
+          "both sides are compared again");
+    }
+    if (now.wanted == Wanted::kAbandon) {
+      retake_ = true;
+      return absl::OkStatus();
+    }
+    const auto changed = HasChanged();
+    if (!changed.ok()) return changed.status();
+    if (*changed) {
+      retake_ = true;
+      return absl::OkStatus();
+    }
+    Wait(milliseconds(1000));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace kvstore::migration

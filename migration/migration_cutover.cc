@@ -28,11 +28,15 @@ constexpr uint64_t kLocalIdMargin = 4096;
 }  // namespace
 
 absl::Status Migration::BackOut(const absl::Status& why) {
+  // Of a worker that was overtaken this is refused; whatever else went wrong, writes are not held any longer.
+  absl::Status serves = truth().Enter(epoch_, State::kServing, true);
   if (absl::IsAborted(why)) return why;
-  if (auto status = truth().Enter(epoch_, State::kServing, true); !status.ok()) return status;
+  if (!serves.ok()) return serves;
   held_.reset();
+  // The other side is looked for again from the beginning.
+  if (alone_) retake_ = true;
   const std::string told = "the cutover was given up: " + std::string(why.message());
-  absl::Status status = Change(
+  return Change(
       [&](Record& record) {
         record.phase = Resting();
         record.wanted = Wanted::kNothing;
@@ -40,41 +44,73 @@ absl::Status Migration::BackOut(const absl::Status& why) {
         record.problem = told;
       },
       told);
-  return status;
 }
 
-absl::Status Migration::Cutover() {
-  drainer_.reset();
-  const uint64_t epoch = epoch_;
+absl::StatusOr<bool> Migration::GoOnWithCutover() {
+  const auto give_up = [this](const absl::Status& why) -> absl::StatusOr<bool> {
+    if (auto status = BackOut(why); !status.ok()) return status;
+    return true;
+  };
   const auto from = truth().Status();
   if (!from.ok()) return from.status();
+  if (alone_) return give_up(absl::UnavailableError("the other side cannot be reached"));
   const auto to = copy().Status();
   if (!to.ok()) return to.status();
-  if (from->Any(State::kMoved) || to->Any(State::kServing)) {
-    // A worker before this one got so far. Writes are held: what it has not copied is copied now.
-    if (!to->Any(State::kServing)) {
-      if (auto status = copier_->DrainAll(Clock::time_point::max()); !status.ok()) return status;
+  if (to->Any(State::kServing) && CopyWasReplaced() && !TruthWasReplaced()) {
+    // It may serve as it did before an earlier cutover, without what was written since; this side has all of
+    // that.
+    return Doubt(
+        fmt::format("a host of '{}' was restarted or replaced while the truth moved there; whether clients "
+                    "wrote there before that is not known",
+                    on_target_ ? names_.source : names_.target));
+  }
+  if (to->Any(State::kServing)) {
+    // A side that came back with less than it had may serve again: it must not beside the other one.
+    if (!from->All(State::kMoved)) {
+      if (auto status = truth().Reassert(epoch_, State::kMoved, true); !status.ok()) return status;
     }
-    return MoveOver(to->Any(State::kServing));
+    if (auto status = MoveOver(/*opened=*/true); !status.ok()) return status;
+    return true;
   }
-  if (from->Any(State::kFrozen)) {
-    // A worker before this one stopped here; nobody knows for how long writes have been held.
-    return BackOut(absl::UnavailableError("it was interrupted"));
+  if (!from->Any(State::kMoved) && !from->Any(State::kFrozen)) return false;
+  if (!from->Any(State::kMoved)) {
+    // Nobody knows for how long writes have been held.
+    return give_up(absl::UnavailableError("it was interrupted"));
   }
-  const auto boots = Boots(*source_, *target_);
-  if (!boots.ok()) return boots.status();
-  const auto again = VerifyAgain(*boots);
-  if (!again.ok()) return again.status();
-  if (*again) return absl::UnavailableError("a host was restarted or replaced");
-  Reached("cutover.begin");
-  // All that takes time, while writes go on.
-  const State state = to->partitions.begin()->first;
-  if (auto status = copy().Enter(epoch, state, true); !status.ok()) return BackOut(status);
+  if (from->Any(State::kServing)) {
+    // It was being given up, and clients write to what serves again: the rest follows.
+    return give_up(absl::UnavailableError("it was interrupted while it was given up"));
+  }
+  // Nothing is written: what that worker has not copied is copied now.
+  const auto deadline = Clock::now() + milliseconds(names_.freeze_ms);
+  if (auto status = copier_->DrainAll(deadline, stop_); !status.ok()) return give_up(status);
+  verified_ = record().verified;
+  if (auto status = MoveOver(/*opened=*/false); !status.ok()) return status;
+  return true;
+}
+
+absl::StatusOr<bool> Migration::Doubt(const std::string& why) {
+  absl::Status status = Change(
+      [&](Record& record) {
+        record.phase = Phase::kVerify;
+        record.wanted = Wanted::kNothing;
+        record.doubt = why;
+      },
+      why);
+  if (!status.ok()) return status;
+  // The side that is left serves again.
+  retake_ = true;
+  return true;
+}
+
+absl::Status Migration::Arm() {
+  const State idle = record().crossed ? State::kMoved : State::kImporting;
+  if (auto status = copy().Reassert(epoch_, idle, true); !status.ok()) return BackOut(status);
   Reached("cutover.armed");
   auto ids = truth().NextLocalIds();
   if (!ids.ok()) return BackOut(ids.status());
   for (auto& [shard, next] : *ids) next += kLocalIdMargin;
-  if (auto status = copy().RaiseLocalIds(epoch, *ids); !status.ok()) return BackOut(status);
+  if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return BackOut(status);
   const auto give_up = Clock::now() + kShortLog;
   for (;;) {
     const auto begun = Clock::now();
@@ -86,63 +122,85 @@ absl::Status Migration::Cutover() {
       return BackOut(absl::UnavailableError("writes come faster than they are copied"));
     }
   }
+  // What is begun now is gone through with; without the catalog that could not be done. It is asked before
+  // writes are held, because its answer may take as long as it likes. From here on either side may have what
+  // the other has not.
+  absl::Status reachable = Change([](Record& record) { record.crossed = true; });
+  if (!reachable.ok()) return BackOut(reachable);
   Reached("cutover.drained");
+  return absl::OkStatus();
+}
 
+absl::Status Migration::Freeze() {
   const auto frozen_at = Clock::now();
-  if (auto status = truth().Enter(epoch, State::kFrozen, true); !status.ok()) {
-    return BackOut(status);
-  }
-  Reached("cutover.frozen");
   const auto in_time = frozen_at + milliseconds(names_.freeze_ms);
-  if (auto status = copier_->DrainAll(in_time); !status.ok()) {
-    return BackOut(status);
-  }
+  const auto check_time = [&]() -> absl::Status {
+    if (Clock::now() < in_time) return absl::OkStatus();
+    return absl::DeadlineExceededError(
+        fmt::format("writes were held for {} ms, which is as long as they may be", names_.freeze_ms));
+  };
+  if (auto status = truth().Enter(epoch_, State::kFrozen, true); !status.ok()) return BackOut(status);
+  Reached("cutover.frozen");
+  if (auto status = copier_->DrainAll(in_time, stop_); !status.ok()) return BackOut(status);
   Reached("cutover.empty");
   const auto last = truth().LastTimestamp();
   if (!last.ok()) return BackOut(last.status());
-  if (auto status = copy().RaiseTimestamp(epoch, *last); !status.ok()) return BackOut(status);
-  ids = truth().NextLocalIds();
+  if (auto status = copy().RaiseTimestamp(epoch_, *last); !status.ok()) return BackOut(status);
+  if (auto status = check_time(); !status.ok()) return BackOut(status);
+  const auto ids = truth().NextLocalIds();
   if (!ids.ok()) return BackOut(ids.status());
-  if (auto status = copy().RaiseLocalIds(epoch, *ids); !status.ok()) return BackOut(status);
-  // Behind this point it is gone through with; without the catalog that could not be done.
-  absl::Status reachable = Change([](Record&) {});
-  if (!reachable.ok()) return BackOut(reachable);
+  if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return BackOut(status);
+  if (auto status = check_time(); !status.ok()) return BackOut(status);
   Reached("cutover.counted");
-
   held_ = Held{.writes = frozen_at, .reads = Clock::now()};
   return MoveOver(/*opened=*/false);
 }
 
+absl::Status Migration::Cutover() {
+  drainer_.reset();
+  const auto gone_on = GoOnWithCutover();
+  if (!gone_on.ok() || *gone_on) return gone_on.status();
+  const auto boots = Boots(*source_, *target_);
+  if (!boots.ok()) return boots.status();
+  const auto again = VerifyAgain(*boots);
+  if (!again.ok()) return again.status();
+  if (*again) return absl::UnavailableError("a host was restarted or replaced");
+  verified_ = *boots;
+  Reached("cutover.begin");
+  if (auto status = Arm(); !status.ok() || record().phase != Phase::kCutover) return status;
+  return Freeze();
+}
+
 absl::Status Migration::MoveOver(bool opened) {
-  const uint64_t epoch = epoch_;
-  if (auto status = truth().Enter(epoch, State::kMoved, true); !status.ok()) {
-    return opened ? status : BackOut(status);
+  if (!opened) {
+    if (auto status = truth().Enter(epoch_, State::kMoved, true); !status.ok()) return BackOut(status);
   }
   Reached("cutover.moved");
   if (!opened) {
     // Nobody has written to the other side yet: the way back is open.
     const auto boots = Boots(*source_, *target_);
-    if (!boots.ok()) return boots.status();
-    if (*boots != record().verified) {
+    if (!boots.ok()) return BackOut(boots.status());
+    if (*boots != verified_) {
       return BackOut(absl::UnavailableError("a host was restarted or replaced"));
     }
   }
-  if (auto status = copy().Enter(epoch, State::kServing, true); !status.ok()) return status;
+  if (auto status = copy().Enter(epoch_, State::kServing, true); !status.ok()) return status;
   Reached("cutover.serving");
+  return Route();
+}
+
+absl::Status Migration::Route() {
   const bool to_target = !on_target_;
-  if (auto status = ChangeEntry([&](CatalogEntry& entry) {
-        entry.spec.backend = to_target ? names_.target : names_.source;
-        entry.spec.engine = to_target ? names_.target_engine : names_.source_engine;
-        entry.other_backend = to_target ? names_.source : names_.target;
-        entry.other_engine = to_target ? names_.source_engine : names_.target_engine;
-      });
-      !status.ok()) {
-    return status;
-  }
+  absl::Status routed = ChangeEntry([&](CatalogEntry& entry) {
+    entry.spec.backend = to_target ? names_.target : names_.source;
+    entry.spec.engine = to_target ? names_.target_engine : names_.source_engine;
+    entry.other_backend = to_target ? names_.source : names_.target;
+    entry.other_engine = to_target ? names_.source_engine : names_.target_engine;
+    return absl::OkStatus();
+  });
+  if (!routed.ok()) return routed;
   const auto routed_at = Clock::now();
   Reached("cutover.routed");
-  const auto entry = router_.LoadEntry(names_.dataset);
-  if (!entry.ok()) return entry.status();
   std::string event = fmt::format("'{}' serves", to_target ? names_.target : names_.source);
   const uint64_t writes = held_ ? Milliseconds(routed_at - held_->writes) : 0;
   const uint64_t reads = held_ ? Milliseconds(routed_at - held_->reads) : 0;
@@ -152,6 +210,7 @@ absl::Status Migration::MoveOver(bool opened) {
         record.write_pause_ms = writes;
         record.read_pause_ms = reads;
         record.on_target = to_target;
+        record.crossed = true;
         record.phase = to_target ? Phase::kReversible : Phase::kReady;
         record.automatic = false;
         record.problem.clear();
@@ -164,9 +223,8 @@ absl::Status Migration::MoveOver(bool opened) {
   Reached("cutover.recorded");
   held_.reset();
   on_target_ = to_target;
-  const std::lock_guard lock(mutex_);
-  record_.drained_units += copier_->drained();
-  copier_ = std::make_unique<Copier>(entry->spec.shape, truth(), copy(), epoch);
+  NoteTruthBoot();
+  NewCopier(spec_.shape);
   return absl::OkStatus();
 }
 
@@ -188,8 +246,12 @@ absl::Status Migration::Finish() {
 absl::Status Migration::Abort() {
   drainer_.reset();
   const uint64_t epoch = epoch_;
-  // Also from a freeze that was interrupted.
-  if (auto status = source_->Enter(epoch, State::kServing, false); !status.ok()) return status;
+  if (!record().released) {
+    // Also from a freeze that was interrupted.
+    if (auto status = source_->Enter(epoch, State::kServing, false); !status.ok()) return status;
+    // However long the target cannot be reached: clients do not notice.
+    if (auto status = Change([](Record& record) { record.released = true; }); !status.ok()) return status;
+  }
   Reached("abort.plain");
   if (auto status = target_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
   Reached("abort.dropped");
@@ -202,15 +264,16 @@ absl::Status Migration::LeaveCatalog() {
   return ChangeEntry([](CatalogEntry& entry) {
     entry.other_backend.clear();
     entry.other_engine.clear();
+    return absl::OkStatus();
   });
 }
 
 absl::Status Migration::End(Phase phase, std::string event) {
+  const std::lock_guard lock(mutex_);
   absl::Status status =
-      router_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset); });
+      router_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset, version_); });
   if (!status.ok()) return status;
   spdlog::info("migration of '{}': {}", names_.dataset, event);
-  const std::lock_guard lock(mutex_);
   record_.phase = phase;
   record_.problem.clear();
   record_.Add("worker", std::move(event), WallClockMs());

@@ -32,6 +32,8 @@ struct Migrator::Options {
   std::string target;
   std::string engine;
   bool automatic = false;
+  std::string keep;  // resolve
+  std::string gone;  // abandon
   std::optional<uint64_t> threads;
   std::optional<uint64_t> freeze_ms;
   // create, throttle
@@ -49,6 +51,8 @@ struct Migrator::Options {
                     .target = fields.OptionalString("target").value_or(""),
                     .engine = fields.OptionalString("engine").value_or(""),
                     .automatic = fields.OptionalBool("auto").value_or(false),
+                    .keep = fields.OptionalString("keep").value_or(""),
+                    .gone = fields.OptionalString("gone").value_or(""),
                     .threads = fields.OptionalUint("threads", 1, 64),
                     .freeze_ms = fields.OptionalUint("freeze_ms", 10, 60'000),
                     .units_per_s = fields.OptionalUint("units_per_s", 0, UINT64_MAX),
@@ -72,6 +76,33 @@ namespace {
 
 /// How long a migration whose process has died waits for another one.
 constexpr std::chrono::seconds kLookEvery{3};
+
+/// Whether a migration can begin with a side that stands so.
+absl::Status CheckState(const DatasetSpec& side, const EndpointStatus& status, bool serves) {
+  if (serves) {
+    if (status.All(EndpointState::kServing)) return absl::OkStatus();
+    return absl::FailedPreconditionError(fmt::format(
+        "backend: '{}' does not have '{}' serving everywhere; see docs/runbook.md", side.backend, side.name));
+  }
+  // What is importing or moved there was left by a migration that ended without this side; it is removed
+  // first.
+  if (!status.Any(EndpointState::kServing) && !status.Any(EndpointState::kFrozen)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("backend: '{}' serves '{}' already, beside the one that the catalog names; see "
+                  "docs/runbook.md on hosts that came "
+                  "back after they were given up",
+                  side.backend, side.name));
+}
+
+/// Takes away the record of a migration of an earlier dataset of that name, which nobody could go on with.
+absl::Status ForgetOrphan(Catalog& catalog, const DatasetSpec& spec) {
+  const auto stored = catalog.GetRecord(spec.name);
+  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (!stored.ok()) return stored.status();
+  const auto record = migration::Decode(stored->text);
+  if (!record.ok() || record->incarnation == spec.incarnation) return absl::OkStatus();
+  return catalog.RemoveRecord(spec.name, stored->version);
+}
 
 }  // namespace
 
@@ -121,13 +152,13 @@ absl::StatusOr<Json> Migrator::Command(const Json& command) {
   if (name == "status") return Status(options->dataset);
   absl::StatusOr<Json> result = absl::InvalidArgumentError(
       fmt::format("command: '{}' is none of create, start, status, pause, resume, throttle, verify, cutover, "
-                  "reverse, rollback, finish, cancel, list",
+                  "reverse, rollback, finish, cancel, resolve, abandon, list",
                   name));
   if (name == "create") {
     result = Create(*options);
   } else if (name == "start" || name == "pause" || name == "resume" || name == "throttle" ||
              name == "verify" || name == "cutover" || name == "reverse" || name == "rollback" ||
-             name == "finish" || name == "cancel") {
+             name == "finish" || name == "cancel" || name == "resolve" || name == "abandon") {
     result = Ask(*options);
   }
   if (!options->dry_run) Audit(*options, result.status());
@@ -168,11 +199,7 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
     if (!endpoint.ok()) return endpoint.status();
     const auto status = (*endpoint)->Status();
     if (!status.ok()) return status.status();
-    const EndpointState expected = side == &spec ? EndpointState::kServing : EndpointState::kAbsent;
-    if (!status->All(expected)) {
-      return absl::FailedPreconditionError(fmt::format("backend: '{}' has '{}' in another state than {}",
-                                                       side->backend, side->name, kvstore::Name(expected)));
-    }
+    if (auto fit = CheckState(*side, *status, /*serves=*/side == &spec); !fit.ok()) return fit;
   }
   Record record{.dataset = spec.name,
                 .incarnation = spec.incarnation,
@@ -190,14 +217,54 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
   record.Add(options.who, "created", WallClockMs());
   if (!options.dry_run) {
     Forget(spec.name);
-    absl::Status status = router_.WithCatalog(
-        [&](Catalog& catalog) { return catalog.PutRecord(spec.name, Encode(record), -1).status(); });
+    absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
+      if (auto forgotten = ForgetOrphan(catalog, spec); !forgotten.ok()) return forgotten;
+      return catalog.PutRecord(spec.name, Encode(record), -1).status();
+    });
     if (absl::IsAborted(status)) {
       return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", spec.name));
     }
     if (!status.ok()) return status;
   }
   return migration::StatusJson(record, std::nullopt);
+}
+
+absl::Status Migrator::CheckSide(const Record& record, const Options& options) {
+  const bool resolves = options.command == "resolve";
+  const std::string& side = resolves ? options.keep : options.gone;
+  const char* const field = resolves ? "keep" : "gone";
+  if (side != record.source && side != record.target) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: '{}' is neither '{}' nor '{}', the two sides of this migration", field, side,
+                    record.source, record.target));
+  }
+  if (resolves) return absl::OkStatus();
+  if (record.source == record.target) {
+    return absl::FailedPreconditionError(
+        "gone: both sides are on the same servers; neither can be given up alone");
+  }
+  const bool truth = side == (record.on_target ? record.target : record.source);
+  if (truth && record.verified.empty()) {
+    return absl::FailedPreconditionError(
+        fmt::format("gone: '{}' has the only whole copy of the data, and is not given up", side));
+  }
+  // Who answers is not gone.
+  const auto entry = router_.LoadEntry(record.dataset);
+  if (!entry.ok()) return entry.status();
+  DatasetSpec spec = entry->spec;
+  spec.backend = side;
+  spec.engine = side == record.source ? record.source_engine : record.target_engine;
+  const auto backend = router_.FindBackend(side);
+  if (!backend.ok()) return backend.status();
+  const auto endpoint = (*backend)->OpenForMigration(spec);
+  if (!endpoint.ok()) return absl::OkStatus();
+  const std::string& extent = side == record.source ? record.source_extent : record.target_extent;
+  if (auto limited = (*endpoint)->Limit(extent); !limited.ok()) return limited;
+  if (!(*endpoint)->Status().ok()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("gone: '{}' answers: kv migrate {}", side,
+                  truth ? (record.on_target ? "reverse or rollback" : "cutover")
+                        : (record.on_target ? "finish" : "cancel")));
 }
 
 absl::StatusOr<Record> Migrator::Look(const std::string& dataset) {
@@ -304,6 +371,9 @@ absl::StatusOr<Json> Migrator::Ask(const Options& options) {
   const auto record = Look(options.dataset);
   if (!record.ok()) return record.status();
   if (auto status = CheckCommand(*record, name); !status.ok()) return status;
+  if (name == "resolve" || name == "abandon") {
+    if (auto status = CheckSide(*record, options); !status.ok()) return status;
+  }
   if (auto status = Start(options, /*resume=*/name != "start"); !status.ok()) return status;
   if (options.dry_run) return Status(options.dataset);
   const auto mine = Find(options.dataset);
@@ -325,6 +395,10 @@ absl::StatusOr<Json> Migrator::Ask(const Options& options) {
     status = mine->Ask(Wanted::kFinish, options.who);
   } else if (name == "cancel") {
     status = mine->Ask(Wanted::kCancel, options.who);
+  } else if (name == "resolve") {
+    status = mine->Resolve(options.keep, options.who);
+  } else if (name == "abandon") {
+    status = mine->Abandon(options.gone, options.who);
   }
   if (!status.ok()) return status;
   return Status(options.dataset);

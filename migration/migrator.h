@@ -56,6 +56,8 @@ class Migrator : public Migrations {
   absl::StatusOr<Json> Status(const std::string& dataset);
   absl::Status Start(const Options& options, bool resume);
   absl::StatusOr<Json> Ask(const Options& options);
+  /// Of resolve and abandon: the backend that is named.
+  absl::Status CheckSide(const migration::Record& record, const Options& options);
   /// One that this process works at; null if there is none.
   std::shared_ptr<migration::Migration> Find(const std::string& dataset) const;
   /// How it stands: here, as it is stored, or as it ended here last. NOT_FOUND if there is none.

@@ -31,7 +31,7 @@ constexpr std::array<std::pair<Phase, std::string_view>, 11> kPhases = {{
     {Phase::kAborted, "aborted"},
 }};
 
-constexpr std::array<std::pair<Wanted, std::string_view>, 7> kWanted = {{
+constexpr std::array<std::pair<Wanted, std::string_view>, 9> kWanted = {{
     {Wanted::kNothing, "nothing"},
     {Wanted::kVerify, "verify"},
     {Wanted::kCutover, "cutover"},
@@ -39,6 +39,8 @@ constexpr std::array<std::pair<Wanted, std::string_view>, 7> kWanted = {{
     {Wanted::kRollback, "rollback"},
     {Wanted::kFinish, "finish"},
     {Wanted::kCancel, "cancel"},
+    {Wanted::kResolve, "resolve"},
+    {Wanted::kAbandon, "abandon"},
 }};
 
 /// A plain number of a record.
@@ -166,6 +168,14 @@ std::string Encode(const Record& record) {
                {"limits", ToJson(record.limits)},
                {"threads", record.threads},
                {"parts", std::move(parts)},
+               {"crossed", record.crossed},
+               {"source_extent", record.source_extent},
+               {"target_extent", record.target_extent},
+               {"released", record.released},
+               {"doubt", record.doubt},
+               {"trusted", record.trusted},
+               {"keep", record.keep},
+               {"gone", record.gone},
                {"verified", record.verified},
                {"problem", record.problem},
                {"events", ToJson(record.events)}};
@@ -194,6 +204,15 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   record.on_target = fields.OptionalBool("on_target").value_or(false);
   record.automatic = fields.OptionalBool("automatic").value_or(false);
   record.paused = fields.OptionalBool("paused").value_or(false);
+  // Records of earlier versions have none of these.
+  record.crossed = fields.OptionalBool("crossed").value_or(record.on_target);
+  record.source_extent = fields.OptionalString("source_extent").value_or("");
+  record.target_extent = fields.OptionalString("target_extent").value_or("");
+  record.released = fields.OptionalBool("released").value_or(false);
+  record.doubt = fields.OptionalString("doubt").value_or("");
+  record.trusted = fields.OptionalString("trusted").value_or("");
+  record.keep = fields.OptionalString("keep").value_or("");
+  record.gone = fields.OptionalString("gone").value_or("");
   record.owner = fields.String("owner");
   record.threads = static_cast<uint32_t>(fields.Uint("threads", 1, 64));
   record.verified = fields.OptionalString("verified").value_or("");
@@ -233,14 +252,18 @@ std::vector<std::string_view> Allowed(const Record& record) {
   std::vector<std::string_view> commands;
   const bool works = record.phase == Phase::kBackfill || record.phase == Phase::kVerify ||
                      record.phase == Phase::kReady || record.phase == Phase::kReversible;
+  if (!record.doubt.empty()) return {"resolve", "verify"};
   switch (record.phase) {
     case Phase::kCreated:
       commands = {"start", "cancel"};
       break;
     case Phase::kPrepare:
     case Phase::kBackfill:
-    case Phase::kVerify:
       commands = {"watch", "cancel"};
+      break;
+    case Phase::kVerify:
+      commands = {"watch"};
+      if (!record.on_target) commands.push_back("cancel");
       break;
     case Phase::kReady:
       commands = {"cutover", "verify", "cancel"};
@@ -257,6 +280,7 @@ std::vector<std::string_view> Allowed(const Record& record) {
   } else if (record.phase != Phase::kCreated) {
     commands.push_back("resume");
   }
+  if (record.phase != Phase::kCreated && !record.problem.empty()) commands.push_back("abandon");
   return commands;
 }
 
@@ -296,6 +320,7 @@ Json StatusJson(const Record& record, const std::optional<DirtyLag>& lag) {
       {"read_pause_ms", record.read_pause_ms},
       {"limits", ToJson(record.limits)},
       {"problem", record.problem},
+      {"doubt", record.doubt},
       {"next", std::move(next)},
       {"events", ToJson(record.events)}};
   if (lag) json["lag"] = {{"units", lag->entries}, {"ms", lag->oldest_ms}};
@@ -308,6 +333,8 @@ absl::Status CheckCommand(const Record& record, std::string_view command) {
     if (one == command) return absl::OkStatus();
     allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", one);
   }
+  // It may have been noticed by whoever asks, and not by the worker yet.
+  if (command == "abandon" && record.phase != Phase::kCreated && !allowed.empty()) return absl::OkStatus();
   // One that is not paused may have lost its worker.
   if (command == "resume" && !allowed.empty() && record.phase != Phase::kCreated) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -30,7 +30,17 @@ enum class Phase : uint8_t {
 std::string_view Name(Phase phase);
 
 /// What an operator has asked for and was not done yet.
-enum class Wanted : uint8_t { kNothing, kVerify, kCutover, kReverse, kRollback, kFinish, kCancel };
+enum class Wanted : uint8_t {
+  kNothing,
+  kVerify,
+  kCutover,
+  kReverse,
+  kRollback,
+  kFinish,
+  kCancel,
+  kResolve,  ///< Record::keep says which side is right.
+  kAbandon,  ///< Record::gone says which side will never be back.
+};
 std::string_view Name(Wanted wanted);
 
 /// A partition of the source.
@@ -63,6 +73,14 @@ struct Record {
   Wanted wanted = Wanted::kNothing;
   bool automatic = false;  ///< Cuts over as soon as it is ready.
   bool paused = false;
+  /// A cutover was begun: either side may have held the truth, and have what clients were told is written.
+  bool crossed = false;
+  /// The partitions that it works on, as MigrationEndpoint::Extent of each side gave them.
+  std::string source_extent;
+  std::string target_extent;
+  /// The side that was given up serves already, and records nothing more; what is left is to remove the other
+  /// one.
+  bool released = false;
   uint64_t epoch = 0;
   std::string owner;  ///< The process whose worker is at it.
   Limits limits;
@@ -78,6 +96,13 @@ struct Record {
   uint64_t differences = 0;     ///< Found in all passes, ...
   uint64_t repaired = 0;        ///< ... and copied again.
   std::string verified;         ///< MigrationEndpoint::Boot of both sides when they were last found the same.
+  /// Both sides differ, and nobody but an operator can say which one is right: what was found. Nothing is
+  /// copied until `resolve`. Empty: there is no such doubt.
+  std::string doubt;
+  /// MigrationEndpoint::Boot of both sides, of which an operator has said that the truth is right.
+  std::string trusted;
+  std::string keep;  ///< With Wanted::kResolve: the backend that is right.
+  std::string gone;  ///< With Wanted::kAbandon: the backend that will never be back.
   // Of the last cutover.
   uint64_t write_pause_ms = 0;
   uint64_t read_pause_ms = 0;

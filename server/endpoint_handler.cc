@@ -97,6 +97,7 @@ absl::Status HandleAny(Core& core, const Principal*, const v1::EndpointRequest& 
   if (!endpoint.ok()) return endpoint.status();
   MigrationEndpoint& side = **endpoint;
   const uint64_t epoch = request.epoch();
+  if (auto status = side.Limit(request.limit()); !status.ok()) return status;
   switch (request.ask_case()) {
     case Ask::kStatus: {
       const auto status = side.Status();
@@ -115,6 +116,15 @@ absl::Status HandleAny(Core& core, const Principal*, const v1::EndpointRequest& 
     case Ask::kEnter: {
       const auto state = wire::StateFromWire(request.enter().state());
       return state.ok() ? side.Enter(epoch, *state, request.enter().capture()) : state.status();
+    }
+    case Ask::kReassert: {
+      const auto state = wire::StateFromWire(request.reassert().state());
+      return state.ok() ? side.Reassert(epoch, *state, request.reassert().capture()) : state.status();
+    }
+    case Ask::kExtent: {
+      auto extent = side.Extent();
+      if (extent.ok()) response.set_extent(*std::move(extent));
+      return extent.status();
     }
     case Ask::kReadDirty: {
       const auto entries = side.ReadDirty(request.read_dirty());

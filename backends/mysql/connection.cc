@@ -196,10 +196,11 @@ Rows Connection::Ask(const std::string& text) { return Rows(plain_->executeQuery
 const std::string& Connection::Boot() {
   if (!boot_.empty()) return boot_;
   // One statement, for which the time stands still.
-  Rows rows = Ask(fmt::format(
-      "SELECT CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED) FROM {}.global_status WHERE variable_name "
-      "= 'Uptime'",
-      traits_.returning ? "information_schema" : "performance_schema"));
+  Rows rows =
+      Ask(fmt::format("SELECT CONCAT(CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED), '/', @@server_id) "
+                      "FROM {}.global_status "
+                      "WHERE variable_name = 'Uptime'",
+                      traits_.returning ? "information_schema" : "performance_schema"));
   if (rows.Next()) boot_ = rows.Bytes(1);
   return boot_;
 }

@@ -83,7 +83,7 @@ class Connection {
   /// That of the statement that was prepared last; none before the first.
   const std::optional<Table>& last_table() const { return last_table_; }
   const ServerTraits& traits() const { return traits_; }
-  /// Since when the server runs: another text after a restart. Asked for once.
+  /// Since when which server runs: another text after a restart, and of another host. Asked for once.
   const std::string& Boot();
   /// Whether the server still answers on it: a round trip.
   bool Alive();

@@ -10,6 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "backends/mysql/move_schema.h"
 #include "backends/mysql/row_writer.h"
 #include "backends/mysql/schema.h"
@@ -91,6 +93,7 @@ MySqlEndpoint::MySqlEndpoint(std::shared_ptr<Fleet> fleet, const DatasetSpec& sp
 // ---- shards ----
 
 std::vector<uint32_t> MySqlEndpoint::Shards() const {
+  if (!limit_.empty()) return limit_;
   std::vector<uint32_t> shards;
   for (const ShardRange& range : fleet_->map(space()).ranges()) {
     for (uint32_t shard = range.first; shard <= range.last; ++shard) shards.push_back(shard);
@@ -100,23 +103,65 @@ std::vector<uint32_t> MySqlEndpoint::Shards() const {
 
 absl::Status MySqlEndpoint::OnAll(Repeat repeat,
                                   const std::function<absl::Status(Connection&, uint32_t)>& work) {
-  return fleet_->OnAllShards(space(), [&](const Host& host, uint32_t shard) {
-    return fleet_->RunOn(
-        host, {space(), shard}, repeat,
-        [&, shard = shard](Connection& connection) -> absl::Status { return work(connection, shard); });
+  const std::vector<uint32_t> shards = Shards();
+  std::mutex mutex;  // guards first
+  absl::Status first;
+  fleet_->ForEach(space(), shards, [&](size_t i) {
+    absl::Status status =
+        fleet_->Run(space(), shards[i], repeat,
+                    [&](Connection& connection) -> absl::Status { return work(connection, shards[i]); });
+    if (status.ok()) return;
+    const std::lock_guard lock(mutex);
+    if (first.ok()) first = std::move(status);
   });
+  return first;
+}
+
+absl::StatusOr<std::string> MySqlEndpoint::Extent() {
+  std::string text;
+  for (const ShardRange& range : fleet_->map(space()).ranges()) {
+    text += fmt::format("{}{}-{}", text.empty() ? "" : ",", range.first, range.last);
+  }
+  return text;
+}
+
+absl::Status MySqlEndpoint::Limit(const std::string& extent) {
+  std::vector<uint32_t> shards;
+  for (const absl::string_view part : absl::StrSplit(extent, ',', absl::SkipEmpty())) {
+    const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(part, '-');
+    uint32_t first = 0;
+    uint32_t last = 0;
+    if (!absl::SimpleAtoi(ends.first, &first) || !absl::SimpleAtoi(ends.second, &last) || first > last ||
+        last > ShardMap::kMaxShard || (!shards.empty() && first <= shards.back())) {
+      return absl::InvalidArgumentError(
+          fmt::format("extent: '{}' is not a list of ranges of shards such as 0-7,16-23", extent));
+    }
+    for (uint32_t shard = first; shard <= last; ++shard) shards.push_back(shard);
+  }
+  limit_ = std::move(shards);
+  return absl::OkStatus();
 }
 
 absl::Status MySqlEndpoint::OnTable(uint32_t shard, Repeat repeat,
                                     const std::function<absl::Status(Connection&, const Table&)>& work) {
   for (int attempt = 1;; ++attempt) {
-    absl::Status status = fleet_->Run(space(), shard, repeat, [&](Connection& connection) {
+    absl::Status status = fleet_->Run(space(), shard, repeat, [&](Connection& connection) -> absl::Status {
+      if (auto same = CheckServer(connection, shard); !same.ok()) return same;
       return work(connection, IsAway(connection, shard) ? away_.On(shard) : base_.On(shard));
     });
     if (!IsMoving(status) || attempt == 2) return status;
     const std::lock_guard lock(mutex_);
     is_away_.erase(shard);
   }
+}
+
+absl::Status MySqlEndpoint::CheckServer(Connection& connection, uint32_t shard) {
+  const std::string& server = connection.Boot();
+  const std::lock_guard lock(mutex_);
+  const auto known = servers_.find(shard);
+  if (known == servers_.end() || known->second == server) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("the host of shard {} was restarted or replaced", DatabaseName(space(), shard)));
 }
 
 bool MySqlEndpoint::IsAway(Connection& connection, uint32_t shard) {
@@ -170,7 +215,11 @@ absl::StatusOr<EndpointStatus> MySqlEndpoint::Status() {
 
 absl::StatusOr<std::string> MySqlEndpoint::Boot() {
   std::map<Host, uint32_t> hosts;  // and a shard of each
-  for (const ShardRange& range : fleet_->map(space()).ranges()) hosts.emplace(range.master, range.first);
+  const ShardMap& map = fleet_->map(space());
+  for (const uint32_t shard : Shards()) {
+    const ShardRange* const range = map.Find(shard);
+    if (range != nullptr) hosts.emplace(range->master, shard);
+  }
   std::string all;
   for (const auto& [host, shard] : hosts) {
     const auto boot = fleet_->RunOn(host, {space(), shard}, Repeat::kAlways,
@@ -189,16 +238,33 @@ absl::Status MySqlEndpoint::RaiseEpoch(uint64_t epoch) {
   return OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
     const MoveLock lock(connection, spec_, shard);
     if (!lock.held()) return Locked(spec_);
-    return mysql::RaiseEpoch(connection, spec_, shard, epoch);
+    if (auto status = mysql::RaiseEpoch(connection, spec_, shard, epoch); !status.ok()) return status;
+    std::string server = connection.Boot();
+    const std::lock_guard known(mutex_);
+    servers_.insert_or_assign(shard, std::move(server));
+    return absl::OkStatus();
   });
 }
 
 absl::Status MySqlEndpoint::Enter(uint64_t epoch, EndpointState state, bool capture) {
+  return Sweep([&](Connection& connection, uint32_t shard) {
+    return EnterState(connection, spec_, shard, epoch, state, capture);
+  });
+}
+
+absl::Status MySqlEndpoint::Reassert(uint64_t epoch, EndpointState state, bool capture) {
+  return Sweep([&](Connection& connection, uint32_t shard) {
+    return ReassertState(connection, spec_, shard, epoch, state, capture);
+  });
+}
+
+absl::Status MySqlEndpoint::Sweep(const std::function<absl::Status(Connection&, uint32_t)>& change) {
   return InLanes(fleet_->map(space()), Shards(), [&](uint32_t shard) {
     return fleet_->Run(space(), shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       const MoveLock lock(connection, spec_, shard);
       if (!lock.held()) return Locked(spec_);
-      absl::Status status = EnterState(connection, spec_, shard, epoch, state, capture);
+      if (auto same = CheckServer(connection, shard); !same.ok()) return same;
+      absl::Status status = change(connection, shard);
       const std::lock_guard known(mutex_);
       is_away_.erase(shard);
       return status;
@@ -208,6 +274,7 @@ absl::Status MySqlEndpoint::Enter(uint64_t epoch, EndpointState state, bool capt
 
 absl::Status MySqlEndpoint::HoldState(Connection& connection, uint32_t shard, uint64_t epoch,
                                       bool* takes_units) {
+  if (auto same = CheckServer(connection, shard); !same.ok()) return same;
   Rows rows = connection.Prepare(Sql::kLockState, base_.On(shard)).Query();
   if (!rows.Next()) return absl::AbortedError("the migration is gone from this shard");
   if (rows.Uint(1) != epoch) {
@@ -225,6 +292,7 @@ absl::StatusOr<std::vector<DirtyEntry>> MySqlEndpoint::ReadDirty(size_t limit) {
   std::vector<DirtyEntry> all;
   std::mutex mutex;  // guards all
   absl::Status status = OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
+    if (auto same = CheckServer(connection, shard); !same.ok()) return same;
     auto entries = mysql::ReadDirty(connection, base_.On(shard), kind_, limit);
     const std::lock_guard lock(mutex);
     all.insert(all.end(), std::make_move_iterator(entries.begin()), std::make_move_iterator(entries.end()));
@@ -316,6 +384,11 @@ absl::Status MySqlEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
     if (fleet_->map(space()).Find(shard) == nullptr) {
       return absl::Status(absl::InvalidArgumentError(fmt::format(
           "shard {} is not open: open it before the dataset moves here", DatabaseName(space(), shard))));
+    }
+    if (!limit_.empty() && !std::binary_search(limit_.begin(), limit_.end(), shard)) {
+      return absl::Status(absl::UnavailableError(fmt::format(
+          "shard {} was opened after the migration of '{}' had begun: its worker takes it in soon",
+          DatabaseName(space(), shard), spec_.name)));
     }
     return fleet_->Run(space(), shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       Transaction transaction(connection, Transaction::Kind::kWrite);

@@ -22,10 +22,13 @@ class MySqlEndpoint : public MigrationEndpoint {
   /// numbers  of two table families that nobody else has (TableFamily::number): this one and the next.
   MySqlEndpoint(std::shared_ptr<Fleet> fleet, const DatasetSpec& spec, uint32_t numbers);
 
+  absl::StatusOr<std::string> Extent() override;
+  absl::Status Limit(const std::string& extent) override;
   absl::StatusOr<EndpointStatus> Status() override;
   absl::StatusOr<std::string> Boot() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
   absl::StatusOr<DirtyLag> Lag() override;
@@ -42,12 +45,18 @@ class MySqlEndpoint : public MigrationEndpoint {
   friend class MySqlUnitScan;
 
   Space space() const { return kind_space_; }
+  /// Those that it is limited to; else those of the map in force. In order.
   std::vector<uint32_t> Shards() const;
+  /// Calls `change` for all shards, under the lock of each.
+  absl::Status Sweep(const std::function<absl::Status(Connection&, uint32_t)>& change);
   /// Runs `work` on all shards, hosts in parallel; the first failure.
   absl::Status OnAll(Repeat repeat, const std::function<absl::Status(Connection&, uint32_t)>& work);
   /// Runs work on the shard's table, under whichever name it has.
   absl::Status OnTable(uint32_t shard, Repeat repeat,
                        const std::function<absl::Status(Connection&, const Table&)>& work);
+  /// UNAVAILABLE unless this is the server on which the epoch was raised, since its last start: one that was
+  /// promoted or has lost its memory may have that epoch and not what this worker knows of it.
+  absl::Status CheckServer(Connection& connection, uint32_t shard);
   /// Whether the shard's table has its other name now.
   bool IsAway(Connection& connection, uint32_t shard);
   /// The units of each shard, by their places.
@@ -66,8 +75,10 @@ class MySqlEndpoint : public MigrationEndpoint {
   const Space kind_space_;
   const Dataset base_;
   const Dataset away_;
+  std::vector<uint32_t> limit_;  // in order; empty: none. Set before the rest is used.
   std::mutex mutex_;
-  std::map<uint32_t, bool> is_away_;  // by shard, as last seen; guarded by mutex_
+  std::map<uint32_t, bool> is_away_;         // by shard, as last seen; guarded by mutex_
+  std::map<uint32_t, std::string> servers_;  // by shard: Connection::Boot at RaiseEpoch; guarded by mutex_
 };
 
 }  // namespace kvstore::mysql

@@ -370,4 +370,23 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
   return absl::OkStatus();
 }
 
+absl::Status ReassertState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                           State state, bool capture) {
+  const State at = ReadMoving(connection, spec, shard).at;
+  const auto enter = [&](State to, bool captures) {
+    return EnterState(connection, spec, shard, epoch, to, captures);
+  };
+  absl::Status status;
+  if (state == State::kServing && at == State::kAbsent) {
+    status = enter(State::kImporting, capture);
+  } else if (state == State::kMoved && (at == State::kAbsent || at == State::kImporting)) {
+    return enter(State::kImporting, capture);
+  } else if (state == State::kMoved && at == State::kServing) {
+    // Only what is captured can be frozen.
+    status = enter(State::kServing, true);
+    if (status.ok()) status = enter(State::kFrozen, true);
+  }
+  return status.ok() ? enter(state, capture) : status;
+}
+
 }  // namespace kvstore::mysql

@@ -65,6 +65,10 @@ absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_
 absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
                         EndpointState state, bool capture);
 
+/// Under a MoveLock. See MigrationEndpoint::Reassert.
+absl::Status ReassertState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                           EndpointState state, bool capture);
+
 /// Whether a migration is at the dataset of this table there.
 bool HasMigration(Connection& connection, const Table& table);
 

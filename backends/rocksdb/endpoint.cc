@@ -50,6 +50,13 @@ absl::StatusOr<std::shared_ptr<Family>> RocksEndpoint::Find() const {
   return absl::FailedPreconditionError(fmt::format("dataset: '{}' is not in this backend", spec_.name));
 }
 
+absl::StatusOr<std::string> RocksEndpoint::Extent() { return std::string(); }
+
+absl::Status RocksEndpoint::Limit(const std::string& extent) {
+  if (extent.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError("extent: an embedded store has no shards");
+}
+
 absl::StatusOr<EndpointStatus> RocksEndpoint::Status() {
   const auto family = Find();
   if (!family.ok()) {
@@ -159,6 +166,21 @@ absl::Status RocksEndpoint::Enter(uint64_t epoch, State state, bool capture) {
   }
   if (capture) return absl::OkStatus();
   return engine_->DropDirty(**family);
+}
+
+absl::Status RocksEndpoint::Reassert(uint64_t epoch, State state, bool capture) {
+  const auto status = Status();
+  if (!status.ok()) return status.status();
+  const State at = status->partitions.begin()->first;
+  absl::Status entered;
+  if (state == State::kServing && at == State::kAbsent) {
+    entered = Enter(epoch, State::kImporting, capture);
+  } else if (state == State::kMoved && (at == State::kAbsent || at == State::kImporting)) {
+    return Enter(epoch, State::kImporting, capture);
+  } else if (state == State::kMoved && at == State::kServing) {
+    entered = Enter(epoch, State::kFrozen, true);
+  }
+  return entered.ok() ? Enter(epoch, state, capture) : entered;
 }
 
 absl::StatusOr<std::vector<DirtyEntry>> RocksEndpoint::ReadDirty(size_t limit) {

@@ -20,10 +20,13 @@ class RocksEndpoint : public MigrationEndpoint {
   RocksEndpoint(RocksDbBackend& backend, std::shared_ptr<Engine> engine, DatasetSpec spec)
       : backend_(backend), engine_(std::move(engine)), spec_(std::move(spec)) {}
 
+  absl::StatusOr<std::string> Extent() override;
+  absl::Status Limit(const std::string& extent) override;
   absl::StatusOr<EndpointStatus> Status() override;
   absl::StatusOr<std::string> Boot() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
   absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
   absl::StatusOr<DirtyLag> Lag() override;

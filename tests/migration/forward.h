@@ -13,6 +13,11 @@ namespace kvstore::testing {
 class Forward : public MigrationEndpoint {
  public:
   explicit Forward(std::unique_ptr<MigrationEndpoint> wrapped) : inner(std::move(wrapped)) {}
+  absl::StatusOr<std::string> Extent() override { return inner->Extent(); }
+  absl::Status Limit(const std::string& extent) override { return inner->Limit(extent); }
+  absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override {
+    return inner->Reassert(epoch, state, capture);
+  }
   absl::StatusOr<EndpointStatus> Status() override { return inner->Status(); }
   absl::StatusOr<std::string> Boot() override { return inner->Boot(); }
   absl::Status RaiseEpoch(uint64_t epoch) override { return inner->RaiseEpoch(epoch); }

@@ -21,7 +21,7 @@ TEST_F(MigrationTest, RowsMoveFromEngineToEngineOnTheSameServers) {
   EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}, {"engine", "innodb"}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "is where the dataset is"));
   EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}}),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "in another state than absent"));
+              FailsWith(absl::StatusCode::kFailedPrecondition, "serves 'events' already"));
   {
     Clients clients(world_->router(), "events", history, 4, Seed("engines"));
     clients.Work(100);

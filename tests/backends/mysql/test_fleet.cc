@@ -58,6 +58,10 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAt(const std::strin
                                                                 const std::string& second,
                                                                 const mysql::MySqlOptions& options) {
   WriteMaps(first, second);
+  return OpenAsMapped(options);
+}
+
+absl::StatusOr<std::unique_ptr<MySqlBackend>> TestFleet::OpenAsMapped(const mysql::MySqlOptions& options) {
   return MySqlBackend::Open(
       {.id = OpenFileSource(dir_ / "id.json"), .mod = OpenFileSource(dir_ / "mod.json")}, options);
 }

@@ -29,6 +29,8 @@ class TestFleet {
   static mysql::MySqlOptions Options();
   /// Opens a backend on it, with maps that say where the shards are.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(const mysql::MySqlOptions& options = Options());
+  /// The same, with the maps as they are by now.
+  absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenAsMapped(const mysql::MySqlOptions& options = Options());
   /// The same with other addresses of the two hosts, of proxies for instance.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenAt(const std::string& first, const std::string& second,
                                                        const mysql::MySqlOptions& options = Options());

@@ -1,0 +1,325 @@
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "migration/migration.h"
+
+/// A worker begins: it claims the migration and brings both sides to where the record has them. It ends when
+/// another one has.
+namespace kvstore::migration {
+namespace {
+
+using State = EndpointState;
+
+/// The two halves of what Boots gives.
+std::pair<std::string_view, std::string_view> Halves(std::string_view boots) {
+  const size_t bar = boots.find('|');
+  if (bar == std::string_view::npos) return {boots, {}};
+  return {boots.substr(0, bar), boots.substr(bar + 1)};
+}
+
+/// Phases between whose steps partitions may be taken in, and in which the truth serves.
+bool IsBetweenSteps(Phase phase) {
+  return phase == Phase::kBackfill || phase == Phase::kVerify || phase == Phase::kReady ||
+         phase == Phase::kReversible;
+}
+
+}  // namespace
+
+// ---- the claim ----
+
+absl::Status Migration::OpenSides() {
+  auto entry = router_.LoadEntry(names_.dataset);
+  if (!entry.ok()) return entry.status();
+  if (entry->spec.incarnation != names_.incarnation) {
+    return absl::NotFoundError("dataset: is another one of the same name");
+  }
+  const auto open = [&](const std::string& name,
+                        const std::string& engine) -> absl::StatusOr<std::shared_ptr<MigrationEndpoint>> {
+    DatasetSpec spec = entry->spec;
+    spec.backend = name;
+    spec.engine = engine;
+    const auto backend = router_.FindBackend(name);
+    if (!backend.ok()) return backend.status();
+    auto endpoint = (*backend)->OpenForMigration(spec);
+    if (!endpoint.ok()) return endpoint.status();
+    return std::shared_ptr<MigrationEndpoint>(*std::move(endpoint));
+  };
+  auto source = open(names_.source, names_.source_engine);
+  if (!source.ok()) return source.status();
+  auto target = open(names_.target, names_.target_engine);
+  if (!target.ok()) return target.status();
+  spec_ = entry->spec;
+  const std::lock_guard lock(mutex_);
+  if (copier_) record_.drained_units += copier_->drained();
+  copier_.reset();
+  source_ = *std::move(source);
+  target_ = *std::move(target);
+  return absl::OkStatus();
+}
+
+absl::Status Migration::FixExtents() {
+  const Record now = record();
+  std::string source = now.source_extent;
+  std::string target = now.target_extent;
+  const bool fixed =
+      now.phase == Phase::kCutover || now.phase == Phase::kFinishing || now.phase == Phase::kAborting;
+  if (!fixed) {
+    // Of a side that cannot be asked, what is known of it.
+    if (auto extent = source_->Extent(); extent.ok()) source = *std::move(extent);
+    if (auto extent = target_->Extent(); extent.ok()) target = *std::move(extent);
+  }
+  if (auto status = source_->Limit(source); !status.ok()) return status;
+  if (auto status = target_->Limit(target); !status.ok()) return status;
+  // Records of earlier versions, and of migrations that begin, have none.
+  const bool grew = (now.source_extent != source && !now.source_extent.empty()) ||
+                    (now.target_extent != target && !now.target_extent.empty());
+  const std::lock_guard lock(mutex_);
+  record_.source_extent = std::move(source);
+  record_.target_extent = std::move(target);
+  // What was written there before it was captured is found when both sides are compared.
+  if (grew && (now.phase == Phase::kReady || now.phase == Phase::kReversible)) {
+    record_.phase = Phase::kVerify;
+    record_.Add("worker", "shards were opened or closed: both sides are compared again", WallClockMs());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Migration::Claim(uint64_t epoch) {
+  std::string self;
+  absl::Status asked = router_.WithCatalog([&](Catalog& catalog) {
+    self = catalog.self();
+    return absl::OkStatus();
+  });
+  if (!asked.ok()) return asked;
+  absl::Status status = Change([&](Record& record) {
+    record.epoch = epoch;
+    record.owner = self;
+  });
+  if (!status.ok()) return status;
+  Reached("takeover.recorded");
+  epoch_ = epoch;
+  return absl::OkStatus();
+}
+
+bool Migration::GoesOnAlone(const EndpointStatus& truth, bool same_truth) const {
+  const std::lock_guard lock(mutex_);
+  // Writes may be held: they are let go whether or not the other side can be asked. Not by a side that may
+  // have lost its memory: the other one may serve by now.
+  if (record_.phase == Phase::kCutover) return !truth.Any(State::kMoved) && same_truth;
+  if (record_.phase == Phase::kAborting) return true;
+  return record_.wanted == Wanted::kCancel && !record_.on_target;
+}
+
+absl::Status Migration::TakeOver() {
+  drainer_.reset();
+  alone_ = false;
+  if (auto status = OpenSides(); !status.ok()) return absl::IsNotFound(status) ? EndOrphan() : status;
+  if (auto status = FixExtents(); !status.ok()) return status;
+  const Record now = record();
+  if (now.wanted == Wanted::kAbandon) return EndWithout();
+  // Of a truth that records no more nothing is asked.
+  const auto truth_status =
+      now.released ? absl::StatusOr<EndpointStatus>(EndpointStatus{}) : truth().Status();
+  const auto copy_status = copy().Status();
+  if (!truth_status.ok()) {
+    if (now.phase == Phase::kCutover && copy_status.ok() && copy_status->All(State::kServing)) {
+      return TakeOverOpened(*copy_status);
+    }
+    return truth_status.status();
+  }
+  if (!copy_status.ok()) {
+    if (!GoesOnAlone(*truth_status, IsTruthAsVerified())) return copy_status.status();
+    alone_ = true;
+  }
+  const uint64_t above =
+      std::max({now.epoch, truth_status->epoch, copy_status.ok() ? copy_status->epoch : 0, WallClockMs()});
+  if (auto status = Claim(above + 1); !status.ok()) return status;
+  if (!now.released) {
+    if (auto status = truth().RaiseEpoch(epoch_); !status.ok()) return status;
+  }
+  Reached("takeover.half");
+  if (alone_) return absl::OkStatus();
+  if (auto status = LookAtBoots(); !status.ok()) return status;
+  if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
+  return ReassertSides(*copy_status);
+}
+
+absl::Status Migration::TakeOverOpened(const EndpointStatus& opened) {
+  if (auto status = Claim(std::max({record().epoch, opened.epoch, WallClockMs()}) + 1); !status.ok())
+    return status;
+  if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
+  NewCopier(spec_.shape);
+  // What is left to do needs the catalog only. The side that is lost is asked again when it is followed.
+  retake_ = true;
+  boots_.clear();
+  return Route();
+}
+
+absl::Status Migration::ReassertSides(const EndpointStatus& copy_status) {
+  const Record now = record();
+  const bool served = copy_status.Any(State::kServing) || copy_status.Any(State::kFrozen);
+  if (now.phase == Phase::kFinishing && served) return copy().Reassert(epoch_, State::kMoved, true);
+  if (!IsBetweenSteps(now.phase)) return absl::OkStatus();
+  // The copy first: at no time both may serve.
+  const State idle = now.crossed ? State::kMoved : State::kImporting;
+  if (auto status = copy().Reassert(epoch_, idle, now.crossed); !status.ok()) return status;
+  if (auto status = truth().Reassert(epoch_, State::kServing, true); !status.ok()) return status;
+  Reached("takeover.reasserted");
+  if (!now.crossed || !served) return absl::OkStatus();
+  const auto lag = copy().Lag();
+  if (!lag.ok()) return lag.status();
+  if (lag->entries == 0) return absl::OkStatus();
+  const std::string backend = on_target_ ? names_.source : names_.target;
+  const std::string doubt = fmt::format(
+      "'{}' came back as it was before the cutover, and has {} or more units in its log that clients may "
+      "have written "
+      "there since",
+      backend, lag->entries);
+  return Change(
+      [&](Record& record) {
+        record.phase = Phase::kVerify;
+        record.doubt = doubt;
+      },
+      doubt);
+}
+
+absl::Status Migration::EndOrphan() {
+  const Record now = record();
+  if (now.phase == Phase::kCreated || now.phase == Phase::kPrepare || now.wanted == Wanted::kCancel) {
+    return End(Phase::kAborted, "cancelled: the dataset is gone, or is another one of the same name");
+  }
+  return absl::UnavailableError(
+      fmt::format("the dataset '{0}' that migrates is not in the catalog any more; kv migrate cancel {0} "
+                  "forgets the migration",
+                  names_.dataset));
+}
+
+bool Migration::Overtaken() {
+  bool overtaken = false;
+  absl::Status looked = router_.WithCatalog([&](Catalog& catalog) {
+    const auto stored = catalog.GetRecord(names_.dataset);
+    if (absl::IsNotFound(stored.status())) overtaken = true;
+    if (!stored.ok()) return stored.status();
+    const auto there = Decode(stored->text);
+    if (there.ok()) {
+      const std::lock_guard lock(mutex_);
+      overtaken = there->owner != catalog.self() || there->incarnation != names_.incarnation ||
+                  there->epoch > record_.epoch;
+    }
+    return absl::OkStatus();
+  });
+  return overtaken;
+}
+
+void Migration::NewCopier(Shape shape) {
+  const std::lock_guard lock(mutex_);
+  if (copier_) record_.drained_units += copier_->drained();
+  copier_ = std::make_unique<Copier>(shape, truth(), copy(), epoch_, [this] { return CheckTruth(); });
+}
+
+// ---- what the sides stand on ----
+
+absl::StatusOr<std::string> Migration::Boots(MigrationEndpoint& source, MigrationEndpoint& target) {
+  auto first = source.Boot();
+  if (!first.ok()) return first;
+  auto second = target.Boot();
+  if (!second.ok()) return second;
+  return *first + "|" + *second;
+}
+
+absl::Status Migration::LookAtBoots() {
+  auto boots = Boots(*source_, *target_);
+  if (!boots.ok()) return boots.status();
+  boots_ = *std::move(boots);
+  NoteTruthBoot();
+  return absl::OkStatus();
+}
+
+void Migration::NoteTruthBoot() {
+  const auto [source, target] = Halves(boots_);
+  truth_boot_ = on_target_ ? target : source;
+}
+
+bool Migration::IsTruthAsVerified() {
+  const std::string verified = record().verified;
+  const auto [source, target] = Halves(verified);
+  const auto boot = truth().Boot();
+  return boot.ok() && *boot == (on_target_ ? target : source);
+}
+
+bool Migration::TruthWasReplaced() const {
+  const std::string verified = record().verified;
+  const auto [source, target] = Halves(verified);
+  return (on_target_ ? target : source) != truth_boot_;
+}
+
+bool Migration::CopyWasReplaced() const {
+  const std::string verified = record().verified;
+  const auto before = Halves(verified);
+  const auto now = Halves(boots_);
+  return on_target_ ? before.first != now.first : before.second != now.second;
+}
+
+absl::Status Migration::CheckTruth() {
+  const auto boot = truth().Boot();
+  if (!boot.ok()) return boot.status();
+  if (*boot == truth_boot_) return absl::OkStatus();
+  return absl::UnavailableError(
+      fmt::format("a host of '{}' was restarted or replaced", on_target_ ? names_.target : names_.source));
+}
+
+absl::StatusOr<bool> Migration::HasChanged() {
+  const Record now = record();
+  for (const auto& [side, known] :
+       {std::pair(source_, now.source_extent), std::pair(target_, now.target_extent)}) {
+    const auto extent = side->Extent();
+    if (!extent.ok()) return extent.status();
+    if (*extent != known) return true;
+  }
+  const auto boots = Boots(*source_, *target_);
+  if (!boots.ok()) return boots.status();
+  return *boots != boots_;
+}
+
+absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
+  if (record().verified == boots) return false;
+  absl::Status status = Change([](Record& record) { record.phase = Phase::kVerify; },
+                               "a host was restarted or replaced: both sides are compared again");
+  if (!status.ok()) return status;
+  return true;
+}
+
+// ---- without a side ----
+
+absl::Status Migration::EndWithout() {
+  const Record now = record();
+  const bool target_gone = now.gone == names_.target && now.gone != names_.source;
+  MigrationEndpoint& left = target_gone ? *source_ : *target_;
+  const std::string& serves = target_gone ? names_.source : names_.target;
+  const auto status = left.Status();
+  if (!status.ok()) return status.status();
+  if (auto claimed = Claim(std::max({now.epoch, status->epoch, WallClockMs()}) + 1); !claimed.ok())
+    return claimed;
+  if (auto raised = left.RaiseEpoch(epoch_); !raised.ok()) return raised;
+  if (auto entered = left.Enter(epoch_, State::kServing, false); !entered.ok()) return entered;
+  Reached("abandon.serving");
+  absl::Status routed = ChangeEntry([&](CatalogEntry& entry) {
+    entry.spec.backend = serves;
+    entry.spec.engine = target_gone ? names_.source_engine : names_.target_engine;
+    entry.other_backend.clear();
+    entry.other_engine.clear();
+    return absl::OkStatus();
+  });
+  if (!routed.ok()) return routed;
+  Reached("abandon.routed");
+  return End(target_gone ? Phase::kAborted : Phase::kFinished,
+             fmt::format("'{}' was given up for good: '{}' serves", now.gone, serves));
+}
+
+}  // namespace kvstore::migration
