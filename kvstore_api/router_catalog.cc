@@ -9,6 +9,7 @@
 
 #include "idgen/object_id.h"
 #include "kvstore_api/in_doubt.h"
+#include "kvstore_api/leftover.h"
 #include "kvstore_api/router.h"
 
 /// The router and its catalog: datasets come, change and go.
@@ -40,6 +41,13 @@ const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view 
   const auto entry = std::find_if(contents.entries.begin(), contents.entries.end(),
                                   [&](const CatalogEntry& one) { return one.spec.name == name; });
   return entry == contents.entries.end() ? nullptr : &*entry;
+}
+
+/// Whether a dataset of that incarnation is there, or is being made.
+bool NamesIncarnation(const CatalogContents& contents, uint64_t incarnation) {
+  return std::any_of(contents.entries.begin(), contents.entries.end(), [&](const CatalogEntry& entry) {
+    return entry.spec.incarnation == incarnation && entry.state != DatasetState::kDropping;
+  });
 }
 
 /// FAILED_PRECONDITION for a dataset that migrates: its settings are those of both sides.
@@ -294,7 +302,21 @@ void Router::Unpublish(std::string_view name) {
 absl::Status Router::CreateHere(const DatasetSpec& spec) {
   auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
-  if (auto status = (*backend)->CreateDataset(spec); !status.ok()) return status;
+  absl::Status created = (*backend)->CreateDataset(spec);
+  // Of one that was dropped where not all of it could be reached: what the catalog does not name now was
+  // never to be named again.
+  for (int attempt = 1; attempt < kChangeAttempts; ++attempt) {
+    const auto leftover = LeftoverOf(created);
+    if (!leftover) break;
+    const auto contents = catalog_->Load();
+    if (!contents.ok()) return contents.status();
+    if (NamesIncarnation(*contents, *leftover)) break;
+    DatasetSpec dead = spec;
+    dead.incarnation = *leftover;
+    if (auto status = (*backend)->DropDataset(dead); !status.ok()) return status;
+    created = (*backend)->CreateDataset(spec);
+  }
+  if (!created.ok()) return created;
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
   Publish(spec.name, *std::move(dataset));
@@ -349,7 +371,11 @@ absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents
     if (spec.type == 0) return absl::ResourceExhaustedError("type: all 1023 type numbers are taken");
   }
   if (spec.incarnation == 0) spec.incarnation = RandomIncarnation();
-  return absl::OkStatus();
+  // Who has not heard that another one of the name was dropped must not take this one's tables for it.
+  const auto dropped = catalog_->CountDropped(spec.name);
+  if (!dropped.ok()) return dropped.status();
+  spec.table = *dropped == 0 ? "" : NumberedTable(spec.name, *dropped + 1);
+  return Validate(spec);
 }
 
 absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
@@ -367,6 +393,16 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
     }
     DatasetSpec spec = wanted;
     if (auto status = Complete(spec, *contents); !status.ok()) return status;
+    if (const CatalogEntry* rest = FindEntry(*contents, wanted.name); rest != nullptr) {
+      // Of a drop that nobody is at: afterwards nobody would know what is to be removed.
+      if (!backends_.contains(rest->spec.backend)) {
+        return absl::UnavailableError(
+            fmt::format("dataset: one named '{}' is being dropped, which a process with the backend '{}' must "
+                        "finish",
+                        wanted.name, rest->spec.backend));
+      }
+      if (auto status = DropHere(rest->spec); !status.ok()) return status;
+    }
     const auto version = catalog_->Put({spec, DatasetState::kCreating, catalog_->self()}, contents->version);
     if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
     if (!version.ok()) return version.status();
