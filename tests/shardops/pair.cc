@@ -89,7 +89,7 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, m
   options.breaker.max_pause_ms = 200;
   options.purge_cells_per_s = 0;
   auto backend = *MySqlBackend::Open(std::move(maps), options);
-  EXPECT_OK(backend->Init({}, nullptr));
+  EXPECT_OK(backend->Init(nullptr, nullptr));
   Router::Backends backends;
   backends.emplace("mysql", std::move(backend));
   auto catalog = std::make_unique<FileCatalog>(dir / "catalog");
