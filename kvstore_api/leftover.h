@@ -11,9 +11,17 @@
 /// more removed.
 namespace kvstore {
 
+class Backend;
+class Catalog;
+struct DatasetSpec;
+
 /// FAILED_PRECONDITION. incarnation: DatasetSpec::incarnation of the other one.
 absl::Status LeftoverError(std::string_view message, uint64_t incarnation);
 /// Whose data it is; nullopt for other errors.
 std::optional<uint64_t> LeftoverOf(const absl::Status& status);
+
+/// Creates the dataset, which the catalog has already. What is in its way of one that the catalog names no
+/// more is removed: such a one was dropped where not all of it could be reached, and never comes back.
+absl::Status CreateWithoutLeftovers(Backend& backend, Catalog& catalog, const DatasetSpec& spec);
 
 }  // namespace kvstore

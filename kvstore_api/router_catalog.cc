@@ -43,13 +43,6 @@ const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view 
   return entry == contents.entries.end() ? nullptr : &*entry;
 }
 
-/// Whether a dataset of that incarnation is there, or is being made.
-bool NamesIncarnation(const CatalogContents& contents, uint64_t incarnation) {
-  return std::any_of(contents.entries.begin(), contents.entries.end(), [&](const CatalogEntry& entry) {
-    return entry.spec.incarnation == incarnation && entry.state != DatasetState::kDropping;
-  });
-}
-
 /// FAILED_PRECONDITION for a dataset that migrates: its settings are those of both sides.
 absl::Status CheckStays(const CatalogEntry& entry) {
   if (entry.other_backend.empty()) return absl::OkStatus();
@@ -302,21 +295,7 @@ void Router::Unpublish(std::string_view name) {
 absl::Status Router::CreateHere(const DatasetSpec& spec) {
   auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
-  absl::Status created = (*backend)->CreateDataset(spec);
-  // Of one that was dropped where not all of it could be reached: what the catalog does not name now was
-  // never to be named again.
-  for (int attempt = 1; attempt < kChangeAttempts; ++attempt) {
-    const auto leftover = LeftoverOf(created);
-    if (!leftover) break;
-    const auto contents = catalog_->Load();
-    if (!contents.ok()) return contents.status();
-    if (NamesIncarnation(*contents, *leftover)) break;
-    DatasetSpec dead = spec;
-    dead.incarnation = *leftover;
-    if (auto status = (*backend)->DropDataset(dead); !status.ok()) return status;
-    created = (*backend)->CreateDataset(spec);
-  }
-  if (!created.ok()) return created;
+  if (auto status = CreateWithoutLeftovers(**backend, *catalog_, spec); !status.ok()) return status;
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
   Publish(spec.name, *std::move(dataset));
@@ -396,10 +375,10 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
     if (const CatalogEntry* rest = FindEntry(*contents, wanted.name); rest != nullptr) {
       // Of a drop that nobody is at: afterwards nobody would know what is to be removed.
       if (!backends_.contains(rest->spec.backend)) {
-        return absl::UnavailableError(
-            fmt::format("dataset: one named '{}' is being dropped, which a process with the backend '{}' must "
-                        "finish",
-                        wanted.name, rest->spec.backend));
+        return absl::UnavailableError(fmt::format(
+            "dataset: one named '{}' is being dropped, which a process with the backend '{}' must "
+            "finish",
+            wanted.name, rest->spec.backend));
       }
       if (auto status = DropHere(rest->spec); !status.ok()) return status;
     }

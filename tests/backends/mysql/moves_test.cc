@@ -114,16 +114,21 @@ class Asking {
  public:
   explicit Asking(std::function<absl::Status()> step)
       : thread_([this, step = std::move(step)] {
-          for (absl::Status status = step(); !status.ok(); status = step()) {
+          absl::Status status = step();
+          for (; absl::IsUnavailable(status); status = step()) {
             EXPECT_THAT(status, FailsWith(absl::StatusCode::kUnavailable, "has had a transaction open"));
             ++refused_;
             std::this_thread::sleep_for(std::chrono::milliseconds(100));
           }
+          EXPECT_OK(status);
+          done_ = true;
         }) {}
   ~Asking() { thread_.join(); }
-  int refused() const { return refused_; }
+  /// Until it was refused a few times. Not for ever, if it should not be.
+  bool Waits() const { return refused_ < 3 && !done_; }
 
  private:
+  std::atomic<bool> done_{false};
   std::atomic<int> refused_{0};
   std::thread thread_;
 };
@@ -133,6 +138,7 @@ TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
   const auto writer = Connect("r");
   writer->Run("SET SESSION lock_wait_timeout = 3, innodb_lock_wait_timeout = 3");
   uint64_t next = 0;
+  uint64_t epoch = kEpoch;
   const auto write = [&] {
     writer->Run(fmt::format("INSERT INTO {} VALUES ('r', 'c', {}, 'v')", TableOf("r"), ++next));
   };
@@ -140,16 +146,16 @@ TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
   open->Run("START TRANSACTION");
   open->Run("INSERT INTO " + TableOf("r") + " VALUES ('other', 'c', 1, 'v')");
   {
-    const Asking asking([&] { return endpoint_->RaiseEpoch(kEpoch + 1); });
-    while (asking.refused() < 3) ASSERT_NO_THROW(write());
+    const Asking asking([&] { return endpoint_->RaiseEpoch(++epoch); });
+    while (asking.Waits()) ASSERT_NO_THROW(write());
     open->Run("COMMIT");
   }
   // The end of the migration, while somebody reads.
   open->Run("START TRANSACTION");
   open->Ask("SELECT COUNT(*) FROM " + TableOf("r"));
   {
-    const Asking asking([&] { return endpoint_->Enter(kEpoch + 1, State::kServing, false); });
-    while (asking.refused() < 3) ASSERT_NO_THROW(write());
+    const Asking asking([&] { return endpoint_->Enter(epoch, State::kServing, false); });
+    while (asking.Waits()) ASSERT_NO_THROW(write());
     open->Run("COMMIT");
   }
   write();

@@ -10,8 +10,10 @@
 #include "backends/mysql/move_schema.h"
 #include "backends/mysql/schema.h"
 #include "base/fail_point.h"
+#include "kvstore_api/file_catalog.h"
 #include "kvstore_api/leftover.h"
 #include "kvstore_api/moved.h"
+#include "kvstore_api/router.h"
 #include "tests/backends/mysql/test_fleet.h"
 
 /// Who makes and removes tables meets others that do: migrations, moves of shards, processes that slept.
@@ -316,6 +318,35 @@ TEST(Create, SaysWhoseTableIsInTheWay) {
   ASSERT_OK(dataset.backend->DropDataset(dataset.spec));
   EXPECT_THAT(dataset.backend->CreateDataset(dataset.spec),
               FailsWith(absl::StatusCode::kFailedPrecondition, "none of a dataset"));
+}
+
+TEST(Create, RemovesWhatTheCatalogNamesNoMore) {
+  const Opened left({.name = "events", .max_versions = 0});
+  Fill(*left.rows);
+  const TempDir dir;
+  Router::Backends backends;
+  backends.emplace("mysql", *SharedFleet().Open());
+  const auto router =
+      *Router::Open(std::make_unique<FileCatalog>(dir.path() / "catalog"), std::move(backends), "mysql");
+  ASSERT_OK(router->CreateDataset({.name = "events"}));
+  EXPECT_EQ(router->GetDataset("events")->table, "") << "there is no other process";
+  EXPECT_EQ(router->GetRow("events", RowName(1), {})->items.size(), 0u);
+  // But not what it names.
+  const auto other = *SharedFleet().Open();
+  ASSERT_OK(other->DropDataset(*router->GetDataset("events")));
+  DatasetSpec alive = *router->GetDataset("events");
+  alive.name = "more";
+  alive.incarnation = 77;
+  ASSERT_OK(other->CreateDataset(alive));
+  {
+    FileCatalog catalog(dir.path() / "catalog");
+    const int64_t version = catalog.Load()->version;
+    alive.name = "less";
+    ASSERT_OK(catalog.Put({alive, DatasetState::kActive}, version));
+  }
+  const absl::Status refused = router->CreateDataset({.name = "more"});
+  EXPECT_EQ(LeftoverOf(refused), 77u) << refused;
+  EXPECT_EQ(CountTables("more"), static_cast<int>(TestFleet::kShards));
 }
 
 // ---- names ----
