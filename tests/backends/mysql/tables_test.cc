@@ -342,7 +342,7 @@ TEST(Create, RemovesWhatTheCatalogNamesNoMore) {
     FileCatalog catalog(dir.path() / "catalog");
     const int64_t version = catalog.Load()->version;
     alive.name = "less";
-    ASSERT_OK(catalog.Put({alive, DatasetState::kActive}, version));
+    ASSERT_OK(catalog.Put({alive, DatasetState::kCreating}, version));
   }
   const absl::Status refused = router->CreateDataset({.name = "more"});
   EXPECT_EQ(LeftoverOf(refused), 77u) << refused;
