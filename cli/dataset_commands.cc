@@ -166,6 +166,7 @@ void AddShow(CLI::App& group, Globals& globals) {
     table.Add({"dataset", spec.name});
     table.Add({"shape", std::string(Name(spec.shape))});
     table.Add({"backend", spec.backend});
+    if (!spec.table.empty()) table.Add({"table", spec.table});
     if (spec.shape == Shape::kObjects) table.Add({"type", std::to_string(spec.type)});
     if (spec.shape == Shape::kRows) {
       table.Add({"versions kept", Versions(spec)});

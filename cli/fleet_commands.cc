@@ -197,7 +197,7 @@ void AddOpen(CLI::App& group, Globals& globals) {
     {
       ProgressBar bar("open", "shards");
       OrFail(shardops::OpenShards(
-          *fleet, shards, [&] { return MySqlDatasets(fleet.options()); },
+          *fleet, shards, MySqlDatasetsReader(fleet.options()),
           [&](uint64_t done, uint64_t total) {
             bar.Show(done, total);
             return true;

@@ -287,18 +287,25 @@ void AddInit(CLI::App& group, Globals& globals) {
   init->callback([&globals] {
     const auto begin = std::chrono::steady_clock::now();
     uint64_t shards = 0;
+    LeftAlone left_alone;
     {
       ProgressBar bar("init", "shards");
-      OrFail(InitShards(globals.StoreOptions(), [&](uint64_t done, uint64_t total) {
-        shards = total;
-        bar.Show(done, total);
-        return true;
-      }));
+      OrFail(InitShards(
+          globals.StoreOptions(),
+          [&](uint64_t done, uint64_t total) {
+            shards = total;
+            bar.Show(done, total);
+            return true;
+          },
+          &left_alone));
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (globals.json) {
-      PrintJson({{"ok", true}, {"shards", shards}, {"seconds", seconds.count()}});
+      Json answer = {{"ok", true}, {"shards", shards}, {"seconds", seconds.count()}};
+      if (!left_alone.empty()) answer["left_alone"] = left_alone;
+      PrintJson(answer);
     } else {
+      for (const auto& [why, count] : left_alone) fmt::print("left alone: {} {}\n", count, why);
       fmt::print("{} shards are there; {:.0f} a second\n", shards,
                  static_cast<double>(shards) / seconds.count());
     }

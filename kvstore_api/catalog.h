@@ -77,6 +77,10 @@ class Catalog {
   /// The same for taking an entry out. OK if there is none.
   [[nodiscard]] virtual absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) = 0;
 
+  /// How many datasets of that name are gone, or about to: what other processes may still take the next one
+  /// for. 0 where there are no others.
+  [[nodiscard]] virtual absl::StatusOr<uint64_t> CountDropped(std::string_view) { return 0; }
+
   /// The record of a dataset's migration; NOT_FOUND if there is none.
   [[nodiscard]] virtual absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) = 0;
   /// Writes it, and gives its new version. ABORTED if it is not at `version` any more; -1: if there is one.

@@ -49,6 +49,7 @@ absl::StatusOr<CatalogEntry> EntryFromJson(const Json& json, std::string path) {
   CatalogEntry entry;
   entry.spec = DatasetFromFields(fields, /*stored_fields=*/true);
   entry.spec.incarnation = fields.Uint("incarnation", 0, UINT64_MAX);
+  entry.spec.table = fields.OptionalString("table").value_or("");
   const auto state = ParseState(fields.String("state"));
   if (!state) fields.Fail("state", "must be \"creating\", \"active\" or \"dropping\"");
   entry.owner = fields.OptionalString("owner").value_or("");

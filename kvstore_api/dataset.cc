@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -9,6 +10,9 @@
 
 namespace kvstore {
 namespace {
+
+/// So that the table's name has room for what a migration adds to it, and the lock for its name.
+constexpr size_t kMaxTableDigits = 6;
 
 template <typename E, size_t N>
 using Names = std::array<std::pair<E, std::string_view>, N>;
@@ -57,7 +61,24 @@ absl::Status ValidateName(std::string_view name) {
   return absl::OkStatus();
 }
 
+/// It stands in statements as it is.
+absl::Status ValidateTable(const DatasetSpec& spec) {
+  if (spec.table.empty()) return absl::OkStatus();
+  const std::string_view table = spec.table;
+  const std::string_view digits = table.substr(std::min(table.size(), spec.name.size() + 1));
+  if (table.starts_with(spec.name + "@") && !digits.empty() && digits.size() <= kMaxTableDigits &&
+      digits.find_first_not_of("0123456789") == std::string_view::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      fmt::format("table: must be '{}@' and a number of at most {} digits", spec.name, kMaxTableDigits));
+}
+
 }  // namespace
+
+std::string NumberedTable(std::string_view name, uint64_t number) {
+  return fmt::format("{}@{}", name, number);
+}
 
 std::string_view Name(Shape shape) { return NameOf(kShapes, shape); }
 std::string_view Name(Durability durability) { return NameOf(kDurabilities, durability); }
@@ -69,6 +90,7 @@ std::optional<Compression> ParseCompression(std::string_view name) { return Valu
 
 absl::Status Validate(const DatasetSpec& spec) {
   if (auto status = ValidateName(spec.name); !status.ok()) return status;
+  if (auto status = ValidateTable(spec); !status.ok()) return status;
   const std::string_view shape = Name(spec.shape);
   if (spec.shape == Shape::kObjects) {
     if (spec.type > 1023) {

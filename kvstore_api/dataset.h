@@ -41,9 +41,20 @@ struct DatasetSpec {
   /// Tells a dataset from an earlier one of the same name. Chosen by the store at creation; moves with the
   /// data.
   uint64_t incarnation = 0;
+  /// How a backend with tables calls the dataset's: empty: as the dataset; else "NAME@NUMBER", for one whose
+  /// name was used before: a process that has not heard of that then never meets the new one's data. Chosen by
+  /// the store at creation.
+  std::string table = {};
 
   friend bool operator==(const DatasetSpec&, const DatasetSpec&) = default;
 };
+
+/// The dataset's name in tables: DatasetSpec::table, or its name.
+inline const std::string& TableName(const DatasetSpec& spec) {
+  return spec.table.empty() ? spec.name : spec.table;
+}
+/// The table of the dataset that is the `number`th of its name.
+std::string NumberedTable(std::string_view name, uint64_t number);
 
 /// The settings that can change while a dataset lives; nullopt leaves one as it is.
 struct DatasetChange {

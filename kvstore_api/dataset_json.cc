@@ -32,6 +32,7 @@ Json DatasetToJson(const DatasetSpec& spec) {
                {"blob_threshold", spec.blob_threshold}};
   if (spec.shape == Shape::kObjects) json["type"] = spec.type;
   if (!spec.engine.empty()) json["engine"] = spec.engine;
+  if (!spec.table.empty()) json["table"] = spec.table;
   return json;
 }
 

@@ -9,7 +9,7 @@
 namespace kvstore {
 
 /// {"dataset", "shape", "backend", "type" (objects only), "max_versions", "ttl_ms", "durability",
-/// "compression", "blob_threshold"}: all but the incarnation.
+/// "compression", "blob_threshold", "engine" and "table" (if they are set)}: all but the incarnation.
 Json DatasetToJson(const DatasetSpec& spec);
 
 /// Reads the fields of a dataset that may be given at creation; those that are absent keep their defaults.

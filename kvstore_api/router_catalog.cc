@@ -9,6 +9,7 @@
 
 #include "idgen/object_id.h"
 #include "kvstore_api/in_doubt.h"
+#include "kvstore_api/leftover.h"
 #include "kvstore_api/router.h"
 
 /// The router and its catalog: datasets come, change and go.
@@ -294,7 +295,7 @@ void Router::Unpublish(std::string_view name) {
 absl::Status Router::CreateHere(const DatasetSpec& spec) {
   auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
-  if (auto status = (*backend)->CreateDataset(spec); !status.ok()) return status;
+  if (auto status = CreateWithoutLeftovers(**backend, *catalog_, spec); !status.ok()) return status;
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
   Publish(spec.name, *std::move(dataset));
@@ -349,7 +350,11 @@ absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents
     if (spec.type == 0) return absl::ResourceExhaustedError("type: all 1023 type numbers are taken");
   }
   if (spec.incarnation == 0) spec.incarnation = RandomIncarnation();
-  return absl::OkStatus();
+  // Who has not heard that another one of the name was dropped must not take this one's tables for it.
+  const auto dropped = catalog_->CountDropped(spec.name);
+  if (!dropped.ok()) return dropped.status();
+  spec.table = *dropped == 0 ? "" : NumberedTable(spec.name, *dropped + 1);
+  return Validate(spec);
 }
 
 absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
@@ -367,6 +372,16 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
     }
     DatasetSpec spec = wanted;
     if (auto status = Complete(spec, *contents); !status.ok()) return status;
+    if (const CatalogEntry* rest = FindEntry(*contents, wanted.name); rest != nullptr) {
+      // Of a drop that nobody is at: afterwards nobody would know what is to be removed.
+      if (!backends_.contains(rest->spec.backend)) {
+        return absl::UnavailableError(fmt::format(
+            "dataset: one named '{}' is being dropped, which a process with the backend '{}' must "
+            "finish",
+            wanted.name, rest->spec.backend));
+      }
+      if (auto status = DropHere(rest->spec); !status.ok()) return status;
+    }
     const auto version = catalog_->Put({spec, DatasetState::kCreating, catalog_->self()}, contents->version);
     if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
     if (!version.ok()) return version.status();

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -31,12 +32,28 @@ std::string HostName() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
+/// Whether a stored entry is that of a dataset that is not being dropped yet.
+bool Stays(const ZooKeeperNode& node) {
+  const auto entry = DecodeCatalogEntry(node.data);
+  return !entry.ok() || entry->state != DatasetState::kDropping;
+}
+
+/// What a node of /dropped says.
+absl::StatusOr<uint64_t> ParseCount(const ZooKeeperNode& node, const std::string& path) {
+  uint64_t count = 0;
+  const char* const end = node.data.data() + node.data.size();
+  const auto [at, error] = std::from_chars(node.data.data(), end, count);
+  if (error == std::errc() && at == end) return count;
+  return absl::DataLossError(fmt::format("ZooKeeper, {}: '{}' is no number", path, node.data));
+}
+
 }  // namespace
 
 ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, const std::string& root,
                                    std::filesystem::path copy, std::string version)
     : servers_(options.servers),
       datasets_(root + "/datasets"),
+      dropped_(root + "/dropped"),
       clients_(root + "/clients"),
       migrations_(root + "/migrations"),
       copy_(std::move(copy)),
@@ -63,7 +80,7 @@ void ZooKeeperCatalog::Changed() {
 }
 
 absl::Status ZooKeeperCatalog::Register() {
-  for (const std::string& path : {datasets_, clients_}) {
+  for (const std::string& path : {datasets_, dropped_, clients_}) {
     const auto node = zookeeper_.Get(path, /*watch=*/false);
     if (node.ok()) continue;
     if (!absl::IsNotFound(node.status())) return node.status();
@@ -144,11 +161,17 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::LoadCopy() const {
   return CatalogContents{*std::move(entries), -1};
 }
 
-absl::StatusOr<int64_t> ZooKeeperCatalog::Change(std::vector<ZooKeeperStep> steps, int64_t version) {
+absl::StatusOr<int64_t> ZooKeeperCatalog::Change(std::vector<ZooKeeperStep> steps, std::string_view dropped,
+                                                 int64_t version) {
   if (version < 0) return absl::UnavailableError("the catalog has not been reached yet");
   steps.insert(
       steps.begin(),
       {.kind = ZooKeeperStep::Kind::kSet, .path = datasets_, .version = static_cast<int32_t>(version)});
+  if (!dropped.empty()) {
+    auto count = Count(dropped);
+    if (!count.ok()) return count.status();
+    steps.push_back(*std::move(count));
+  }
   absl::Status status = zookeeper_.Change(std::move(steps));
   if (status.ok()) return version + 1;
   // Another one was faster; or an entry was made, or taken away, by hand.
@@ -160,11 +183,36 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Change(std::vector<ZooKeeperStep> step
       fmt::format("{}; the catalog may or may not have changed", std::string(status.message()))));
 }
 
+absl::StatusOr<ZooKeeperStep> ZooKeeperCatalog::Count(std::string_view name) {
+  std::string path = fmt::format("{}/{}", dropped_, name);
+  const auto node = zookeeper_.Get(path, /*watch=*/false);
+  if (absl::IsNotFound(node.status())) {
+    return ZooKeeperStep{.kind = ZooKeeperStep::Kind::kCreate, .path = std::move(path), .data = "1"};
+  }
+  if (!node.ok()) return node.status();
+  const auto count = ParseCount(*node, path);
+  if (!count.ok()) return count.status();
+  return ZooKeeperStep{.kind = ZooKeeperStep::Kind::kSet,
+                       .path = std::move(path),
+                       .data = std::to_string(*count + 1),
+                       .version = node->version};
+}
+
+absl::StatusOr<uint64_t> ZooKeeperCatalog::CountDropped(std::string_view name) {
+  const std::string path = fmt::format("{}/{}", dropped_, name);
+  if (auto status = zookeeper_.Sync(datasets_); !status.ok()) return status;
+  const auto node = zookeeper_.Get(path, /*watch=*/false);
+  if (absl::IsNotFound(node.status())) return 0;
+  if (!node.ok()) return node.status();
+  return ParseCount(*node, path);
+}
+
 absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t version,
                                               const std::optional<RecordFence>& fence) {
   const std::string path = PathOf(entry.spec.name);
   const auto node = zookeeper_.Get(path, /*watch=*/false);
   if (!node.ok() && !absl::IsNotFound(node.status())) return node.status();
+  const bool drops = entry.state == DatasetState::kDropping && node.ok() && Stays(*node);
   std::vector<ZooKeeperStep> steps = {
       {.kind = node.ok() ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate,
        .path = path,
@@ -175,7 +223,7 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t
                      .path = RecordPath(fence->name),
                      .version = static_cast<int32_t>(fence->version)});
   }
-  return Change(std::move(steps), version);
+  return Change(std::move(steps), drops ? entry.spec.name : "", version);
 }
 
 absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t version) {
@@ -183,7 +231,8 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t 
   const auto node = zookeeper_.Get(path, /*watch=*/false);
   if (absl::IsNotFound(node.status())) return version;
   if (!node.ok()) return node.status();
-  return Change({{.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}}, version);
+  return Change({{.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}},
+                Stays(*node) ? name : "", version);
 }
 
 // ---- records ----

@@ -17,9 +17,10 @@ namespace kvstore {
 ///
 ///   /datasets          counts the changes: each sets it, in one transaction with what it changes
 ///   /datasets/NAME     one entry (catalog_json.h)
-///   /migrations/NAME   the record of a dataset's migration; empty when there is none any more, so that
-///   versions
-///                      never repeat and a worker of an earlier migration cannot pass for one of the next
+///   /dropped/NAME      how many datasets of that name were dropped
+///   /migrations/NAME   the record of a dataset's migration; empty when there is none any more: versions
+///   never
+///                      repeat, so that a worker of an earlier migration cannot pass for one of the next
 ///   /clients/ID        ephemeral: a process that has the catalog open; {"host", "pid", "version"}
 ///
 /// So one watch sees every change, two changes at once cannot both be made, and what an operator edits by
@@ -39,6 +40,7 @@ class ZooKeeperCatalog : public Catalog {
   absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
                               const std::optional<RecordFence>& fence) override;
   absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) override;
+  absl::StatusOr<uint64_t> CountDropped(std::string_view name) override;
   absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) override;
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
   absl::Status RemoveRecord(std::string_view name, int64_t version) override;
@@ -52,15 +54,19 @@ class ZooKeeperCatalog : public Catalog {
 
  private:
   absl::StatusOr<CatalogContents> Read();
-  /// Makes /datasets and the node of this process, where they are missing.
+  /// Makes /datasets, /dropped and the node of this process, where they are missing.
   absl::Status Register();
   void Changed();
-  absl::StatusOr<int64_t> Change(std::vector<ZooKeeperStep> steps, int64_t version);
+  /// Makes the steps and counts the change. dropped: the dataset of that name that this drops; empty: none.
+  absl::StatusOr<int64_t> Change(std::vector<ZooKeeperStep> steps, std::string_view dropped, int64_t version);
+  /// The step that counts a dataset of that name as dropped.
+  absl::StatusOr<ZooKeeperStep> Count(std::string_view name);
   std::string PathOf(std::string_view name) const;
   std::string RecordPath(std::string_view name) const;
 
   const std::string servers_;
   const std::string datasets_;
+  const std::string dropped_;
   const std::string clients_;
   const std::string migrations_;
   const std::filesystem::path copy_;

@@ -107,27 +107,32 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
 }
 
 absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options) {
-  absl::StatusOr<CatalogContents> contents;
-  if (options.coordination) {
-    contents =
-        ZooKeeperCatalog(options.coordination->zookeeper, options.coordination->root, "", KV_VERSION).Load();
-  } else {
-    contents = FileCatalog(rocks::DataDir::CatalogOf(options.data)).Load();
-  }
-  if (!contents.ok()) return contents.status();
-  return DatasetsOf(contents->entries, options.mysql_name);
+  return MySqlDatasetsReader(options)();
 }
 
-absl::Status InitShards(const OpenOptions& options, const Progress& progress) {
+std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(const OpenOptions& options) {
+  std::shared_ptr<Catalog> catalog;
+  if (options.coordination) {
+    catalog = std::make_shared<ZooKeeperCatalog>(options.coordination->zookeeper, options.coordination->root,
+                                                 "", KV_VERSION);
+  } else {
+    catalog = std::make_shared<FileCatalog>(rocks::DataDir::CatalogOf(options.data));
+  }
+  return [catalog, name = options.mysql_name]() -> absl::StatusOr<std::vector<DatasetSpec>> {
+    const auto contents = catalog->Load();
+    if (!contents.ok()) return contents.status();
+    return DatasetsOf(contents->entries, name);
+  };
+}
+
+absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone) {
   if (!options.mysql) return absl::InvalidArgumentError("config: has no mysql");
-  const auto datasets = MySqlDatasets(options);
-  if (!datasets.ok()) return datasets.status();
   std::error_code ignored;
   // Where there is no store yet nothing must lie in its place.
   const bool store = std::filesystem::exists(rocks::DataDir::CatalogOf(options.data), ignored);
   auto mysql = OpenMySqlBackend(*options.mysql, store ? options.data : "");
   if (!mysql.ok()) return mysql.status();
-  return (*mysql)->Init(*datasets, progress);
+  return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
 }
 
 }  // namespace kvstore

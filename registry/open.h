@@ -2,10 +2,12 @@
 
 #include <cstddef>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/options.h"
@@ -96,10 +98,18 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options);
 /// The datasets of the catalog that are on the MySQL servers. Does not open the store.
 absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options);
 
+/// The same to be called again and again, by one thread at a time: as the catalog is at each call.
+std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(const OpenOptions& options);
+
+/// What kv shards init has not made: why, and how many shards or tables.
+using LeftAlone = std::map<std::string, uint64_t>;
+
 /// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
-/// what is there stays. Does not open the store, which may be open elsewhere.
+/// what is there stays, and what migrates or moves is left alone. Does not open the store, which may be open
+/// elsewhere.
 ///
-/// progress  shards done, and in all. May be null.
-absl::Status InitShards(const OpenOptions& options, const Progress& progress);
+/// progress    shards done, and in all. May be null.
+/// left_alone  may be null.
+absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone);
 
 }  // namespace kvstore

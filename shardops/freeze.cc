@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/mysql/server_lock.h"
 #include "backends/mysql/tables.h"
 
 namespace kvstore::shardops {
@@ -55,12 +56,19 @@ absl::Status MakePlace(HostAdmin& host, const MoveRange& shards) {
 }
 
 absl::Status Freeze(HostAdmin& host, const MoveRange& shards) {
-  const auto tables = host.ReadTables();
-  if (!tables.ok()) return tables.status();
-  const std::string rename = Rename(*tables, shards, Same, MovedName);
-  if (rename.empty()) return absl::OkStatus();
-  return host.Do([&](mysql::Connection& connection) {
-    Marked(connection, {rename});
+  std::vector<std::string> locks;
+  for (const std::string& database : shards.Databases()) locks.push_back(mysql::ShardLock(database));
+  return host.Do([&](mysql::Connection& connection) -> absl::Status {
+    // Nobody makes a table between the look and the renaming: it would stay behind.
+    const mysql::ServerLock lock(connection, locks, mysql::Holder::kEnds);
+    if (!lock.held()) {
+      return absl::UnavailableError(
+          fmt::format("{}: somebody makes tables in shards {}", host.host().ToString(), shards.ToString()));
+    }
+    const auto tables = host.ReadTables();
+    if (!tables.ok()) return tables.status();
+    const std::string rename = Rename(*tables, shards, Same, MovedName);
+    if (!rename.empty()) Marked(connection, {rename});
     return absl::OkStatus();
   });
 }

@@ -275,13 +275,10 @@ uint64_t Lacks(const std::string& gtid, const HostState& slave) {
 // ---- changing ----
 
 absl::Status HostAdmin::MakeShard(uint32_t shard, uint32_t mod_shards,
-                                  std::span<const DatasetSpec> datasets) {
+                                  const std::vector<DatasetSpec>& datasets, const mysql::ReadSpecs& read) {
   return Do([&](mysql::Connection& connection) {
-    mysql::CreateShard(connection, mysql::Space::kId, shard, mod_shards);
-    for (const DatasetSpec& spec : datasets) {
-      if (mysql::SpaceOf(spec.shape) == mysql::Space::kId) mysql::CreateTable(connection, spec, shard);
-    }
-    return absl::OkStatus();
+    mysql::LeftAlone left_alone;
+    return mysql::MakeShard(connection, mysql::Space::kId, shard, mod_shards, datasets, read, left_alone);
   });
 }
 

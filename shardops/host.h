@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -18,6 +17,7 @@
 #include "absl/status/statusor.h"
 #include "backends/mysql/connection.h"
 #include "backends/mysql/options.h"
+#include "backends/mysql/shard_tables.h"
 #include "kvstore_api/dataset.h"
 #include "shardmap/shard_map.h"
 
@@ -114,8 +114,11 @@ class HostAdmin {
   /// Bytes of the files that hold shards; tables of MyRocks are not counted. Slow where there are thousands.
   absl::StatusOr<uint64_t> ReadSize();
   /// Makes the database of an ID shard with the tables of those datasets that are on such; what is there
-  /// stays.
-  absl::Status MakeShard(uint32_t shard, uint32_t mod_shards, std::span<const DatasetSpec> datasets);
+  /// stays, and what migrates or moves is left alone.
+  ///
+  /// read  the datasets as they are now; `datasets` as they were a moment ago.
+  absl::Status MakeShard(uint32_t shard, uint32_t mod_shards, const std::vector<DatasetSpec>& datasets,
+                         const mysql::ReadSpecs& read);
 
   /// No client can write from now on, nor commit what it has begun. UNAVAILABLE after `wait` if a statement
   /// that runs keeps it from that; then nothing has changed.

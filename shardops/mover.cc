@@ -193,7 +193,7 @@ absl::Status Mover::CheckMigrations() {
     for (const std::string& table : found->second) {
       if (table == mysql::kClockTable || table.find('$') == std::string::npos) continue;
       return Refuse(fmt::format("dataset {} is being migrated: {}.{} is there; see kv migrate status",
-                                table.substr(0, table.find('$')), database, table));
+                                table.substr(0, table.find_first_of("$@")), database, table));
     }
   }
   return absl::OkStatus();

@@ -65,7 +65,7 @@ absl::Status Make(Fleet& fleet, const NewShards& shards, uint32_t mod_shards, co
   if (!master.ok()) return master.status();
   const uint64_t total = shards.last - shards.first + 1;
   for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
-    if (auto status = (*master)->MakeShard(shard, mod_shards, *datasets); !status.ok()) return status;
+    if (auto status = (*master)->MakeShard(shard, mod_shards, *datasets, read); !status.ok()) return status;
     if (progress && !progress(shard - shards.first + 1, total)) return absl::CancelledError("was stopped");
   }
   const auto state = (*master)->Read();

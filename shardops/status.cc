@@ -135,10 +135,16 @@ void Compare(const Host& host, const Shards& shards, const HostTables& there,
       found.push_back(fmt::format("{}: database {} is missing: kv shards init makes it", name, database));
       continue;
     }
+    const bool moves = there.contains(mysql::MovedName(database));
     for (const DatasetSpec& spec : datasets) {
-      if (mysql::SpaceOf(spec.shape) != space || tables->second.contains(spec.name)) continue;
-      found.push_back(
-          fmt::format("{}: table {}.{} is missing: kv shards init makes it", name, database, spec.name));
+      const std::string& table = TableName(spec);
+      if (mysql::SpaceOf(spec.shape) != space || tables->second.contains(table)) continue;
+      const bool migrates =
+          tables->second.contains(table + "$state") || tables->second.contains(table + "$r$state");
+      found.push_back(fmt::format("{}: table {}.{} is missing: {}", name, database, table,
+                                  migrates ? "the dataset migrates, see kv migrate status"
+                                  : moves  ? "the shard is being moved, see kv shards move status"
+                                           : "kv shards init makes it"));
     }
   }
   for (const auto& [database, unused] : there) {

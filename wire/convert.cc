@@ -57,6 +57,7 @@ void ToWire(const DatasetSpec& spec, v1::Dataset& message) {
   message.set_blob_threshold(spec.blob_threshold);
   message.set_engine(spec.engine);
   message.set_incarnation(spec.incarnation);
+  message.set_table(spec.table);
 }
 
 absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
@@ -79,6 +80,7 @@ absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
   spec.blob_threshold = message.blob_threshold();
   spec.engine = message.engine();
   spec.incarnation = message.incarnation();
+  spec.table = message.table();
   return spec;
 }
 

@@ -11,6 +11,7 @@
 #include "backends/mysql/purge.h"
 #include "backends/mysql/row_store.h"
 #include "backends/mysql/schema.h"
+#include "backends/mysql/shard_tables.h"
 
 namespace kvstore {
 
@@ -36,8 +37,7 @@ absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
         return absl::FailedPreconditionError(
             "durability: machine needs a server with innodb_flush_log_at_trx_commit = 1");
       }
-      mysql::CreateTable(connection, spec, shard);
-      return absl::OkStatus();
+      return mysql::CreateTables(connection, spec, shard);
     });
   });
 }
@@ -57,8 +57,7 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   const Space space = mysql::SpaceOf(spec.shape);
   return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-      mysql::DropTable(connection, spec, shard);
-      return absl::OkStatus();
+      return mysql::DropTables(connection, spec, shard);
     });
   });
 }
@@ -94,7 +93,12 @@ absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const 
   if (auto status = CheckThere(spec); !status.ok()) return status;
   const std::lock_guard lock(datasets_mutex_);
   std::shared_ptr<mysql::Dataset>& dataset = datasets_[spec.incarnation];
-  if (!dataset) dataset = std::make_shared<mysql::Dataset>(spec, ++datasets_opened_);
+  // It may have been elsewhere meanwhile, and was altered there, or came back to another engine.
+  if (dataset && dataset->family.newest_last == !mysql::HasDescendingKeys(spec)) {
+    dataset->Set(spec);
+  } else {
+    dataset = std::make_shared<mysql::Dataset>(spec, ++datasets_opened_);
+  }
   return dataset;
 }
 
@@ -141,26 +145,34 @@ absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigratio
 
 // ---- schema ----
 
-absl::Status MySqlBackend::Init(std::span<const DatasetSpec> datasets, const Progress& progress) {
-  std::mutex mutex;  // guards progress and done
+absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,
+                                mysql::LeftAlone* left_alone) {
+  std::mutex mutex;  // guards what follows, and calls of `datasets`
   uint64_t done = 0;
+  mysql::LeftAlone left;
+  const mysql::ReadSpecs read = [&]() -> absl::StatusOr<std::vector<DatasetSpec>> {
+    const std::lock_guard lock(mutex);
+    return datasets ? datasets() : std::vector<DatasetSpec>();
+  };
+  const auto specs = read();
+  if (!specs.ok()) return specs.status();
   const uint64_t total = fleet_->map(Space::kId).open_shards() + fleet_->map(Space::kMod).open_shards();
   for (const Space space : {Space::kId, Space::kMod}) {
     absl::Status status = fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+      mysql::LeftAlone here;
       auto made =
           fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-            mysql::CreateShard(connection, space, shard, fleet_->mod_shards());
-            for (const DatasetSpec& spec : datasets) {
-              if (mysql::SpaceOf(spec.shape) == space) mysql::CreateTable(connection, spec, shard);
-            }
-            return absl::OkStatus();
+            here.clear();
+            return mysql::MakeShard(connection, space, shard, fleet_->mod_shards(), *specs, read, here);
           });
       const std::lock_guard lock(mutex);
+      for (const auto& [why, count] : here) left[why] += count;
       if (made.ok() && progress && !progress(++done, total)) return absl::CancelledError("was stopped");
       return made;
     });
     if (!status.ok()) return status;
   }
+  if (left_alone != nullptr) *left_alone = std::move(left);
   return absl::OkStatus();
 }
 

@@ -3,11 +3,11 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <span>
 
 #include "backends/mysql/dataset.h"
 #include "backends/mysql/fleet.h"
 #include "backends/mysql/options.h"
+#include "backends/mysql/shard_tables.h"
 #include "kvstore_api/backend.h"
 
 namespace kvstore {
@@ -36,11 +36,17 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   void Describe(MetricsSink& sink) const override { fleet_->Describe(sink); }
 
-  /// Makes the databases of all open shards, and in them the tables of `datasets`; what is there stays. Hosts
-  /// in parallel. Run it before the first dataset is created, and when shards were opened.
+  /// Makes the databases of all open shards, and in them the tables of `datasets`; what is there stays, and
+  /// what migrates or moves is left alone. Hosts in parallel. Run it before the first dataset is created, and
+  /// when shards were opened.
   ///
-  /// progress  shards done, and in all. May be null.
-  absl::Status Init(std::span<const DatasetSpec> datasets, const Progress& progress);
+  /// datasets    called again wherever something is missing: what was dropped or has migrated meanwhile is
+  /// not
+  ///             made. May be null: none.
+  /// progress    shards done, and in all. May be null.
+  /// left_alone  what was left as it is. May be null.
+  absl::Status Init(const mysql::ReadSpecs& datasets, const Progress& progress,
+                    mysql::LeftAlone* left_alone = nullptr);
 
   /// What lies beneath, for tests and benchmarks.
   mysql::Fleet& fleet() { return *fleet_; }

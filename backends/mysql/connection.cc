@@ -158,6 +158,8 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
         fmt::format("the server's version is {}; MariaDB from 10.8 or MySQL from 8.0.13 is needed", version));
   }
   traits_.returning = mariadb;
+  // What it says of tables is else up to a day old.
+  if (!mariadb) Run("SET SESSION information_schema_stats_expiry = 0");
   traits_.flushes_each = traits.Uint(2) == 1;
   if (traits.Uint(3) < 2 * kMaxPutBytes) {
     return absl::FailedPreconditionError(fmt::format(

@@ -80,8 +80,9 @@ class Connection {
   /// The same, with a result.
   Rows Ask(const std::string& text);
 
-  /// That of the statement that was prepared last; none before the first.
+  /// That of the statement that was prepared last; none before the first since ForgetTable.
   const std::optional<Table>& last_table() const { return last_table_; }
+  void ForgetTable() { last_table_.reset(); }
   const ServerTraits& traits() const { return traits_; }
   /// Since when which server runs: another text after a restart, and of another host. Asked for once.
   const std::string& Boot();

@@ -7,7 +7,7 @@ namespace kvstore::mysql {
 Dataset::Dataset(const DatasetSpec& spec, uint32_t number)
     : family{.number = number,
              .space = SpaceOf(spec.shape),
-             .name = spec.name,
+             .name = TableName(spec),
              .newest_last = !HasDescendingKeys(spec)},
       incarnation(spec.incarnation),
       type(spec.type) {

@@ -425,12 +425,7 @@ absl::StatusOr<uint64_t> MySqlEndpoint::LastTimestamp() {
 absl::Status MySqlEndpoint::RaiseTimestamp(uint64_t, uint64_t timestamp) {
   if (kind_.shape != Shape::kRows) return absl::OkStatus();
   return OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
-    {
-      // Mostly the server's time is past it.
-      Rows rows = connection.Prepare(Sql::kLastOfClock, base_.On(shard)).Query();
-      rows.Next();
-      if (rows.Uint(2) > timestamp) return absl::OkStatus();
-    }
+    // Also where the server's time is past it: its slave's, which may follow, need not be.
     std::string values;
     for (uint32_t slot = 0; slot < RowWriter::kClockSlots; ++slot) {
       values += fmt::format("{}({}, {})", slot == 0 ? "" : ", ", slot, timestamp);
@@ -447,16 +442,23 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> MySqlEndpoint::NextLocalIds() {
   std::map<uint32_t, uint64_t> next;
   if (kind_.shape != Shape::kObjects) return next;
   std::mutex mutex;  // guards next
-  absl::Status status = OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
-    Rows rows = connection.Ask(
-        fmt::format("SELECT auto_increment FROM information_schema.tables WHERE table_schema = '{}' AND "
-                    "table_name = '{}'",
-                    DatabaseName(space(), shard), IsAway(connection, shard) ? Away(spec_).name : spec_.name));
-    if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) > 1) {
+  absl::Status status = InLanes(fleet_->map(space()), Shards(), [&](uint32_t shard) {
+    return OnTable(shard, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
+      uint64_t local = 0;
+      {
+        Rows last = connection.Prepare(Sql::kLastLocalId, table).Query();
+        if (last.Next()) local = last.Uint(1) + 1;
+      }
+      // IDs of objects that were removed are not given again either.
+      Rows counter = connection.Ask(
+          fmt::format("SELECT auto_increment FROM information_schema.tables WHERE table_schema = '{}' AND "
+                      "table_name = '{}'",
+                      DatabaseName(space(), shard), table.family->name));
+      if (counter.Next() && !counter.IsNull(1)) local = std::max(local, counter.Uint(1));
       const std::lock_guard lock(mutex);
-      next[shard] = rows.Uint(1);
-    }
-    return absl::OkStatus();
+      if (local > 1) next[shard] = local;
+      return absl::OkStatus();
+    });
   });
   if (!status.ok()) return status;
   return next;

@@ -90,7 +90,6 @@ absl::Status ToStatus(const sql::SQLException& error) {
       return absl::ResourceExhaustedError(text);
     case kUnknownDatabase:
     case kNoSuchTable:
-      return absl::FailedPreconditionError(text + "; kv shards init makes what is missing");
     case kDatabaseAccessDenied:
     case kAccessDenied:
     case kTableAccessDenied:

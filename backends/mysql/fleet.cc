@@ -25,11 +25,16 @@ absl::Status Missing(Connection& connection, const absl::Status& status) {
     if (HasMoved(connection, connection.last_table()->family->space, connection.last_table()->shard)) {
       return FrozenError(std::string(status.message()) + "; the shard has moved to another host");
     }
-    if (HasMigration(connection, *connection.last_table())) return MovedError(std::string(status.message()));
+    if (HasMigration(connection, *connection.last_table())) {
+      return MovedError(std::string(status.message()) + "; the dataset migrates: see kv migrate status");
+    }
   } catch (const sql::SQLException& error) {
     return ToStatus(error);
   }
-  return GoneError(status);
+  // Who repeats what it asks for as long as the catalog has the dataset here, gets to hear this: then init is
+  // right. It looks into the catalog too, and makes nothing of what is elsewhere.
+  return GoneError(absl::FailedPreconditionError(std::string(status.message()) +
+                                                 "; kv shards init makes what is missing"));
 }
 
 /// So that transactions that met do not meet again at once.

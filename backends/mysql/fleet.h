@@ -147,6 +147,7 @@ auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
     auto lease = pool.Acquire();
     if (!lease.ok()) return At(place, pool.host(), lease.status(), in_doubt);
     const auto begin = Connection::Clock::now();
+    (*lease)->ForgetTable();
     try {
       return work(**lease);
     } catch (const sql::SQLException& error) {

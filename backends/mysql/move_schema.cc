@@ -17,12 +17,11 @@ namespace {
 
 using State = EndpointState;
 
-constexpr int kLockSeconds = 1;
 constexpr int kLockWaitTimeout = 1205;
 
 /// As the dataset's table has it.
 TableFamily FamilyOf(const DatasetSpec& spec) {
-  return {.space = SpaceOf(spec.shape), .name = spec.name, .newest_last = !HasDescendingKeys(spec)};
+  return {.space = SpaceOf(spec.shape), .name = TableName(spec), .newest_last = !HasDescendingKeys(spec)};
 }
 
 struct Names {
@@ -36,7 +35,7 @@ struct Names {
   Names(const DatasetSpec& spec, uint32_t shard)
       : family(FamilyOf(spec)),
         database(DatabaseName(family.space, shard)),
-        base(Qualified(spec.name)),
+        base(Qualified(family.name)),
         away(Qualified(family.Beside("away"))),
         state(Qualified(family.Beside("state"))),
         dirty(Qualified(family.Beside("dirty"))) {}
@@ -138,7 +137,7 @@ std::string OldestTransaction(Connection& connection) {
   return "";
 }
 
-/// Clients wait while this connection waits for locks, of rows and of tables.
+/// Clients wait while this connection waits for locks, of rows and of tables: a second at a time.
 class ShortWaits {
  public:
   explicit ShortWaits(Connection& connection) : connection_(connection) {
@@ -161,17 +160,17 @@ class ShortWaits {
   Connection& connection_;
 };
 
-/// Changes what transactions under way hold. UNAVAILABLE, with the name of who holds it, if that takes long.
-absl::Status ChangeSoon(Connection& connection, const std::function<void()>& change) {
+/// Changes what transactions under way may hold. UNAVAILABLE, with the name of who holds it, if that takes
+/// long: who asks again lets the clients through in between.
+absl::Status ChangeSoon(Connection& connection, const std::function<absl::Status()>& change) {
   try {
     const ShortWaits waits(connection);
-    change();
+    return change();
   } catch (const sql::SQLException& error) {
     if (error.getErrorCode() != kLockWaitTimeout) throw;
     return absl::UnavailableError(
         fmt::format("a transaction does not come to its end{}", OldestTransaction(connection)));
   }
-  return absl::OkStatus();
 }
 
 absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
@@ -182,33 +181,8 @@ absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
 }  // namespace
 
 DatasetSpec Away(DatasetSpec spec) {
-  spec.name = FamilyOf(spec).Beside("away");
+  spec.table = FamilyOf(spec).Beside("away");
   return spec;
-}
-
-// ---- the lock ----
-
-MoveLock::MoveLock(Connection& connection, const DatasetSpec& spec, uint32_t shard)
-    : connection_(connection),
-      name_(fmt::format("'{}.{}'", DatabaseName(SpaceOf(spec.shape), shard), FamilyOf(spec).Beside(""))) {
-  const std::string get = fmt::format("SELECT GET_LOCK({}, {})", name_, kLockSeconds);
-  for (int attempt = 0; attempt < 2 && !held_; ++attempt) {
-    if (attempt > 0) {
-      Rows holder = connection_.Ask(fmt::format("SELECT IS_USED_LOCK({})", name_));
-      if (holder.Next() && !holder.IsNull(1)) connection_.Run(fmt::format("KILL {}", holder.Uint(1)));
-    }
-    Rows got = connection_.Ask(get);
-    held_ = got.Next() && !got.IsNull(1) && got.Uint(1) == 1;
-  }
-}
-
-MoveLock::~MoveLock() {
-  if (!held_) return;
-  try {
-    connection_.Ask(fmt::format("SELECT RELEASE_LOCK({})", name_));
-  } catch (const sql::SQLException&) {
-    // The connection is gone, and the lock with it.
-  }
 }
 
 // ---- looking ----
@@ -224,11 +198,11 @@ Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shar
         connection.Ask(fmt::format("SELECT table_name, table_comment, engine FROM information_schema.tables "
                                    "WHERE table_schema = '{}' AND "
                                    "table_name IN ('{}', '{}', '{}', '{}')",
-                                   names.database, spec.name, away, state, dirty));
+                                   names.database, names.family.name, away, state, dirty));
     while (rows.Next()) {
       const std::string name = rows.Bytes(1);
       const bool ours = rows.Bytes(2) == TableComment(spec);
-      if (name == spec.name) {
+      if (name == names.family.name) {
         // It may be the other side's.
         moving.base = ours && EngineName(spec) == rows.Bytes(3);
         moving.leftover = !ours;
@@ -271,7 +245,9 @@ std::string DirtyTable(const Table& table) {
 
 // ---- changing ----
 
-absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch) {
+namespace {
+
+absl::Status RaiseNow(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch) {
   const Names names(spec, shard);
   const Moving moving = ReadMoving(connection, spec, shard);
   if (moving.state && moving.epoch >= epoch) {
@@ -291,8 +267,8 @@ absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_
   return absl::OkStatus();
 }
 
-absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
-                        State state, bool capture) {
+absl::Status EnterNow(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                      State state, bool capture) {
   const Names names(spec, shard);
   const Moving moving = ReadMoving(connection, spec, shard);
   if (!moving.state) {
@@ -328,9 +304,13 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       if (moving.base) {
         return absl::FailedPreconditionError(fmt::format("dataset: '{}' is there already", spec.name));
       }
-      // In the way of the name that the copy gets when it serves.
+      // In the way of the name that the copy gets when it serves. This dataset's migration is in force, so
+      // that no other one of the name can be.
       if (moving.leftover) DropTable(connection, spec, shard);
-      if (!moving.away) CreateTable(connection, Away(spec), shard);
+      if (!moving.away) {
+        DropTable(connection, Away(spec), shard);
+        CreateTable(connection, Away(spec), shard);
+      }
       if (capture && !moving.capture) MakeTriggers(connection, spec, names, names.away);
       set(state, capture);
       if (!capture && moving.dirty) DropTriggers(connection, names);
@@ -340,8 +320,7 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       if (moving.at == State::kAbsent) return NotLegal(spec, moving.at, state);
       if (capture && !moving.capture) {
         const std::string& table = moving.away ? names.away : names.base;
-        absl::Status made = ChangeSoon(connection, [&] { MakeTriggers(connection, spec, names, table); });
-        if (!made.ok()) return made;
+        MakeTriggers(connection, spec, names, table);
       }
       // From here on no worker writes to it.
       set(state, capture);
@@ -355,19 +334,28 @@ absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_
       if (moving.at != State::kServing && moving.at != State::kFrozen)
         return NotLegal(spec, moving.at, state);
       if (!moving.capture) return NotLegal(spec, moving.at, state);
-      return ChangeSoon(connection, [&] { set(state, true); });
+      set(state, true);
+      return absl::OkStatus();
     case State::kMoved:
       if (moving.at != State::kFrozen && moving.at != State::kMoved) return NotLegal(spec, moving.at, state);
       // First its name: nobody finds it when the triggers let writes pass again.
-      if (moving.base) {
-        absl::Status renamed = ChangeSoon(connection, [&] { rename(names.base, names.away); });
-        if (!renamed.ok()) return renamed;
-      }
+      if (moving.base) rename(names.base, names.away);
       set(state, capture);
       if (!capture && moving.dirty) DropTriggers(connection, names);
       return absl::OkStatus();
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch) {
+  return ChangeSoon(connection, [&] { return RaiseNow(connection, spec, shard, epoch); });
+}
+
+absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                        State state, bool capture) {
+  return ChangeSoon(connection, [&] { return EnterNow(connection, spec, shard, epoch, state, capture); });
 }
 
 absl::Status ReassertState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/connection.h"
+#include "backends/mysql/server_lock.h"
 #include "backends/mysql/tables.h"
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/migration_endpoint.h"
@@ -28,23 +29,6 @@ DatasetSpec Away(DatasetSpec spec);
 /// What a write is told by the triggers of a frozen table.
 inline constexpr char kFrozenMessage[] = "kvstore: the dataset is about to move, writes are held";
 inline constexpr int kSignalled = 1644;
-
-/// Keeps other workers from changing the tables of a dataset on a shard, for as long as it lives. One that
-/// had it before loses its connection to the server: it was taken for dead, or stopped, and must not go on.
-class MoveLock {
- public:
-  MoveLock(Connection& connection, const DatasetSpec& spec, uint32_t shard);
-  ~MoveLock();
-  MoveLock(const MoveLock&) = delete;
-  MoveLock& operator=(const MoveLock&) = delete;
-  /// Whether it was got.
-  bool held() const { return held_; }
-
- private:
-  Connection& connection_;
-  const std::string name_;
-  bool held_ = false;
-};
 
 /// What there is of a dataset on a shard.
 struct Moving {

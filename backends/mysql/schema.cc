@@ -10,12 +10,12 @@
 namespace kvstore::mysql {
 namespace {
 
-constexpr int kTableExists = 1050;
 constexpr int kDatabaseIsMissing = 1008;
 constexpr std::string_view kMyRocks = "myrocks";
+constexpr std::string_view kIncarnationComment = "kvstore incarnation=";
 constexpr std::string_view kModShardsComment = "kvstore mod_shards=";
 
-/// A dataset's name has letters, digits, '_', '-' and '.' only, so that this needs no escapes.
+/// A dataset's table has letters, digits, '_', '-', '.' and '@' only, so that this needs no escapes.
 std::string Literal(std::string_view text) { return fmt::format("'{}'", text); }
 
 const char* Template(Shape shape) {
@@ -41,13 +41,22 @@ std::optional<std::string> Comment(Connection& connection, Space space, uint32_t
 }
 
 std::string NameOf(const DatasetSpec& spec, uint32_t shard) {
-  return fmt::format("{}.{}", Quote(DatabaseName(SpaceOf(spec.shape), shard)), Quote(spec.name));
+  return fmt::format("{}.{}", Quote(DatabaseName(SpaceOf(spec.shape), shard)), Quote(TableName(spec)));
 }
 
 }  // namespace
 
 std::string TableComment(const DatasetSpec& spec) {
-  return fmt::format("kvstore incarnation={}", spec.incarnation);
+  return fmt::format("{}{}", kIncarnationComment, spec.incarnation);
+}
+
+std::optional<uint64_t> IncarnationOf(std::string_view comment) {
+  if (!comment.starts_with(kIncarnationComment)) return std::nullopt;
+  comment.remove_prefix(kIncarnationComment.size());
+  uint64_t incarnation = 0;
+  const auto [end, error] = std::from_chars(comment.data(), comment.data() + comment.size(), incarnation);
+  if (error != std::errc() || end != comment.data() + comment.size()) return std::nullopt;
+  return incarnation;
 }
 
 std::string EngineName(const DatasetSpec& spec) { return spec.engine == kMyRocks ? "ROCKSDB" : "InnoDB"; }
@@ -89,17 +98,9 @@ void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard
   const Space space = SpaceOf(spec.shape);
   const std::string create =
       fmt::format(fmt::runtime(Template(spec.shape)), fmt::arg("database", Quote(DatabaseName(space, shard))),
-                  fmt::arg("table", Quote(spec.name)), fmt::arg("engine", EngineName(spec)),
+                  fmt::arg("table", Quote(TableName(spec))), fmt::arg("engine", EngineName(spec)),
                   fmt::arg("comment", TableComment(spec)),
                   fmt::arg("key_order", HasDescendingKeys(spec) ? "DESC" : "ASC"));
-  try {
-    connection.Run(create);
-    return;
-  } catch (const sql::SQLException& error) {
-    if (error.getErrorCode() != kTableExists) throw;
-  }
-  if (Comment(connection, space, shard, spec.name) == TableComment(spec)) return;
-  DropTable(connection, spec, shard);
   connection.Run(create);
 }
 
@@ -117,7 +118,7 @@ TableSize MeasureTable(Connection& connection, const DatasetSpec& spec, uint32_t
   Rows rows = connection.Ask(
       fmt::format("SELECT data_length + index_length, table_rows FROM information_schema.tables "
                   "WHERE table_schema = {} AND table_name = {}",
-                  Literal(DatabaseName(SpaceOf(spec.shape), shard)), Literal(spec.name)));
+                  Literal(DatabaseName(SpaceOf(spec.shape), shard)), Literal(TableName(spec))));
   if (!rows.Next()) return {};
   return {rows.Uint(1), rows.Uint(2)};
 }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "backends/mysql/connection.h"
@@ -9,7 +11,7 @@
 #include "kvstore_api/dataset.h"
 
 /// Databases and tables, made from the templates in sql/. A table carries the incarnation of its dataset in
-/// its comment: one that a drop left behind, because its host was down, is found out and replaced.
+/// its comment. Who may make and remove them when: shard_tables.h and move_schema.h.
 ///
 /// What takes a Connection throws sql::SQLException.
 namespace kvstore::mysql {
@@ -37,9 +39,12 @@ bool HasMoved(Connection& connection, Space space, uint32_t shard);
 /// What the tables of this incarnation of the dataset have as their comment.
 std::string TableComment(const DatasetSpec& spec);
 
-/// Makes a dataset's table; leaves it as it is if it is there.
+/// What a table with that comment is of; nullopt: of no dataset.
+std::optional<uint64_t> IncarnationOf(std::string_view comment);
+
+/// Makes a dataset's table, which must not be there.
 void CreateTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
-/// Removes the table of that name, if there is one.
+/// Removes the table of that name, whosever it is, if there is one.
 void DropTable(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 
 /// Bytes and entries, about; both are 0 for a table that is not there.

@@ -186,6 +186,8 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
     case Sql::kObjectsFrom:  // local_id, limit
       return fmt::format("SELECT local_id, data, ts FROM {} WHERE local_id >= ? ORDER BY local_id LIMIT ?",
                          name);
+    case Sql::kLastLocalId:
+      return fmt::format("SELECT COALESCE(MAX(local_id), 0) FROM {}", name);
     case Sql::kPutObjects:  // (local_id, data, ts) ...
       return fmt::format(
           "INSERT INTO {} (local_id, data, ts) VALUES {} "

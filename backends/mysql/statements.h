@@ -54,6 +54,7 @@ enum class Sql : uint8_t {
   kDeleteColumnsOf,  ///< `count` (row, column)
   kObjects,          ///< `count` local IDs
   kObjectsFrom,
+  kLastLocalId,
   kPutObjects,     ///< `count`
   kDeleteObjects,  ///< `count`
   kMappings,       ///< `count` (from, to)

@@ -52,12 +52,14 @@ absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
 absl::StatusOr<std::shared_ptr<RowStore>> RocksDbBackend::OpenRows(const DatasetSpec& spec) {
   auto family = Find(spec);
   if (!family.ok()) return family.status();
+  (*family)->settings->Set(spec);
   return std::make_shared<rocks::RocksRowStore>(engine_, *std::move(family));
 }
 
 absl::StatusOr<std::shared_ptr<ObjectStore>> RocksDbBackend::OpenObjects(const DatasetSpec& spec) {
   auto family = Find(spec);
   if (!family.ok()) return family.status();
+  (*family)->settings->Set(spec);
   const std::lock_guard lock(objects_mutex_);
   std::weak_ptr<ObjectStore>& known = objects_[spec.incarnation];
   std::shared_ptr<ObjectStore> store = known.lock();
@@ -71,6 +73,7 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> RocksDbBackend::OpenObjects(const D
 absl::StatusOr<std::shared_ptr<MappingStore>> RocksDbBackend::OpenMappings(const DatasetSpec& spec) {
   auto family = Find(spec);
   if (!family.ok()) return family.status();
+  (*family)->settings->Set(spec);
   return std::make_shared<rocks::RocksMappingStore>(engine_, *std::move(family));
 }
 

@@ -182,6 +182,29 @@ absl::StatusOr<ObjectId> RocksObjectStore::NextId(const CreateOptions& options) 
   return id;
 }
 
+absl::StatusOr<ObjectId> RocksObjectStore::UnusedId(const CreateOptions& options) {
+  for (;;) {
+    auto id = NextId(options);
+    if (!id.ok()) return id;
+    rocksdb::PinnableSlice there;
+    const auto status = engine_->db().Get({}, family_->handle, IdKey(id->value()), &there);
+    if (status.IsNotFound()) return id;
+    if (!status.ok()) return ToStatus(status, "look for an object");
+    // The counter is behind what a migration has brought.
+    const auto shard = static_cast<uint32_t>(id->value() >> 46);
+    rocksdb::ReadOptions read;
+    read.total_order_seek = true;
+    const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(read, family_->handle));
+    it->SeekForPrev(IdKey(id->value() | ObjectId::kMaxLocal));
+    if (!it->status().ok()) return ToStatus(it->status(), "look for the last object of a shard");
+    uint64_t last = id->value();
+    if (it->Valid() && it->key().size() == sizeof(uint64_t)) {
+      last = std::max(last, ReadBigEndian<uint64_t>(it->key().ToStringView()));
+    }
+    if (auto raised = RaiseCounters({{shard, (last & ObjectId::kMaxLocal) + 1}}); !raised.ok()) return raised;
+  }
+}
+
 absl::Status RocksObjectStore::Store(uint64_t id, std::string_view data, uint64_t timestamp,
                                      std::string_view request_id) {
   rocksdb::WriteBatch batch;
@@ -211,7 +234,7 @@ absl::StatusOr<uint64_t> RocksObjectStore::Create(std::string_view data, const C
   }
   if (!lock) shared = engine_->locks().Share(next_lock_++);
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
-  const auto id = NextId(options);
+  const auto id = UnusedId(options);
   if (!id.ok()) return id.status();
   if (auto status = Store(id->value(), data, WallClockMs(), options.request_id); !status.ok()) return status;
   return id->value();

@@ -61,6 +61,8 @@ class RocksObjectStore : public ObjectStore {
   };
 
   absl::StatusOr<ObjectId> NextId(const CreateOptions& options);
+  /// NextId, of which there is no object.
+  absl::StatusOr<ObjectId> UnusedId(const CreateOptions& options);
   absl::StatusOr<uint64_t> NextLocal(uint32_t shard);
   /// Read if it is not yet. Under counters_mutex_.
   absl::StatusOr<Counter*> FindCounter(uint32_t shard);

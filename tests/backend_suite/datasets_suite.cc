@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include "tests/backend_suite/suite.h"
 
 namespace kvstore::testing {
@@ -35,6 +37,33 @@ TEST_P(DatasetsSuite, DataAndSettingsSurviveARestart) {
   }
   Reopen();
   EXPECT_EQ(Read(**backend().OpenRows(spec()), "r", {.versions = 9}), "x@3=v");
+}
+
+TEST_P(DatasetsSuite, OpeningAgainPutsTheSettingsInForce) {
+  // As when a dataset was altered where this backend did not hear of it: on the other side of a migration.
+  const auto before = Rows(/*max_versions=*/1);
+  for (const uint64_t timestamp : {1, 2}) ASSERT_OK(PutCell(*before, "r", "x", "v", timestamp));
+  DatasetSpec altered = spec();
+  altered.max_versions = 5;
+  ASSERT_OK_AND_ASSIGN(const auto after, backend().OpenRows(altered));
+  for (const uint64_t timestamp : {3, 4}) ASSERT_OK(PutCell(*after, "r", "x", "v", timestamp));
+  EXPECT_THAT(Read(*after, "r", {.versions = 9}), ::testing::StartsWith("x@4=v x@3=v x@2=v"));
+  ASSERT_OK(backend().Reclaim(altered, nullptr));
+  EXPECT_THAT(Read(*after, "r", {.versions = 9}), ::testing::StartsWith("x@4=v x@3=v x@2=v"));
+  // Other settings that hide what is there, too.
+  altered.max_versions = 0;
+  altered.ttl_ms = 1;
+  ASSERT_OK_AND_ASSIGN(const auto expiring, backend().OpenRows(altered));
+  EXPECT_EQ(Read(*expiring, "r", {.versions = 9}), "");
+}
+
+TEST_P(DatasetsSuite, SettingsThatAnotherProcessChangedAreTakenNoteOf) {
+  const auto rows = Rows(/*max_versions=*/1);
+  DatasetSpec altered = spec();
+  altered.max_versions = 2;
+  ASSERT_OK(backend().NoteSettings(altered));
+  for (const uint64_t timestamp : {1, 2, 3}) ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
+  EXPECT_EQ(Read(*rows, "r", {.versions = 9}), "x@3=v x@2=v");
 }
 
 TEST_P(DatasetsSuite, DataThatIsNotThereIsLost) {

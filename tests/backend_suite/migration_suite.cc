@@ -413,6 +413,32 @@ TEST_P(MigrationSuite, ATargetIsFilledAndThenServes) {
   ASSERT_OK(backend().DropDataset(target));
 }
 
+TEST_P(MigrationSuite, ACreateReplacesNoObjectWhateverTheCountersSay) {
+  const DatasetSpec target = Target(Shape::kObjects);
+  const Endpoint endpoint(backend(), target);
+  ASSERT_OK(endpoint.Enter(State::kImporting, false));
+  std::vector<Unit> units;
+  for (uint64_t local = 1; local <= 5; ++local) {
+    units.push_back({ObjectUnitKey(ObjectId::Make(3, 7, local)->value()), {{5, R"({"a":1})"}}});
+  }
+  // All others were removed on the other side; nobody says how far its counter is.
+  units.push_back({ObjectUnitKey(ObjectId::Make(3, 7, 900)->value()), {{5, R"({"a":1})"}}});
+  ASSERT_OK(endpoint->Replace(endpoint.epoch, units, false));
+  ASSERT_OK(endpoint.Enter(State::kServing, false));
+  const auto objects = *backend().OpenObjects(target);
+  std::set<uint64_t> ids;
+  for (int i = 0; i < 10; ++i) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"new":1})", {.shard = 3}));
+    EXPECT_TRUE(ids.insert(id).second);
+  }
+  for (const Unit& unit : units) {
+    const uint64_t id = ReadBigEndian<uint64_t>(unit.key);
+    EXPECT_FALSE(ids.contains(id));
+    EXPECT_EQ(objects->Get(id, {})->data, R"({"a":1})");
+  }
+  ASSERT_OK(backend().DropDataset(target));
+}
+
 TEST_P(MigrationSuite, ATargetOfObjectsGivesNoIdTwice) {
   const DatasetSpec target = Target(Shape::kObjects);
   const Endpoint endpoint(backend(), target);

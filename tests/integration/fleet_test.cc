@@ -97,6 +97,43 @@ TEST_F(Fleet, ZooKeeperMayBeDownForTheWholeRun) {
   EXPECT_TRUE(Eventually(through_the_proxy));
 }
 
+TEST_F(Fleet, AProcessThatHasNotHeardOfADropMeetsNothingOfTheNextDataset) {
+  TcpProxy proxy(
+      static_cast<uint16_t>(std::stoi(zookeeper_.address().substr(zookeeper_.address().rfind(':') + 1))));
+  const auto open = [&](const std::string& name, const std::string& zookeeper) {
+    OpenOptions options = Options();
+    options.data = dir_ / name;
+    options.rocksdb = "";
+    options.mysql->zookeeper.servers = zookeeper;
+    options.coordination = Coordination{.zookeeper = options.mysql->zookeeper};
+    return *kvstore::Open(options);
+  };
+  const auto one = open("one", zookeeper_.address());
+  const auto stale = open("stale", proxy.address());
+  const CellWrite old{"x", "old", std::nullopt};
+  for (const char* name : {"events", "more"})
+    ASSERT_OK(one->CreateDataset({.name = name, .max_versions = 0}));
+  EXPECT_EQ(one->GetDataset("events")->table, "");
+  for (const char* name : {"events", "more"}) {
+    ASSERT_TRUE(Eventually([&] { return stale->PutRow(name, "user", {&old, 1}, {}).ok(); }));
+  }
+  proxy.Cut();
+  ASSERT_OK(one->DropDataset("events", {}));
+  ASSERT_OK(one->CreateDataset({.name = "events", .max_versions = 0}));
+  EXPECT_EQ(one->GetDataset("events")->table, "events@2");
+  ASSERT_OK(Put(*one, "new"));
+  // It is told so, rather than to write into what it does not know, or to read it.
+  EXPECT_FALSE(stale->PutRow("events", "user", {&old, 1}, {}).ok());
+  EXPECT_FALSE(stale->GetRow("events", "user", {}).ok());
+  EXPECT_FALSE(stale->DeleteRow("events", "user", {}).ok());
+  EXPECT_EQ(one->GetRow("events", "user", {.versions = 9})->items.at(0).cells.size(), 1u);
+  EXPECT_EQ(Get(*one), "new");
+  EXPECT_OK(stale->PutRow("more", "user", {&old, 1}, {})) << "what it knows is served";
+  proxy.Mend();
+  EXPECT_TRUE(Eventually([&] { return stale->GetRow("events", "user", {}).ok(); }));
+  EXPECT_EQ(Get(*stale), "new");
+}
+
 TEST_F(Fleet, ABadEditLeavesTheGoodMapInForce) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "events"}));

@@ -57,6 +57,26 @@ TEST_F(ZooKeeperCatalogTest, WhatOneWritesTheOtherReads) {
   EXPECT_EQ(*two->Remove("b", last), last);
 }
 
+TEST_F(ZooKeeperCatalogTest, CountsTheDatasetsOfANameThatAreGone) {
+  const auto one = Open();
+  const auto two = Open();
+  int64_t version = one->Load()->version;
+  EXPECT_EQ(*one->CountDropped("a"), 0u);
+  version = *one->Put(Entry("a", 1, DatasetState::kCreating), version);
+  version = *one->Put(Entry("a", 1), version);
+  version = *one->Put(Entry("b", 2), version);
+  EXPECT_EQ(*two->CountDropped("a"), 0u);
+  version = *one->Put(Entry("a", 1, DatasetState::kDropping), version);
+  EXPECT_EQ(*two->CountDropped("a"), 1u) << "from now on it is about to go";
+  version = *two->Put(Entry("a", 1, DatasetState::kDropping), version);
+  version = *two->Remove("a", version);
+  EXPECT_EQ(*one->CountDropped("a"), 1u) << "the same one still";
+  version = *one->Put(Entry("a", 3, DatasetState::kCreating), version);
+  version = *one->Remove("a", version);
+  EXPECT_EQ(*two->CountDropped("a"), 2u) << "also one that was never finished";
+  EXPECT_EQ(*two->CountDropped("b"), 0u);
+}
+
 TEST_F(ZooKeeperCatalogTest, OfTwoChangesAtOnceOneIsMade) {
   const auto one = Open();
   const auto two = Open();

@@ -277,6 +277,56 @@ TEST_F(MoveTest, AHostThatIsMadeASlaveHasNothingOfAChannelLeft) {
   EXPECT_EQ(second_.a().Run(settings), "0\tREPLICATE\n");
 }
 
+TEST_F(MoveTest, InitAtEachStepMakesNothingThatIsInTheWay) {
+  // A dataset whose table has another name is moved like others.
+  const DatasetSpec numbered{
+      .name = "again", .backend = "mysql", .incarnation = 5, .table = NumberedTable("again", 2)};
+  const auto backend = first_.OpenBackend();
+  ASSERT_OK(backend->CreateDataset(numbered));
+  const auto again = *backend->OpenRows(numbered);
+  constexpr int kCount = 40;
+  const CellWrite cell{"c", "v", std::nullopt};
+  for (int i = 0; i < kCount; ++i) {
+    ASSERT_OK(store_->PutRow("events", fmt::format("row{}", i), {&cell, 1}, {}));
+    ASSERT_OK(again->Put(fmt::format("row{}", i), {&cell, 1}, {}));
+  }
+  uint64_t left_alone = 0;
+  const auto init = [&] {
+    mysql::LeftAlone left;
+    const auto read = [&] { return *store_->ListDatasets(); };
+    EXPECT_OK(first_.OpenBackend()->Init(read, nullptr, &left));
+    for (const auto& [why, count] : left) left_alone += count;
+  };
+  // First it dies with its shards put away, and somebody tries what may help.
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.frozen") throw Died();
+  });
+  EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
+  SetFailPointHook(nullptr);
+  init();
+  EXPECT_EQ(left_alone, 4u);
+  EXPECT_EQ(first_.a().Run("SHOW TABLES IN mod00000"), "");
+  SetFailPointHook([&](std::string_view name) {
+    if (name.starts_with("move.")) init();
+  });
+  ASSERT_OK(MoveThere(kRows));
+  SetFailPointHook(nullptr);
+  EXPECT_GT(left_alone, 4u);
+  for (int i = 0; i < kCount; ++i) {
+    const auto row = store_->GetRow("events", fmt::format("row{}", i), {});
+    ASSERT_OK(row);
+    EXPECT_EQ(row->items.size(), 1u) << i;
+    EXPECT_TRUE(Eventually([&] {
+      const auto page = again->Get(fmt::format("row{}", i), {}, std::nullopt);
+      return page.ok() && page->items.size() == 1;
+    }));
+  }
+  init();
+  EXPECT_EQ(Databases(first_.a(), "mod00000"), "") << "the old home is not made again";
+  ASSERT_OK(FinishMove(first_.fleet(), kRows));
+  ExpectInOrder();
+}
+
 TEST_F(MoveTest, CommitsWaitWhileTheyAreHeld) {
   auto held = shardops::HeldCommits::Hold(first_.host_a(), first_.fleet().access);
   ASSERT_OK(held.status());

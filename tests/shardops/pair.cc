@@ -75,21 +75,35 @@ Host PairFleet::Master() {
   return maps->all().front().map.ranges().front().master;
 }
 
-std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) const {
-  const auto source = [&](const char* name) {
-    return OpenZooKeeperSource({.servers = zookeeper_server_.address()},
-                               fmt::format("{}/shards/{}", fleet_.root, name));
-  };
-  return OpenStore(dir, {.id = source("id"), .mod = source("mod"), .weights = source("weights")});
-}
+namespace {
 
-std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const {
+std::unique_ptr<MySqlBackend> BackendOf(mysql::MapSources maps) {
   mysql::MySqlOptions options{.user = "kvstore", .password = "kvstore"};
   options.breaker.min_pause_ms = 50;
   options.breaker.max_pause_ms = 200;
   options.purge_cells_per_s = 0;
-  auto backend = *MySqlBackend::Open(std::move(maps), options);
-  EXPECT_OK(backend->Init({}, nullptr));
+  return *MySqlBackend::Open(std::move(maps), options);
+}
+
+}  // namespace
+
+mysql::MapSources PairFleet::Maps() const {
+  const auto source = [&](const char* name) {
+    return OpenZooKeeperSource({.servers = zookeeper_server_.address()},
+                               fmt::format("{}/shards/{}", fleet_.root, name));
+  };
+  return {.id = source("id"), .mod = source("mod"), .weights = source("weights")};
+}
+
+std::unique_ptr<MySqlBackend> PairFleet::OpenBackend() const { return BackendOf(Maps()); }
+
+std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) const {
+  return OpenStore(dir, Maps());
+}
+
+std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const {
+  auto backend = BackendOf(std::move(maps));
+  EXPECT_OK(backend->Init(nullptr, nullptr));
   Router::Backends backends;
   backends.emplace("mysql", std::move(backend));
   auto catalog = std::make_unique<FileCatalog>(dir / "catalog");

@@ -56,10 +56,15 @@ class PairFleet {
   /// A store of an application, with a file for its catalog below `dir`.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir) const;
 
+  /// What is below such a store, with the maps in ZooKeeper.
+  std::unique_ptr<MySqlBackend> OpenBackend() const;
+
   /// The same with maps of the caller.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const;
 
  private:
+  mysql::MapSources Maps() const;
+
   ZooKeeperServer zookeeper_server_;
   ServerPair pair_{1};
   ZooKeeper zookeeper_;

@@ -1,11 +1,22 @@
+#include <cppconn/exception.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <thread>
+#include <utility>
 
 #include "backends/mysql/move_schema.h"
 #include "backends/mysql/schema.h"
+#include "base/clock.h"
 #include "kvstore_api/moved.h"
 #include "kvstore_api/unit_key.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/eventually.h"
 
 /// Writers that are not ours, and transactions that stay open, while a dataset moves.
 namespace kvstore::testing {
@@ -96,6 +107,106 @@ TEST_F(Moves, AWorkerThatSleepsWithTheLockLosesItsConnection) {
   ASSERT_TRUE(lock.held());
   ASSERT_OK(endpoint_->RaiseEpoch(kEpoch + 1));
   EXPECT_FALSE(sleeper->Alive());
+}
+
+/// Asks for a step of a migration as its worker does, again and again, until it is done.
+class Asking {
+ public:
+  explicit Asking(std::function<absl::Status()> step)
+      : thread_([this, step = std::move(step)] {
+          absl::Status status = step();
+          for (; absl::IsUnavailable(status); status = step()) {
+            EXPECT_THAT(status, FailsWith(absl::StatusCode::kUnavailable, "has had a transaction open"));
+            ++refused_;
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+          }
+          EXPECT_OK(status);
+          done_ = true;
+        }) {}
+  ~Asking() { thread_.join(); }
+  /// Until it was refused a few times. Not for ever, if it should not be.
+  bool Waits() const { return refused_ < 3 && !done_; }
+
+ private:
+  std::atomic<bool> done_{false};
+  std::atomic<int> refused_{0};
+  std::thread thread_;
+};
+
+TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
+  const auto open = Connect("r");
+  const auto writer = Connect("r");
+  writer->Run("SET SESSION lock_wait_timeout = 3, innodb_lock_wait_timeout = 3");
+  uint64_t next = 0;
+  uint64_t epoch = kEpoch;
+  const auto write = [&] {
+    writer->Run(fmt::format("INSERT INTO {} VALUES ('r', 'c', {}, 'v')", TableOf("r"), ++next));
+  };
+  // A new worker, while somebody has written and not committed.
+  open->Run("START TRANSACTION");
+  open->Run("INSERT INTO " + TableOf("r") + " VALUES ('other', 'c', 1, 'v')");
+  {
+    const Asking asking([&] { return endpoint_->RaiseEpoch(++epoch); });
+    while (asking.Waits()) ASSERT_NO_THROW(write());
+    open->Run("COMMIT");
+  }
+  // The end of the migration, while somebody reads.
+  open->Run("START TRANSACTION");
+  open->Ask("SELECT COUNT(*) FROM " + TableOf("r"));
+  {
+    const Asking asking([&] { return endpoint_->Enter(epoch, State::kServing, false); });
+    while (asking.Waits()) ASSERT_NO_THROW(write());
+    open->Run("COMMIT");
+  }
+  write();
+  const auto page = dataset_.rows->Get("r", {.versions = 1'000'000}, std::nullopt);
+  ASSERT_OK(page);
+  EXPECT_EQ(page->items.at(0).cells.size(), next);
+}
+
+TEST_F(Moves, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
+  // A slave that follows may be behind.
+  const uint64_t past = WallClockMs() - 3'600'000;
+  ASSERT_OK(endpoint_->RaiseTimestamp(kEpoch, past));
+  const std::string clock = SharedFleet().OfShard(3).Run(
+      "SELECT COUNT(*), MIN(last) >= " + std::to_string(past) + " FROM mod00003.`kv$clock`");
+  EXPECT_EQ(clock, "64\t1\n");
+}
+
+TEST(MovesOfMyRocks, WhatTheLogNamesIsThereToBeRead) {
+  TestFleet fleet({kLittleMemoryForMyRocks});
+  const auto backend = *fleet.Open();
+  ASSERT_OK(backend->Init(nullptr, nullptr));
+  const DatasetSpec spec{
+      .name = "events", .backend = "mysql", .max_versions = 0, .engine = "myrocks", .incarnation = 1};
+  ASSERT_OK(backend->CreateDataset(spec));
+  const auto rows = *backend->OpenRows(spec);
+  const auto endpoint = *backend->OpenForMigration(spec);
+  ASSERT_OK(endpoint->RaiseEpoch(1));
+  ASSERT_OK(endpoint->Enter(1, State::kServing, true));
+  for (size_t i = 0; i < 2; ++i) SlowDownMyRocks(fleet.server(i));
+  constexpr size_t kWrites = 80;
+  std::thread writer([&] {
+    for (size_t i = 0; i < kWrites; ++i) {
+      const CellWrite cell{"c", "v", 1};  // a timestamp of its own: a statement on its own
+      EXPECT_OK(rows->Put(fmt::format("row{}", i), {&cell, 1}, {}));
+    }
+  });
+  // As a copier does.
+  std::map<std::string, size_t> copied;
+  EXPECT_TRUE(Eventually([&] {
+    const auto entries = *endpoint->ReadDirty(10);
+    std::vector<std::string> keys;
+    for (const DirtyEntry& entry : entries) keys.push_back(entry.key);
+    const auto units = *endpoint->Read(keys, WallClockMs());
+    for (const Unit& unit : units) copied[unit.key] = unit.cells.size();
+    EXPECT_OK(endpoint->RemoveDirty(1, entries));
+    return copied.size() == kWrites;
+  }));
+  writer.join();
+  size_t lost = 0;
+  for (const auto& [key, cells] : copied) lost += cells == 0 ? 1 : 0;
+  EXPECT_EQ(lost, 0u) << "writes that the copy will never have";
 }
 
 TEST(MovesHere, WhatADroppedDatasetLeftIsNotInTheWay) {

@@ -79,7 +79,7 @@ void TestFleet::Clear() {
   }
   const auto backend = Open();
   if (!backend.ok()) throw std::runtime_error(std::string(backend.status().message()));
-  const absl::Status made = (*backend)->Init({}, nullptr);
+  const absl::Status made = (*backend)->Init(nullptr, nullptr);
   if (!made.ok()) throw std::runtime_error(std::string(made.message()));
 }
 
@@ -88,6 +88,17 @@ bool ShareFleet(const std::vector<std::string>& arguments) {
 }
 
 TestFleet& SharedFleet() { return *shared_fleet; }
+
+void SlowDownMyRocks(const MariaDbServer& server) {
+  server.Run(
+      "CREATE DATABASE pins; CREATE TABLE pins.big (id INT PRIMARY KEY, v LONGBLOB) ENGINE=ROCKSDB; SET "
+      "GLOBAL "
+      "rocksdb_force_flush_memtable_now = 1; SET GLOBAL rocksdb_pause_background_work = 1");
+  for (int i = 0; i < 14; ++i) {
+    server.Run(fmt::format("INSERT INTO pins.big VALUES ({}, REPEAT('x', 40000))", i));
+  }
+  server.Run("SET GLOBAL rocksdb_delayed_write_rate = 4096");
+}
 
 Opened::Opened(DatasetSpec wanted, const mysql::MySqlOptions& options) : spec(std::move(wanted)) {
   SharedFleet().Clear();

@@ -55,6 +55,13 @@ class TestFleet {
 bool ShareFleet(const std::vector<std::string>& arguments = {});
 TestFleet& SharedFleet();
 
+/// Argument of a server whose MyRocks is to be slow.
+inline constexpr char kLittleMemoryForMyRocks[] =
+    "--rocksdb-default-cf-options=write_buffer_size=64k;max_write_buffer_number=8";
+/// From now on commits to MyRocks take their time there: its memory for writes is almost full, and nothing
+/// frees it. There is room for about 60 KiB more. Makes a database `pins`.
+void SlowDownMyRocks(const MariaDbServer& server);
+
 /// A dataset's store on the shared fleet, from scratch: what earlier tests made is removed.
 struct Opened {
   explicit Opened(DatasetSpec spec, const mysql::MySqlOptions& options = TestFleet::Options());

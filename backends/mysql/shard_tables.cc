@@ -1,0 +1,258 @@
+#include "backends/mysql/shard_tables.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include "backends/mysql/schema.h"
+#include "backends/mysql/server_lock.h"
+#include "base/fail_point.h"
+#include "kvstore_api/leftover.h"
+#include "kvstore_api/moved.h"
+
+namespace kvstore::mysql {
+namespace {
+
+/// What a migration keeps beside a dataset's table, on either engine.
+constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
+
+absl::Status Busy(const DatasetSpec& spec) {
+  return absl::UnavailableError(
+      fmt::format("dataset: another process is at the tables of '{}' there, or moves the shard", spec.name));
+}
+
+// ---- looking ----
+
+/// Names and comments of all tables of a database that begin with the dataset's.
+using Found = std::map<std::string, std::string>;
+
+Found Look(Connection& connection, const std::string& database, const DatasetSpec& spec) {
+  const std::string& base = TableName(spec);
+  Found found;
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = '{0}' AND "
+      "table_name IN ('{1}', '{1}$away', '{1}$state', '{1}$dirty', '{1}$r$away', '{1}$r$state', "
+      "'{1}$r$dirty')",
+      database, base));
+  while (rows.Next()) found.emplace(rows.Bytes(1), rows.Bytes(2));
+  return found;
+}
+
+bool Has(const Found& found, const std::string& table, const DatasetSpec& spec) {
+  const auto at = found.find(table);
+  return at != found.end() && at->second == TableComment(spec);
+}
+
+/// Whether a migration of this incarnation is at work there.
+bool Migrates(const Found& found, const DatasetSpec& spec) {
+  return std::any_of(kSides.begin(), kSides.end(), [&](std::string_view side) {
+    const std::string prefix = TableName(spec) + std::string(side);
+    return Has(found, prefix + "state", spec) || Has(found, prefix + "away", spec);
+  });
+}
+
+enum class Place : uint8_t {
+  kMissing,  ///< There is no database.
+  kHere,
+  kMoved,  ///< The tables are put away: the shard is moving to another host, or has moved there.
+  kBack    ///< The same of an earlier move; it has come back.
+};
+
+Place PlaceOf(Connection& connection, const std::string& database) {
+  bool here = false;
+  bool moved = false;
+  {
+    Rows rows = connection.Ask(
+        fmt::format("SELECT schema_name FROM information_schema.schemata WHERE schema_name IN ('{}', '{}')",
+                    database, MovedName(database)));
+    while (rows.Next()) (rows.Bytes(1) == database ? here : moved) = true;
+  }
+  if (!moved) return here ? Place::kHere : Place::kMissing;
+  const bool empty =
+      !connection
+           .Ask(fmt::format("SELECT 1 FROM information_schema.tables WHERE table_schema = '{}' LIMIT 1",
+                            database))
+           .Next();
+  return empty ? Place::kMoved : Place::kBack;
+}
+
+std::string MovedText(const std::string& database) {
+  return fmt::format(
+      "its tables are put away in {}: the shard is moving to another host, or was moved there (kv shards "
+      "move "
+      "status; kv shards move finish removes them)",
+      MovedName(database));
+}
+
+// ---- making ----
+
+enum class Made : uint8_t { kThere, kMigrates, kMoved };
+
+/// Under the locks.
+///
+/// in_force  That the catalog has this dataset was seen under the locks: then another one of its name is
+/// dead.
+absl::StatusOr<Made> Make(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
+                          bool in_force) {
+  const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
+  const Found found = Look(connection, database, spec);
+  if (Has(found, TableName(spec), spec)) return Made::kThere;
+  if (Migrates(found, spec)) return Made::kMigrates;
+  if (place == Place::kBack && Has(Look(connection, MovedName(database), spec), TableName(spec), spec)) {
+    return Made::kMoved;
+  }
+  if (const auto other = found.find(TableName(spec)); other != found.end()) {
+    const auto incarnation = IncarnationOf(other->second);
+    if (!incarnation) {
+      return absl::FailedPreconditionError(fmt::format(
+          "there is a table {} that is none of a dataset: rename it, or choose another name", other->first));
+    }
+    if (!in_force) {
+      return LeftoverError(
+          fmt::format("the table {} of another dataset of that name is there, of incarnation {}",
+                      other->first, *incarnation),
+          *incarnation);
+    }
+    DropTable(connection, spec, shard);
+  }
+  CreateTable(connection, spec, shard);
+  return Made::kThere;
+}
+
+}  // namespace
+
+absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
+  const MoveLock lock(connection, spec, shard);
+  if (!lock.held()) return Busy(spec);
+  const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
+  if (!shard_lock.held()) return Busy(spec);
+  const Place place = PlaceOf(connection, database);
+  if (place == Place::kMissing) {
+    return absl::FailedPreconditionError(
+        fmt::format("there is no database {}: kv shards init makes it", database));
+  }
+  if (place == Place::kMoved) return FrozenError(MovedText(database));
+  Reached("create.locked");
+  const auto made = Make(connection, spec, shard, place, /*in_force=*/false);
+  if (!made.ok()) return made.status();
+  return *made == Made::kMoved ? FrozenError(MovedText(database)) : absl::OkStatus();
+}
+
+absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
+  const MoveLock lock(connection, spec, shard);
+  if (!lock.held()) return Busy(spec);
+  const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
+  if (!shard_lock.held()) return Busy(spec);
+  // The map will say in a moment where they are to be dropped.
+  if (PlaceOf(connection, database) == Place::kMoved) return FrozenError(MovedText(database));
+  const Found found = Look(connection, database, spec);
+  Reached("drop.locked");
+  const auto drop = [&](const std::string& table) {
+    connection.Run(fmt::format("DROP TABLE IF EXISTS {}.{}", Quote(database), Quote(table)));
+  };
+  const std::string& base = TableName(spec);
+  // With a table go its triggers, which need what is beside it.
+  if (Has(found, base, spec)) drop(base);
+  for (const std::string_view side : kSides) {
+    const std::string prefix = base + std::string(side);
+    if (Has(found, prefix + "away", spec)) drop(prefix + "away");
+    // A dirty log belongs to whom the state does.
+    const bool state = Has(found, prefix + "state", spec);
+    if (found.contains(prefix + "dirty") && (state || !found.contains(prefix + "state")))
+      drop(prefix + "dirty");
+    if (state) drop(prefix + "state");
+  }
+  return absl::OkStatus();
+}
+
+namespace {
+
+/// The datasets of `specs` of which a shard lacks the table, by the names and comments of its tables.
+absl::StatusOr<std::vector<DatasetSpec>> Lacking(Connection& connection, const std::string& database,
+                                                 Space space, const std::vector<DatasetSpec>& specs) {
+  Found tables;
+  {
+    Rows rows = connection.Ask(fmt::format(
+        "SELECT table_name, table_comment FROM information_schema.tables WHERE table_schema = '{}'",
+        database));
+    while (rows.Next()) tables.emplace(rows.Bytes(1), rows.Bytes(2));
+  }
+  std::vector<DatasetSpec> lacking;
+  for (const DatasetSpec& spec : specs) {
+    if (SpaceOf(spec.shape) == space && !Has(tables, TableName(spec), spec)) lacking.push_back(spec);
+  }
+  return lacking;
+}
+
+}  // namespace
+
+absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
+                       const std::vector<DatasetSpec>& specs, const ReadSpecs& read, LeftAlone& left_alone) {
+  const std::string database = DatabaseName(space, shard);
+  Place place = PlaceOf(connection, database);
+  const auto missing = place == Place::kMissing || place == Place::kMoved
+                           ? absl::StatusOr<std::vector<DatasetSpec>>(specs)
+                           : Lacking(connection, database, space, specs);
+  if (!missing.ok()) return missing.status();
+  // The usual case: all is there.
+  if (place == Place::kHere && missing->empty() &&
+      (space == Space::kId || ReadModShards(connection, shard) > 0)) {
+    return absl::OkStatus();
+  }
+  std::vector<std::string> names;
+  for (const DatasetSpec& spec : *missing) {
+    if (SpaceOf(spec.shape) == space) names.push_back(TablesLock(spec, shard));
+  }
+  std::sort(names.begin(), names.end());
+  const ServerLock lock(connection, names, Holder::kEnds);
+  const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
+  if (!lock.held() || !shard_lock.held()) {
+    return absl::UnavailableError(
+        fmt::format("another process is at the tables of {}, or moves it", database));
+  }
+  place = PlaceOf(connection, database);
+  if (place == Place::kMoved) {
+    ++left_alone
+        ["shards whose tables are put away: they are moving to another host, or were moved there (kv "
+         "shards move status)"];
+    return absl::OkStatus();
+  }
+  CreateShard(connection, space, shard, mod_shards);
+  if (names.empty()) return absl::OkStatus();
+  // Under the locks: what the catalog says now holds until they are let go. A drop, or the end of a
+  // migration, changes the catalog first.
+  Reached("init.locked");
+  const auto now = read();
+  if (!now.ok()) return now.status();
+  Reached("init.read");
+  for (const DatasetSpec& spec : *missing) {
+    if (SpaceOf(spec.shape) != space) continue;
+    const auto same = std::find_if(now->begin(), now->end(), [&](const DatasetSpec& one) {
+      return one.incarnation == spec.incarnation && one.name == spec.name && one.engine == spec.engine;
+    });
+    if (same == now->end()) {
+      ++left_alone[fmt::format("tables of '{}', which was dropped or migrated meanwhile", spec.name)];
+      continue;
+    }
+    const auto made = Make(connection, spec, shard, place, /*in_force=*/true);
+    if (!made.ok()) return made.status();
+    if (*made == Made::kMigrates) {
+      ++left_alone[fmt::format(
+          "tables of '{}', which migrates and has them under another name for now (kv migrate status)",
+          spec.name)];
+    }
+    if (*made == Made::kMoved) {
+      ++left_alone[fmt::format("tables of '{}' that were moved to another host", spec.name)];
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::mysql
