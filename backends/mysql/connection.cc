@@ -172,6 +172,7 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
 
 Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
   last_table_ = table;
+  committing_ = false;  // of a statement before, which the server refused
   const Key key{uint64_t{table.family->number} << 32 | table.shard,
                 uint64_t{static_cast<uint8_t>(sql)} << 32 | count};
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
@@ -221,6 +222,7 @@ void Connection::ForgetStatements() {
 
 Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {
   connection_.in_transaction_ = true;
+  connection_.committing_ = false;
   connection_.Run(kind == Kind::kSnapshot ? "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
                                           : "START TRANSACTION");
 }

@@ -120,7 +120,7 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
     case Trouble::kConnection: {
       const absl::Status status = ToStatus(error);
       lease.Fail(status);
-      if (attempt == 1 && (repeat == Repeat::kAlways || !committing))
+      if (attempt == 1 && (repeat != Repeat::kIfNotCommitted || !committing))
         return {.again = true, .in_doubt = committing};
       if (elapsed >= std::chrono::seconds(options_.pool.read_timeout_s)) {
         return {.in_doubt = committing,
@@ -130,7 +130,12 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
       return {.in_doubt = committing, .status = status};
     }
     case Trouble::kRefused:
-      if (IsReadOnly(error)) lease.Demoted();
+      if (IsReadOnly(error)) {
+        lease.Demoted();
+      } else if (committing && (lease->in_transaction() || IsOfCommit(error))) {
+        // Of a commit that fails midway nobody knows how far it came.
+        return {.in_doubt = true, .status = ToStatus(error)};
+      }
       break;
   }
   if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, ToStatus(error))};

@@ -39,10 +39,18 @@ struct MapSources {
   std::filesystem::path mod_cache;
 };
 
-/// Whether work whose outcome is unknown may be done again.
+/// Whether work may be done again whose outcome is unknown, because the connection was lost while it was
+/// being committed. Work that was surely not committed is repeated in any case.
 enum class Repeat : uint8_t {
-  kAlways,         ///< Reads, and writes that give the same result once more.
-  kIfNotCommitted  ///< Only if it is certain that nothing was changed. Else the caller is told.
+  /// Reads; and writes after which the data are as they should be whatever others have done in between. A
+  /// put,
+  /// say, is not: between the two somebody may have deleted what the first one put, and been told so.
+  kAlways,
+  /// The caller is told.
+  kIfNotCommitted,
+  /// The work itself looks first for what it did before. If it cannot tell, it fails with a status that is
+  /// marked as in doubt (kvstore_api/in_doubt.h).
+  kAfterALook
 };
 
 /// What messages name beside the host: a shard, if there is one.
@@ -117,6 +125,15 @@ class Fleet {
       -> std::invoke_result_t<Work, Connection&>;
   Verdict Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                 Connection::Clock::duration elapsed) const;
+  /// Whether the outcome of work that was repeated in doubt is known now.
+  static bool IsSettled(Repeat repeat, const absl::Status& status) {
+    return status.ok() || (repeat == Repeat::kAfterALook && !IsInDoubt(status));
+  }
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename T>
+  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+    return result.status();
+  }
   /// The same status, its message preceded by shard and host.
   ///
   /// in_doubt  an attempt before may have written: the message says so.
@@ -148,7 +165,9 @@ auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
     if (!lease.ok()) return At(place, pool.host(), lease.status(), in_doubt);
     const auto begin = Connection::Clock::now();
     try {
-      return work(**lease);
+      auto result = work(**lease);
+      if (!in_doubt || IsSettled(repeat, StatusOf(result))) return result;
+      return At(place, pool.host(), StatusOf(result), in_doubt);
     } catch (const sql::SQLException& error) {
       const Verdict verdict = Judge(error, *lease, repeat, attempt, Connection::Clock::now() - begin);
       in_doubt = in_doubt || verdict.in_doubt;

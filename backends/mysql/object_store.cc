@@ -113,6 +113,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
 
 absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_view data,
                                                     std::string_view request_id) {
+  // The request_id is in the object's row, and there once: a create that is repeated finds what it has made.
   return fleet_->Run(
       Space::kId, shard, request_id.empty() ? Repeat::kIfNotCommitted : Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<uint64_t> {

@@ -151,6 +151,7 @@ class ShardPurge {
   absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
     uint64_t all = 0;
     for (;;) {
+      // Repeated, it goes by what is there then.
       auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
                                 [&](Connection& connection) -> absl::StatusOr<uint64_t> {
                                   Transaction transaction(connection, Transaction::Kind::kWrite);
