@@ -147,8 +147,10 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
                   "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}",
                   options.pool.lock_wait_s));
   Run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-  Rows traits = Ask("SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet, @@read_only");
+  Rows traits = Ask(fmt::format(
+      "SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet, @@read_only, {}", kNowMs));
   traits.Next();
+  SetServerMs(traits.Uint(5));
   const std::string version = traits.Bytes(1);
   const bool mariadb = version.find("MariaDB") != std::string::npos;
   // Older ones forget AUTO_INCREMENT at a restart and give IDs again, or know no descending keys.
@@ -207,10 +209,18 @@ const std::string& Connection::Boot() {
 
 bool Connection::Alive() {
   try {
-    return connection_->isValid();
+    Rows now = Ask(fmt::format("SELECT {}", kNowMs));
+    now.Next();
+    SetServerMs(now.Uint(1));
+    return true;
   } catch (const sql::SQLException&) {
     return false;
   }
+}
+
+void Connection::SetServerMs(uint64_t now) {
+  server_ms_ = now;
+  server_ms_at_ = Clock::now();
 }
 
 void Connection::ForgetStatements() {

@@ -136,7 +136,7 @@ absl::Status RowWriter::Check(Connection& connection, const Table& table, std::s
   Rows rows = connection.Prepare(Sql::kNewestValue, table)
                   .Bind(row)
                   .Bind(condition.column)
-                  .Bind(dataset_->LowestLive())
+                  .Bind(dataset_->LowestLive(connection))
                   .Query();
   if (!rows.Next()) return CheckCondition(condition, std::nullopt);
   return CheckCondition(condition, rows.Bytes(1));

@@ -9,9 +9,6 @@
 namespace kvstore::mysql {
 namespace {
 
-/// The server's clock in ms.
-constexpr std::string_view kNowMs = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS UNSIGNED)";
-
 /// `text`, `count` times, with `between` between.
 std::string Repeat(std::string_view text, size_t count, std::string_view between) {
   std::string all(text);

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "backends/mysql/tables.h"
 
@@ -80,6 +81,9 @@ constexpr size_t ShardIds(size_t shards, size_t ids) { return shards << 16 | ids
 /// Values of at most this many bytes come with the cells that a statement lists; larger ones are fetched one
 /// by one, so that the memory a list takes has a bound.
 inline constexpr size_t kInlineValueBytes = size_t{16} << 10;
+
+/// The server's clock in ms.
+inline constexpr std::string_view kNowMs = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS UNSIGNED)";
 
 /// The mod shard's table of clocks; no dataset can have this name.
 inline constexpr char kClockTable[] = "kv$clock";
