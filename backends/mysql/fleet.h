@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "backends/mysql/errors.h"
 #include "backends/mysql/pool.h"
+#include "backends/mysql/spread.h"
 #include "backends/mysql/tables.h"
 #include "backends/mysql/workers.h"
 #include "kvstore_api/call_scope.h"
@@ -70,7 +71,8 @@ class Fleet {
   const ShardMapWatcher& Watcher(Space space) const {
     return space == Space::kId ? *id_watcher_ : *mod_watcher_;
   }
-  std::shared_ptr<const ShardWeights> weights() const { return weights_->weights(); }
+  /// Where objects go that name no shard.
+  const Spreads& spreads() const { return spreads_; }
   uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
 
   /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. It may
@@ -114,7 +116,7 @@ class Fleet {
     std::vector<Pool*> pools;  // of each range
   };
 
-  explicit Fleet(const MySqlOptions& options);
+  Fleet(const MySqlOptions& options, const std::filesystem::path& spreads);
   /// The pool of a range of the map in force.
   Pool& PoolOf(Space space, const ShardMap& map, const ShardRange& range);
   const Routes& MakeRoutes(Space space, const ShardMap& map);
@@ -140,6 +142,7 @@ class Fleet {
   static absl::Status At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt);
 
   const MySqlOptions options_;
+  Spreads spreads_;
   std::unique_ptr<ShardMapWatcher> id_watcher_;
   std::unique_ptr<ShardMapWatcher> mod_watcher_;
   std::unique_ptr<WeightsWatcher> weights_;
