@@ -1,8 +1,18 @@
 #include "base/clock.h"
 
+#include <atomic>
 #include <ctime>
 
+#include "base/shift_clock.h"
+
 namespace kvstore {
+namespace {
+
+std::atomic<int64_t> shift_ms{0};
+
+}  // namespace
+
+void ShiftWallClock(int64_t ms) { shift_ms.store(ms, std::memory_order_relaxed); }
 
 CoarseClock::time_point CoarseClock::now() noexcept {
   timespec time{};
@@ -12,7 +22,8 @@ CoarseClock::time_point CoarseClock::now() noexcept {
 
 uint64_t WallClockMs() {
   const auto since = std::chrono::system_clock::now().time_since_epoch();
-  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(since).count();
+  return static_cast<uint64_t>(ms + shift_ms.load(std::memory_order_relaxed));
 }
 
 }  // namespace kvstore

@@ -77,8 +77,11 @@ ShardWeights With(const ShardWeights& weights, const ShardWeight& change) {
   return next;
 }
 
-WeightsWatcher::WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights initial)
-    : source_(std::move(source)), weights_(std::make_shared<const ShardWeights>(std::move(initial))) {
+WeightsWatcher::WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights initial,
+                               std::function<void(const ShardWeights&)> on_update)
+    : source_(std::move(source)),
+      on_update_(std::move(on_update)),
+      weights_(std::make_shared<const ShardWeights>(std::move(initial))) {
   if (source_ == nullptr) return;
   source_->OnChange([this] {
     {
@@ -87,6 +90,7 @@ WeightsWatcher::WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights i
     }
     changed_.notify_all();
   });
+  Take();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -109,13 +113,16 @@ std::shared_ptr<const ShardWeights> WeightsWatcher::weights() const {
 void WeightsWatcher::Take() {
   const auto text = source_->Read();
   auto parsed = text.ok() ? ParseWeights(*text) : absl::StatusOr<ShardWeights>(text.status());
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   missing_ = absl::IsNotFound(text.status());
   if (parsed.ok()) {
     refused_.clear();
     if (*parsed == *weights_) return;
     weights_ = std::make_shared<const ShardWeights>(*std::move(parsed));
     spdlog::info("{}: new weights: {}", source_->name(), ToJson(*weights_));
+    const std::shared_ptr<const ShardWeights> now = weights_;
+    lock.unlock();
+    if (on_update_) on_update_(*now);
   } else if (text.ok() && refused_ != *text) {
     refused_ = *text;
     spdlog::error("{}: refused, those before stay in force: {}", source_->name(),

@@ -2,6 +2,7 @@
 
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -37,9 +38,14 @@ ShardWeights With(const ShardWeights& weights, const ShardWeight& change);
 /// bad, those before stay in force. Thread-safe.
 class WeightsWatcher {
  public:
-  /// source   Null: there is none.
-  /// initial  In force until the source has some.
-  WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights initial);
+  /// Reads the source once before it returns.
+  ///
+  /// source     Null: there is none.
+  /// initial    In force until the source has some.
+  /// on_update  Called with weights that come into force and differ from those before, from here or from the
+  ///            watcher's thread. May be null. Must not stop the watcher.
+  WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights initial,
+                 std::function<void(const ShardWeights&)> on_update = nullptr);
   ~WeightsWatcher();
 
   std::shared_ptr<const ShardWeights> weights() const;
@@ -49,6 +55,7 @@ class WeightsWatcher {
   void Run();
 
   const std::unique_ptr<MapSource> source_;
+  const std::function<void(const ShardWeights&)> on_update_;
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   bool wanted_ = false;

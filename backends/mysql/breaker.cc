@@ -12,10 +12,9 @@ absl::Status Breaker::Allow() {
   if (!open()) return absl::OkStatus();
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
+  // Without a time, which would be another each time: whoever tells a failure once goes by its words.
   if (now < until_) {
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until_ - now);
-    return absl::UnavailableError(
-        fmt::format("left alone for another {} ms after it failed: {}", left.count() + 1, why_));
+    return absl::UnavailableError(fmt::format("left alone for a while after it failed: {}", why_));
   }
   // This call tries; others wait for what comes of it, or for another pause if nothing does.
   until_ = now + std::chrono::milliseconds(options_.max_pause_ms);

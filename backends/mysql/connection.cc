@@ -147,8 +147,10 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
                   "innodb_lock_wait_timeout = {0}, lock_wait_timeout = {0}",
                   options.pool.lock_wait_s));
   Run("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ");
-  Rows traits = Ask("SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet, @@read_only");
+  Rows traits = Ask(fmt::format(
+      "SELECT @@version, @@innodb_flush_log_at_trx_commit, @@max_allowed_packet, @@read_only, {}", kNowMs));
   traits.Next();
+  SetServerMs(traits.Uint(5));
   const std::string version = traits.Bytes(1);
   const bool mariadb = version.find("MariaDB") != std::string::npos;
   // Older ones forget AUTO_INCREMENT at a restart and give IDs again, or know no descending keys.
@@ -174,6 +176,7 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
 
 Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
   last_table_ = table;
+  committing_ = false;  // of a statement before, which the server refused
   const Key key{uint64_t{table.family->number} << 32 | table.shard,
                 uint64_t{static_cast<uint8_t>(sql)} << 32 | count};
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
@@ -209,10 +212,18 @@ const std::string& Connection::Boot() {
 
 bool Connection::Alive() {
   try {
-    return connection_->isValid();
+    Rows now = Ask(fmt::format("SELECT {}", kNowMs));
+    now.Next();
+    SetServerMs(now.Uint(1));
+    return true;
   } catch (const sql::SQLException&) {
     return false;
   }
+}
+
+void Connection::SetServerMs(uint64_t now) {
+  server_ms_ = now;
+  server_ms_at_ = Clock::now();
 }
 
 void Connection::ForgetStatements() {
@@ -224,6 +235,7 @@ void Connection::ForgetStatements() {
 
 Transaction::Transaction(Connection& connection, Kind kind) : connection_(connection) {
   connection_.in_transaction_ = true;
+  connection_.committing_ = false;
   connection_.Run(kind == Kind::kSnapshot ? "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY"
                                           : "START TRANSACTION");
 }

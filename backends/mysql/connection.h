@@ -86,8 +86,11 @@ class Connection {
   const ServerTraits& traits() const { return traits_; }
   /// Since when which server runs: another text after a restart, and of another host. Asked for once.
   const std::string& Boot();
-  /// Whether the server still answers on it: a round trip.
+  /// Whether the server still answers on it: a round trip, which sets ServerMs right too.
   bool Alive();
+  /// The server's wall clock, in ms: what it said when it was asked last, and what has passed here since.
+  /// Late by no more than a round trip and some milliseconds, unless its clock was set since. No round trip.
+  uint64_t ServerMs() const { return server_ms_ + Milliseconds(Clock::now() - server_ms_at_); }
   /// Whether a failure now leaves open if something was changed: a change is being committed.
   bool committing() const { return committing_; }
   bool in_transaction() const { return in_transaction_; }
@@ -119,12 +122,16 @@ class Connection {
 
   Connection(std::unique_ptr<sql::Connection> connection, size_t max_statements);
   absl::Status SetUp(const MySqlOptions& options);
+  /// The server has just said that.
+  void SetServerMs(uint64_t now);
 
   const std::unique_ptr<sql::Connection> connection_;
   const std::unique_ptr<sql::Statement> plain_;
   const size_t max_statements_;
   const Clock::time_point opened_at_ = Clock::now();
   ServerTraits traits_;
+  uint64_t server_ms_ = 0;
+  Clock::time_point server_ms_at_;
   std::string boot_;
   std::optional<Table> last_table_;
   bool in_transaction_ = false;

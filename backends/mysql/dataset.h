@@ -6,7 +6,6 @@
 #include "absl/status/status.h"
 #include "backends/mysql/connection.h"
 #include "backends/mysql/tables.h"
-#include "base/clock.h"
 #include "kvstore_api/dataset.h"
 
 namespace kvstore::mysql {
@@ -18,10 +17,11 @@ struct Dataset {
 
   /// Puts the changeable settings in force.
   void Set(const DatasetSpec& spec);
-  /// Cells with a timestamp below this have expired.
-  uint64_t LowestLive() const {
+  /// Cells with a timestamp below this have expired. By the clock of the connection's server, which gives
+  /// timestamps too: the clocks of the processes that ask may differ.
+  uint64_t LowestLive(const Connection& connection) const {
     const uint64_t ttl = ttl_ms.load(std::memory_order_relaxed);
-    const uint64_t now = ttl == 0 ? 0 : WallClockMs();
+    const uint64_t now = ttl == 0 ? 0 : connection.ServerMs();
     return now > ttl ? now - ttl : 0;
   }
   /// FAILED_PRECONDITION if a write must be on stable storage when it is answered and the server does not do

@@ -347,11 +347,10 @@ absl::StatusOr<std::vector<UnitRange>> MySqlEndpoint::Partitions(size_t) {
 absl::StatusOr<std::vector<Unit>> MySqlEndpoint::Read(std::span<const std::string> keys, uint64_t as_of) {
   const auto by_shard = ByShard(keys.size(), [&](size_t i) { return std::string_view(keys[i]); });
   if (!by_shard.ok()) return by_shard.status();
-  const Visible visible(base_, as_of);
   std::vector<Unit> units(keys.size());
   absl::Status status = ForShards(*by_shard, [&](uint32_t shard, std::span<const size_t> places) {
     return OnTable(shard, Repeat::kAlways, [&](Connection& connection, const Table& table) {
-      ReadUnits(connection, table, kind_, visible, keys, places, units);
+      ReadUnits(connection, table, kind_, Visible(base_, connection, as_of), keys, places, units);
       return absl::OkStatus();
     });
   });

@@ -31,6 +31,10 @@ enum Code : int {
   kConnectionKilled = 1927,
   kRecordChanged = 1020,
   kDiskFull = 1021,
+  kErrorOnWrite = 1026,
+  kErrorDuringCommit = 1180,
+  kErrorDuringRollback = 1181,
+  kLoggingImpossible = 1598,
   kClientFirst = 2000,
   kClientLast = 2999,
   kClientNoStatement = 2030,
@@ -68,6 +72,18 @@ bool IsReadOnly(const sql::SQLException& error) {
     case kOptionPreventsStatement:
     case kReadOnlyTransaction:
     case kReadOnlyMode:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool IsOfCommit(const sql::SQLException& error) {
+  switch (error.getErrorCode()) {
+    case kErrorOnWrite:
+    case kErrorDuringCommit:
+    case kErrorDuringRollback:
+    case kLoggingImpossible:
       return true;
     default:
       return false;

@@ -22,6 +22,10 @@ bool IsMissingTable(const sql::SQLException& error);
 /// Whether the host takes no writes.
 bool IsReadOnly(const sql::SQLException& error);
 
+/// Whether the server tells so that a commit failed midway: the change may be there all the same, or come
+/// back when the server starts again.
+bool IsOfCommit(const sql::SQLException& error);
+
 /// Whether a unique key has the value already.
 bool IsDuplicate(const sql::SQLException& error);
 

@@ -46,17 +46,29 @@ void Pause(int attempt) {
 
 }  // namespace
 
-Fleet::Fleet(const MySqlOptions& options) : options_(options), workers_(kMaxWorkers) {}
+Fleet::Fleet(const MySqlOptions& options, const std::filesystem::path& spreads)
+    : options_(options), spreads_(spreads, options.weights), workers_(kMaxWorkers) {}
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options) {
-  std::unique_ptr<Fleet> fleet(new Fleet(options));
-  auto id = ShardMapWatcher::Start(std::move(sources.id), {.cache = sources.id_cache});
+  // Beside the copies of the maps.
+  std::filesystem::path kept = sources.id_cache;
+  if (!kept.empty()) kept.replace_filename("shards-before.txt");
+  std::unique_ptr<Fleet> fleet(new Fleet(options, kept));
+  Spreads* const spreads = &fleet->spreads_;
+  // Before the map, so that none is taken for the one in force that never was.
+  fleet->weights_ = std::make_unique<WeightsWatcher>(
+      std::move(sources.weights), options.weights,
+      [spreads](const ShardWeights& weights) { spreads->SetWeights(weights); });
+  auto id = ShardMapWatcher::Start(
+      std::move(sources.id),
+      {.cache = sources.id_cache, .on_update = [spreads](const ShardMap& map) { spreads->SetMap(map); }});
   if (!id.ok()) return id.status();
   fleet->id_watcher_ = *std::move(id);
+  // That of the cache is not told.
+  if (!spreads->current()) spreads->SetMap(fleet->id_watcher_->map());
   auto mod = ShardMapWatcher::Start(std::move(sources.mod), {.cache = sources.mod_cache, .mod = true});
   if (!mod.ok()) return mod.status();
   fleet->mod_watcher_ = *std::move(mod);
-  fleet->weights_ = std::make_unique<WeightsWatcher>(std::move(sources.weights), options.weights);
   return fleet;
 }
 
@@ -125,7 +137,7 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
     case Trouble::kConnection: {
       const absl::Status status = ToStatus(error);
       lease.Fail(status);
-      if (attempt == 1 && (repeat == Repeat::kAlways || !committing))
+      if (attempt == 1 && (repeat != Repeat::kIfNotCommitted || !committing))
         return {.again = true, .in_doubt = committing};
       if (elapsed >= std::chrono::seconds(options_.pool.read_timeout_s)) {
         return {.in_doubt = committing,
@@ -135,7 +147,12 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
       return {.in_doubt = committing, .status = status};
     }
     case Trouble::kRefused:
-      if (IsReadOnly(error)) lease.Demoted();
+      if (IsReadOnly(error)) {
+        lease.Demoted();
+      } else if (committing && (lease->in_transaction() || IsOfCommit(error))) {
+        // Of a commit that fails midway nobody knows how far it came.
+        return {.in_doubt = true, .status = ToStatus(error)};
+      }
       break;
   }
   if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, ToStatus(error))};

@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "backends/mysql/errors.h"
 #include "backends/mysql/pool.h"
+#include "backends/mysql/spread.h"
 #include "backends/mysql/tables.h"
 #include "backends/mysql/workers.h"
 #include "kvstore_api/call_scope.h"
@@ -39,10 +40,18 @@ struct MapSources {
   std::filesystem::path mod_cache;
 };
 
-/// Whether work whose outcome is unknown may be done again.
+/// Whether work may be done again whose outcome is unknown, because the connection was lost while it was
+/// being committed. Work that was surely not committed is repeated in any case.
 enum class Repeat : uint8_t {
-  kAlways,         ///< Reads, and writes that give the same result once more.
-  kIfNotCommitted  ///< Only if it is certain that nothing was changed. Else the caller is told.
+  /// Reads; and writes after which the data are as they should be whatever others have done in between. A
+  /// put,
+  /// say, is not: between the two somebody may have deleted what the first one put, and been told so.
+  kAlways,
+  /// The caller is told.
+  kIfNotCommitted,
+  /// The work itself looks first for what it did before. If it cannot tell, it fails with a status that is
+  /// marked as in doubt (kvstore_api/in_doubt.h).
+  kAfterALook
 };
 
 /// What messages name beside the host: a shard, if there is one.
@@ -62,7 +71,8 @@ class Fleet {
   const ShardMapWatcher& Watcher(Space space) const {
     return space == Space::kId ? *id_watcher_ : *mod_watcher_;
   }
-  std::shared_ptr<const ShardWeights> weights() const { return weights_->weights(); }
+  /// Where objects go that name no shard.
+  const Spreads& spreads() const { return spreads_; }
   uint32_t mod_shards() const { return map(Space::kMod).open_shards(); }
 
   /// Runs `work`, which takes a Connection& and returns a Status or StatusOr, on the shard's master. It may
@@ -106,7 +116,7 @@ class Fleet {
     std::vector<Pool*> pools;  // of each range
   };
 
-  explicit Fleet(const MySqlOptions& options);
+  Fleet(const MySqlOptions& options, const std::filesystem::path& spreads);
   /// The pool of a range of the map in force.
   Pool& PoolOf(Space space, const ShardMap& map, const ShardRange& range);
   const Routes& MakeRoutes(Space space, const ShardMap& map);
@@ -117,12 +127,22 @@ class Fleet {
       -> std::invoke_result_t<Work, Connection&>;
   Verdict Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
                 Connection::Clock::duration elapsed) const;
+  /// Whether the outcome of work that was repeated in doubt is known now.
+  static bool IsSettled(Repeat repeat, const absl::Status& status) {
+    return status.ok() || (repeat == Repeat::kAfterALook && !IsInDoubt(status));
+  }
+  static const absl::Status& StatusOf(const absl::Status& status) { return status; }
+  template <typename T>
+  static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
+    return result.status();
+  }
   /// The same status, its message preceded by shard and host.
   ///
   /// in_doubt  an attempt before may have written: the message says so.
   static absl::Status At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt);
 
   const MySqlOptions options_;
+  Spreads spreads_;
   std::unique_ptr<ShardMapWatcher> id_watcher_;
   std::unique_ptr<ShardMapWatcher> mod_watcher_;
   std::unique_ptr<WeightsWatcher> weights_;
@@ -149,7 +169,9 @@ auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
     const auto begin = Connection::Clock::now();
     (*lease)->ForgetTable();
     try {
-      return work(**lease);
+      auto result = work(**lease);
+      if (!in_doubt || IsSettled(repeat, StatusOf(result))) return result;
+      return At(place, pool.host(), StatusOf(result), in_doubt);
     } catch (const sql::SQLException& error) {
       const Verdict verdict = Judge(error, *lease, repeat, attempt, Connection::Clock::now() - begin);
       in_doubt = in_doubt || verdict.in_doubt;

@@ -16,7 +16,8 @@ auto MySqlMappingStore::On(uint64_t from, Repeat repeat, Work work)
 }
 
 absl::Status MySqlMappingStore::Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) {
-  return On(from, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
+  // Added again, a mapping that somebody has removed in between would be there after all.
+  return On(from, Repeat::kIfNotCommitted, [&](Connection& connection, const Table& table) -> absl::Status {
     if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
     if (sequence) {
       connection.Prepare(Sql::kAddMapping, table).Bind(from).Bind(to).Bind(*sequence).Execute();

@@ -59,18 +59,6 @@ absl::StatusOr<uint32_t> MySqlObjectStore::ShardOf(std::string_view field, uint6
   return shard;
 }
 
-std::shared_ptr<const Spread> MySqlObjectStore::CurrentSpread() {
-  const ShardMap& map = fleet_->map(Space::kId);
-  auto weights = fleet_->weights();
-  const std::lock_guard lock(spread_mutex_);
-  if (spread_map_ != &map || spread_weights_ != weights) {
-    spread_ = std::make_shared<const Spread>(map, *weights);
-    spread_map_ = &map;
-    spread_weights_ = std::move(weights);
-  }
-  return spread_;
-}
-
 absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32_t shard,
                                                   std::string_view data, std::string_view request_id) {
   const Table table = dataset_->On(shard);
@@ -113,6 +101,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
 
 absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_view data,
                                                     std::string_view request_id) {
+  // The request_id is in the object's row, and there once: a create that is repeated finds what it has made.
   return fleet_->Run(
       Space::kId, shard, request_id.empty() ? Repeat::kIfNotCommitted : Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<uint64_t> {
@@ -134,6 +123,32 @@ absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_
       });
 }
 
+absl::StatusOr<std::optional<uint64_t>> MySqlObjectStore::FindMade(uint32_t shard,
+                                                                   std::string_view request_id) {
+  return fleet_->Run(
+      Space::kId, shard, Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<std::optional<uint64_t>> {
+        Rows made = connection.Prepare(Sql::kFindRequest, dataset_->On(shard)).Bind(request_id).Query();
+        if (!made.Next()) return std::nullopt;
+        const auto id = ObjectId::Make(shard, dataset_->type, made.Uint(1));
+        if (!id.ok()) return id.status();
+        return id->value();
+      });
+}
+
+absl::StatusOr<uint64_t> MySqlObjectStore::CreateOnce(const Spread& spread, std::string_view data,
+                                                      std::string_view request_id) {
+  const uint64_t number = Fnv1a(request_id);
+  // It may be tried again, and shards were opened or weights were set since. A shard that does not answer may
+  // have it.
+  for (const uint32_t shard : fleet_->spreads().Earlier(number)) {
+    const auto made = FindMade(shard, request_id);
+    if (!made.ok()) return made.status();
+    if (*made) return **made;
+  }
+  return CreateOn(spread.Choose(number), data, request_id);
+}
+
 absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const CreateOptions& options) {
   if (options.near || options.shard) {
     if (options.near) {
@@ -144,14 +159,11 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
     if (auto status = CheckOpen("shard", *options.shard); !status.ok()) return status;
     return CreateOn(*options.shard, data, options.request_id);
   }
-  const auto spread = CurrentSpread();
+  const auto spread = fleet_->spreads().current();
   if (spread->empty()) {
     return absl::FailedPreconditionError("weights: no open shard has a weight above 0; name a shard");
   }
-  // Where it was tried before, it must be tried again, and nowhere else.
-  if (!options.request_id.empty()) {
-    return CreateOn(spread->Choose(Fnv1a(options.request_id)), data, options.request_id);
-  }
+  if (!options.request_id.empty()) return CreateOnce(*spread, data, options.request_id);
   absl::Status status;
   int passed_over = 0;
   for (int place = 0; place < kMaxPlaces;) {

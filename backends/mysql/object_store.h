@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "backends/mysql/dataset.h"
@@ -29,13 +29,17 @@ class MySqlObjectStore : public ObjectStore {
 
  private:
   absl::StatusOr<uint64_t> CreateOn(uint32_t shard, std::string_view data, std::string_view request_id);
+  /// On the shard that the request_id chooses, unless there is one on a shard that it chose before.
+  absl::StatusOr<uint64_t> CreateOnce(const Spread& spread, std::string_view data,
+                                      std::string_view request_id);
+  /// The object that a create with this request_id has made there.
+  absl::StatusOr<std::optional<uint64_t>> FindMade(uint32_t shard, std::string_view request_id);
   /// The new object's local ID.
   absl::StatusOr<uint64_t> Insert(Connection& connection, uint32_t shard, std::string_view data,
                                   std::string_view request_id);
   /// The shard of an ID; INVALID_ARGUMENT if it is not open.
   absl::StatusOr<uint32_t> ShardOf(std::string_view field, uint64_t id) const;
   absl::Status CheckOpen(std::string_view field, uint32_t shard) const;
-  std::shared_ptr<const Spread> CurrentSpread();
   /// What one statement reads: the IDs at `places`, which are on `shards` neighbouring shards of one host.
   struct Group {
     uint32_t first_shard = 0;
@@ -50,10 +54,6 @@ class MySqlObjectStore : public ObjectStore {
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;
   std::atomic<bool> warned_{false};  // that a shard's IDs come to their end
-  std::mutex spread_mutex_;          // guards what follows
-  const ShardMap* spread_map_ = nullptr;
-  std::shared_ptr<const ShardWeights> spread_weights_;
-  std::shared_ptr<const Spread> spread_;
 };
 
 }  // namespace kvstore::mysql

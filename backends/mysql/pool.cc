@@ -158,6 +158,11 @@ absl::StatusOr<Lease> Pool::Acquire() {
       if (opened.ok()) return Lease(*this, *std::move(opened));
       // That it is read-only is no failure of the host.
       GiveUp(nullptr, IsMoving(opened.status()) ? absl::OkStatus() : opened.status());
+      // In the breaker's words, so that a host that is down is told in the same way each time.
+      if (absl::IsUnavailable(opened.status()) && breaker_.open() && !IsMoving(opened.status())) {
+        return absl::UnavailableError(fmt::format("left alone for a while after it failed: {}",
+                                                  std::string(opened.status().message())));
+      }
       return opened.status();
     }
   }

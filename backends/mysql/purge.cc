@@ -93,6 +93,7 @@ class ShardPurge {
     return fleet_.Run(
         Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
           columns_.clear();
+          lowest_live_ = dataset_.LowestLive(connection);
           uint64_t listed = 0;
           Call call = inside_ ? connection.Prepare(Sql::kPurgeRow, table_).Bind(row_).Bind(column_)
                               : connection.Prepare(Sql::kPurgeRows, table_).Bind(row_);
@@ -123,7 +124,7 @@ class ShardPurge {
   }
 
   absl::Status Trim(const Column& column) {
-    const uint64_t lowest = dataset_.LowestLive();
+    const uint64_t lowest = lowest_live_;
     if (column.oldest < lowest || (column.cut && lowest > 0)) {
       const auto deleted = DeleteBelow(Sql::kPurgeExpired, column, [&](Connection&) { return lowest; });
       if (!deleted.ok()) return deleted.status();
@@ -151,6 +152,7 @@ class ShardPurge {
   absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
     uint64_t all = 0;
     for (;;) {
+      // Repeated, it goes by what is there then.
       auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
                                 [&](Connection& connection) -> absl::StatusOr<uint64_t> {
                                   Transaction transaction(connection, Transaction::Kind::kWrite);
@@ -181,6 +183,7 @@ class ShardPurge {
   std::string row_;
   std::string column_;
   std::vector<Column> columns_;
+  uint64_t lowest_live_ = 0;  // when they were listed
 };
 
 }  // namespace

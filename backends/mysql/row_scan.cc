@@ -60,11 +60,12 @@ absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowScan::Open(std::shared_ptr<Flee
   return scan;
 }
 
-RowQuery MySqlRowScan::Query() { return MakeQuery(*dataset_, options_, columns_); }
+RowQuery MySqlRowScan::Query(uint64_t lowest_live) {
+  return MakeQuery(*dataset_, lowest_live, options_, columns_);
+}
 
 /// A row that was listed whole.
-void MySqlRowScan::Take(std::string key, std::vector<ListedCell> cells) {
-  const RowQuery query = Query();
+void MySqlRowScan::Take(std::string key, std::vector<ListedCell> cells, const RowQuery& query) {
   const std::optional<RowPosition> from_the_start;
   PageBuilder builder(query, from_the_start);
   PutNewestFirst(cells, dataset_->family);
@@ -84,7 +85,7 @@ void MySqlRowScan::Take(std::string key, std::vector<ListedCell> cells) {
 }
 
 absl::Status MySqlRowScan::Fetch() {
-  const RowQuery query = Query();
+  RowQuery query = Query(0);
   std::vector<std::pair<std::string, std::vector<ListedCell>>> rows;
   const size_t columns = columns_ && columns_->size() <= kMaxColumns ? columns_->size() : 0;
   const bool keys_only = columns_ && columns == 0;
@@ -93,6 +94,7 @@ absl::Status MySqlRowScan::Fetch() {
       fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         rows.clear();
         listed = 0;
+        query = Query(dataset_->LowestLive(connection));
         Call call = connection.Prepare(Sql::kScanCells, dataset_->On(shard_), columns)
                         .Bind(from_)
                         .Bind(query.range.start);
@@ -119,7 +121,7 @@ absl::Status MySqlRowScan::Fetch() {
     if (keys_only || (!shard_done_ && i + 1 == rows.size())) {
       listed_.push_back({.key = std::move(key), .read_alone = true});
     } else {
-      Take(std::move(key), std::move(cells));
+      Take(std::move(key), std::move(cells), query);
     }
     if (!shard_done_ && i + 2 == rows.size()) from_ = rows.back().first;
   }
@@ -141,9 +143,9 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
     Listed& next = listed_.front();
     std::optional<RowPosition> inside;
     if (next.read_alone) {
-      const RowQuery query = Query();
       auto page = fleet_->Run(
           Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+            const RowQuery query = Query(dataset_->LowestLive(connection));
             return ReadPage(connection, dataset_->On(shard_), next.key, query, next.after);
           });
       if (!page.ok()) return page.status();

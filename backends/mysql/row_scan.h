@@ -37,9 +37,9 @@ class MySqlRowScan : public RowScan {
   MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset, RowRange range,
                const ScanOptions& options);
 
-  RowQuery Query();
+  RowQuery Query(uint64_t lowest_live);
   absl::Status Fetch();
-  void Take(std::string key, std::vector<ListedCell> cells);
+  void Take(std::string key, std::vector<ListedCell> cells, const RowQuery& query);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;

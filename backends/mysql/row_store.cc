@@ -23,14 +23,14 @@ bool IsPlain(const ReadOptions& options) {
 
 }  // namespace
 
-RowQuery MakeQuery(const Dataset& dataset, const ReadOptions& options,
+RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
                    std::optional<std::vector<std::string>>& columns) {
   if (options.columns) columns = SortedColumns(*options.columns);
   return {.columns = &columns,
           .versions = options.versions,
           .limit = options.limit,
           .max_bytes = options.max_bytes,
-          .range = {std::max(options.time_range.start, dataset.LowestLive()), options.time_range.end},
+          .range = {std::max(options.time_range.start, lowest_live), options.time_range.end},
           .max_versions = dataset.max_versions};
 }
 
@@ -40,11 +40,11 @@ absl::StatusOr<RowPage> MySqlRowStore::Get(std::string_view row, const ReadOptio
                                            const std::optional<RowPosition>& after) {
   const uint32_t shard = ShardOf(row);
   std::optional<std::vector<std::string>> columns;
-  const RowQuery query = MakeQuery(*dataset_, options, columns);
-  return fleet_->Run(Space::kMod, shard, Repeat::kAlways,
-                     [&](Connection& connection) -> absl::StatusOr<RowPage> {
-                       return ReadPage(connection, dataset_->On(shard), row, query, after);
-                     });
+  return fleet_->Run(
+      Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+        const RowQuery query = MakeQuery(*dataset_, dataset_->LowestLive(connection), options, columns);
+        return ReadPage(connection, dataset_->On(shard), row, query, after);
+      });
 }
 
 absl::StatusOr<PutResult> MySqlRowStore::Put(std::string_view row, std::span<const CellWrite> cells,
@@ -75,10 +75,11 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
   std::optional<std::vector<std::string>> all_columns;
   std::map<std::string, std::vector<ListedCell>> cells_by_row;
   bool cut = false;
+  const uint64_t lowest_live = dataset_->LowestLive(connection);
   {
     Call call = connection.Prepare(Sql::kRowsCells, table, size);
     for (size_t i = 0; i < size; ++i) call.Bind(reads[places[std::min(i, places.size() - 1)]].row);
-    call.Bind(dataset_->LowestLive()).Bind(kTogetherCells);
+    call.Bind(lowest_live).Bind(kTogetherCells);
     uint64_t listed = 0;
     for (Rows rows = call.Query(); rows.Next(); ++listed)
       cells_by_row[rows.Bytes(1)].push_back(ReadCell(rows, 2));
@@ -93,7 +94,7 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
       rest.push_back(place);
       continue;
     }
-    const RowQuery query = MakeQuery(*dataset_, read.options, all_columns);
+    const RowQuery query = MakeQuery(*dataset_, lowest_live, read.options, all_columns);
     const std::optional<RowPosition> from_the_start;
     PageBuilder builder(query, from_the_start);
     // The same row may be asked for twice: its cells stay.
@@ -142,9 +143,10 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
   }
   for (const size_t place : alone) {
     std::optional<std::vector<std::string>> columns;
-    const RowQuery query = MakeQuery(*dataset_, reads[place].options, columns);
     pages[place] = fleet_->Run(
         Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
+          const RowQuery query =
+              MakeQuery(*dataset_, dataset_->LowestLive(connection), reads[place].options, columns);
           return ReadPage(connection, dataset_->On(shard), reads[place].row, query, std::nullopt);
         });
   }

@@ -52,7 +52,7 @@ class MySqlRowStore : public RowStore {
 
 /// What to read under these options and the dataset's settings now. `columns`: where the sorted ones are
 /// kept.
-RowQuery MakeQuery(const Dataset& dataset, const ReadOptions& options,
+RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
                    std::optional<std::vector<std::string>>& columns);
 
 }  // namespace kvstore::mysql

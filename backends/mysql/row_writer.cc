@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include "base/hash.h"
+#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/row_rules.h"
 
@@ -19,6 +21,20 @@ constexpr size_t kStatementCells = 64;
 /// Puts of a batch are committed together up to about these sizes.
 constexpr size_t kTogetherRows = 128;
 constexpr size_t kTogetherBytes = size_t{1} << 20;
+
+uint64_t RandomMark() {
+  static thread_local std::mt19937_64 random = [] {
+    std::random_device device;
+    std::seed_seq seed{device(), device(), device(), device()};
+    return std::mt19937_64(seed);
+  }();
+  return 1 + random() % kMaxMark;
+}
+
+absl::Status Unknown() {
+  return MarkInDoubt(
+      absl::UnavailableError("the connection was lost at the commit, and others have written since"));
+}
 
 bool IsAssigned(const CellWrite& cell) { return !cell.timestamp; }
 bool AnyAssigned(std::span<const CellWrite> cells) {
@@ -37,11 +53,17 @@ class RowWriter::Clock {
   static absl::StatusOr<Clock> Advance(Connection& connection, const Table& table,
                                        const std::vector<uint32_t>& slots, uint64_t steps) {
     Clock clock;
+    clock.sent_ = {.slot = slots[0], .mark = RandomMark(), .last = 0};
     Call advance = connection.Prepare(Sql::kAdvanceClock, table, slots.size());
     for (const uint32_t slot : slots) advance.Bind(slot).Bind(steps - 1);
-    advance.Bind(steps);
+    advance.Bind(MarkOf(clock.sent_.slot)).Bind(clock.sent_.mark).Bind(steps);
     const auto take = [&](Rows rows) {
-      while (rows.Next()) clock.next_[static_cast<uint32_t>(rows.Uint(1))] = rows.Uint(2) - steps + 1;
+      while (rows.Next()) {
+        const auto slot = static_cast<uint32_t>(rows.Uint(1));
+        if (slot >= kClockSlots) continue;
+        clock.next_[slot] = rows.Uint(2) - steps + 1;
+        if (slot == clock.sent_.slot) clock.sent_.last = rows.Uint(2);
+      }
     };
     if (connection.traits().returning) {
       take(advance.Query());
@@ -61,10 +83,37 @@ class RowWriter::Clock {
 
   /// The slot's next timestamp; at most as often as there were steps.
   uint64_t Next(uint32_t slot) { return next_[slot]++; }
+  const Sent& sent() const { return sent_; }
 
  private:
   std::map<uint32_t, uint64_t> next_;
+  Sent sent_{};
 };
+
+RowWriter::Fate RowWriter::FateOf(Connection& connection, const Table& table, const Sent& sent) {
+  // Waits for the transaction, if it is still under way.
+  Rows rows = connection.Prepare(Sql::kLockClock, table).Bind(sent.slot).Bind(MarkOf(sent.slot)).Query();
+  uint64_t last = 0;
+  while (rows.Next()) {
+    if (rows.Uint(1) == sent.slot) {
+      last = rows.Uint(2);
+    } else if (rows.Uint(2) == sent.mark) {
+      return Fate::kCommitted;
+    }
+  }
+  // A slot goes on with each transaction that is committed, and never back.
+  return last < sent.last ? Fate::kNotCommitted : Fate::kUnknown;
+}
+
+void RowWriter::Commit(Transaction& transaction, const Sent& sent, std::optional<Sent>& maybe) {
+  maybe = sent;
+  try {
+    transaction.Commit();
+  } catch (const sql::SQLException& error) {
+    if (Classify(error) == Trouble::kConflict) maybe.reset();
+    throw;
+  }
+}
 
 uint32_t RowWriter::SlotOf(std::string_view row) const {
   return static_cast<uint32_t>(Fnv1a(row) % kClockSlots);
@@ -87,7 +136,7 @@ absl::Status RowWriter::Check(Connection& connection, const Table& table, std::s
   Rows rows = connection.Prepare(Sql::kNewestValue, table)
                   .Bind(row)
                   .Bind(condition.column)
-                  .Bind(dataset_->LowestLive())
+                  .Bind(dataset_->LowestLive(connection))
                   .Query();
   if (!rows.Next()) return CheckCondition(condition, std::nullopt);
   return CheckCondition(condition, rows.Bytes(1));
@@ -97,45 +146,53 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
                                          std::span<const CellWrite> cells,
                                          const WriteOptions& options) const {
   const bool assigned = AnyAssigned(cells);
-  // The assigned timestamp tells whether an attempt whose outcome is unknown was committed.
-  std::optional<uint64_t> attempted;
-  const Repeat repeat = assigned || !options.condition ? Repeat::kAlways : Repeat::kIfNotCommitted;
+  const bool clocked = assigned || options.condition;
+  std::optional<Sent> maybe;
+  PutResult result;
+  // What goes by the shard's clock leaves a mark there; of the rest nothing would tell whether it was
+  // committed, or whether others have deleted it since.
+  const Repeat repeat = clocked ? Repeat::kAfterALook : Repeat::kIfNotCommitted;
   return fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::StatusOr<PutResult> {
-    if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) return status;
+    if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) {
+      return maybe ? MarkInDoubt(std::move(status)) : status;
+    }
     const Table table = dataset_->On(shard);
     std::vector<StoredCell> stored;
     stored.reserve(cells.size());
     for (const CellWrite& cell : cells)
       stored.push_back({row, cell.column, cell.timestamp.value_or(0), cell.value});
-    if (!assigned && !options.condition && cells.size() <= kStatementCells) {
+    if (!clocked && cells.size() <= kStatementCells) {
       Store(connection, table, stored);
       return PutResult{};
     }
     Transaction transaction(connection, Transaction::Kind::kWrite);
-    PutResult result;
-    if (assigned || options.condition) {
-      do {
-        auto clock = Clock::Advance(connection, table, {SlotOf(row)}, 1);
-        if (!clock.ok()) return clock.status();
-        result.timestamp = clock->Next(SlotOf(row));
-      } while (Collides(cells, *result.timestamp));
+    if (!clocked) {
+      Store(connection, table, stored);
+      transaction.Commit();
+      return PutResult{};
     }
-    if (attempted) {
-      const auto own = std::find_if(cells.begin(), cells.end(), IsAssigned);
-      Rows rows =
-          connection.Prepare(Sql::kHasCell, table).Bind(row).Bind(own->column).Bind(*attempted).Query();
-      if (rows.Next()) return PutResult{*attempted};
+    if (maybe) {
+      const Fate fate = FateOf(connection, table, *maybe);
+      if (fate == Fate::kCommitted) return result;
+      if (fate == Fate::kUnknown) return Unknown();
     }
+    Sent sent{};
+    uint64_t timestamp = 0;
+    do {
+      auto clock = Clock::Advance(connection, table, {SlotOf(row)}, 1);
+      if (!clock.ok()) return clock.status();
+      timestamp = clock->Next(SlotOf(row));
+      sent = clock->sent();
+    } while (Collides(cells, timestamp));
     if (options.condition) {
       if (auto status = Check(connection, table, row, *options.condition); !status.ok()) return status;
     }
     for (size_t i = 0; i < cells.size(); ++i) {
-      if (IsAssigned(cells[i])) stored[i].timestamp = *result.timestamp;
+      if (IsAssigned(cells[i])) stored[i].timestamp = timestamp;
     }
-    if (!assigned) result.timestamp.reset();
+    if (assigned) result.timestamp = timestamp;
     Store(connection, table, stored);
-    attempted = result.timestamp;
-    transaction.Commit();
+    Commit(transaction, sent, maybe);
     return result;
   });
 }
@@ -156,10 +213,14 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
     most = std::max(most, count);
   }
   std::vector<std::optional<uint64_t>> assigned(places.size());
-  std::optional<StoredCell> attempted;
+  std::optional<Sent> maybe;
+  // As with a put of one row.
+  const Repeat repeat = slots.empty() ? Repeat::kIfNotCommitted : Repeat::kAfterALook;
   const absl::Status status =
-      fleet_->Run(Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-        if (auto durable = dataset_->CheckDurable(connection, sync); !durable.ok()) return durable;
+      fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::Status {
+        if (auto durable = dataset_->CheckDurable(connection, sync); !durable.ok()) {
+          return maybe ? MarkInDoubt(std::move(durable)) : durable;
+        }
         const Table table = dataset_->On(shard);
         std::vector<StoredCell> stored;
         const auto add = [&](size_t i) {
@@ -188,27 +249,20 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
           return absl::OkStatus();
         }
         Transaction transaction(connection, Transaction::Kind::kWrite);
+        if (maybe) {
+          const Fate fate = FateOf(connection, table, *maybe);
+          if (fate == Fate::kCommitted) return absl::OkStatus();
+          if (fate == Fate::kUnknown) return Unknown();
+        }
         auto clock = Clock::Advance(connection, table, slots, most);
         if (!clock.ok()) return clock.status();
-        if (attempted) {
-          Rows rows = connection.Prepare(Sql::kHasCell, table)
-                          .Bind(attempted->row)
-                          .Bind(attempted->column)
-                          .Bind(attempted->timestamp)
-                          .Query();
-          if (rows.Next()) return absl::OkStatus();
-        }
         for (size_t i = 0; i < places.size(); ++i) {
           const RowWrite& write = writes[places[i]];
           if (AnyAssigned(write.cells)) assigned[i] = clock->Next(SlotOf(write.row));
           add(i);
         }
         put();
-        for (size_t i = 0; i < places.size() && !attempted; ++i) {
-          const RowWrite& write = writes[places[i]];
-          if (assigned[i]) attempted = {write.row, write.cells[0].column, *assigned[i], {}};
-        }
-        transaction.Commit();
+        Commit(transaction, clock->sent(), maybe);
         return absl::OkStatus();
       });
   for (size_t i = 0; i < places.size(); ++i) {

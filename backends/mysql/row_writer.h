@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "backends/mysql/dataset.h"
 #include "backends/mysql/fleet.h"
+#include "backends/mysql/statements.h"
 #include "kvstore_api/row_store.h"
 
 namespace kvstore::mysql {
@@ -21,8 +23,7 @@ namespace kvstore::mysql {
 /// writes; conditional puts lock it too, which makes them exclude each other.
 class RowWriter {
  public:
-  /// Of each mod shard's clock. Stored: never change it.
-  static constexpr uint32_t kClockSlots = 64;
+  static constexpr uint32_t kClockSlots = mysql::kClockSlots;
 
   RowWriter(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
       : fleet_(std::move(fleet)), dataset_(std::move(dataset)) {}
@@ -43,7 +44,19 @@ class RowWriter {
     std::string_view value;
   };
   class Clock;
+  /// A transaction whose commit has been sent: what it has left in the shard's clock.
+  struct Sent {
+    uint32_t slot;
+    uint64_t mark;
+    uint64_t last;  // of the slot
+  };
+  /// kUnknown: others have moved the slot on since.
+  enum class Fate : uint8_t { kCommitted, kNotCommitted, kUnknown };
 
+  /// What became of it; the slot is locked until the transaction ends.
+  static Fate FateOf(Connection& connection, const Table& table, const Sent& sent);
+  /// Commits. Fails with `maybe` set if the outcome is unknown.
+  static void Commit(Transaction& transaction, const Sent& sent, std::optional<Sent>& maybe);
   uint32_t SlotOf(std::string_view row) const;
   absl::Status Check(Connection& connection, const Table& table, std::string_view row,
                      const Condition& condition) const;

@@ -1,6 +1,16 @@
 #include "backends/mysql/spread.h"
 
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
+#include <charconv>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/files.h"
 
 namespace kvstore::mysql {
 
@@ -12,16 +22,37 @@ Spread::Spread(const ShardMap& map, std::span<const ShardWeight> weights) {
         return weight.first <= shard && shard <= weight.last;
       });
       const uint32_t weight = found == weights.end() ? 1 : found->weight;
-      if (weight == 0) continue;
-      total_ += weight;
-      if (!segments_.empty() && segments_.back().last + 1 == shard && segments_.back().weight == weight) {
-        segments_.back().last = shard;
-        segments_.back().end = total_;
-      } else {
-        segments_.push_back({total_, shard, weight});
-      }
+      Add(shard, weight);
     }
   }
+}
+
+Spread::Spread(std::span<const ShardWeight> shards) {
+  for (const ShardWeight& one : shards) {
+    for (uint32_t shard = one.first; shard <= one.last; ++shard) Add(shard, one.weight);
+  }
+}
+
+void Spread::Add(uint32_t shard, uint32_t weight) {
+  if (weight == 0) return;
+  total_ += weight;
+  if (!segments_.empty() && segments_.back().last + 1 == shard && segments_.back().weight == weight) {
+    segments_.back().last = shard;
+    segments_.back().end = total_;
+  } else {
+    segments_.push_back({total_, shard, weight});
+  }
+}
+
+ShardWeights Spread::Shards() const {
+  ShardWeights shards;
+  uint64_t begin = 0;
+  for (const Segment& segment : segments_) {
+    const auto count = static_cast<uint32_t>((segment.end - begin) / segment.weight);
+    shards.push_back({segment.last + 1 - count, segment.last, segment.weight});
+    begin = segment.end;
+  }
+  return shards;
 }
 
 uint32_t Spread::Choose(uint64_t random) const {
@@ -29,6 +60,94 @@ uint32_t Spread::Choose(uint64_t random) const {
   const auto segment = std::upper_bound(segments_.begin(), segments_.end(), at,
                                         [](uint64_t wanted, const Segment& one) { return wanted < one.end; });
   return segment->last - static_cast<uint32_t>((segment->end - 1 - at) / segment->weight);
+}
+
+// ---- those before ----
+
+Spreads::Spreads(std::filesystem::path file, ShardWeights weights)
+    : file_(std::move(file)), weights_(std::move(weights)) {
+  if (!file_.empty()) Load();
+}
+
+void Spreads::SetMap(const ShardMap& map) {
+  const std::lock_guard lock(mutex_);
+  map_ = map;
+  Change();
+}
+
+void Spreads::SetWeights(const ShardWeights& weights) {
+  const std::lock_guard lock(mutex_);
+  weights_ = weights;
+  Change();
+}
+
+std::shared_ptr<const Spread> Spreads::current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+std::vector<uint32_t> Spreads::Earlier(uint64_t number) const {
+  std::vector<uint32_t> shards;
+  const std::lock_guard lock(mutex_);
+  if (before_.empty() || !current_ || current_->empty()) return shards;
+  const uint32_t now = current_->Choose(number);
+  const uint64_t now_ms = WallClockMs();
+  for (const Before& before : before_) {
+    if (before.until_ms < now_ms) continue;
+    const uint32_t shard = before.spread.Choose(number);
+    if (shard != now && std::find(shards.begin(), shards.end(), shard) == shards.end())
+      shards.push_back(shard);
+  }
+  return shards;
+}
+
+void Spreads::Change() {
+  if (!map_) return;
+  Spread next(*map_, weights_);
+  if (current_ && *current_ == next) return;
+  const uint64_t now_ms = WallClockMs();
+  // The one that comes into force may have been before: it is looked at anyway.
+  std::erase_if(before_,
+                [&](const Before& before) { return before.until_ms < now_ms || before.spread == next; });
+  if (current_ && !current_->empty()) {
+    before_.insert(before_.begin(), {.until_ms = now_ms + kKeptMs, .spread = *current_});
+  }
+  current_ = std::make_shared<const Spread>(std::move(next));
+  if (!file_.empty()) Save();
+}
+
+// A line for each: until when, and the shards. The one in force counts from the next start on.
+
+void Spreads::Save() const {
+  std::string text = fmt::format("{} {}\n", 0, ToJson(current_->Shards()));
+  for (const Before& before : before_) {
+    text += fmt::format("{} {}\n", before.until_ms, ToJson(before.spread.Shards()));
+  }
+  if (auto status = ReplaceFile(file_, text); !status.ok()) {
+    spdlog::warn("where new objects went before cannot be kept for the next start: {}",
+                 std::string(status.message()));
+  }
+}
+
+void Spreads::Load() {
+  const auto text = ReadFile(file_);
+  if (!text.ok()) return;
+  for (std::string_view rest(*text); !rest.empty();) {
+    const std::string_view line = rest.substr(0, rest.find('\n'));
+    rest.remove_prefix(std::min(rest.size(), line.size() + 1));
+    uint64_t until_ms = 0;
+    const auto [json, error] = std::from_chars(line.data(), line.data() + line.size(), until_ms);
+    const auto shards =
+        ParseWeights(std::string_view(json, static_cast<size_t>(line.data() + line.size() - json)));
+    if (error != std::errc() || !shards.ok()) {
+      spdlog::warn("{}: does not decode, and is passed over", file_.string());
+      return;
+    }
+    Spread spread(*shards);
+    if (spread.empty()) continue;
+    before_.push_back(
+        {.until_ms = until_ms == 0 ? WallClockMs() + kKeptMs : until_ms, .spread = std::move(spread)});
+  }
 }
 
 }  // namespace kvstore::mysql

@@ -9,9 +9,6 @@
 namespace kvstore::mysql {
 namespace {
 
-/// The server's clock in ms.
-constexpr std::string_view kNowMs = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS UNSIGNED)";
-
 /// `text`, `count` times, with `between` between.
 std::string Repeat(std::string_view text, size_t count, std::string_view between) {
   std::string all(text);
@@ -143,16 +140,16 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
           "SELECT value FROM {} WHERE row_key = ? AND column_name = ? AND ts >= ? "
           "ORDER BY ts DESC LIMIT 1 FOR UPDATE",
           name);
-    case Sql::kHasCell:  // row, column, ts
-      return fmt::format("SELECT 1 FROM {} WHERE row_key = ? AND column_name = ? AND ts = ?", name);
-    case Sql::kAdvanceClock:  // (slot, steps - 1) ..., steps
+    case Sql::kAdvanceClock:  // (slot, steps - 1) ..., the first one's mark's slot, mark, steps
       return fmt::format(
-          "INSERT INTO {} (slot, last) VALUES {} ON DUPLICATE KEY UPDATE last = GREATEST(last + ?, "
-          "VALUES(last)){}",
-          clock, Repeat(fmt::format("(?, {} + ?)", kNowMs), count, ", "),
+          "INSERT INTO {} (slot, last) VALUES {}, (?, ?) ON DUPLICATE KEY UPDATE last = IF(slot < {}, "
+          "GREATEST(last + ?, VALUES(last)), VALUES(last)){}",
+          clock, Repeat(fmt::format("(?, {} + ?)", kNowMs), count, ", "), kClockSlots,
           returning ? " RETURNING slot, last" : "");
     case Sql::kReadClock:  // slot ...
       return fmt::format("SELECT slot, last FROM {} WHERE slot IN ({})", clock, Marks(count));
+    case Sql::kLockClock:  // slot, mark's slot
+      return fmt::format("SELECT slot, last FROM {} WHERE slot IN (?, ?) ORDER BY slot FOR UPDATE", clock);
     case Sql::kDeleteRow:  // row
       return fmt::format("DELETE FROM {} WHERE row_key = ?", name);
     case Sql::kDeleteColumns:  // row, column ...
@@ -225,7 +222,8 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
           "0)",
           DirtyTable(table));
     case Sql::kLastOfClock:
-      return fmt::format("SELECT COALESCE(MAX(last), 0), {} FROM {}", kNowMs, clock);
+      return fmt::format("SELECT COALESCE(MAX(last), 0), {} FROM {} WHERE slot < {}", kNowMs, clock,
+                         kClockSlots);
 
     // ---- purge ----
     case Sql::kPurgeRow:  // row, first column, limit

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "backends/mysql/tables.h"
 
@@ -40,9 +41,9 @@ enum class Sql : uint8_t {
   kScanCells,  ///< of `count` columns; 0: of all
   kPutCells,   ///< `count` cells
   kNewestValue,
-  kHasCell,
-  kAdvanceClock,  ///< `count` slots
+  kAdvanceClock,  ///< `count` slots, and a mark
   kReadClock,     ///< `count` slots
+  kLockClock,     ///< a slot and its mark
   kDeleteRow,
   kDeleteColumns,  ///< `count` columns
   kDeleteCell,
@@ -82,8 +83,18 @@ constexpr size_t ShardIds(size_t shards, size_t ids) { return shards << 16 | ids
 /// by one, so that the memory a list takes has a bound.
 inline constexpr size_t kInlineValueBytes = size_t{16} << 10;
 
+/// The server's clock in ms.
+inline constexpr std::string_view kNowMs = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS UNSIGNED)";
+
 /// The mod shard's table of clocks; no dataset can have this name.
 inline constexpr char kClockTable[] = "kv$clock";
+/// The slots of each mod shard's clock. Stored: never change it.
+inline constexpr uint32_t kClockSlots = 64;
+/// In a row of its own, behind those of all slots, each slot has a mark: a number that the transaction which
+/// moved the slot on last has made up. It tells whether a transaction was committed whose answer was lost. As
+/// a time it is long past, for programs that take it for one. Stored, as kClockSlots.
+constexpr uint32_t MarkOf(uint32_t slot) { return kClockSlots + slot; }
+inline constexpr uint64_t kMaxMark = (uint64_t{1} << 40) - 1;
 
 /// The text of a statement.
 ///

@@ -28,8 +28,8 @@ absl::Status MySqlUnitScan::Fill(Stream& stream) {
   UnitList list;
   absl::Status status = endpoint_.OnTable(
       stream.shard, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
-        list = ListUnits(connection, table, endpoint_.kind_, Visible(endpoint_.base_, as_of_), stream.from,
-                         end_);
+        list = ListUnits(connection, table, endpoint_.kind_, Visible(endpoint_.base_, connection, as_of_),
+                         stream.from, end_);
         return absl::OkStatus();
       });
   if (!status.ok()) return status;

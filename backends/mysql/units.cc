@@ -9,6 +9,7 @@
 
 #include "backends/mysql/row_reader.h"
 #include "idgen/object_id.h"
+#include "kvstore_api/as_of.h"
 #include "kvstore_api/big_endian.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/unit_key.h"
@@ -254,8 +255,10 @@ void PutCells(Connection& connection, const Table& table, std::span<const Stored
 
 // ---- what is visible, and where ----
 
-Visible::Visible(const Dataset& dataset, uint64_t as_of) : max_versions(dataset.max_versions) {
+Visible::Visible(const Dataset& dataset, const Connection& connection, uint64_t as_of)
+    : max_versions(dataset.max_versions) {
   const uint64_t ttl = dataset.ttl_ms;
+  as_of = NoLater(as_of, connection.ServerMs());
   if (ttl != 0 && as_of > ttl) oldest = as_of - ttl;
   if (max_versions == 0) max_versions = UINT64_MAX;
 }

@@ -13,9 +13,9 @@
 /// Units of migrations in the tables of one shard. What takes a Connection throws sql::SQLException.
 namespace kvstore::mysql {
 
-/// Which cells of a column are visible at a time.
+/// Which cells of a column are visible at a time, which is never later than the server's own (see NoLater).
 struct Visible {
-  Visible(const Dataset& dataset, uint64_t as_of);
+  Visible(const Dataset& dataset, const Connection& connection, uint64_t as_of);
   uint64_t oldest = 0;
   uint64_t max_versions = 0;
 };

@@ -5,13 +5,16 @@
 
 #include <algorithm>
 #include <set>
+#include <shared_mutex>
 #include <utility>
+#include <vector>
 
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/object_store.h"
 #include "backends/rocksdb/partitions.h"
 #include "backends/rocksdb/units.h"
 #include "base/files.h"
+#include "base/hash.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/unit_key.h"
 
@@ -24,6 +27,23 @@ absl::Status CheckEpoch(const Gate& gate, uint64_t epoch) {
   if (gate.epoch == epoch) return absl::OkStatus();
   return absl::AbortedError(fmt::format(
       "the migration's worker has epoch {}, another one has taken over with {}", epoch, gate.epoch));
+}
+
+/// The locks of the rows of `units`; none for other shapes.
+absl::StatusOr<std::vector<std::shared_lock<std::shared_mutex>>> ShareRows(Engine& engine,
+                                                                           const Family& family, Shape shape,
+                                                                           std::span<const Unit> units) {
+  std::vector<std::shared_lock<std::shared_mutex>> locks;
+  if (shape != Shape::kRows) return locks;
+  std::set<size_t> stripes;
+  for (const Unit& unit : units) {
+    const auto parsed = ParseRowUnitKey(unit.key);
+    if (!parsed) return absl::InvalidArgumentError("a unit's key is not that of a column");
+    stripes.insert(RowLocks::StripeOf(Fnv1a(parsed->row, family.settings->incarnation)));
+  }
+  locks.reserve(stripes.size());
+  for (const size_t stripe : stripes) locks.push_back(engine.locks().ShareStripe(stripe));
+  return locks;
 }
 
 bool IsLegal(State from, State to) {
@@ -106,10 +126,11 @@ absl::Status RocksEndpoint::EnterAbsent(uint64_t epoch) {
       return absl::FailedPreconditionError(
           fmt::format("dataset: '{}' is {} here, and not removed", spec_.name, Name(gate.state())));
     }
-    // No worker changes it from now on.
-    gate.epoch = UINT64_MAX;
+    // What fails, on a full disk say, leaves the epoch as it was, so that it can be tried again.
     if (auto status = engine_->DropDirty(**family); !status.ok()) return status;
     if (auto status = engine_->DropFamily(spec_.name); !status.ok()) return status;
+    // Who has the family still, and waited for the lock, changes nothing of it any more.
+    gate.epoch = UINT64_MAX;
   } else {
     const auto stored = engine_->LoadGate(spec_.incarnation);
     if (!stored.ok()) return stored.status();
@@ -284,6 +305,9 @@ absl::Status RocksEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
     return absl::FailedPreconditionError(fmt::format(
         "dataset: '{}' is {} here, and takes nothing from a migration", spec_.name, Name(gate.state())));
   }
+  // The trimmer reads a column, and deletes by what it has read: not across this.
+  auto locks = ShareRows(*engine_, **family, spec_.shape, units);
+  if (!locks.ok()) return locks.status();
   rocksdb::WriteBatch batch;
   if (auto status = ReplaceUnits(*engine_, **family, spec_.shape, units, fresh, batch); !status.ok()) {
     return status;

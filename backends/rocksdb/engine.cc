@@ -368,7 +368,11 @@ Engine::~Engine() {
 }
 
 absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
-  if (FindFamily(spec.name)) return absl::OkStatus();
+  if (const auto there = FindFamily(spec.name)) {
+    if (there->settings->incarnation == spec.incarnation) return absl::OkStatus();
+    // Left over from a dataset that the catalog names no longer.
+    if (auto status = DropFamily(spec.name); !status.ok()) return status;
+  }
   if (unknown_families_.contains(spec.name)) {
     return absl::FailedPreconditionError(
         fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));

@@ -9,6 +9,7 @@
 #include "backends/rocksdb/mapping_store.h"
 #include "backends/rocksdb/object_store.h"
 #include "backends/rocksdb/status.h"
+#include "kvstore_api/as_of.h"
 #include "kvstore_api/big_endian.h"
 
 namespace kvstore::rocks {
@@ -25,6 +26,7 @@ struct Visible {
 
   Visible(const FamilySettings& settings, uint64_t as_of) : max_versions(settings.max_versions) {
     const uint64_t ttl = settings.ttl_ms;
+    as_of = NoLater(as_of, WallClockMs());
     if (ttl != 0 && as_of > ttl) oldest = as_of - ttl;
     if (max_versions == 0) max_versions = UINT64_MAX;
   }

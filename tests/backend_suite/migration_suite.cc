@@ -125,7 +125,8 @@ TEST_P(MigrationSuite, ColumnsAreUnitsInOrderOfTheirKeys) {
 
 TEST_P(MigrationSuite, WhatIsExpiredAtATimeIsNoPartOfAUnit) {
   const auto rows = Rows(/*max_versions=*/3, /*ttl_ms=*/1000);
-  const uint64_t now = WallClockMs();
+  // In the past: as of the future nothing is read.
+  const uint64_t now = WallClockMs() - 200'000;
   ASSERT_OK(PutCell(*rows, "r", "c", "old", now + 100'000));
   ASSERT_OK(PutCell(*rows, "r", "c", "new", now + 101'000));
   const Endpoint endpoint(backend(), spec());
@@ -139,6 +140,16 @@ TEST_P(MigrationSuite, WhatIsExpiredAtATimeIsNoPartOfAUnit) {
   EXPECT_EQ(cells(now + 101'000), 2u);
   EXPECT_EQ(cells(now + 101'001), 1u);
   EXPECT_EQ(cells(now + 102'001), 0u);
+}
+
+TEST_P(MigrationSuite, AWorkerWhoseClockIsAheadReadsWhatLives) {
+  const auto rows = Rows(/*max_versions=*/3, /*ttl_ms=*/1'800'000);
+  ASSERT_OK(PutCell(*rows, "r", "c", "v"));
+  const Endpoint endpoint(backend(), spec());
+  const std::string key = RowUnitKey("r", "c");
+  const uint64_t ahead = WallClockMs() + 3'600'000;
+  EXPECT_EQ((*endpoint->Read({&key, 1}, ahead))[0].cells.size(), 1u);
+  EXPECT_EQ(ScanAll(*endpoint, {}, ahead).size(), 1u);
 }
 
 TEST_P(MigrationSuite, ObjectsAndMappingsAreUnits) {

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "tests/support/loopback.h"
 
@@ -40,32 +42,49 @@ void TcpProxy::Cut() {
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
 }
 
-void TcpProxy::CutAtAnswerTo(const std::string& text, bool for_good) {
+void TcpProxy::Set(const std::string& text, Trap trap) {
   const std::lock_guard lock(mutex_);
-  cut_for_good_ = for_good;
-  cut_text_ = text;
+  trap_text_ = text;
+  trap_ = std::move(trap);
+}
+
+void TcpProxy::CutAtAnswerTo(const std::string& text, bool for_good, std::function<void()> meanwhile) {
+  Set(text, {.fault = Fault::kCutAtAnswer, .for_good = for_good, .meanwhile = std::move(meanwhile)});
+}
+
+void TcpProxy::CutBefore(const std::string& text, std::function<void()> meanwhile) {
+  Set(text, {.fault = Fault::kCutBefore, .meanwhile = std::move(meanwhile)});
+}
+
+void TcpProxy::ReplaceAnswerTo(const std::string& text, const std::string& answer) {
+  Set(text, {.fault = Fault::kReplaceAnswer, .answer = answer});
 }
 
 bool TcpProxy::HasCut() const {
   const std::lock_guard lock(mutex_);
-  return cut_text_.empty();
+  return trap_text_.empty();
 }
 
-bool TcpProxy::Pass(int from, int to, bool to_server, bool& cut_at_answer) {
+bool TcpProxy::Pass(int from, int to, bool to_server, Trap& sprung) {
   std::array<char, 65536> buffer{};
   const ssize_t size = ::recv(from, buffer.data(), buffer.size(), 0);
-  if (size <= 0 || (cut_at_answer && !to_server)) return false;
+  if (size <= 0 || (sprung.fault == Fault::kCutAtAnswer && !to_server)) return false;
+  std::string_view data(buffer.data(), static_cast<size_t>(size));
+  std::string answer;
   if (to_server) {
     const std::lock_guard lock(mutex_);
-    const std::string_view data(buffer.data(), static_cast<size_t>(size));
-    if (!cut_text_.empty() && data.find(cut_text_) != std::string_view::npos) {
-      cut_at_answer = true;
-      if (cut_for_good_) cut_ = true;
-      cut_text_.clear();
+    if (!trap_text_.empty() && data.find(trap_text_) != std::string_view::npos) {
+      sprung = std::exchange(trap_, {});
+      if (sprung.for_good) cut_ = true;
+      trap_text_.clear();
+      if (sprung.fault == Fault::kCutBefore) return false;
     }
+  } else if (sprung.fault == Fault::kReplaceAnswer) {
+    answer = std::exchange(sprung, {}).answer;
+    data = answer;
   }
   if (delay_ms_ > 0) ::usleep(delay_ms_ * 1000);
-  return ::send(to, buffer.data(), static_cast<size_t>(size), MSG_NOSIGNAL) == size;
+  return ::send(to, data.data(), data.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(data.size());
 }
 
 void TcpProxy::Accept() {
@@ -90,11 +109,15 @@ void TcpProxy::Forward(int client) {
   }
   if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 && !cut_) {
     std::array<pollfd, 2> ready{{{client, POLLIN, 0}, {server, POLLIN, 0}}};
-    bool cut_at_answer = false;
+    Trap sprung;
     while (::poll(ready.data(), ready.size(), -1) > 0) {
       while (stalled_ && !cut_ && !stopping_) ::usleep(1000);
-      if (ready[0].revents != 0 && !Pass(client, server, /*to_server=*/true, cut_at_answer)) break;
-      if (ready[1].revents != 0 && !Pass(server, client, /*to_server=*/false, cut_at_answer)) break;
+      if (ready[0].revents != 0 && !Pass(client, server, /*to_server=*/true, sprung)) break;
+      if (ready[1].revents != 0 && !Pass(server, client, /*to_server=*/false, sprung)) break;
+    }
+    if (sprung.meanwhile) {
+      ::shutdown(server, SHUT_RDWR);
+      sprung.meanwhile();
     }
   }
   const std::lock_guard lock(mutex_);

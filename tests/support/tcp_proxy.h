@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -33,15 +34,32 @@ class TcpProxy {
   void Delay(uint32_t ms) { delay_ms_ = ms; }
   /// Ends, once, the connection on which a client next sends something with `text` in it, when the server has
   /// answered that, and does not pass on the answer. With `for_good`, new connections are ended too.
-  void CutAtAnswerTo(const std::string& text, bool for_good = false);
+  ///
+  /// meanwhile  is called before the client notices. May be null.
+  void CutAtAnswerTo(const std::string& text, bool for_good = false,
+                     std::function<void()> meanwhile = nullptr);
+  /// The same, but the server is cut off before it gets that.
+  void CutBefore(const std::string& text, std::function<void()> meanwhile = nullptr);
+  /// Once, the server's answer to something with `text` in it is replaced by `answer`.
+  void ReplaceAnswerTo(const std::string& text, const std::string& answer);
   /// Whether that has happened.
   bool HasCut() const;
 
  private:
+  enum class Fault : uint8_t { kNone, kCutAtAnswer, kCutBefore, kReplaceAnswer };
+  /// What is done where a text is seen.
+  struct Trap {
+    Fault fault = Fault::kNone;
+    bool for_good = false;
+    std::string answer;
+    std::function<void()> meanwhile;
+  };
+
+  void Set(const std::string& text, Trap trap);
   void Accept();
   void Forward(int client);
-  /// Passes on what has come; false at the end.
-  bool Pass(int from, int to, bool to_server, bool& cut_at_answer);
+  /// Passes on what has come; false at the end. `sprung` is the trap that the connection is in.
+  bool Pass(int from, int to, bool to_server, Trap& sprung);
 
   const uint16_t target_;
   uint16_t port_ = 0;
@@ -51,8 +69,8 @@ class TcpProxy {
   std::atomic<bool> stalled_{false};
   std::atomic<uint32_t> delay_ms_{0};
   mutable std::mutex mutex_;
-  bool cut_for_good_ = false;         // guarded by mutex_
-  std::string cut_text_;              // guarded by mutex_
+  std::string trap_text_;             // guarded by mutex_
+  Trap trap_;                         // guarded by mutex_
   std::vector<int> sockets_;          // open ones; guarded by mutex_
   std::vector<std::thread> threads_;  // guarded by mutex_
   std::thread acceptor_;

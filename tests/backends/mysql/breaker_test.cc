@@ -52,6 +52,15 @@ TEST(Breaker, AFailedTryPausesAgain) {
   }
 }
 
+TEST(Breaker, SaysTheSameAsLongAsItIsOpen) {
+  Breaker breaker("db1", {.failures = 1, .min_pause_ms = 60'000, .max_pause_ms = 60'000});
+  breaker.Failed(kFailure);
+  const absl::Status first = breaker.Allow();
+  const auto begin = CoarseClock::now();
+  ASSERT_TRUE(Eventually([&] { return CoarseClock::now() > begin + std::chrono::milliseconds(20); }));
+  EXPECT_EQ(breaker.Allow().message(), first.message());
+}
+
 TEST(Breaker, ConcurrentCallersGetOneTry) {
   Breaker breaker("db1", {.failures = 1, .min_pause_ms = 0, .max_pause_ms = 60'000});
   breaker.Failed(kFailure);

@@ -6,7 +6,6 @@
 
 #include "idgen/object_id.h"
 #include "kvstore_api/call_scope.h"
-#include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
 #include "tests/support/tcp_proxy.h"
@@ -117,6 +116,25 @@ TEST(Hosts, WhileOneIsLeftAloneItsCallsFailAtOnce) {
   // It is not tried before its time.
   EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, "left alone"));
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
+}
+
+TEST(Hosts, OneThatIsDownIsToldInTheSameWayEachTime) {
+  auto options = TestFleet::Options();
+  options.breaker = {.failures = 1, .min_pause_ms = 5, .max_pause_ms = 5};
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  SharedFleet().server(0).Kill();
+  const auto told = [&] { return std::string(dataset.objects->Get(ids.first, {}).status().message()); };
+  // First what the open connection met; then what comes of the tries, and what is said between them.
+  ASSERT_TRUE(Eventually([&] {
+    return told().find("left alone") != std::string::npos && told().find("2002") != std::string::npos;
+  }));
+  const std::string first = told();
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(told(), first);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  SharedFleet().server(0).Start();
 }
 
 TEST(Hosts, OneThatHangsCostsATimeoutAndThenNothing) {
@@ -239,132 +257,7 @@ TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
   EXPECT_EQ(stored, created + 2);
 }
 
-// ---- connections that are cut ----
-
-/// A dataset on shards of which those of the first host are reached through a proxy.
-struct Proxied {
-  explicit Proxied(const DatasetSpec& wanted, const mysql::MySqlOptions& options = TestFleet::Options())
-      : direct(wanted, options), proxy(SharedFleet().server(0).port()) {
-    backend = *SharedFleet().OpenAt(proxy.address(), SharedFleet().server(1).address(), options);
-  }
-  Opened direct;
-  TcpProxy proxy;
-  std::unique_ptr<MySqlBackend> backend;
-};
-
-TEST(Cuts, ReadsAreRepeated) {
-  Proxied proxied(kObjects);
-  const TwoObjects ids(*proxied.direct.objects);
-  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
-  ASSERT_OK(objects->Get(ids.first, {}));
-  // The statement is prepared: what goes to the server is its number and the ID, as 8 bytes.
-  std::string local(8, '\0');
-  local[0] = static_cast<char>(ids.first & 0xFF);
-  proxied.proxy.CutAtAnswerTo(local);
-  EXPECT_OK(objects->Get(ids.first, {}));
-  EXPECT_TRUE(proxied.proxy.HasCut());
-}
-
-TEST(Cuts, ACreateWhoseAnswerIsLostMayHaveHappenedAndIsNotRepeated) {
-  Proxied proxied(kObjects);
-  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
-  ASSERT_OK(objects->Create(R"({"a":"warm"})", {.shard = kOfFirst}));
-  proxied.proxy.CutAtAnswerTo("unique text");
-  EXPECT_THAT(objects->Create(R"({"a":"unique text"})", {.shard = kOfFirst}),
-              FailsWith(kUnavailable, "may or may not have happened"));
-  EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM db00000.pins WHERE data LIKE '%unique text%'"),
-            "1\n");
-}
-
-TEST(Cuts, AnUpdateThatWasNotCommittedIsRepeated) {
-  Proxied proxied(kObjects);
-  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
-  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
-  proxied.proxy.CutAtAnswerTo("unique text");
-  int calls = 0;
-  ASSERT_OK(objects->Update(id,
-                            [&](std::string_view) -> absl::StatusOr<std::string> {
-                              ++calls;
-                              return R"({"n":"unique text"})";
-                            },
-                            {}));
-  EXPECT_EQ(calls, 2);
-}
-
-TEST(Cuts, AnUpdateWhoseCommitIsLostMayHaveHappened) {
-  Proxied proxied(kObjects);
-  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
-  ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
-  proxied.proxy.CutAtAnswerTo("COMMIT");
-  EXPECT_THAT(
-      objects->Update(id, [](std::string_view) -> absl::StatusOr<std::string> { return R"({"n":1})"; }, {}),
-      FailsWith(kUnavailable, "may or may not have happened"));
-}
-
-/// A row on a shard of the first host.
-std::string RowOfFirst() {
-  for (int i = 0;; ++i) {
-    std::string row = "row" + std::to_string(i);
-    if (ModShard(row, TestFleet::kShards) < 8) return row;
-  }
-}
-
-TEST(Cuts, APutWhoseCommitIsLostIsNotPutTwice) {
-  Proxied proxied({.name = "events", .max_versions = 0});
-  const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
-  const std::string row = RowOfFirst();
-  ASSERT_OK(PutCell(*rows, row, "warm", "v"));
-  proxied.proxy.CutAtAnswerTo("COMMIT");
-  const CellWrite cell{"x", "v", std::nullopt};
-  ASSERT_OK_AND_ASSIGN(const PutResult put, rows->Put(row, {&cell, 1}, {}));
-  EXPECT_TRUE(proxied.proxy.HasCut());
-  EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}, .versions = 9}),
-            "x@" + std::to_string(*put.timestamp) + "=v");
-  // A batch and a conditional put are no worse.
-  proxied.proxy.CutAtAnswerTo("COMMIT");
-  const RowWrite write{row, {&cell, 1}, {}};
-  ASSERT_OK(rows->PutMany({&write, 1})[0]);
-  EXPECT_EQ(rows->Get(row, {.columns = {{"x"}}, .versions = 9}, std::nullopt)->items[0].cells.size(), 2u);
-  proxied.proxy.CutAtAnswerTo("COMMIT");
-  EXPECT_OK(PutCell(*rows, row, "y", "v", std::nullopt, {.condition = Condition{.column = "y"}}));
-  EXPECT_TRUE(proxied.proxy.HasCut());
-}
-
-TEST(Cuts, APutThatCannotBeRepeatedMayHaveHappened) {
-  // Its timestamp is fixed, so that it would be put again; but the host is gone after the first attempt.
-  Proxied proxied({.name = "events", .max_versions = 0});
-  const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
-  const std::string row = RowOfFirst();
-  ASSERT_OK(PutCell(*rows, row, "warm", "v", 1));
-  proxied.proxy.CutAtAnswerTo("unique text", /*for_good=*/true);
-  EXPECT_THAT(PutCell(*rows, row, "x", "unique text", 5),
-              FailsWith(kUnavailable, "may or may not have happened"));
-  EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}}), "x@5=unique text");
-}
-
-TEST(Cuts, ASlowNetworkIsOnlySlow) {
-  Proxied proxied({.name = "events", .max_versions = 0});
-  const auto rows = *proxied.backend->OpenRows(proxied.direct.spec);
-  proxied.proxy.Delay(5);
-  const std::string row = RowOfFirst();
-  for (int i = 0; i < 10; ++i) ASSERT_OK(PutCell(*rows, row, "x", "v"));
-  EXPECT_EQ(rows->Get(row, {.versions = 99}, std::nullopt)->items[0].cells.size(), 10u);
-}
-
-TEST(Cuts, AHalfOpenConnectionTimesOutAndTheNextIsGood) {
-  auto options = ShortTimeouts();
-  Proxied proxied(kObjects, options);
-  const TwoObjects ids(*proxied.direct.objects);
-  const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
-  ASSERT_OK(objects->Get(ids.first, {}));
-  proxied.proxy.Stall();
-  const absl::Status stalled = objects->Get(ids.first, {}).status();
-  EXPECT_TRUE(absl::IsUnavailable(stalled) || absl::IsDeadlineExceeded(stalled)) << stalled;
-  proxied.proxy.Flow();
-  EXPECT_TRUE(Eventually([&] { return objects->Get(ids.first, {}).ok(); }));
-}
-
-TEST(Cuts, ConnectionsThatTheServerClosedWhileIdleAreNoticed) {
+TEST(Hosts, ConnectionsThatTheServerClosedWhileIdleAreNoticed) {
   auto options = TestFleet::Options();
   options.pool.check_after_ms = 0;
   Opened dataset(kObjects, options);

@@ -1,10 +1,18 @@
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "idgen/object_id.h"
+#include "kvstore_api/limits.h"
+#include "shardmap/map_source.h"
 #include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/eventually.h"
 
 /// Objects and mappings beyond what the suite says of every backend.
 namespace kvstore::testing {
@@ -35,6 +43,93 @@ TEST(Objects, WithoutAPlaceTheyGoToShardsByWeight) {
   EXPECT_EQ(times.size(), 2u);
   EXPECT_GT(times[13], 50);
   EXPECT_GT(times[14], 2 * times[13]);
+}
+
+/// A fleet whose map and weights change while it is in use.
+class ChangingFleet {
+ public:
+  ChangingFleet() {
+    SetOpen(TestFleet::kShards / 2);
+    SetWeights("[]");
+  }
+  absl::StatusOr<std::unique_ptr<MySqlBackend>> Open() {
+    return MySqlBackend::Open({.id = OpenFileSource(dir_ / "id.json"),
+                               .mod = OpenFileSource(SharedFleet().Map("mod.json")),
+                               .weights = OpenFileSource(dir_ / "weights.json"),
+                               .id_cache = dir_ / "cache.json"},
+                              TestFleet::Options());
+  }
+  /// The first so many shards are open.
+  void SetOpen(uint32_t shards) {
+    const uint32_t half = TestFleet::kShards / 2;
+    std::string text = fmt::format(R"([{{"range": [0, {}], "master": "{}", "slave": "none1"}})", half - 1,
+                                   SharedFleet().server(0).address());
+    if (shards > half) {
+      text += fmt::format(R"(, {{"range": [{}, {}], "master": "{}", "slave": "none2"}})", half, shards - 1,
+                          SharedFleet().server(1).address());
+    }
+    Write("id.json", text + "]");
+  }
+  void SetWeights(const std::string& text) { Write("weights.json", text); }
+
+ private:
+  void Write(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ / (name + ".next")) << text;
+    std::filesystem::rename(dir_ / (name + ".next"), dir_ / name);
+  }
+  const TempDir dir_;
+};
+
+TEST(Objects, ARequestMakesOneWhateverChangesInBetween) {
+  const Opened dataset(kObjects);
+  ChangingFleet fleet;
+  auto backend = *fleet.Open();
+  auto objects = *backend->OpenObjects(dataset.spec);
+  std::map<std::string, uint64_t> made;  // by request_id
+  const auto create = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      std::string request(kRequestIdBytes, 'r');
+      request.replace(0, 4, fmt::format("{:04}", made.size()));
+      ASSERT_OK_AND_ASSIGN(made[request], objects->Create("{}", {.request_id = request}));
+    }
+  };
+  const auto repeat = [&] {
+    for (const auto& [request, id] : made) {
+      ASSERT_OK_AND_ASSIGN(const uint64_t again, objects->Create("{}", {.request_id = request}));
+      EXPECT_EQ(again, id);
+    }
+  };
+  const auto shards = [&] {
+    uint32_t count = 0;
+    for (const ShardWeight& one : backend->fleet().spreads().current()->Shards()) {
+      count += one.last + 1 - one.first;
+    }
+    return count;
+  };
+  create(20);
+  fleet.SetOpen(TestFleet::kShards);
+  ASSERT_TRUE(Eventually([&] { return shards() == TestFleet::kShards; }));
+  repeat();
+  create(20);
+  fleet.SetWeights(R"([{"range": [0, 3], "weight": 0}])");
+  ASSERT_TRUE(Eventually([&] { return shards() == TestFleet::kShards - 4; }));
+  repeat();
+  create(20);
+  // The process is started again, and finds other weights.
+  objects.reset();
+  backend.reset();
+  fleet.SetWeights(R"([{"range": [0, 9], "weight": 0}])");
+  backend = *fleet.Open();
+  objects = *backend->OpenObjects(dataset.spec);
+  ASSERT_EQ(shards(), TestFleet::kShards - 10);
+  repeat();
+  // And new ones go where they go by now.
+  for (int i = 0; i < 20; ++i) {
+    std::string request(kRequestIdBytes, 'n');
+    request.replace(0, 4, fmt::format("{:04}", i));
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.request_id = request}));
+    EXPECT_GE(ObjectId::FromValue(id)->shard(), 10u);
+  }
 }
 
 TEST(Objects, TheLastLocalIdIsTheLast) {

@@ -7,6 +7,7 @@
 
 #include "backends/mysql/row_writer.h"
 #include "base/clock.h"
+#include "base/shift_clock.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 
@@ -110,6 +111,43 @@ TEST(Rows, AssignedTimestampsAreTheShardsNotTheCallers) {
   EXPECT_EQ(dataset.rows->Put(row, {&cell, 1}, {})->timestamp, ahead + 1);
   EXPECT_EQ(dataset.rows->Put(row, {&cell, 1}, {})->timestamp, ahead + 2);
   ServerOf(row).Run("DELETE FROM " + shard + ".`kv$clock`");
+}
+
+/// A process whose clock is an hour ahead, or behind.
+class ShiftedClock {
+ public:
+  explicit ShiftedClock(int64_t ms) { ShiftWallClock(ms); }
+  ~ShiftedClock() { ShiftWallClock(0); }
+  ShiftedClock(const ShiftedClock&) = delete;
+  ShiftedClock& operator=(const ShiftedClock&) = delete;
+};
+
+TEST(Rows, ExpireByTheClockOfTheServerThatGivesTimestamps) {
+  constexpr int64_t kHour = 3'600'000;
+  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = kHour / 2});
+  const uint64_t now = WallClockMs();
+  ASSERT_OK(PutCell(*dataset.rows, "r", "lives", "v", now));
+  ASSERT_OK(PutCell(*dataset.rows, "r", "expired", "v", now - kHour * 3 / 4));
+  ASSERT_OK(PutCell(*dataset.rows, "other", "lives", "v", now));
+  const std::string lives = "lives@" + std::to_string(now) + "=v";
+  const std::vector<RowRead> reads = {{"r", {}}, {"other", {}}, {"r", {}}};
+  for (const int64_t shift : {kHour, -kHour}) {
+    const ShiftedClock shifted(shift);
+    EXPECT_EQ(Read(*dataset.rows, "r"), lives);
+    for (const auto& page : dataset.rows->GetMany(reads)) EXPECT_EQ(ToText(page->items), lives);
+    ASSERT_OK_AND_ASSIGN(const auto scanned, ReadRange(MySql(""), *dataset.rows, {}, {}));
+    EXPECT_EQ(scanned.size(), 2u);
+    for (const auto& row : scanned) EXPECT_EQ(ToText(row.items), lives);
+    // Where there is none that lives.
+    EXPECT_OK(PutCell(*dataset.rows, "r", "expired", "v", now - kHour * 3 / 4,
+                      {.condition = Condition{.column = "expired"}}));
+    EXPECT_FALSE(
+        PutCell(*dataset.rows, "r", "lives", "w", now, {.condition = Condition{.column = "lives"}}).ok());
+  }
+  const ShiftedClock shifted(kHour);
+  ASSERT_OK_AND_ASSIGN(const ReclaimResult purged, dataset.backend->Reclaim(dataset.spec, nullptr));
+  EXPECT_EQ(purged.expired_cells, 1u);
+  EXPECT_EQ(Read(*dataset.rows, "r"), lives);
 }
 
 /// Two backends stand for two processes: they share nothing but the servers.

@@ -2,9 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <map>
 
+#include "base/clock.h"
+#include "base/shift_clock.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -40,6 +44,47 @@ TEST(Spread, TheFirstWeightOfAShardCounts) {
 TEST(Spread, NoWeightAtAllIsEmpty) {
   const std::vector<ShardWeight> weights = {{0, 65535, 0}};
   EXPECT_TRUE(Spread(Map(kTwoRanges), weights).empty());
+}
+
+TEST(Spread, ShardsTellAllOfIt) {
+  const std::vector<ShardWeight> weights = {{0, 1, 0}, {2, 10, 3}};
+  const Spread spread(Map(kTwoRanges), weights);
+  EXPECT_EQ(spread.Shards(), (ShardWeights{{2, 3, 3}, {10, 10, 3}, {11, 13, 1}}));
+  EXPECT_EQ(Spread(spread.Shards()), spread);
+}
+
+TEST(Spreads, TellWhereANumberWentBefore) {
+  const testing::TempDir dir;
+  const auto same = [](const std::vector<uint32_t>& earlier) { return earlier.empty(); };
+  {
+    Spreads spreads(dir / "before", {{0, 1, 0}});
+    EXPECT_EQ(spreads.current(), nullptr);
+    spreads.SetMap(Map(R"([{"range": [0, 3], "master": "A", "slave": "B"}])"));
+    EXPECT_EQ(spreads.current()->Choose(0), 2u);
+    EXPECT_TRUE(same(spreads.Earlier(0)));
+    // Another master is no other spread.
+    spreads.SetMap(Map(R"([{"range": [0, 3], "master": "B", "slave": "A"}])"));
+    EXPECT_TRUE(same(spreads.Earlier(0)));
+    spreads.SetWeights({{0, 2, 0}});
+    EXPECT_EQ(spreads.current()->Choose(0), 3u);
+    EXPECT_EQ(spreads.Earlier(0), (std::vector<uint32_t>{2}));
+    EXPECT_TRUE(same(spreads.Earlier(1))) << "it is 3 either way";
+    spreads.SetMap(Map(kTwoRanges));
+    EXPECT_EQ(spreads.Earlier(2), (std::vector<uint32_t>{3, 2}));
+  }
+  // After a restart too.
+  Spreads again(dir / "before", {});
+  again.SetMap(Map(kTwoRanges));
+  EXPECT_EQ(again.current()->Choose(1), 1u);
+  EXPECT_EQ(again.Earlier(1), (std::vector<uint32_t>{10, 3}));
+  // Not for ever.
+  ShiftWallClock(static_cast<int64_t>(Spreads::kKeptMs) + 60'000);
+  EXPECT_TRUE(same(again.Earlier(1)));
+  ShiftWallClock(0);
+  std::ofstream(dir / "before") << "no number";
+  Spreads damaged(dir / "before", {});
+  damaged.SetMap(Map(kTwoRanges));
+  EXPECT_TRUE(same(damaged.Earlier(1)));
 }
 
 }  // namespace

@@ -1,0 +1,116 @@
+#include "backends/rocksdb/endpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/hash.h"
+#include "kvstore_api/unit_key.h"
+#include "tests/backend_suite/suite.h"
+#include "tests/backends/rocksdb/under_test.h"
+
+/// A dataset that migrates to or from this backend, beyond what the suite says of every backend.
+namespace kvstore::testing {
+namespace {
+
+/// As long as it lives no file of this process grows: a write that would fails, as on a full disk.
+class NoFileGrows {
+ public:
+  NoFileGrows() {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    handler_ = ::signal(SIGXFSZ, SIG_IGN);
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~NoFileGrows() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+    ::signal(SIGXFSZ, handler_);
+  }
+  NoFileGrows(const NoFileGrows&) = delete;
+  NoFileGrows& operator=(const NoFileGrows&) = delete;
+
+ private:
+  rlimit before_{};
+  void (*handler_)(int) = nullptr;
+};
+
+class RocksEndpointTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = OpenRocksDb(dir_.path(), {});
+    ASSERT_OK(opened);
+    backend_ = *std::move(opened);
+  }
+
+  const TempDir dir_;
+  std::unique_ptr<RocksDbBackend> backend_;
+  const DatasetSpec spec_{.name = "rows", .max_versions = 2, .incarnation = 7};
+};
+
+TEST_F(RocksEndpointTest, ARemovalThatFailedIsTriedAgain) {
+  ASSERT_OK_AND_ASSIGN(const auto endpoint, backend_->OpenForMigration(spec_));
+  ASSERT_OK(endpoint->RaiseEpoch(1));
+  ASSERT_OK(endpoint->Enter(1, EndpointState::kImporting, false));
+  const Unit unit{RowUnitKey("r", "x"), {{5, "v"}}};
+  ASSERT_OK(endpoint->Replace(1, {&unit, 1}, true));
+  {
+    const NoFileGrows full;
+    EXPECT_FALSE(endpoint->Enter(1, EndpointState::kAbsent, false).ok());
+  }
+  // By the same worker, or by the next.
+  EXPECT_OK(endpoint->RaiseEpoch(2));
+  EXPECT_OK(endpoint->Enter(2, EndpointState::kAbsent, false));
+  ASSERT_OK_AND_ASSIGN(const EndpointStatus status, endpoint->Status());
+  EXPECT_TRUE(status.partitions.contains(EndpointState::kAbsent));
+  EXPECT_EQ(backend_->engine().FindFamily("rows"), nullptr);
+}
+
+TEST_F(RocksEndpointTest, ReplaceWaitsForATrimOfTheRow) {
+  ASSERT_OK_AND_ASSIGN(const auto endpoint, backend_->OpenForMigration(spec_));
+  ASSERT_OK(endpoint->RaiseEpoch(1));
+  ASSERT_OK(endpoint->Enter(1, EndpointState::kImporting, false));
+  std::atomic<bool> replaced{false};
+  std::thread worker;
+  {
+    // As the trimmer, between reading and deleting.
+    const auto trim = backend_->engine().locks().Exclude(Fnv1a(std::string_view("r"), spec_.incarnation));
+    worker = std::thread([&] {
+      const std::vector<Unit> units = {{RowUnitKey("another", "x"), {{5, "v"}}},
+                                       {RowUnitKey("r", "x"), {{5, "v"}}}};
+      EXPECT_OK(endpoint->Replace(1, units, false));
+      replaced = true;
+    });
+    // Time enough for one that does not wait.
+    for (int i = 0; i < 100 && !replaced; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    EXPECT_FALSE(replaced);
+  }
+  worker.join();
+  EXPECT_TRUE(replaced);
+}
+
+TEST_F(RocksEndpointTest, WhatAnEarlierDatasetHasLeftIsNotTheNewOnes) {
+  ASSERT_OK(backend_->CreateDataset(spec_));
+  ASSERT_OK(PutCell(**backend_->OpenRows(spec_), "r", "x", "old", 5));
+  // Its drop failed, and nobody knows of it any more.
+  DatasetSpec next = spec_;
+  next.incarnation = 8;
+  next.max_versions = 0;
+  ASSERT_OK(backend_->CreateDataset(next));
+  const auto rows = *backend_->OpenRows(next);
+  EXPECT_EQ(Read(*rows, "r"), "");
+  for (const uint64_t timestamp : {1, 2, 3}) ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
+  EXPECT_EQ(Read(*rows, "r", {.versions = 9}), "x@3=v x@2=v x@1=v");
+  // Created once more, it stays as it is.
+  ASSERT_OK(backend_->CreateDataset(next));
+  EXPECT_EQ(Read(*rows, "r"), "x@3=v");
+}
+
+}  // namespace
+}  // namespace kvstore::testing
