@@ -61,6 +61,7 @@ MappingEntry FromWire(const v1::MappingEntry& message);
 /// Messages are cut to what fits into a header.
 grpc::Status ToWire(const absl::Status& status);
 absl::Status FromWire(const grpc::Status& status);
+/// An entry's error keeps whether it is in doubt (in_doubt.h), and whether the dataset moves (moved.h).
 void ToWire(const absl::Status& status, v1::Error& message);
 absl::Status FromWire(const v1::Error& message);
 
