@@ -74,11 +74,13 @@ absl::Status Router::Hold(Clock::time_point since, const absl::Status& moving) {
   return CheckCall();
 }
 
-bool Router::AwaitCatalog(uint64_t& seen) {
+bool Router::AwaitCatalog(std::shared_ptr<const void>& seen) {
   std::unique_lock lock(follow_mutex_);
-  const bool adopted = adopted_.wait_for(lock, kHoldStep, [&] { return adoptions_ != seen; });
-  seen = adoptions_;
-  return adopted;
+  return adopted_.wait_for(lock, kHoldStep, [&] {
+    const std::shared_ptr<const void> now = snapshot_.Load();
+    // Each load has a count of its own.
+    return std::exchange(seen, now).get() != now.get();
+  });
 }
 
 void Router::LookAgain() {

@@ -78,11 +78,14 @@ class Router : public KVStore {
 
   // ---- for who makes calls that do not wait (CallLimits::waits) ----
 
-  /// How long a call that was told `moving`, at first at `since`, is to be made again, if it has so much time.
+  /// How long a call that was told `moving`, at first at `since`, is to be made again, if it has so much
+  /// time.
   static Clock::time_point HeldUntil(Clock::time_point since, const absl::Status& moving);
-  /// Waits until the catalog is put in force once more than it was at `seen`, or for kHoldStep; `seen` is then
-  /// how often it was. False: only the time is over.
-  bool AwaitCatalog(uint64_t& seen);
+  /// Waits until another catalog than `seen` is in force, which then is that one, or for kHoldStep. False:
+  /// only the time is over.
+  ///
+  /// seen  null at first; not to be looked into.
+  bool AwaitCatalog(std::shared_ptr<const void>& seen);
 
   // ---- for migrations ----
 

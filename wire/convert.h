@@ -74,6 +74,9 @@ inline constexpr char kMoved[] = "moved";
 
 /// Metadata of requests between servers that share a catalog; kvstore.proto explains it.
 inline constexpr char kBackend[] = "kvstore-backend";
+/// Metadata of requests: whether to hold what meets a dataset that moves. kvstore.proto explains it.
+inline constexpr char kMoving[] = "kvstore-moving";
+inline constexpr char kTell[] = "tell";
 
 /// The largest message that a server takes, and that a client does.
 inline constexpr int kMaxRequestBytes = 20 << 20;

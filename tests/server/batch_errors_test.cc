@@ -37,7 +37,7 @@ TEST(EntryErrors, KeepWhetherTheyAreInDoubtAndWhetherTheDatasetMoves) {
 }
 
 TEST(EntryErrors, ArePlainOnesAsTheyWere) {
-  // As version 0.9 wrote it: code 5, message "no".
+  // As it was before there was an outcome: code 5, message "no".
   const std::string golden("\x08\x05\x12\x02no", 6);
   v1::Error message;
   wire::ToWire(absl::NotFoundError("no"), message);
@@ -56,7 +56,8 @@ TEST_F(MovingTest, AnEntryInDoubtIsInDoubtForTheClientToo) {
     return row == "failed" ? absl::UnavailableError("no connection") : absl::OkStatus();
   });
   const CellWrite cell{"c", "v", 1};
-  const std::vector<RowWrite> writes = {{"good", {&cell, 1}, {}}, {"lost", {&cell, 1}, {}}, {"failed", {&cell, 1}, {}}};
+  const std::vector<RowWrite> writes = {
+      {"good", {&cell, 1}, {}}, {"lost", {&cell, 1}, {}}, {"failed", {&cell, 1}, {}}};
   const std::vector<RowDelete> deletes = {{"good", {}}, {"lost", {}}, {"failed", {}}};
   // Through a server, and through one in front of it.
   for (KVStore* const store : {store_.get(), front_store_.get()}) {

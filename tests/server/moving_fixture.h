@@ -45,7 +45,8 @@ class MovingTest : public ::testing::Test {
   std::unique_ptr<Router> OpenRouter(const std::string& name, std::unique_ptr<Backend> backend) {
     Router::Backends backends;
     backends.emplace(name, std::move(backend));
-    return *Router::Open(std::make_unique<FileCatalog>(dir_->path() / (name + ".json")), std::move(backends), name);
+    return *Router::Open(std::make_unique<FileCatalog>(dir_->path() / (name + ".json")), std::move(backends),
+                         name);
   }
 
   static absl::Status Put(KVStore& store, const std::string& dataset, const std::string& row,
