@@ -68,6 +68,7 @@ std::string Caller::Try::outcome() const { return context_ ? OutcomeOf(*context_
 
 grpc::Status Caller::MakeStreamed(v1::Call call, v1::Answer& answer, Try& attempt) {
   const auto kind = static_cast<int>(call.call_case());
+  call.set_tell_moving(!CallScope::Current().waits);
   grpc::Status status = streams_.Get()->Make(std::move(call), attempt.deadline(), answer);
   if (status.ok() && static_cast<int>(answer.answer_case()) != kind) {
     return {grpc::StatusCode::INTERNAL, "the answer is one to another call"};
@@ -80,6 +81,7 @@ grpc::Status Caller::MakeStreamed(v1::Call call, v1::Answer& answer, Try& attemp
 void Caller::Prepare(grpc::ClientContext& context, std::optional<Clock::time_point> deadline) const {
   if (deadline) context.set_deadline(std::chrono::system_clock::now() + (*deadline - Clock::now()));
   for (const auto& [key, value] : metadata_) context.AddMetadata(key, value);
+  if (!CallScope::Current().waits) context.AddMetadata(wire::kMoving, wire::kTell);
 }
 
 Caller::Clock::time_point Caller::Deadline() const {
@@ -152,6 +154,7 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
   // Known before the first attempt: afterwards it could be another's.
   const auto instance = Instance();
   if (!instance.ok()) return instance.status();
+  const auto sent = Clock::now();
   if (names.request_id().empty()) names.set_request_id(NewRequestId());
   bool in_doubt = false;
   for (int count = 0;; ++count) {
@@ -171,7 +174,19 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
       // Without what else it says: a call that is "moved" is repeated by routers, because nothing was done.
       return MarkInDoubt(absl::Status(verdict.status.code(), verdict.status.message()));
     }
+    if (!names.instance().empty() && !names.has_sent_us()) Date(names, sent);
   }
+}
+
+void Caller::Date(v1::Attempt& names, Clock::time_point sent) {
+  v1::GetServerResponse server;
+  const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
+  if (!status.ok() || server.instance() != names.instance() || server.clock_us() == 0) return;
+  // The server has read its clock before now, so this is too early by the way back. The clocks may also run
+  // apart, by less than a thousandth.
+  const auto passed = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent);
+  const auto since = static_cast<uint64_t>(passed.count() + passed.count() / 1'000 + 1);
+  names.set_sent_us(server.clock_us() > since ? server.clock_us() - since : 0);
 }
 
 }  // namespace kvstore::client

@@ -128,6 +128,9 @@ class Caller {
   grpc::Status MakeStreamed(v1::Call call, v1::Answer& answer, Try& attempt);
 
   absl::Status RepeatWrite(v1::Attempt& names, const Attempt& attempt);
+  /// Asks the server for its clock, and notes when by that the write was sent first; if it is the same
+  /// server.
+  void Date(v1::Attempt& names, Clock::time_point sent);
   Clock::time_point Deadline() const;
   /// GetServerResponse.instance of the server that was met last; asked for if none was.
   absl::StatusOr<std::string> Instance();

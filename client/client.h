@@ -77,6 +77,9 @@ class Client : public KVStore, public Migrations {
   /// PutRows of more than one message. Adds a result for each.
   absl::Status Import(std::string_view dataset, std::span<const RowWrite> writes,
                       std::vector<absl::StatusOr<PutResult>>& results);
+  /// The same without another try: a verdict with `again` and no results says that nothing was done.
+  Caller::Verdict ImportOnce(std::string_view dataset, std::span<const RowWrite> writes,
+                             std::vector<absl::StatusOr<PutResult>>& results);
 
   const std::shared_ptr<Caller> caller_;
 };

@@ -5,6 +5,7 @@
 #include "client/client.h"
 #include "client/cursor.h"
 #include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
 #include "wire/convert.h"
 #include "wire/packed_items.h"
@@ -233,6 +234,19 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
 
 absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> writes,
                             std::vector<absl::StatusOr<PutResult>>& results) {
+  const auto deadline = CallScope::Current().deadline;
+  // Without a deadline a server that has no room is given up at last.
+  constexpr int kMaxRefusals = 12;
+  for (int refusals = 0;; ++refusals) {
+    if (auto status = CheckCall(); !status.ok()) return status;
+    const Caller::Verdict verdict = ImportOnce(dataset, writes, results);
+    const bool refused = verdict.again && results.empty() && !IsInDoubt(verdict.status);
+    if (!refused || refusals == kMaxRefusals || !caller_->Pause(refusals, deadline)) return verdict.status;
+  }
+}
+
+Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const RowWrite> writes,
+                                   std::vector<absl::StatusOr<PutResult>>& results) {
   grpc::ClientContext context;
   caller_->Prepare(context, CallScope::Current().deadline);
   const auto stream = caller_->Stub().ImportRows(&context);
@@ -258,16 +272,16 @@ absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> 
   }
   if (!broken) stream->WritesDone();
   const grpc::Status status = stream->Finish();
-  if (results.size() >= writes.size()) return absl::OkStatus();
-  if (status.ok()) return TooFew(*caller_);
-  absl::Status error = caller_->Judge(status, OutcomeOf(context), /*writes=*/true).status;
-  if (results.empty() && !IsInDoubt(error)) return error;
-  while (results.size() < sent) results.emplace_back(error);
+  if (results.size() >= writes.size()) return {};
+  if (status.ok()) return {.status = TooFew(*caller_)};
+  Caller::Verdict verdict = caller_->Judge(status, OutcomeOf(context), /*writes=*/true);
+  if (results.empty() && !IsInDoubt(verdict.status)) return verdict;
+  while (results.size() < sent) results.emplace_back(verdict.status);
   // These were not sent.
   while (results.size() < writes.size()) {
     results.emplace_back(absl::UnavailableError("not sent: " + std::string(status.error_message())));
   }
-  return absl::OkStatus();
+  return {};
 }
 
 absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view dataset,
@@ -285,6 +299,7 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     const absl::Status status = caller_->Write(&Stub::DeleteRows, request, response);
     if (!status.ok() && results.empty()) return status;
     if (status.ok() && static_cast<size_t>(response.results_size()) < count) return TooFew(*caller_);
+    absl::Status moving;
     for (size_t i = 0; i < count; ++i) {
       if (!status.ok()) {
         results.push_back(status);
@@ -292,7 +307,10 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
         const auto& result = response.results(static_cast<int>(i));
         results.push_back(result.has_error() ? wire::FromWire(result.error()) : absl::OkStatus());
       }
+      if (IsMoving(results.back())) moving = results.back();
     }
+    // What is made again must not come behind a later one of the same row.
+    if (!moving.ok()) results.resize(deletes.size(), moving);
   }
   return results;
 }

@@ -76,7 +76,10 @@ std::string Cursor::marker() const {
   // The message's own is behind its last row; the one that it was asked for by, before its first.
   if (last_key_.empty()) return start_;
   if (next_ == message_.rows_size() || ended_) return request_.marker();
-  return SealScanMarker(incarnation_, {.row = last_key_, .inside = std::nullopt});
+  const auto end = OpenScanMarker(incarnation_, request_.marker());
+  return SealScanMarker(
+      incarnation_,
+      {.row = last_key_, .inside = std::nullopt, .order = end.ok() ? end->order : std::string()});
 }
 
 }  // namespace kvstore::client

@@ -15,6 +15,7 @@ CallScope::CallScope(CallLimits::Clock::duration timeout)
 CallScope::CallScope(const CallLimits& limits) : before_(current) {
   if (limits.deadline) current.deadline = EarlierDeadline(*limits.deadline);
   if (limits.cancelled != nullptr) current.cancelled = limits.cancelled;
+  current.waits = current.waits && limits.waits;
 }
 
 CallScope::~CallScope() { current = before_; }

@@ -14,6 +14,9 @@ struct CallLimits {
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> deadline;
   const std::atomic<bool>* cancelled = nullptr;  ///< Null: nobody cancels.
+  /// False: a call that meets a dataset that moves (moved.h) is told so at once, and does not wait in its
+  /// thread; of a batch, those entries are told so that met the move. For who makes them again himself.
+  bool waits = true;
 };
 
 /// Puts limits on all calls of a KVStore that this thread makes while it lives:

@@ -13,6 +13,7 @@ namespace {
 constexpr char kFormat = 1;
 constexpr char kRow = 'r';
 constexpr char kScan = 's';
+constexpr char kScanInOrder = 'o';
 constexpr char kMapping = 'm';
 
 // CRC-64/XZ.
@@ -64,6 +65,16 @@ std::optional<RowPosition> ReadPosition(std::string_view in) {
   return position;
 }
 
+/// Takes bytes, at least one, with their size before them from the front of `in`.
+bool TakeSized(std::string& in, std::string& out) {
+  if (in.size() < 2) return false;
+  const size_t size = ReadBigEndian<uint16_t>(in);
+  if (size == 0 || in.size() < 2 + size) return false;
+  out = in.substr(2, size);
+  in.erase(0, 2 + size);
+  return true;
+}
+
 std::string Header(char kind) { return {kFormat, kind}; }
 
 std::string RowScope(uint64_t incarnation, std::string_view row) {
@@ -99,7 +110,11 @@ absl::StatusOr<RowPosition> OpenRowMarker(uint64_t incarnation, std::string_view
 }
 
 std::string SealScanMarker(uint64_t incarnation, const ScanPosition& position) {
-  std::string body = Header(kScan);
+  std::string body = Header(position.order.empty() ? kScan : kScanInOrder);
+  if (!position.order.empty()) {
+    AppendBigEndian(body, static_cast<uint16_t>(position.order.size()));
+    body.append(position.order);
+  }
   AppendBigEndian(body, static_cast<uint16_t>(position.row.size()));
   body.append(position.row);
   if (position.inside) AppendPosition(body, *position.inside);
@@ -107,15 +122,15 @@ std::string SealScanMarker(uint64_t incarnation, const ScanPosition& position) {
 }
 
 absl::StatusOr<ScanPosition> OpenScanMarker(uint64_t incarnation, std::string_view marker) {
-  const auto body = Open(kScan, RowScope(incarnation, ""), marker);
-  if (!body.ok()) return body.status();
-  if (body->size() < 2) return Refused();
-  const size_t row_bytes = ReadBigEndian<uint16_t>(*body);
-  if (row_bytes == 0 || row_bytes > kMaxRowKeyBytes || body->size() < 2 + row_bytes) return Refused();
   ScanPosition position;
-  position.row = body->substr(2, row_bytes);
-  if (body->size() > 2 + row_bytes) {
-    position.inside = ReadPosition(std::string_view(*body).substr(2 + row_bytes));
+  auto body = Open(kScan, RowScope(incarnation, ""), marker);
+  if (!body.ok()) {
+    body = Open(kScanInOrder, RowScope(incarnation, ""), marker);
+    if (!body.ok() || !TakeSized(*body, position.order)) return Refused();
+  }
+  if (!TakeSized(*body, position.row) || position.row.size() > kMaxRowKeyBytes) return Refused();
+  if (!body->empty()) {
+    position.inside = ReadPosition(*body);
     if (!position.inside) return Refused();
   }
   return position;

@@ -16,6 +16,7 @@
 namespace kvstore {
 
 std::string SealRowMarker(uint64_t incarnation, std::string_view row, const RowPosition& position);
+/// With ScanPosition::order, if it has one; those of before there was such a thing have none.
 std::string SealScanMarker(uint64_t incarnation, const ScanPosition& position);
 std::string SealMappingMarker(uint64_t incarnation, uint64_t from, bool descending, const MappingEntry& last);
 

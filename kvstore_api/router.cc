@@ -8,8 +8,6 @@
 namespace kvstore {
 namespace {
 
-/// A dataset that moves is tried again after this at the latest.
-constexpr std::chrono::milliseconds kHoldStep{20};
 /// So long one that is not where it should be is looked for.
 constexpr std::chrono::seconds kMaxLook{1};
 
@@ -55,11 +53,18 @@ std::optional<Router::Where> Router::Locate(std::string_view name) const {
   return Where{dataset.backend_name, dataset.waits, dataset.spec.durability};
 }
 
-absl::Status Router::Hold(CallLimits::Clock::time_point since, const absl::Status& moving) {
-  using Clock = CallLimits::Clock;
+Router::Clock::time_point Router::HeldUntil(Clock::time_point since, const absl::Status& moving) {
+  return since + (IsGone(moving) ? kMaxLook : kMaxHold);
+}
+
+absl::Status Router::Hold(Clock::time_point since, const absl::Status& moving) {
   if (auto status = CheckCall(); !status.ok()) return status;
   const auto now = Clock::now();
-  if (now >= since + (IsGone(moving) ? kMaxLook : kMaxHold)) return moving;
+  if (now >= HeldUntil(since, moving)) return moving;
+  if (!CallScope::Current().waits) {
+    LookAgain();
+    return moving;
+  }
   std::unique_lock lock(follow_mutex_);
   refresh_ = true;
   wanted_.notify_all();
@@ -67,6 +72,15 @@ absl::Status Router::Hold(CallLimits::Clock::time_point since, const absl::Statu
   adopted_.wait_until(lock, EarlierDeadline(now + kHoldStep),
                       [&] { return stopping_ || adoptions_ != before; });
   return CheckCall();
+}
+
+bool Router::AwaitCatalog(std::shared_ptr<const void>& seen) {
+  std::unique_lock lock(follow_mutex_);
+  return adopted_.wait_for(lock, kHoldStep, [&] {
+    const std::shared_ptr<const void> now = snapshot_.Load();
+    // Each load has a count of its own.
+    return std::exchange(seen, now).get() != now.get();
+  });
 }
 
 void Router::LookAgain() {

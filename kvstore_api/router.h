@@ -32,13 +32,18 @@ namespace kvstore {
 /// cannot be reached, known datasets are served, and none is created, changed or dropped.
 ///
 /// A backend that refuses a call because its dataset moves (moved.h) does not fail it: the call waits, and is
-/// repeated where the catalog says by then, until its deadline or, without one, for kMaxHold.
+/// repeated where the catalog says by then, until its deadline or, without one, for kMaxHold. It waits in its
+/// thread, unless CallLimits::waits is false: then it is told so at once.
 class Router : public KVStore {
  public:
   using Backends = std::map<std::string, std::unique_ptr<Backend>, std::less<>>;
 
+  using Clock = CallLimits::Clock;
+
   /// How long a call without a deadline waits for a dataset that moves.
   static constexpr std::chrono::seconds kMaxHold{10};
+  /// So long such a call waits at most until it is tried again.
+  static constexpr std::chrono::milliseconds kHoldStep{20};
 
   /// Takes over catalog and backends, opens every dataset, and finishes creates and drops that a crash cut
   /// short. With a shared catalog a dataset that cannot be opened here fails its own calls, saying why.
@@ -70,6 +75,17 @@ class Router : public KVStore {
   bool SharesCatalog() const { return catalog_->shared(); }
   /// Has a shared catalog read again, soon. Returns at once.
   void LookAgain();
+
+  // ---- for who makes calls that do not wait (CallLimits::waits) ----
+
+  /// How long a call that was told `moving`, at first at `since`, is to be made again, if it has so much
+  /// time.
+  static Clock::time_point HeldUntil(Clock::time_point since, const absl::Status& moving);
+  /// Waits until another catalog than `seen` is in force, which then is that one, or for kHoldStep. False:
+  /// only the time is over.
+  ///
+  /// seen  null at first; not to be looked into.
+  bool AwaitCatalog(std::shared_ptr<const void>& seen);
 
   // ---- for migrations ----
 
@@ -184,8 +200,8 @@ class Router : public KVStore {
   }
   /// The objects behind entries of a mapping, of whichever datasets.
   std::vector<JoinedObject> Join(std::span<const MappingEntry> entries);
-  /// Waits a moment for a dataset that moves. OK: try again. Else what to tell the caller.
-  absl::Status Hold(CallLimits::Clock::time_point since, const absl::Status& moving);
+  /// Waits a moment for a dataset that moves, if the call may. OK: try again. Else what to tell the caller.
+  absl::Status Hold(Clock::time_point since, const absl::Status& moving);
 
   // ---- the catalog; all under catalog_mutex_ ----
 
@@ -228,7 +244,7 @@ template <typename Call>
 auto Router::Route(std::string_view name, Shape shape, const Call& call)
     -> std::invoke_result_t<Call, const Dataset&> {
   if (auto status = CheckCall(); !status.ok()) return status;
-  std::optional<CallLimits::Clock::time_point> since;
+  std::optional<Clock::time_point> since;
   for (;;) {
     absl::Status moving;
     {
@@ -238,7 +254,7 @@ auto Router::Route(std::string_view name, Shape shape, const Call& call)
       if (result.ok() || !IsMoving(StatusOf(result))) return result;
       moving = StatusOf(result);
     }
-    if (!since) since = CallLimits::Clock::now();
+    if (!since) since = Clock::now();
     if (auto status = Hold(*since, moving); !status.ok()) return status;
   }
 }
@@ -273,8 +289,10 @@ absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Sh
     return places.empty() ? absl::OkStatus() : StatusOf(answers[places.front()]);
   });
   if (answers.empty() && !sent.ok()) return sent;
-  // Those that were held until the end.
-  for (const size_t place : places) answers[place] = sent;
+  // Those that were held until the end keep what they were told, but for calls that ran out of time.
+  for (const size_t place : places) {
+    if (!IsMoving(sent)) answers[place] = sent;
+  }
   return answers;
 }
 

@@ -9,13 +9,37 @@
 namespace kvstore {
 namespace {
 
+/// The order of a backend's rows is known by the backend's name and by what it says of the order itself.
+void AddBackend(std::string_view backend, std::string& order) {
+  order = order.empty() ? std::string(backend) : fmt::format("{}/{}", backend, order);
+}
+
+/// Leaves what the backend itself has said. FAILED_PRECONDITION if it was another one.
+absl::Status TakeBackend(std::string_view dataset, std::string_view backend, std::string& order) {
+  // Sealed by a version that did not say.
+  if (order.empty()) return absl::OkStatus();
+  const std::string_view whole(order);
+  if (whole == backend) {
+    order.clear();
+  } else if (whole.starts_with(backend) && whole.substr(backend.size()).starts_with('/')) {
+    order.erase(0, backend.size() + 1);
+  } else {
+    return absl::FailedPreconditionError(fmt::format(
+        "marker: the scan was begun while dataset '{}' was on backend '{}'; it is on '{}' now, which has the "
+        "rows in another order. Begin the scan again, without a marker",
+        dataset, whole.substr(0, whole.find('/')), backend));
+  }
+  return absl::OkStatus();
+}
+
 /// A backend's scan with its positions sealed. Keeps the store open.
 class SealedCursor : public RowCursor {
  public:
-  SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, uint64_t incarnation,
-               std::string marker)
+  SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, std::string_view backend,
+               uint64_t incarnation, std::string marker)
       : store_(std::move(store)),
         scan_(std::move(scan)),
+        backend_(backend),
         incarnation_(incarnation),
         marker_(std::move(marker)) {}
 
@@ -25,13 +49,16 @@ class SealedCursor : public RowCursor {
   }
 
   std::string marker() const override {
-    const auto position = scan_->position();
-    return position ? SealScanMarker(incarnation_, *position) : marker_;
+    auto position = scan_->position();
+    if (!position) return marker_;
+    AddBackend(backend_, position->order);
+    return SealScanMarker(incarnation_, *position);
   }
 
  private:
   const std::shared_ptr<RowStore> store_;
   const std::unique_ptr<RowScan> scan_;
+  const std::string_view backend_;
   const uint64_t incarnation_;
   const std::string marker_;  // where this cursor began
 };
@@ -141,6 +168,8 @@ absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dat
     if (!options.marker.empty()) {
       auto position = OpenScanMarker(incarnation, options.marker);
       if (!position.ok()) return position.status();
+      if (auto status = TakeBackend(dataset, found.backend_name, position->order); !status.ok())
+        return status;
       if (!Contains(range, position->row)) {
         return absl::InvalidArgumentError("marker: lies outside of start_row and end_row");
       }
@@ -148,7 +177,8 @@ absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dat
     }
     auto scan = found.rows->Scan(range, options, after);
     if (!scan.ok()) return scan.status();
-    return std::make_unique<SealedCursor>(found.rows, *std::move(scan), incarnation, options.marker);
+    return std::make_unique<SealedCursor>(found.rows, *std::move(scan), found.backend_name, incarnation,
+                                          options.marker);
   });
 }
 

@@ -34,6 +34,9 @@ struct RowPage {
 struct ScanPosition {
   std::string row;
   std::optional<RowPosition> inside;
+  /// Of a backend that has its rows from elsewhere: in whose order they come. Set and read by the backend
+  /// alone, and by the layer above for the backend itself.
+  std::string order = {};
   friend bool operator==(const ScanPosition&, const ScanPosition&) = default;
 };
 
@@ -65,7 +68,9 @@ class RowStore {
 
   /// First pages of many rows, in the order asked. A backend groups and parallelises as it can.
   [[nodiscard]] virtual std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) = 0;
-  /// Each row succeeds or fails on its own; writes of the same row happen in the order given.
+  /// Each row succeeds or fails on its own; writes of the same row happen in the order given. Behind one that
+  /// was refused because the dataset moves (moved.h), no further one of the same row is carried out: it is
+  /// refused as well. That holds for DeleteMany, too.
   [[nodiscard]] virtual std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) = 0;
   [[nodiscard]] virtual std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) = 0;
 

@@ -28,6 +28,8 @@ std::string RandomInstance() {
   return instance;
 }
 
+absl::Status ServerStops() { return Refused(absl::UnavailableError("the server stops")); }
+
 }  // namespace
 
 absl::Status Refused(absl::Status status) {
@@ -52,6 +54,8 @@ Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},
                            static_cast<double>(admission.bytes()));
+                sink.Gauge("kvstore_calls_held", "Calls in flight that wait for datasets that move", {},
+                           static_cast<double>(held.size()));
                 sink.Counter("kvstore_calls_refused_total", "Calls turned away because there were too many",
                              {}, static_cast<double>(admission.refused()));
                 sink.Gauge("kvstore_requests_remembered", "Writes whose answers are kept for a repetition",
@@ -59,7 +63,8 @@ Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::
                 router.Describe(sink);
               }),
       log(options.slow_ms),
-      workers(options.limits.threads) {}
+      workers(options.limits.threads),
+      held(router, workers, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
 // ---- open calls ----
 
@@ -158,7 +163,7 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   }
   if (operation_ == Operation::kGetServer) return absl::OkStatus();
   if (core_.draining.load(std::memory_order_relaxed)) {
-    return Refused(absl::UnavailableError("the server stops"));
+    return ServerStops();
   }
   if (auto status = Identify(); !status.ok()) return status;
   const OperationTraits& traits = Traits(operation_);
@@ -174,8 +179,12 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   return absl::OkStatus();
 }
 
-CallLimits Call::Limits(bool stream) const {
-  CallLimits limits{.cancelled = part_ ? part_->cancelled : &cancelled_};
+const CallLimits& Call::Limits(bool stream) {
+  if (limits_) return *limits_;
+  // A thread that waited for a dataset that moves would be missed by all others.
+  CallLimits& limits = limits_.emplace();
+  limits.cancelled = part_ ? part_->cancelled : &cancelled_;
+  limits.waits = false;
   const auto now = Clock::now();
   if (part_) {
     limits.deadline = part_->deadline;
@@ -189,6 +198,43 @@ CallLimits Call::Limits(bool stream) const {
     limits.deadline = limits.deadline ? std::min(*limits.deadline, most) : most;
   }
   return limits;
+}
+
+// ---- datasets that move ----
+
+bool Call::TellsMoving() const {
+  if (part_ && part_->tells_moving) return true;
+  const auto& metadata = context_.client_metadata();
+  const auto wanted = metadata.find(wire::kMoving);
+  return wanted != metadata.end() &&
+         std::string_view(wanted->second.data(), wanted->second.size()) == wire::kTell;
+}
+
+bool Call::Holds(const absl::Status& moving) {
+  if (core_.draining.load(std::memory_order_relaxed) || TellsMoving()) return false;
+  const auto now = Clock::now();
+  if (!held_since_) held_since_ = now;
+  held_until_ = Router::HeldUntil(*held_since_, moving);
+  return now < held_until_;
+}
+
+void Call::HoldBehind() {
+  Limits(/*stream=*/false);
+  held_since_ = Clock::now();
+  held_until_ = *held_since_ + Router::kMaxHold;
+}
+
+void Call::HoldUntilAgain(std::function<void()> again) {
+  core_.held.Add({.due = [this](Clock::time_point now) { return IsDue(now); }, .again = std::move(again)});
+}
+
+bool Call::IsDue(Clock::time_point now) const {
+  return now >= held_until_ || (limits_->deadline && now >= *limits_->deadline) ||
+         limits_->cancelled->load(std::memory_order_relaxed);
+}
+
+absl::Status Call::WithoutHold(const absl::Status& moving) const {
+  return core_.draining.load(std::memory_order_relaxed) && !TellsMoving() ? ServerStops() : moving;
 }
 
 void Call::Run(std::function<void()> work) {
@@ -215,8 +261,13 @@ void Call::Took(size_t bytes) {
 
 void Call::End(const absl::Status& status) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
-  core_.metrics.Count(operation_, backend_, seconds, status, entered_ ? request_bytes_ : 0, response_bytes_);
-  if (core_.log.Wants(seconds, status)) {
+  // The server that holds the call asks for it many times, and counts and logs it as one.
+  const bool asks_again = IsMoving(status) && TellsMoving();
+  if (!asks_again) {
+    core_.metrics.Count(operation_, backend_, seconds, status, entered_ ? request_bytes_ : 0,
+                        response_bytes_);
+  }
+  if (!asks_again && core_.log.Wants(seconds, status)) {
     core_.log.Write({.operation = Traits(operation_).name,
                      .dataset = dataset_,
                      .backend = backend_,

@@ -20,6 +20,7 @@
 #include "server/access.h"
 #include "server/admission.h"
 #include "server/call_log.h"
+#include "server/held_calls.h"
 #include "server/metrics.h"
 #include "server/operation.h"
 #include "server/options.h"
@@ -57,7 +58,9 @@ struct Core {
   Migrations* const migrations;  ///< Null: none are made here.
   const ServerOptions options;
   const std::string instance;  ///< GetServerResponse.instance.
-  const bool shares_catalog;   ///< With other processes.
+  /// Where GetServerResponse.clock_us begins; not at zero, which says nothing.
+  const RequestMemory::Clock::time_point epoch = RequestMemory::Clock::now() - std::chrono::seconds(1);
+  const bool shares_catalog;  ///< With other processes.
   const std::unique_ptr<Access> access;
   Admission admission;
   RequestMemory memory;
@@ -65,13 +68,15 @@ struct Core {
   CallLog log;
   OpenCalls open;
   std::atomic<bool> draining{false};
-  WorkerPool workers;  ///< Last, so that it ends first.
+  WorkerPool workers;
+  HeldCalls held;  ///< Last, so that it ends first.
 };
 
 /// What a call has of its own that came with others over one stream.
 struct Part {
   std::optional<std::chrono::steady_clock::time_point> deadline;  ///< None: the server's limit alone.
   const std::atomic<bool>* cancelled = nullptr;                   ///< The stream's.
+  bool tells_moving = false;                                      ///< Call.tell_moving.
 };
 
 /// One call from its start to its end: who makes it, whether it is let in, its limits, how it is counted and
@@ -101,6 +106,18 @@ class Call {
   /// A write that waits for nothing but its turn: neither for another machine nor for the device.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
 
+  /// Whether the call, which was told `moving` (moved.h), is to be held, by HoldUntilAgain, and made again;
+  /// else it ends with what it was told.
+  bool Holds(const absl::Status& moving);
+  /// It is to be held behind another one, without a try.
+  void HoldBehind();
+  /// Has `again` called on a worker when the call is to be made again. It then is anybody's: this may be
+  /// gone.
+  void HoldUntilAgain(std::function<void()> again);
+  /// Of one that is held: it is to be made again now in any case, and ends then.
+  bool IsDue(Clock::time_point now) const;
+  std::string_view dataset() const { return dataset_; }
+
   /// Counts and logs the end, and says in the trailing metadata, if it is no part, what the error leaves
   /// behind. Before Finish.
   void End(const absl::Status& status);
@@ -119,8 +136,12 @@ class Call {
   /// bytes  of the request.
   /// sync   the caller wants the write on stable storage, whatever the dataset's durability.
   absl::Status Enter(std::string_view dataset, size_t bytes, bool sync = false);
-  /// The limits of the work; hold them in a CallScope.
-  CallLimits Limits(bool stream) const;
+  /// The limits of the work; hold them in a CallScope. They do not change once they were asked for.
+  const CallLimits& Limits(bool stream);
+  /// It has come further: from now on it has the whole time again to be held in.
+  void EndHold() { held_since_.reset(); }
+  /// What to tell the client of a call that was not carried out, because its dataset moves, and is not held.
+  absl::Status WithoutHold(const absl::Status& moving) const;
   /// So many bytes of answers were made, and are in memory until Sent.
   void Answered(size_t bytes);
   void Sent();
@@ -140,6 +161,8 @@ class Call {
   friend class OpenCalls;
 
   absl::Status Identify();
+  /// Whether the client wants to be told at once that a dataset moves.
+  bool TellsMoving() const;
   /// Whether a call of a server with the same catalog is for the backend that has the dataset.
   absl::Status CheckBackend(std::string_view dataset) const;
 
@@ -155,6 +178,9 @@ class Call {
   size_t response_bytes_ = 0;   // of all answers
   std::atomic<bool> cancelled_{false};
   std::atomic<Clock::rep> waiting_since_{0};
+  std::optional<CallLimits> limits_;
+  std::optional<Clock::time_point> held_since_;
+  Clock::time_point held_until_;
   bool tracked_ = false;
   size_t stripe_ = 0;
   Call* previous_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "server/unary_call.h"
@@ -103,7 +104,7 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
   answer->set_number(call.number());
   auto& response = wire::CallKind<Request>::In(*answer);
   using Made = UnaryCall<Request, std::remove_reference_t<decltype(response)>>;
-  Part part{.deadline = std::nullopt, .cancelled = &cancelled()};
+  Part part{.deadline = std::nullopt, .cancelled = &cancelled(), .tells_moving = call.tell_moving()};
   if (call.timeout_us() > 0 && call.timeout_us() < static_cast<uint64_t>(kMaxTimeout.count())) {
     part.deadline = taking.came + std::chrono::microseconds(call.timeout_us());
   }
@@ -115,11 +116,16 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
     made->End(entered);
     return Answer(Open{.answer = std::move(answer), .call = nullptr}, entered);
   }
-  Open open{.answer = std::move(answer),
-            .call = std::move(made),
-            .make = [](Call& its, absl::Status& status) { static_cast<Made&>(its).Make(status); }};
-  if (here) {
-    Make(std::move(open));
+  Open open{
+      .answer = std::move(answer), .call = std::move(made), .make = [](Call& its, absl::Status& status) {
+        return static_cast<Made&>(its).Make(status).has_value();
+      }};
+  if (here && Make(open)) {
+    // It is answered.
+  } else if (here) {
+    std::vector<Open> alone;
+    alone.push_back(std::move(open));
+    Hold(taking.message, std::move(alone));
   } else if (together) {
     taking.writes.push_back(std::move(open));
   } else {
@@ -129,10 +135,57 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
   }
 }
 
-void CallsStream::Make(Open&& open) {
+bool CallsStream::Make(Open& open) {
   absl::Status status;
-  open.make(*open.call, status);
+  if (!open.make(*open.call, status)) return false;
   Answer(std::move(open), status);
+  return true;
+}
+
+void CallsStream::MakeAll(const Message& message, std::vector<Open> calls) {
+  std::vector<std::vector<Open>> held;  // by dataset
+  for (Open& open : calls) {
+    const auto behind = std::find_if(held.begin(), held.end(), [&](const std::vector<Open>& others) {
+      return others.front().call->dataset() == open.call->dataset();
+    });
+    if (behind != held.end()) {
+      open.call->HoldBehind();
+      behind->push_back(std::move(open));
+    } else if (!Make(open)) {
+      held.emplace_back().push_back(std::move(open));
+    }
+  }
+  for (std::vector<Open>& others : held) Hold(message, std::move(others));
+}
+
+void CallsStream::Hold(const Message& message, std::vector<Open> calls) {
+  // What is held has to be copyable.
+  const auto held = std::make_shared<std::vector<Open>>(std::move(calls));
+  core_.held.Add({.due =
+                      [held](Clock::time_point now) {
+                        return std::any_of(held->begin(), held->end(),
+                                           [&](const Open& open) { return open.call->IsDue(now); });
+                      },
+                  .again = [this, message, held] { MakeAgain(message, std::move(*held)); }});
+}
+
+void CallsStream::MakeAgain(const Message& message, std::vector<Open> calls) {
+  {
+    const std::lock_guard lock(mutex_);
+    ++open_;
+  }
+  const auto now = Clock::now();
+  std::vector<Open> held;
+  for (Open& open : calls) {
+    // Behind one that is still held only those are made that end without being carried out.
+    if (!held.empty() && !open.call->IsDue(now)) {
+      held.push_back(std::move(open));
+    } else if (!Make(open)) {
+      held.push_back(std::move(open));
+    }
+  }
+  if (!held.empty()) Hold(message, std::move(held));
+  Leave();
 }
 
 void CallsStream::Answer(Open&& open, const absl::Status& status) {
@@ -151,7 +204,7 @@ void CallsStream::HandOver(const Message& message, std::vector<Open> calls) {
   }
   // The message has the requests.
   core_.workers.Post([this, message, calls = std::move(calls)]() mutable {
-    for (Open& open : calls) Make(std::move(open));
+    MakeAll(message, std::move(calls));
     Leave();
   });
 }

@@ -16,7 +16,9 @@ namespace kvstore::server {
 
 /// Calls: many calls over one stream. What is quick is done on the thread that reads, message by message; of
 /// the rest, writes that do not wait for a device or for a network one after the other on a worker, and all
-/// others each on its own. Answers that are ready while others are being sent go together. Deletes itself.
+/// others each on its own. Writes that are made one after the other stay so while their dataset moves, and
+/// those of other datasets are made without them. Answers that are ready while others are being sent go
+/// together. Deletes itself.
 class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsResponse>, private Call {
  public:
   CallsStream(Core& core, grpc::CallbackServerContext& context) : Call(core, Operation::kCalls, context) {}
@@ -31,7 +33,8 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   struct Open {
     std::unique_ptr<v1::Answer> answer;
     std::unique_ptr<Call> call;  // null: it was turned away
-    void (*make)(Call& call, absl::Status& status) = nullptr;
+    /// False: it is to be held.
+    bool (*make)(Call& call, absl::Status& status) = nullptr;
   };
 
   void OnReadDone(bool ok) override;
@@ -54,8 +57,14 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   void Take(const v1::Call& call, Taking& taking);
   template <typename Request>
   void Take(Operation operation, const v1::Call& call, const Request& request, Taking& taking);
-  /// Makes a call: its answer goes with the next that are sent.
-  void Make(Open&& open);
+  /// Makes a call: its answer goes with the next that are sent. False: it is to be held, and made again.
+  bool Make(Open& open);
+  /// Makes them one after the other. Those of a dataset that moves are held, from the first that meets that.
+  void MakeAll(const Message& message, std::vector<Open> calls);
+  /// Calls on one dataset, the first of which has met a move: holds them together, so that they are made in
+  /// their order.
+  void Hold(const Message& message, std::vector<Open> calls);
+  void MakeAgain(const Message& message, std::vector<Open> calls);
   void Answer(Open&& open, const absl::Status& status);
   /// Has a worker make them, one after the other, and send their answers together.
   void HandOver(const Message& message, std::vector<Open> calls);

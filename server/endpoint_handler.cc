@@ -88,7 +88,7 @@ absl::Status Scan(MigrationEndpoint& endpoint, const v1::EndpointRequest::Scan& 
 }  // namespace
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::EndpointRequest& request,
-                       v1::EndpointResponse& response) {
+                       v1::EndpointResponse& response, Unfinished&) {
   const auto spec = FindSide(core.router, request);
   if (!spec.ok()) return spec.status();
   const auto backend = core.router.FindBackend(spec->backend);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "kvstore/v1/kvstore.pb.h"
@@ -8,6 +10,15 @@
 
 /// What each method of the service does, from its request to its answer. Knows nothing of connections.
 namespace kvstore::server {
+
+/// What is left of a request of many entries, because the dataset of some of them moves (moved.h).
+struct Unfinished {
+  /// Of these entries of a batch of writes, in order, nothing was done. When the same request is handled
+  /// again with the same answer, it is these alone. Empty: all of it.
+  std::vector<size_t> places;
+  /// What the first of them was told, which the answer has too; OK: nothing is left.
+  absl::Status moving;
+};
 
 absl::Status Handle(KVStore& store, const v1::CreateDatasetRequest& request,
                     v1::CreateDatasetResponse& response);
@@ -22,8 +33,11 @@ absl::Status Handle(KVStore& store, const v1::GetStatsRequest& request, v1::GetS
 absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response);
 absl::Status Handle(KVStore& store, const v1::PutRowRequest& request, v1::PutRowResponse& response);
 absl::Status Handle(KVStore& store, const v1::DeleteRowRequest& request, v1::DeleteRowResponse& response);
-absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response);
-absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response);
+/// unfinished  None at first; null: not asked for.
+absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response,
+                    Unfinished* unfinished = nullptr);
+absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response,
+                    Unfinished* unfinished = nullptr);
 absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
                     v1::ListPartitionsResponse& response);
 
@@ -41,12 +55,16 @@ absl::Status Handle(KVStore& store, const v1::RemoveMappingRequest& request,
 absl::Status Handle(KVStore& store, const v1::ListMappingRequest& request, v1::ListMappingResponse& response);
 absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
                     v1::CountMappingResponse& response);
-absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response);
+absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response,
+                    Unfinished* unfinished = nullptr);
 
 /// Fills the next message of a stream; false: there is none any more, and the message is empty. The request
 /// must outlive it. Externally synchronised.
+///
+/// moving  Set if the dataset moves, and nothing was made for that: to be called again. Null: what moves is
+///         answered with that, or ends the stream.
 template <typename Response>
-using Producer = std::function<absl::StatusOr<bool>(Response& response)>;
+using Producer = std::function<absl::StatusOr<bool>(Response& response, absl::Status* moving)>;
 
 Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request);
 Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request);

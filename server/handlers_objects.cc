@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kvstore_api/limits.h"
+#include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
 #include "server/handlers.h"
 #include "wire/convert.h"
@@ -58,8 +59,8 @@ absl::Status Handle(KVStore& store, const v1::DeleteObjectRequest& request, v1::
 }
 
 Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request) {
-  return [&store, &request, done = size_t{0},
-          together = kFirstObjects](v1::GetObjectsResponse& response) mutable -> absl::StatusOr<bool> {
+  return [&store, &request, done = size_t{0}, together = kFirstObjects](
+             v1::GetObjectsResponse& response, absl::Status* moving) mutable -> absl::StatusOr<bool> {
     const auto size = static_cast<size_t>(request.ids_size());
     if (done == 0) {
       if (auto status = ValidateBatch(size); !status.ok()) return status;
@@ -72,6 +73,12 @@ Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsReq
     if (!objects.ok()) return objects.status();
     size_t bytes = 0;
     for (absl::StatusOr<Object>& object : *objects) {
+      if (moving != nullptr && IsMoving(object.status())) {
+        // As of rows.
+        together = 1;
+        if (response.results_size() == 0) *moving = object.status();
+        return response.results_size() > 0;
+      }
       auto& message = *response.add_results();
       ++done;
       if (!object.ok()) {
@@ -122,13 +129,17 @@ absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
   return absl::OkStatus();
 }
 
-absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request,
-                    v1::ListObjectsResponse& response) {
+absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response,
+                    Unfinished* unfinished) {
   MappingListOptions options = wire::FromWire(request.options());
   if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
   auto page = store.ListObjects(request.dataset(), request.from(), options);
   if (!page.ok()) return page.status();
+  response.Clear();
+  if (unfinished != nullptr) unfinished->moving = absl::OkStatus();
   for (JoinedObject& joined : page->objects) {
+    if (unfinished != nullptr && IsMoving(joined.object.status()))
+      unfinished->moving = joined.object.status();
     auto& message = *response.add_results();
     wire::ToWire(joined.entry, *message.mutable_entry());
     if (joined.object.ok()) {

@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "kvstore_api/limits.h"
+#include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
 #include "server/handlers.h"
 #include "wire/convert.h"
@@ -34,6 +36,53 @@ WriteOptions WriteOptionsOf(const Message& message) {
   return options;
 }
 
+const absl::Status& StatusOf(const absl::Status& status) { return status; }
+const absl::Status& StatusOf(const absl::StatusOr<PutResult>& result) { return result.status(); }
+
+template <typename Result>
+void Answer(const Result& result, auto& message) {
+  message.Clear();
+  if (!result.ok()) wire::ToWire(StatusOf(result), *message.mutable_error());
+  if constexpr (!std::is_same_v<Result, absl::Status>) {
+    if (result.ok() && result->timestamp) message.set_timestamp(*result->timestamp);
+  }
+}
+
+/// Carries out a batch of writes, or what is left of it.
+///
+/// add   adds an entry to those that `send` sends, which gives their results.
+template <typename Entries, typename Messages, typename Add, typename Send>
+absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished* unfinished, const Add& add,
+                         const Send& send) {
+  const std::vector<size_t> left =
+      unfinished == nullptr ? std::vector<size_t>() : std::exchange(unfinished->places, {});
+  if (left.empty()) {
+    for (const auto& entry : entries) add(entry);
+  } else {
+    for (const size_t place : left) add(entries[static_cast<int>(place)]);
+  }
+  const auto results = send();
+  // Those before have been answered already.
+  if (!results.ok() && left.empty()) return results.status();
+  if (left.empty()) messages.Reserve(entries.size());
+  if (unfinished != nullptr) unfinished->moving = absl::OkStatus();
+  const size_t count = left.empty() ? results->size() : left.size();
+  for (size_t i = 0; i < count; ++i) {
+    const size_t place = left.empty() ? i : left[i];
+    auto& message = left.empty() ? *messages.Add() : messages[static_cast<int>(place)];
+    if (!results.ok()) {
+      Answer(results.status(), message);
+      continue;
+    }
+    const auto& result = (*results)[i];
+    Answer(result, message);
+    if (result.ok() || unfinished == nullptr || !IsMoving(StatusOf(result))) continue;
+    if (unfinished->places.empty()) unfinished->moving = StatusOf(result);
+    unfinished->places.push_back(place);
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response) {
@@ -56,41 +105,29 @@ absl::Status Handle(KVStore& store, const v1::DeleteRowRequest& request, v1::Del
   return store.DeleteRow(request.dataset(), request.row(), wire::FromWire(request.options()));
 }
 
-absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response) {
+absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response,
+                    Unfinished* unfinished) {
   std::vector<std::vector<CellWrite>> cells;
   std::vector<RowWrite> writes;
   cells.reserve(static_cast<size_t>(request.writes_size()));
   writes.reserve(static_cast<size_t>(request.writes_size()));
-  for (const v1::RowWrite& write : request.writes()) {
+  const auto add = [&](const v1::RowWrite& write) {
     cells.push_back(wire::FromWire(write.cells()));
     writes.push_back({write.row(), cells.back(), WriteOptionsOf(write)});
-  }
-  const auto results = store.PutRows(request.dataset(), writes);
-  if (!results.ok()) return results.status();
-  for (const absl::StatusOr<PutResult>& result : *results) {
-    auto& message = *response.add_results();
-    if (!result.ok()) {
-      wire::ToWire(result.status(), *message.mutable_error());
-    } else if (result->timestamp) {
-      message.set_timestamp(*result->timestamp);
-    }
-  }
-  return absl::OkStatus();
+  };
+  const auto send = [&] { return store.PutRows(request.dataset(), writes); };
+  return HandleBatch(request.writes(), *response.mutable_results(), unfinished, add, send);
 }
 
-absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response) {
+absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response,
+                    Unfinished* unfinished) {
   std::vector<RowDelete> deletes;
   deletes.reserve(static_cast<size_t>(request.deletes_size()));
-  for (const v1::RowDelete& one : request.deletes()) {
+  const auto add = [&](const v1::RowDelete& one) {
     deletes.push_back({one.row(), wire::FromWire(one.options())});
-  }
-  const auto results = store.DeleteRows(request.dataset(), deletes);
-  if (!results.ok()) return results.status();
-  for (const absl::Status& result : *results) {
-    auto& message = *response.add_results();
-    if (!result.ok()) wire::ToWire(result, *message.mutable_error());
-  }
-  return absl::OkStatus();
+  };
+  const auto send = [&] { return store.DeleteRows(request.dataset(), deletes); };
+  return HandleBatch(request.deletes(), *response.mutable_results(), unfinished, add, send);
 }
 
 absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
@@ -108,8 +145,8 @@ absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
 // ---- streams ----
 
 Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request) {
-  return [&store, &request, done = size_t{0},
-          together = kFirstRows](v1::GetRowsResponse& response) mutable -> absl::StatusOr<bool> {
+  return [&store, &request, done = size_t{0}, together = kFirstRows](
+             v1::GetRowsResponse& response, absl::Status* moving) mutable -> absl::StatusOr<bool> {
     const auto size = static_cast<size_t>(request.reads_size());
     if (done == 0) {
       if (auto status = ValidateBatch(size); !status.ok()) return status;
@@ -129,6 +166,12 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
     if (!rows.ok()) return rows.status();
     size_t bytes = 0;
     for (absl::StatusOr<Row>& row : *rows) {
+      if (moving != nullptr && IsMoving(row.status())) {
+        // The next message begins here, and with this one alone, for as long as it moves.
+        together = 1;
+        if (response.results_size() == 0) *moving = row.status();
+        return response.results_size() > 0;
+      }
       auto& message = *response.add_results();
       ++done;
       if (!row.ok()) {
@@ -150,8 +193,8 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
 }
 
 Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest& request) {
-  return [&store, &request, cursor = std::shared_ptr<RowCursor>(), left = request.limit(),
-          ended = false](v1::ScanRowsResponse& response) mutable -> absl::StatusOr<bool> {
+  return [&store, &request, cursor = std::shared_ptr<RowCursor>(), left = request.limit(), ended = false](
+             v1::ScanRowsResponse& response, absl::Status* moving) mutable -> absl::StatusOr<bool> {
     if (ended) return false;
     if (!cursor) {
       const auto spec = store.GetDataset(request.dataset());
@@ -159,6 +202,10 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
       ScanOptions options = wire::FromWire(request);
       if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
       auto opened = store.ScanRows(request.dataset(), wire::FromWire(request.range()), options);
+      if (moving != nullptr && IsMoving(opened.status())) {
+        *moving = opened.status();
+        return false;
+      }
       if (!opened.ok()) return opened.status();
       cursor = *std::move(opened);
       response.set_incarnation(spec->incarnation);

@@ -13,7 +13,8 @@
 namespace kvstore::server {
 
 /// The answers of writes, by the IDs of their requests, so that an attempt that is repeated because its
-/// answer was lost gets it again and writes nothing. Bounded in number, bytes and age. Thread-safe.
+/// answer was lost gets it again and writes nothing. Bounded in number, bytes and age: of what is forgotten
+/// it keeps how new that was. Thread-safe.
 class RequestMemory {
  public:
   RequestMemory(size_t max_answers, size_t max_bytes, std::chrono::milliseconds max_age)
@@ -23,17 +24,22 @@ class RequestMemory {
     absl::Status status;
     std::string response;  ///< The message, serialized.
   };
-  enum class State { kNew, kRunning, kAnswered };
+  using Clock = std::chrono::steady_clock;
+  enum class State { kNew, kRunning, kAnswered, kForgotten };
+  /// That a request was sent before.
+  struct Repeated {
+    std::optional<Clock::time_point>
+        sent;  ///< At first, or earlier; nothing: as long ago as answers are kept.
+  };
   /// kNew: the caller is to carry it out, and to call End. kRunning: an earlier attempt has not ended yet.
-  /// kAnswered: `answer` is set.
-  State Begin(const std::string& id, Answer& answer);
+  /// kAnswered: `answer` is set. kForgotten: an earlier attempt may have been carried out, and forgotten.
+  State Begin(const std::string& id, Answer& answer, std::optional<Repeated> repeated = std::nullopt);
   /// Ends what Begin called new. With an answer that is to be given again, or none if nothing was done.
   void End(const std::string& id, std::optional<Answer> answer);
 
   size_t size() const;
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Entry {
     bool answered = false;
     Answer answer;
@@ -44,7 +50,7 @@ class RequestMemory {
   };
 
   /// Forgets the oldest answers, as far as the bounds ask for. Under mutex_.
-  void Trim();
+  void Trim(Clock::time_point now);
   static size_t SizeOf(const std::string& id, const Answer& answer);
 
   const size_t max_answers_;
@@ -53,6 +59,8 @@ class RequestMemory {
   mutable std::mutex mutex_;  // guards what follows
   std::unordered_map<std::string, Entry> entries_;
   std::deque<Age> answered_;  // the oldest first
+  /// When the newest of those that were forgotten was answered: what was sent later, was not.
+  Clock::time_point forgotten_ = Clock::time_point::min();
   size_t bytes_ = 0;
 };
 

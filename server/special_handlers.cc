@@ -10,20 +10,23 @@
 namespace kvstore::server {
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::GetServerRequest&,
-                       v1::GetServerResponse& response) {
+                       v1::GetServerResponse& response, Unfinished&) {
   response.set_version(KV_VERSION);
   response.set_instance(core.instance);
+  response.set_clock_us(static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::microseconds>(RequestMemory::Clock::now() - core.epoch)
+          .count()));
   return absl::OkStatus();
 }
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::GetMetricsRequest&,
-                       v1::GetMetricsResponse& response) {
+                       v1::GetMetricsResponse& response, Unfinished&) {
   response.set_text(core.metrics.Text());
   return absl::OkStatus();
 }
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDatasetsRequest& request,
-                       v1::ListDatasetsResponse& response) {
+                       v1::ListDatasetsResponse& response, Unfinished&) {
   if (auto status = Handle(core.router, request, response); !status.ok()) return status;
   auto& datasets = *response.mutable_datasets();
   for (int i = datasets.size() - 1; i >= 0; --i) {
@@ -33,8 +36,8 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDat
 }
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
-                       v1::ListObjectsResponse& response) {
-  if (auto status = Handle(core.router, request, response); !status.ok()) return status;
+                       v1::ListObjectsResponse& response, Unfinished& unfinished) {
+  if (auto status = Handle(core.router, request, response, &unfinished); !status.ok()) return status;
   if (principal == nullptr) return absl::OkStatus();
   const auto specs = core.router.ListDatasets();
   if (!specs.ok()) return specs.status();
@@ -55,7 +58,7 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
 }
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
-                       v1::MigrateResponse& response) {
+                       v1::MigrateResponse& response, Unfinished&) {
   if (core.migrations == nullptr) return absl::UnimplementedError("this server moves no datasets");
   auto command = ParseJson(request.command());
   if (!command.ok()) return command.status();

@@ -7,28 +7,34 @@
 #include "server/handlers.h"
 
 /// The methods that need more than the store: the server itself, or who calls. And the way to all others.
+/// Unfinished: handlers.h.
 namespace kvstore::server {
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetServerRequest& request,
-                       v1::GetServerResponse& response);
+                       v1::GetServerResponse& response, Unfinished&);
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetMetricsRequest& request,
-                       v1::GetMetricsResponse& response);
+                       v1::GetMetricsResponse& response, Unfinished&);
 /// Only what the caller may read.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDatasetsRequest& request,
-                       v1::ListDatasetsResponse& response);
+                       v1::ListDatasetsResponse& response, Unfinished&);
 /// Objects of datasets that the caller may not read are PERMISSION_DENIED.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
-                       v1::ListObjectsResponse& response);
+                       v1::ListObjectsResponse& response, Unfinished& unfinished);
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
-                       v1::MigrateResponse& response);
+                       v1::MigrateResponse& response, Unfinished&);
 /// FAILED_PRECONDITION unless this server shares its catalog, and the migration is recorded there.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::EndpointRequest& request,
-                       v1::EndpointResponse& response);
+                       v1::EndpointResponse& response, Unfinished&);
 
 template <typename Request, typename Response>
-absl::Status HandleAny(Core& core, const Principal*, const Request& request, Response& response) {
-  return Handle(core.router, request, response);
+absl::Status HandleAny(Core& core, const Principal*, const Request& request, Response& response,
+                       Unfinished& unfinished) {
+  if constexpr (requires { Handle(core.router, request, response, &unfinished); }) {
+    return Handle(core.router, request, response, &unfinished);
+  } else {
+    return Handle(core.router, request, response);
+  }
 }
 
 /// The dataset that a request is about; empty: none.

@@ -15,8 +15,16 @@ void ImportCall::Work() {
   {
     // One message at a time, on whichever thread.
     const std::lock_guard lock(mutex_);
-    status = PutMessage();
+    status = taken_ ? absl::OkStatus() : TakeMessage();
+    if (status.ok()) status = PutMessage();
+    if (status.ok() && !unfinished_.moving.ok()) {
+      if (Holds(unfinished_.moving)) return HoldUntilAgain([this] { Work(); });
+      refused_by_ = unfinished_.moving;
+    }
     if (status.ok()) {
+      EndHold();
+      taken_ = false;
+      unfinished_ = {};
       Answered(response_.ByteSizeLong());
       WaitForClient();
       StartWrite(&response_);
@@ -26,7 +34,7 @@ void ImportCall::Work() {
   Close(status);
 }
 
-absl::Status ImportCall::PutMessage() {
+absl::Status ImportCall::TakeMessage() {
   // The first message says which dataset it is about, and lets the call in; all are about the same.
   if (!entered_once_) {
     entered_once_ = true;
@@ -37,9 +45,21 @@ absl::Status ImportCall::PutMessage() {
     Took(request_.ByteSizeLong());
   }
   if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
-  const CallScope scope(Limits(/*stream=*/true));
   response_.Clear();
-  return Handle(core_.router, request_, response_);
+  taken_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ImportCall::PutMessage() {
+  if (!refused_by_.ok()) {
+    // Or a later write of a row would come before that one, when it is made again.
+    for (int i = 0; i < request_.writes_size(); ++i) {
+      wire::ToWire(refused_by_, *response_.add_results()->mutable_error());
+    }
+    return absl::OkStatus();
+  }
+  const CallScope scope(Limits(/*stream=*/true));
+  return Handle(core_.router, request_, response_, &unfinished_);
 }
 
 void ImportCall::OnWriteDone(bool ok) {

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <utility>
 
+#include "kvstore_api/moved.h"
 #include "server/call.h"
 #include "server/handlers.h"
 #include "server/special_handlers.h"
@@ -28,7 +29,6 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
   void Start() {
     if (auto status = Enter(DatasetOf(request_), request_.ByteSizeLong()); !status.ok()) return Close(status);
     producer_ = Produce(core_.router, request_);
-    limits_ = Limits(/*stream=*/true);
     Run([this] { MakeNext(); });
   }
 
@@ -46,15 +46,22 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
 
   void MakeNext() {
     absl::StatusOr<bool> made = false;
+    absl::Status moving;
     {
-      const CallScope scope(limits_);
+      const CallScope scope(Limits(/*stream=*/true));
       next_.Clear();
       if (auto status = CheckCall(); status.ok()) {
-        made = producer_(next_);
+        made = producer_(next_, &moving);
       } else {
         made = status;
       }
+      if (!moving.ok()) {
+        if (Holds(moving)) return HoldUntilAgain([this] { MakeNext(); });
+        const absl::Status told = WithoutHold(moving);
+        made = IsMoving(told) ? producer_(next_, nullptr) : told;
+      }
     }
+    EndHold();
     {
       const std::lock_guard lock(mutex_);
       ready_ = made.ok() && *made;
@@ -107,7 +114,6 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
   const Request& request_;
   std::atomic<bool> closed_{false};
   Producer<Response> producer_;
-  CallLimits limits_;
   Response next_;     // of the one who makes it; of Advance while ready_
   Response sent_;     // of gRPC while writing_
   std::mutex mutex_;  // guards what follows
@@ -137,11 +143,16 @@ class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRow
   void OnDone() override { delete this; }
 
   void Work();
+  /// Lets in what was read.
+  absl::Status TakeMessage();
   absl::Status PutMessage();
   void Close(const absl::Status& status);
 
   std::mutex mutex_;  // guards what follows
   bool entered_once_ = false;
+  bool taken_ = false;       // the message that was read last
+  Unfinished unfinished_;    // of it
+  absl::Status refused_by_;  // what an entry was told that met a move: nothing behind it is put
   v1::PutRowsRequest request_;
   v1::PutRowsResponse response_;
 };

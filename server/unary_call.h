@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
 #include "server/call.h"
 #include "server/special_handlers.h"
 #include "wire/convert.h"
@@ -28,12 +29,24 @@ class UnaryCall : public Call {
     return Call::Enter(DatasetOf(request_), request_.ByteSizeLong(), sync);
   }
 
-  /// Does what is asked, and counts and logs the call as ended. How large the answer is.
-  size_t Make(absl::Status& status) {
+  /// Does what is asked, and counts and logs the call as ended: how large the answer is. Nothing: its dataset
+  /// moves, and it is to be held and made again (Call::HoldUntilAgain).
+  std::optional<size_t> Make(absl::Status& status) {
     {
       const CallScope scope(Limits(/*stream=*/false));
-      status = Work();
+      // Of what was begun some may be done.
+      status = unfinished_.places.empty() ? CheckCall() : absl::OkStatus();
+      const bool known = status.ok() && !begun_ && IsKnown(status);
+      if (status.ok() && !known) {
+        status = HandleAny(core_, principal_.get(), request_, response_, unfinished_);
+        const absl::Status& moving = status.ok() ? unfinished_.moving : status;
+        if (IsMoving(moving)) {
+          if (Holds(moving)) return std::nullopt;
+          if (!status.ok()) status = WithoutHold(status);
+        }
+      }
     }
+    if (begun_) Remember(status);
     const size_t bytes = status.ok() ? response_.ByteSizeLong() : 0;
     Answered(bytes);
     End(status);
@@ -41,27 +54,39 @@ class UnaryCall : public Call {
   }
 
  private:
-  absl::Status Work() {
-    if (auto status = CheckCall(); !status.ok()) return status;
+  /// Whether the call is over without being carried out, because of an attempt before it or because it cannot
+  /// be one; `status` is its end then.
+  bool IsKnown(absl::Status& status) {
     if constexpr (requires { request_.attempt(); }) {
-      if (!request_.attempt().request_id().empty()) return WorkOnce();
+      if (request_.attempt().request_id().empty()) return false;
+      auto known = Begin(request_.attempt());
+      if (known) status = *std::move(known);
+      return known.has_value();
     }
-    return HandleAny(core_, principal_.get(), request_, response_);
+    return false;
   }
 
-  /// Unless it was done in an attempt before.
-  absl::Status WorkOnce() {
-    const v1::Attempt& attempt = request_.attempt();
+  /// The store itself knows the creates that it has carried out.
+  bool IsStored() const { return operation_ == Operation::kCreateObject; }
+
+  /// The end of the call, if an attempt before it was carried out, or may have been.
+  std::optional<absl::Status> Begin(const v1::Attempt& attempt) {
     if (attempt.request_id().size() != kRequestIdBytes) {
       return absl::InvalidArgumentError("attempt.request_id: has " +
                                         std::to_string(attempt.request_id().size()) + " bytes, not " +
                                         std::to_string(kRequestIdBytes));
     }
     // Nobody is told the answer to somebody else.
-    const std::string id =
-        std::string(Traits(operation_).name) + attempt.request_id() + (principal_ ? principal_->name : "");
+    id_ = std::string(Traits(operation_).name) + attempt.request_id() + (principal_ ? principal_->name : "");
+    const bool repeated = !attempt.instance().empty() && !IsStored();
+    const bool another = repeated && attempt.instance() != core_.instance;
+    std::optional<RequestMemory::Repeated> before;
+    if (repeated && !another) {
+      before.emplace();
+      if (attempt.has_sent_us()) before->sent = core_.epoch + std::chrono::microseconds(attempt.sent_us());
+    }
     RequestMemory::Answer answer;
-    switch (core_.memory.Begin(id, answer)) {
+    switch (core_.memory.Begin(id_, answer, before)) {
       case RequestMemory::State::kRunning:
         return Refused(absl::UnavailableError("the attempt before has not ended yet"));
       case RequestMemory::State::kAnswered:
@@ -69,29 +94,39 @@ class UnaryCall : public Call {
           return absl::InternalError("an answer that was kept does not decode");
         }
         return answer.status;
+      case RequestMemory::State::kForgotten:
+        return MarkInDoubt(
+            absl::UnavailableError("the server has had so many writes since that it does not know any more "
+                                   "what became of the attempt "
+                                   "before: the write may or may not have happened"));
       case RequestMemory::State::kNew:
         break;
     }
-    // The store itself knows the creates that it has carried out.
-    const bool stored = operation_ == Operation::kCreateObject;
-    if (!attempt.instance().empty() && attempt.instance() != core_.instance && !stored) {
-      core_.memory.End(id, std::nullopt);
+    if (another) {
+      core_.memory.End(id_, std::nullopt);
       return MarkInDoubt(absl::UnavailableError(
           "the server was restarted, or is another one, and does not know what became of the attempt before: "
           "the write may or may not have happened"));
     }
-    const absl::Status status = HandleAny(core_, principal_.get(), request_, response_);
+    begun_ = true;
+    return std::nullopt;
+  }
+
+  /// Keeps the end of what was begun, for an attempt after it.
+  void Remember(const absl::Status& status) {
     // What failed for certain may be tried again; so may what the store knows.
-    if (status.ok() || (IsInDoubt(status) && !stored)) {
-      core_.memory.End(id, RequestMemory::Answer{status, status.ok() ? response_.SerializeAsString() : ""});
+    if (status.ok() || (IsInDoubt(status) && !IsStored())) {
+      core_.memory.End(id_, RequestMemory::Answer{status, status.ok() ? response_.SerializeAsString() : ""});
     } else {
-      core_.memory.End(id, std::nullopt);
+      core_.memory.End(id_, std::nullopt);
     }
-    return status;
   }
 
   const Request& request_;
   Response& response_;
+  Unfinished unfinished_;
+  std::string id_;      // in the memory of requests
+  bool begun_ = false;  // there
 };
 
 /// A call that is made on a worker, or whose answer is large: counted until the client has the answer.
@@ -102,11 +137,10 @@ class TrackedCall : public grpc::ServerUnaryReactor {
   explicit TrackedCall(std::unique_ptr<Made> call) : call_(std::move(call)) { call_->Track(); }
 
   void MakeOnWorker() {
-    call_->Run([this] {
-      absl::Status status;
-      call_->Make(status);
-      Send(status);
-    });
+    call_->Run([this] { Make(); });
+  }
+  void Hold() {
+    call_->HoldUntilAgain([this] { Make(); });
   }
   void Send(const absl::Status& status) {
     call_->WaitForClient();
@@ -114,6 +148,11 @@ class TrackedCall : public grpc::ServerUnaryReactor {
   }
 
  private:
+  void Make() {
+    absl::Status status;
+    if (!call_->Make(status)) return Hold();
+    Send(status);
+  }
   void OnCancel() override { call_->MarkCancelled(); }
   void OnDone() override { delete this; }
 
@@ -136,9 +175,9 @@ grpc::ServerUnaryReactor* MakeUnary(Core& core, Operation operation, grpc::Callb
   }
   if (!status.ok()) {
     call->End(status);
-  } else if (call->Make(status) > kSmallAnswer) {
+  } else if (const auto bytes = call->Make(status); !bytes || *bytes > kSmallAnswer) {
     auto* tracked = new TrackedCall<Made>(std::move(call));
-    tracked->Send(status);
+    bytes ? tracked->Send(status) : tracked->Hold();
     return tracked;
   }
   call.reset();

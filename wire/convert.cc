@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
+
 namespace kvstore::wire {
 namespace {
 
@@ -286,13 +289,21 @@ void ToWire(const absl::Status& status, v1::Error& message) {
     if (static_cast<unsigned char>(c) >= 0x80) c = '?';
   }
   message.set_message(std::move(text));
+  // A gone dataset is held by the router that meets it, and by no other.
+  if (IsInDoubt(status)) {
+    message.set_outcome(kInDoubt);
+  } else if (IsMoving(status) && !IsGone(status)) {
+    message.set_outcome(kMoved);
+  }
 }
 
 absl::Status FromWire(const v1::Error& message) {
   const auto code = message.code() >= 1 && message.code() <= 16
                         ? static_cast<absl::StatusCode>(message.code())
                         : absl::StatusCode::kUnknown;
-  return {code, message.message()};
+  if (message.outcome() == kMoved) return MovedError(message.message());
+  absl::Status error(code, message.message());
+  return message.outcome() == kInDoubt ? MarkInDoubt(std::move(error)) : error;
 }
 
 }  // namespace kvstore::wire

@@ -61,6 +61,7 @@ MappingEntry FromWire(const v1::MappingEntry& message);
 /// Messages are cut to what fits into a header.
 grpc::Status ToWire(const absl::Status& status);
 absl::Status FromWire(const grpc::Status& status);
+/// An entry's error keeps whether it is in doubt (in_doubt.h), and whether the dataset moves (moved.h).
 void ToWire(const absl::Status& status, v1::Error& message);
 absl::Status FromWire(const v1::Error& message);
 
@@ -73,6 +74,9 @@ inline constexpr char kMoved[] = "moved";
 
 /// Metadata of requests between servers that share a catalog; kvstore.proto explains it.
 inline constexpr char kBackend[] = "kvstore-backend";
+/// Metadata of requests: whether to hold what meets a dataset that moves. kvstore.proto explains it.
+inline constexpr char kMoving[] = "kvstore-moving";
+inline constexpr char kTell[] = "tell";
 
 /// The largest message that a server takes, and that a client does.
 inline constexpr int kMaxRequestBytes = 20 << 20;

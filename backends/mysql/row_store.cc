@@ -6,6 +6,7 @@
 
 #include "backends/mysql/row_scan.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/moved.h"
 #include "kvstore_api/row_rules.h"
 #include "shardmap/mod_shard.h"
 
@@ -179,8 +180,12 @@ std::vector<absl::Status> MySqlRowStore::DeleteMany(std::span<const RowDelete> d
   keys.reserve(deletes.size());
   for (const RowDelete& one : deletes) keys.push_back(one.row);
   ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) {
-    for (const size_t place : places)
-      results[place] = writer_.Delete(shard, keys[place], deletes[place].options);
+    absl::Status moving;
+    for (const size_t place : places) {
+      // As of puts.
+      results[place] = moving.ok() ? writer_.Delete(shard, keys[place], deletes[place].options) : moving;
+      if (IsMoving(results[place])) moving = results[place];
+    }
   });
   return results;
 }

@@ -11,6 +11,7 @@
 #include "base/hash.h"
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/moved.h"
 #include "kvstore_api/row_rules.h"
 
 namespace kvstore::mysql {
@@ -275,9 +276,15 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
   const auto alone = [](const RowWrite& write) {
     return write.options.condition || (AnyAssigned(write.cells) && !AllAssigned(write.cells));
   };
-  while (!places.empty()) {
+  for (size_t last = places.front(); !places.empty();) {
+    if (IsMoving(results[last].status())) {
+      // What is made again must not come behind a later one of the same row.
+      for (const size_t place : places) results[place] = results[last].status();
+      return;
+    }
     const RowWrite& first = writes[places[0]];
     if (alone(first)) {
+      last = places[0];
       results[places[0]] = Put(shard, first.row, first.cells, first.options);
       places = places.subspan(1);
       continue;
@@ -290,6 +297,7 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
       for (const CellWrite& cell : write.cells) bytes += cell.value.size();
     }
     PutTogether(shard, writes, places.first(count), results);
+    last = places[count - 1];
     places = places.subspan(count);
   }
 }

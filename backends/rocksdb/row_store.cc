@@ -15,6 +15,7 @@
 #include "backends/rocksdb/status.h"
 #include "base/hash.h"
 #include "kvstore_api/call_scope.h"
+#include "kvstore_api/moved.h"
 #include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
@@ -201,6 +202,11 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
   results.reserve(writes.size());
   size_t begin = 0;
   while (begin < writes.size()) {
+    if (begin > 0 && IsMoving(results.back().status())) {
+      // What is made again must not come behind a later one of the same row.
+      results.resize(writes.size(), results.back().status());
+      break;
+    }
     if (writes[begin].options.condition) {
       const RowWrite& write = writes[begin++];
       results.push_back(Put(write.row, write.cells, write.options));
@@ -273,7 +279,11 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
 std::vector<absl::Status> RocksRowStore::DeleteMany(std::span<const RowDelete> deletes) {
   std::vector<absl::Status> results;
   results.reserve(deletes.size());
-  for (const RowDelete& one : deletes) results.push_back(Delete(one.row, one.options));
+  for (const RowDelete& one : deletes) {
+    results.push_back(Delete(one.row, one.options));
+    if (IsMoving(results.back())) results.resize(deletes.size(), absl::Status(results.back()));
+    if (results.size() == deletes.size()) break;
+  }
   return results;
 }
 

@@ -265,6 +265,39 @@ TEST_P(MigrationSuite, ObjectsAndMappingsAreRecorded) {
   EXPECT_EQ(KeysOf(*endpoint->ReadDirty(100)), std::vector<std::string>(3, MappingUnitKey(from, 5)));
 }
 
+TEST_P(MigrationSuite, BehindARefusedWriteOfABatchNoneOfTheSameRowIsCarriedOut) {
+  const auto rows = Rows(1);
+  const Endpoint endpoint(backend(), spec());
+  std::atomic<bool> stop{false};
+  // Held and let go as a cutover that backs out does it, over and over.
+  std::thread holds([&] {
+    while (!stop) {
+      EXPECT_OK(endpoint.Enter(State::kFrozen, false));
+      EXPECT_OK(endpoint.Enter(State::kServing, false));
+    }
+  });
+  const CellWrite cell{"c", "v", std::nullopt};
+  const std::vector<RowWrite> writes(3'000, {"r", {&cell, 1}, {}});
+  const std::vector<RowDelete> deletes(300, {"r", {}});
+  bool cut = false;
+  // Whether the results are some that were carried out, and from the first refusal on none.
+  const auto look = [&](const std::vector<absl::Status>& results) {
+    const auto first = std::find_if(results.begin(), results.end(), IsMoving);
+    EXPECT_TRUE(std::all_of(first, results.end(), IsMoving));
+    cut = cut || (first != results.begin() && first != results.end());
+  };
+  for (int i = 0; i < 100 || (GetParam().name.starts_with("RocksDb") && !cut && i < 5'000); ++i) {
+    std::vector<absl::Status> put;
+    for (const auto& result : rows->PutMany(writes)) put.push_back(result.status());
+    look(put);
+    look(rows->DeleteMany(deletes));
+    if (HasFailure() || (cut && i > 10)) break;
+  }
+  stop = true;
+  holds.join();
+  EXPECT_TRUE(cut || !GetParam().name.starts_with("RocksDb"));
+}
+
 TEST_P(MigrationSuite, EntriesThatComeLateAreReadToo) {
   const auto rows = Rows(1);
   const Endpoint endpoint(backend(), spec());

@@ -32,7 +32,7 @@ void Stream(const std::string& bytes) {
   // A stream ends: there are no more messages than entries that were asked for, or stored.
   for (int i = 0; i < 100'000; ++i) {
     Response response;
-    const auto more = produce(response);
+    const auto more = produce(response, nullptr);
     if (response.ByteSizeLong() > kMaxAnswer) std::abort();
     if (!more.ok() || !*more) return;
   }

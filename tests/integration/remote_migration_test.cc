@@ -128,6 +128,55 @@ TEST_F(RemoteMigration, ClientsOfBothServersDoNotNotice) {
   EXPECT_EQ(history.Check(), std::nullopt);
 }
 
+TEST_F(RemoteMigration, AScanThatLosesItsServerBehindACutoverSaysSo) {
+  // More than is on its way at a time.
+  const std::string value(2'000, 'v');
+  for (int i = 0; i < 3'000; ++i) {
+    const CellWrite cell{"c", value, 1};
+    ASSERT_OK(stores_[0]->PutRow("events", fmt::format("r{:05}", i), {&cell, 1}, {}));
+  }
+  Do("create", {{"target", "mysql"}, {"share", 100u}});
+  Do("start");
+  Await("ready");
+  // By itself, and through the other server.
+  std::array<std::unique_ptr<RowCursor>, 2> cursors;
+  std::array<std::string, 2> markers;
+  ScannedRow row;
+  for (size_t side = 0; side < 2; ++side) {
+    cursors[side] = *stores_[side]->ScanRows("events", {}, {});
+    for (int i = 0; i < 10; ++i) ASSERT_TRUE(*cursors[side]->Next(row));
+    markers[side] = cursors[side]->marker();
+    // Before the cutover it is good on both.
+    for (const auto& store : stores_) {
+      ASSERT_OK_AND_ASSIGN(const auto rest, store->ScanRows("events", {}, {.marker = markers[side]}));
+      ASSERT_TRUE(*rest->Next(row));
+      EXPECT_EQ(row.key, "r00010");
+    }
+  }
+  Do("cutover");
+  Await("reversible");
+  const auto refused = FailsWith(absl::StatusCode::kFailedPrecondition, "Begin the scan again");
+  for (const auto& store : stores_) {
+    for (const std::string& marker : markers) {
+      EXPECT_TRUE(Eventually([&] {
+        return absl::IsFailedPrecondition(store->ScanRows("events", {}, {.marker = marker}).status());
+      }));
+      EXPECT_THAT(store->ScanRows("events", {}, {.marker = marker}).status(), refused);
+    }
+  }
+  owner_->Kill();
+  owner_->Start();
+  absl::StatusOr<bool> more = true;
+  while (more.ok() && *more) more = cursors[0]->Next(row);
+  EXPECT_THAT(more.status(), refused);
+  // Where the order is that of the marker again, it is good again.
+  Do("reverse");
+  Await("ready");
+  Do("cutover");
+  Await("reversible");
+  EXPECT_TRUE(Eventually([&] { return stores_[0]->ScanRows("events", {}, {.marker = markers[0]}).ok(); }));
+}
+
 TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndItGoesOn) {
   History history(Clients::kKeys);
   const uint64_t seed = Seed("killed server");

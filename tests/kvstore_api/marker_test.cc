@@ -24,6 +24,10 @@ TEST(Marker, Golden) {
   const std::string scan = SealScanMarker(7, between);
   EXPECT_EQ(scan, "AXMABnVzZXI6MTXvL3EhCoOY");
   EXPECT_EQ(*OpenScanMarker(7, scan), between);
+  const ScanPosition ordered{.row = "user:1", .inside = {}, .order = "mysql"};
+  const std::string in_order = SealScanMarker(7, ordered);
+  EXPECT_EQ(in_order, "AW8ABW15c3FsAAZ1c2VyOjGLkDLFOTMW-g");
+  EXPECT_EQ(*OpenScanMarker(7, in_order), ordered);
   const MappingEntry last{.to = 5, .sequence = 9};
   const std::string mapping = SealMappingMarker(7, 3, false, last);
   EXPECT_EQ(mapping, "AW0AAAAAAAAACQAAAAAAAAAFsFtzx4qTZQk");
@@ -73,6 +77,7 @@ RC_GTEST_PROP(MarkerProperty, EveryPositionComesBack, (uint64_t incarnation)) {
   RC_ASSERT(*OpenRowMarker(incarnation, row, SealRowMarker(incarnation, row, position)) == position);
   ScanPosition scan{.row = row, .inside = {}};
   if (*rc::gen::arbitrary<bool>()) scan.inside = position;
+  if (*rc::gen::arbitrary<bool>()) scan.order = Bytes(1, 300);
   RC_ASSERT(*OpenScanMarker(incarnation, SealScanMarker(incarnation, scan)) == scan);
 }
 

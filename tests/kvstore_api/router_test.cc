@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "kvstore_api/file_catalog.h"
+#include "kvstore_api/marker.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -151,6 +152,35 @@ TEST_F(RouterTest, CancellationEndsTheWait) {
   const CallScope scope(CallLimits{.cancelled = &cancelled});
   EXPECT_THAT(router_->GetRow("rows", "r", {}), FailsWith(absl::StatusCode::kCancelled, ""));
   cancels.join();
+}
+
+TEST_F(RouterTest, WhoDoesNotWaitIsToldAtOnceWhatMoves) {
+  moving_.refusals = 2;
+  const CallScope scope(CallLimits{.waits = false});
+  EXPECT_TRUE(IsMoving(router_->GetRow("rows", "r", {}).status()));
+  EXPECT_EQ(moving_.calls, 1);
+  std::vector<RowRead> reads(3, RowRead{"r", {}});
+  ASSERT_OK_AND_ASSIGN(const auto rows, router_->GetRows("rows", reads));
+  EXPECT_TRUE(IsMoving(rows[0].status()));
+  EXPECT_OK(rows[1]);
+  EXPECT_OK(rows[2]);
+  EXPECT_EQ(moving_.calls, 4);
+}
+
+TEST_F(RouterTest, AMarkerOfAnotherBackendsOrderIsRefused) {
+  const uint64_t incarnation = router_->GetDataset("rows")->incarnation;
+  const auto scan = [&](const std::string& order) {
+    const ScanPosition position{.row = "r", .inside = std::nullopt, .order = order};
+    return router_->ScanRows("rows", {}, {.marker = SealScanMarker(incarnation, position)}).status();
+  };
+  // These get as far as the backend: of its own, of one behind it, and of before markers said so.
+  for (const char* const order : {"moving", "moving/inner", ""}) {
+    EXPECT_THAT(scan(order), FailsWith(absl::StatusCode::kUnimplemented, "not here")) << order;
+  }
+  for (const char* const order : {"rocksdb", "movin", "moving2", "inner/moving"}) {
+    EXPECT_THAT(scan(order), FailsWith(absl::StatusCode::kFailedPrecondition, "Begin the scan again"))
+        << order;
+  }
 }
 
 TEST_F(RouterTest, DatasetsAreLocatedWithoutACall) {

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <thread>
 
+#include "kvstore_api/in_doubt.h"
 #include "tests/server/server_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/tcp_proxy.h"
@@ -71,6 +73,99 @@ TEST_F(ServerTest, AWriteToAServerThatWasRestartedUnnoticedIsDoneOnce) {
   // The server that made it remembers it, whoever the client takes it for.
   EXPECT_OK(status);
   EXPECT_EQ(served_->router().GetRow("rows", "lost answer", {})->items.size(), 1u);
+}
+
+/// A server that keeps few answers, and a put through a connection that is lost for good when it answers;
+/// `meanwhile` is done then, before the put is made again.
+class ForgettingTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    ServerOptions options = testing::TestServerOptions();
+    options.limits.remembered = 10;
+    Serve(options);
+    ASSERT_OK(served_->router().CreateDataset({.name = "all", .max_versions = 0}));
+    proxy_.emplace(served_->port());
+    lost_ = *Connect(proxy_->address());
+    ASSERT_OK(lost_->GetRow("all", "warm", {}));
+  }
+  void PutOthers(int count) {
+    for (int i = 0; i < count; ++i) ASSERT_OK(PutCell(*store_, "another", "v"));
+  }
+  absl::Status PutLosingItsAnswer(const WriteOptions& options, int meanwhile) {
+    proxy_->CutAtAnswerTo("lost answer", /*for_good=*/true);
+    std::thread others([&] {
+      EXPECT_TRUE(Eventually([&] { return proxy_->HasCut(); }));
+      PutOthers(meanwhile);
+      proxy_->Mend();
+    });
+    const CellWrite cell{"c", "v", std::nullopt};
+    const auto put = lost_->PutRow("all", "lost answer", {&cell, 1}, options);
+    others.join();
+    return put.status();
+  }
+  size_t Versions() {
+    const Row row = *served_->router().GetRow("all", "lost answer", {.versions = 10});
+    return row.items.empty() ? 0 : row.items[0].cells.size();
+  }
+
+  std::optional<TcpProxy> proxy_;
+  std::unique_ptr<KVStore> lost_;
+};
+
+TEST_F(ForgettingTest, AWriteWhoseAnswerMayBeForgottenIsInDoubtAndNotDoneTwice) {
+  const absl::Status status = PutLosingItsAnswer({}, 30);
+  EXPECT_TRUE(absl::IsUnavailable(status) && IsInDoubt(status)) << status;
+  EXPECT_EQ(Versions(), 1u);
+}
+
+TEST_F(ForgettingTest, AConditionalOneIsNotToldThatItsOwnWriteIsInTheWay) {
+  const absl::Status status = PutLosingItsAnswer({.condition = Condition{.column = "c"}}, 30);
+  EXPECT_TRUE(absl::IsUnavailable(status) && IsInDoubt(status)) << status;
+  EXPECT_EQ(Versions(), 1u);
+}
+
+TEST_F(ForgettingTest, OneThatIsNewerThanAllThatWasForgottenIsRepeated) {
+  PutOthers(100);
+  EXPECT_OK(PutLosingItsAnswer({}, 3));
+  EXPECT_EQ(Versions(), 1u);
+  // Also one that never came: the first try is lost on its way there.
+  proxy_->Cut();
+  std::thread mends([&] { proxy_->Mend(); });
+  const CellWrite cell{"c", "v", std::nullopt};
+  EXPECT_OK(lost_->PutRow("all", "never came", {&cell, 1}, {}));
+  mends.join();
+  EXPECT_EQ(served_->router().GetRow("all", "never came", {.versions = 10})->items[0].cells.size(), 1u);
+}
+
+TEST_F(ForgettingTest, AClientThatDoesNotSayWhenItsWriteIsTakenToBeOld) {
+  const auto stub = Stub(served_->address());
+  v1::GetServerResponse server;
+  grpc::ClientContext asks;
+  ASSERT_TRUE(stub->GetServer(&asks, {}, &server).ok());
+  EXPECT_GT(server.clock_us(), 0u);
+  v1::PutRowRequest request;
+  request.set_dataset("rows");
+  request.set_row("r");
+  request.add_cells()->set_value("v");
+  request.mutable_attempt()->set_instance(server.instance());
+  const auto put = [&](const std::string& id, std::optional<uint64_t> sent_us) {
+    request.mutable_attempt()->set_request_id(id);
+    request.mutable_attempt()->clear_sent_us();
+    if (sent_us) request.mutable_attempt()->set_sent_us(*sent_us);
+    v1::PutRowResponse response;
+    grpc::ClientContext context;
+    return stub->PutRow(&context, request, &response).error_code();
+  };
+  EXPECT_EQ(put("nothing forgotten", std::nullopt), grpc::INVALID_ARGUMENT);
+  EXPECT_EQ(put("nothing-is-gone!", std::nullopt), grpc::OK);
+  EXPECT_EQ(put("nothing-is-gone2", 0), grpc::OK);
+  PutOthers(30);
+  EXPECT_EQ(put("something-gone!!", std::nullopt), grpc::UNAVAILABLE);
+  EXPECT_EQ(put("something-gone!2", server.clock_us()), grpc::UNAVAILABLE);
+  v1::GetServerResponse later;
+  grpc::ClientContext again;
+  ASSERT_TRUE(stub->GetServer(&again, {}, &later).ok());
+  EXPECT_EQ(put("something-gone!3", later.clock_us()), grpc::OK);
 }
 
 TEST_F(ServerTest, ACreateIsRepeatedAcrossARestart) {

@@ -147,7 +147,7 @@ TEST_F(PackedAnswers, OfBatchesAndScansAreForWhoAsksForThem) {
     batch.add_reads()->set_row("small");
     batch.mutable_reads(0)->mutable_options()->set_packed(packed);
     v1::GetRowsResponse rows;
-    ASSERT_OK(server::Produce(store(), batch)(rows).status());
+    ASSERT_OK(server::Produce(store(), batch)(rows, nullptr).status());
     ASSERT_EQ(rows.results_size(), 1);
     EXPECT_EQ(rows.results(0).has_packed(), packed);
     v1::ScanRowsRequest scan;
@@ -155,7 +155,7 @@ TEST_F(PackedAnswers, OfBatchesAndScansAreForWhoAsksForThem) {
     scan.mutable_range()->set_start("small");
     scan.set_packed(packed);
     v1::ScanRowsResponse scanned;
-    ASSERT_OK(server::Produce(store(), scan)(scanned).status());
+    ASSERT_OK(server::Produce(store(), scan)(scanned, nullptr).status());
     ASSERT_EQ(scanned.rows_size(), 1);
     EXPECT_EQ(scanned.rows(0).has_packed(), packed);
   }

@@ -59,6 +59,43 @@ TEST(RequestMemory, IsBoundedInNumberAndBytes) {
   EXPECT_EQ(Look(small, "99"), State::kAnswered);
 }
 
+TEST(RequestMemory, KnowsWhatItMayHaveForgotten) {
+  RequestMemory memory(3, 1 << 20, hours(1));
+  RequestMemory::Answer answer;
+  const auto add = [&](int n) {
+    const std::string id = std::to_string(n);
+    ASSERT_EQ(memory.Begin(id, answer), State::kNew);
+    memory.End(id, Text("done"));
+  };
+  const auto begun = RequestMemory::Clock::now();
+  const auto repeated = [&](const std::string& id, std::optional<RequestMemory::Clock::time_point> sent) {
+    const State state = memory.Begin(id, answer, RequestMemory::Repeated{sent});
+    if (state == State::kNew) memory.End(id, std::nullopt);
+    return state;
+  };
+  for (int i = 0; i < 3; ++i) add(i);
+  EXPECT_EQ(repeated("x", begun), State::kNew) << "nothing was forgotten yet";
+  EXPECT_EQ(repeated("x", std::nullopt), State::kNew);
+  EXPECT_EQ(repeated("0", begun), State::kAnswered);
+  for (int i = 3; i < 9; ++i) add(i);
+  EXPECT_EQ(repeated("0", begun), State::kForgotten);
+  EXPECT_EQ(repeated("x", begun), State::kForgotten);
+  EXPECT_EQ(repeated("x", std::nullopt), State::kForgotten);
+  EXPECT_EQ(repeated("8", begun), State::kAnswered);
+  EXPECT_EQ(repeated("x", RequestMemory::Clock::now()), State::kNew);
+  // It was not begun.
+  EXPECT_EQ(memory.Begin("x", answer), State::kNew);
+}
+
+TEST(RequestMemory, WhatIsForgottenWithTimeDoesNotBurdenAnOrdinaryRepetition) {
+  RequestMemory memory(10, 1 << 20, milliseconds(1));
+  RequestMemory::Answer answer;
+  ASSERT_EQ(memory.Begin("a", answer), State::kNew);
+  memory.End("a", Text("done"));
+  ASSERT_TRUE(testing::Eventually([&] { return Look(memory, "b") == State::kNew && memory.size() == 0; }));
+  EXPECT_EQ(memory.Begin("c", answer, RequestMemory::Repeated{}), State::kNew);
+}
+
 TEST(RequestMemory, ForgetsWithTime) {
   RequestMemory memory(10, 1 << 20, milliseconds(1));
   RequestMemory::Answer answer;

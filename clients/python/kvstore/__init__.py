@@ -217,8 +217,20 @@ class Client:
         request.attempt.request_id = secrets.token_bytes(16)
         return self._repeat(method, request, writes=True, instance=instance)
 
-    def _repeat(self, method, request, writes, instance=b""):
-        deadline = time.monotonic() + self._timeout_s
+    def _date(self, attempt, sent, deadline):
+        """Notes when the write was sent first, by the clock of the server that it went to; no later."""
+        try:
+            server = self._repeat(self.stub.GetServer, messages.GetServerRequest(), writes=False, deadline=deadline)
+        except grpc.RpcError:
+            return
+        if server.instance == attempt.instance and server.clock_us:
+            # The clocks may run apart, by less than a thousandth.
+            attempt.sent_us = max(0, server.clock_us - int((time.monotonic() - sent) * 1_001_000) - 1)
+
+    def _repeat(self, method, request, writes, instance=b"", deadline=None):
+        sent = time.monotonic()
+        if deadline is None:
+            deadline = sent + self._timeout_s
         pause = 0.01
         while True:
             try:
@@ -240,3 +252,5 @@ class Client:
                     self._instance = None
                 time.sleep(wait)
                 pause = min(2 * pause, 1.0)
+                if writes and request.attempt.instance and not request.attempt.HasField("sent_us"):
+                    self._date(request.attempt, sent, deadline)

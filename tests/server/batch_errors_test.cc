@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/moved.h"
+#include "tests/server/moving_fixture.h"
+#include "tests/support/status_matchers.h"
+#include "wire/convert.h"
+
+/// What becomes of the errors of single entries of a batch on their way to the caller.
+namespace kvstore {
+namespace {
+
+using testing::MovingTest;
+
+absl::Status OverTheWire(const absl::Status& status) {
+  v1::Error message;
+  wire::ToWire(status, message);
+  v1::Error read;
+  EXPECT_TRUE(read.ParseFromString(message.SerializeAsString()));
+  return wire::FromWire(read);
+}
+
+TEST(EntryErrors, KeepWhetherTheyAreInDoubtAndWhetherTheDatasetMoves) {
+  const absl::Status lost = absl::UnavailableError("the connection was lost");
+  EXPECT_EQ(OverTheWire(lost), lost);
+  EXPECT_FALSE(IsInDoubt(OverTheWire(lost)));
+  EXPECT_EQ(OverTheWire(MarkInDoubt(lost)), MarkInDoubt(lost));
+  EXPECT_EQ(OverTheWire(FrozenError("held")), MovedError("held"));
+  // A router that meets a gone one has looked for it already.
+  EXPECT_FALSE(IsMoving(OverTheWire(GoneError(absl::NotFoundError("no table")))));
+  // First: what may have happened is not made again by routers.
+  EXPECT_FALSE(IsMoving(OverTheWire(MarkInDoubt(MovedError("lost, then moved")))));
+}
+
+TEST(EntryErrors, ArePlainOnesAsTheyWere) {
+  // As it was before there was an outcome: code 5, message "no".
+  const std::string golden("\x08\x05\x12\x02no", 6);
+  v1::Error message;
+  wire::ToWire(absl::NotFoundError("no"), message);
+  EXPECT_EQ(message.SerializeAsString(), golden);
+  v1::Error read;
+  ASSERT_TRUE(read.ParseFromString(golden));
+  EXPECT_EQ(wire::FromWire(read), absl::NotFoundError("no"));
+  // What an older client does not know behind that, it leaves out.
+  wire::ToWire(MarkInDoubt(absl::NotFoundError("no")), message);
+  EXPECT_TRUE(message.SerializeAsString().starts_with(golden));
+}
+
+TEST_F(MovingTest, AnEntryInDoubtIsInDoubtForTheClientToo) {
+  gate_->Set([](std::string_view, std::string_view row) -> absl::Status {
+    if (row == "lost") return MarkInDoubt(absl::UnavailableError("lost at COMMIT"));
+    return row == "failed" ? absl::UnavailableError("no connection") : absl::OkStatus();
+  });
+  const CellWrite cell{"c", "v", 1};
+  const std::vector<RowWrite> writes = {
+      {"good", {&cell, 1}, {}}, {"lost", {&cell, 1}, {}}, {"failed", {&cell, 1}, {}}};
+  const std::vector<RowDelete> deletes = {{"good", {}}, {"lost", {}}, {"failed", {}}};
+  // Through a server, and through one in front of it.
+  for (KVStore* const store : {store_.get(), front_store_.get()}) {
+    ASSERT_OK_AND_ASSIGN(const auto put, store->PutRows("other", writes));
+    ASSERT_OK_AND_ASSIGN(const auto deleted, store->DeleteRows("other", deletes));
+    EXPECT_OK(put[0]);
+    EXPECT_OK(deleted[0]);
+    for (const absl::Status& status : {put[1].status(), deleted[1]}) {
+      EXPECT_TRUE(absl::IsUnavailable(status));
+      EXPECT_TRUE(IsInDoubt(status)) << status;
+    }
+    for (const absl::Status& status : {put[2].status(), deleted[2]}) {
+      EXPECT_TRUE(absl::IsUnavailable(status));
+      EXPECT_FALSE(IsInDoubt(status)) << status;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvstore

@@ -1,0 +1,206 @@
+#include "tests/server/moving_backend.h"
+
+#include <optional>
+#include <set>
+
+#include "idgen/object_id.h"
+#include "kvstore_api/moved.h"
+
+namespace kvstore::testing {
+namespace {
+
+class MovingRows : public RowStore {
+ public:
+  MovingRows(std::shared_ptr<Gate> gate, std::string dataset)
+      : gate_(std::move(gate)), dataset_(std::move(dataset)) {}
+
+  absl::StatusOr<RowPage> Get(std::string_view row, const ReadOptions&,
+                              const std::optional<RowPosition>&) override {
+    if (auto status = gate_->Ask(dataset_, row); !status.ok()) return status;
+    const auto done = gate_->Done(dataset_, std::string(row));
+    if (done.empty()) return RowPage{};
+    return RowPage{.items = {{"c", {{done.size(), done.back()}}}}, .next = std::nullopt};
+  }
+  absl::StatusOr<PutResult> Put(std::string_view row, std::span<const CellWrite> cells,
+                                const WriteOptions&) override {
+    if (auto status = gate_->Ask(dataset_, row); !status.ok()) return status;
+    gate_->Note(dataset_, row, cells[0].value);
+    return PutResult{};
+  }
+  absl::Status Delete(std::string_view row, const DeleteOptions&) override {
+    if (auto status = gate_->Ask(dataset_, row); !status.ok()) return status;
+    gate_->Note(dataset_, row, "(deleted)");
+    return absl::OkStatus();
+  }
+  std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) override {
+    std::vector<absl::StatusOr<RowPage>> pages;
+    for (const RowRead& read : reads) pages.push_back(Get(read.row, read.options, std::nullopt));
+    return pages;
+  }
+  std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) override {
+    std::vector<absl::StatusOr<PutResult>> results;
+    std::set<std::string_view> refused;
+    for (const RowWrite& write : writes) {
+      if (refused.contains(write.row)) {
+        results.emplace_back(FrozenError("behind another write of the row"));
+        continue;
+      }
+      results.push_back(Put(write.row, write.cells, write.options));
+      if (IsMoving(results.back().status())) refused.insert(write.row);
+    }
+    return results;
+  }
+  std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) override {
+    std::vector<absl::Status> results;
+    for (const RowDelete& one : deletes) results.push_back(Delete(one.row, one.options));
+    return results;
+  }
+  absl::StatusOr<std::vector<Partition>> Partitions(size_t) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return std::vector<Partition>{{.name = "all", .range = {}}};
+  }
+  absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange&, const ScanOptions&,
+                                                const std::optional<ScanPosition>&) override {
+    struct Nothing : RowScan {
+      absl::StatusOr<bool> Next(ScannedRow&) override { return false; }
+      std::optional<ScanPosition> position() const override { return std::nullopt; }
+    };
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return std::make_unique<Nothing>();
+  }
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const std::string dataset_;
+};
+
+class MovingObjects : public ObjectStore {
+ public:
+  MovingObjects(std::shared_ptr<Gate> gate, const DatasetSpec& spec)
+      : gate_(std::move(gate)), dataset_(spec.name), type_(spec.type) {}
+
+  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions&) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    gate_->Note(dataset_, "", data);
+    return ObjectId::Make(1, type_, 1)->value();
+  }
+  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions&) override {
+    if (auto status = gate_->Ask(dataset_, std::to_string(id)); !status.ok()) return status;
+    return Object{id, "{}", 1};
+  }
+  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
+                                              const ObjectReadOptions& options) override {
+    std::vector<absl::StatusOr<Object>> objects;
+    for (const uint64_t id : ids) objects.push_back(Get(id, options));
+    return objects;
+  }
+  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
+                                const UpdateOptions&) override {
+    if (auto status = gate_->Ask(dataset_, std::to_string(id)); !status.ok()) return status;
+    const auto data = transform("{}");
+    if (!data.ok()) return data.status();
+    gate_->Note(dataset_, std::to_string(id), *data);
+    return Object{id, *data, 1};
+  }
+  absl::Status Erase(uint64_t id) override { return gate_->Ask(dataset_, std::to_string(id)); }
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const std::string dataset_;
+  const uint32_t type_;
+};
+
+class MovingMappings : public MappingStore {
+ public:
+  MovingMappings(std::shared_ptr<Gate> gate, std::string dataset)
+      : gate_(std::move(gate)), dataset_(std::move(dataset)) {}
+
+  absl::Status Add(uint64_t, uint64_t, std::optional<uint64_t>) override { return gate_->Ask(dataset_, ""); }
+  absl::StatusOr<bool> Remove(uint64_t, uint64_t) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return true;
+  }
+  absl::StatusOr<MappingList> List(uint64_t, const MappingQuery&) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return MappingList{.entries = {{ObjectId::Make(1, 1, 1)->value(), 1}}, .more = false};
+  }
+  absl::StatusOr<uint64_t> Count(uint64_t) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return 1;
+  }
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const std::string dataset_;
+};
+
+class MovingBackend : public Backend {
+ public:
+  MovingBackend(std::shared_ptr<Gate> gate, bool waits) : gate_(std::move(gate)), waits_(waits) {}
+  Capabilities capabilities() const override {
+    return {.rows = true, .objects = true, .mappings = true, .waits = waits_};
+  }
+  absl::Status CreateDataset(const DatasetSpec&) override { return absl::OkStatus(); }
+  absl::Status AlterDataset(const DatasetSpec&) override { return absl::OkStatus(); }
+  absl::Status DropDataset(const DatasetSpec&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) override {
+    return std::make_shared<MovingRows>(gate_, spec.name);
+  }
+  absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) override {
+    return std::make_shared<MovingObjects>(gate_, spec);
+  }
+  absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override {
+    return std::make_shared<MovingMappings>(gate_, spec.name);
+  }
+  absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec&, const Progress&) override {
+    return ReclaimResult{};
+  }
+  absl::StatusOr<DatasetStats> Stats(const DatasetSpec&) override { return DatasetStats{}; }
+  void Describe(MetricsSink&) const override {}
+
+ private:
+  const std::shared_ptr<Gate> gate_;
+  const bool waits_;
+};
+
+}  // namespace
+
+void Gate::Set(Answer answer) {
+  const std::lock_guard lock(mutex_);
+  answer_ = std::move(answer);
+}
+
+absl::Status Gate::Ask(std::string_view dataset, std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  const absl::Status status = answer_ ? answer_(dataset, key) : absl::OkStatus();
+  if (!status.ok()) ++refusals_;
+  return status;
+}
+
+int Gate::refusals() const {
+  const std::lock_guard lock(mutex_);
+  return refusals_;
+}
+
+void Gate::Note(std::string_view dataset, std::string_view row, std::string_view value) {
+  const std::lock_guard lock(mutex_);
+  done_[{std::string(dataset), std::string(row)}].emplace_back(value);
+}
+
+std::vector<std::string> Gate::Done(const std::string& dataset, const std::string& row) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = done_.find({dataset, row});
+  return found == done_.end() ? std::vector<std::string>() : found->second;
+}
+
+Gate::Answer Moves(std::string dataset) {
+  return [moving = std::move(dataset)](std::string_view asked, std::string_view) {
+    return asked == moving ? FrozenError("it moves") : absl::OkStatus();
+  };
+}
+
+std::unique_ptr<Backend> MakeMovingBackend(std::shared_ptr<Gate> gate, bool waits) {
+  return std::make_unique<MovingBackend>(std::move(gate), waits);
+}
+
+}  // namespace kvstore::testing

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "backends/remote/backend.h"
+#include "client/connect.h"
+#include "kvstore_api/file_catalog.h"
+#include "kvstore_api/router.h"
+#include "server/server.h"
+#include "tests/server/moving_backend.h"
+#include "tests/server/served.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::testing {
+
+/// A server with a MovingBackend, and one in front of it, which has it as its remote backend. Both have the
+/// datasets of rows "moving" and "other".
+class MovingTest : public ::testing::Test {
+ protected:
+  void SetUp() override { Serve(TestServerOptions()); }
+
+  /// Of both servers; `waits` as in MakeMovingBackend.
+  void Serve(const ServerOptions& options, bool waits = false) {
+    front_store_.reset();
+    front_.reset();
+    front_router_.reset();
+    store_.reset();
+    server_.reset();
+    dir_.emplace();
+    router_ = OpenRouter("back", MakeMovingBackend(gate_, waits));
+    server_ = *Server::Start(*router_, options);
+    store_ = *Connect(server_->addresses()[0]);
+    // Of its own, so that the server does not see the same catalog and says that it moves by itself.
+    front_router_ = OpenRouter("front", *RemoteBackend::Connect(server_->addresses()[0], {}));
+    front_ = *Server::Start(*front_router_, options);
+    front_store_ = *Connect(front_->addresses()[0]);
+    for (const char* name : {"moving", "other"}) ASSERT_OK(front_router_->CreateDataset({.name = name}));
+  }
+
+  std::unique_ptr<Router> OpenRouter(const std::string& name, std::unique_ptr<Backend> backend) {
+    Router::Backends backends;
+    backends.emplace(name, std::move(backend));
+    return *Router::Open(std::make_unique<FileCatalog>(dir_->path() / (name + ".json")), std::move(backends),
+                         name);
+  }
+
+  static absl::Status Put(KVStore& store, const std::string& dataset, const std::string& row,
+                          const std::string& value = "v") {
+    const CellWrite cell{"c", value, std::nullopt};
+    return store.PutRow(dataset, row, {&cell, 1}, {}).status();
+  }
+
+  std::optional<TempDir> dir_;
+  const std::shared_ptr<Gate> gate_ = std::make_shared<Gate>();
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<Server> server_;
+  std::unique_ptr<KVStore> store_;
+  std::unique_ptr<Router> front_router_;
+  std::unique_ptr<Server> front_;
+  std::unique_ptr<KVStore> front_store_;
+};
+
+}  // namespace kvstore::testing

@@ -1,0 +1,434 @@
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "idgen/object_id.h"
+#include "kvstore/v1/kvstore.grpc.pb.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/moved.h"
+#include "tests/server/moving_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+
+/// Calls of a dataset that moves wait without a thread: the other datasets' calls go on at every door.
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::FailsWith;
+using testing::Moves;
+using testing::MovingTest;
+using testing::TestServerOptions;
+
+/// Calls that are made each in a thread of its own.
+class Background {
+ public:
+  ~Background() { Join(); }
+  void Add(std::function<absl::Status()> call) {
+    results_.push_back(std::async(std::launch::async, std::move(call)));
+  }
+  size_t size() const { return results_.size(); }
+  /// How many have ended.
+  size_t ended() const {
+    return static_cast<size_t>(std::count_if(results_.begin(), results_.end(), [](const auto& result) {
+      return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+    }));
+  }
+  std::vector<absl::Status> Join() {
+    std::vector<absl::Status> ends;
+    for (auto& result : results_) ends.push_back(result.get());
+    results_.clear();
+    return ends;
+  }
+
+ private:
+  std::vector<std::future<absl::Status>> results_;
+};
+
+/// A figure of a server; -1: there is none.
+double Metric(const Server& server, const std::string& figure) {
+  const auto stub =
+      v1::KVStore::NewStub(grpc::CreateChannel(server.addresses()[0], grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::GetMetricsResponse metrics;
+  const std::string name = "\n" + figure + " ";
+  if (!stub->GetMetrics(&context, {}, &metrics).ok()) return -1;
+  const size_t at = metrics.text().find(name);
+  return at == std::string::npos ? -1 : std::stod(metrics.text().substr(at + name.size()));
+}
+
+double Held(const Server& server) { return Metric(server, "kvstore_calls_held"); }
+
+TEST_F(MovingTest, ReadsThatWaitDoNotDelayThoseOfAnotherDataset) {
+  ASSERT_OK(Put(*store_, "other", "r"));
+  gate_->Set(Moves("moving"));
+  Background waiting;
+  for (int i = 0; i < 8; ++i) {
+    waiting.Add([this] { return store_->GetRow("moving", "r", {}).status(); });
+  }
+  ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= 8; }));
+  for (int i = 0; i < 50; ++i) ASSERT_OK(store_->GetRow("other", "r", {}));
+  EXPECT_EQ(waiting.ended(), 0u);
+  gate_->Set(nullptr);
+  for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
+}
+
+/// More than there are workers.
+constexpr int kMany = 100;
+
+TEST_F(MovingTest, WritesThatWaitDoNotDelayThoseOfAnotherDataset) {
+  for (const bool waits : {false, true}) {
+    Serve(TestServerOptions(), waits);
+    const int before = gate_->refusals();
+    gate_->Set(Moves("moving"));
+    Background waiting;
+    for (int i = 0; i < kMany; ++i) {
+      waiting.Add([this, i] { return Put(*store_, "moving", "r" + std::to_string(i)); });
+    }
+    ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= before + kMany; }));
+    for (int i = 0; i < 50; ++i) ASSERT_OK(Put(*store_, "other", "r"));
+    ASSERT_OK(store_->GetRow("other", "r", {}));
+    EXPECT_EQ(waiting.ended(), 0u);
+    gate_->Set(nullptr);
+    for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
+    for (int i = 0; i < kMany; ++i) {
+      const size_t puts = waits ? 2 : 1;  // of both rounds
+      EXPECT_EQ(gate_->Done("moving", "r" + std::to_string(i)).size(), puts);
+    }
+  }
+}
+
+TEST_F(MovingTest, NeitherServerKeepsAThreadForACallThatComesThroughTwo) {
+  gate_->Set(Moves("moving"));
+  Background waiting;
+  for (int i = 0; i < kMany; ++i) {
+    waiting.Add([this, i] { return Put(*front_store_, "moving", "r" + std::to_string(i)); });
+  }
+  ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= kMany; }));
+  for (KVStore* const store : {front_store_.get(), store_.get()}) {
+    for (int i = 0; i < 20; ++i) ASSERT_OK(Put(*store, "other", "r"));
+    ASSERT_OK(store->GetRow("other", "r", {}));
+  }
+  // They are held where the caller is, and nowhere else.
+  EXPECT_EQ(Held(*server_), 0);
+  EXPECT_EQ(waiting.ended(), 0u);
+  gate_->Set(nullptr);
+  for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
+  for (int i = 0; i < kMany; ++i) EXPECT_EQ(gate_->Done("moving", "r" + std::to_string(i)).size(), 1u);
+}
+
+TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
+  for (const char* const side : {"moving", "other"}) {
+    ASSERT_OK(router_->CreateDataset({.name = std::string(side) + "-o", .shape = Shape::kObjects}));
+    ASSERT_OK(router_->CreateDataset({.name = std::string(side) + "-m", .shape = Shape::kMappings}));
+  }
+  const uint32_t type = router_->GetDataset("moving-o")->type;
+  const uint64_t id = ObjectId::Make(1, type, 1)->value();
+  gate_->Set([](std::string_view dataset, std::string_view) {
+    return dataset.starts_with("moving") ? FrozenError("it moves") : absl::OkStatus();
+  });
+  const CellWrite cell{"c", "v", std::nullopt};
+  const std::vector<std::function<absl::Status(KVStore&)>> doors = {
+      [&](KVStore& store) { return store.GetRow("moving", "r", {}).status(); },
+      [&](KVStore& store) { return Put(store, "moving", "r"); },
+      [&](KVStore& store) { return store.DeleteRow("moving", "r", {}); },
+      [&](KVStore& store) {
+        const std::vector<RowRead> reads(300, RowRead{"r", {}});
+        const auto rows = store.GetRows("moving", reads);
+        return rows.ok() ? rows->back().status() : rows.status();
+      },
+      [&](KVStore& store) {
+        const auto results = store.PutRows("moving", std::vector<RowWrite>(3, {"r", {&cell, 1}, {}}));
+        return results.ok() ? results->back().status() : results.status();
+      },
+      [&](KVStore& store) {
+        // Large: an import.
+        const std::string large(3 << 20, 'v');
+        const CellWrite much{"c", large, std::nullopt};
+        const auto results = store.PutRows("moving", std::vector<RowWrite>(3, {"i", {&much, 1}, {}}));
+        return results.ok() ? results->back().status() : results.status();
+      },
+      [&](KVStore& store) {
+        const auto results = store.DeleteRows("moving", std::vector<RowDelete>(3, {"r", {}}));
+        return results.ok() ? results->back() : results.status();
+      },
+      [&](KVStore& store) { return store.ScanRows("moving", {}, {}).status(); },
+      [&](KVStore& store) { return store.ListPartitions("moving", 4).status(); },
+      [&](KVStore& store) { return store.CreateObject("moving-o", "{}", {}).status(); },
+      [&](KVStore& store) { return store.GetObject("moving-o", id, {}).status(); },
+      [&](KVStore& store) {
+        const auto objects = store.GetObjects("moving-o", std::vector<uint64_t>(300, id), {});
+        return objects.ok() ? objects->back().status() : objects.status();
+      },
+      [&](KVStore& store) { return store.PatchObject("moving-o", id, "{}", {}).status(); },
+      [&](KVStore& store) { return store.DeleteObject("moving-o", id, true); },
+      [&](KVStore& store) { return store.AddMapping("moving-m", id, id, 1); },
+      [&](KVStore& store) { return store.RemoveMapping("moving-m", id, id).status(); },
+      [&](KVStore& store) { return store.ListMapping("moving-m", id, {}).status(); },
+      [&](KVStore& store) { return store.CountMapping("moving-m", id).status(); },
+      [&](KVStore& store) { return store.ListObjects("moving-m", id, {}).status(); },
+      [&](KVStore& store) {
+        const auto page = store.ListObjects("other-m", id, {});
+        return page.ok() ? page->objects.at(0).object.status() : page.status();
+      },
+  };
+  Background waiting;
+  for (const auto& door : doors) {
+    for (int i = 0; i < 3; ++i) waiting.Add([&] { return door(*store_); });
+  }
+  // All of them, and the call that asks; each has been tried again some times.
+  const auto all = static_cast<double>(waiting.size() + 1);
+  ASSERT_TRUE(Eventually([&] {
+    return Metric(*server_, "kvstore_calls_in_flight") == all && gate_->refusals() > 1'000;
+  })) << Metric(*server_, "kvstore_calls_in_flight");
+  ASSERT_OK(store_->GetRow("other", "r", {}));
+  ASSERT_OK(Put(*store_, "other", "r"));
+  EXPECT_EQ(waiting.ended(), 0u);
+  gate_->Set(nullptr);
+  size_t place = 0;
+  for (const absl::Status& end : waiting.Join()) EXPECT_OK(end) << "door " << place++ / 3;
+  EXPECT_EQ(Held(*server_), 0);
+}
+
+TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
+  gate_->Set([](std::string_view dataset, std::string_view row) {
+    return dataset == "moving" && row.starts_with("late") ? FrozenError("it moves") : absl::OkStatus();
+  });
+  const CellWrite one{"c", "1", std::nullopt};
+  const CellWrite two{"c", "2", std::nullopt};
+  for (KVStore* const store : {store_.get(), front_store_.get()}) {
+    const std::string side = store == store_.get() ? "" : "-front";
+    const std::string early = "early" + side;
+    const std::string late = "late" + side;
+    Background waiting;
+    waiting.Add([&] {
+      const std::vector<RowWrite> writes = {
+          {early, {&one, 1}, {}}, {late, {&one, 1}, {}}, {early, {&two, 1}, {}}, {late, {&two, 1}, {}}};
+      const auto results = store->PutRows("moving", writes);
+      if (!results.ok()) return results.status();
+      for (const auto& result : *results) {
+        if (!result.ok()) return result.status();
+      }
+      return absl::OkStatus();
+    });
+    const int before = gate_->refusals();
+    ASSERT_TRUE(Eventually([&] { return gate_->refusals() > before + 5; }));
+    EXPECT_EQ(gate_->Done("moving", early), (std::vector<std::string>{"1", "2"}));
+    const auto answer = [late](std::string_view, std::string_view row) {
+      return row.starts_with("late") && row != late ? FrozenError("it moves") : absl::OkStatus();
+    };
+    gate_->Set(answer);
+    EXPECT_OK(waiting.Join()[0]);
+    EXPECT_EQ(gate_->Done("moving", early), (std::vector<std::string>{"1", "2"}));
+    EXPECT_EQ(gate_->Done("moving", late), (std::vector<std::string>{"1", "2"}));
+  }
+}
+
+TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
+  gate_->Set(Moves("moving"));
+  {
+    const CallScope scope(std::chrono::milliseconds(200));
+    EXPECT_THAT(Put(*store_, "moving", "r"), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+    EXPECT_THAT(store_->GetRow("moving", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  }
+  ASSERT_TRUE(Eventually([&] { return Held(*server_) == 0; }));
+  // A client that goes takes its call with it.
+  const auto stub =
+      v1::KVStore::NewStub(grpc::CreateChannel(server_->addresses()[0], grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  std::thread asks([&] {
+    v1::GetRowRequest request;
+    request.set_dataset("moving");
+    request.set_row("r");
+    v1::GetRowResponse response;
+    EXPECT_EQ(stub->GetRow(&context, request, &response).error_code(), grpc::CANCELLED);
+  });
+  EXPECT_TRUE(Eventually([&] { return Held(*server_) == 1; }));
+  context.TryCancel();
+  asks.join();
+  EXPECT_TRUE(Eventually([&] { return Held(*server_) == 0; }));
+  // One that stops turns them away: nothing was done.
+  grpc::ClientContext last;
+  std::thread puts([&] {
+    v1::PutRowRequest request;
+    request.set_dataset("moving");
+    request.set_row("r");
+    request.add_cells()->set_value("v");
+    v1::PutRowResponse response;
+    EXPECT_EQ(stub->PutRow(&last, request, &response).error_code(), grpc::UNAVAILABLE);
+  });
+  EXPECT_TRUE(Eventually([&] { return Held(*server_) == 1; }));
+  server_->Drain();
+  puts.join();
+  EXPECT_EQ(last.GetServerTrailingMetadata().find("kvstore-outcome")->second, "refused");
+  EXPECT_TRUE(gate_->Done("moving", "r").empty());
+}
+
+TEST_F(MovingTest, WhoAsksToBeToldIsToldAtOnce) {
+  gate_->Set(Moves("moving"));
+  const CallScope scope(CallLimits{.waits = false});
+  for (KVStore* const store : {store_.get(), static_cast<KVStore*>(router_.get())}) {
+    EXPECT_TRUE(IsMoving(Put(*store, "moving", "r")));
+    EXPECT_TRUE(IsMoving(store->GetRow("moving", "r", {}).status()));
+    EXPECT_TRUE(IsMoving(store->ScanRows("moving", {}, {}).status()));
+    const CellWrite cell{"c", "v", std::nullopt};
+    const std::vector<RowWrite> writes(2, {"r", {&cell, 1}, {}});
+    const auto results = store->PutRows("moving", writes);
+    ASSERT_OK(results);
+    EXPECT_TRUE(IsMoving((*results)[0].status()) && IsMoving((*results)[1].status()));
+  }
+}
+
+TEST_F(MovingTest, BehindARefusedEntryNoLaterMessageOfItsRequestIsCarriedOut) {
+  int refusals = 0;
+  const auto refuse_once = [&](std::string_view, std::string_view row) {
+    return row == "a" && refusals++ == 0 ? FrozenError("it moves") : absl::OkStatus();
+  };
+  const CallScope scope(CallLimits{.waits = false});
+  std::vector<RowDelete> deletes(4'000, RowDelete{"b", {}});
+  deletes.front().row = deletes.back().row = "a";
+  gate_->Set(refuse_once);
+  ASSERT_OK_AND_ASSIGN(const auto deleted, store_->DeleteRows("moving", deletes));
+  EXPECT_TRUE(IsMoving(deleted.front()));
+  EXPECT_TRUE(IsMoving(deleted.back()));
+  EXPECT_TRUE(gate_->Done("moving", "a").empty());
+
+  const std::string large(3 << 20, 'v');
+  const CellWrite cell{"c", large, std::nullopt};
+  std::vector<RowWrite> writes(4, {"b", {&cell, 1}, {}});
+  writes.front().row = writes.back().row = "a";
+  refusals = 0;
+  ASSERT_OK_AND_ASSIGN(const auto put, store_->PutRows("moving", writes));
+  EXPECT_TRUE(IsMoving(put.front().status()));
+  EXPECT_TRUE(IsMoving(put.back().status()));
+  EXPECT_TRUE(gate_->Done("moving", "a").empty());
+  gate_->Set(nullptr);
+}
+
+TEST_F(MovingTest, AnImportThatIsTurnedAwayIsMadeAgain) {
+  ServerOptions options = TestServerOptions();
+  options.limits.max_calls = 4;
+  Serve(options);
+  gate_->Set(Moves("moving"));
+  Background waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.Add([this, i] { return Put(*store_, "moving", "r" + std::to_string(i)); });
+  }
+  ASSERT_TRUE(Eventually([&] { return Held(*server_) == 4; }));
+  const std::string large(3 << 20, 'v');
+  const CellWrite cell{"c", large, std::nullopt};
+  const std::vector<RowWrite> writes(3, {"i", {&cell, 1}, {}});
+  Background import;
+  import.Add([&] {
+    const auto results = store_->PutRows("other", writes);
+  return results.ok() ? results->back().status() : results.status();
+});
+// There is room only when it has been turned away.
+const auto refused = [this] { return Metric(*server_, "kvstore_calls_refused_total") > 0; };
+ASSERT_TRUE(Eventually(refused));
+gate_->Set(nullptr);
+EXPECT_OK(import.Join()[0]);
+EXPECT_EQ(gate_->Done("other", "i").size(), 3u);
+}  // namespace
+
+// ---- over a stream with others ----
+
+class MovingStreamTest : public MovingTest {
+ protected:
+  void SetUp() override {
+    MovingTest::SetUp();
+    stub_ = v1::KVStore::NewStub(
+        grpc::CreateChannel(server_->addresses()[0], grpc::InsecureChannelCredentials()));
+    stream_ = stub_->Calls(&context_);
+  }
+  void TearDown() override {
+    stream_->WritesDone();
+    v1::CallsResponse response;
+    while (stream_->Read(&response)) {
+    }
+    EXPECT_TRUE(stream_->Finish().ok());
+  }
+  static v1::Call& AddPut(v1::CallsRequest& request, const std::string& dataset, const std::string& row,
+                          const std::string& value) {
+    v1::Call& call = *request.add_calls();
+    call.set_number(static_cast<uint64_t>(request.calls_size()));
+    v1::PutRowRequest& put = *call.mutable_put_row();
+    put.set_dataset(dataset);
+    put.set_row(row);
+    put.add_cells()->set_value(value);
+    return call;
+  }
+  std::map<uint64_t, v1::Answer> Take(size_t count) {
+    std::map<uint64_t, v1::Answer> answers;
+    v1::CallsResponse response;
+    while (answers.size() < count && stream_->Read(&response)) {
+      for (const v1::Answer& answer : response.answers()) answers[answer.number()] = answer;
+    }
+    return answers;
+  }
+
+  std::unique_ptr<v1::KVStore::Stub> stub_;
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::CallsRequest, v1::CallsResponse>> stream_;
+};
+
+TEST_F(MovingStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
+  gate_->Set(Moves("moving"));
+  v1::CallsRequest request;
+  std::vector<std::string> order;
+  for (int i = 0; i < 50; ++i) {
+    AddPut(request, "moving", "r", std::to_string(i));
+    AddPut(request, "other", "r", std::to_string(i));
+    order.push_back(std::to_string(i));
+  }
+  // Reads are made by the thread that reads the stream.
+  for (const char* const dataset : {"moving", "other"}) {
+    v1::Call& get = *request.add_calls();
+    get.set_number(static_cast<uint64_t>(request.calls_size()));
+    get.mutable_get_row()->set_dataset(dataset);
+    get.mutable_get_row()->set_row("r");
+  }
+  ASSERT_TRUE(stream_->Write(request));
+  const auto others = Take(51);
+  ASSERT_EQ(others.size(), 51u);
+  for (const auto& [number, answer] : others) {
+    EXPECT_EQ(number % 2, 0u);
+    EXPECT_FALSE(answer.has_error()) << answer.DebugString();
+  }
+  EXPECT_EQ(gate_->Done("other", "r"), order);
+  EXPECT_TRUE(gate_->Done("moving", "r").empty());
+  gate_->Set(nullptr);
+  const auto held = Take(51);
+  ASSERT_EQ(held.size(), 51u);
+  for (const auto& [number, answer] : held) EXPECT_FALSE(answer.has_error()) << answer.DebugString();
+  // As ever, one after the other.
+  EXPECT_EQ(gate_->Done("moving", "r"), order);
+}
+
+TEST_F(MovingStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
+  gate_->Set(Moves("moving"));
+  v1::CallsRequest request;
+  AddPut(request, "moving", "r", "first");
+  AddPut(request, "moving", "r", "second").set_timeout_us(100'000);
+  AddPut(request, "moving", "r", "third");
+  ASSERT_TRUE(stream_->Write(request));
+  auto answers = Take(1);
+  ASSERT_EQ(answers.size(), 1u);
+  EXPECT_EQ(answers[2].error().code(), grpc::DEADLINE_EXCEEDED);
+  gate_->Set(nullptr);
+  answers = Take(2);
+  EXPECT_TRUE(answers[1].has_put_row() && answers[3].has_put_row());
+  EXPECT_EQ(gate_->Done("moving", "r"), (std::vector<std::string>{"first", "third"}));
+}
+
+}  // namespace kvstore
+}  // namespace kvstore
