@@ -12,6 +12,7 @@
 #include "shardops/gtid.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
+#include "shardops/remember.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -149,7 +150,9 @@ absl::StatusOr<Promotion> Promoter::Planned() {
                             other().ToString(), host().ToString()));
     return promotion;
   }
-  if (auto status = Remember(fleet_, *was); !status.ok()) return status;
+  if (auto status = Remember(fleet_, *was, slave->get()); !status.ok()) return status;
+  // As a master it begins without a slave: whatever is known of an earlier time does not hold.
+  if (auto status = RememberAlone(fleet_, host()); !status.ok()) return status;
   Reached("promote.begin");
 
   auto begin = Clock::now();
@@ -198,24 +201,20 @@ std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
   }
   const Json seen = ReadNote(fleet_, other());
   *at_least = Lacks(seen.value("gtid", ""), slave);
-  if (*at_least > 0) {
-    return fmt::format("it lacks {} transactions that {} had at {}", *at_least, other().ToString(),
-                       seen.value("at_ms", uint64_t{0}));
-  }
-  if (!slave.following) return "it follows nobody: what it lacks is not known";
-  if (!slave.semi_sync_slave_active)
-    return "it was no semi-synchronous slave at the end: what it lacks is not known";
-  if (seen.empty())
-    return other().ToString() + " was never seen by this program: how it answered is not known";
-  if (!seen.value("semi_sync", false)) {
-    return other().ToString() + " did not wait for its slave: what it lacks is not known";
-  }
-  if (!seen.value("wait_no_slave", false) || seen.value("timeout_ms", uint64_t{0}) < kForEverMs) {
-    return fmt::format(
-        "{} answered without a slave when that was away, or after {} ms: if it did so is not known "
-        "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
-        other().ToString(), seen.value("timeout_ms", uint64_t{0}));
-  }
+  const std::string doubt = MayLackAcknowledged(seen, other(), slave, *at_least > 0);
+  if (*at_least == 0) return doubt;
+  const std::string lacks = fmt::format("it lacks {} transactions that {} had at {}", *at_least,
+                                        other().ToString(), seen.value("at_ms", uint64_t{0}));
+  if (!doubt.empty()) return fmt::format("{}; {}", lacks, doubt);
+  fleet_.tell(fmt::format(
+      "{}: {}, which no client was told of, because {} answers a commit only when its slave has it "
+      "(rpl_semi_sync_master_wait_no_slave), and the slave has all that it was seen to have before those. {}",
+      host().ToString(), lacks, other().ToString(),
+      seen.value("hides", false)
+          ? "Nor has any client read what they wrote (rpl_semi_sync_master_wait_point is AFTER_SYNC)"
+          : "But clients may have read what they wrote, which is gone: rpl_semi_sync_master_wait_point is "
+            "AFTER_COMMIT there; set it to AFTER_SYNC"));
+  *at_least = 0;
   return "";
 }
 
@@ -341,7 +340,9 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
         if (!status.ok()) return status;
         const auto now = master.Read();
         if (!now.ok()) return now.status();
-        if (now->semi_sync_active) return Remember(fleet_, *now);
+        // The end of an earlier connection may not have been noticed yet.
+        const bool one = now->semi_sync_slaves == 1 || Clock::now() >= deadline;
+        if (now->semi_sync_active && one) return Remember(fleet_, *now, slave->get());
       }
       if (Clock::now() >= deadline)
         return absl::DeadlineExceededError("it does not connect to its new master");
@@ -411,15 +412,6 @@ absl::StatusOr<uint64_t> Fence(Fleet& fleet, const Host& host) {
   if (!admin.ok()) return admin.status();
   if (auto status = (*admin)->StopWrites(kStopWrites); !status.ok()) return status;
   return (*admin)->EndClients();
-}
-
-absl::Status Remember(Fleet& fleet, const HostState& master) {
-  const Json json = {{"at_ms", WallClockMs()},
-                     {"gtid", master.gtid},
-                     {"semi_sync", master.semi_sync_active},
-                     {"wait_no_slave", master.semi_sync_wait_no_slave},
-                     {"timeout_ms", master.semi_sync_timeout_ms}};
-  return WriteNote(fleet, master.host, json);
 }
 
 }  // namespace kvstore::shardops

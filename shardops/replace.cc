@@ -12,6 +12,7 @@
 #include "shardops/gtid.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
+#include "shardops/remember.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -54,6 +55,16 @@ absl::Status Empty(HostAdmin& host, bool discard) {
   return DropDatabases(host, *names, /*unlogged=*/true);
 }
 
+/// A slave that is there and takes what its master sends. One that hangs, or whose connection the master has
+/// not yet noticed to be lost, is still counted there: the slave itself is asked.
+bool Receives(Fleet& fleet, const Pair& pair) {
+  const auto slave = HostAdmin::Open(pair.slave, fleet.access);
+  if (!slave.ok()) return false;
+  const auto state = (*slave)->Read();
+  return state.ok() && state->following && state->following->receives &&
+         state->following->master == pair.master;
+}
+
 /// A master does not wait for a slave that is not there. How it waits when it has one again (Promote) is
 /// written down: as it does, or if it has been let go already, as it did or its predecessor.
 absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host& next) {
@@ -74,8 +85,12 @@ absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host
     break;
   }
   if (auto status = WriteNote(fleet, next, note); !status.ok()) return status;
-  if (state->semi_sync_slaves > 0 || !state->semi_sync_wait_no_slave) return absl::OkStatus();
-  auto status = master.SetSemiSync(false, state->semi_sync_timeout_ms);
+  if (state->semi_sync_slaves == 0 && !state->semi_sync_wait_no_slave) return absl::OkStatus();
+  // One that is made new has just been stopped.
+  if (next != pair.slave && Receives(fleet, pair)) return absl::OkStatus();
+  // Should it die from here on, nobody may think that its slave had all.
+  if (auto status = RememberAlone(fleet, pair.master); !status.ok()) return status;
+  auto status = master.AnswerAlone();
   if (status.ok())
     fleet.tell(fmt::format("{} answers without a slave until it has one", master.host().ToString()));
   return status;
