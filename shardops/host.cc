@@ -94,8 +94,9 @@ absl::Status HostAdmin::Claim() {
     Rows rows = connection.Ask("SELECT GET_LOCK('kvstore_operator', 1), IS_USED_LOCK('kvstore_operator')");
     if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        fmt::format("{}: another operator is at work there, by connection {}", host_.ToString(),
-                    rows.IsNull(2) ? "?" : rows.Bytes(2)));
+        fmt::format("{0}: another operator is at work there, by connection {1}: wait until it is done; if "
+                    "nobody is, KILL {1} there",
+                    host_.ToString(), rows.IsNull(2) ? "?" : rows.Bytes(2)));
   });
 }
 

@@ -42,10 +42,13 @@ absl::StatusOr<Plan> PlanOf(const Maps& maps, const Host& host) {
     if (pair.master == host) as_master.push_back(pair);
   }
   if (as_slave.size() + as_master.size() == 0) {
-    return Refuse(fmt::format("host: {} is in no shard map", host.ToString()));
+    return Refuse(fmt::format("host: {} is in no shard map: kv shards status lists the hosts that are",
+                              host.ToString()));
   }
   if (as_slave.size() + as_master.size() > 1) {
-    return Refuse(fmt::format("host: {} is in more than one pair of the shard maps", host.ToString()));
+    return Refuse(fmt::format(
+        "host: {} is in more than one pair of the shard maps: mend them first (kv shards get, kv shards set)",
+        host.ToString()));
   }
   if (as_slave.empty()) return Plan{as_master.front(), true};
   return Plan{as_slave.front(), false};
@@ -93,22 +96,31 @@ absl::StatusOr<Promotion> Promoter::Run() {
 absl::Status Promoter::CheckSlave(const HostState& slave) const {
   const std::string name = slave.host.ToString();
   if (!slave.binlog || !slave.gtid_strict) {
-    return Refuse(name + ": a master needs log_bin and gtid_strict_mode");
+    return Refuse(name +
+                  ": a master needs log_bin and gtid_strict_mode: set both in its configuration, start it "
+                  "again, then give the command again");
   }
   if (!slave.following) {
     // A promotion that was interrupted went so far.
     if (slave.read_only) return absl::OkStatus();
     return Refuse(
-        fmt::format("{}: follows nobody and takes writes: it is no slave of {}", name, other().ToString()));
+        fmt::format("{0}: follows nobody and takes writes: it is no slave of {1}. kv shards fence {0}, then "
+                    "kv shards replace-slave {0} --discard makes it one",
+                    name, other().ToString()));
   }
   if (slave.following->master != other()) {
-    return Refuse(fmt::format("{}: follows {}, the map says {}", name, slave.following->master.ToString(),
-                              other().ToString()));
+    return Refuse(
+        fmt::format("{0}: follows {1}, the map says {2}: kv shards replace-slave {0} --discard makes it a "
+                    "slave of that one",
+                    name, slave.following->master.ToString(), other().ToString()));
   }
-  if (!slave.read_only) return Refuse(name + ": is a slave that takes writes; kv shards fence shuts it");
+  if (!slave.read_only)
+    return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " shuts it");
   if (!slave.following->applies) {
     return Refuse(
-        fmt::format("{}: does not apply what comes from its master: {}", name, slave.following->error));
+        fmt::format("{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE there; "
+                    "or, while the master lives, kv shards replace-slave {0} --discard makes it new",
+                    name, slave.following->error));
   }
   return absl::OkStatus();
 }
@@ -133,16 +145,21 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   if (is->following) {
     if (!is->following->receives) {
       return Refuse(
-          fmt::format("{}: is not connected to its master: {}", host().ToString(), is->following->error));
+          fmt::format("{0}: is not connected to its master: {1}\nkv shards promote {2} has it follow again",
+                      host().ToString(), is->following->error, other().ToString()));
     }
     if (is->following->lag_s.value_or(UINT64_MAX) > kMaxLag) {
-      return Refuse(fmt::format("{}: is {} s behind; clients would wait for it", host().ToString(),
-                                is->following->lag_s ? std::to_string(*is->following->lag_s) : "unknown"));
+      return Refuse(fmt::format(
+          "{}: is {} s behind; clients would wait for it: give the command again when kv shards status shows "
+          "less",
+          host().ToString(), is->following->lag_s ? std::to_string(*is->following->lag_s) : "unknown"));
     }
   }
   if (was->following) {
-    return Refuse(fmt::format("{}: is a master by the map, and follows {}", other().ToString(),
-                              was->following->master.ToString()));
+    return Refuse(
+        fmt::format("{0}: is a master by the map, and follows {1}: if it is to lead, STOP SLAVE; RESET SLAVE "
+                    "ALL there, then kv shards promote {0}",
+                    other().ToString(), was->following->master.ToString()));
   }
   Promotion promotion{.before = plan_.before, .after = {host(), other()}};
   if (options_.dry_run) {
@@ -232,7 +249,10 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   const std::string loss = MayLose(*is, &at_least);
   if (!loss.empty()) {
     if (!options_.accept_loss || *options_.accept_loss < at_least) {
-      return Refuse(fmt::format("{}: {}. To lose that: --accept-loss {}", host().ToString(), loss, at_least));
+      return Refuse(
+          fmt::format("{0}: {1}. Bring {3} back if you can: kv shards promote {3} opens it again. Else, to "
+                      "lose that: kv shards promote {0} --emergency --accept-loss {2}",
+                      host().ToString(), loss, at_least, other().ToString()));
     }
     fleet_.tell(fmt::format("{}: {}; accepted", host().ToString(), loss));
   }
@@ -302,8 +322,10 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     }
   }
   if (is->following) {
-    return Refuse(fmt::format("{}: is the master by the map, and follows {}", host().ToString(),
-                              is->following->master.ToString()));
+    return Refuse(
+        fmt::format("{0}: is the master by the map, and follows {1}: STOP SLAVE; RESET SLAVE ALL there, then "
+                    "kv shards promote {0}",
+                    host().ToString(), is->following->master.ToString()));
   }
   if (options_.dry_run) return promotion;
   if (is->read_only) {
@@ -382,8 +404,10 @@ absl::Status Promoter::Publish() {
   if (!now.ok()) return now.status();
   if (now->published) return absl::OkStatus();
   if (now->before != plan_.before) {
-    return Refuse(fmt::format("the shard map has changed meanwhile: {} is the slave of {}", host().ToString(),
-                              now->before.master.ToString()));
+    return Refuse(
+        fmt::format("the shard map has changed meanwhile: {} is the slave of {} now: give the command again "
+                    "if it is still to lead",
+                    host().ToString(), now->before.master.ToString()));
   }
   return maps->Replace(fleet_.zookeeper, plan_.before, {host(), other()});
 }

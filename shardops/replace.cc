@@ -28,10 +28,13 @@ absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& n
     if (pair.slave == slave || (pair.slave == next && !found)) {
       found = pair;
     } else if (pair.slave == next || pair.master == next) {
-      return Refuse(fmt::format("by: {} is in the pair of {}", next.ToString(), pair.master.ToString()));
+      return Refuse(fmt::format("by: {} is in the pair of {}: name a host that is in none", next.ToString(),
+                                pair.master.ToString()));
     }
   }
-  if (!found) return Refuse(fmt::format("host: {} is the slave of no shard", slave.ToString()));
+  if (!found)
+    return Refuse(fmt::format("host: {} is the slave of no shard: kv shards status lists those that are",
+                              slave.ToString()));
   return *found;
 }
 
@@ -40,8 +43,8 @@ absl::Status Empty(HostAdmin& host, bool discard) {
   const auto names = host.ReadDatabases();
   if (!names.ok()) return names.status();
   if (!names->empty() && !discard) {
-    return Refuse(
-        fmt::format("{}: has {} databases; --discard removes them", host.host().ToString(), names->size()));
+    return Refuse(fmt::format("{0}: has {1} databases: kv shards replace-slave with --discard removes them",
+                              host.host().ToString(), names->size()));
   }
   absl::Status alone = host.Do([&](mysql::Connection& connection) {
     connection.Run("STOP ALL SLAVES");
@@ -71,8 +74,8 @@ absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host
   const auto state = master.Read();
   if (!state.ok()) return state.status();
   if (state->read_only || state->following) {
-    return Refuse(fmt::format("{}: is a master by the map, and {}", master.host().ToString(),
-                              state->read_only ? "read-only" : "follows another"));
+    return Refuse(fmt::format("{0}: is a master by the map, and {1}: kv shards promote {0} says what to do",
+                              master.host().ToString(), state->read_only ? "read-only" : "follows another"));
   }
   nlohmann::json note = {{"wait_no_slave", state->semi_sync_wait_no_slave},
                          {"timeout_ms", state->semi_sync_timeout_ms}};
@@ -125,8 +128,9 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
   if (const MoveRecord* const move = FindMove(*moves, *pair); move != nullptr) {
-    return Refuse(fmt::format("{} is in the move of shards {}: let that end, or cancel it",
-                              pair->master.ToString(), move->range.ToString()));
+    return Refuse(
+        fmt::format("{} is in the move of shards {}: let that end, or cancel it (kv shards move cancel)",
+                    pair->master.ToString(), move->range.ToString()));
   }
   const auto master = HostAdmin::Open(pair->master, fleet.access);
   if (!master.ok()) return master.status();
@@ -138,7 +142,9 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
     return Refuse(fmt::format("{}: takes writes: kv shards fence {}", next.ToString(), next.ToString()));
   }
   if (!there->binlog || !there->gtid_strict || !there->log_slave_updates) {
-    return Refuse(next.ToString() + ": needs log_bin, log_slave_updates and gtid_strict_mode");
+    return Refuse(next.ToString() +
+                  ": needs log_bin, log_slave_updates and gtid_strict_mode: set them in its configuration, "
+                  "start it again, then give the command again");
   }
   if (options.dry_run) {
     fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that it has", next.ToString(),
