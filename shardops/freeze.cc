@@ -71,7 +71,7 @@ absl::StatusOr<HostTables> DropGhosts(HostAdmin& host, const MoveRange& shards) 
       if (here == tables->end() || kept == tables->end()) continue;
       for (const std::string& table : kept->second) {
         if (!here->second.contains(table)) continue;
-        if (auto status = DropGhost(connection, host.host(), database, table); !status.ok()) return status;
+        if (auto dropped = DropGhost(connection, host.host(), database, table); !dropped.ok()) return dropped;
         here->second.erase(table);
       }
     }

@@ -25,6 +25,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kStopWrites{1};
 /// How often that is tried.
 constexpr int kAttempts = 3;
+/// How long a master may count a slave whose connection has ended.
+constexpr std::chrono::seconds kNoticed{1};
 /// A slave that is further behind is let catch up before clients have to wait.
 constexpr uint64_t kMaxLag = 2;
 
@@ -349,6 +351,7 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
       if (const auto ended = (*slave)->EndClients(); !ended.ok()) return ended.status();
     }
     const auto deadline = Clock::now() + options_.catch_up;
+    std::optional<Clock::time_point> active_since;
     for (;;) {
       const auto state = master.Read();
       if (!state.ok()) return state.status();
@@ -362,9 +365,11 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
         if (!status.ok()) return status;
         const auto now = master.Read();
         if (!now.ok()) return now.status();
-        // The end of an earlier connection may not have been noticed yet.
-        const bool one = now->semi_sync_slaves == 1 || Clock::now() >= deadline;
-        if (now->semi_sync_active && one) return Remember(fleet_, *now, slave->get());
+        // The end of an earlier connection may not have been noticed yet; or there is another slave.
+        if (now->semi_sync_active && !active_since) active_since = Clock::now();
+        const bool sure =
+            active_since && (now->semi_sync_slaves == 1 || Clock::now() >= *active_since + kNoticed);
+        if (now->semi_sync_active && sure) return Remember(fleet_, *now, slave->get());
       }
       if (Clock::now() >= deadline)
         return absl::DeadlineExceededError("it does not connect to its new master");

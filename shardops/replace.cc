@@ -99,6 +99,25 @@ absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host
   return status;
 }
 
+/// Ends following at a slave whose place another one has: the master would count its answers too, and the new
+/// one might lack what clients were told of.
+void Detach(Fleet& fleet, const Pair& pair) {
+  const auto slave = HostAdmin::Open(pair.slave, fleet.access);
+  absl::Status status = slave.status();
+  if (slave.ok()) {
+    status = (*slave)->Do([](mysql::Connection& connection) {
+      connection.Run("STOP SLAVE");
+      connection.Run("RESET SLAVE ALL");
+      return absl::OkStatus();
+    });
+  }
+  if (status.ok()) return;
+  fleet.tell(
+      fmt::format("{}: should it come back, STOP SLAVE; RESET SLAVE ALL there: the answers of {} to clients "
+                  "must not depend on what it has",
+                  pair.slave.ToString(), pair.master.ToString()));
+}
+
 /// As the host is to follow from that place of its master's log.
 absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& position) {
   std::string from;
@@ -164,6 +183,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
     if (auto status = maps->Replace(fleet.zookeeper, *pair, {pair->master, next}); !status.ok())
       return status;
     fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));
+    Detach(fleet, *pair);
   }
   Reached("replace.published");
   // The promotion claims it for itself.
