@@ -16,9 +16,9 @@ constexpr char kName[] = "kvstore_move";
 constexpr milliseconds kLook{10};
 
 absl::Status Stands(const Host& host, const ChannelState& state) {
-  return absl::FailedPreconditionError(fmt::format("{}: does not apply what comes from {}: {}",
-                                                   host.ToString(), state.source.ToString(),
-                                                   state.error.empty() ? "it was stopped" : state.error));
+  return absl::FailedPreconditionError(fmt::format(
+      "{}: does not apply what comes from {}: {}. kv shards move cancel, mend that, and begin again",
+      host.ToString(), state.source.ToString(), state.error.empty() ? "it was stopped" : state.error));
 }
 
 }  // namespace

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/mysql/server_lock.h"
@@ -42,6 +44,75 @@ std::string Rename(const HostTables& tables, const MoveRange& shards, const From
 
 std::string Same(const std::string& database) { return database; }
 
+/// Removes a table that was made while the real one was renamed, unless it has rows. Nobody can write it
+/// between the look and the end. Throws sql::SQLException.
+absl::Status DropGhost(mysql::Connection& connection, const Host& host, const std::string& database,
+                       const std::string& table) {
+  const std::string name = fmt::format("{}.{}", mysql::Quote(database), mysql::Quote(table));
+  connection.Run(
+      fmt::format("SET STATEMENT lock_wait_timeout = {} FOR LOCK TABLES {} WRITE", kLockWaitS, name));
+  const bool rows = connection.Ask(fmt::format("SELECT 1 FROM {} LIMIT 1", name)).Next();
+  if (!rows) Marked(connection, {"DROP TABLE " + name});
+  connection.Run("UNLOCK TABLES");
+  if (!rows) return absl::OkStatus();
+  return Refuse(fmt::format(
+      "{0}: the table {1} was made there while its shard moved, and has rows that clients were told of; the "
+      "shard's own is {2}.{3}. Keep those rows: RENAME TABLE {1} TO a database of yours on {0}, give this "
+      "command "
+      "again, and put them into the dataset after that",
+      host.ToString(), name, mysql::Quote(MovedName(database)), mysql::Quote(table)));
+}
+
+/// The tables of a host, without those of these shards that were there twice.
+absl::StatusOr<HostTables> DropGhosts(HostAdmin& host, const MoveRange& shards) {
+  auto tables = host.ReadTables();
+  if (!tables.ok()) return tables.status();
+  auto status = host.Do([&](mysql::Connection& connection) -> absl::Status {
+    for (const std::string& database : shards.Databases()) {
+      const auto here = tables->find(database);
+      const auto kept = tables->find(MovedName(database));
+      if (here == tables->end() || kept == tables->end()) continue;
+      for (const std::string& table : kept->second) {
+        if (!here->second.contains(table)) continue;
+        if (auto dropped = DropGhost(connection, host.host(), database, table); !dropped.ok()) return dropped;
+        here->second.erase(table);
+      }
+    }
+    return absl::OkStatus();
+  });
+  if (!status.ok()) return status;
+  return tables;
+}
+
+/// Removes the databases that tables were just taken from. Clients wait: only these are looked at.
+absl::Status DropEmptied(HostAdmin& host, const MoveRange& shards) {
+  return host.Do([&](mysql::Connection& connection) {
+    for (const std::string& database : shards.Databases()) {
+      const bool tables =
+          connection
+              .Ask(fmt::format("SELECT 1 FROM information_schema.tables WHERE table_schema = {} LIMIT 1",
+                               Quoted(database)))
+              .Next();
+      if (!tables) Marked(connection, {"DROP DATABASE IF EXISTS " + mysql::Quote(database)});
+    }
+    return absl::OkStatus();
+  });
+}
+
+/// Calls `work` while nobody else makes tables in these shards, or takes them away.
+absl::Status UnderLocks(HostAdmin& host, const MoveRange& shards,
+                        const std::function<absl::Status(mysql::Connection&)>& work) {
+  std::vector<std::string> locks;
+  for (const std::string& database : shards.Databases()) locks.push_back(mysql::ShardLock(database));
+  return host.Do([&](mysql::Connection& connection) -> absl::Status {
+    const mysql::ServerLock lock(connection, locks, mysql::Holder::kEnds);
+    if (lock.held()) return work(connection);
+    return absl::UnavailableError(
+        fmt::format("{}: somebody makes tables in shards {}; give the command again", host.host().ToString(),
+                    shards.ToString()));
+  });
+}
+
 }  // namespace
 
 absl::Status MakePlace(HostAdmin& host, const MoveRange& shards) {
@@ -56,38 +127,32 @@ absl::Status MakePlace(HostAdmin& host, const MoveRange& shards) {
 }
 
 absl::Status Freeze(HostAdmin& host, const MoveRange& shards) {
-  std::vector<std::string> locks;
-  for (const std::string& database : shards.Databases()) locks.push_back(mysql::ShardLock(database));
-  return host.Do([&](mysql::Connection& connection) -> absl::Status {
-    // Nobody makes a table between the look and the renaming: it would stay behind.
-    const mysql::ServerLock lock(connection, locks, mysql::Holder::kEnds);
-    if (!lock.held()) {
-      return absl::UnavailableError(
-          fmt::format("{}: somebody makes tables in shards {}", host.host().ToString(), shards.ToString()));
-    }
-    const auto tables = host.ReadTables();
+  return UnderLocks(host, shards, [&](mysql::Connection& connection) -> absl::Status {
+    const auto tables = DropGhosts(host, shards);
     if (!tables.ok()) return tables.status();
     const std::string rename = Rename(*tables, shards, Same, MovedName);
     if (!rename.empty()) Marked(connection, {rename});
-    return absl::OkStatus();
+    return DropEmptied(host, shards);
   });
 }
 
 absl::Status Thaw(HostAdmin& host, const MoveRange& shards) {
-  const auto tables = host.ReadTables();
-  if (!tables.ok()) return tables.status();
-  std::vector<std::string> statements;
-  std::vector<std::string> places;
-  for (const std::string& database : shards.Databases()) {
-    if (!tables->contains(MovedName(database))) continue;
-    statements.push_back("CREATE DATABASE IF NOT EXISTS " + mysql::Quote(database));
-    places.push_back("DROP DATABASE IF EXISTS " + mysql::Quote(MovedName(database)));
-  }
-  if (std::string rename = Rename(*tables, shards, MovedName, Same); !rename.empty()) {
-    statements.push_back(std::move(rename));
-  }
-  statements.insert(statements.end(), places.begin(), places.end());
-  return host.Do([&](mysql::Connection& connection) {
+  return UnderLocks(host, shards, [&](mysql::Connection& connection) -> absl::Status {
+    const auto tables = DropGhosts(host, shards);
+    if (!tables.ok()) return tables.status();
+    std::vector<std::string> statements;
+    std::vector<std::string> places;
+    for (const std::string& database : shards.Databases()) {
+      if (!tables->contains(MovedName(database))) continue;
+      // As sql/database.sql has it.
+      statements.push_back("CREATE DATABASE IF NOT EXISTS " + mysql::Quote(database) +
+                           " CHARACTER SET utf8mb4 COLLATE utf8mb4_bin");
+      places.push_back("DROP DATABASE IF EXISTS " + mysql::Quote(MovedName(database)));
+    }
+    if (std::string rename = Rename(*tables, shards, MovedName, Same); !rename.empty()) {
+      statements.push_back(std::move(rename));
+    }
+    statements.insert(statements.end(), places.begin(), places.end());
     Marked(connection, statements);
     return absl::OkStatus();
   });

@@ -15,9 +15,14 @@ namespace kvstore::shardops {
 /// Makes the databases that take the tables.
 absl::Status MakePlace(HostAdmin& host, const MoveRange& shards);
 
-/// Renames all tables, at once: "db00017"."pins" is "db00017_moved"."pins". Those that are renamed already
-/// stay. Waits for transactions that use them, and new ones wait behind: UNAVAILABLE if one takes longer than
-/// a second, and nothing has changed then.
+/// Renames all tables, at once: "db00017"."pins" is "db00017_moved"."pins"; and removes the databases that
+/// they were in, so that nobody makes a table there. Those that are renamed already stay. Waits for
+/// transactions that use them, and new ones wait behind: UNAVAILABLE if one takes longer than a second, and
+/// nothing has changed then.
+///
+/// Tables that somebody made meanwhile under the old names (he had made the database too) are removed, here
+/// and by Thaw, if they are empty. FAILED_PRECONDITION if one has rows: its writes were acknowledged, and the
+/// message says how to keep them.
 absl::Status Freeze(HostAdmin& host, const MoveRange& shards);
 
 /// The way back, from whatever was done.

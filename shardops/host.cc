@@ -20,11 +20,23 @@ using std::chrono::milliseconds;
 
 /// How often a wait looks again.
 constexpr milliseconds kLook{20};
+/// How long the connections of slaves may take to end.
+constexpr std::chrono::seconds kEndSlaves{5};
 /// Answers that are on their way arrive before their connections are ended.
 constexpr milliseconds kAnswers{30};
 
 absl::Status At(const Host& host, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", host.ToString(), std::string(status.message()))};
+}
+
+void EndConnections(mysql::Connection& connection, const std::vector<uint64_t>& ids) {
+  for (const uint64_t id : ids) {
+    try {
+      connection.Run(fmt::format("KILL CONNECTION {}", id));
+    } catch (const sql::SQLException&) {
+      // It has ended by itself.
+    }
+  }
 }
 
 Host HostOf(const std::string& name, uint64_t port) {
@@ -82,14 +94,22 @@ absl::Status HostAdmin::Claim() {
     Rows rows = connection.Ask("SELECT GET_LOCK('kvstore_operator', 1), IS_USED_LOCK('kvstore_operator')");
     if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
     return absl::FailedPreconditionError(
-        fmt::format("{}: another operator is at work there, by connection {}", host_.ToString(),
-                    rows.IsNull(2) ? "?" : rows.Bytes(2)));
+        fmt::format("{0}: another operator is at work there, by connection {1}: wait until it is done; if "
+                    "nobody is, KILL {1} there",
+                    host_.ToString(), rows.IsNull(2) ? "?" : rows.Bytes(2)));
   });
 }
 
 // ---- looking ----
 
 namespace {
+
+/// Read before what that thread has received: another one that begins in between is not taken for it.
+uint64_t ReadSlaveThread(mysql::Connection& connection) {
+  Rows rows = connection.Ask(
+      "SELECT COALESCE(MIN(id), 0) FROM information_schema.processlist WHERE command = 'Slave_IO'");
+  return rows.Next() ? rows.Uint(1) : 0;
+}
 
 std::optional<Following> ReadFollowing(mysql::Connection& connection) {
   Rows rows = connection.Ask("SHOW SLAVE STATUS");
@@ -194,7 +214,7 @@ absl::StatusOr<HostState> HostAdmin::Read() {
           "@@log_bin, @@gtid_strict_mode, @@gtid_current_pos, @@rpl_semi_sync_master_enabled, "
           "@@rpl_semi_sync_master_timeout, @@rpl_semi_sync_slave_enabled, @@max_allowed_packet, "
           "@@rpl_semi_sync_master_wait_no_slave, @@log_slave_updates, @@gtid_domain_id, @@gtid_binlog_pos, "
-          "@@gtid_binlog_state");
+          "@@gtid_binlog_state, @@rpl_semi_sync_master_wait_point = 'AFTER_SYNC'");
       rows.Next();
       const uint64_t here = (before + WallClockMs()) / 2;
       state.clock_ahead_ms = static_cast<int64_t>(rows.Uint(1)) - static_cast<int64_t>(here);
@@ -213,21 +233,27 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       state.gtid_domain = rows.Uint(14);
       logged = rows.Bytes(15);
       state.gtid_state = rows.Bytes(16);
+      state.semi_sync_hides = rows.Uint(17) != 0;
     }
     state.channels = ReadChannels(connection);
     // What of another master was left out has moved its position, and no slave will ever have it.
     if (!state.channels.empty()) state.gtid = logged;
     Rows rows = connection.Ask(
         "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_master_status', "
-        "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_slave_status', 'Threads_connected')");
+        "'Rpl_semi_sync_master_clients', 'Rpl_semi_sync_master_no_tx', 'Rpl_semi_sync_slave_status', "
+        "'Threads_connected', 'Uptime')");
     while (rows.Next()) {
       const std::string name = rows.Bytes(1);
       if (name == "Rpl_semi_sync_master_status") state.semi_sync_active = rows.Bytes(2) == "ON";
       if (name == "Rpl_semi_sync_master_clients") state.semi_sync_slaves = std::stoull(rows.Bytes(2));
+      if (name == "Rpl_semi_sync_master_no_tx") state.semi_sync_alone = std::stoull(rows.Bytes(2));
+      if (name == "Uptime") state.uptime_s = std::stoull(rows.Bytes(2));
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }
+    const uint64_t thread = ReadSlaveThread(connection);
     state.following = ReadFollowing(connection);
+    if (state.following) state.following->thread = thread;
     return state;
   });
 }
@@ -308,13 +334,7 @@ absl::StatusOr<uint64_t> HostAdmin::EndClients() {
       while (rows.Next()) ids.push_back(rows.Uint(1));
     }
     std::this_thread::sleep_for(kAnswers);
-    for (const uint64_t id : ids) {
-      try {
-        connection.Run(fmt::format("KILL CONNECTION {}", id));
-      } catch (const sql::SQLException&) {
-        // It has ended by itself.
-      }
-    }
+    EndConnections(connection, ids);
     return ids.size();
   });
 }
@@ -389,6 +409,33 @@ absl::Status HostAdmin::SetSemiSync(bool wait_no_slave, uint64_t timeout_ms) {
     // and on: commits of that moment wait for answers that no slave was asked for.
     connection.Run("DROP TABLE IF EXISTS mysql.kvstore_none");
     return absl::OkStatus();
+  });
+}
+
+absl::Status HostAdmin::AnswerAlone() {
+  return Do([&](mysql::Connection& connection) -> absl::Status {
+    connection.Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+    const auto deadline = std::chrono::steady_clock::now() + kEndSlaves;
+    for (;;) {
+      std::vector<uint64_t> ids;
+      {
+        Rows rows =
+            connection.Ask("SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'");
+        while (rows.Next()) ids.push_back(rows.Uint(1));
+      }
+      EndConnections(connection, ids);
+      {
+        Rows rows = connection.Ask("SHOW GLOBAL STATUS LIKE 'Rpl_semi_sync_master_clients'");
+        if (rows.Next() && rows.Bytes(2) == "0") return absl::OkStatus();
+      }
+      if (std::chrono::steady_clock::now() >= deadline) {
+        return absl::UnavailableError(fmt::format(
+            "{}: has slaves whose connections do not end: STOP SLAVE on those of them that are no longer to "
+            "be, then give the command again",
+            host_.ToString()));
+      }
+      std::this_thread::sleep_for(kLook);
+    }
   });
 }
 

@@ -50,6 +50,9 @@ struct Following {
   bool caught_up = false;
   /// The last transactions that came in, as in HostState::gtid; empty: none since it began to follow.
   std::string received;
+  /// The connection number of the IO thread; 0: it stands still. What was received and not applied is thrown
+  /// away, and fetched again, when another one begins.
+  uint64_t thread = 0;
   std::optional<uint64_t> lag_s;  ///< None while either thread stands still.
   std::string error;              ///< The last of either thread; empty: none.
 };
@@ -79,11 +82,17 @@ struct HostState {
   uint64_t semi_sync_slaves = 0;
   /// How long a commit waits for a slave before it is answered without.
   uint64_t semi_sync_timeout_ms = 0;
+  /// Commits wait before others see what they wrote (wait point AFTER_SYNC), not only before their answer.
+  bool semi_sync_hides = false;
+  /// How many commits were not acknowledged by a slave since the server, or semi-synchronous replication,
+  /// began.
+  uint64_t semi_sync_alone = 0;
   bool semi_sync_slave = false;  ///< Answers a master that waits; `active` while it does.
   bool semi_sync_slave_active = false;
   int64_t clock_ahead_ms = 0;  ///< Of this machine's.
   uint64_t max_packet = 0;
   uint64_t connections = 0;
+  uint64_t uptime_s = 0;
   std::optional<Following> following;
   /// Names of further masters that it follows: shards come from there (Channel).
   std::vector<std::string> channels;
@@ -140,6 +149,10 @@ class HostAdmin {
   /// How commits of a master wait, as in HostState. From here on they do, also if they have not because a
   /// slave was behind or away.
   absl::Status SetSemiSync(bool wait_no_slave, uint64_t timeout_ms);
+  /// Has commits of a master be answered without a slave, those that wait now too: its slaves' connections
+  /// are ended, also of one that hangs, or whose end the server has not noticed. UNAVAILABLE if they come
+  /// again at once.
+  absl::Status AnswerAlone();
   /// Follows a master from where this host stands, also after it was a master itself.
   absl::Status Follow(const Host& master, const Access& access);
 

@@ -29,7 +29,10 @@ absl::StatusOr<Pair> HomeOf(const Maps& maps, const MoveRange& range) {
   std::optional<Pair> home;
   for (uint32_t shard = range.first; shard <= range.last; ++shard) {
     const auto pair = maps.PairOf(range.mod, shard);
-    if (!pair) return Refuse(fmt::format("range: shard {} of {} is not open", shard, range.ToString()));
+    if (!pair)
+      return Refuse(fmt::format(
+          "range: shard {} of {} is not open: kv shards get shows which are, kv shards open opens more",
+          shard, range.ToString()));
     if (home && *home != *pair) {
       return Refuse(fmt::format("range: {} is on {} and on {}: move each part by itself", range.ToString(),
                                 home->master.ToString(), pair->master.ToString()));
@@ -64,12 +67,15 @@ absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
     const bool there = home && Has(move.to, home->master);
     if (!there && (!home || !Has(move.from, home->master))) {
       return Refuse(
-          fmt::format("shard {} of {} is on {} by the map, neither where it was nor where it was to go",
+          fmt::format("shard {} of {} is on {} by the map, neither where it was nor where it was to go: kv "
+                      "shards get shows the map; put the shard back to one of them with kv shards set",
                       shard, move.range.ToString(), home ? home->master.ToString() : "no host"));
     }
     if (there && shard != move.range.first + moved) {
       return Refuse(
-          fmt::format("shard {} of {} has moved, and one before it has not", shard, move.range.ToString()));
+          fmt::format("shard {} of {} has moved, and one before it has not: kv shards get shows the map, "
+                      "which somebody has edited",
+                      shard, move.range.ToString()));
     }
     if (there) ++moved;
   }
@@ -103,8 +109,9 @@ absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecor
   }
   for (const Pair& pair : {*from, to}) {
     if (const MoveRecord* const other = FindMove(moves, pair); other != nullptr) {
-      return Refuse(fmt::format("{} is in the move of shards {}: one at a time", pair.master.ToString(),
-                                other->range.ToString()));
+      return Refuse(fmt::format(
+          "{} is in the move of shards {}: one at a time; kv shards move status shows how far it is",
+          pair.master.ToString(), other->range.ToString()));
     }
   }
   return move;
@@ -193,8 +200,9 @@ absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
     return absl::NotFoundError(fmt::format("shards {}: no move of these is known", range.ToString()));
   }
   if (move->state != MoveState::kMoved) {
-    return Refuse(
-        fmt::format("shards {} have not all moved yet: it is {}", range.ToString(), Name(move->state)));
+    return Refuse(fmt::format(
+        "shards {} have not all moved yet: it is {}. Give kv shards move again, or kv shards move cancel",
+        range.ToString(), Name(move->state)));
   }
   std::vector<std::string> old;
   for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));

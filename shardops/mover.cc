@@ -47,7 +47,10 @@ absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
   if (!master.ok()) return master.status();
   const auto slave = ReadHost(pair.slave, access);
   if (!slave.ok()) return slave.status();
-  if (!master->log_slave_updates) return Refuse(pair.master.ToString() + ": log_slave_updates is off");
+  if (!master->log_slave_updates)
+    return Refuse(pair.master.ToString() +
+                  ": log_slave_updates is off: set it in its configuration, start it again, then give the "
+                  "command again");
   if (master->gtid_domain != slave->gtid_domain) {
     return Refuse(fmt::format("gtid_domain_id: is {} at {}, {} at its slave {}: set it to the same",
                               master->gtid_domain, pair.master.ToString(), slave->gtid_domain,
@@ -177,8 +180,10 @@ absl::Status Mover::CheckTables() {
                                 source_->host().ToString(), mysql::MovedName(database)));
     }
     if (there->contains(database)) {
-      return Refuse(fmt::format("{}: has a database {} already, which is no copy of this move's",
-                                target_->host().ToString(), database));
+      return Refuse(
+          fmt::format("{}: has a database {} already, which is no copy of this move's: see what it is, and "
+                      "DROP DATABASE it there if it is not needed",
+                      target_->host().ToString(), database));
     }
   }
   return CheckMigrations();
@@ -322,9 +327,10 @@ absl::StatusOr<std::optional<MoveRange>> Mover::NextPart() {
     const auto pair = maps->PairOf(move_.range.mod, shard);
     if (pair != move_.to && pair != move_.from) {
       return Refuse(
-          fmt::format("the map has shard {} of {} on {} now: kv shards move cancel gives up what has "
-                      "not moved",
-                      shard, move_.range.ToString(), pair ? pair->master.ToString() : "no host"));
+          fmt::format("the map has shard {} of {} on {} now: kv shards move cancel {}--range {}-{} gives up "
+                      "what has not moved",
+                      shard, move_.range.ToString(), pair ? pair->master.ToString() : "no host",
+                      move_.range.mod ? "--mod " : "", move_.range.first, move_.range.last));
     }
     if (pair == move_.to) {
       if (part) break;
@@ -383,6 +389,8 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
                     std::string(status.message()), part.ToString(), std::string(back.message())));
   }
   if (auto status = Publish(part); !status.ok()) {
+    // It says itself what to do.
+    if (absl::IsFailedPrecondition(status)) return status;
     return absl::Status(status.code(),
                         fmt::format("{}\nNobody may be able to use shards {} now: give the command again, "
                                     "or kv shards move cancel",
@@ -398,12 +406,44 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
   return absl::OkStatus();
 }
 
+absl::Status Mover::CheckHomes(const Maps& maps, const MoveRange& part) const {
+  const auto give_up = [&](const std::string& what) {
+    return Refuse(
+        fmt::format("{}. The shards have not moved: kv shards move cancel {}--range {}-{} has them used at "
+                    "their home again, whichever of its hosts leads now, and removes their copies",
+                    what, move_.range.mod ? "--mod " : "", move_.range.first, move_.range.last));
+  };
+  for (uint32_t shard = part.first; shard <= part.last; ++shard) {
+    const auto pair = maps.PairOf(part.mod, shard);
+    // It was renamed on that master, and the copy is the same as what was there. Another one may have taken
+    // writes.
+    if (pair == move_.from) continue;
+    return give_up(fmt::format(
+        "{} was the master of shard {} of {} when it was taken out of use there, and {} is by "
+        "the map now: another may have been promoted meanwhile, and have taken writes",
+        move_.from.master.ToString(), shard, part.ToString(), pair ? pair->master.ToString() : "no host"));
+  }
+  for (const Pair& pair : maps.Pairs()) {
+    const bool shared = pair.master == move_.to.master || pair.slave == move_.to.master ||
+                        pair.master == move_.to.slave || pair.slave == move_.to.slave;
+    if (!shared || pair == move_.to) continue;
+    return give_up(
+        fmt::format("the shards are to be at {} with the slave {}, and by the map {} is a master with the "
+                    "slave {} now",
+                    move_.to.master.ToString(), move_.to.slave.ToString(), pair.master.ToString(),
+                    pair.slave.ToString()));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Mover::Publish(const MoveRange& part) {
   for (int conflicts = 0;; ++conflicts) {
     const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
     if (!maps.ok()) return maps.status();
+    if (auto status = CheckHomes(*maps, part); !status.ok()) return status;
     absl::Status status = maps->Give(fleet_.zookeeper, part.mod, part.first, part.last, move_.to);
-    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+    if (!absl::IsFailedPrecondition(status)) return status;
+    if (conflicts == kMaxConflicts) return absl::UnavailableError(status.message());
   }
 }
 

@@ -37,6 +37,8 @@ class Mover {
   /// The shards of `part` change their homes together.
   absl::Status SwitchPart(const MoveRange& part);
   absl::Status Publish(const MoveRange& part);
+  /// Shards are where they were taken out of use, and the new pair is as it was.
+  absl::Status CheckHomes(const Maps& maps, const MoveRange& part) const;
   absl::Status Release();
   /// Waits until the copy, and the target's slave, are close behind.
   absl::Status CatchUp();

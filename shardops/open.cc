@@ -29,8 +29,9 @@ absl::StatusOr<ShardMap> WithShards(const ShardMap& map, const NewShards& shards
     }
     if (range.first <= shards.last && shards.first <= range.last) {
       return absl::FailedPreconditionError(
-          fmt::format("range: {}-{} has shards of {}-{}, which are open at {}", shards.first, shards.last,
-                      range.first, range.last, range.master.ToString()));
+          fmt::format("range: {}-{} has shards of {}-{}, which are open at {}: name others (kv shards get "
+                      "shows the map), or kv shards move to have them elsewhere",
+                      shards.first, shards.last, range.first, range.last, range.master.ToString()));
     }
     if (!placed && shards.last < range.first) {
       ranges.push_back(wanted);
@@ -116,7 +117,8 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
   const auto now = Maps::Load(fleet.zookeeper, fleet.root);
   if (!now.ok()) return now.status();
   const StoredMap* const current = IdMap(*now);
-  if (current == nullptr) return absl::FailedPreconditionError("the map of ID shards is gone");
+  if (current == nullptr)
+    return absl::FailedPreconditionError("the map of ID shards is gone: kv shards set makes one");
   next = WithShards(current->map, shards);
   if (!next.ok()) return next.status();
   if (auto status = fleet.zookeeper.Set(current->path, next->ToJson(), current->version); !status.ok())

@@ -12,6 +12,7 @@
 #include "shardops/gtid.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
+#include "shardops/remember.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -24,6 +25,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kStopWrites{1};
 /// How often that is tried.
 constexpr int kAttempts = 3;
+/// How long a master may count a slave whose connection has ended.
+constexpr std::chrono::seconds kNoticed{1};
 /// A slave that is further behind is let catch up before clients have to wait.
 constexpr uint64_t kMaxLag = 2;
 
@@ -41,10 +44,13 @@ absl::StatusOr<Plan> PlanOf(const Maps& maps, const Host& host) {
     if (pair.master == host) as_master.push_back(pair);
   }
   if (as_slave.size() + as_master.size() == 0) {
-    return Refuse(fmt::format("host: {} is in no shard map", host.ToString()));
+    return Refuse(fmt::format("host: {} is in no shard map: kv shards status lists the hosts that are",
+                              host.ToString()));
   }
   if (as_slave.size() + as_master.size() > 1) {
-    return Refuse(fmt::format("host: {} is in more than one pair of the shard maps", host.ToString()));
+    return Refuse(fmt::format(
+        "host: {} is in more than one pair of the shard maps: mend them first (kv shards get, kv shards set)",
+        host.ToString()));
   }
   if (as_slave.empty()) return Plan{as_master.front(), true};
   return Plan{as_slave.front(), false};
@@ -92,22 +98,31 @@ absl::StatusOr<Promotion> Promoter::Run() {
 absl::Status Promoter::CheckSlave(const HostState& slave) const {
   const std::string name = slave.host.ToString();
   if (!slave.binlog || !slave.gtid_strict) {
-    return Refuse(name + ": a master needs log_bin and gtid_strict_mode");
+    return Refuse(name +
+                  ": a master needs log_bin and gtid_strict_mode: set both in its configuration, start it "
+                  "again, then give the command again");
   }
   if (!slave.following) {
     // A promotion that was interrupted went so far.
     if (slave.read_only) return absl::OkStatus();
     return Refuse(
-        fmt::format("{}: follows nobody and takes writes: it is no slave of {}", name, other().ToString()));
+        fmt::format("{0}: follows nobody and takes writes: it is no slave of {1}. kv shards fence {0}, then "
+                    "kv shards replace-slave {0} --discard makes it one",
+                    name, other().ToString()));
   }
   if (slave.following->master != other()) {
-    return Refuse(fmt::format("{}: follows {}, the map says {}", name, slave.following->master.ToString(),
-                              other().ToString()));
+    return Refuse(
+        fmt::format("{0}: follows {1}, the map says {2}: kv shards replace-slave {0} --discard makes it a "
+                    "slave of that one",
+                    name, slave.following->master.ToString(), other().ToString()));
   }
-  if (!slave.read_only) return Refuse(name + ": is a slave that takes writes; kv shards fence shuts it");
+  if (!slave.read_only)
+    return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " shuts it");
   if (!slave.following->applies) {
     return Refuse(
-        fmt::format("{}: does not apply what comes from its master: {}", name, slave.following->error));
+        fmt::format("{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE there; "
+                    "or, while the master lives, kv shards replace-slave {0} --discard makes it new",
+                    name, slave.following->error));
   }
   return absl::OkStatus();
 }
@@ -132,16 +147,21 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   if (is->following) {
     if (!is->following->receives) {
       return Refuse(
-          fmt::format("{}: is not connected to its master: {}", host().ToString(), is->following->error));
+          fmt::format("{0}: is not connected to its master: {1}\nkv shards promote {2} has it follow again",
+                      host().ToString(), is->following->error, other().ToString()));
     }
     if (is->following->lag_s.value_or(UINT64_MAX) > kMaxLag) {
-      return Refuse(fmt::format("{}: is {} s behind; clients would wait for it", host().ToString(),
-                                is->following->lag_s ? std::to_string(*is->following->lag_s) : "unknown"));
+      return Refuse(fmt::format(
+          "{}: is {} s behind; clients would wait for it: give the command again when kv shards status shows "
+          "less",
+          host().ToString(), is->following->lag_s ? std::to_string(*is->following->lag_s) : "unknown"));
     }
   }
   if (was->following) {
-    return Refuse(fmt::format("{}: is a master by the map, and follows {}", other().ToString(),
-                              was->following->master.ToString()));
+    return Refuse(
+        fmt::format("{0}: is a master by the map, and follows {1}: if it is to lead, STOP SLAVE; RESET SLAVE "
+                    "ALL there, then kv shards promote {0}",
+                    other().ToString(), was->following->master.ToString()));
   }
   Promotion promotion{.before = plan_.before, .after = {host(), other()}};
   if (options_.dry_run) {
@@ -149,7 +169,9 @@ absl::StatusOr<Promotion> Promoter::Planned() {
                             other().ToString(), host().ToString()));
     return promotion;
   }
-  if (auto status = Remember(fleet_, *was); !status.ok()) return status;
+  if (auto status = Remember(fleet_, *was, slave->get()); !status.ok()) return status;
+  // As a master it begins without a slave: whatever is known of an earlier time does not hold.
+  if (auto status = RememberAlone(fleet_, host()); !status.ok()) return status;
   Reached("promote.begin");
 
   auto begin = Clock::now();
@@ -198,24 +220,20 @@ std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
   }
   const Json seen = ReadNote(fleet_, other());
   *at_least = Lacks(seen.value("gtid", ""), slave);
-  if (*at_least > 0) {
-    return fmt::format("it lacks {} transactions that {} had at {}", *at_least, other().ToString(),
-                       seen.value("at_ms", uint64_t{0}));
-  }
-  if (!slave.following) return "it follows nobody: what it lacks is not known";
-  if (!slave.semi_sync_slave_active)
-    return "it was no semi-synchronous slave at the end: what it lacks is not known";
-  if (seen.empty())
-    return other().ToString() + " was never seen by this program: how it answered is not known";
-  if (!seen.value("semi_sync", false)) {
-    return other().ToString() + " did not wait for its slave: what it lacks is not known";
-  }
-  if (!seen.value("wait_no_slave", false) || seen.value("timeout_ms", uint64_t{0}) < kForEverMs) {
-    return fmt::format(
-        "{} answered without a slave when that was away, or after {} ms: if it did so is not known "
-        "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
-        other().ToString(), seen.value("timeout_ms", uint64_t{0}));
-  }
+  const std::string doubt = MayLackAcknowledged(seen, other(), slave, *at_least > 0);
+  if (*at_least == 0) return doubt;
+  const std::string lacks = fmt::format("it lacks {} transactions that {} had at {}", *at_least,
+                                        other().ToString(), seen.value("at_ms", uint64_t{0}));
+  if (!doubt.empty()) return fmt::format("{}; {}", lacks, doubt);
+  fleet_.tell(fmt::format(
+      "{}: {}, which no client was told of, because {} answers a commit only when its slave has it "
+      "(rpl_semi_sync_master_wait_no_slave), and the slave has all that it was seen to have before those. {}",
+      host().ToString(), lacks, other().ToString(),
+      seen.value("hides", false)
+          ? "Nor has any client read what they wrote (rpl_semi_sync_master_wait_point is AFTER_SYNC)"
+          : "But clients may have read what they wrote, which is gone: rpl_semi_sync_master_wait_point is "
+            "AFTER_COMMIT there; set it to AFTER_SYNC"));
+  *at_least = 0;
   return "";
 }
 
@@ -233,7 +251,10 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   const std::string loss = MayLose(*is, &at_least);
   if (!loss.empty()) {
     if (!options_.accept_loss || *options_.accept_loss < at_least) {
-      return Refuse(fmt::format("{}: {}. To lose that: --accept-loss {}", host().ToString(), loss, at_least));
+      return Refuse(
+          fmt::format("{0}: {1}. Bring {3} back if you can: kv shards promote {3} opens it again. Else, to "
+                      "lose that: kv shards promote {0} --emergency --accept-loss {2}",
+                      host().ToString(), loss, at_least, other().ToString()));
     }
     fleet_.tell(fmt::format("{}: {}; accepted", host().ToString(), loss));
   }
@@ -303,8 +324,10 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     }
   }
   if (is->following) {
-    return Refuse(fmt::format("{}: is the master by the map, and follows {}", host().ToString(),
-                              is->following->master.ToString()));
+    return Refuse(
+        fmt::format("{0}: is the master by the map, and follows {1}: STOP SLAVE; RESET SLAVE ALL there, then "
+                    "kv shards promote {0}",
+                    host().ToString(), is->following->master.ToString()));
   }
   if (options_.dry_run) return promotion;
   if (is->read_only) {
@@ -328,6 +351,7 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
       if (const auto ended = (*slave)->EndClients(); !ended.ok()) return ended.status();
     }
     const auto deadline = Clock::now() + options_.catch_up;
+    std::optional<Clock::time_point> active_since;
     for (;;) {
       const auto state = master.Read();
       if (!state.ok()) return state.status();
@@ -341,7 +365,11 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
         if (!status.ok()) return status;
         const auto now = master.Read();
         if (!now.ok()) return now.status();
-        if (now->semi_sync_active) return Remember(fleet_, *now);
+        // The end of an earlier connection may not have been noticed yet; or there is another slave.
+        if (now->semi_sync_active && !active_since) active_since = Clock::now();
+        const bool sure =
+            active_since && (now->semi_sync_slaves == 1 || Clock::now() >= *active_since + kNoticed);
+        if (now->semi_sync_active && sure) return Remember(fleet_, *now, slave->get());
       }
       if (Clock::now() >= deadline)
         return absl::DeadlineExceededError("it does not connect to its new master");
@@ -381,8 +409,10 @@ absl::Status Promoter::Publish() {
   if (!now.ok()) return now.status();
   if (now->published) return absl::OkStatus();
   if (now->before != plan_.before) {
-    return Refuse(fmt::format("the shard map has changed meanwhile: {} is the slave of {}", host().ToString(),
-                              now->before.master.ToString()));
+    return Refuse(
+        fmt::format("the shard map has changed meanwhile: {} is the slave of {} now: give the command again "
+                    "if it is still to lead",
+                    host().ToString(), now->before.master.ToString()));
   }
   return maps->Replace(fleet_.zookeeper, plan_.before, {host(), other()});
 }
@@ -411,15 +441,6 @@ absl::StatusOr<uint64_t> Fence(Fleet& fleet, const Host& host) {
   if (!admin.ok()) return admin.status();
   if (auto status = (*admin)->StopWrites(kStopWrites); !status.ok()) return status;
   return (*admin)->EndClients();
-}
-
-absl::Status Remember(Fleet& fleet, const HostState& master) {
-  const Json json = {{"at_ms", WallClockMs()},
-                     {"gtid", master.gtid},
-                     {"semi_sync", master.semi_sync_active},
-                     {"wait_no_slave", master.semi_sync_wait_no_slave},
-                     {"timeout_ms", master.semi_sync_timeout_ms}};
-  return WriteNote(fleet, master.host, json);
 }
 
 }  // namespace kvstore::shardops

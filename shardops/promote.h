@@ -50,8 +50,8 @@ struct Promotion {
 ///            names it, and it takes writes. The old master follows it. Clients wait.
 /// Emergency  The same without a master. Its slave must have all that was acknowledged: it was connected
 ///            as a semi-synchronous slave, and the master, when it was last seen, did not answer without one
-///            (Remember). Else FAILED_PRECONDITION says what is missing or not known, unless accept_loss
-///            covers it.
+///            (Remember). What the master's log has beyond that, nobody was told of. Else FAILED_PRECONDITION
+///            says what is missing or not known, unless accept_loss covers it.
 ///
 /// FAILED_PRECONDITION also if another operator is at work on one of the hosts, `host` is in no map, follows
 /// another master, or lacks what a master needs; UNAVAILABLE if a host or ZooKeeper cannot be reached.
@@ -61,8 +61,5 @@ absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteO
 
 /// Shuts a host: it takes no writes, and its clients are cut off. How many there were.
 absl::StatusOr<uint64_t> Fence(Fleet& fleet, const Host& host);
-
-/// Keeps what a master says of itself in ZooKeeper, for the day when it does not answer any more.
-absl::Status Remember(Fleet& fleet, const HostState& master);
 
 }  // namespace kvstore::shardops

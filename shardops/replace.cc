@@ -12,6 +12,7 @@
 #include "shardops/gtid.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
+#include "shardops/remember.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -27,10 +28,13 @@ absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& n
     if (pair.slave == slave || (pair.slave == next && !found)) {
       found = pair;
     } else if (pair.slave == next || pair.master == next) {
-      return Refuse(fmt::format("by: {} is in the pair of {}", next.ToString(), pair.master.ToString()));
+      return Refuse(fmt::format("by: {} is in the pair of {}: name a host that is in none", next.ToString(),
+                                pair.master.ToString()));
     }
   }
-  if (!found) return Refuse(fmt::format("host: {} is the slave of no shard", slave.ToString()));
+  if (!found)
+    return Refuse(fmt::format("host: {} is the slave of no shard: kv shards status lists those that are",
+                              slave.ToString()));
   return *found;
 }
 
@@ -39,8 +43,8 @@ absl::Status Empty(HostAdmin& host, bool discard) {
   const auto names = host.ReadDatabases();
   if (!names.ok()) return names.status();
   if (!names->empty() && !discard) {
-    return Refuse(
-        fmt::format("{}: has {} databases; --discard removes them", host.host().ToString(), names->size()));
+    return Refuse(fmt::format("{0}: has {1} databases: kv shards replace-slave with --discard removes them",
+                              host.host().ToString(), names->size()));
   }
   absl::Status alone = host.Do([&](mysql::Connection& connection) {
     connection.Run("STOP ALL SLAVES");
@@ -54,14 +58,24 @@ absl::Status Empty(HostAdmin& host, bool discard) {
   return DropDatabases(host, *names, /*unlogged=*/true);
 }
 
+/// A slave that is there and takes what its master sends. One that hangs, or whose connection the master has
+/// not yet noticed to be lost, is still counted there: the slave itself is asked.
+bool Receives(Fleet& fleet, const Pair& pair) {
+  const auto slave = HostAdmin::Open(pair.slave, fleet.access);
+  if (!slave.ok()) return false;
+  const auto state = (*slave)->Read();
+  return state.ok() && state->following && state->following->receives &&
+         state->following->master == pair.master;
+}
+
 /// A master does not wait for a slave that is not there. How it waits when it has one again (Promote) is
 /// written down: as it does, or if it has been let go already, as it did or its predecessor.
 absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host& next) {
   const auto state = master.Read();
   if (!state.ok()) return state.status();
   if (state->read_only || state->following) {
-    return Refuse(fmt::format("{}: is a master by the map, and {}", master.host().ToString(),
-                              state->read_only ? "read-only" : "follows another"));
+    return Refuse(fmt::format("{0}: is a master by the map, and {1}: kv shards promote {0} says what to do",
+                              master.host().ToString(), state->read_only ? "read-only" : "follows another"));
   }
   nlohmann::json note = {{"wait_no_slave", state->semi_sync_wait_no_slave},
                          {"timeout_ms", state->semi_sync_timeout_ms}};
@@ -74,11 +88,34 @@ absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host
     break;
   }
   if (auto status = WriteNote(fleet, next, note); !status.ok()) return status;
-  if (state->semi_sync_slaves > 0 || !state->semi_sync_wait_no_slave) return absl::OkStatus();
-  auto status = master.SetSemiSync(false, state->semi_sync_timeout_ms);
+  if (state->semi_sync_slaves == 0 && !state->semi_sync_wait_no_slave) return absl::OkStatus();
+  // One that is made new has just been stopped.
+  if (next != pair.slave && Receives(fleet, pair)) return absl::OkStatus();
+  // Should it die from here on, nobody may think that its slave had all.
+  if (auto status = RememberAlone(fleet, pair.master); !status.ok()) return status;
+  auto status = master.AnswerAlone();
   if (status.ok())
     fleet.tell(fmt::format("{} answers without a slave until it has one", master.host().ToString()));
   return status;
+}
+
+/// Ends following at a slave whose place another one has: the master would count its answers too, and the new
+/// one might lack what clients were told of.
+void Detach(Fleet& fleet, const Pair& pair) {
+  const auto slave = HostAdmin::Open(pair.slave, fleet.access);
+  absl::Status status = slave.status();
+  if (slave.ok()) {
+    status = (*slave)->Do([](mysql::Connection& connection) {
+      connection.Run("STOP SLAVE");
+      connection.Run("RESET SLAVE ALL");
+      return absl::OkStatus();
+    });
+  }
+  if (status.ok()) return;
+  fleet.tell(
+      fmt::format("{}: should it come back, STOP SLAVE; RESET SLAVE ALL there: the answers of {} to clients "
+                  "must not depend on what it has",
+                  pair.slave.ToString(), pair.master.ToString()));
 }
 
 /// As the host is to follow from that place of its master's log.
@@ -110,8 +147,9 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
   if (const MoveRecord* const move = FindMove(*moves, *pair); move != nullptr) {
-    return Refuse(fmt::format("{} is in the move of shards {}: let that end, or cancel it",
-                              pair->master.ToString(), move->range.ToString()));
+    return Refuse(
+        fmt::format("{} is in the move of shards {}: let that end, or cancel it (kv shards move cancel)",
+                    pair->master.ToString(), move->range.ToString()));
   }
   const auto master = HostAdmin::Open(pair->master, fleet.access);
   if (!master.ok()) return master.status();
@@ -123,7 +161,9 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
     return Refuse(fmt::format("{}: takes writes: kv shards fence {}", next.ToString(), next.ToString()));
   }
   if (!there->binlog || !there->gtid_strict || !there->log_slave_updates) {
-    return Refuse(next.ToString() + ": needs log_bin, log_slave_updates and gtid_strict_mode");
+    return Refuse(next.ToString() +
+                  ": needs log_bin, log_slave_updates and gtid_strict_mode: set them in its configuration, "
+                  "start it again, then give the command again");
   }
   if (options.dry_run) {
     fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that it has", next.ToString(),
@@ -143,6 +183,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
     if (auto status = maps->Replace(fleet.zookeeper, *pair, {pair->master, next}); !status.ok())
       return status;
     fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));
+    Detach(fleet, *pair);
   }
   Reached("replace.published");
   // The promotion claims it for itself.

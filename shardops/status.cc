@@ -14,6 +14,8 @@
 #include "backends/mysql/errors.h"
 #include "backends/mysql/schema.h"
 #include "kvstore_api/limits.h"
+#include "shardops/notes.h"
+#include "shardops/remember.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -52,6 +54,11 @@ void FindProblems(HostReport& report) {
       say("answers without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
     } else if (state.semi_sync_slaves == 0) {
       say("has no semi-synchronous slave: kv shards promote " + name + " has " + slave + " follow it again");
+    } else if (state.semi_sync_slaves > 1) {
+      say(fmt::format(
+          "has {} semi-synchronous slaves, and answers a commit when any of them has it: STOP SLAVE "
+          "on all but {}",
+          state.semi_sync_slaves, slave));
     } else if (!state.semi_sync_active) {
       say("does not wait for its slave at present");
     } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
@@ -110,6 +117,23 @@ void Ask(Fleet& fleet, HostReport& report, bool size) {
   report.status = state.status();
   if (state.ok()) report.state = *std::move(state);
   if (size) report.bytes = (*admin)->ReadSize().value_or(0);
+}
+
+/// Remembers a master.
+void Keep(Fleet& fleet, const std::vector<HostReport>& all, const HostReport& master) {
+  if (!master.state->semi_sync_active) {
+    if (!master.state->read_only) RememberAlone(fleet, master.host, master.state->gtid).IgnoreError();
+    return;
+  }
+  const bool slave_answers = std::any_of(all.begin(), all.end(), [&](const HostReport& other) {
+    return other.host == master.pair.slave && other.state && other.state->following &&
+           other.state->following->receives;
+  });
+  std::unique_ptr<HostAdmin> slave;
+  if (slave_answers) {
+    if (auto admin = HostAdmin::Open(master.pair.slave, fleet.access); admin.ok()) slave = *std::move(admin);
+  }
+  Remember(fleet, *master.state, slave.get()).IgnoreError();
 }
 
 /// "db00017" -> 17, of the given space; none for other databases.
@@ -174,10 +198,8 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*size=*/true); });
   for (HostReport& report : reports) {
     FindProblems(report);
-    if (report.master && report.state && report.state->semi_sync_active) {
-      // For the day when it does not answer.
-      Remember(fleet, *report.state).IgnoreError();
-    }
+    // For the day when it does not answer.
+    if (report.master && report.state) Keep(fleet, reports, report);
   }
   std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
     return !a.problems.empty() && b.problems.empty();

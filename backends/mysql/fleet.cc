@@ -1,5 +1,7 @@
 #include "backends/mysql/fleet.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <random>
@@ -19,22 +21,27 @@ constexpr size_t kMaxWorkers = 64;
 constexpr int kMaxConflicts = 20;
 
 /// A dataset's table is not under its name: because it moves, or has moved, or was never made.
-absl::Status Missing(Connection& connection, const absl::Status& status) {
+absl::Status Missing(Connection& connection, const sql::SQLException& why) {
+  // Where it is kept, nothing is to be made anew: that would take writes which nobody finds again.
+  const std::string text = fmt::format("{} (error {})", why.what(), why.getErrorCode());
   try {
     // The shard is moving to another host, or was moved there: the map says where in a moment.
     if (HasMoved(connection, connection.last_table()->family->space, connection.last_table()->shard)) {
-      return FrozenError(std::string(status.message()) + "; the shard has moved to another host");
+      return FrozenError(text +
+                         "; the shard moves to another host, or has: if this does not end, see kv shards "
+                         "move status");
     }
     if (HasMigration(connection, *connection.last_table())) {
-      return MovedError(std::string(status.message()) + "; the dataset migrates: see kv migrate status");
+      return MovedError(text +
+                        "; its dataset moves to another backend, or has: if this does not end, see kv "
+                        "migrate status");
     }
   } catch (const sql::SQLException& error) {
     return ToStatus(error);
   }
   // Who repeats what it asks for as long as the catalog has the dataset here, gets to hear this: then init is
   // right. It looks into the catalog too, and makes nothing of what is elsewhere.
-  return GoneError(absl::FailedPreconditionError(std::string(status.message()) +
-                                                 "; kv shards init makes what is missing"));
+  return GoneError(absl::FailedPreconditionError(text + "; kv shards init makes what is missing"));
 }
 
 /// So that transactions that met do not meet again at once.
@@ -155,7 +162,7 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
       }
       break;
   }
-  if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, ToStatus(error))};
+  if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, error)};
   return {.status = ToStatus(error)};
 }
 

@@ -88,9 +88,13 @@ uint32_t ReadModShards(Connection& connection, uint32_t shard) {
 }
 
 bool HasMoved(Connection& connection, Space space, uint32_t shard) {
+  const std::string database = DatabaseName(space, shard);
+  // All tables go at once. Where there are some, the shard has come back, and what is left of its first time
+  // here says nothing.
   return connection
-      .Ask(fmt::format("SELECT 1 FROM information_schema.schemata WHERE schema_name = {}",
-                       Literal(MovedName(DatabaseName(space, shard)))))
+      .Ask(fmt::format("SELECT 1 FROM information_schema.schemata WHERE schema_name = {} AND NOT EXISTS "
+                       "(SELECT 1 FROM information_schema.tables WHERE table_schema = {})",
+                       Literal(MovedName(database)), Literal(database)))
       .Next();
 }
 

@@ -1,16 +1,16 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "base/fail_point.h"
 #include "tests/migration/world.h"
-#include "tests/support/eventually.h"
+#include "tests/support/processes.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -40,57 +40,68 @@ void GoOn(World& world, bool cancel) {
   ADD_FAILURE() << "does not come to an end: " << world.Do("status", "events").dump(1);
 }
 
+/// The process that is killed. Ends otherwise only if something is wrong.
+int Worker(const std::filesystem::path& dir, const Point& point, History& history, uint64_t seed,
+           bool cancel) {
+  // So that it ends if it hangs.
+  ::alarm(300);
+  World world(dir);
+  if (!world.router().CreateDataset({.name = "events"}).ok()) return 2;
+  Clients clients(world.router(), "events", history, 4, seed);
+  clients.Work(100);
+  std::atomic<int> reached{0};
+  SetFailPointHook([&](std::string_view name) {
+    if (name == point.name && ++reached == point.occurrence) ::kill(::getpid(), SIGKILL);
+  });
+  world.Try("create", "events", {{"target", "mysql"}, {"share", 100}, {"units_per_s", 150}}).IgnoreError();
+  world.Try("start", "events").IgnoreError();
+  world.Await("events", "ready");
+  world.Try("cutover", "events").IgnoreError();
+  world.Await("events", "reversible");
+  world.Try("reverse", "events").IgnoreError();
+  world.Await("events", "ready");
+  GoOn(world, cancel);
+  // It waits for its threads no more than the kill would.
+  ::_exit(3);
+}
+
+/// The process that goes on. 0: all is well.
+int Successor(const std::filesystem::path& dir, History& history, uint64_t seed, bool cancel) {
+  World world(dir);
+  world.migrator().TakeOverAbandoned();
+  Clients clients(world.router(), "events", history, 4, seed);
+  // Served again at once, or as soon as the step that was cut short is finished.
+  clients.Work(20);
+  if (!cancel && world.PhaseOf("events") != "none") {
+    world.Try("throttle", "events", {{"units_per_s", 0}}).IgnoreError();
+  }
+  GoOn(world, cancel);
+  clients.Work(50);
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_OK(world.router().AlterDataset("events", {.ttl_ms = 1'000'000'000})) << "migrates no more";
+  return ::testing::Test::HasFailure() ? 1 : 0;
+}
+
 class KilledTest : public ::testing::TestWithParam<Point> {};
 
+/// Both are forked from a process that never opened a store: of one that did, threads are left when it is
+/// closed (those of RocksDB's environment are for the life of the process), and a child has their locks and
+/// queues, but not them.
 TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) {
   const Point point = GetParam();
   const uint64_t seed = Seed("killed");
-  SharedFleet().Clear();
+  EXPECT_EQ(Wait(Fork([] {
+              SharedFleet().Clear();
+              return 0;
+            })).code,
+            0);
   const TempDir dir;
   History history(Clients::kKeys);
   const bool cancel = std::string_view(point.name).starts_with("abort.");
-  const pid_t child = ::fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    // Nothing here ends but by the kill, or as a failure.
-    ::alarm(60);
-    World world(dir.path());
-    if (!world.router().CreateDataset({.name = "events"}).ok()) ::_exit(2);
-    Clients clients(world.router(), "events", history, 4, seed);
-    clients.Work(100);
-    std::atomic<int> reached{0};
-    SetFailPointHook([&](std::string_view name) {
-      if (name == point.name && ++reached == point.occurrence) ::kill(::getpid(), SIGKILL);
-    });
-    world.Try("create", "events", {{"target", "mysql"}, {"share", 100}, {"units_per_s", 150}}).IgnoreError();
-    world.Try("start", "events").IgnoreError();
-    world.Await("events", "ready");
-    world.Try("cutover", "events").IgnoreError();
-    world.Await("events", "reversible");
-    world.Try("reverse", "events").IgnoreError();
-    world.Await("events", "ready");
-    GoOn(world, cancel);
-    ::_exit(3);
-  }
-  int status = 0;
-  ASSERT_EQ(::waitpid(child, &status, 0), child);
-  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-      << "the point was not reached: " << (WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  {
-    World world(dir.path());
-    world.migrator().TakeOverAbandoned();
-    Clients clients(world.router(), "events", history, 4, seed + 50);
-    // Served again at once, or as soon as the step that was cut short is finished.
-    clients.Work(20);
-    if (!cancel && world.PhaseOf("events") != "none") {
-      world.Try("throttle", "events", {{"units_per_s", 0}}).IgnoreError();
-    }
-    GoOn(world, cancel);
-    clients.Work(50);
-    clients.Stop();
-    EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
-    EXPECT_OK(world.router().AlterDataset("events", {.ttl_ms = 1'000'000'000})) << "migrates no more";
-  }
+  const Exit killed = Wait(Fork([&] { return Worker(dir.path(), point, history, seed, cancel); }));
+  ASSERT_EQ(killed.signal, SIGKILL) << "the point was not reached: " << killed.code;
+  EXPECT_EQ(Wait(Fork([&] { return Successor(dir.path(), history, seed + 50, cancel); })).code, 0);
   EXPECT_EQ(history.Check(), std::nullopt);
 }
 

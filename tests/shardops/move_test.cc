@@ -251,8 +251,7 @@ TEST_F(MoveTest, CancelledAfterTheNewMasterWasReplacedItRemovesNothingThatIsUsed
   EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
   SetFailPointHook(nullptr);
   clients.Work(20);
-  const auto master = shardops::HostAdmin::Open(second_.host_a(), first_.fleet().access);
-  ASSERT_OK(Remember(first_.fleet(), *(*master)->Read()));
+  ASSERT_OK(shardops::Look(first_.fleet()));
   second_.a().Kill();
   ASSERT_OK(Promote(first_.fleet(), second_.host_b(), {.emergency = true}).status());
   clients.Work(20);
@@ -552,8 +551,7 @@ TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
   History history(Clients::kKeys);
   Clients clients(*store_, "events", history, 2, Seed("dead source"));
   clients.Work(20);
-  const auto master = shardops::HostAdmin::Open(first_.host_a(), first_.fleet().access);
-  ASSERT_OK(Remember(first_.fleet(), *(*master)->Read()));
+  ASSERT_OK(shardops::Look(first_.fleet()));
   SetFailPointHook([&](std::string_view name) {
     if (name == "move.frozen") first_.a().Kill();
   });

@@ -1,11 +1,16 @@
 #include "shardops/promote.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <stdexcept>
 #include <string>
+#include <thread>
 
 #include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 #include "shardops/gtid.h"
 #include "shardops/replace.h"
 #include "shardops/status.h"
@@ -117,8 +122,8 @@ TEST_F(PromoteTest, AfterTheMasterWasKilledEveryAcknowledgedWriteIsThere) {
     SCOPED_TRACE(round);
     clients.Work(20);
     MariaDbServer& old = Leader();
-    const auto master = shardops::HostAdmin::Open(pair_.Master(), pair_.fleet().access);
-    ASSERT_OK(Remember(pair_.fleet(), *(*master)->Read()));
+    // As kv shards watch does.
+    ASSERT_OK(shardops::Look(pair_.fleet()));
     const Host before = pair_.Master();
     const Host next = OtherHost();
     old.Kill();
@@ -180,8 +185,7 @@ TEST_F(PromoteTest, ASlaveThatMayLackSomethingIsRefusedUntilTheLossIsAccepted) {
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
   pair_.b().Run("STOP SLAVE IO_THREAD");
   for (int i = 0; i < 3; ++i) EXPECT_OK(put("lost"));
-  const auto master = shardops::HostAdmin::Open(pair_.host_a(), pair_.fleet().access);
-  ASSERT_OK(Remember(pair_.fleet(), *(*master)->Read()));
+  ASSERT_OK(shardops::Look(pair_.fleet()));
   pair_.a().Kill();
   EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "it lacks 3 transactions"));
@@ -204,6 +208,144 @@ TEST_F(PromoteTest, ASlaveThatMayLackSomethingIsRefusedUntilTheLossIsAccepted) {
   ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}).status());
   EXPECT_EQ(store_->GetRow("events", "both", {})->items.size(), 1u);
   EXPECT_EQ(store_->GetRow("events", "and on", {})->items.size(), 1u);
+}
+
+/// A slave that does not get what its master writes.
+class SlowSlaveTest : public PromoteTest {
+ protected:
+  ~SlowSlaveTest() override {
+    if (put_.joinable()) put_.join();
+  }
+
+  /// At 1 KB a second.
+  void Slow() { pair_.b().Run("SET GLOBAL read_binlog_speed_limit = 1"); }
+  absl::Status Put(const std::string& row, size_t size) {
+    const std::string value(size, 'v');
+    const CellWrite cell{"c", value, std::nullopt};
+    return store_->PutRow("events", row, {&cell, 1}, {}).status();
+  }
+  std::string RowsThatWait() {
+    return pair_.a().Run("SELECT COUNT(*) FROM mod00000.events WHERE row_key = 'waits'");
+  }
+  /// The slave hangs, the master is seen again, with a commit that waits for it, more than a socket holds;
+  /// and dies. The slave goes on.
+  void MasterDiesBeforeItsSlaveHasAll() {
+    pair_.b().Pause();
+    put_ = std::thread([this] {
+      try {
+        pair_.a().Run(
+            "SET SESSION binlog_format = ROW;"
+            "INSERT INTO mod00000.events VALUES ('waits', 'c', 1, REPEAT('v', 14000000))");
+        answered_ = true;
+      } catch (const std::runtime_error&) {
+      }
+    });
+    EXPECT_TRUE(Eventually([&] {
+      return !pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'").ends_with("\t0\n");
+    }));
+    auto& pool = pair_.fleet().access.admin.pool;
+    const auto before = pool;
+    pool.connect_timeout_s = 1;
+    pool.read_timeout_s = 1;
+    EXPECT_OK(shardops::Look(pair_.fleet()));
+    pool = before;
+    rows_that_wait_ = RowsThatWait();
+    pair_.a().Kill();
+    put_.join();
+    pair_.b().Resume();
+  }
+  absl::StatusOr<shardops::Promotion> TakeOver() {
+    told_.clear();
+    pair_.fleet().tell = [this](const std::string& text) { told_ += text + "\n"; };
+    return Promote(pair_.fleet(), pair_.host_b(), {.emergency = true});
+  }
+
+  std::string told_;
+  std::string rows_that_wait_;
+  std::thread put_;
+  std::atomic<bool> answered_{false};
+};
+
+TEST_F(SlowSlaveTest, WhatNobodyWasToldOfIsNoLoss) {
+  EXPECT_OK(Put("told", 10));
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  MasterDiesBeforeItsSlaveHasAll();
+  EXPECT_FALSE(answered_);
+  EXPECT_EQ(rows_that_wait_, "0\n") << "nobody has read it";
+  ASSERT_OK(TakeOver().status());
+  EXPECT_THAT(told_, ::testing::HasSubstr("it lacks 1 transactions"));
+  EXPECT_THAT(told_, ::testing::HasSubstr("which no client was told of, because"));
+  EXPECT_THAT(told_, ::testing::HasSubstr("Nor has any client read what they wrote"));
+  EXPECT_TRUE(Eventually([&] {
+    const auto found = store_->GetRow("events", "told", {});
+    return found.ok() && found->items.size() == 1;
+  }));
+}
+
+TEST_F(SlowSlaveTest, WhatOthersMayHaveReadIsSaid) {
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_COMMIT");
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  MasterDiesBeforeItsSlaveHasAll();
+  EXPECT_FALSE(answered_);
+  EXPECT_EQ(rows_that_wait_, "1\n");
+  ASSERT_OK(TakeOver().status());
+  EXPECT_THAT(told_, ::testing::HasSubstr("clients may have read what they wrote"));
+}
+
+TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneIsALoss) {
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  Slow();
+  // It waits for so long only.
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_timeout = 50");
+  EXPECT_OK(Put("alone", 100'000));
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_timeout = 4000000");
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  pair_.a().Kill();
+  EXPECT_THAT(TakeOver(), FailsWith(absl::StatusCode::kFailedPrecondition, "did not wait for its slave"));
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
+}
+
+TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneBeforeItWaitedAgainIsALoss) {
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  pair_.b().Run("STOP SLAVE IO_THREAD");
+  EXPECT_TRUE(Eventually(
+      [&] { return pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t0\n"); }));
+  EXPECT_OK(Put("alone", 100'000));
+  // By all that it says it waits; what it has answered is on its way.
+  Slow();
+  pair_.b().Run("START SLAVE IO_THREAD");
+  EXPECT_TRUE(Eventually(
+      [&] { return pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n"); }));
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON");
+  EXPECT_TRUE(pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_status'").ends_with("\tON\n"));
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  pair_.a().Kill();
+  EXPECT_THAT(TakeOver(), FailsWith(absl::StatusCode::kFailedPrecondition, "it lacks 1 transactions"));
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
+}
+
+TEST_F(PromoteTest, AMasterThatWasLetGoIsNotTrustedForWhatItDidBefore) {
+  ASSERT_OK(shardops::Look(pair_.fleet()));
+  pair_.b().Run("STOP SLAVE");
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "replace.empty") throw Died();
+  });
+  MariaDbServer third({"--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON", "--server-id=9",
+                       "--gtid-domain-id=1", "--read-only=ON", "--init-rpl-role=SLAVE",
+                       "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000"});
+  EXPECT_THROW(
+      EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.by = Host{"127.0.0.1", third.port()}})), Died);
+  SetFailPointHook(nullptr);
+  const CellWrite cell{"c", "v", std::nullopt};
+  EXPECT_OK(store_->PutRow("events", "alone", {&cell, 1}, {}).status());
+  // Its slave comes back, and is as it should be; only, it has not got what was answered without it.
+  pair_.b().Run("SET GLOBAL read_binlog_speed_limit = 1; START SLAVE");
+  EXPECT_TRUE(Eventually(
+      [&] { return pair_.b().Run("SHOW STATUS LIKE 'Rpl_semi_sync_slave_status'").ends_with("\tON\n"); }));
+  pair_.a().Kill();
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "did not wait for its slave"));
 }
 
 TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
@@ -238,6 +380,32 @@ TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   const auto found = shardops::Check(pair_.fleet(), *store_->ListDatasets());
   ASSERT_OK(found.status());
   EXPECT_TRUE(found->empty()) << found->front();
+}
+
+TEST_F(PromoteTest, ASlaveThatHangsIsReplacedAndNobodyWaitsForItMeanwhile) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 4, Seed("hangs"));
+  clients.Work(50);
+  MariaDbServer third({"--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON", "--server-id=9",
+                       "--gtid-domain-id=1", "--read-only=ON", "--init-rpl-role=SLAVE",
+                       "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000"});
+  // Its connection stays, so that the master counts it among its slaves, and commits wait for it.
+  pair_.b().Pause();
+  EXPECT_TRUE(Eventually([&] {
+    return !pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'").ends_with("\t0\n");
+  }));
+  EXPECT_TRUE(pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n"));
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "replace.empty") clients.Work(20);
+  });
+  EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.by = Host{"127.0.0.1", third.port()}}));
+  SetFailPointHook(nullptr);
+  clients.Work(50);
+  EXPECT_EQ(pair_.a().Run("SELECT @@rpl_semi_sync_master_wait_no_slave"), "1\n");
+  pair_.b().Resume();
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
 }
 
 TEST_F(PromoteTest, TwoOperatorsAtOnceEndWithOneMaster) {
@@ -288,8 +456,7 @@ TEST_F(PromoteTest, ASlaveThatFollowsNobodyIsNotTrusted) {
 }
 
 TEST_F(PromoteTest, AnEmergencyThatWasStoppedGoesOn) {
-  const auto master = shardops::HostAdmin::Open(pair_.host_a(), pair_.fleet().access);
-  ASSERT_OK(Remember(pair_.fleet(), *(*master)->Read()));
+  ASSERT_OK(shardops::Look(pair_.fleet()));
   pair_.a().Kill();
   for (const char* const point : {"promote.begin", "promote.applied", "promote.leads", "promote.published"}) {
     SetFailPointHook([&](std::string_view name) {

@@ -1,0 +1,114 @@
+#include "shardops/remember.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/clock.h"
+#include "shardops/notes.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using Json = nlohmann::json;
+
+/// How long a slave may take to get what its master has just had.
+constexpr std::chrono::milliseconds kReceive{1000};
+
+/// Whether a server that has been up for so long, by the clock here, has not been started again meanwhile.
+bool SameRun(const Json& before, const char* uptime, uint64_t uptime_s, uint64_t now_ms) {
+  constexpr int64_t kRoundingS = 2;
+  const auto passed = static_cast<int64_t>((now_ms - before.value("at_ms", uint64_t{0})) / 1000);
+  const auto counted =
+      static_cast<int64_t>(uptime_s) - static_cast<int64_t>(before.value(uptime, uint64_t{0}));
+  return std::abs(counted - passed) <= kRoundingS;
+}
+
+bool Waits(const HostState& master) {
+  return master.semi_sync_active && master.semi_sync_wait_no_slave &&
+         master.semi_sync_timeout_ms >= kForEverMs;
+}
+
+/// What the slave is known to have; null: nothing.
+Json AtSlave(const HostState& master, HostAdmin* slave, const Json& before) {
+  // With more of them a commit may have been answered by another.
+  if (!Waits(master) || master.semi_sync_slaves > 1) return nullptr;
+  const uint64_t now_ms = WallClockMs();
+  if (slave != nullptr && slave->AwaitReceived(master.gtid, kReceive).ok()) {
+    const auto state = slave->Read();
+    if (state.ok() && state->semi_sync_slave_active && state->following &&
+        state->following->master == master.host && state->following->thread != 0) {
+      return {{"gtid", master.gtid},
+              {"at_ms", now_ms},
+              {"slave", slave->host().ToString()},
+              {"thread", state->following->thread},
+              {"slave_uptime_s", state->uptime_s},
+              {"master_uptime_s", master.uptime_s},
+              {"alone", master.semi_sync_alone}};
+    }
+  }
+  const Json had = before.value("at_slave", Json());
+  if (!had.is_object() || !before.value("semi_sync", false)) return nullptr;
+  const bool none_alone = had.value("alone", UINT64_MAX) == master.semi_sync_alone &&
+                          SameRun(had, "master_uptime_s", master.uptime_s, now_ms);
+  return none_alone ? had : Json();
+}
+
+}  // namespace
+
+absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave) {
+  const Json json = {{"at_ms", WallClockMs()},
+                     {"gtid", master.gtid},
+                     {"semi_sync", master.semi_sync_active},
+                     {"wait_no_slave", master.semi_sync_wait_no_slave},
+                     {"timeout_ms", master.semi_sync_timeout_ms},
+                     {"hides", master.semi_sync_hides},
+                     {"at_slave", AtSlave(master, slave, ReadNote(fleet, master.host))}};
+  return WriteNote(fleet, master.host, json);
+}
+
+absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& gtid) {
+  Json note = ReadNote(fleet, master);
+  note["semi_sync"] = false;
+  if (!gtid.empty()) {
+    note["gtid"] = gtid;
+    note["at_ms"] = WallClockMs();
+  }
+  return WriteNote(fleet, master, note);
+}
+
+std::string MayLackAcknowledged(const Json& seen, const Host& master, const HostState& slave, bool lacks) {
+  if (!slave.following) return "it follows nobody: what it lacks is not known";
+  if (!slave.semi_sync_slave_active) {
+    return "it was no semi-synchronous slave at the end: what it lacks is not known";
+  }
+  if (seen.empty())
+    return master.ToString() + " was never seen by this program: how it answered is not known";
+  if (!seen.value("semi_sync", false)) {
+    return master.ToString() + " did not wait for its slave: what it lacks is not known";
+  }
+  if (!seen.value("wait_no_slave", false) || seen.value("timeout_ms", uint64_t{0}) < kForEverMs) {
+    return fmt::format(
+        "{} answered without a slave when that was away, or after {} ms: if it did so is not known "
+        "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
+        master.ToString(), seen.value("timeout_ms", uint64_t{0}));
+  }
+  if (!lacks) return "";
+  const Json has = seen.value("at_slave", Json());
+  if (!has.is_object() || has.value("slave", "") != slave.host.ToString()) {
+    return fmt::format("it was never seen to have all that {} had: what it lacks is not known",
+                       master.ToString());
+  }
+  if (has.value("thread", uint64_t{0}) != slave.following->thread ||
+      !SameRun(has, "slave_uptime_s", slave.uptime_s, WallClockMs())) {
+    return "it was started again since it was last seen to have all, and may have thrown away what it had "
+           "not "
+           "applied";
+  }
+  if (const uint64_t gone = Lacks(has.value("gtid", ""), slave); gone > 0) {
+    return fmt::format("it has lost {} transactions that it had", gone);
+  }
+  return "";
+}
+
+}  // namespace kvstore::shardops
