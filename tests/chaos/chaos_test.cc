@@ -14,6 +14,7 @@
 #include "tests/chaos/recovery.h"
 #include "tests/chaos/settings.h"
 #include "tests/chaos/tenants.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
 /// Operators whose actions cross each other's, faults, and clients whose history is checked, on real servers.
@@ -39,6 +40,10 @@ Tenants MakeTenants(Fleet& fleet) {
   for (const auto& tenant : tenants) {
     const absl::Status status = store->CreateDataset(tenant->spec());
     EXPECT_TRUE(status.ok()) << status;
+    // The other servers hear of it.
+    for (size_t i = 1; i < Fleet::kServers; ++i) {
+      EXPECT_TRUE(Eventually([&] { return fleet.Connect(i)->GetDataset(tenant->name()).ok(); }));
+    }
   }
   return tenants;
 }
@@ -59,7 +64,7 @@ TEST(Chaos, OperatorsCrossEachOtherAndNothingIsLost) {
       Faults(fleet, tenants, log, settings).Run();
     }
     log.Say("test", "the operators have stopped");
-    Recovery recovery(fleet, tenants, log, settings.seed);
+    Recovery recovery(fleet, tenants, log, settings);
     recovery.MendFleet();
     recovery.EndMigrations();
     recovery.UseAll();

@@ -32,8 +32,8 @@ void Clients::Run(Tenant& tenant, uint64_t seed) {
 void Clients::Count(const Tenant& tenant, const absl::Status& status) {
   const std::string code(absl::StatusCodeToString(status.code()));
   const std::string message(status.message());
-  const bool nowhere = absl::IsNotFound(status) && !tenant.churned();
-  if (absl::IsDataLoss(status) || nowhere) log_.Fail("client", tenant.name() + ": " + status.ToString());
+  const bool gone = absl::IsNotFound(status) || absl::IsDataLoss(status);
+  if (gone && !tenant.churned()) log_.Fail("client", tenant.name() + ": " + status.ToString());
   const std::lock_guard lock(mutex_);
   // The first of each kind is told, so that one can be looked for.
   if (++errors_[tenant.name() + " " + code] == 1)

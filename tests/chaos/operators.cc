@@ -52,6 +52,16 @@ MigrationState LookAtMigration(Fleet& fleet, size_t server, const std::string& d
   return {json.value("phase", ""), json.value("problem", ""), json.value("next", Words())};
 }
 
+Outcome AskServers(Fleet& fleet, Random& random, const std::function<Outcome(const Words& server)>& ask) {
+  const size_t first = random.Below(Fleet::kServers);
+  Outcome outcome;
+  for (size_t i = 0; i < Fleet::kServers; ++i) {
+    outcome = ask(fleet.ByServer((first + i) % Fleet::kServers));
+    if (outcome.text.find("is at the migration of") == std::string::npos) break;
+  }
+  return outcome;
+}
+
 /// One operator.
 class Operators::Operator {
  public:
@@ -104,28 +114,32 @@ class Operators::Operator {
     constexpr std::array kBackends = {"near", "far", "mysql", "mysql"};
     return kBackends[random_.Below(kBackends.size())];
   }
-  Disturbance AnyDisturbance() {
+  /// one_in  How often something is done to a command.
+  Disturbance AnyDisturbance(uint64_t one_in) {
     Disturbance disturbance;
-    const auto at = milliseconds(50 + random_.Below(random_.OneIn(2) ? 300 : 3000));
-    const uint64_t choice = random_.Below(10);
-    if (choice == 0 && settings_.Has("kill_command")) disturbance.kill_after = at;
-    if (choice == 1 && settings_.Has("pause_command")) {
+    const auto at = milliseconds(50 + random_.Below(random_.OneIn(2) ? 300 : 1500));
+    const bool kill = random_.OneIn(3);
+    if (!random_.OneIn(one_in)) return disturbance;
+    if (kill && settings_.Has("kill_command")) {
+      disturbance.kill_after = at;
+    } else if (settings_.Has("pause_command")) {
+      // Longer than a session lives, so that others may do what it was at.
       disturbance.pause_after = at;
-      disturbance.pause = milliseconds(2500 + random_.Below(1500));
+      disturbance.pause = milliseconds(2500 + random_.Below(3000));
     }
     return disturbance;
   }
-  Outcome Do(const Words& command) { return Operate(log_, who_, command, AnyDisturbance()); }
+  Outcome Do(const Words& command, uint64_t disturbed_one_in = 6) {
+    return Operate(log_, who_, command, AnyDisturbance(disturbed_one_in));
+  }
 
   void Migrate() {
     const Tenant& tenant = Any();
-    const size_t server = random_.Below(Fleet::kServers);
-    const Words migrate = fleet_.ByServer(server) + Words{"migrate"};
-    const MigrationState state = LookAtMigration(fleet_, server, tenant.name());
+    const MigrationState state = LookAtMigration(fleet_, random_.Below(Fleet::kServers), tenant.name());
     if (state.next.empty()) {
-      Words create = migrate + Words{"create", tenant.name(), "--to", AnyBackend(), "--share", "100"};
+      Words create = {"create", tenant.name(), "--to", AnyBackend(), "--share", "100"};
       if (random_.OneIn(4)) create.emplace_back("--auto");
-      if (Do(create).ok() && !random_.OneIn(10)) Do(migrate + Words{"start", tenant.name()});
+      if (DoMigrate(create).ok() && !random_.OneIn(10)) DoMigrate({"start", tenant.name()});
       return;
     }
     // What may be done, and now and then what may not.
@@ -134,14 +148,18 @@ class Operators::Operator {
     std::string command =
         random_.OneIn(6) ? kAll[random_.Below(kAll.size())] : state.next[random_.Below(state.next.size())];
     if (command == "watch") return;  // it would wait for the others
-    Words words = migrate + Words{command, tenant.name()};
+    Words words = {command, tenant.name()};
     if (command == "throttle") words = words + Words{"--share", std::to_string(1 + random_.Below(100))};
-    Do(words);
+    DoMigrate(words);
     // One that was paused does not go on by itself.
     if (command == "pause") {
       std::this_thread::sleep_for(milliseconds(random_.Below(1000)));
-      Do(migrate + Words{"resume", tenant.name()});
+      DoMigrate({"resume", tenant.name()});
     }
+  }
+  Outcome DoMigrate(const Words& words) {
+    return AskServers(fleet_, random_,
+                      [&](const Words& server) { return Do(server + Words{"migrate"} + words); });
   }
 
   void OpenShards() {
@@ -164,14 +182,14 @@ class Operators::Operator {
   void Create() {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
-    Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()});
+    Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 3);
   }
 
   void Drop() {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
     const auto pending = tenant->BeginDrop();
-    const Outcome outcome = Do(Either() + Words{"dataset", "drop", tenant->name(), "--yes"});
+    const Outcome outcome = Do(Either() + Words{"dataset", "drop", tenant->name(), "--yes"}, 3);
     const bool refused =
         outcome.code == 1 && (outcome.text.find("kv: FAILED_PRECONDITION") != std::string::npos ||
                               outcome.text.find("kv: NOT_FOUND") != std::string::npos);

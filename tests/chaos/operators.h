@@ -26,6 +26,12 @@ struct MigrationState {
 };
 MigrationState LookAtMigration(Fleet& fleet, size_t server, const std::string& dataset);
 
+/// Gives a command of a migration to one server after the other, until it is the one that is at it.
+///
+/// ask  Gives it; `server` is how such a command begins.
+Outcome AskServers(Fleet& fleet, Random& random,
+                   const std::function<Outcome(const std::vector<std::string>& server)>& ask);
+
 /// Operators, each a thread, who give commands that cross each other's. Some of the commands are killed, or
 /// stopped for longer than a session of ZooKeeper lives.
 class Operators {

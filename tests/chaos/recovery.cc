@@ -16,9 +16,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
-/// What takes seconds here may take a minute on a busy machine.
-constexpr std::chrono::minutes kBound(4);
-
 void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
 
 }  // namespace
@@ -58,7 +55,7 @@ bool Recovery::EndMoves() {
         for (const char* word : {"--json", "shards", "move", "status"}) command.emplace_back(word);
         return command;
       }(),
-      kBound);
+      bound_);
   const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
   if (!outcome.ok() || !json.is_object()) {
     log_.Say("recovery", "move status: " + outcome.ToString());
@@ -88,7 +85,7 @@ bool Recovery::EndMoves() {
 }
 
 void Recovery::MendFleet() {
-  const auto deadline = Clock::now() + kBound;
+  const auto deadline = Clock::now() + bound_;
   for (;;) {
     const Outcome status = Do({"shards", "status"});
     const bool moved = EndMoves();
@@ -114,7 +111,7 @@ bool Recovery::EndMigration(const Tenant& tenant) {
         }
         return command;
       }(),
-      kBound);
+      bound_);
   if (found.code == 1 && found.text.find("kv: NOT_FOUND") != std::string::npos) return true;
   MigrationState state = LookAtMigration(fleet_, server, tenant.name());
   if (state.phase == "finished" || state.phase == "aborted") return true;
@@ -126,16 +123,16 @@ bool Recovery::EndMigration(const Tenant& tenant) {
     if (is_end && (one != "resume" || random_.OneIn(4))) ends.push_back(one);
   }
   if (ends.empty()) return false;
-  Words command = fleet_.ByServer(server);
-  command.emplace_back("migrate");
-  command.push_back(ends[random_.Below(ends.size())]);
-  command.push_back(tenant.name());
-  Operate(log_, "recovery", command);
+  const std::string& end = ends[random_.Below(ends.size())];
+  AskServers(fleet_, random_, [&](Words command) {
+    for (const std::string& word : {std::string("migrate"), end, tenant.name()}) command.push_back(word);
+    return Operate(log_, "recovery", command);
+  });
   return false;
 }
 
 void Recovery::EndMigrations() {
-  const auto deadline = Clock::now() + kBound;
+  const auto deadline = Clock::now() + bound_;
   std::vector<const Tenant*> left;
   for (const auto& tenant : tenants_) left.push_back(tenant.get());
   while (!left.empty() && Clock::now() < deadline) {
@@ -148,12 +145,12 @@ void Recovery::EndMigrations() {
       command.push_back(word);
     }
     log_.Fail("recovery", "the migration of " + tenant->name() +
-                              " does not come to an end: " + RunBounded(command, kBound).ToString());
+                              " does not come to an end: " + RunBounded(command, bound_).ToString());
   }
 }
 
 bool Recovery::Within(const std::string& what, const std::function<absl::Status()>& attempt) {
-  const auto deadline = Clock::now() + kBound;
+  const auto deadline = Clock::now() + bound_;
   const auto begin = Clock::now();
   for (;;) {
     const absl::Status status = attempt();
@@ -193,7 +190,7 @@ void Recovery::UseAll() {
 }
 
 void Recovery::CheckHosts() {
-  const auto deadline = Clock::now() + kBound;
+  const auto deadline = Clock::now() + bound_;
   for (;;) {
     const Outcome check = Do({"shards", "check"});
     if (check.ok()) return;

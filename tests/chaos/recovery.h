@@ -1,10 +1,12 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 
 #include "tests/chaos/clients.h"
 #include "tests/chaos/fleet.h"
+#include "tests/chaos/settings.h"
 #include "tests/support/random.h"
 
 namespace kvstore::testing::chaos {
@@ -13,8 +15,12 @@ namespace kvstore::testing::chaos {
 /// What does not is a failure. Of the thread that made the fleet.
 class Recovery {
  public:
-  Recovery(Fleet& fleet, Tenants& tenants, Log& log, uint64_t seed)
-      : fleet_(fleet), tenants_(tenants), log_(log), random_(seed * 31 + 2000) {}
+  Recovery(Fleet& fleet, Tenants& tenants, Log& log, const Settings& settings)
+      : fleet_(fleet),
+        tenants_(tenants),
+        log_(log),
+        bound_(settings.bound),
+        random_(settings.seed * 31 + 2000) {}
 
   /// All hosts are as the maps and the catalog say, and no shards move.
   void MendFleet();
@@ -41,6 +47,7 @@ class Recovery {
   Fleet& fleet_;
   Tenants& tenants_;
   Log& log_;
+  const std::chrono::seconds bound_;
   Random random_;
 };
 
