@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "client/connect.h"
+#include "kvstore_api/catalog_json.h"
 
 namespace kvstore::testing::chaos {
 namespace {
@@ -205,6 +206,13 @@ std::optional<shardops::Maps> Fleet::Maps() {
   auto maps = shardops::Maps::Load(zookeeper_, kRoot);
   if (!maps.ok()) return std::nullopt;
   return *std::move(maps);
+}
+
+uint64_t Fleet::IncarnationOf(const std::string& dataset) {
+  const auto node = zookeeper_.Get(fmt::format("{}/datasets/{}", kRoot, dataset), /*watch=*/false);
+  if (!node.ok()) return 0;
+  const auto entry = DecodeCatalogEntry(node->data);
+  return entry.ok() && entry->state == DatasetState::kActive ? entry->spec.incarnation : 0;
 }
 
 MariaDbServer& Fleet::ServerOf(const Host& host) {

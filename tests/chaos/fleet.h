@@ -72,6 +72,9 @@ class Fleet {
   ServerPair& pair(size_t i) { return *pairs_.at(i); }
   /// As the maps have them; none while ZooKeeper is away.
   std::optional<shardops::Maps> Maps();
+  /// Of the dataset that has the name, by the catalog; 0 if none has, it is being made or dropped, or
+  /// ZooKeeper is away.
+  uint64_t IncarnationOf(const std::string& dataset);
   /// The server of a host.
   MariaDbServer& ServerOf(const Host& host);
   /// Which of the two pairs a host is of.

@@ -182,22 +182,27 @@ class Operators::Operator {
   void Create() {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
-    Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 3);
+    const Outcome outcome =
+        Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 3);
+    // Whichever has the name by now was made by then.
+    if (const uint64_t now = outcome.ok() ? fleet_.IncarnationOf(tenant->name()) : 0; now != 0)
+      tenant->Created(now);
   }
 
   void Drop() {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
-    const auto pending = tenant->BeginDrop();
+    const auto drop = tenant->BeginDrop();
     const Outcome outcome = Do(Either() + Words{"dataset", "drop", tenant->name(), "--yes"}, 3);
     const bool refused =
         outcome.code == 1 && (outcome.text.find("kv: FAILED_PRECONDITION") != std::string::npos ||
                               outcome.text.find("kv: NOT_FOUND") != std::string::npos);
-    tenant->EndDrop(pending, outcome.ok() ? Tenant::Drop::kDone
-                             : refused    ? Tenant::Drop::kRefused
-                                          : Tenant::Drop::kUnknown);
+    tenant->EndDrop(drop,
+                    outcome.ok() ? Tenant::Drop::kDone
+                    : refused    ? Tenant::Drop::kRefused
+                                 : Tenant::Drop::kUnknown,
+                    fleet_.IncarnationOf(tenant->name()));
   }
-
   void Alter() {
     const Tenant& tenant = Any();
     if (tenant.spec().shape != Shape::kRows) return;

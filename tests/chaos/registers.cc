@@ -21,10 +21,10 @@ Registers::Pending Registers::BeginWrite(uint32_t key) {
 }
 Registers::Pending Registers::BeginDelete(uint32_t key) { return Begin(key, History::Kind::kDelete, kNone); }
 
-void Registers::Succeed(const Pending& pending) {
-  history_.End(pending.operation);
+void Registers::SucceedBy(const Pending& pending, Clock::time_point time) {
+  history_.EndBy(pending.operation, time);
   const std::lock_guard lock(mutex_);
-  writes_[pending.key][pending.nth].end = Clock::now();
+  writes_[pending.key][pending.nth].end = time;
 }
 
 void Registers::Fail(const Pending& pending) {

@@ -29,7 +29,9 @@ class Registers {
   /// With a value that no other write has.
   Pending BeginWrite(uint32_t key);
   Pending BeginDelete(uint32_t key);
-  void Succeed(const Pending& pending);
+  void Succeed(const Pending& pending) { SucceedBy(pending, Clock::now()); }
+  /// It is known to have happened by that time.
+  void SucceedBy(const Pending& pending, Clock::time_point time);
   /// It certainly did not happen.
   void Fail(const Pending& pending);
 

@@ -28,16 +28,28 @@ bool NoObject(const absl::Status& status) {
 
 // ---- any ----
 
-std::vector<Registers::Pending> Tenant::BeginDrop() {
-  std::vector<Registers::Pending> pending;
-  for (uint32_t key = 0; key < keys_; ++key) pending.push_back(registers_.BeginDelete(key));
-  return pending;
+void Tenant::Created(uint64_t incarnation) {
+  const std::lock_guard lock(mutex_);
+  births_.push_back({Registers::Clock::now(), incarnation});
 }
 
-void Tenant::EndDrop(const std::vector<Registers::Pending>& pending, Drop how) {
-  for (const Registers::Pending& one : pending) {
-    if (how == Drop::kDone) registers_.Succeed(one);
-    if (how == Drop::kRefused) registers_.Fail(one);
+Tenant::Dropping Tenant::BeginDrop() {
+  Dropping drop{.begin = Registers::Clock::now()};
+  for (uint32_t key = 0; key < keys_; ++key) drop.keys.push_back(registers_.BeginDelete(key));
+  return drop;
+}
+
+void Tenant::EndDrop(const Dropping& drop, Drop how, uint64_t incarnation) {
+  auto by = Registers::Clock::now();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Birth& birth : births_) {
+      if (incarnation != 0 && birth.incarnation == incarnation && birth.time > drop.begin) by = birth.time;
+    }
+  }
+  for (const Registers::Pending& key : drop.keys) {
+    if (how == Drop::kDone) registers_.SucceedBy(key, by);
+    if (how == Drop::kRefused) registers_.Fail(key);
   }
 }
 

@@ -45,10 +45,18 @@ class Tenant {
   /// Where a key is; none if that is not known.
   virtual std::optional<Place> PlaceOf(uint32_t key) const = 0;
 
-  /// It is being dropped: all keys are deleted. Afterwards Dropped says how it ended.
-  std::vector<Registers::Pending> BeginDrop();
+  /// It was created, and is this one.
+  void Created(uint64_t incarnation);
+  /// It is being dropped: all keys are deleted. EndDrop says how that ended.
+  struct Dropping {
+    Registers::Clock::time_point begin;
+    std::vector<Registers::Pending> keys;
+  };
+  Dropping BeginDrop();
   enum class Drop { kDone, kRefused, kUnknown };
-  void EndDrop(const std::vector<Registers::Pending>& pending, Drop how);
+  /// incarnation  of the dataset that has the name now; 0: none has, or it is not known. If that was created
+  ///              while the drop was under way, an earlier one was dropped, and none of this one's keys.
+  void EndDrop(const Dropping& drop, Drop how, uint64_t incarnation);
 
   /// Something that must not be, found by a client: an object that is another one.
   std::optional<std::string> mistake() const;
@@ -63,8 +71,13 @@ class Tenant {
   const uint32_t keys_;
   const bool churned_;
   Registers registers_;
+  struct Birth {
+    Registers::Clock::time_point time;
+    uint64_t incarnation = 0;
+  };
   mutable std::mutex mutex_;
   std::optional<std::string> mistake_;  // the first; guarded by mutex_
+  std::vector<Birth> births_;           // guarded by mutex_
 };
 
 /// Single columns of rows.
