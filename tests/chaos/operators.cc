@@ -117,7 +117,8 @@ class Operators::Operator {
   /// one_in  How often something is done to a command.
   Disturbance AnyDisturbance(uint64_t one_in) {
     Disturbance disturbance;
-    const auto at = milliseconds(50 + random_.Below(random_.OneIn(2) ? 300 : 1500));
+    // Most are short.
+    const auto at = milliseconds(50 + random_.Below(random_.OneIn(3) ? 1500 : 250));
     const bool kill = random_.OneIn(3);
     if (!random_.OneIn(one_in)) return disturbance;
     if (kill && settings_.Has("kill_command")) {
@@ -183,7 +184,7 @@ class Operators::Operator {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
     const Outcome outcome =
-        Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 3);
+        Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 2);
     // Whichever has the name by now was made by then.
     if (const uint64_t now = outcome.ok() ? fleet_.IncarnationOf(tenant->name()) : 0; now != 0)
       tenant->Created(now);
@@ -193,7 +194,7 @@ class Operators::Operator {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
     const auto drop = tenant->BeginDrop();
-    const Outcome outcome = Do(Either() + Words{"dataset", "drop", tenant->name(), "--yes"}, 3);
+    const Outcome outcome = Do(Either() + Words{"dataset", "drop", tenant->name(), "--yes"}, 2);
     const bool refused =
         outcome.code == 1 && (outcome.text.find("kv: FAILED_PRECONDITION") != std::string::npos ||
                               outcome.text.find("kv: NOT_FOUND") != std::string::npos);

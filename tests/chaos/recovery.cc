@@ -84,6 +84,19 @@ bool Recovery::EndMoves() {
   return json["moves"].empty();
 }
 
+void Recovery::WaitForSlaves(const std::string& text) {
+  std::stringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("answers without its slave when that is away") == std::string::npos) continue;
+    const auto host = Host::Parse(line.substr(0, line.find(": ")));
+    if (!host.ok()) continue;
+    log_.Say("recovery",
+             host->ToString() + ": is told to wait for its slave again, as docs/runbook.md has it");
+    fleet_.ServerOf(*host).Run(
+        "SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = 4000000");
+  }
+}
+
 void Recovery::MendFleet() {
   const auto deadline = Clock::now() + bound_;
   for (;;) {
@@ -95,6 +108,7 @@ void Recovery::MendFleet() {
       return;
     }
     // What one command mends the next would not find any more.
+    WaitForSlaves(status.text);
     const auto named = NamedIn(status.text);
     if (!status.ok() && !named.empty()) Do(named[random_.Below(named.size())]);
     Pause();
