@@ -198,6 +198,8 @@ void Faults::LoseSecond() {
   if (!pair || !maps) return;
   MariaDbServer& master = fleet_.ServerOf(pair->master);
   MariaDbServer& slave = fleet_.ServerOf(pair->slave);
+  // One that has not all but the last moments must not take its place: that would lose all the rest too.
+  if (!master.Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n")) return;
   log_.Say("faults", pair->slave.ToString() + " gets nothing more of its master, which answers all the same");
   const auto since = Clock::now();
   master.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF");

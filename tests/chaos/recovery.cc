@@ -87,13 +87,14 @@ bool Recovery::EndMoves() {
 void Recovery::WaitForSlaves(const std::string& text) {
   std::stringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("answers without its slave when that is away") == std::string::npos) continue;
+    if (line.find("answers without its slave") == std::string::npos) continue;
     const auto host = Host::Parse(line.substr(0, line.find(": ")));
     if (!host.ok()) continue;
     log_.Say("recovery",
              host->ToString() + ": is told to wait for its slave again, as docs/runbook.md has it");
     fleet_.ServerOf(*host).Run(
-        "SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = 4000000");
+        "SET GLOBAL rpl_semi_sync_master_enabled = ON, rpl_semi_sync_master_wait_no_slave = ON, "
+        "rpl_semi_sync_master_timeout = 4000000");
   }
 }
 
