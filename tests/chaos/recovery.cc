@@ -48,6 +48,11 @@ std::vector<Words> Recovery::NamedIn(const std::string& text) {
   return commands;
 }
 
+void Recovery::Follow(const Words& command) {
+  // Its answer may name what is to be done next.
+  for (const Words& next : NamedIn(Do(command).text)) Do(next);
+}
+
 bool Recovery::EndMoves() {
   const Outcome outcome = RunBounded(
       [&] {
@@ -111,7 +116,7 @@ void Recovery::MendFleet() {
     // What one command mends the next would not find any more.
     WaitForSlaves(status.text);
     const auto named = NamedIn(status.text);
-    if (!status.ok() && !named.empty()) Do(named[random_.Below(named.size())]);
+    if (!status.ok() && !named.empty()) Follow(named[random_.Below(named.size())]);
     Pause();
   }
 }
@@ -214,7 +219,7 @@ void Recovery::CheckHosts() {
       return;
     }
     const auto named = NamedIn(check.text);
-    if (!named.empty()) Do(named[random_.Below(named.size())]);
+    if (!named.empty()) Follow(named[random_.Below(named.size())]);
     Pause();
   }
 }

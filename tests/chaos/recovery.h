@@ -37,6 +37,8 @@ class Recovery {
   Outcome Do(const std::vector<std::string>& command);
   /// Commands of `kv` that a text names: "kv shards promote 127.0.0.1:3306 --emergency".
   static std::vector<std::vector<std::string>> NamedIn(const std::string& text);
+  /// Gives a command, and those that its answer names.
+  void Follow(const std::vector<std::string>& command);
   /// A master that may answer alone, for which status names settings and no command.
   void WaitForSlaves(const std::string& text);
   /// Goes on with moves of shards, or gives them up. Whether there are none.
