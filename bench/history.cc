@@ -164,6 +164,11 @@ void History::End(size_t place, uint64_t value) {
   operation.end.store(Now(), std::memory_order_release);
 }
 
+void History::EndBy(size_t place, std::chrono::steady_clock::time_point time) {
+  operations_[place].end.store(static_cast<uint64_t>(time.time_since_epoch().count()),
+                               std::memory_order_release);
+}
+
 void History::Fail(size_t place) { operations_[place].end.store(1, std::memory_order_release); }
 
 std::optional<std::string> History::Check() const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -31,6 +32,8 @@ class History {
   size_t Begin(uint32_t key, Kind kind, uint64_t value = kNone);
   /// It was answered. `value` of a read.
   void End(size_t operation, uint64_t value = kNone);
+  /// A write that is known to have happened by an earlier time than that of its answer.
+  void EndBy(size_t operation, std::chrono::steady_clock::time_point time);
   /// It certainly did not happen.
   void Fail(size_t operation);
   /// Whether there is room for some operations only, of calls that are under way.

@@ -1,0 +1,240 @@
+#include "tests/chaos/recovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <thread>
+
+#include "tests/chaos/operators.h"
+
+namespace kvstore::testing::chaos {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
+
+}  // namespace
+
+Outcome Recovery::Do(const Words& command) {
+  Words all = fleet_.ByConfig(0);
+  all.insert(all.end(), command.begin(), command.end());
+  return Operate(log_, "recovery", all);
+}
+
+std::vector<Words> Recovery::NamedIn(const std::string& text) {
+  std::vector<Words> commands;
+  std::stringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t at = line.find("kv shards ");
+    if (at == std::string::npos) continue;
+    Words words;
+    std::stringstream rest(line.substr(at + 3));
+    // Up to the end of the command: a host or an option follows the name.
+    for (std::string word; rest >> word;) {
+      const bool belongs = words.size() < 2 || word.starts_with("--") || word.starts_with("127.0.0.1:");
+      if (!belongs) break;
+      while (!word.empty() && (word.back() == ',' || word.back() == ')')) word.pop_back();
+      words.push_back(word);
+    }
+    if (words.size() >= 2 && std::find(commands.begin(), commands.end(), words) == commands.end()) {
+      commands.push_back(words);
+    }
+  }
+  return commands;
+}
+
+void Recovery::Follow(const Words& command) {
+  // Its answer may name what is to be done next.
+  for (const Words& next : NamedIn(Do(command).text)) Do(next);
+}
+
+bool Recovery::EndMoves() {
+  const Outcome outcome = RunBounded(
+      [&] {
+        Words command = fleet_.ByConfig(0);
+        for (const char* word : {"--json", "shards", "move", "status"}) command.emplace_back(word);
+        return command;
+      }(),
+      bound_);
+  const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
+  if (!outcome.ok() || !json.is_object()) {
+    log_.Say("recovery", "move status: " + outcome.ToString());
+    return false;
+  }
+  for (const auto& move : json["moves"]) {
+    Words range = {"--range", fmt::format("{}-{}", move["range"][0].get<int>(), move["range"][1].get<int>())};
+    if (move["space"] == "mod") range.insert(range.begin(), "--mod");
+    const auto give = [&](const char* command) {
+      Words words = {"shards", "move"};
+      if (*command != '\0') words.emplace_back(command);
+      words.insert(words.end(), range.begin(), range.end());
+      if (*command == '\0') {
+        words.emplace_back("--to");
+        words.push_back(move["to"][0].get<std::string>() + "," + move["to"][1].get<std::string>());
+        words.emplace_back("--hold-writes");
+      }
+      Do(words);
+    };
+    if (move["state"] == "moved") {
+      give("finish");
+    } else {
+      give(random_.OneIn(2) ? "" : "cancel");
+    }
+  }
+  return json["moves"].empty();
+}
+
+void Recovery::WaitForSlaves(const std::string& text) {
+  std::stringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find("answers without its slave") == std::string::npos) continue;
+    const auto host = Host::Parse(line.substr(0, line.find(": ")));
+    if (!host.ok()) continue;
+    log_.Say("recovery",
+             host->ToString() + ": is told to wait for its slave again, as docs/runbook.md has it");
+    fleet_.ServerOf(*host).Run(
+        "SET GLOBAL rpl_semi_sync_master_enabled = ON, rpl_semi_sync_master_wait_no_slave = ON, "
+        "rpl_semi_sync_master_timeout = 4000000");
+  }
+}
+
+void Recovery::MendFleet() {
+  const auto deadline = Clock::now() + bound_;
+  for (;;) {
+    const Outcome status = Do({"shards", "status"});
+    const bool moved = EndMoves();
+    if (status.ok() && moved) return;
+    if (Clock::now() > deadline) {
+      log_.Fail("recovery", "the hosts do not come in order: " + status.ToString());
+      return;
+    }
+    // What one command mends the next would not find any more.
+    WaitForSlaves(status.text);
+    const auto named = NamedIn(status.text);
+    if (!status.ok() && !named.empty()) Follow(named[random_.Below(named.size())]);
+    Pause();
+  }
+}
+
+bool Recovery::EndMigration(const Tenant& tenant) {
+  const size_t server = random_.Below(Fleet::kServers);
+  const Outcome found = RunBounded(
+      [&] {
+        Words command = fleet_.ByServer(server);
+        for (const std::string& word : {std::string("migrate"), std::string("status"), tenant.name()}) {
+          command.push_back(word);
+        }
+        return command;
+      }(),
+      bound_);
+  if (found.code == 1 && found.text.find("kv: NOT_FOUND") != std::string::npos) return true;
+  MigrationState state = LookAtMigration(fleet_, server, tenant.name());
+  if (state.phase == "finished" || state.phase == "aborted") return true;
+  // It goes on by itself, or is given again; at a rest it is ended one way or the other.
+  constexpr std::array kEnds = {"start", "cutover", "finish", "rollback", "cancel", "resume"};
+  Words ends;
+  for (const std::string& one : state.next) {
+    const bool is_end = std::find(kEnds.begin(), kEnds.end(), one) != kEnds.end();
+    if (is_end && (one != "resume" || random_.OneIn(4))) ends.push_back(one);
+  }
+  if (ends.empty()) return false;
+  const std::string& end = ends[random_.Below(ends.size())];
+  AskServers(fleet_, random_, [&](Words command) {
+    for (const std::string& word : {std::string("migrate"), end, tenant.name()}) command.push_back(word);
+    return Operate(log_, "recovery", command);
+  });
+  return false;
+}
+
+void Recovery::EndMigrations() {
+  const auto deadline = Clock::now() + bound_;
+  std::vector<const Tenant*> left;
+  for (const auto& tenant : tenants_) left.push_back(tenant.get());
+  while (!left.empty() && Clock::now() < deadline) {
+    std::erase_if(left, [&](const Tenant* tenant) { return EndMigration(*tenant); });
+    Pause();
+  }
+  for (const Tenant* tenant : left) {
+    Words command = fleet_.ByServer(0);
+    for (const std::string& word : {std::string("migrate"), std::string("status"), tenant->name()}) {
+      command.push_back(word);
+    }
+    log_.Fail("recovery", "the migration of " + tenant->name() +
+                              " does not come to an end: " + RunBounded(command, bound_).ToString());
+  }
+}
+
+bool Recovery::Within(const std::string& what, const std::function<absl::Status()>& attempt) {
+  const auto deadline = Clock::now() + bound_;
+  const auto begin = Clock::now();
+  for (;;) {
+    const absl::Status status = attempt();
+    if (status.ok()) {
+      const std::chrono::duration<double> took = Clock::now() - begin;
+      log_.Say("recovery", fmt::format("{}: well, after {:.1f} s", what, took.count()));
+      return true;
+    }
+    if (Clock::now() > deadline) {
+      log_.Fail("recovery", what + ": " + status.ToString());
+      return false;
+    }
+    Pause();
+  }
+}
+
+void Recovery::UseAll() {
+  for (const auto& tenant : tenants_) {
+    for (size_t server = 0; server < Fleet::kServers; ++server) {
+      const auto store = fleet_.Connect(server);
+      const std::string what = fmt::format("{} through {}", tenant->name(), Fleet::NameOf(server));
+      const bool used = Within(what, [&] {
+        // One that is dropped may stay so.
+        if (tenant->churned() && absl::IsNotFound(store->GetDataset(tenant->name()).status())) {
+          return absl::OkStatus();
+        }
+        if (auto status = tenant->ReadAll(*store); !status.ok()) return status;
+        return tenant->WriteAll(*store);
+      });
+      if (!used) break;
+      auto* const rows = dynamic_cast<RowsTenant*>(tenant.get());
+      if (rows != nullptr && !tenant->churned()) {
+        Within("settings of " + what, [&] { return rows->CheckSettings(*store); });
+      }
+    }
+  }
+}
+
+void Recovery::CheckHosts() {
+  const auto deadline = Clock::now() + bound_;
+  for (;;) {
+    const Outcome check = Do({"shards", "check"});
+    if (check.ok()) return;
+    if (Clock::now() > deadline) {
+      log_.Fail("recovery", "the hosts are not as the maps and the catalog say: " + check.ToString());
+      return;
+    }
+    const auto named = NamedIn(check.text);
+    if (!named.empty()) Follow(named[random_.Below(named.size())]);
+    Pause();
+  }
+}
+
+void Recovery::ReadAll() {
+  for (const auto& tenant : tenants_) {
+    for (size_t server = 0; server < Fleet::kServers; ++server) {
+      const auto store = fleet_.Connect(server);
+      const absl::Status status = tenant->ReadAll(*store);
+      if (!status.ok() && !(tenant->churned() && absl::IsNotFound(status))) {
+        log_.Fail("recovery", fmt::format("{} cannot be read through {}: {}", tenant->name(),
+                                          Fleet::NameOf(server), status.ToString()));
+      }
+    }
+  }
+}
+
+}  // namespace kvstore::testing::chaos
