@@ -1,3 +1,32 @@
+/* Cutovers that cross takeovers, failovers with loss on both sides, and sides that are down (findings C1, C2, C7, H2,
+ * H3): two sides of one or two partitions of one unit each, a writer with any route, workers that are killed at any
+ * step or sleep and go on, and failovers: a place (a side's partition, which is a host) goes back to the state of any
+ * earlier moment, with data, log, state and epoch, and has another boot. The copy of a unit is two steps here; its
+ * finer ones are in migration.pml. A unit's content is the set of the writes that it has.
+ *
+ * Promises: at most one side accepts writes of a partition. Who serves has all acknowledged writes but those that a
+ * failover of the truth lost, or failovers of both sides in one cutover. What a copy has of acknowledged writes is not
+ * taken from it once the target has served, unless an operator chose the truth that has lost memory. Who waits for a
+ * side that is down holds nobody's writes, where they can be let go.
+ *
+ * Mutants:
+ *   NO_IDENTITY          a side that failed over accepts what its state of an earlier moment says (C7)
+ *   BOOT_REPEATS         a boot is the server's name, which comes back, and not one of its starts
+ *   FENCE_WITHOUT_BOOT   changes name the epoch, and not the boot that the worker saw when it raised it
+ *   REPAIR_FROM_LOSSY    in REVERSIBLE the copy is repaired from a truth that lost memory (C2)
+ *   DRAIN_UNSEEN         list and read do not look at the boot of the truth (C2, by the drain)
+ *   DRAIN_LOSSY_SOURCE   going forward, what a source that lost memory has in its log is copied first
+ *   FORWARD_UNREPAIRED   going forward, a target partition that lost memory before it served is opened as it is
+ *   SERVING_OF_BEFORE    "the target serves" is believed of a state that is older than this cutover
+ *   BACK_OUT_UNRECORDED  a back-out after a failover does not retire the cutover's number first
+ *   UNFREEZE_UNSEEN      a frozen truth is let go before the other side is looked at, though it failed over
+ *   BOTH_SIDES_FIRST     a takeover looks at both sides before anything else (H2)
+ *   NO_REFREEZE          a takeover finds some of the source moved and drains while the others serve (H3)
+ *
+ * All of this at once (two partitions, two failovers, two cutovers, two workers, a side down) is too large. `run` has
+ * instances that cross a few of them each: workers that are killed with everything, sleeping ones with one failover of
+ * one partition, or two partitions with a side down, two failovers with one partition; the larger ones are for soak.
+ */
 #ifndef PARTS
 #define PARTS 1
 #endif
@@ -36,7 +65,7 @@ byte epoch[PLACES];
 byte boot[PLACES];   /* of the server */
 byte ident[PLACES];  /* the boot that the state was written at */
 
-byte since[PLACES];  /* the number of the cutover that the state was entered in */
+byte since[PLACES];  /* the turn that the state was entered in */
 
 /* The record, in the catalog's store. */
 byte record_by;
@@ -48,6 +77,7 @@ bool over;           /* cancelled */
 
 byte epochs;
 byte cuts;
+byte turn;           /* in the record: the number of the cutover, and of a back-out after a failover */
 byte gone;           /* a side that is down, plus one */
 byte acked[PARTS];
 byte kept[PARTS];    /* of those, what no failover of the truth has lost */
@@ -63,7 +93,7 @@ bool served[2];
 #ifdef SERVING_OF_BEFORE
 #define OPENED(side, part) (state[AT(side, part)] == SERVING)
 #else
-#define OPENED(side, part) (state[AT(side, part)] == SERVING && since[AT(side, part)] == cuts)
+#define OPENED(side, part) (state[AT(side, part)] == SERVING && since[AT(side, part)] == turn)
 #endif
 
 #if PARTS == 1
@@ -144,10 +174,14 @@ inline enter(side, part, to) {
     fi;
     state[AT(side, part)] = to;
     ident[AT(side, part)] = boot[AT(side, part)];
-    since[AT(side, part)] = cuts;
+    since[AT(side, part)] = turn;
     if
     :: to == SERVING -> owner[part] = side; served[side] = true
     :: else
+    fi;
+    if
+    :: true
+    :: goto lost /* its answer, or the worker is killed here */
     fi
   }
 }
@@ -324,7 +358,7 @@ resting:
 #endif
   :: dirty[AT(t, 0)] != 0 -> copy(0)
   :: goto lost /* a call fails, or a worker takes over */
-  :: cuts < CUTS -> atomic { save(); cuts++; cutting = true }; break
+  :: cuts < CUTS -> atomic { save(); cuts++; turn++; cutting = true }; break
   od;
 
 cutover:
@@ -333,7 +367,12 @@ cutover:
   :: else
   fi;
   if
-  :: ! SAME(t) || ! SAME(c) -> goto backout
+  :: ! SAME(t) || ! SAME(c) ->
+#ifndef BACK_OUT_UNRECORDED
+     /* The other side may have served, and may yet say so again. */
+     atomic { save(); turn++ }
+#endif
+     goto backout
   :: else
   fi;
   if
