@@ -18,7 +18,7 @@
  *   DRAIN_LOSSY_SOURCE   going forward, what a source that lost memory has in its log is copied first
  *   FORWARD_UNREPAIRED   going forward, a target partition that lost memory before it served is opened as it is
  *   SERVING_OF_BEFORE    "the target serves" is believed of a state that is older than this cutover
- *   BACK_OUT_UNRECORDED  a back-out after a failover does not retire the cutover's number first
+ *   BACK_OUT_UNRECORDED  a back-out from moved does not retire the cutover's number in the record first
  *   UNFREEZE_UNSEEN      a frozen truth is let go before the other side is looked at, though it failed over
  *   BOTH_SIDES_FIRST     a takeover looks at both sides before anything else (H2)
  *   NO_REFREEZE          a takeover finds some of the source moved and drains while the others serve (H3)
@@ -71,13 +71,13 @@ byte since[PLACES];  /* the turn that the state was entered in */
 byte record_by;
 bool on_target;
 bool cutting;        /* phase cutover */
-bool cut;            /* there was one */
+bool cut;            /* one was begun, ever: from then on a side that lost memory is no source of repairs */
 byte verified[PLACES];
 bool over;           /* cancelled */
 
 byte epochs;
 byte cuts;
-byte turn;           /* in the record: the number of the cutover, and of a back-out after a failover */
+byte turn;           /* in the record: a number for each cutover, and for each back-out from moved */
 byte gone;           /* a side that is down, plus one */
 byte acked[PARTS];
 byte kept[PARTS];    /* of those, what no failover of the truth has lost */
@@ -294,7 +294,7 @@ takeover:
        }
        if
        :: gone != c + 1
-       :: ! cutting && ! cut -> goto cancel
+       :: ! cutting && t == 0 -> goto cancel
        fi
     fi;
     raise(c, p)
@@ -358,7 +358,7 @@ resting:
 #endif
   :: dirty[AT(t, 0)] != 0 -> copy(0)
   :: goto lost /* a call fails, or a worker takes over */
-  :: cuts < CUTS -> atomic { save(); cuts++; turn++; cutting = true }; break
+  :: cuts < CUTS -> atomic { save(); cuts++; turn++; cutting = true; cut = true }; break
   od;
 
 cutover:
@@ -367,12 +367,7 @@ cutover:
   :: else
   fi;
   if
-  :: ! SAME(t) || ! SAME(c) ->
-#ifndef BACK_OUT_UNRECORDED
-     /* The other side may have served, and may yet say so again. */
-     atomic { save(); turn++ }
-#endif
-     goto backout
+  :: ! SAME(t) || ! SAME(c) -> goto backout
   :: else
   fi;
   if
@@ -446,10 +441,16 @@ forward:
   DONE;
 
 routed:
-  atomic { save(); on_target = c; cutting = false; cut = true; t = c; c = 1 - t };
+  atomic { save(); on_target = c; cutting = false; t = c; c = 1 - t };
   goto resting;
 
 backout:
+#ifndef BACK_OUT_UNRECORDED
+  if
+  :: ANY(t, MOVED) -> atomic { save(); turn++ } /* the other side may have served, and may yet say so again */
+  :: else
+  fi;
+#endif
   EACH enter(t, p, SERVING) DONE;
   atomic { save(); cutting = false };
   goto lost; /* the next attempt has an epoch of its own */
