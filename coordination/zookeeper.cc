@@ -58,6 +58,15 @@ void OnChildren(int code, const String_vector* children, const void* data) {
   Complete(data, std::move(answer));
 }
 
+void OnListing(int code, const String_vector* children, const Stat* stat, const void* data) {
+  Answer answer{.code = code};
+  if (code == ZOK) {
+    answer.children.assign(children->data, children->data + children->count);
+    answer.node.version = stat->version;
+  }
+  Complete(data, std::move(answer));
+}
+
 void OnStat(int code, const Stat*, const void* data) { Complete(data, {.code = code}); }
 void OnString(int code, const char*, const void* data) { Complete(data, {.code = code}); }
 
@@ -92,11 +101,17 @@ struct Multi {
         case ZooKeeperStep::Kind::kCreate:
           zoo_create_op_init(&op, path, step.data.data(), size, acl.get(), ZOO_PERSISTENT, nullptr, 0);
           break;
+        case ZooKeeperStep::Kind::kCreateEphemeral:
+          zoo_create_op_init(&op, path, step.data.data(), size, acl.get(), ZOO_EPHEMERAL, nullptr, 0);
+          break;
         case ZooKeeperStep::Kind::kSet:
           zoo_set_op_init(&op, path, step.data.data(), size, step.version, nullptr);
           break;
         case ZooKeeperStep::Kind::kDelete:
           zoo_delete_op_init(&op, path, step.version);
+          break;
+        case ZooKeeperStep::Kind::kCheck:
+          zoo_check_op_init(&op, path, step.version);
           break;
       }
     }
@@ -277,6 +292,16 @@ absl::StatusOr<std::vector<std::string>> ZooKeeper::Children(const std::string& 
   });
   if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
   return std::move(answer.children);
+}
+
+absl::StatusOr<ZooKeeperListing> ZooKeeper::List(const std::string& path) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_aget_children2((*handle)->get(), path.c_str(), 0, &OnListing, completion);
+  });
+  if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
+  return ZooKeeperListing{std::move(answer.children), answer.node.version};
 }
 
 absl::Status ZooKeeper::Change(std::vector<ZooKeeperStep> steps) {

@@ -31,11 +31,23 @@ struct ZooKeeperNode {
 
 /// One step of ZooKeeper::Change.
 struct ZooKeeperStep {
-  enum class Kind { kCreate, kSet, kDelete };
+  enum class Kind {
+    kCreate,
+    kCreateEphemeral,  ///< A node that goes with the session.
+    kSet,
+    kDelete,
+    kCheck,  ///< Changes nothing: the node must be there.
+  };
   Kind kind = Kind::kSet;
   std::string path;
   std::string data;
-  int32_t version = -1;  ///< Set and delete: only if the node has this version; -1: whichever.
+  int32_t version = -1;  ///< Set, delete and check: only if the node has this version; -1: whichever.
+};
+
+/// What is below a node, and the node's version at that moment.
+struct ZooKeeperListing {
+  std::vector<std::string> names;  ///< In no order.
+  int32_t version = 0;
 };
 
 /// A session with ZooKeeper that renews itself: when it has expired, the next call begins another.
@@ -70,6 +82,8 @@ class ZooKeeper {
   absl::Status Delete(const std::string& path);
   /// The names of the nodes below one, in no order.
   absl::StatusOr<std::vector<std::string>> Children(const std::string& path);
+  /// The same with the version that the node above had at that very moment.
+  absl::StatusOr<ZooKeeperListing> List(const std::string& path);
   /// All steps, or none: the error of the first that cannot be done.
   absl::Status Change(std::vector<ZooKeeperStep> steps);
   /// Waits until this session sees what was written before.

@@ -23,6 +23,7 @@ class FileCatalog : public Catalog {
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
   absl::Status RemoveRecord(std::string_view name) override;
   absl::StatusOr<std::vector<std::string>> ListRecords() override;
+  Ledger& ledger() override { return ledger_; }
   bool shared() const override { return false; }
   std::string self() const override { return ""; }
   /// What this process did not finish itself, nobody will.
@@ -38,6 +39,7 @@ class FileCatalog : public Catalog {
   std::filesystem::path RecordPath(std::string_view name) const;
 
   const std::filesystem::path path_;
+  MemoryLedger ledger_;
   Entries entries_;
   int64_t version_ = 0;
   std::map<std::string, int64_t, std::less<>> record_versions_;  // of this process

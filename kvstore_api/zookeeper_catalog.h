@@ -10,6 +10,7 @@
 
 #include "coordination/zookeeper.h"
 #include "kvstore_api/catalog.h"
+#include "kvstore_api/zookeeper_ledger.h"
 
 namespace kvstore {
 
@@ -18,6 +19,7 @@ namespace kvstore {
 ///   /datasets          counts the changes: each sets it, in one transaction with what it changes
 ///   /datasets/NAME     one entry (catalog_json.h)
 ///   /migrations/NAME   the record of a dataset's migration
+///   /operations/ID     what is being done (zookeeper_ledger.h)
 ///   /clients/ID        ephemeral: a process that has the catalog open; {"host", "pid", "version"}
 ///
 /// So one watch sees every change, two changes at once cannot both be made, and what an operator edits by
@@ -39,6 +41,7 @@ class ZooKeeperCatalog : public Catalog {
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
   absl::Status RemoveRecord(std::string_view name) override;
   absl::StatusOr<std::vector<std::string>> ListRecords() override;
+  Ledger& ledger() override { return ledger_; }
   bool shared() const override { return true; }
   std::string self() const override { return self_; }
   bool IsAlive(const std::string& owner) override;
@@ -66,7 +69,8 @@ class ZooKeeperCatalog : public Catalog {
   std::atomic<bool> reached_{false};
   std::mutex mutex_;
   std::function<void()> on_change_;  // guarded by mutex_
-  mutable ZooKeeper zookeeper_;      // last: its events use what is above
+  ZooKeeperLedger ledger_;
+  mutable ZooKeeper zookeeper_;  // last: its events use what is above
 };
 
 }  // namespace kvstore
