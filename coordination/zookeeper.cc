@@ -259,10 +259,10 @@ absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int3
   return ToStatus(answer.code, "write", path);
 }
 
-absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data, bool ephemeral) {
+absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data, bool ephemeral, bool open) {
   const auto handle = Connected();
   if (!handle.ok()) return handle.status();
-  const Acl acl(!options_.auth.empty());
+  const Acl acl(!open && !options_.auth.empty());
   const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
     return zoo_acreate((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), acl.get(),
                        ephemeral ? ZOO_EPHEMERAL : ZOO_PERSISTENT, &OnString, completion);
@@ -271,7 +271,7 @@ absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data
 }
 
 absl::Status ZooKeeper::CreateEphemeral(const std::string& path, std::string_view data) {
-  return CreateOne(path, data, /*ephemeral=*/true);
+  return CreateOne(path, data, /*ephemeral=*/true, /*open=*/false);
 }
 
 absl::Status ZooKeeper::Delete(const std::string& path) {
@@ -349,15 +349,15 @@ bool ZooKeeper::connected() {
   return handle_ && handle_->connected();
 }
 
-absl::Status ZooKeeper::Create(const std::string& path, std::string_view data) {
+absl::Status ZooKeeper::Create(const std::string& path, std::string_view data, bool open) {
   if (auto status = CheckSize(path, data); !status.ok()) return status;
-  absl::Status status = CreateOne(path, data, false);
+  absl::Status status = CreateOne(path, data, /*ephemeral=*/false, open);
   if (!absl::IsNotFound(status)) return status;
   for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    status = CreateOne(path.substr(0, slash), "", false);
+    status = CreateOne(path.substr(0, slash), "", /*ephemeral=*/false, /*open=*/false);
     if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
   }
-  return CreateOne(path, data, false);
+  return CreateOne(path, data, /*ephemeral=*/false, open);
 }
 
 }  // namespace kvstore

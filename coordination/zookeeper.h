@@ -76,7 +76,9 @@ class ZooKeeper {
   /// Writes a node if its version is still this one.
   absl::Status Set(const std::string& path, std::string_view data, int32_t version);
   /// Makes a node, and its parents if they are missing.
-  absl::Status Create(const std::string& path, std::string_view data);
+  ///
+  /// open  Everybody may write it, and make and remove nodes below, whoever the user is.
+  absl::Status Create(const std::string& path, std::string_view data, bool open = false);
   /// Makes a node that goes with this session; its parents must be there.
   absl::Status CreateEphemeral(const std::string& path, std::string_view data);
   absl::Status Delete(const std::string& path);
@@ -96,7 +98,7 @@ class ZooKeeper {
 
   absl::StatusOr<std::shared_ptr<Handle>> Connected();
   absl::Status ToStatus(int code, std::string_view action, const std::string& path) const;
-  absl::Status CreateOne(const std::string& path, std::string_view data, bool ephemeral);
+  absl::Status CreateOne(const std::string& path, std::string_view data, bool ephemeral, bool open);
 
   const ZooKeeperOptions options_;
   const std::function<void()> on_event_;

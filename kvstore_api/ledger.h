@@ -146,7 +146,7 @@ LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, 
 /// Whether an error is a refusal by operations only that end by themselves, soon or with their process.
 bool EndsByItself(const absl::Status& status);
 
-/// "'purge events', of ann@ops1, process 4711, since 2026-11-23 00:40:12 UTC (operation 3fa29c1b)"
+/// "'compact dataset events', of ann@ops1, process 4711, since 2026-11-23 00:40:12 UTC (operation 3fa29c1b),"
 std::string ToString(const Operation& operation);
 
 /// A ledger of one process, in memory. Lasting operations are begun again by who goes on with them.

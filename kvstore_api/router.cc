@@ -107,7 +107,7 @@ absl::StatusOr<DatasetStats> Router::GetStats(std::string_view name) {
 
 absl::StatusOr<ReclaimResult> Router::Compact(std::string_view name, const Progress& progress) {
   if (const auto known = Find(name); !known.ok()) return known.status();
-  const auto held = ledger_.Begin({.what = fmt::format("compact dataset '{}'", name),
+  const auto held = ledger_.Begin({.what = fmt::format("compact dataset {}", name),
                                    .yields = true,
                                    .claims = {Claim::Dataset(name, ClaimMode::kShared)}});
   if (!held.ok()) return held.status();

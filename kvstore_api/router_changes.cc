@@ -81,10 +81,11 @@ Claim AllShards(Claim::Kind kind, Shape shape) {
 Operation Router::MigrationOf(const DatasetSpec& source, const DatasetSpec& target) const {
   const std::string& name = source.name;
   Operation operation{
-      .what = fmt::format("migrate dataset '{}'", name),
+      .what = fmt::format("migrate dataset {}", name),
       .lasting = true,
-      .go_on =
-          fmt::format("kv migrate status {} says how far it is, kv migrate finish or cancel ends it", name),
+      .go_on = fmt::format(
+          "kv migrate status {} says how far it is; kv migrate finish {} or kv migrate cancel {} ends it",
+          name, name, name),
       .claims = {Claim::Dataset(name, ClaimMode::kUpdate)}};
   for (const std::string& side : {source.backend, target.backend}) {
     const auto backend = backends_.find(side);
@@ -99,7 +100,7 @@ Operation Router::MigrationOf(const DatasetSpec& source, const DatasetSpec& targ
 absl::Status Router::BeginChange(std::string_view verb, const DatasetSpec& spec, Patience& patience,
                                  Held& held) {
   if (!held.id().empty()) return absl::OkStatus();
-  Operation operation{.what = fmt::format("{} dataset '{}'", verb, spec.name),
+  Operation operation{.what = fmt::format("{} dataset {}", verb, spec.name),
                       .claims = {Claim::Dataset(spec.name, ClaimMode::kExclusive)}};
   if (const auto backend = backends_.find(spec.backend);
       backend != backends_.end() && backend->second->capabilities().shards) {

@@ -53,7 +53,7 @@ absl::Status ZooKeeperLedger::Refresh() {
     }
     auto listing = zookeeper_.List(folder_);
     if (absl::IsNotFound(listing.status())) {
-      const absl::Status made = zookeeper_.Create(folder_, "");
+      const absl::Status made = zookeeper_.Create(folder_, "", /*open=*/true);
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
       continue;
     }
@@ -114,9 +114,9 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
     using Kind = ZooKeeperStep::Kind;
     std::vector<ZooKeeperStep> steps = {{.kind = Kind::kSet, .path = folder_, .version = version_}};
     for (const std::string& id : decision.gone) steps.push_back({.kind = Kind::kDelete, .path = PathOf(id)});
-    steps.push_back({.kind = again               ? Kind::kSet
-                             : operation.lasting ? Kind::kCreate
-                                                 : Kind::kCreateEphemeral,
+    // Anew: the node may be of another user, who alone may write it.
+    if (again) steps.push_back({.kind = Kind::kDelete, .path = PathOf(operation.id)});
+    steps.push_back({.kind = operation.lasting ? Kind::kCreate : Kind::kCreateEphemeral,
                      .path = PathOf(operation.id),
                      .data = OperationToJson(operation).dump()});
     const absl::Status status = zookeeper_.Change(std::move(steps));

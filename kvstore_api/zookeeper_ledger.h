@@ -19,6 +19,9 @@ namespace kvstore {
 ///   /operations     counts what is begun: each sets it, in one transaction with the operation's node
 ///   /operations/ID  one operation (ledger_json.h); ephemeral unless it is a lasting one
 ///
+/// Everybody may write the first, so that operators and programs that are different users of ZooKeeper share
+/// it.
+///
 /// So what was decided on still holds when an operation begins. Ends are not counted: a ledger that has not
 /// heard of one looks again before it refuses. To begin and to end is a round trip each, where nobody else
 /// has begun anything meanwhile.

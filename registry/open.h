@@ -97,7 +97,9 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options);
 absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options);
 
 /// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
-/// what is there stays. Does not open the store, which may be open elsewhere.
+/// what is there stays. Does not open the store, which may be open elsewhere. Where the maps are in ZooKeeper
+/// it waits for up to a minute for operations that exclude it: shards that are opened, datasets that are
+/// dropped.
 ///
 /// progress  shards done, and in all. May be null.
 absl::Status InitShards(const OpenOptions& options, const Progress& progress);

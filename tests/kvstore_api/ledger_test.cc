@@ -338,6 +338,21 @@ TEST_F(ZooKeeperLedgerTest, WhatANewerVersionHasBegunIsNotCrossed) {
   EXPECT_OK(ledger.Begin(Of("drop", {Claim::Dataset("a", kExclusive)})).status());
 }
 
+TEST_F(ZooKeeperLedgerTest, UsersOfZooKeeperShareIt) {
+  ZooKeeperOptions first = Options(Server().address());
+  first.auth = "operator:secret";
+  ZooKeeperLedger one(first, root_);
+  ZooKeeperLedger two(Options(Server().address()), root_);
+  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  ASSERT_OK(one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})).status());
+  EXPECT_THAT(two.Begin(Of("create", {Claim::Shards(false, 0, 9, kShared)})), FailsWith(kRefused, "'open'"));
+  ASSERT_OK_AND_ASSIGN(Held move, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  EXPECT_TRUE(move.taken_over());
+  EXPECT_OK(move.End());
+  EXPECT_OK(two.Release(open.id(), /*force=*/true).status());
+  EXPECT_TRUE(one.List()->empty());
+}
+
 TEST_F(ZooKeeperLedgerTest, BeginningAndEndingIsARoundTripEach) {
   ZooKeeperLedger ledger(Options(Server().address()), root_);
   ASSERT_OK(ledger.Begin(Of("first", {Claim::Dataset("a", kExclusive)})).status());

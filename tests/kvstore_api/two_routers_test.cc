@@ -109,9 +109,13 @@ class TwoRoutersTest : public ::testing::Test {
   void Overtake() {
     proxy_.Cut();
     absl::Status made;
-    EXPECT_TRUE(Eventually([&] { return (made = two_->CreateDataset({.name = "events"})).ok(); })) << made;
+    EXPECT_TRUE(Eventually([&] {
+      two_->LookAgain();
+      return (made = two_->CreateDataset({.name = "events"})).ok();
+    })) << made;
     drops_ = hooks_one_.drops;
     proxy_.Mend();
+    EXPECT_TRUE(Eventually([&] { return one_->ledger().List().ok(); }));
   }
   void ExpectThatOfTwo() {
     const auto entry = two_->LoadEntry("events");
@@ -180,7 +184,7 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
   // Created, and not started: the catalog does not say so.
   for (Router* router : {one_.get(), two_.get()}) {
     const absl::Status dropped = router->DropDataset("events", {});
-    EXPECT_THAT(dropped, FailsWith(StatusCode::kFailedPrecondition, "'migrate dataset 'events'', of "));
+    EXPECT_THAT(dropped, FailsWith(StatusCode::kFailedPrecondition, "'migrate dataset events', of "));
     EXPECT_THAT(dropped, FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
     EXPECT_THAT(router->AlterDataset("events", {.max_versions = 3}),
                 FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
@@ -198,11 +202,11 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
   hooks_two_.create = [&] { return fleet.Begin(open).status(); };
   EXPECT_THAT(
       two_->CreateDataset({.name = "new"}),
-      FailsWith(StatusCode::kFailedPrecondition, "open shards: cannot begin now: 'create dataset 'new''"));
+      FailsWith(StatusCode::kFailedPrecondition, "open shards: cannot begin now: 'create dataset new'"));
   ASSERT_OK_AND_ASSIGN(const Held opening, fleet.Begin(open));
   EXPECT_THAT(
       one_->CreateDataset({.name = "new"}),
-      FailsWith(StatusCode::kFailedPrecondition, "create dataset 'new': cannot begin now: 'open shards'"));
+      FailsWith(StatusCode::kFailedPrecondition, "create dataset new: cannot begin now: 'open shards'"));
   EXPECT_THAT(one_->DropDataset("events", {}), FailsWith(StatusCode::kFailedPrecondition, "'open shards'"));
 }
 
