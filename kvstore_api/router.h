@@ -159,8 +159,8 @@ class Router : public KVStore {
   };
   using Datasets = std::unordered_map<std::string, std::shared_ptr<const Dataset>, NameHash, std::equal_to<>>;
 
-  /// How long a change still waits for operations that end by themselves.
-  using Patience = std::chrono::milliseconds;
+  /// Until when a change waits for operations that end by themselves; none: it has not met one yet.
+  using Patience = std::optional<std::chrono::steady_clock::time_point>;
 
   /// A dataset and what keeps it alive during a call.
   struct Found {

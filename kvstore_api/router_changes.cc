@@ -111,9 +111,10 @@ absl::Status Router::BeginChange(std::string_view verb, const DatasetSpec& spec,
     held = *std::move(begun);
     return absl::OkStatus();
   }
-  if (!EndsByItself(begun.status()) || patience <= Patience::zero()) return begun.status();
+  const auto now = std::chrono::steady_clock::now();
+  if (!patience) patience = now + kPatience;
+  if (!EndsByItself(begun.status()) || now >= *patience) return begun.status();
   std::this_thread::sleep_for(kLookAgain);
-  patience -= kLookAgain;
   return absl::AbortedError("another operation is at it");
 }
 
@@ -193,7 +194,7 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
   if (auto status = Validate(wanted); !status.ok()) return status;
   const std::lock_guard lock(catalog_mutex_);
   Held held;
-  Patience patience = kPatience;
+  Patience patience;
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
@@ -272,7 +273,7 @@ absl::Status Router::ChangeEntry(std::string_view name,
 absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& change) {
   const std::lock_guard lock(catalog_mutex_);
   Held held;
-  Patience patience = kPatience;
+  Patience patience;
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
@@ -306,7 +307,7 @@ absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& ch
 absl::Status Router::DropDataset(std::string_view name, const DropOptions& options) {
   const std::lock_guard lock(catalog_mutex_);
   Held held;
-  Patience patience = kPatience;
+  Patience patience;
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
