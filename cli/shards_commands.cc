@@ -13,8 +13,10 @@
 #include "cli/fleet_commands.h"
 #include "cli/move_commands.h"
 #include "cli/operated.h"
+#include "cli/operations_commands.h"
 #include "cli/progress.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/diff.h"
 #include "shardmap/mod_shard.h"
 #include "shardmap/watcher.h"
@@ -152,6 +154,17 @@ bool Confirm(const std::string& question) {
   return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
 }
 
+/// An edit of the map in the ledger: shards that it opens or closes are its alone. Hosts may be edited at any
+/// time: that may be an emergency.
+Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
+  Operation operation{.what = "set the shard map"};
+  for (const ShardChange& change : changes) {
+    if (change.before && change.after) continue;
+    operation.claims.push_back(Claim::Shards(mod, change.first, change.last, ClaimMode::kExclusive));
+  }
+  return operation;
+}
+
 void AddSet(CLI::App& group, Globals& globals) {
   struct Arguments {
     Place place;
@@ -182,15 +195,19 @@ void AddSet(CLI::App& group, Globals& globals) {
       return;
     }
     OrFail(node.status());
+    std::vector<ShardChange> changes;
     // A map that is damaged is replaced without a diff: nobody could use it.
     if (const auto current = ShardMap::Parse(node->data); current.ok()) {
       if (place.mod) OrFail(ValidateModUpdate(*current, next));
-      PrintChanges(Diff(*current, next), globals);
+      changes = Diff(*current, next);
+      PrintChanges(changes, globals);
     }
     if (!args->yes && !Confirm("put it in force?")) {
       throw Failure{absl::FailedPreconditionError("nothing was written; say --yes to do it")};
     }
-    OrFail(zookeeper.Set(place.path(), text, node->version));
+    ZooKeeperLedger ledger(zookeeper, place.root);
+    const Held held = OrFail(ledger.Begin(EditOf(place.mod, changes)));
+    OrFail(ledger.Change(held, {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}}));
   });
 }
 
@@ -331,6 +348,7 @@ An edit:  kv shards get > map.json; edit it; kv shards set map.json      (KV_ZOO
   AddInit(*group, globals);
   AddFleetCommands(*group, globals);
   AddMoveCommands(*group, globals);
+  AddOperationsCommands(*group, globals);
 }
 
 }  // namespace kvstore::cli

@@ -58,6 +58,15 @@ void OnChildren(int code, const String_vector* children, const void* data) {
   Complete(data, std::move(answer));
 }
 
+void OnListing(int code, const String_vector* children, const Stat* stat, const void* data) {
+  Answer answer{.code = code};
+  if (code == ZOK) {
+    answer.children.assign(children->data, children->data + children->count);
+    answer.node.version = stat->version;
+  }
+  Complete(data, std::move(answer));
+}
+
 void OnStat(int code, const Stat*, const void* data) { Complete(data, {.code = code}); }
 void OnString(int code, const char*, const void* data) { Complete(data, {.code = code}); }
 
@@ -91,6 +100,9 @@ struct Multi {
       switch (step.kind) {
         case ZooKeeperStep::Kind::kCreate:
           zoo_create_op_init(&op, path, step.data.data(), size, acl.get(), ZOO_PERSISTENT, nullptr, 0);
+          break;
+        case ZooKeeperStep::Kind::kCreateEphemeral:
+          zoo_create_op_init(&op, path, step.data.data(), size, acl.get(), ZOO_EPHEMERAL, nullptr, 0);
           break;
         case ZooKeeperStep::Kind::kSet:
           zoo_set_op_init(&op, path, step.data.data(), size, step.version, nullptr);
@@ -247,10 +259,10 @@ absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int3
   return ToStatus(answer.code, "write", path);
 }
 
-absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data, bool ephemeral) {
+absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data, bool ephemeral, bool open) {
   const auto handle = Connected();
   if (!handle.ok()) return handle.status();
-  const Acl acl(!options_.auth.empty());
+  const Acl acl(!open && !options_.auth.empty());
   const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
     return zoo_acreate((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), acl.get(),
                        ephemeral ? ZOO_EPHEMERAL : ZOO_PERSISTENT, &OnString, completion);
@@ -259,7 +271,7 @@ absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data
 }
 
 absl::Status ZooKeeper::CreateEphemeral(const std::string& path, std::string_view data) {
-  return CreateOne(path, data, /*ephemeral=*/true);
+  return CreateOne(path, data, /*ephemeral=*/true, /*open=*/false);
 }
 
 absl::Status ZooKeeper::Delete(const std::string& path) {
@@ -280,6 +292,16 @@ absl::StatusOr<std::vector<std::string>> ZooKeeper::Children(const std::string& 
   });
   if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
   return std::move(answer.children);
+}
+
+absl::StatusOr<ZooKeeperListing> ZooKeeper::List(const std::string& path) {
+  const auto handle = Connected();
+  if (!handle.ok()) return handle.status();
+  Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+    return zoo_aget_children2((*handle)->get(), path.c_str(), 0, &OnListing, completion);
+  });
+  if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
+  return ZooKeeperListing{std::move(answer.children), answer.node.version};
 }
 
 absl::Status ZooKeeper::Change(std::vector<ZooKeeperStep> steps) {
@@ -327,15 +349,15 @@ bool ZooKeeper::connected() {
   return handle_ && handle_->connected();
 }
 
-absl::Status ZooKeeper::Create(const std::string& path, std::string_view data) {
+absl::Status ZooKeeper::Create(const std::string& path, std::string_view data, bool open) {
   if (auto status = CheckSize(path, data); !status.ok()) return status;
-  absl::Status status = CreateOne(path, data, false);
+  absl::Status status = CreateOne(path, data, /*ephemeral=*/false, open);
   if (!absl::IsNotFound(status)) return status;
   for (size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1)) {
-    status = CreateOne(path.substr(0, slash), "", false);
+    status = CreateOne(path.substr(0, slash), "", /*ephemeral=*/false, /*open=*/false);
     if (!status.ok() && !absl::IsAlreadyExists(status)) return status;
   }
-  return CreateOne(path, data, false);
+  return CreateOne(path, data, /*ephemeral=*/false, open);
 }
 
 }  // namespace kvstore

@@ -31,12 +31,23 @@ struct ZooKeeperNode {
 
 /// One step of ZooKeeper::Change.
 struct ZooKeeperStep {
-  /// kCheck changes nothing: the node must be there, at the version.
-  enum class Kind { kCreate, kSet, kDelete, kCheck };
+  enum class Kind {
+    kCreate,
+    kCreateEphemeral,  ///< A node that goes with the session.
+    kSet,
+    kDelete,
+    kCheck,  ///< Changes nothing: the node must be there, at the version.
+  };
   Kind kind = Kind::kSet;
   std::string path;
   std::string data;
   int32_t version = -1;  ///< Set, delete and check: only if the node has this version; -1: whichever.
+};
+
+/// What is below a node, and the node's version at that moment.
+struct ZooKeeperListing {
+  std::vector<std::string> names;  ///< In no order.
+  int32_t version = 0;
 };
 
 /// A session with ZooKeeper that renews itself: when it has expired, the next call begins another.
@@ -65,12 +76,16 @@ class ZooKeeper {
   /// Writes a node if its version is still this one.
   absl::Status Set(const std::string& path, std::string_view data, int32_t version);
   /// Makes a node, and its parents if they are missing.
-  absl::Status Create(const std::string& path, std::string_view data);
+  ///
+  /// open  Everybody may write it, and make and remove nodes below, whoever the user is.
+  absl::Status Create(const std::string& path, std::string_view data, bool open = false);
   /// Makes a node that goes with this session; its parents must be there.
   absl::Status CreateEphemeral(const std::string& path, std::string_view data);
   absl::Status Delete(const std::string& path);
   /// The names of the nodes below one, in no order.
   absl::StatusOr<std::vector<std::string>> Children(const std::string& path);
+  /// The same with the version that the node above had at that very moment.
+  absl::StatusOr<ZooKeeperListing> List(const std::string& path);
   /// All steps, or none: the error of the first that cannot be done.
   absl::Status Change(std::vector<ZooKeeperStep> steps);
   /// Waits until this session sees what was written before.
@@ -83,7 +98,7 @@ class ZooKeeper {
 
   absl::StatusOr<std::shared_ptr<Handle>> Connected();
   absl::Status ToStatus(int code, std::string_view action, const std::string& path) const;
-  absl::Status CreateOne(const std::string& path, std::string_view data, bool ephemeral);
+  absl::Status CreateOne(const std::string& path, std::string_view data, bool ephemeral, bool open);
 
   const ZooKeeperOptions options_;
   const std::function<void()> on_event_;

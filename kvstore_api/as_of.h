@@ -4,8 +4,8 @@
 
 namespace kvstore {
 
-/// The time that a migration's worker reads a side as of, in ms, but never later than that side's own `now`: a
-/// worker whose clock is ahead must not take for expired what clients still read there.
+/// The time that a migration's worker reads a side as of, in ms, but never later than that side's own `now`:
+/// a worker whose clock is ahead must not take for expired what clients still read there.
 ///
 /// A second more or less is no matter. Beyond, it is the last whole ten seconds, so that two sides which are
 /// compared mostly take the same time.

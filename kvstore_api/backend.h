@@ -20,6 +20,8 @@ struct Capabilities {
   bool migration = false;  ///< OpenForMigration.
   /// Calls wait for other machines: they are not made on threads that must not wait.
   bool waits = false;
+  /// Its datasets are on shards, which operators open and move: rows on mod shards, the rest on ID shards.
+  bool shards = false;
 };
 
 /// A storage engine: the seam between the one API and what stores the data. Owns its connections or files.

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "kvstore_api/dataset.h"
+#include "kvstore_api/ledger.h"
 #include "kvstore_api/metrics_sink.h"
 
 namespace kvstore {
@@ -92,6 +93,8 @@ class Catalog {
   /// The names of all, ascending.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> ListRecords() = 0;
 
+  /// What is being done to datasets, shards and hosts, by all who change this catalog. Thread-safe.
+  [[nodiscard]] virtual Ledger& ledger() = 0;
   /// Whether other processes change it too.
   [[nodiscard]] virtual bool shared() const = 0;
   /// This process, as CatalogEntry::owner.

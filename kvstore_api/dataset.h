@@ -42,8 +42,8 @@ struct DatasetSpec {
   /// data.
   uint64_t incarnation = 0;
   /// How a backend with tables calls the dataset's: empty: as the dataset; else "NAME@NUMBER", for one whose
-  /// name was used before: a process that has not heard of that then never meets the new one's data. Chosen by
-  /// the store at creation.
+  /// name was used before: a process that has not heard of that then never meets the new one's data. Chosen
+  /// by the store at creation.
   std::string table = {};
 
   friend bool operator==(const DatasetSpec&, const DatasetSpec&) = default;

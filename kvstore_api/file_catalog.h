@@ -25,6 +25,7 @@ class FileCatalog : public Catalog {
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
   absl::Status RemoveRecord(std::string_view name, int64_t version) override;
   absl::StatusOr<std::vector<std::string>> ListRecords() override;
+  Ledger& ledger() override { return ledger_; }
   bool shared() const override { return false; }
   std::string self() const override { return ""; }
   /// What this process did not finish itself, nobody will.
@@ -42,6 +43,7 @@ class FileCatalog : public Catalog {
   bool IsRecordAt(std::string_view name, int64_t version) const;
 
   const std::filesystem::path path_;
+  MemoryLedger ledger_;
   Entries entries_;
   int64_t version_ = 0;
   std::map<std::string, int64_t, std::less<>> record_versions_;  // of this process

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 namespace kvstore {
@@ -11,14 +12,19 @@ namespace {
 /// So long one that is not where it should be is looked for.
 constexpr std::chrono::seconds kMaxLook{1};
 
+/// How often long work looks if its operation is still held.
+constexpr std::chrono::milliseconds kCheckEvery{200};
+
 absl::Status UnknownDataset(std::string_view name) {
   return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
 }
 
 }  // namespace
 
-Router::Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend)
+Router::Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend,
+               std::unique_ptr<Ledger> fleet)
     : catalog_(std::move(catalog)),
+      ledger_(catalog_->ledger(), std::move(fleet)),
       backends_(std::move(backends)),
       default_backend_(std::move(default_backend)),
       snapshot_(std::make_shared<const Datasets>()) {}
@@ -114,10 +120,33 @@ absl::StatusOr<DatasetStats> Router::GetStats(std::string_view name) {
 }
 
 absl::StatusOr<ReclaimResult> Router::Compact(std::string_view name, const Progress& progress) {
+  if (const auto known = Find(name); !known.ok()) return known.status();
+  const auto held = ledger_.Begin({.what = fmt::format("compact dataset {}", name),
+                                   .yields = true,
+                                   .claims = {Claim::Dataset(name, ClaimMode::kShared)}});
+  if (!held.ok()) return held.status();
+  {
+    // What is removed is decided by the settings: by those of now.
+    const std::lock_guard lock(catalog_mutex_);
+    if (const auto contents = Refresh(); !contents.ok()) return contents.status();
+  }
   const auto found = Find(name);
   if (!found.ok()) return found.status();
   if (!(*found)->problem.ok()) return (*found)->problem;
-  return (*found)->backend->Reclaim((*found)->spec, progress);
+  std::atomic<bool> overtaken{false};
+  std::atomic<int64_t> looked{0};
+  auto result = (*found)->backend->Reclaim((*found)->spec, [&](uint64_t done, uint64_t total) {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::milliseconds(1);
+    int64_t last = looked;
+    if (now - last >= kCheckEvery.count() && looked.compare_exchange_strong(last, now) &&
+        absl::IsAborted(held->Check())) {
+      overtaken = true;
+    }
+    return !overtaken && (!progress || progress(done, total));
+  });
+  if (!overtaken || result.ok()) return result;
+  return absl::AbortedError(fmt::format(
+      "dataset: '{}' is being dropped or altered by somebody else; the rest was left as it is", name));
 }
 
 std::vector<std::string> Router::BackendNames() const {

@@ -50,9 +50,11 @@ class Router : public KVStore {
   ///
   /// contents         of the catalog, as LoadOrCopy gave it.
   /// default_backend  where datasets go whose creator names no backend; must be one of `backends`.
+  /// fleet            where operators of the fleet begin what they do to shards; null: the catalog's ledger.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog,
                                                       const CatalogContents& contents, Backends backends,
-                                                      std::string default_backend);
+                                                      std::string default_backend,
+                                                      std::unique_ptr<Ledger> fleet = nullptr);
   /// The same for a catalog that is loaded here.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                       std::string default_backend);
@@ -100,6 +102,13 @@ class Router : public KVStore {
   /// time.
   absl::Status ChangeEntry(std::string_view dataset, const std::function<absl::Status(CatalogEntry&)>& change,
                            const RecordFence& fence);
+
+  /// What is being done to datasets and shards, by this process and those that share the catalog or the
+  /// fleet.
+  Ledger& ledger() { return ledger_; }
+  /// The migration of a dataset, as it is begun in the ledger from its creation to its end: nobody creates,
+  /// alters or drops the dataset, nor opens or moves shards that it is or will be on.
+  Operation MigrationOf(const DatasetSpec& source, const DatasetSpec& target) const;
 
   /// Catalog and backends.
   void Describe(MetricsSink& sink) const;
@@ -169,6 +178,9 @@ class Router : public KVStore {
   };
   using Datasets = std::unordered_map<std::string, std::shared_ptr<const Dataset>, NameHash, std::equal_to<>>;
 
+  /// Until when a change waits for operations that end by themselves; none: it has not met one yet.
+  using Patience = std::optional<std::chrono::steady_clock::time_point>;
+
   /// A dataset and what keeps it alive during a call.
   struct Found {
     std::shared_ptr<const Datasets> snapshot;
@@ -176,7 +188,8 @@ class Router : public KVStore {
     const Dataset* operator->() const { return dataset; }
   };
 
-  Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend);
+  Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend,
+         std::unique_ptr<Ledger> fleet);
 
   // ---- finding ----
 
@@ -215,15 +228,32 @@ class Router : public KVStore {
   absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DatasetSpec& spec);
   absl::Status CreateHere(const DatasetSpec& spec);
   absl::Status DropHere(const DatasetSpec& spec);
-  absl::Status FinishDrop(const DatasetSpec& spec, int64_t version);
+  /// Drops what `mine`, an entry that this process has put at that version, says, and takes the entry out.
+  ///
+  /// held  of the operation, if there is one: what has been taken over by another process is left alone.
+  absl::Status FinishDrop(const CatalogEntry& mine, int64_t version, const Held* held);
+  /// Writes the next step of a create or drop at which this process is, by `change(version)`, which gives the
+  /// new version or ABORTED, on whichever version the catalog is by now. UNAVAILABLE, in doubt, if the entry
+  /// is not `mine` any more: another process has taken over.
+  absl::Status Settle(const CatalogEntry& mine, int64_t version,
+                      const std::function<absl::StatusOr<int64_t>(int64_t)>& change);
+  /// Begins a change of a dataset, if `held` does not have it yet. ABORTED: another operation is in the way
+  /// that ends by itself; look at the catalog again.
+  absl::Status BeginChange(std::string_view verb, const DatasetSpec& spec, Patience& patience, Held& held);
+  /// FAILED_PRECONDITION if there is a record of a migration of the dataset, started or not.
+  absl::Status CheckNoMigration(std::string_view name);
   /// Gives a spec of CreateDataset its backend, type and incarnation.
   absl::Status Complete(DatasetSpec& spec, const CatalogContents& contents);
+  /// Removes what a drop that nobody is at has left of the entry of that name, before it is used again:
+  /// afterwards nobody would know what is to be removed.
+  absl::Status FinishRest(const CatalogContents& contents, const std::string& name);
   void Publish(std::string_view name, std::shared_ptr<const Dataset> dataset);
   void Unpublish(std::string_view name);
   /// The thread that follows a shared catalog.
   void Follow();
 
   const std::unique_ptr<Catalog> catalog_;
+  JoinedLedger ledger_;
   const Backends backends_;
   const std::string default_backend_;
   std::mutex catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and replacing snapshot_

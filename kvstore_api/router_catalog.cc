@@ -1,70 +1,17 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
-#include <random>
-#include <set>
 #include <thread>
 #include <utility>
 
-#include "idgen/object_id.h"
-#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/leftover.h"
 #include "kvstore_api/router.h"
 
-/// The router and its catalog: datasets come, change and go.
+/// The router and its catalog: what it says is in force here.
 namespace kvstore {
 namespace {
 
-/// A change that loses to others so often fails.
-constexpr int kChangeAttempts = 10;
 constexpr std::chrono::seconds kRetryLoad{1};
-
-uint64_t RandomIncarnation() {
-  std::random_device device;
-  return static_cast<uint64_t>(device()) << 32 | device();
-}
-
-bool Supports(const Capabilities& capabilities, Shape shape) {
-  switch (shape) {
-    case Shape::kRows:
-      return capabilities.rows;
-    case Shape::kObjects:
-      return capabilities.objects;
-    case Shape::kMappings:
-      return capabilities.mappings;
-  }
-  return false;
-}
-
-const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view name) {
-  const auto entry = std::find_if(contents.entries.begin(), contents.entries.end(),
-                                  [&](const CatalogEntry& one) { return one.spec.name == name; });
-  return entry == contents.entries.end() ? nullptr : &*entry;
-}
-
-/// FAILED_PRECONDITION for a dataset that migrates: its settings are those of both sides.
-absl::Status CheckStays(const CatalogEntry& entry) {
-  if (entry.other_backend.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(fmt::format(
-      "dataset: '{}' migrates between '{}' and '{}', and is not altered or dropped until that is finished or "
-      "cancelled; see kv migrate status",
-      entry.spec.name, entry.spec.backend, entry.other_backend));
-}
-
-/// Makes a change of an entry that is this process' to make, on whichever version the catalog is at by now.
-///
-/// change  gives the new version for the one it is called with, or ABORTED.
-template <typename Change>
-absl::Status Settle(Catalog& catalog, int64_t version, const Change& change) {
-  for (int attempt = 1;; ++attempt) {
-    absl::Status status = change(version).status();
-    if (!absl::IsAborted(status) || attempt == kChangeAttempts) return status;
-    const auto contents = catalog.Load();
-    if (!contents.ok()) return contents.status();
-    version = contents->version;
-  }
-}
 
 }  // namespace
 
@@ -79,9 +26,10 @@ absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> ca
 
 absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog,
                                                      const CatalogContents& contents, Backends backends,
-                                                     std::string default_backend) {
+                                                     std::string default_backend,
+                                                     std::unique_ptr<Ledger> fleet) {
   std::unique_ptr<Router> router(
-      new Router(std::move(catalog), std::move(backends), std::move(default_backend)));
+      new Router(std::move(catalog), std::move(backends), std::move(default_backend), std::move(fleet)));
   Router* const self = router.get();
   const bool shared = self->catalog_->shared();
   {
@@ -222,11 +170,11 @@ absl::Status Router::FinishAbandoned(CatalogContents contents) {
     if (contents.version < 0 || !backends_.contains(entry.spec.backend)) continue;
     // Neither was acknowledged as done, or as wanted any more: what is there goes. First it is taken over, so
     // that no other process does the same, and the name is not used again meanwhile.
-    const auto version =
-        catalog_->Put({entry.spec, DatasetState::kDropping, catalog_->self()}, contents.version);
+    const CatalogEntry mine = {entry.spec, DatasetState::kDropping, catalog_->self()};
+    const auto version = catalog_->Put(mine, contents.version);
     if (absl::IsAborted(version.status())) return absl::OkStatus();  // the change is heard of
     if (!version.ok()) return version.status();
-    absl::Status status = FinishDrop(entry.spec, *version);
+    absl::Status status = FinishDrop(mine, *version, nullptr);
     const auto after = catalog_->Load();
     if (!after.ok()) return after.status();
     contents.version = after->version;
@@ -307,195 +255,6 @@ absl::Status Router::DropHere(const DatasetSpec& spec) {
   const auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
   return (*backend)->DropDataset(spec);
-}
-
-absl::Status Router::FinishDrop(const DatasetSpec& spec, int64_t version) {
-  if (auto status = DropHere(spec); !status.ok()) return status;
-  return Settle(*catalog_, version, [&](int64_t at) { return catalog_->Remove(spec.name, at); });
-}
-
-// ---- changes ----
-
-absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents) {
-  if (spec.backend.empty()) spec.backend = default_backend_;
-  const auto backend = FindBackend(spec.backend);
-  if (!backend.ok()) return backend.status();
-  if (!Supports((*backend)->capabilities(), spec.shape)) {
-    return absl::InvalidArgumentError(
-        fmt::format("shape: backend '{}' does not store {}", spec.backend, Name(spec.shape)));
-  }
-  std::set<uint32_t> taken;
-  for (const CatalogEntry& entry : contents.entries) {
-    const bool going = entry.state == DatasetState::kDropping;
-    if (entry.spec.name == spec.name) {
-      // The rest of a drop that nobody is at is replaced.
-      if (going && (entry.owner == catalog_->self() || !catalog_->IsAlive(entry.owner))) continue;
-      return absl::AlreadyExistsError(fmt::format("dataset: '{}' {}", spec.name,
-                                                  going ? "is being dropped by another process"
-                                                  : entry.state == DatasetState::kCreating
-                                                      ? "is being created by another process"
-                                                      : "exists"));
-    }
-    if (spec.shape != Shape::kObjects || entry.spec.shape != Shape::kObjects || going) continue;
-    if (entry.spec.type == spec.type) {
-      return absl::AlreadyExistsError(
-          fmt::format("type: {} is the type number of dataset '{}'", spec.type, entry.spec.name));
-    }
-    taken.insert(entry.spec.type);
-  }
-  if (spec.shape == Shape::kObjects) {
-    for (uint32_t type = 1; spec.type == 0 && type <= ObjectId::kMaxType; ++type) {
-      if (!taken.contains(type)) spec.type = type;
-    }
-    if (spec.type == 0) return absl::ResourceExhaustedError("type: all 1023 type numbers are taken");
-  }
-  if (spec.incarnation == 0) spec.incarnation = RandomIncarnation();
-  // Who has not heard that another one of the name was dropped must not take this one's tables for it.
-  const auto dropped = catalog_->CountDropped(spec.name);
-  if (!dropped.ok()) return dropped.status();
-  spec.table = *dropped == 0 ? "" : NumberedTable(spec.name, *dropped + 1);
-  return Validate(spec);
-}
-
-absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
-  if (auto status = Validate(wanted); !status.ok()) return status;
-  const std::lock_guard lock(catalog_mutex_);
-  for (int attempt = 1;; ++attempt) {
-    const auto contents = Refresh();
-    if (!contents.ok()) return contents.status();
-    if (const CatalogEntry* entry = FindEntry(*contents, wanted.name);
-        wanted.incarnation != 0 && entry != nullptr && entry->spec.incarnation == wanted.incarnation &&
-        entry->state != DatasetState::kDropping) {
-      // Done before; or another process that shares the catalog creates it, and this is its part here.
-      if (!entry->other_backend.empty()) return absl::OkStatus();
-      return CreateHere(entry->spec);
-    }
-    DatasetSpec spec = wanted;
-    if (auto status = Complete(spec, *contents); !status.ok()) return status;
-    if (const CatalogEntry* rest = FindEntry(*contents, wanted.name); rest != nullptr) {
-      // Of a drop that nobody is at: afterwards nobody would know what is to be removed.
-      if (!backends_.contains(rest->spec.backend)) {
-        return absl::UnavailableError(fmt::format(
-            "dataset: one named '{}' is being dropped, which a process with the backend '{}' must "
-            "finish",
-            wanted.name, rest->spec.backend));
-      }
-      if (auto status = DropHere(rest->spec); !status.ok()) return status;
-    }
-    const auto version = catalog_->Put({spec, DatasetState::kCreating, catalog_->self()}, contents->version);
-    if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
-    if (!version.ok()) return version.status();
-    absl::Status status = CreateHere(spec);
-    if (!status.ok()) {
-      // If this fails too, it is finished later.
-      FinishDrop(spec, *version).IgnoreError();
-      return status;
-    }
-    status = Settle(*catalog_, *version, [&](int64_t at) {
-      return catalog_->Put({spec, DatasetState::kActive}, at);
-    });
-    if (status.ok()) return status;
-    // Where others may see it as created, it stays until the catalog can be read again.
-    if (catalog_->shared()) {
-      Unpublish(spec.name);
-      return MarkInDoubt(status);
-    }
-    FinishDrop(spec, *version).IgnoreError();
-    return status;
-  }
-}
-
-absl::Status Router::WithCatalog(const std::function<absl::Status(Catalog&)>& work) {
-  const std::lock_guard lock(catalog_mutex_);
-  return work(*catalog_);
-}
-
-absl::StatusOr<CatalogEntry> Router::LoadEntry(std::string_view name) {
-  const std::lock_guard lock(catalog_mutex_);
-  const auto contents = catalog_->Load();
-  if (!contents.ok()) return contents.status();
-  const CatalogEntry* entry = FindEntry(*contents, name);
-  if (entry != nullptr && entry->state == DatasetState::kActive) return *entry;
-  return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
-}
-
-absl::Status Router::ChangeEntry(std::string_view name,
-                                 const std::function<absl::Status(CatalogEntry&)>& change,
-                                 const RecordFence& fence) {
-  const std::lock_guard lock(catalog_mutex_);
-  for (int attempt = 1;; ++attempt) {
-    const auto contents = catalog_->Load();
-    if (!contents.ok()) return contents.status();
-    const CatalogEntry* found = FindEntry(*contents, name);
-    if (found == nullptr || found->state != DatasetState::kActive) {
-      return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
-    }
-    CatalogEntry entry = *found;
-    if (auto status = change(entry); !status.ok()) return status;
-    if (entry != *found) {
-      const auto version = catalog_->Put(entry, contents->version, fence);
-      if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
-      if (!version.ok()) return version.status();
-    }
-    return Refresh().status();
-  }
-}
-
-absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& change) {
-  const std::lock_guard lock(catalog_mutex_);
-  for (int attempt = 1;; ++attempt) {
-    const auto contents = Refresh();
-    if (!contents.ok()) return contents.status();
-    const auto found = Find(name);
-    if (!found.ok()) return found.status();
-    if (!(*found)->problem.ok()) return (*found)->problem;
-    if (!change.max_versions && !change.ttl_ms && !change.durability) {
-      return absl::InvalidArgumentError("alter: give at least one of max_versions, ttl_ms, durability");
-    }
-    if (auto status = CheckStays(*FindEntry(*contents, name)); !status.ok()) return status;
-    auto changed = std::make_shared<Dataset>(*found->dataset);
-    changed->spec = Apply(changed->spec, change);
-    if (auto status = Validate(changed->spec); !status.ok()) return status;
-    if (changed->spec != (*found)->spec) {
-      const auto version = catalog_->Put({changed->spec, DatasetState::kActive}, contents->version);
-      if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
-      if (!version.ok()) return version.status();
-    }
-    // The catalog has them: they come into force, if not now.
-    if (auto status = changed->backend->AlterDataset(changed->spec); !status.ok()) return MarkInDoubt(status);
-    Publish(name, std::move(changed));
-    return absl::OkStatus();
-  }
-}
-
-absl::Status Router::DropDataset(std::string_view name, const DropOptions& options) {
-  const std::lock_guard lock(catalog_mutex_);
-  for (int attempt = 1;; ++attempt) {
-    const auto contents = Refresh();
-    if (!contents.ok()) return contents.status();
-    const CatalogEntry* entry = FindEntry(*contents, name);
-    if (entry == nullptr || (options.incarnation != 0 && entry->spec.incarnation != options.incarnation)) {
-      return absl::NotFoundError(fmt::format("dataset: there is none named '{}'{}", name,
-                                             entry != nullptr ? " of that incarnation" : ""));
-    }
-    if (entry->state != DatasetState::kActive) {
-      // Another process that shares the catalog drops it, or undoes its creation, and this is its part here.
-      if (options.incarnation != 0) return DropHere(entry->spec);
-      if (entry->state == DatasetState::kDropping) {
-        return absl::NotFoundError(fmt::format("dataset: there is none named '{}' any more", name));
-      }
-      return absl::FailedPreconditionError(
-          fmt::format("dataset: '{}' is being created by another process", name));
-    }
-    if (auto status = CheckStays(*entry); !status.ok()) return status;
-    const DatasetSpec spec = entry->spec;
-    const auto version = catalog_->Put({spec, DatasetState::kDropping, catalog_->self()}, contents->version);
-    if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
-    if (!version.ok()) return version.status();
-    // From here on it goes, if not now.
-    const absl::Status status = FinishDrop(spec, *version);
-    return status.ok() ? status : MarkInDoubt(status);
-  }
 }
 
 }  // namespace kvstore

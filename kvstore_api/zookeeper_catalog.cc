@@ -59,6 +59,7 @@ ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, const std::s
       copy_(std::move(copy)),
       program_version_(std::move(version)),
       self_(RandomName()),
+      ledger_(zookeeper_, root),
       zookeeper_(options, [this] { Changed(); }) {}
 
 std::string ZooKeeperCatalog::PathOf(std::string_view name) const {

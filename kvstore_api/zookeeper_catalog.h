@@ -10,6 +10,7 @@
 
 #include "coordination/zookeeper.h"
 #include "kvstore_api/catalog.h"
+#include "kvstore_api/zookeeper_ledger.h"
 
 namespace kvstore {
 
@@ -20,7 +21,8 @@ namespace kvstore {
 ///   /dropped/NAME      how many datasets of that name were dropped
 ///   /migrations/NAME   the record of a dataset's migration; empty when there is none any more: versions
 ///   never
-///                      repeat, so that a worker of an earlier migration cannot pass for one of the next
+///                      repeat, so that a worker of an earlier one cannot pass for one of the next
+///   /operations/ID     what is being done (zookeeper_ledger.h)
 ///   /clients/ID        ephemeral: a process that has the catalog open; {"host", "pid", "version"}
 ///
 /// So one watch sees every change, two changes at once cannot both be made, and what an operator edits by
@@ -45,6 +47,7 @@ class ZooKeeperCatalog : public Catalog {
   absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text, int64_t version) override;
   absl::Status RemoveRecord(std::string_view name, int64_t version) override;
   absl::StatusOr<std::vector<std::string>> ListRecords() override;
+  Ledger& ledger() override { return ledger_; }
   bool shared() const override { return true; }
   std::string self() const override { return self_; }
   bool IsAlive(const std::string& owner) override;
@@ -77,7 +80,8 @@ class ZooKeeperCatalog : public Catalog {
   std::atomic<bool> reached_{false};
   std::mutex mutex_;
   std::function<void()> on_change_;  // guarded by mutex_
-  mutable ZooKeeper zookeeper_;      // last: its events use what is above
+  ZooKeeperLedger ledger_;
+  mutable ZooKeeper zookeeper_;  // last: its events use what is above
 };
 
 }  // namespace kvstore

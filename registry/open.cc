@@ -1,5 +1,7 @@
 #include "registry/open.h"
 
+#include <chrono>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "backends/rocksdb/data_dir.h"
 #include "kvstore_api/file_catalog.h"
 #include "kvstore_api/zookeeper_catalog.h"
+#include "kvstore_api/zookeeper_ledger.h"
 #include "registry/mysql_backend.h"
 
 namespace kvstore {
@@ -32,6 +35,32 @@ std::vector<DatasetSpec> MovingOf(const std::vector<CatalogEntry>& entries, std:
     if (!entry.other_backend.empty() && entry.other_backend == backend) specs.push_back(OtherSide(entry));
   }
   return specs;
+}
+
+/// Where operators of the fleet begin what they do; null: they have no ZooKeeper.
+std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleet& fleet) {
+  if (fleet.zookeeper.servers.empty()) return nullptr;
+  return std::make_unique<ZooKeeperLedger>(fleet.zookeeper, fleet.root);
+}
+
+/// Whether the catalog is where the fleet's operators have their ledger.
+bool HasSameLedger(const OpenOptions& options) {
+  return options.coordination && options.coordination->root == options.mysql->root &&
+         options.coordination->zookeeper.servers == options.mysql->zookeeper.servers;
+}
+
+/// How long a start waits for operations that end by themselves.
+constexpr std::chrono::seconds kInitPatience{60};
+
+/// Beside all that lasts: a store that starts is not kept from it by shards that move, or datasets that
+/// migrate.
+Operation InitOf(const std::vector<DatasetSpec>& datasets) {
+  constexpr ClaimMode kShared = ClaimMode::kShared;
+  Operation operation{.what = "init shards",
+                      .claims = {Claim::Shards(/*mod=*/false, 0, Claim::kLastShard, kShared),
+                                 Claim::Shards(/*mod=*/true, 0, Claim::kLastShard, kShared)}};
+  for (const DatasetSpec& spec : datasets) operation.claims.push_back(Claim::Dataset(spec.name, kShared));
+  return operation;
 }
 
 absl::Status MakeFolder(const std::filesystem::path& folder) {
@@ -103,7 +132,10 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
     if (!rocksdb.ok()) return rocksdb.status();
     backends.emplace(options.rocksdb, *std::move(rocksdb));
   }
-  return Router::Open(std::move(catalog), *contents, std::move(backends), options.default_backend);
+  std::unique_ptr<Ledger> fleet;
+  if (options.mysql && !HasSameLedger(options)) fleet = OpenFleetLedger(*options.mysql);
+  return Router::Open(std::move(catalog), *contents, std::move(backends), options.default_backend,
+                      std::move(fleet));
 }
 
 absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options) {
@@ -127,11 +159,18 @@ std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(co
 
 absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone) {
   if (!options.mysql) return absl::InvalidArgumentError("config: has no mysql");
+  const auto datasets = MySqlDatasets(options);
+  if (!datasets.ok()) return datasets.status();
   std::error_code ignored;
   // Where there is no store yet nothing must lie in its place.
   const bool store = std::filesystem::exists(rocks::DataDir::CatalogOf(options.data), ignored);
   auto mysql = OpenMySqlBackend(*options.mysql, store ? options.data : "");
   if (!mysql.ok()) return mysql.status();
+  const auto ledger = OpenFleetLedger(*options.mysql);
+  if (ledger == nullptr) return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
+  const auto held = ledger->BeginWithin(InitOf(*datasets), kInitPatience);
+  if (!held.ok()) return held.status();
+  // The catalog is read again now that none of them can go.
   return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
 }
 

@@ -106,7 +106,8 @@ using LeftAlone = std::map<std::string, uint64_t>;
 
 /// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
 /// what is there stays, and what migrates or moves is left alone. Does not open the store, which may be open
-/// elsewhere.
+/// elsewhere. Where the maps are in ZooKeeper it waits for up to a minute for operations that exclude it:
+/// shards that are opened, datasets that are dropped.
 ///
 /// progress    shards done, and in all. May be null.
 /// left_alone  may be null.

@@ -49,7 +49,8 @@ std::string Maps::ShardsOf(const Pair& pair) const {
   return text;
 }
 
-absl::Status Maps::Replace(ZooKeeper& zookeeper, const Pair& before, const Pair& after) const {
+absl::Status Maps::Replace(ZooKeeperLedger& ledger, const Held& held, const Pair& before,
+                           const Pair& after) const {
   std::vector<ZooKeeperStep> steps;
   for (const StoredMap& stored : maps_) {
     std::vector<ShardRange> ranges(stored.map.ranges().begin(), stored.map.ranges().end());
@@ -63,7 +64,7 @@ absl::Status Maps::Replace(ZooKeeper& zookeeper, const Pair& before, const Pair&
     if (*next == stored.map) continue;
     steps.push_back({ZooKeeperStep::Kind::kSet, stored.path, next->ToJson(), stored.version});
   }
-  return zookeeper.Change(std::move(steps));
+  return ledger.Change(held, std::move(steps));
 }
 
 const StoredMap* Maps::Find(bool mod) const {
@@ -79,7 +80,8 @@ std::optional<Pair> Maps::PairOf(bool mod, uint32_t shard) const {
   return Pair{range->master, range->slave};
 }
 
-absl::Status Maps::Give(ZooKeeper& zookeeper, bool mod, uint32_t first, uint32_t last, const Pair& to) const {
+absl::Status Maps::Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
+                        const Pair& to) const {
   const StoredMap* const stored = Find(mod);
   std::vector<ShardRange> ranges;
   // One that goes on where the last one of the same pair ends, and is new, is a part of it.
@@ -113,7 +115,7 @@ absl::Status Maps::Give(ZooKeeper& zookeeper, bool mod, uint32_t first, uint32_t
   }
   const auto next = ShardMap::Of(std::move(ranges));
   if (!next.ok()) return next.status();
-  return zookeeper.Set(stored->path, next->ToJson(), stored->version);
+  return ledger.Change(held, {{ZooKeeperStep::Kind::kSet, stored->path, next->ToJson(), stored->version}});
 }
 
 }  // namespace kvstore::shardops

@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/shard_map.h"
 
 namespace kvstore::shardops {
@@ -40,11 +41,14 @@ class Maps {
   std::string ShardsOf(const Pair& pair) const;
 
   /// Has another pair in the place of one, in both maps. FAILED_PRECONDITION if somebody has changed them
-  /// meanwhile: load them again. UNAVAILABLE: it may or may not have happened.
-  absl::Status Replace(ZooKeeper& zookeeper, const Pair& before, const Pair& after) const;
+  /// meanwhile: load them again. ABORTED if the operation that does it is not held any more. UNAVAILABLE: it
+  /// may or may not have happened.
+  absl::Status Replace(ZooKeeperLedger& ledger, const Held& held, const Pair& before,
+                       const Pair& after) const;
   /// Has another pair for some shards of one of the maps. As above; FAILED_PRECONDITION also if they are not
   /// all open.
-  absl::Status Give(ZooKeeper& zookeeper, bool mod, uint32_t first, uint32_t last, const Pair& to) const;
+  absl::Status Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
+                    const Pair& to) const;
   /// The pair of a shard; none if it is not open.
   std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
 

@@ -82,6 +82,11 @@ absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
   return moved;
 }
 
+/// Of a move that is not under way, or not any more. One that died at a bad moment may have left it.
+absl::Status EndOperation(Fleet& fleet, const MoveRange& range) {
+  return fleet.ledger->EndLasting(OperationOf(range));
+}
+
 /// A move that is to begin, or why it cannot.
 absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecord>& moves,
                                    const MoveRange& range, const Pair& to) {
@@ -135,7 +140,10 @@ absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pai
     return Mover(fleet, *under_way, /*begins=*/false, options).Run();
   }
   auto move = NewMove(*maps, *moves, range, to);
-  if (absl::IsAlreadyExists(move.status())) return Moved{};
+  if (absl::IsAlreadyExists(move.status())) {
+    if (auto status = EndOperation(fleet, range); !status.ok()) return status;
+    return Moved{};
+  }
   if (!move.ok()) return move.status();
   return Mover(fleet, *std::move(move), /*begins=*/true, options).Run();
 }
@@ -145,6 +153,7 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   if (!moves.ok()) return moves.status();
   const MoveRecord* const found = Find(*moves, range);
   if (found == nullptr || found->state == MoveState::kMoved) {
+    if (auto status = EndOperation(fleet, range); !status.ok()) return status;
     return absl::NotFoundError(fmt::format("shards {}: no move of these is under way", range.ToString()));
   }
   const MoveRecord& move = *found;
@@ -175,6 +184,7 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
     if (auto status = RemoveEmpty(**source, moved); !status.ok()) return status;
   }
   if (auto status = RemoveMove(fleet, move); !status.ok()) return status;
+  if (auto status = EndOperation(fleet, range); !status.ok()) return status;
   // Old tables that are left are still to be finished: those of this move, and those of one before.
   const auto keep = [&](const MoveRange& part, const Pair& from, const Pair& to, std::vector<Pair> leaves) {
     MoveRecord left{
@@ -219,6 +229,7 @@ absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
       fleet.tell(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
     }
   }
+  if (auto status = EndOperation(fleet, range); !status.ok()) return status;
   return RemoveMove(fleet, *move);
 }
 

@@ -84,6 +84,8 @@ std::vector<std::string> MoveRange::Databases() const {
 
 std::string_view Name(MoveState state) { return kStates.at(static_cast<size_t>(state)); }
 
+std::string OperationOf(const MoveRange& range) { return "move shards " + range.ToString(); }
+
 absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet) {
   std::vector<MoveRecord> moves;
   const auto names = fleet.zookeeper.Children(Folder(fleet));

@@ -46,6 +46,8 @@ struct MoveRecord {
   int32_t version = -1;  ///< Of the node; -1: there is none yet.
 };
 
+/// What a move of these is called in the ledger.
+std::string OperationOf(const MoveRange& range);
 /// All that are under way, or moved and not finished.
 absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet);
 /// Writes it down, and counts its version up. ABORTED if somebody else has changed it meanwhile.

@@ -112,12 +112,19 @@ absl::StatusOr<Moved> Mover::Run() {
       fleet_.tell(Where() + ": can be moved");
       return moved_;
     }
+    if (auto status = Begin(); !status.ok()) return status;
     move_.began_ms = WallClockMs();
-    if (auto status = SaveMove(fleet_, move_); !status.ok()) return status;
+    if (auto status = SaveMove(fleet_, move_); !status.ok()) {
+      // Another one's who has begun the same is left to him.
+      if (!held_.taken_over()) held_.End().IgnoreError();
+      return status;
+    }
     Reached("move.begin");
   } else if (options_.dry_run) {
     fleet_.tell(fmt::format("{}: would go on; it is {}", Where(), Name(move_.state)));
     return moved_;
+  } else if (auto status = Begin(); !status.ok()) {
+    return status;
   }
   if (move_.state == MoveState::kCopying) {
     if (auto status = Copy(); !status.ok()) return status;
@@ -142,6 +149,25 @@ std::string Mover::Where() const {
 }
 
 // ---- what must be so ----
+
+absl::Status Mover::Begin() {
+  const MoveRange& range = move_.range;
+  const std::string arguments =
+      fmt::format("{}--range {}-{}", range.mod ? "--mod " : "", range.first, range.last);
+  Operation operation{
+      .what = OperationOf(range),
+      .lasting = true,
+      .go_on = fmt::format("kv shards move {} --to {},{} goes on, kv shards move cancel {} gives it up",
+                           arguments, move_.to.master.ToString(), move_.to.slave.ToString(), arguments),
+      .claims = {Claim::Homes(range.mod, range.first, range.last, ClaimMode::kExclusive)}};
+  for (const Host& host : {move_.from.master, move_.from.slave, move_.to.master, move_.to.slave}) {
+    operation.claims.push_back(Claim::Host(host.ToString(), ClaimMode::kShared));
+  }
+  auto held = fleet_.ledger->Begin(std::move(operation));
+  if (!held.ok()) return held.status();
+  held_ = *std::move(held);
+  return absl::OkStatus();
+}
 
 absl::Status Mover::CheckHosts() {
   for (const Pair& pair : {move_.from, move_.to}) {
@@ -441,7 +467,7 @@ absl::Status Mover::Publish(const MoveRange& part) {
     const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
     if (!maps.ok()) return maps.status();
     if (auto status = CheckHomes(*maps, part); !status.ok()) return status;
-    absl::Status status = maps->Give(fleet_.zookeeper, part.mod, part.first, part.last, move_.to);
+    absl::Status status = maps->Give(*fleet_.ledger, held_, part.mod, part.first, part.last, move_.to);
     if (!absl::IsFailedPrecondition(status)) return status;
     if (conflicts == kMaxConflicts) return absl::UnavailableError(status.message());
   }
@@ -454,6 +480,8 @@ absl::Status Mover::Release() {
   if (auto status = RemoveEmpty(*source_, move_.range); !status.ok()) return status;
   move_.leaves.push_back(move_.from);
   if (auto status = Enter(MoveState::kMoved); !status.ok()) return status;
+  // If this fails, whatever is done next with this range does it.
+  held_.End().IgnoreError();
   Reached("move.released");
   fleet_.tell(fmt::format("shards {} have moved; {} keeps their old tables until kv shards move finish",
                           move_.range.ToString(), move_.from.master.ToString()));

@@ -26,6 +26,8 @@ class Mover {
   absl::StatusOr<Moved> Run();
 
  private:
+  /// In the ledger, until it is finished or cancelled.
+  absl::Status Begin();
   absl::Status CheckHosts();
   /// Nothing is in the way on either side.
   absl::Status CheckTables();
@@ -56,6 +58,7 @@ class Mover {
   const bool begins_;
   const MoveOptions& options_;
   Moved moved_;
+  Held held_;
   std::unique_ptr<HostAdmin> source_;
   std::unique_ptr<HostAdmin> target_;
   std::unique_ptr<HostAdmin> target_slave_;

@@ -57,6 +57,15 @@ uint32_t ModShards(const Maps& maps) {
   return 0;
 }
 
+/// The shards are its alone: no dataset of the space migrates, nor is created, altered or dropped meanwhile.
+absl::StatusOr<Held> Begin(Fleet& fleet, const NewShards& shards) {
+  return fleet.ledger->Begin(
+      {.what = fmt::format("open shards db {}-{}", shards.first, shards.last),
+       .claims = {Claim::Shards(/*mod=*/false, shards.first, shards.last, ClaimMode::kExclusive),
+                  Claim::Host(shards.pair.master.ToString(), ClaimMode::kShared),
+                  Claim::Host(shards.pair.slave.ToString(), ClaimMode::kShared)}});
+}
+
 /// Makes what is missing on the master, and waits until the slave has it.
 absl::Status Make(Fleet& fleet, const NewShards& shards, uint32_t mod_shards, const ReadDatasets& read,
                   const Progress& progress) {
@@ -99,6 +108,8 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
     return absl::InvalidArgumentError(
         fmt::format("range: {}-{} is not within 0-{}", shards.first, shards.last, ShardMap::kMaxShard));
   }
+  const auto held = Begin(fleet, shards);
+  if (!held.ok()) return held.status();
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   const StoredMap* const ids = IdMap(*maps);
@@ -121,8 +132,11 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
     return absl::FailedPreconditionError("the map of ID shards is gone: kv shards set makes one");
   next = WithShards(current->map, shards);
   if (!next.ok()) return next.status();
-  if (auto status = fleet.zookeeper.Set(current->path, next->ToJson(), current->version); !status.ok())
+  if (auto status = fleet.ledger->Change(
+          *held, {{ZooKeeperStep::Kind::kSet, current->path, next->ToJson(), current->version}});
+      !status.ok()) {
     return status;
+  }
   fleet.tell(
       fmt::format("shards {}-{} are open on {}", shards.first, shards.last, shards.pair.master.ToString()));
   Reached("open.published");

@@ -31,8 +31,10 @@ std::vector<std::string> WhyNot(Fleet& fleet, const Pair& pair);
 ///
 /// progress  shards done, and in all; may be null. To stop it: CANCELLED.
 ///
-/// FAILED_PRECONDITION if a shard of the range is open elsewhere, the pair will not do (WhyNot), or somebody
-/// has changed the map at the same moment.
+/// FAILED_PRECONDITION if a shard of the range is open elsewhere, the pair will not do (WhyNot), somebody
+/// has changed the map at the same moment, or another operation has the shards or the pair (ledger.h): a
+/// dataset of the space that migrates from its creation to its end. ABORTED if this one was taken away
+/// meanwhile.
 absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDatasets& datasets,
                         const Progress& progress);
 

@@ -59,8 +59,9 @@ absl::StatusOr<Plan> PlanOf(const Maps& maps, const Host& host) {
 /// The promotion of one host.
 class Promoter {
  public:
-  Promoter(Fleet& fleet, const PromoteOptions& options, Plan plan)
-      : fleet_(fleet), options_(options), plan_(std::move(plan)) {}
+  /// held  in the ledger; of a dry run nothing.
+  Promoter(Fleet& fleet, const PromoteOptions& options, Plan plan, Held held)
+      : fleet_(fleet), options_(options), plan_(std::move(plan)), held_(std::move(held)) {}
 
   absl::StatusOr<Promotion> Run();
 
@@ -88,7 +89,22 @@ class Promoter {
   Fleet& fleet_;
   const PromoteOptions& options_;
   const Plan plan_;
+  const Held held_;
 };
+
+/// Of a pair: both hosts. What only has to come in order again may be done while shards move there.
+absl::StatusOr<Held> BeginPromotion(Fleet& fleet, const Host& host, const Plan& plan,
+                                    const PromoteOptions& options) {
+  if (options.dry_run) return Held();
+  const ClaimMode mode = plan.published ? ClaimMode::kUpdate : ClaimMode::kExclusive;
+  Operation operation{
+      .what = fmt::format("promote {}{}", host.ToString(), options.emergency ? " --emergency" : "")};
+  for (const Host& one : {plan.before.master, plan.before.slave}) {
+    operation.claims.push_back(Claim::Host(one.ToString(), mode));
+  }
+  return options.emergency ? fleet.ledger->BeginOver(std::move(operation))
+                           : fleet.ledger->Begin(std::move(operation));
+}
 
 absl::StatusOr<Promotion> Promoter::Run() {
   if (plan_.published) return Complete();
@@ -414,7 +430,7 @@ absl::Status Promoter::Publish() {
                     "if it is still to lead",
                     host().ToString(), now->before.master.ToString()));
   }
-  return maps->Replace(fleet_.zookeeper, plan_.before, {host(), other()});
+  return maps->Replace(*fleet_.ledger, held_, plan_.before, {host(), other()});
 }
 
 }  // namespace
@@ -433,7 +449,9 @@ absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteO
                       host.ToString(), move->range.ToString()));
     }
   }
-  return Promoter(fleet, options, *std::move(plan)).Run();
+  auto held = BeginPromotion(fleet, host, *plan, options);
+  if (!held.ok()) return held.status();
+  return Promoter(fleet, options, *std::move(plan), *std::move(held)).Run();
 }
 
 absl::StatusOr<uint64_t> Fence(Fleet& fleet, const Host& host) {

@@ -3,11 +3,13 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/zookeeper_ledger.h"
 #include "shardops/host.h"
 #include "shardops/maps.h"
 
@@ -19,6 +21,8 @@ struct Fleet {
   std::string root = "/kvstore";
   Access access;
   std::function<void(const std::string&)> tell = [](const std::string&) {};
+  /// Where operators, and the processes of the fleet's stores, begin what they do.
+  std::shared_ptr<ZooKeeperLedger> ledger = std::make_shared<ZooKeeperLedger>(zookeeper, root);
 };
 
 struct PromoteOptions {
@@ -57,6 +61,9 @@ struct Promotion {
 /// another master, or lacks what a master needs; UNAVAILABLE if a host or ZooKeeper cannot be reached.
 /// Nothing has changed then, or what has was put back; unless the message says that no host takes writes, and
 /// how to go on.
+///
+/// In the ledger it has both hosts. An emergency is not refused by what others have there: their claims are
+/// taken away, so that they cannot publish a map any more; shards that move go on to do so.
 absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteOptions& options);
 
 /// Shuts a host: it takes no writes, and its clients are cut off. How many there were.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -151,6 +152,16 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
         fmt::format("{} is in the move of shards {}: let that end, or cancel it (kv shards move cancel)",
                     pair->master.ToString(), move->range.ToString()));
   }
+  Held held;
+  if (!options.dry_run) {
+    Operation operation{.what = fmt::format("replace slave {} by {}", slave.ToString(), next.ToString())};
+    for (const Host& one : std::set<Host>{pair->master, pair->slave, next}) {
+      operation.claims.push_back(Claim::Host(one.ToString(), ClaimMode::kExclusive));
+    }
+    auto begun = fleet.ledger->Begin(std::move(operation));
+    if (!begun.ok()) return begun.status();
+    held = *std::move(begun);
+  }
   const auto master = HostAdmin::Open(pair->master, fleet.access);
   if (!master.ok()) return master.status();
   auto host = HostAdmin::OpenClaimed(next, fleet.access);
@@ -180,7 +191,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   Reached("replace.copied");
   if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;
   if (pair->slave != next) {
-    if (auto status = maps->Replace(fleet.zookeeper, *pair, {pair->master, next}); !status.ok())
+    if (auto status = maps->Replace(*fleet.ledger, held, *pair, {pair->master, next}); !status.ok())
       return status;
     fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));
     Detach(fleet, *pair);
@@ -188,6 +199,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   Reached("replace.published");
   // The promotion claims it for itself.
   host->reset();
+  if (auto status = held.End(); !status.ok()) return status;
   const auto promotion = Promote(fleet, pair->master, {.catch_up = std::chrono::minutes(10)});
   if (!promotion.ok()) return promotion.status();
   if (promotion->follows) return absl::OkStatus();

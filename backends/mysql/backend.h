@@ -22,7 +22,8 @@ class MySqlBackend : public Backend {
                                                             const mysql::MySqlOptions& options);
 
   Capabilities capabilities() const override {
-    return {.rows = true, .objects = true, .mappings = true, .migration = true, .waits = true};
+    return {
+        .rows = true, .objects = true, .mappings = true, .migration = true, .waits = true, .shards = true};
   }
   /// On every open shard; FAILED_PRECONDITION if a shard's database is not there (see Init).
   absl::Status CreateDataset(const DatasetSpec& spec) override;

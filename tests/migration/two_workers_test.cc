@@ -27,6 +27,7 @@ const bool kShared = ShareFleet();
 struct Shared {
   explicit Shared(std::filesystem::path path) : catalog(std::move(path)) {}
   std::mutex mutex;
+  MemoryLedger ledger;
   FileCatalog catalog;                                    // guarded by mutex
   std::map<std::string, std::function<void()>> watchers;  // by process; guarded by mutex
   std::string dead;                                       // a process; guarded by mutex
@@ -72,6 +73,7 @@ class SharedCatalog : public Catalog {
   absl::StatusOr<std::vector<std::string>> ListRecords() override {
     return Do([](FileCatalog& catalog) { return catalog.ListRecords(); });
   }
+  Ledger& ledger() override { return shared_->ledger; }
   bool shared() const override { return true; }
   std::string self() const override { return self_; }
   bool IsAlive(const std::string& owner) override {

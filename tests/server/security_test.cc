@@ -70,7 +70,7 @@ void WriteTokens(const std::filesystem::path& file) {
 }
 
 /// A call of the interface, by what it needs.
-struct Operation {
+struct RightCheck {
   const char* name;
   Right needs;
   /// `group` is "open-" or "secret-".
@@ -83,7 +83,7 @@ absl::Status Reached(const absl::Status& status) {
 }
 constexpr uint64_t kNoObject = 1;
 
-std::vector<Operation> Operations() {
+std::vector<RightCheck> Operations() {
   const auto rows = [](const std::string& group) { return group + "rows"; };
   const auto objects = [](const std::string& group) { return group + "objects"; };
   const auto mappings = [](const std::string& group) { return group + "mappings"; };
@@ -187,7 +187,7 @@ TEST_F(SecurityTest, EveryCallerMayDoWhatItsRightsSayAndNoMore) {
     const auto store = served_->Client({.token = caller.token});
     for (const std::string group : {"open-", "secret-"}) {
       const Right right = group == "open-" ? caller.on_open : caller.on_secret;
-      for (const Operation& operation : Operations()) {
+      for (const RightCheck& operation : Operations()) {
         const absl::Status status = operation.call(*store, group);
         if (right >= operation.needs) {
           EXPECT_OK(status) << name << " " << operation.name << " " << group;

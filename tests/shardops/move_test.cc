@@ -351,7 +351,9 @@ TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {
   SetFailPointHook(nullptr);
   // Somebody has edited the map by hand.
   const auto maps = shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root);
-  ASSERT_OK(maps->Give(first_.fleet().zookeeper, true, 2, 3, second_.hosts()));
+  ZooKeeperLedger& ledger = *first_.fleet().ledger;
+  ASSERT_OK_AND_ASSIGN(const Held edit, ledger.Begin({.what = "edit"}));
+  ASSERT_OK(maps->Give(ledger, edit, true, 2, 3, second_.hosts()));
   EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "it is no copy, and stays"));
   EXPECT_THAT(CancelMove(first_.fleet(), kRows),
               FailsWith(StatusCode::kFailedPrecondition, "has moved, and one before"));

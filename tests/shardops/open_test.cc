@@ -111,6 +111,68 @@ TEST_F(OpenTest, StoppedAtAnyStepItIsGivenAgain) {
   EXPECT_TRUE(shardops::Check(pair_.fleet(), *Datasets())->empty());
 }
 
+constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+
+TEST_F(OpenTest, ItIsRefusedWhileADatasetOfTheSpaceMigratesFromItsCreationOn) {
+  ASSERT_OK(store_->CreateDataset({.name = "events"}));
+  const auto begin = [&](const std::string& dataset) {
+    const DatasetSpec here = *store_->GetDataset(dataset);
+    DatasetSpec there = here;
+    there.backend = "rocksdb";
+    return store_->ledger().Begin(store_->MigrationOf(here, there));
+  };
+  ASSERT_OK_AND_ASSIGN(Held rows, begin("events"));
+  ASSERT_OK_AND_ASSIGN(Held objects, begin("pins"));
+  const absl::Status refused = Open(Range(8, 9));
+  EXPECT_THAT(refused,
+              FailsWith(kRefused, "open shards db 8-9: cannot begin now: 'migrate dataset pins', of "));
+  EXPECT_THAT(refused, FailsWith(kRefused, "kv migrate cancel pins"));
+  EXPECT_EQ(pair_.a().Run("SHOW DATABASES LIKE 'db00008'"), "");
+  ASSERT_OK(objects.End());
+  // Rows are on mod shards.
+  EXPECT_OK(Open(Range(8, 9)));
+  ASSERT_OK(rows.End());
+}
+
+TEST_F(OpenTest, WhatOneOperatorIsAtNobodyElseDoes) {
+  bool reached = false;
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "open.made" || std::exchange(reached, true)) return;
+    EXPECT_THAT(Open(Range(9, 10)), FailsWith(kRefused, "'open shards db 8-9', of "));
+    EXPECT_THAT(store_->CreateDataset({.name = "boards", .shape = Shape::kObjects}),
+                FailsWith(kRefused, "create dataset boards: cannot begin now: 'open shards db 8-9', of "));
+    EXPECT_OK(store_->CreateDataset({.name = "events"})) << "rows are on mod shards";
+    EXPECT_THAT(shardops::Promote(pair_.fleet(), pair_.host_b(), {}),
+                FailsWith(kRefused, "'open shards db 8-9'"));
+  });
+  ASSERT_OK(Open(Range(8, 9)));
+  SetFailPointHook(nullptr);
+  EXPECT_TRUE(reached);
+  EXPECT_OK(store_->CreateDataset({.name = "boards", .shape = Shape::kObjects}));
+  EXPECT_TRUE(pair_.fleet().ledger->List()->empty());
+  std::string problems;
+  // The slave applies what was made last a little later.
+  EXPECT_TRUE(Eventually([&] {
+    const auto found = shardops::Check(pair_.fleet(), *Datasets());
+    problems = fmt::format("{}", fmt::join(*found, "\n"));
+    return found->empty();
+  })) << problems;
+}
+
+TEST_F(OpenTest, WhoHasLostItsClaimsPublishesNothing) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "open.made") return;
+    const auto held = pair_.fleet().ledger->List();
+    ASSERT_EQ(held->size(), 1u);
+    EXPECT_OK(pair_.fleet().ledger->Release(held->front().id, /*force=*/true).status());
+  });
+  EXPECT_THAT(Open(Range(8, 9)), FailsWith(absl::StatusCode::kAborted, "is not held any more"));
+  const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
+  EXPECT_EQ(maps->all()[0].map.open_shards(), 8u);
+  SetFailPointHook(nullptr);
+  EXPECT_OK(Open(Range(8, 9)));
+}
+
 TEST_F(OpenTest, TwoOperatorsDoNotOverwriteEachOther) {
   bool other = false;
   SetFailPointHook([&](std::string_view name) {

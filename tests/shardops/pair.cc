@@ -109,7 +109,9 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, m
   auto catalog = std::make_unique<FileCatalog>(dir / "catalog");
   const auto contents = catalog->Load();
   EXPECT_OK(contents);
-  return *Router::Open(std::move(catalog), *contents, std::move(backends), "mysql");
+  return *Router::Open(std::move(catalog), *contents, std::move(backends), "mysql",
+                       std::make_unique<ZooKeeperLedger>(
+                           ZooKeeperOptions{.servers = zookeeper_server_.address()}, fleet_.root));
 }
 
 }  // namespace kvstore::testing

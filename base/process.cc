@@ -1,0 +1,91 @@
+#include "base/process.h"
+
+#include <pwd.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+namespace kvstore {
+namespace {
+
+std::string FirstLine(const std::string& path) {
+  std::ifstream in(path);
+  std::string line;
+  std::getline(in, line);
+  return line;
+}
+
+/// The machine since its start, and what of its processes can be seen from here.
+const std::string& Place() {
+  static const std::string place = [] {
+    std::error_code error;
+    const auto names = std::filesystem::read_symlink("/proc/self/ns/pid", error);
+    const std::string boot = FirstLine("/proc/sys/kernel/random/boot_id");
+    return error || boot.empty() ? std::string() : boot + "/" + names.string();
+  }();
+  return place;
+}
+
+/// What /proc says of a process: one field of its line, the third one being its state; empty: nothing.
+std::string FieldOf(std::string_view pid, int wanted) {
+  const std::string stat = FirstLine("/proc/" + std::string(pid) + "/stat");
+  // The name, in brackets, may hold anything.
+  const size_t name = stat.rfind(')');
+  if (name == std::string::npos) return "";
+  std::istringstream rest(stat.substr(name + 1));
+  std::string field;
+  for (int number = 3; number <= wanted; ++number) rest >> field;
+  return rest ? field : "";
+}
+
+constexpr int kState = 3;
+/// When it was started, in ticks since the machine was.
+constexpr int kStart = 22;
+
+std::string UserName() {
+  std::array<char, 4096> memory{};
+  passwd entry{};
+  passwd* found = nullptr;
+  if (::getpwuid_r(::geteuid(), &entry, memory.data(), memory.size(), &found) == 0 && found != nullptr) {
+    return found->pw_name;
+  }
+  return std::to_string(::geteuid());
+}
+
+}  // namespace
+
+std::string ProcessName() {
+  std::array<char, 256> host{};
+  if (::gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
+  return UserName() + "@" + host.data() + ", process " + std::to_string(::getpid());
+}
+
+std::string ProcessIdentity() {
+  const std::string pid = std::to_string(::getpid());
+  return Place().empty() ? "" : Place() + "/" + pid + "/" + FieldOf(pid, kStart);
+}
+
+bool ProcessHasEnded(std::string_view identity) {
+  const std::string& place = Place();
+  if (place.empty() || !identity.starts_with(place) || identity.substr(place.size()).empty()) return false;
+  identity.remove_prefix(place.size());
+  const size_t slash = identity.find('/', 1);
+  if (identity.front() != '/' || slash == std::string_view::npos) return false;
+  const std::string_view pid = identity.substr(1, slash - 1);
+  int number = 0;
+  const auto [end, error] = std::from_chars(pid.data(), pid.data() + pid.size(), number);
+  if (error != std::errc() || end != pid.data() + pid.size()) return false;
+  if (::kill(number, 0) != 0 && errno == ESRCH) return true;
+  const std::string start = FieldOf(pid, kStart);
+  // Processes of others may be hidden; a number is given again; one that was killed may still be listed.
+  return !start.empty() && (start != identity.substr(slash + 1) || FieldOf(pid, kState) == "Z");
+}
+
+}  // namespace kvstore

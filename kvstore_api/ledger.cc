@@ -1,0 +1,346 @@
+#include "kvstore_api/ledger.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "absl/strings/cord.h"
+#include "base/clock.h"
+#include "base/process.h"
+
+namespace kvstore {
+namespace {
+
+constexpr char kPassing[] = "kvstore/passing-operation";
+/// How often those that end by themselves are looked at again.
+constexpr std::chrono::milliseconds kLookAgain{100};
+
+bool Conflict(const Operation& one, const Operation& other, const Claim** where) {
+  for (const Claim& claim : other.claims) {
+    for (const Claim& wanted : one.claims) {
+      if (!wanted.ConflictsWith(claim)) continue;
+      *where = &claim;
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string Refusal(const Operation& wanted, const Operation& holder, const Claim& where) {
+  std::string text =
+      fmt::format("{}: cannot begin now: {} has {}.", wanted.what, ToString(holder), where.ToString());
+  if (holder.lasting) {
+    text += fmt::format(" That lasts until it is finished or given up: {}", holder.go_on);
+  } else {
+    text += fmt::format(
+        " That ends by itself: give the command again then. If its process hangs: kv shards release {}",
+        holder.id);
+  }
+  return text + "\nkv shards operations lists all that is under way";
+}
+
+}  // namespace
+
+// ---- claims ----
+
+Claim Claim::Dataset(std::string_view name, ClaimMode mode) {
+  return {.kind = Kind::kDataset, .mode = mode, .name = std::string(name)};
+}
+
+Claim Claim::Shards(bool mod, uint32_t first, uint32_t last, ClaimMode mode) {
+  return {.kind = Kind::kShards, .mode = mode, .mod = mod, .first = first, .last = last};
+}
+
+Claim Claim::Homes(bool mod, uint32_t first, uint32_t last, ClaimMode mode) {
+  return {.kind = Kind::kHomes, .mode = mode, .mod = mod, .first = first, .last = last};
+}
+
+Claim Claim::Host(std::string_view name, ClaimMode mode) {
+  return {.kind = Kind::kHost, .mode = mode, .name = std::string(name)};
+}
+
+bool Claim::ConflictsWith(const Claim& other) const {
+  if (kind != other.kind) return false;
+  const bool named = kind == Kind::kDataset || kind == Kind::kHost;
+  const bool overlap = named ? name == other.name || name.empty() || other.name.empty()
+                             : mod == other.mod && first <= other.last && other.first <= last;
+  if (!overlap) return false;
+  if (mode == ClaimMode::kExclusive || other.mode == ClaimMode::kExclusive) return true;
+  return mode == ClaimMode::kUpdate && other.mode == ClaimMode::kUpdate;
+}
+
+std::string Claim::ToString() const {
+  switch (kind) {
+    case Kind::kDataset:
+      return name.empty() ? "all datasets" : fmt::format("dataset '{}'", name);
+    case Kind::kHost:
+      return name.empty() ? "all hosts" : fmt::format("host {}", name);
+    case Kind::kShards:
+    case Kind::kHomes:
+      break;
+  }
+  const std::string_view of = kind == Kind::kHomes ? "the homes of " : "";
+  const std::string_view space = mod ? "mod" : "db";
+  if (first == 0 && last == kLastShard) return fmt::format("{}all {} shards", of, space);
+  return fmt::format("{}shards {} {}-{}", of, space, first, last);
+}
+
+// ---- decisions ----
+
+std::string ToString(const Operation& operation) {
+  const auto since = static_cast<std::time_t>(operation.since_ms / 1000);
+  return fmt::format("'{}', of {}, since {:%Y-%m-%d %H:%M:%S} UTC (operation {}),", operation.what,
+                     operation.who, fmt::gmtime(since), operation.id);
+}
+
+LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, bool over) {
+  LedgerDecision decision;
+  const Operation* passing = nullptr;
+  const Operation* lasting = nullptr;
+  const Claim* where_passing = nullptr;
+  const Claim* where_lasting = nullptr;
+  for (const Operation& other : held) {
+    if (wanted.lasting && other.lasting && wanted.what == other.what) {
+      decision.same = other.id;
+      continue;
+    }
+    const Claim* where = nullptr;
+    if (!Conflict(wanted, other, &where)) continue;
+    if (other.lasting) {
+      if (over || lasting != nullptr) continue;
+      lasting = &other;
+      where_lasting = where;
+    } else if (over || other.yields || ProcessHasEnded(other.process)) {
+      decision.gone.push_back(other.id);
+    } else if (passing == nullptr) {
+      passing = &other;
+      where_passing = where;
+    }
+  }
+  // The one that has to be waited for longest is named.
+  if (lasting != nullptr) {
+    decision.refused = absl::FailedPreconditionError(Refusal(wanted, *lasting, *where_lasting));
+  } else if (passing != nullptr) {
+    decision.refused = absl::FailedPreconditionError(Refusal(wanted, *passing, *where_passing));
+    decision.refused.SetPayload(kPassing, absl::Cord());
+  }
+  return decision;
+}
+
+bool EndsByItself(const absl::Status& status) { return status.GetPayload(kPassing).has_value(); }
+
+// ---- operations that were begun ----
+
+Held& Held::operator=(Held&& other) noexcept {
+  std::swap(ledger_, other.ledger_);
+  std::swap(id_, other.id_);
+  std::swap(lasting_, other.lasting_);
+  std::swap(taken_over_, other.taken_over_);
+  return *this;
+}
+
+Held::~Held() {
+  if (!lasting_) End().IgnoreError();
+}
+
+absl::Status Held::Check() const {
+  if (id_.empty()) return absl::AbortedError("the operation has ended");
+  return ledger_->Check(id_);
+}
+
+absl::Status Held::End() {
+  if (id_.empty()) return absl::OkStatus();
+  const std::string id = std::exchange(id_, "");
+  return ledger_->End(id);
+}
+
+// ---- any ledger ----
+
+namespace {
+
+Operation Completed(Operation operation) {
+  if (operation.who.empty()) operation.who = ProcessName();
+  operation.since_ms = WallClockMs();
+  operation.process = ProcessIdentity();
+  return operation;
+}
+
+}  // namespace
+
+absl::StatusOr<Held> Ledger::Begin(Operation operation) {
+  return Enter(Completed(std::move(operation)), /*over=*/false);
+}
+
+absl::StatusOr<Held> Ledger::BeginOver(Operation operation) {
+  return Enter(Completed(std::move(operation)), /*over=*/true);
+}
+
+absl::StatusOr<Held> Ledger::BeginWithin(const Operation& operation, std::chrono::milliseconds wait) {
+  const auto deadline = std::chrono::steady_clock::now() + wait;
+  for (;;) {
+    auto hold = Begin(operation);
+    if (!EndsByItself(hold.status()) || std::chrono::steady_clock::now() >= deadline) return hold;
+    std::this_thread::sleep_for(kLookAgain);
+  }
+}
+
+absl::Status Ledger::EndLasting(std::string_view what) {
+  const auto all = List();
+  if (!all.ok()) return all.status();
+  for (const Operation& operation : *all) {
+    if (operation.lasting && operation.what == what) return End(operation.id);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Operation> Ledger::Release(std::string_view id, bool force) {
+  const auto all = List();
+  if (!all.ok()) return all.status();
+  const auto found =
+      std::find_if(all->begin(), all->end(), [&](const Operation& one) { return one.id == id; });
+  if (found == all->end()) {
+    return absl::NotFoundError(
+        fmt::format("operation: there is none with the ID {}: kv shards operations", id));
+  }
+  if (!force && found->lasting) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{} outlives its process: {}\nIf there is nothing left of it that could be given up, --force "
+        "takes its claims away",
+        ToString(*found), found->go_on));
+  }
+  if (!force && !ProcessHasEnded(found->process)) {
+    return absl::FailedPreconditionError(
+        fmt::format("{} may still be at work: its process lives, or its session with ZooKeeper has not run "
+                    "out yet; if it has "
+                    "died, its claims go within seconds by themselves. If it hangs, stop it; --force takes "
+                    "its claims away "
+                    "all the same, and it stops at the latest when it would publish something",
+                    ToString(*found)));
+  }
+  if (auto status = End(id); !status.ok()) return status;
+  return *found;
+}
+
+// ---- in memory ----
+
+namespace {
+
+std::string IdOf(uint64_t number) { return fmt::format("{:08x}", number); }
+
+}  // namespace
+
+absl::StatusOr<Held> MemoryLedger::Enter(Operation operation, bool over) {
+  const std::lock_guard lock(mutex_);
+  std::vector<Operation> held;
+  for (const auto& [number, other] : by_age_) held.push_back(other);
+  const LedgerDecision decision = Decide(operation, held, over);
+  if (!decision.refused.ok()) return decision.refused;
+  std::erase_if(by_age_, [&](const auto& entry) {
+    return std::find(decision.gone.begin(), decision.gone.end(), entry.second.id) != decision.gone.end();
+  });
+  for (auto& [number, other] : by_age_) {
+    if (other.id != decision.same) continue;
+    operation.id = other.id;
+    operation.since_ms = other.since_ms;
+    other = operation;
+    return Held(this, operation.id, /*lasting=*/true, /*taken_over=*/true);
+  }
+  operation.id = IdOf(++begun_);
+  Held hold(this, operation.id, operation.lasting, /*taken_over=*/false);
+  by_age_.emplace(begun_, std::move(operation));
+  return hold;
+}
+
+absl::Status MemoryLedger::Check(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, operation] : by_age_) {
+    if (operation.id == id) return absl::OkStatus();
+  }
+  return absl::AbortedError(
+      fmt::format("operation {} is not held any more: somebody took its claims away", id));
+}
+
+absl::Status MemoryLedger::End(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(by_age_, [&](const auto& entry) { return entry.second.id == id; });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Operation>> MemoryLedger::List() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Operation> all;
+  for (const auto& [number, operation] : by_age_) all.push_back(operation);
+  return all;
+}
+
+// ---- two as one ----
+
+namespace {
+
+bool OfFleet(const Claim& claim) { return claim.kind != Claim::Kind::kDataset; }
+
+}  // namespace
+
+absl::StatusOr<Held> JoinedLedger::Enter(Operation operation, bool over) {
+  const bool both =
+      fleet_ != nullptr && std::any_of(operation.claims.begin(), operation.claims.end(), OfFleet);
+  if (!both) return own_.Enter(std::move(operation), over);
+  Operation there = operation;
+  // Names of datasets mean something in their own catalog only.
+  std::erase_if(there.claims, [](const Claim& claim) { return !OfFleet(claim); });
+  auto first = own_.Enter(operation, over);
+  if (!first.ok()) return first;
+  auto second = fleet_->Enter(std::move(there), over);
+  if (!second.ok()) {
+    if (!first->taken_over()) first->End().IgnoreError();
+    return second.status();
+  }
+  const std::string id = first->Leave();
+  const std::lock_guard lock(mutex_);
+  there_.insert_or_assign(id, second->Leave());
+  return Held(this, id, operation.lasting, first->taken_over() || second->taken_over());
+}
+
+absl::Status JoinedLedger::Check(std::string_view id) {
+  std::string there;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = there_.find(id); found != there_.end()) there = found->second;
+  }
+  if (auto status = own_.Check(id); !status.ok() || there.empty()) return status;
+  return fleet_->Check(there);
+}
+
+absl::Status JoinedLedger::End(std::string_view id) {
+  std::string there;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto found = there_.find(id); found != there_.end()) there = found->second;
+  }
+  if (!there.empty()) {
+    if (auto status = fleet_->End(there); !status.ok()) return status;
+    const std::lock_guard lock(mutex_);
+    there_.erase(std::string(id));
+  }
+  const absl::Status status = own_.End(id);
+  // One of the other ledger only, as List gives it.
+  return fleet_ == nullptr || !there.empty() || !status.ok() ? status : fleet_->End(id);
+}
+
+absl::StatusOr<std::vector<Operation>> JoinedLedger::List() {
+  auto all = own_.List();
+  if (fleet_ == nullptr || !all.ok()) return all;
+  auto more = fleet_->List();
+  if (!more.ok()) return more;
+  const std::lock_guard lock(mutex_);
+  for (Operation& operation : *more) {
+    const bool known = std::any_of(there_.begin(), there_.end(),
+                                   [&](const auto& entry) { return entry.second == operation.id; });
+    if (!known) all->push_back(std::move(operation));
+  }
+  return all;
+}
+
+}  // namespace kvstore

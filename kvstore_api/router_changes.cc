@@ -1,0 +1,361 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "idgen/object_id.h"
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/router.h"
+
+/// The router and its catalog: datasets are created, altered and dropped.
+namespace kvstore {
+namespace {
+
+/// A change that loses to others so often fails.
+constexpr int kChangeAttempts = 10;
+/// How long a change waits for operations that end by themselves, and how often it looks.
+constexpr std::chrono::milliseconds kPatience{2'000};
+constexpr std::chrono::milliseconds kLookAgain{50};
+
+uint64_t RandomIncarnation() {
+  std::random_device device;
+  return static_cast<uint64_t>(device()) << 32 | device();
+}
+
+bool Supports(const Capabilities& capabilities, Shape shape) {
+  switch (shape) {
+    case Shape::kRows:
+      return capabilities.rows;
+    case Shape::kObjects:
+      return capabilities.objects;
+    case Shape::kMappings:
+      return capabilities.mappings;
+  }
+  return false;
+}
+
+const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view name) {
+  const auto entry = std::find_if(contents.entries.begin(), contents.entries.end(),
+                                  [&](const CatalogEntry& one) { return one.spec.name == name; });
+  return entry == contents.entries.end() ? nullptr : &*entry;
+}
+
+/// FAILED_PRECONDITION for a dataset that migrates: its settings are those of both sides.
+absl::Status CheckStays(const CatalogEntry& entry) {
+  if (entry.other_backend.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "dataset: '{}' migrates between '{}' and '{}', and is not altered or dropped until that is finished or "
+      "cancelled; see kv migrate status",
+      entry.spec.name, entry.spec.backend, entry.other_backend));
+}
+
+/// OK if the entry is as this process left it.
+absl::Status CheckMine(const CatalogContents& contents, const CatalogEntry& mine) {
+  const CatalogEntry* entry = FindEntry(contents, mine.spec.name);
+  if (entry != nullptr && entry->spec.incarnation == mine.spec.incarnation && entry->state == mine.state &&
+      entry->owner == mine.owner) {
+    return absl::OkStatus();
+  }
+  return MarkInDoubt(absl::UnavailableError(fmt::format(
+      "dataset: while '{}' was being {} here, another process took that for abandoned and undid it, or "
+      "finished it; this one leaves it alone from now on: look at it with kv dataset show {}",
+      mine.spec.name, mine.state == DatasetState::kCreating ? "created" : "dropped", mine.spec.name)));
+}
+
+}  // namespace
+
+// ---- what others do meanwhile ----
+
+namespace {
+
+/// All shards that a dataset of that shape may be on.
+Claim AllShards(Claim::Kind kind, Shape shape) {
+  return {.kind = kind, .mode = ClaimMode::kShared, .mod = shape == Shape::kRows, .last = Claim::kLastShard};
+}
+
+}  // namespace
+
+Operation Router::MigrationOf(const DatasetSpec& source, const DatasetSpec& target) const {
+  const std::string& name = source.name;
+  Operation operation{
+      .what = fmt::format("migrate dataset {}", name),
+      .lasting = true,
+      .go_on = fmt::format(
+          "kv migrate status {} says how far it is; kv migrate finish {} or kv migrate cancel {} ends it",
+          name, name, name),
+      .claims = {Claim::Dataset(name, ClaimMode::kUpdate)}};
+  for (const std::string& side : {source.backend, target.backend}) {
+    const auto backend = backends_.find(side);
+    if (backend == backends_.end() || !backend->second->capabilities().shards) continue;
+    operation.claims.push_back(AllShards(Claim::Kind::kShards, source.shape));
+    operation.claims.push_back(AllShards(Claim::Kind::kHomes, source.shape));
+    break;
+  }
+  return operation;
+}
+
+absl::Status Router::BeginChange(std::string_view verb, const DatasetSpec& spec, Patience& patience,
+                                 Held& held) {
+  if (!held.id().empty()) return absl::OkStatus();
+  Operation operation{.what = fmt::format("{} dataset {}", verb, spec.name),
+                      .claims = {Claim::Dataset(spec.name, ClaimMode::kExclusive)}};
+  if (const auto backend = backends_.find(spec.backend);
+      backend != backends_.end() && backend->second->capabilities().shards) {
+    operation.claims.push_back(AllShards(Claim::Kind::kShards, spec.shape));
+  }
+  auto begun = ledger_.Begin(std::move(operation));
+  if (begun.ok()) {
+    held = *std::move(begun);
+    return absl::OkStatus();
+  }
+  const auto now = std::chrono::steady_clock::now();
+  if (!patience) patience = now + kPatience;
+  if (!EndsByItself(begun.status()) || now >= *patience) return begun.status();
+  std::this_thread::sleep_for(kLookAgain);
+  return absl::AbortedError("another operation is at it");
+}
+
+absl::Status Router::CheckNoMigration(std::string_view name) {
+  const absl::Status found = catalog_->GetRecord(name).status();
+  if (absl::IsNotFound(found)) return absl::OkStatus();
+  if (!found.ok()) return found;
+  return absl::FailedPreconditionError(fmt::format(
+      "dataset: a migration of '{}' has been created, and it is not altered or dropped until that is "
+      "finished or cancelled: kv migrate status {}, kv migrate cancel {}",
+      name, name, name));
+}
+
+absl::Status Router::Settle(const CatalogEntry& mine, int64_t version,
+                            const std::function<absl::StatusOr<int64_t>(int64_t)>& change) {
+  for (int attempt = 1;; ++attempt) {
+    absl::Status status = change(version).status();
+    if (!absl::IsAborted(status) || attempt == kChangeAttempts) return status;
+    const auto contents = catalog_->Load();
+    if (!contents.ok()) return contents.status();
+    if (status = CheckMine(*contents, mine); !status.ok()) return status;
+    version = contents->version;
+  }
+}
+
+absl::Status Router::FinishDrop(const CatalogEntry& mine, int64_t version, const Held* held) {
+  // As long as that is held, the session that owns the entry has not ended.
+  if (held != nullptr) {
+    if (auto status = held->Check(); !status.ok()) {
+      return MarkInDoubt(absl::UnavailableError(std::string(status.message())));
+    }
+  }
+  if (auto status = DropHere(mine.spec); !status.ok()) return status;
+  return Settle(mine, version, [&](int64_t at) { return catalog_->Remove(mine.spec.name, at); });
+}
+
+// ---- changes ----
+
+absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents) {
+  if (spec.backend.empty()) spec.backend = default_backend_;
+  const auto backend = FindBackend(spec.backend);
+  if (!backend.ok()) return backend.status();
+  if (!Supports((*backend)->capabilities(), spec.shape)) {
+    return absl::InvalidArgumentError(
+        fmt::format("shape: backend '{}' does not store {}", spec.backend, Name(spec.shape)));
+  }
+  std::set<uint32_t> taken;
+  for (const CatalogEntry& entry : contents.entries) {
+    const bool going = entry.state == DatasetState::kDropping;
+    if (entry.spec.name == spec.name) {
+      // The rest of a drop that nobody is at is replaced.
+      if (going && (entry.owner == catalog_->self() || !catalog_->IsAlive(entry.owner))) continue;
+      return absl::AlreadyExistsError(fmt::format("dataset: '{}' {}", spec.name,
+                                                  going ? "is being dropped by another process"
+                                                  : entry.state == DatasetState::kCreating
+                                                      ? "is being created by another process"
+                                                      : "exists"));
+    }
+    if (spec.shape != Shape::kObjects || entry.spec.shape != Shape::kObjects || going) continue;
+    if (entry.spec.type == spec.type) {
+      return absl::AlreadyExistsError(
+          fmt::format("type: {} is the type number of dataset '{}'", spec.type, entry.spec.name));
+    }
+    taken.insert(entry.spec.type);
+  }
+  if (spec.shape == Shape::kObjects) {
+    for (uint32_t type = 1; spec.type == 0 && type <= ObjectId::kMaxType; ++type) {
+      if (!taken.contains(type)) spec.type = type;
+    }
+    if (spec.type == 0) return absl::ResourceExhaustedError("type: all 1023 type numbers are taken");
+  }
+  if (spec.incarnation == 0) spec.incarnation = RandomIncarnation();
+  // Who has not heard that another one of the name was dropped must not take this one's tables for it.
+  const auto dropped = catalog_->CountDropped(spec.name);
+  if (!dropped.ok()) return dropped.status();
+  spec.table = *dropped == 0 ? "" : NumberedTable(spec.name, *dropped + 1);
+  return Validate(spec);
+}
+
+absl::Status Router::FinishRest(const CatalogContents& contents, const std::string& name) {
+  const CatalogEntry* const rest = FindEntry(contents, name);
+  if (rest == nullptr) return absl::OkStatus();
+  if (!backends_.contains(rest->spec.backend)) {
+    return absl::UnavailableError(fmt::format(
+        "dataset: one named '{}' is being dropped, which a process with the backend '{}' must finish", name,
+        rest->spec.backend));
+  }
+  return DropHere(rest->spec);
+}
+
+absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
+  if (auto status = Validate(wanted); !status.ok()) return status;
+  const std::lock_guard lock(catalog_mutex_);
+  Held held;
+  Patience patience;
+  for (int attempt = 1;;) {
+    const auto contents = Refresh();
+    if (!contents.ok()) return contents.status();
+    if (const CatalogEntry* entry = FindEntry(*contents, wanted.name);
+        wanted.incarnation != 0 && entry != nullptr && entry->spec.incarnation == wanted.incarnation &&
+        entry->state != DatasetState::kDropping) {
+      // Done before; or another process that shares the catalog creates it, and this is its part here.
+      if (!entry->other_backend.empty()) return absl::OkStatus();
+      return CreateHere(entry->spec);
+    }
+    DatasetSpec spec = wanted;
+    if (auto status = Complete(spec, *contents); !status.ok()) return status;
+    if (auto status = BeginChange("create", spec, patience, held); !status.ok()) {
+      if (absl::IsAborted(status)) continue;
+      return status;
+    }
+    if (auto status = FinishRest(*contents, spec.name); !status.ok()) return status;
+    const CatalogEntry mine = {spec, DatasetState::kCreating, catalog_->self()};
+    const auto version = catalog_->Put(mine, contents->version);
+    if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
+    if (!version.ok()) return version.status();
+    absl::Status status = CreateHere(spec);
+    if (!status.ok()) {
+      // If this fails too, it is finished later.
+      FinishDrop(mine, *version, &held).IgnoreError();
+      return status;
+    }
+    status = Settle(mine, *version, [&](int64_t at) {
+      return catalog_->Put({spec, DatasetState::kActive}, at);
+    });
+    if (status.ok()) return status;
+    // Where others may see it as created, it stays until the catalog can be read again.
+    if (catalog_->shared()) {
+      Unpublish(spec.name);
+      return MarkInDoubt(status);
+    }
+    FinishDrop(mine, *version, &held).IgnoreError();
+    return status;
+  }
+}
+
+absl::Status Router::WithCatalog(const std::function<absl::Status(Catalog&)>& work) {
+  const std::lock_guard lock(catalog_mutex_);
+  return work(*catalog_);
+}
+
+absl::StatusOr<CatalogEntry> Router::LoadEntry(std::string_view name) {
+  const std::lock_guard lock(catalog_mutex_);
+  const auto contents = catalog_->Load();
+  if (!contents.ok()) return contents.status();
+  const CatalogEntry* entry = FindEntry(*contents, name);
+  if (entry != nullptr && entry->state == DatasetState::kActive) return *entry;
+  return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
+}
+
+absl::Status Router::ChangeEntry(std::string_view name,
+                                 const std::function<absl::Status(CatalogEntry&)>& change,
+                                 const RecordFence& fence) {
+  const std::lock_guard lock(catalog_mutex_);
+  for (int attempt = 1;; ++attempt) {
+    const auto contents = catalog_->Load();
+    if (!contents.ok()) return contents.status();
+    const CatalogEntry* found = FindEntry(*contents, name);
+    if (found == nullptr || found->state != DatasetState::kActive) {
+      return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
+    }
+    CatalogEntry entry = *found;
+    if (auto status = change(entry); !status.ok()) return status;
+    if (entry != *found) {
+      const auto version = catalog_->Put(entry, contents->version, fence);
+      if (absl::IsAborted(version.status()) && attempt < kChangeAttempts) continue;
+      if (!version.ok()) return version.status();
+    }
+    return Refresh().status();
+  }
+}
+
+absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& change) {
+  const std::lock_guard lock(catalog_mutex_);
+  Held held;
+  Patience patience;
+  for (int attempt = 1;;) {
+    const auto contents = Refresh();
+    if (!contents.ok()) return contents.status();
+    const auto found = Find(name);
+    if (!found.ok()) return found.status();
+    if (!(*found)->problem.ok()) return (*found)->problem;
+    if (!change.max_versions && !change.ttl_ms && !change.durability) {
+      return absl::InvalidArgumentError("alter: give at least one of max_versions, ttl_ms, durability");
+    }
+    if (auto status = CheckStays(*FindEntry(*contents, name)); !status.ok()) return status;
+    auto changed = std::make_shared<Dataset>(*found->dataset);
+    changed->spec = Apply(changed->spec, change);
+    if (auto status = Validate(changed->spec); !status.ok()) return status;
+    if (changed->spec != (*found)->spec) {
+      if (auto status = BeginChange("alter", changed->spec, patience, held); !status.ok()) {
+        if (absl::IsAborted(status)) continue;
+        return status;
+      }
+      if (auto status = CheckNoMigration(name); !status.ok()) return status;
+      const auto version = catalog_->Put({changed->spec, DatasetState::kActive}, contents->version);
+      if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
+      if (!version.ok()) return version.status();
+    }
+    // The catalog has them: they come into force, if not now.
+    if (auto status = changed->backend->AlterDataset(changed->spec); !status.ok()) return MarkInDoubt(status);
+    Publish(name, std::move(changed));
+    return absl::OkStatus();
+  }
+}
+
+absl::Status Router::DropDataset(std::string_view name, const DropOptions& options) {
+  const std::lock_guard lock(catalog_mutex_);
+  Held held;
+  Patience patience;
+  for (int attempt = 1;;) {
+    const auto contents = Refresh();
+    if (!contents.ok()) return contents.status();
+    const CatalogEntry* entry = FindEntry(*contents, name);
+    if (entry == nullptr || (options.incarnation != 0 && entry->spec.incarnation != options.incarnation)) {
+      return absl::NotFoundError(fmt::format("dataset: there is none named '{}'{}", name,
+                                             entry != nullptr ? " of that incarnation" : ""));
+    }
+    if (entry->state != DatasetState::kActive) {
+      // Another process that shares the catalog drops it, or undoes its creation, and this is its part here.
+      if (options.incarnation != 0) return DropHere(entry->spec);
+      if (entry->state == DatasetState::kDropping) {
+        return absl::NotFoundError(fmt::format("dataset: there is none named '{}' any more", name));
+      }
+      return absl::FailedPreconditionError(
+          fmt::format("dataset: '{}' is being created by another process", name));
+    }
+    if (auto status = CheckStays(*entry); !status.ok()) return status;
+    if (auto status = BeginChange("drop", entry->spec, patience, held); !status.ok()) {
+      if (absl::IsAborted(status)) continue;
+      return status;
+    }
+    if (auto status = CheckNoMigration(name); !status.ok()) return status;
+    const CatalogEntry mine = {entry->spec, DatasetState::kDropping, catalog_->self()};
+    const auto version = catalog_->Put(mine, contents->version);
+    if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
+    if (!version.ok()) return version.status();
+    // From here on it goes, if not now.
+    const absl::Status status = FinishDrop(mine, *version, &held);
+    return status.ok() ? status : MarkInDoubt(status);
+  }
+}
+
+}  // namespace kvstore

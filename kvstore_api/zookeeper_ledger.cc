@@ -1,0 +1,182 @@
+#include "kvstore_api/zookeeper_ledger.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "kvstore_api/ledger_json.h"
+
+namespace kvstore {
+namespace {
+
+/// How often others may be faster.
+constexpr int kAttempts = 100;
+
+std::string RandomId() {
+  std::random_device device;
+  return fmt::format("{:08x}", device());
+}
+
+/// Of a node that this version cannot read: as it may have anything, nothing is done beside it.
+Operation Unreadable(const absl::Status& why) {
+  Operation operation{
+      .what = fmt::format("an operation that this version cannot read: {}", std::string(why.message())),
+      .who = "somebody",
+      .lasting = true,
+      .go_on = "by the version of kv that began it"};
+  const ClaimMode mode = ClaimMode::kExclusive;
+  operation.claims = {Claim::Dataset("", mode), Claim::Host("", mode)};
+  for (const bool mod : {false, true}) {
+    operation.claims.push_back(Claim::Shards(mod, 0, Claim::kLastShard, mode));
+    operation.claims.push_back(Claim::Homes(mod, 0, Claim::kLastShard, mode));
+  }
+  return operation;
+}
+
+bool WasOvertaken(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsAlreadyExists(status);
+}
+
+}  // namespace
+
+absl::Status ZooKeeperLedger::Refresh() {
+  version_ = -1;
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    // Not behind what others have begun, if this session's server is.
+    if (attempt > 0) {
+      if (auto status = zookeeper_.Sync(folder_); !status.ok()) return status;
+    }
+    auto listing = zookeeper_.List(folder_);
+    if (absl::IsNotFound(listing.status())) {
+      const absl::Status made = zookeeper_.Create(folder_, "", /*open=*/true);
+      if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+      continue;
+    }
+    if (!listing.ok()) return listing.status();
+    const std::set<std::string> names(listing->names.begin(), listing->names.end());
+    // Lasting ones may have been taken over, with other claims.
+    std::erase_if(known_, [&](const auto& one) { return one.second.lasting || !names.contains(one.first); });
+    bool whole = true;
+    for (const std::string& id : names) {
+      if (known_.contains(id)) continue;
+      const auto node = zookeeper_.Get(PathOf(id), /*watch=*/false);
+      if (absl::IsNotFound(node.status())) {
+        whole = false;  // It has ended; or this session's server is behind.
+        break;
+      }
+      if (!node.ok()) return node.status();
+      auto operation = DecodeOperation(node->data);
+      if (!operation.ok()) operation = Unreadable(operation.status());
+      operation->id = id;
+      known_.emplace(id, *std::move(operation));
+    }
+    if (!whole) continue;
+    version_ = listing->version;
+    return absl::OkStatus();
+  }
+  return absl::UnavailableError("the ledger of operations changes faster than it can be read");
+}
+
+void ZooKeeperLedger::RemoveLeftOver() {
+  std::erase_if(left_over_, [this](const std::string& id) {
+    const absl::Status status = zookeeper_.Delete(PathOf(id));
+    return status.ok() || absl::IsNotFound(status);
+  });
+}
+
+absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
+  const std::lock_guard lock(mutex_);
+  RemoveLeftOver();
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const bool fresh = version_ < 0;
+    if (fresh) {
+      if (auto status = Refresh(); !status.ok()) return status;
+    }
+    std::vector<Operation> held;
+    for (const auto& [id, other] : known_) held.push_back(other);
+    const LedgerDecision decision = Decide(operation, held, over);
+    if (!decision.refused.ok() || !decision.gone.empty()) {
+      // What is in the way may have ended.
+      if (!fresh) {
+        version_ = -1;
+        continue;
+      }
+      if (!decision.refused.ok()) return decision.refused;
+    }
+    const bool again = !decision.same.empty();
+    operation.id = again ? decision.same : RandomId();
+    if (again) operation.since_ms = known_.at(decision.same).since_ms;
+    using Kind = ZooKeeperStep::Kind;
+    std::vector<ZooKeeperStep> steps = {{.kind = Kind::kSet, .path = folder_, .version = version_}};
+    for (const std::string& id : decision.gone) steps.push_back({.kind = Kind::kDelete, .path = PathOf(id)});
+    // Anew: the node may be of another user, who alone may write it.
+    if (again) steps.push_back({.kind = Kind::kDelete, .path = PathOf(operation.id)});
+    steps.push_back({.kind = operation.lasting ? Kind::kCreate : Kind::kCreateEphemeral,
+                     .path = PathOf(operation.id),
+                     .data = OperationToJson(operation).dump()});
+    const absl::Status status = zookeeper_.Change(std::move(steps));
+    if (status.ok()) {
+      ++version_;
+      for (const std::string& id : decision.gone) known_.erase(id);
+      known_.insert_or_assign(operation.id, operation);
+      return Held(this, operation.id, operation.lasting, again);
+    }
+    version_ = -1;
+    if (WasOvertaken(status)) continue;
+    // A lasting one that was begun all the same is taken over when it is begun again.
+    if (!operation.lasting) left_over_.push_back(operation.id);
+    return status;
+  }
+  return absl::UnavailableError(
+      fmt::format("{}: others begin operations faster than this one can; try again", operation.what));
+}
+
+absl::Status ZooKeeperLedger::Check(std::string_view id) {
+  const absl::Status status = zookeeper_.Get(PathOf(id), /*watch=*/false).status();
+  if (!absl::IsNotFound(status)) return status;
+  return absl::AbortedError(fmt::format(
+      "operation {} is not held any more: its session with ZooKeeper has ended, or somebody took its "
+      "claims away (kv shards release)",
+      id));
+}
+
+absl::Status ZooKeeperLedger::End(std::string_view id) {
+  absl::Status status = zookeeper_.Delete(PathOf(id));
+  const std::lock_guard lock(mutex_);
+  const auto known = known_.find(id);
+  const bool lasting = known != known_.end() && known->second.lasting;
+  if (known != known_.end()) known_.erase(known);
+  if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
+  // A lasting one may be another process' by the time it could be removed.
+  if (!lasting) left_over_.emplace_back(id);
+  return status;
+}
+
+absl::StatusOr<std::vector<Operation>> ZooKeeperLedger::List() {
+  const std::lock_guard lock(mutex_);
+  RemoveLeftOver();
+  if (auto status = zookeeper_.Sync("/"); !status.ok()) return status;
+  if (auto status = Refresh(); !status.ok()) return status;
+  std::vector<Operation> all;
+  for (const auto& [id, operation] : known_) all.push_back(operation);
+  std::sort(all.begin(), all.end(), [](const Operation& one, const Operation& other) {
+    return std::tie(one.since_ms, one.id) < std::tie(other.since_ms, other.id);
+  });
+  return all;
+}
+
+absl::Status ZooKeeperLedger::Change(const Held& hold, std::vector<ZooKeeperStep> steps) {
+  if (hold.id().empty()) return absl::AbortedError("the operation has ended");
+  steps.push_back({.kind = ZooKeeperStep::Kind::kCheck, .path = PathOf(hold.id())});
+  absl::Status status = zookeeper_.Change(std::move(steps));
+  if (!absl::IsNotFound(status)) return status;
+  if (auto held = Check(hold.id()); absl::IsAborted(held)) return held;
+  return status;
+}
+
+}  // namespace kvstore

@@ -1,0 +1,395 @@
+#include "kvstore_api/ledger.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/process.h"
+#include "kvstore_api/ledger_json.h"
+#include "kvstore_api/zookeeper_ledger.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/tcp_proxy.h"
+#include "tests/support/zookeeper_server.h"
+
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::FailsWith;
+using testing::TcpProxy;
+using testing::ZooKeeperServer;
+
+constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
+constexpr auto kShared = ClaimMode::kShared;
+constexpr auto kUpdate = ClaimMode::kUpdate;
+constexpr auto kExclusive = ClaimMode::kExclusive;
+
+ZooKeeperServer& Server() {
+  static ZooKeeperServer server;
+  return server;
+}
+
+ZooKeeperOptions Options(const std::string& servers) {
+  return {.servers = servers, .session_timeout_ms = 4'000, .call_timeout_ms = 2'000};
+}
+
+Operation Of(const std::string& what, std::vector<Claim> claims) {
+  return {.what = what, .claims = std::move(claims)};
+}
+
+Operation Lasting(const std::string& what, std::vector<Claim> claims) {
+  return {.what = what, .lasting = true, .go_on = "kv give it up", .claims = std::move(claims)};
+}
+
+// ---- claims ----
+
+TEST(Claim, ModesGoTogetherOrNot) {
+  const auto conflict = [](ClaimMode one, ClaimMode other) {
+    const bool result = Claim::Dataset("a", one).ConflictsWith(Claim::Dataset("a", other));
+    EXPECT_EQ(result, Claim::Dataset("a", other).ConflictsWith(Claim::Dataset("a", one)));
+    return result;
+  };
+  EXPECT_FALSE(conflict(kShared, kShared));
+  EXPECT_FALSE(conflict(kShared, kUpdate));
+  EXPECT_TRUE(conflict(kUpdate, kUpdate));
+  EXPECT_TRUE(conflict(kShared, kExclusive));
+  EXPECT_TRUE(conflict(kUpdate, kExclusive));
+  EXPECT_TRUE(conflict(kExclusive, kExclusive));
+}
+
+TEST(Claim, OnlyWhatOverlapsConflicts) {
+  const auto shards = [](bool mod, uint32_t first, uint32_t last) {
+    return Claim::Shards(mod, first, last, kExclusive);
+  };
+  EXPECT_TRUE(shards(false, 0, 7).ConflictsWith(shards(false, 7, 9)));
+  EXPECT_FALSE(shards(false, 0, 7).ConflictsWith(shards(false, 8, 9)));
+  EXPECT_FALSE(shards(false, 0, 7).ConflictsWith(shards(true, 0, 7)));
+  EXPECT_FALSE(shards(false, 0, 7).ConflictsWith(Claim::Homes(false, 0, 7, kExclusive)));
+  EXPECT_TRUE(Claim::Homes(true, 3, 3, kShared).ConflictsWith(Claim::Homes(true, 0, 7, kExclusive)));
+  EXPECT_FALSE(Claim::Dataset("a", kExclusive).ConflictsWith(Claim::Dataset("b", kExclusive)));
+  EXPECT_FALSE(Claim::Dataset("a", kExclusive).ConflictsWith(Claim::Host("a", kExclusive)));
+  EXPECT_TRUE(Claim::Host("", kExclusive).ConflictsWith(Claim::Host("a", kShared)));
+}
+
+TEST(OperationJson, Golden) {
+  const Operation operation{
+      .what = "open shards db 4-7",
+      .who = "ann@ops1, process 4711",
+      .since_ms = 1'700'000'000'000,
+      .lasting = true,
+      .yields = true,
+      .go_on = "kv shards open",
+      .process = "p",
+      .claims = {Claim::Dataset("events", kUpdate), Claim::Shards(false, 4, 7, kExclusive),
+                 Claim::Homes(true, 0, 7, kShared), Claim::Host("MySQL001A", kShared)}};
+  constexpr char kGolden[] =
+      R"({"claims":[{"dataset":"events","mode":"update"},{"mode":"exclusive","range":[4,7],"shards":"db"},)"
+      R"({"homes":"mod","mode":"shared","range":[0,7]},{"host":"MySQL001A","mode":"shared"}],)"
+      R"("go_on":"kv shards open","lasting":true,"process":"p","since_ms":1700000000000,)"
+      R"("what":"open shards db 4-7","who":"ann@ops1, process 4711","yields":true})";
+  EXPECT_EQ(OperationToJson(operation).dump(), kGolden);
+  ASSERT_OK_AND_ASSIGN(const Operation read, DecodeOperation(kGolden));
+  EXPECT_EQ(OperationToJson(read), OperationToJson(operation));
+  EXPECT_EQ(read.claims, operation.claims);
+  EXPECT_FALSE(DecodeOperation("{").ok());
+  EXPECT_FALSE(DecodeOperation(R"({"what": "x", "claims": [{"mode": "shared", "planet": "mars"}]})").ok());
+}
+
+// ---- both ledgers ----
+
+/// What two processes have of one ledger; of one in memory they are two threads.
+class LedgerTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  LedgerTest() {
+    if (std::string_view(GetParam()) == "memory") {
+      memory_ = std::make_unique<MemoryLedger>();
+      return;
+    }
+    std::string root = ::testing::UnitTest::GetInstance()->current_test_info()->name();
+    root = "/" + root.substr(0, root.find('/'));
+    for (auto& ledger : zookeeper_) {
+      ledger = std::make_unique<ZooKeeperLedger>(Options(Server().address()), root);
+    }
+  }
+  Ledger& one() { return memory_ ? static_cast<Ledger&>(*memory_) : *zookeeper_[0]; }
+  Ledger& two() { return memory_ ? static_cast<Ledger&>(*memory_) : *zookeeper_[1]; }
+
+ private:
+  std::unique_ptr<MemoryLedger> memory_;
+  std::array<std::unique_ptr<ZooKeeperLedger>, 2> zookeeper_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Both, LedgerTest, ::testing::Values("memory", "zookeeper"),
+                         [](const auto& param) { return std::string(param.param); });
+
+TEST_P(LedgerTest, WhoComesSecondIsToldWhoHasWhatSinceWhenAndHowToGoOn) {
+  ASSERT_OK_AND_ASSIGN(Held open,
+                       one().Begin(Of("open shards db 4-7", {Claim::Shards(false, 4, 7, kExclusive)})));
+  const auto refused =
+      two().Begin(Of("create dataset 'pins'", {Claim::Shards(false, 0, Claim::kLastShard, kShared)}));
+  EXPECT_THAT(refused,
+              FailsWith(kRefused, "create dataset 'pins': cannot begin now: 'open shards db 4-7', of "));
+  EXPECT_THAT(refused, FailsWith(kRefused, fmt::format("process {}, since 20", ::getpid())));
+  EXPECT_THAT(refused, FailsWith(kRefused, "has shards db 4-7"));
+  EXPECT_THAT(refused, FailsWith(kRefused, "kv shards release " + open.id()));
+  EXPECT_TRUE(EndsByItself(refused.status()));
+  // What does not overlap goes on.
+  ASSERT_OK_AND_ASSIGN(Held more,
+                       two().Begin(Of("open shards db 8-9", {Claim::Shards(false, 8, 9, kExclusive)})));
+  EXPECT_EQ(one().List()->size(), 2u);
+  EXPECT_OK(open.Check());
+  EXPECT_OK(open.End());
+  EXPECT_THAT(open.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_OK(more.End());
+  EXPECT_OK(two()
+                .Begin(Of("create dataset 'pins'", {Claim::Shards(false, 0, Claim::kLastShard, kShared)}))
+                .status());
+  // It went with its handle.
+  EXPECT_TRUE(one().List()->empty());
+}
+
+TEST_P(LedgerTest, ALastingOneIsHeldUntilItIsEndedAndTakenOverWhenItIsBegunAgain) {
+  std::string id;
+  {
+    ASSERT_OK_AND_ASSIGN(const Held hold,
+                         one().Begin(Lasting("migrate", {Claim::Dataset("events", kUpdate)})));
+    EXPECT_FALSE(hold.taken_over());
+    id = hold.id();
+  }
+  const auto refused = two().Begin(Of("drop", {Claim::Dataset("events", kExclusive)}));
+  EXPECT_THAT(refused, FailsWith(kRefused, "lasts until it is finished or given up: kv give it up"));
+  EXPECT_FALSE(EndsByItself(refused.status()));
+  EXPECT_OK(two().Begin(Of("purge", {Claim::Dataset("events", kShared)})).status());
+  // By another process, with more claims.
+  ASSERT_OK_AND_ASSIGN(Held again, two().Begin(Lasting("migrate", {Claim::Dataset("events", kUpdate),
+                                                                   Claim::Shards(true, 0, 7, kShared)})));
+  EXPECT_TRUE(again.taken_over());
+  EXPECT_EQ(again.id(), id);
+  EXPECT_THAT(one().Begin(Of("open", {Claim::Shards(true, 7, 7, kExclusive)})),
+              FailsWith(kRefused, "migrate"));
+  EXPECT_OK(one().EndLasting("another"));
+  EXPECT_EQ(two().List()->size(), 1u);
+  EXPECT_OK(one().EndLasting("migrate"));
+  EXPECT_TRUE(two().List()->empty());
+  EXPECT_OK(two().Begin(Of("drop", {Claim::Dataset("events", kExclusive)})).status());
+}
+
+TEST_P(LedgerTest, OneThatYieldsIsNotWaitedForAndLearnsOfIt) {
+  Operation purge = Of("purge", {Claim::Dataset("events", kShared)});
+  purge.yields = true;
+  ASSERT_OK_AND_ASSIGN(const Held hold, one().Begin(purge));
+  EXPECT_OK(hold.Check());
+  ASSERT_OK_AND_ASSIGN(Held drop, two().Begin(Of("drop", {Claim::Dataset("events", kExclusive)})));
+  EXPECT_THAT(hold.Check(), FailsWith(absl::StatusCode::kAborted, "took its claims away"));
+  // It does not come back before that has ended.
+  EXPECT_THAT(one().Begin(purge), FailsWith(kRefused, "'drop'"));
+  EXPECT_OK(drop.End());
+  EXPECT_OK(one().Begin(purge).status());
+}
+
+TEST_P(LedgerTest, WhatMustNotWaitBeginsOverOthers) {
+  ASSERT_OK_AND_ASSIGN(const Held replace, one().Begin(Of("replace", {Claim::Host("a", kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(const Held move, one().Begin(Lasting("move", {Claim::Host("b", kShared)})));
+  const Operation emergency =
+      Of("promote b --emergency", {Claim::Host("a", kExclusive), Claim::Host("b", kExclusive)});
+  EXPECT_THAT(two().Begin(emergency), FailsWith(kRefused, "'move'"));
+  ASSERT_OK_AND_ASSIGN(const Held hold, two().BeginOver(emergency));
+  EXPECT_THAT(replace.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_OK(move.Check());
+  EXPECT_OK(one().EndLasting("move"));
+}
+
+TEST_P(LedgerTest, AProcessThatIsGoneHasNothingAnyMore) {
+  // It has ended, but its session may not have.
+  const pid_t child = ::fork();
+  if (child == 0) ::pause();
+  ASSERT_GT(child, 0);
+  std::string identity = ProcessIdentity();
+  ASSERT_FALSE(identity.empty());
+  EXPECT_FALSE(ProcessHasEnded(identity));
+  EXPECT_FALSE(ProcessHasEnded("elsewhere/" + identity));
+  EXPECT_FALSE(ProcessHasEnded(""));
+  // The same number, of a process that began at another time.
+  EXPECT_TRUE(ProcessHasEnded(identity + "0"));
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  const size_t pid = identity.rfind(std::to_string(::getpid()));
+  identity.replace(pid, std::to_string(::getpid()).size(), std::to_string(child));
+  EXPECT_TRUE(ProcessHasEnded(identity));
+}
+
+TEST_P(LedgerTest, ReleaseTakesOnlyWhatNobodyIsAtUnlessForced) {
+  ASSERT_OK_AND_ASSIGN(const Held open, one().Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  ASSERT_OK_AND_ASSIGN(const Held move,
+                       one().Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  EXPECT_THAT(two().Release("none", false), FailsWith(absl::StatusCode::kNotFound, "kv shards operations"));
+  EXPECT_THAT(two().Release(open.id(), false), FailsWith(kRefused, "may still be at work"));
+  EXPECT_THAT(two().Release(move.id(), false), FailsWith(kRefused, "outlives its process: kv give it up"));
+  EXPECT_EQ(two().Release(open.id(), true)->what, "open");
+  EXPECT_EQ(two().Release(move.id(), true)->what, "move");
+  EXPECT_THAT(open.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_TRUE(one().List()->empty());
+}
+
+TEST_P(LedgerTest, ThreadsThatBeginTheSameAreAtItOneAfterTheOther) {
+  constexpr int kThreads = 8;
+  constexpr int kRounds = 10;
+  std::atomic<int> inside{0};
+  std::atomic<int> crossed{0};
+  std::atomic<int> done{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      Ledger& ledger = t % 2 == 0 ? one() : two();
+      for (int i = 0; i < kRounds;) {
+        // Of two datasets of which each touches one or both.
+        std::vector<Claim> claims = {Claim::Dataset("a", kExclusive)};
+        claims.push_back(Claim::Dataset(fmt::format("only{}", t), kExclusive));
+        auto hold = ledger.Begin(Of("work", std::move(claims)));
+        if (EndsByItself(hold.status())) continue;
+        ASSERT_OK(hold.status());
+        if (++inside != 1) ++crossed;
+        EXPECT_OK(hold->Check());
+        --inside;
+        ASSERT_OK(hold->End());
+        ++done;
+        ++i;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(done, kThreads * kRounds);
+  EXPECT_EQ(crossed, 0);
+  EXPECT_TRUE(one().List()->empty());
+}
+
+// ---- in ZooKeeper ----
+
+class ZooKeeperLedgerTest : public ::testing::Test {
+ protected:
+  const std::string root_ =
+      std::string("/") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+};
+
+TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing) {
+  TcpProxy proxy(Server().port());
+  ZooKeeper paused({.servers = proxy.address(), .session_timeout_ms = 1'000, .call_timeout_ms = 500},
+                   nullptr);
+  ZooKeeper other(Options(Server().address()), nullptr);
+  ZooKeeperLedger one(paused, root_);
+  ZooKeeperLedger two(other, root_);
+  ASSERT_OK(other.Create(root_ + "/map", "before"));
+  const auto publish = [&](ZooKeeperLedger& ledger, const Held& hold, const std::string& text) {
+    return ledger.Change(hold, {{.kind = ZooKeeperStep::Kind::kSet, .path = root_ + "/map", .data = text}});
+  };
+  const Operation open = Of("open", {Claim::Shards(false, 4, 7, kExclusive)});
+  ASSERT_OK_AND_ASSIGN(const Held first, one.Begin(open));
+  ASSERT_OK_AND_ASSIGN(const Held lasting,
+                       one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  EXPECT_OK(publish(one, first, "one"));
+  proxy.Cut();
+  EXPECT_TRUE(Eventually([&] { return two.List()->size() == 1; }));
+  ASSERT_OK_AND_ASSIGN(const Held second, two.Begin(open));
+  EXPECT_OK(publish(two, second, "two"));
+  proxy.Mend();
+  // It wakes up, and goes on.
+  absl::Status late;
+  EXPECT_TRUE(Eventually([&] { return !absl::IsUnavailable(late = publish(one, first, "late")); }));
+  EXPECT_THAT(late, FailsWith(absl::StatusCode::kAborted, "is not held any more"));
+  EXPECT_EQ(other.Get(root_ + "/map", false)->data, "two");
+  EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_OK(publish(one, lasting, "moved")) << "lasting ones outlive sessions";
+  EXPECT_THAT(one.Begin(open), FailsWith(kRefused, "'open'"));
+}
+
+TEST_F(ZooKeeperLedgerTest, OfAProcessThatWasKilledNothingIsWaitedFor) {
+  ZooKeeper zookeeper(Options(Server().address()), nullptr);
+  ZooKeeperLedger ledger(zookeeper, root_);
+  ASSERT_OK_AND_ASSIGN(const Held hold, ledger.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  // As it is where that was begun by a process of this machine that has been killed since.
+  const std::string path = root_ + "/operations/" + hold.id();
+  Operation dead = ledger.List()->front();
+  dead.process += "0";
+  ASSERT_OK(zookeeper.Set(path, OperationToJson(dead).dump(), 0));
+  ZooKeeperLedger other(Options(Server().address()), root_);
+  EXPECT_OK(other.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})).status());
+  EXPECT_THAT(hold.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+}
+
+TEST_F(ZooKeeperLedgerTest, WhatANewerVersionHasBegunIsNotCrossed) {
+  ZooKeeper zookeeper(Options(Server().address()), nullptr);
+  ASSERT_OK(zookeeper.Create(root_ + "/operations/1234", R"({"what": "x", "claims": [{"planet": "mars"}]})"));
+  ZooKeeperLedger ledger(zookeeper, root_);
+  EXPECT_THAT(ledger.Begin(Of("drop", {Claim::Dataset("a", kExclusive)})),
+              FailsWith(kRefused, "an operation that this version cannot read"));
+  EXPECT_OK(ledger.Release("1234", /*force=*/true).status());
+  EXPECT_OK(ledger.Begin(Of("drop", {Claim::Dataset("a", kExclusive)})).status());
+}
+
+TEST_F(ZooKeeperLedgerTest, UsersOfZooKeeperShareIt) {
+  ZooKeeperOptions first = Options(Server().address());
+  first.auth = "operator:secret";
+  ZooKeeperLedger one(first, root_);
+  ZooKeeperLedger two(Options(Server().address()), root_);
+  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  ASSERT_OK(one.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})).status());
+  EXPECT_THAT(two.Begin(Of("create", {Claim::Shards(false, 0, 9, kShared)})), FailsWith(kRefused, "'open'"));
+  ASSERT_OK_AND_ASSIGN(Held move, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  EXPECT_TRUE(move.taken_over());
+  EXPECT_OK(move.End());
+  EXPECT_OK(two.Release(open.id(), /*force=*/true).status());
+  EXPECT_TRUE(one.List()->empty());
+}
+
+TEST_F(ZooKeeperLedgerTest, BeginningAndEndingIsARoundTripEach) {
+  ZooKeeperLedger ledger(Options(Server().address()), root_);
+  ASSERT_OK(ledger.Begin(Of("first", {Claim::Dataset("a", kExclusive)})).status());
+  ZooKeeper zookeeper(Options(Server().address()), nullptr);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_OK(ledger.Begin(Of("next", {Claim::Dataset("a", kExclusive)})).status());
+  }
+  // Each was counted once: none was tried again on a version that was read anew.
+  EXPECT_EQ(zookeeper.Get(root_ + "/operations", false)->version, 4);
+}
+
+// ---- two as one ----
+
+TEST(JoinedLedger, WhatTouchesShardsIsBegunInBoth) {
+  MemoryLedger own;
+  auto owned = std::make_unique<MemoryLedger>();
+  MemoryLedger& fleet = *owned;
+  JoinedLedger both(own, std::move(owned));
+  ASSERT_OK_AND_ASSIGN(Held create,
+                       both.Begin(Of("create", {Claim::Dataset("a", kExclusive),
+                                                Claim::Shards(true, 0, Claim::kLastShard, kShared)})));
+  ASSERT_OK_AND_ASSIGN(const Held drop, both.Begin(Of("drop", {Claim::Dataset("b", kExclusive)})));
+  EXPECT_EQ(own.List()->size(), 2u);
+  ASSERT_EQ(fleet.List()->size(), 1u);
+  EXPECT_EQ(both.List()->size(), 2u);
+  EXPECT_THAT(fleet.Begin(Of("open", {Claim::Shards(true, 4, 7, kExclusive)})),
+              FailsWith(kRefused, "'create'"));
+  EXPECT_OK(create.Check());
+  EXPECT_OK(fleet.Release(fleet.List()->front().id, true).status());
+  EXPECT_THAT(create.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_OK(create.End());
+  // Refused there it is not begun here.
+  ASSERT_OK_AND_ASSIGN(const Held open, fleet.Begin(Of("open", {Claim::Shards(true, 4, 7, kExclusive)})));
+  EXPECT_THAT(both.Begin(Of("create", {Claim::Dataset("a", kExclusive), Claim::Shards(true, 0, 9, kShared)})),
+              FailsWith(kRefused, "'open'"));
+  EXPECT_EQ(own.List()->size(), 1u);
+}
+
+}  // namespace
+}  // namespace kvstore

@@ -1,0 +1,244 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/router.h"
+#include "kvstore_api/zookeeper_catalog.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/tcp_proxy.h"
+#include "tests/support/zookeeper_server.h"
+
+/// Two processes with one catalog in ZooKeeper, of which one loses its session while it is at something.
+namespace kvstore {
+namespace {
+
+using absl::StatusCode;
+using testing::Eventually;
+using testing::FailsWith;
+using testing::TcpProxy;
+using testing::ZooKeeperServer;
+
+/// The tables that both processes reach: the incarnation of the dataset that each is of.
+struct Tables {
+  std::mutex mutex;
+  std::map<std::string, uint64_t> tables;  // guarded by mutex
+
+  uint64_t Find(const std::string& name) {
+    const std::lock_guard lock(mutex);
+    const auto found = tables.find(name);
+    return found == tables.end() ? 0 : found->second;
+  }
+};
+
+/// One process' way to them, on which a test can stop it. A real backend cannot be paused between two of its
+/// steps for as long as another process needs.
+class TablesBackend : public Backend {
+ public:
+  struct Hooks {
+    std::function<absl::Status()> create = [] { return absl::OkStatus(); };
+    std::function<absl::Status()> drop = [] { return absl::OkStatus(); };
+    std::atomic<int> drops{0};
+  };
+
+  TablesBackend(Tables& tables, Hooks& hooks) : tables_(tables), hooks_(hooks) {}
+  Capabilities capabilities() const override { return {.rows = true, .shards = true}; }
+  absl::Status CreateDataset(const DatasetSpec& spec) override {
+    {
+      const std::lock_guard lock(tables_.mutex);
+      tables_.tables.insert_or_assign(spec.name, spec.incarnation);
+    }
+    return hooks_.create();
+  }
+  absl::Status AlterDataset(const DatasetSpec&) override { return absl::OkStatus(); }
+  absl::Status DropDataset(const DatasetSpec& spec) override {
+    ++hooks_.drops;
+    {
+      const std::lock_guard lock(tables_.mutex);
+      tables_.tables.erase(spec.name);
+    }
+    return hooks_.drop();
+  }
+  absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec&) override {
+    return std::shared_ptr<RowStore>();
+  }
+  absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec&) override {
+    return absl::UnimplementedError("not here");
+  }
+  absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec&) override {
+    return absl::UnimplementedError("not here");
+  }
+  /// Has much to do.
+  absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec&, const Progress& progress) override {
+    while (progress(0, 1)) std::this_thread::yield();
+    return absl::CancelledError("was stopped");
+  }
+  absl::StatusOr<DatasetStats> Stats(const DatasetSpec&) override { return DatasetStats{}; }
+  void Describe(MetricsSink&) const override {}
+
+ private:
+  Tables& tables_;
+  Hooks& hooks_;
+};
+
+class TwoRoutersTest : public ::testing::Test {
+ protected:
+  static ZooKeeperServer& Server() {
+    static ZooKeeperServer server;
+    return server;
+  }
+  std::unique_ptr<Router> Open(const std::string& servers, TablesBackend::Hooks& hooks) {
+    Router::Backends backends;
+    backends.emplace("tables", std::make_unique<TablesBackend>(tables_, hooks));
+    return *Router::Open(
+        std::make_unique<ZooKeeperCatalog>(
+            ZooKeeperOptions{.servers = servers, .session_timeout_ms = 1'000, .call_timeout_ms = 1'000},
+            root_, "", "test"),
+        std::move(backends), "tables");
+  }
+  /// `one_` is cut off until its session has ended and the other has made the dataset anew.
+  void Overtake() {
+    proxy_.Cut();
+    absl::Status made;
+    EXPECT_TRUE(Eventually([&] {
+      two_->LookAgain();
+      return (made = two_->CreateDataset({.name = "events"})).ok();
+    })) << made;
+    drops_ = hooks_one_.drops;
+    proxy_.Mend();
+    EXPECT_TRUE(Eventually([&] { return one_->ledger().List().ok(); }));
+  }
+  void ExpectThatOfTwo() {
+    const auto entry = two_->LoadEntry("events");
+    ASSERT_OK(entry.status());
+    EXPECT_EQ(entry->state, DatasetState::kActive);
+    EXPECT_EQ(entry->spec.incarnation, two_->GetDataset("events")->incarnation);
+    EXPECT_EQ(entry->spec.incarnation, tables_.Find("events"));
+    EXPECT_EQ(hooks_one_.drops, drops_);
+    // The one that was overtaken serves what there is now.
+    EXPECT_TRUE(Eventually([&] {
+      const auto spec = one_->GetDataset("events");
+      return spec.ok() && spec->incarnation == entry->spec.incarnation;
+    }));
+  }
+
+  const std::string root_ =
+      std::string("/") + ::testing::UnitTest::GetInstance()->current_test_info()->name();
+  TcpProxy proxy_{Server().port()};
+  Tables tables_;
+  TablesBackend::Hooks hooks_one_;
+  TablesBackend::Hooks hooks_two_;
+  std::unique_ptr<Router> one_ = Open(proxy_.address(), hooks_one_);
+  std::unique_ptr<Router> two_ = Open(Server().address(), hooks_two_);
+  int drops_ = 0;
+};
+
+TEST_F(TwoRoutersTest, ADropThatWasFinishedByAnotherLeavesTheNextDatasetAlone) {
+  ASSERT_OK(one_->CreateDataset({.name = "events"}));
+  hooks_one_.drop = [&] {
+    Overtake();
+    return absl::OkStatus();
+  };
+  const absl::Status dropped = one_->DropDataset("events", {});
+  EXPECT_THAT(dropped, FailsWith(StatusCode::kUnavailable, "another process took that for abandoned"));
+  EXPECT_TRUE(IsInDoubt(dropped));
+  ExpectThatOfTwo();
+}
+
+TEST_F(TwoRoutersTest, ACreateThatWasUndoneByAnotherDoesNotReplaceTheNextDataset) {
+  hooks_one_.create = [&] {
+    Overtake();
+    return absl::OkStatus();
+  };
+  const absl::Status created = one_->CreateDataset({.name = "events"});
+  EXPECT_THAT(created, FailsWith(StatusCode::kUnavailable, "another process took that for abandoned"));
+  EXPECT_TRUE(IsInDoubt(created));
+  ExpectThatOfTwo();
+}
+
+TEST_F(TwoRoutersTest, ACreateThatFailsAfterItWasUndoneByAnotherCleansNothingUp) {
+  hooks_one_.create = [&] {
+    Overtake();
+    return absl::UnavailableError("a host is down");
+  };
+  EXPECT_THAT(one_->CreateDataset({.name = "events"}), FailsWith(StatusCode::kUnavailable, "a host is down"));
+  ExpectThatOfTwo();
+}
+
+TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
+  ASSERT_OK(one_->CreateDataset({.name = "events"}));
+  ASSERT_TRUE(Eventually([&] { return two_->GetDataset("events").ok(); }));
+  const DatasetSpec here = *one_->GetDataset("events");
+  DatasetSpec there = here;
+  there.backend = "elsewhere";
+  ASSERT_OK_AND_ASSIGN(const Held migration, one_->ledger().Begin(one_->MigrationOf(here, there)));
+  // Created, and not started: the catalog does not say so.
+  for (Router* router : {one_.get(), two_.get()}) {
+    const absl::Status dropped = router->DropDataset("events", {});
+    EXPECT_THAT(dropped, FailsWith(StatusCode::kFailedPrecondition, "'migrate dataset events', of "));
+    EXPECT_THAT(dropped, FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
+    EXPECT_THAT(router->AlterDataset("events", {.max_versions = 3}),
+                FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
+    EXPECT_OK(router->AlterDataset("events", {.max_versions = 1})) << "changes nothing";
+    EXPECT_THAT(router->ledger().Begin(router->MigrationOf(there, here)).status(), absl::OkStatus())
+        << "the same one, gone on with";
+  }
+  EXPECT_OK(two_->CreateDataset({.name = "others"}));
+  // No shards are opened under it, nor under a create.
+  ZooKeeperLedger fleet({.servers = Server().address()}, root_);
+  const Operation open = {.what = "open shards",
+                          .claims = {Claim::Shards(/*mod=*/true, 8, 9, ClaimMode::kExclusive)}};
+  EXPECT_THAT(fleet.Begin(open), FailsWith(StatusCode::kFailedPrecondition, "migrate dataset"));
+  ASSERT_OK(two_->ledger().EndLasting(two_->MigrationOf(here, there).what));
+  hooks_two_.create = [&] { return fleet.Begin(open).status(); };
+  EXPECT_THAT(
+      two_->CreateDataset({.name = "new"}),
+      FailsWith(StatusCode::kFailedPrecondition, "open shards: cannot begin now: 'create dataset new'"));
+  ASSERT_OK_AND_ASSIGN(const Held opening, fleet.Begin(open));
+  EXPECT_THAT(
+      one_->CreateDataset({.name = "new"}),
+      FailsWith(StatusCode::kFailedPrecondition, "create dataset new: cannot begin now: 'open shards'"));
+  EXPECT_THAT(one_->DropDataset("events", {}), FailsWith(StatusCode::kFailedPrecondition, "'open shards'"));
+}
+
+TEST_F(TwoRoutersTest, ADatasetWithAMigrationOnRecordIsNotDroppedOrAltered) {
+  ASSERT_OK(one_->CreateDataset({.name = "events"}));
+  // As a version without a ledger has left it.
+  ASSERT_OK(
+      one_->WithCatalog([](Catalog& catalog) { return catalog.PutRecord("events", "{}", -1).status(); }));
+  EXPECT_THAT(one_->DropDataset("events", {}),
+              FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
+  EXPECT_THAT(one_->AlterDataset("events", {.max_versions = 3}),
+              FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
+}
+
+TEST_F(TwoRoutersTest, APurgeGivesWayToADropThroughTheOther) {
+  ASSERT_OK(one_->CreateDataset({.name = "events"}));
+  ASSERT_TRUE(Eventually([&] { return two_->GetDataset("events").ok(); }));
+  std::atomic<bool> runs{false};
+  absl::Status purged;
+  std::thread purge([&] {
+    purged = one_->Compact("events",
+                           [&](uint64_t, uint64_t) {
+                             runs = true;
+                             return true;
+                           })
+                 .status();
+  });
+  EXPECT_TRUE(Eventually([&] { return runs.load(); }));
+  EXPECT_OK(two_->DropDataset("events", {}));
+  purge.join();
+  EXPECT_THAT(purged, FailsWith(StatusCode::kAborted, "is being dropped or altered by somebody else"));
+}
+
+}  // namespace
+}  // namespace kvstore
