@@ -70,6 +70,8 @@ class Migration {
   bool IsTruthAsVerified();
   /// A cutover that opened the other side everywhere before the side that it leaves was lost.
   absl::Status TakeOverOpened(const EndpointStatus& opened);
+  /// As the ledger has it.
+  Operation AsOperation() const;
   /// Writes down the claim.
   absl::Status Claim(uint64_t epoch);
   /// Under the epoch: brings both sides to the states that they have between two steps.

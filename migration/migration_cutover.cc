@@ -269,6 +269,8 @@ absl::Status Migration::LeaveCatalog() {
 }
 
 absl::Status Migration::End(Phase phase, std::string event) {
+  // As long as there is the record, the dataset is not altered or dropped all the same.
+  if (auto ended = router_.ledger().EndLasting(AsOperation().what); !ended.ok()) return ended;
   const std::lock_guard lock(mutex_);
   absl::Status status =
       router_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset, version_); });

@@ -122,6 +122,10 @@ absl::Status Migration::TakeOver() {
   if (auto status = OpenSides(); !status.ok()) return absl::IsNotFound(status) ? EndOrphan() : status;
   if (auto status = FixExtents(); !status.ok()) return status;
   const Record now = record();
+  // It was begun when the migration was created, unless an earlier version did that, or the ledger is only in
+  // memory. Behind the first step nothing waits for it: clients may.
+  const absl::Status begun = router_.ledger().Begin(AsOperation()).status();
+  if (now.phase == Phase::kPrepare && !begun.ok()) return begun;
   if (now.wanted == Wanted::kAbandon) return EndWithout();
   // Of a truth that records no more nothing is asked.
   const auto truth_status =
@@ -148,6 +152,15 @@ absl::Status Migration::TakeOver() {
   if (auto status = LookAtBoots(); !status.ok()) return status;
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
   return ReassertSides(*copy_status);
+}
+
+Operation Migration::AsOperation() const {
+  DatasetSpec source = spec_;
+  source.name = names_.dataset;
+  source.backend = names_.source;
+  DatasetSpec target = source;
+  target.backend = names_.target;
+  return router_.MigrationOf(source, target);
 }
 
 absl::Status Migration::TakeOverOpened(const EndpointStatus& opened) {

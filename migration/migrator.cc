@@ -217,10 +217,24 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
   record.Add(options.who, "created", WallClockMs());
   if (!options.dry_run) {
     Forget(spec.name);
+    // From here on nobody alters or drops it, or opens shards of its space; who was at that before is looked
+    // for.
+    Operation operation = router_.MigrationOf(spec, there);
+    operation.who = options.who;
+    auto held = router_.ledger().Begin(std::move(operation));
+    if (!held.ok()) return held.status();
+    const auto now = router_.LoadEntry(spec.name);
+    if (!now.ok() || now->spec != spec) {
+      if (!held->taken_over()) held->End().IgnoreError();
+      return absl::FailedPreconditionError(
+          fmt::format("dataset: '{}' was altered or dropped just now; give the command again", spec.name));
+    }
     absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
       if (auto forgotten = ForgetOrphan(catalog, spec); !forgotten.ok()) return forgotten;
       return catalog.PutRecord(spec.name, Encode(record), -1).status();
     });
+    // In doubt the record may be there.
+    if (!status.ok() && !absl::IsUnavailable(status) && !held->taken_over()) held->End().IgnoreError();
     if (absl::IsAborted(status)) {
       return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", spec.name));
     }

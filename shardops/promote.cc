@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <thread>
 #include <utility>
 
+#include "backends/mysql/tables.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "shardops/gtid.h"
@@ -75,6 +77,9 @@ class Promoter {
   absl::StatusOr<Promotion> Emergency();
   /// The slave could be a master, and follows the right one or nobody.
   absl::Status CheckSlave(const HostState& slave) const;
+  /// The host has a database of each of the pair's shards: one that lacks some is an unfinished copy, from
+  /// which no loss that anybody accepts could be told.
+  absl::Status CheckWhole(HostAdmin& slave) const;
   /// What may be lost, in words; empty: nothing.
   std::string MayLose(const HostState& slave, uint64_t* at_least);
   absl::Status Publish();
@@ -253,6 +258,33 @@ std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
   return "";
 }
 
+absl::Status Promoter::CheckWhole(HostAdmin& slave) const {
+  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+  if (!maps.ok()) return maps.status();
+  const auto names = slave.ReadDatabases();
+  if (!names.ok()) return names.status();
+  const std::set<std::string> there(names->begin(), names->end());
+  uint64_t missing = 0;
+  std::string first;
+  for (const StoredMap& stored : maps->all()) {
+    for (const ShardRange& range : stored.map.ranges()) {
+      if (range.master != plan_.before.master) continue;
+      for (const std::string& database :
+           MoveRange{.mod = stored.mod, .first = range.first, .last = range.last}.Databases()) {
+        // A shard that is being moved away has its tables under another name.
+        if (there.contains(database) || there.contains(mysql::MovedName(database))) continue;
+        if (missing++ == 0) first = database;
+      }
+    }
+  }
+  if (missing == 0) return absl::OkStatus();
+  return Refuse(fmt::format(
+      "{0}: lacks {1} databases of its shards, {2} first: it is a copy that was never finished, and all of "
+      "that would be lost. Bring {3} back: kv shards promote {3} opens it again; then kv shards "
+      "replace-slave {0} --discard makes this one whole",
+      host().ToString(), missing, first, other().ToString()));
+}
+
 absl::StatusOr<Promotion> Promoter::Emergency() {
   if (const auto master = HostAdmin::Open(other(), fleet_.access); !absl::IsUnavailable(master.status())) {
     return Refuse(fmt::format("{} answers: leave --emergency away", other().ToString()));
@@ -263,6 +295,7 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   const auto is = (*slave)->Read();
   if (!is.ok()) return is.status();
   if (auto status = CheckSlave(*is); !status.ok()) return status;
+  if (auto status = CheckWhole(**slave); !status.ok()) return status;
   uint64_t at_least = 0;
   const std::string loss = MayLose(*is, &at_least);
   if (!loss.empty()) {

@@ -18,6 +18,9 @@
 namespace kvstore::shardops {
 namespace {
 
+/// How often a copy is begun, at most.
+constexpr int kCopies = 3;
+
 /// The pair that the slave is in, or is to be in.
 absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& next) {
   std::optional<Pair> found;
@@ -137,6 +140,20 @@ absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& po
   });
 }
 
+/// Copies all that the master has. A dataset that is dropped, or a migration that ends, while its tables are
+/// read makes the copy fail: then it begins again, from nothing.
+absl::StatusOr<Position> CopyAll(Fleet& fleet, const Host& master, HostAdmin& next,
+                                 const ReplaceOptions& options) {
+  for (int attempt = 1;; ++attempt) {
+    auto position =
+        CopyDatabases(master, next.host(), fleet.access, {.unlogged = true, .progress = options.progress});
+    if (!absl::IsInternal(position.status()) || attempt == kCopies) return position;
+    fleet.tell(
+        fmt::format("the copy failed, and begins again: {}", std::string(position.status().message())));
+    if (auto status = Empty(next, /*discard=*/true); !status.ok()) return status;
+  }
+}
+
 }  // namespace
 
 absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions& options) {
@@ -185,8 +202,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   if (auto status = LetGo(fleet, **master, *pair, next); !status.ok()) return status;
   if (auto status = CopyUsers(**master, **host); !status.ok()) return status;
   Reached("replace.empty");
-  const auto position =
-      CopyDatabases(pair->master, next, fleet.access, {.unlogged = true, .progress = options.progress});
+  const auto position = CopyAll(fleet, pair->master, **host, options);
   if (!position.ok()) return position.status();
   Reached("replace.copied");
   if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;

@@ -62,8 +62,11 @@ void FindProblems(HostReport& report) {
     } else if (!state.semi_sync_active) {
       say("does not wait for its slave at present");
     } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
-      say("answers without its slave when that is away (rpl_semi_sync_master_wait_no_slave, "
-          "rpl_semi_sync_master_timeout): should it die, what is lost is not known");
+      say(fmt::format(
+          "answers without its slave when that is away: should it die, what is lost is not known. SET GLOBAL "
+          "rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = {}, there and in its "
+          "configuration",
+          kForEverMs));
     }
     return;
   }

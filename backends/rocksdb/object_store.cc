@@ -175,11 +175,34 @@ absl::StatusOr<ObjectId> RocksObjectStore::NextId(const CreateOptions& options) 
   if (options.shard) return on_shard(*options.shard);
   // Round and round, past shards that are full.
   const uint32_t first = next_shard_++;
+  if (family_->gate.log() != nullptr) {
+    const auto shards = Spread();
+    if (!shards.ok()) return shards.status();
+    auto id = on_shard((*shards)[first % shards->size()]);
+    for (size_t step = 1; step < shards->size() && absl::IsResourceExhausted(id.status()); ++step) {
+      id = on_shard((*shards)[(first + step) % shards->size()]);
+    }
+    return id;
+  }
   auto id = on_shard(first % kSpreadShards);
   for (uint32_t step = 1; step < kSpreadShards && absl::IsResourceExhausted(id.status()); ++step) {
     id = on_shard((first + step) % kSpreadShards);
   }
   return id;
+}
+
+absl::StatusOr<std::vector<uint32_t>> RocksObjectStore::Spread() {
+  const std::lock_guard lock(counters_mutex_);
+  if (used_.empty()) {
+    const auto counters = Counters(*engine_, family_->settings->incarnation);
+    if (!counters.ok()) return counters.status();
+    for (const auto& [shard, next] : *counters) {
+      if (next > 1) used_.push_back(shard);
+    }
+    // Without any object there is no better one than the first.
+    if (used_.empty()) used_.push_back(0);
+  }
+  return used_;
 }
 
 absl::StatusOr<ObjectId> RocksObjectStore::UnusedId(const CreateOptions& options) {

@@ -61,6 +61,9 @@ class RocksObjectStore : public ObjectStore {
   };
 
   absl::StatusOr<ObjectId> NextId(const CreateOptions& options);
+  /// The shards that objects are spread over whose creator names none. While the dataset migrates they must
+  /// be open on the other side too: those that have objects are.
+  absl::StatusOr<std::vector<uint32_t>> Spread();
   /// NextId, of which there is no object.
   absl::StatusOr<ObjectId> UnusedId(const CreateOptions& options);
   absl::StatusOr<uint64_t> NextLocal(uint32_t shard);
@@ -77,6 +80,7 @@ class RocksObjectStore : public ObjectStore {
   Requests requests_;
   std::mutex counters_mutex_;
   std::map<uint32_t, Counter> counters_;  // by shard
+  std::vector<uint32_t> used_;            // as Spread found them first; guarded by counters_mutex_
   std::atomic<uint32_t> next_shard_ = 0;
   std::atomic<uint32_t> next_lock_ = 0;  // spreads creates over the row locks
 };

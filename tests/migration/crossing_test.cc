@@ -219,6 +219,31 @@ TEST_F(ShardsOpenedTest, BetweenReadyAndCutoverTheyAreTakenIn) {
   EXPECT_EQ(CountOf(9), 1u);
 }
 
+/// The embedded store would spread objects over more shards than the servers have.
+TEST_F(ShardsOpenedTest, ObjectsThatAreMadeOnTheOtherSideFindTheirWayBack) {
+  World& world = Open();
+  ASSERT_OK(world.router().CreateDataset({.name = "events", .shape = Shape::kObjects, .backend = "mysql"}));
+  std::set<uint64_t> ids;
+  const auto make = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      const auto id = world.router().CreateObject("events", R"({"a": 1})", {});
+      ASSERT_OK(id);
+      EXPECT_TRUE(ids.insert(*id).second) << *id << " is given twice";
+    }
+  };
+  make(40);
+  world.Do("create", "events", To("rocksdb"));
+  world.Do("start", "events");
+  world.Await("events", "ready");
+  world.Do("cutover", "events");
+  world.Await("events", "reversible");
+  make(40);
+  world.Do("rollback", "events");
+  world.Await("events", "aborted");
+  make(10);
+  for (const uint64_t id : ids) EXPECT_OK(world.router().GetObject("events", id, {})) << id;
+}
+
 TEST_F(ShardsOpenedTest, InTheMiddleOfACutoverTheyWait) {
   World& world = Open();
   ASSERT_OK(world.router().CreateDataset({.name = "events", .shape = Shape::kMappings}));
