@@ -161,7 +161,9 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
   }
   traits_.returning = mariadb;
   // What it says of tables is else up to a day old.
-  if (!mariadb) Run("SET SESSION information_schema_stats_expiry = 0");
+  if (!mariadb && Ask("SHOW VARIABLES LIKE 'information_schema_stats_expiry'").Next()) {
+    Run("SET SESSION information_schema_stats_expiry = 0");
+  }
   traits_.flushes_each = traits.Uint(2) == 1;
   if (traits.Uint(3) < 2 * kMaxPutBytes) {
     return absl::FailedPreconditionError(fmt::format(

@@ -268,12 +268,13 @@ TEST_P(MigrationSuite, ObjectsAndMappingsAreRecorded) {
 TEST_P(MigrationSuite, BehindARefusedWriteOfABatchNoneOfTheSameRowIsCarriedOut) {
   const auto rows = Rows(1);
   const Endpoint endpoint(backend(), spec());
+  ASSERT_OK(endpoint.Enter(State::kServing, true));
   std::atomic<bool> stop{false};
   // Held and let go as a cutover that backs out does it, over and over.
   std::thread holds([&] {
     while (!stop) {
-      EXPECT_OK(endpoint.Enter(State::kFrozen, false));
-      EXPECT_OK(endpoint.Enter(State::kServing, false));
+      EXPECT_OK(endpoint.Enter(State::kFrozen, true));
+      EXPECT_OK(endpoint.Enter(State::kServing, true));
     }
   });
   const CellWrite cell{"c", "v", std::nullopt};

@@ -154,6 +154,11 @@ class ShardsOpenedTest : public CrossingTest {
     world_.reset();
     SharedFleet().WriteMaps(SharedFleet().server(0).address(), SharedFleet().server(1).address());
   }
+  /// Gives a command as soon as both sides were compared again.
+  void DoWhenCompared(const std::string& command) {
+    EXPECT_TRUE(Eventually([&] { return world_->Try(command, "events").ok(); }))
+        << world_->Do("status", "events").dump(1);
+  }
   /// `count` more entries, of IDs of the first shards.
   void Add(uint64_t from, int count) {
     for (int i = 0; i < count; ++i) {
@@ -190,7 +195,7 @@ TEST_F(ShardsOpenedTest, BetweenReadyAndCutoverTheyAreTakenIn) {
   world.Do("start", "events");
   world.Await("events", "ready");
   AwaitShards(8);
-  world.Do("cutover", "events");
+  DoWhenCompared("cutover");
   world.Await("events", "reversible");
   EXPECT_EQ(world.BackendOf("events"), "mysql");
   EXPECT_EQ(CountOf(0), 20u);
@@ -201,7 +206,7 @@ TEST_F(ShardsOpenedTest, BetweenReadyAndCutoverTheyAreTakenIn) {
   EXPECT_TRUE(Eventually([&] {
     return world.router().AddMapping("events", uint64_t{9} << 46 | 1 << 10 | 7, 1, 1).ok();
   })) << "the worker makes it on the shards that were opened last";
-  world.Do("reverse", "events");
+  DoWhenCompared("reverse");
   world.Await("events", "ready");
   EXPECT_EQ(world.BackendOf("events"), "rocksdb");
   EXPECT_EQ(CountOf(0), 20u);
@@ -210,7 +215,7 @@ TEST_F(ShardsOpenedTest, BetweenReadyAndCutoverTheyAreTakenIn) {
   // And a side that has moved takes new shards in, too.
   AwaitShards(16);
   Add(14, 3);
-  world.Do("cutover", "events");
+  DoWhenCompared("cutover");
   world.Await("events", "reversible");
   EXPECT_EQ(CountOf(14), 3u);
   EXPECT_EQ(CountOf(5), 10u);
