@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "kvstore_api/leftover.h"
 #include "kvstore_api/router.h"
@@ -163,8 +165,11 @@ absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::AdoptDataset(cons
 }
 
 absl::Status Router::FinishAbandoned(CatalogContents contents) {
-  for (const CatalogEntry& entry : contents.entries) {
+  for (const CatalogEntry& entry : std::vector<CatalogEntry>(contents.entries)) {
     if (entry.state == DatasetState::kActive) continue;
+    // While another one was finished here, somebody may have gone on with this one.
+    if (std::find(contents.entries.begin(), contents.entries.end(), entry) == contents.entries.end())
+      continue;
     // Of this process: under the lock nobody is at it any more.
     if (entry.owner != catalog_->self() && catalog_->IsAlive(entry.owner)) continue;
     if (contents.version < 0 || !backends_.contains(entry.spec.backend)) continue;
@@ -175,9 +180,9 @@ absl::Status Router::FinishAbandoned(CatalogContents contents) {
     if (absl::IsAborted(version.status())) return absl::OkStatus();  // the change is heard of
     if (!version.ok()) return version.status();
     absl::Status status = FinishDrop(mine, *version, nullptr);
-    const auto after = catalog_->Load();
+    auto after = catalog_->Load();
     if (!after.ok()) return after.status();
-    contents.version = after->version;
+    contents = *std::move(after);
     if (status.ok()) continue;
     // A host that is down does not keep the rest from opening: the drop is finished at a later time.
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) && !catalog_->shared()) {

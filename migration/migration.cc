@@ -220,6 +220,7 @@ absl::Status Migration::Run() {
   bool taken = false;
   while (!stopping()) {
     if (IsOver()) return absl::OkStatus();
+    const Wanted before = record().wanted;
     absl::Status status = taken ? absl::OkStatus() : TakeOver();
     if (status.ok() && !retake_ && !IsOver()) {
       taken = true;
@@ -250,8 +251,10 @@ absl::Status Migration::Run() {
     if (!told) spdlog::warn("migration of '{}': {}; it is tried again", names_.dataset, Text(status));
     Checkpoint();
     std::unique_lock lock(mutex_);
-    asked_.wait_for(lock, kRetry, [this] {
-      return stop_.load() || record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon;
+    // What was asked for during the attempt is not waited with; what it failed at, is.
+    asked_.wait_for(lock, kRetry, [&] {
+      return stop_.load() || (record_.wanted != before &&
+                              (record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon));
     });
   }
   drainer_.reset();
@@ -360,7 +363,12 @@ absl::Status Migration::Follow() {
         return Change([](Record& record) { record.phase = Phase::kCutover; },
                       fmt::format("cutover to '{}' begins", now.on_target ? now.source : now.target));
       case Wanted::kFinish:
-        if (!now.on_target) break;
+        if (!now.on_target) {
+          // It was asked for while the truth was there.
+          if (auto status = Change([](Record& record) { record.wanted = Wanted::kNothing; }); !status.ok())
+            return status;
+          break;
+        }
         return Change(
             [](Record& record) {
               record.phase = Phase::kFinishing;

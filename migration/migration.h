@@ -66,12 +66,15 @@ class Migration {
   ///
   /// same_truth  Its hosts are those of when both sides were last found the same.
   bool GoesOnAlone(const EndpointStatus& truth, bool same_truth) const;
-  /// Asks the truth's hosts.
-  bool IsTruthAsVerified();
+  /// Whether the hosts of the truth, or of the other side, are those of when both were last found the same.
+  /// Asks them.
+  bool IsAsVerified(bool of_truth);
   /// A cutover that opened the other side everywhere before the side that it leaves was lost.
   absl::Status TakeOverOpened(const EndpointStatus& opened);
   /// As the ledger has it.
   Operation AsOperation() const;
+  /// Takes it over in the ledger.
+  absl::Status BeginOperation();
   /// Writes down the claim.
   absl::Status Claim(uint64_t epoch);
   /// Under the epoch: brings both sides to the states that they have between two steps.
@@ -102,6 +105,8 @@ class Migration {
   absl::Status Verify();
   /// Writes down what a pass found.
   absl::Status EndPass(const Verifier& verifier, bool repairs);
+  /// Both sides are the same: what the log of the copy has says nothing any more.
+  absl::Status ForgetStrayed();
   /// Waits for an operator to say which side is right.
   absl::Status AwaitResolve();
   absl::Status Follow();
@@ -170,6 +175,7 @@ class Migration {
   std::string boots_;       // of both sides, when this worker took over
   std::string truth_boot_;  // the part of the truth; read by copying threads, which it outlives
   DatasetSpec spec_;        // as the sides were opened with
+  std::string operation_;   // its ID in the ledger; empty: it was not begun there
   bool alone_ = false;      // the other side is not reachable, and not needed for what is to be done
   bool retake_ = false;     // what it took over has changed: it begins again, and nothing is wrong
   /// Since when clients wait for a cutover that goes on; none where a worker before this one began it.

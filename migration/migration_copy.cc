@@ -44,7 +44,7 @@ absl::Status Migration::Prepare() {
   // What an earlier migration left there, which was ended without this side, is not what is copied now.
   const auto left = target_->Status();
   if (!left.ok()) return left.status();
-  if (left->Any(State::kMoved) || (!fresh_ && left->Any(State::kImporting))) {
+  if (left->Any(State::kMoved) || left->Any(State::kImporting)) {
     if (auto status = target_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
     // The state of the worker's epoch went with it.
     if (auto status = target_->RaiseEpoch(epoch); !status.ok()) return status;
@@ -87,7 +87,7 @@ absl::Status Migration::Backfill() {
   };
   const auto wanted = [&] {
     const std::lock_guard lock(mutex_);
-    return record_.wanted == Wanted::kCancel || record_.paused;
+    return record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon || record_.paused;
   };
   const auto copy_part = [&](size_t i) -> absl::Status {
     UnitRange range;
@@ -157,9 +157,14 @@ absl::Status Migration::Backfill() {
   if (stopping()) return absl::OkStatus();
   const Record now = record();
   if (now.wanted == Wanted::kCancel) return absl::OkStatus();
+  if (now.wanted == Wanted::kAbandon) {
+    retake_ = true;
+    return absl::OkStatus();
+  }
   if (now.PartsDone() < now.parts.size()) {
     // Paused: what is copied is kept current.
-    while (record().paused && !stopping() && record().wanted != Wanted::kCancel) {
+    while (record().paused && !stopping() && record().wanted != Wanted::kCancel &&
+           record().wanted != Wanted::kAbandon) {
       if (auto status = drainer_->status(); !status.ok()) return status;
       Wait(kLook);
     }
@@ -194,9 +199,16 @@ absl::Status Migration::Verify() {
   // for an operator.
   const Record before = record();
   const bool trusted = before.trusted == boots_;
-  const bool repairs = !before.crossed || trusted || (CopyWasReplaced() && !TruthWasReplaced());
+  // Clients wrote to the side that must not serve, in the belief that it did.
+  bool strayed = false;
+  if (before.crossed && !trusted) {
+    const auto lag = copy().Lag();
+    if (!lag.ok()) return lag.status();
+    strayed = lag->entries > 0;
+  }
+  const bool repairs = !before.crossed || trusted || (CopyWasReplaced() && !TruthWasReplaced() && !strayed);
   // A drain would already make the copy what the truth is.
-  const bool drains = repairs || !TruthWasReplaced();
+  const bool drains = repairs || (!TruthWasReplaced() && !strayed);
   if (!drains) {
     drainer_.reset();
   } else if (!drainer_) {
@@ -205,7 +217,7 @@ absl::Status Migration::Verify() {
   const auto stop = [this] {
     if (stopping() || (drainer_ && !drainer_->status().ok())) return true;
     const std::lock_guard lock(mutex_);
-    return record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon;
+    return (record_.wanted == Wanted::kCancel && !on_target_) || record_.wanted == Wanted::kAbandon;
   };
   // Ranges that both sides know: of keys, or the same shards.
   auto ranges = source_->Partitions(record().threads);
@@ -239,12 +251,16 @@ absl::Status Migration::Verify() {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    verifier_ = nullptr;
+    {
+      // Who shows how far it is has it no more.
+      const std::lock_guard lock(mutex_);
+      verifier_ = nullptr;
+    }
     if (drainer_) {
       if (auto status = drainer_->status(); !status.ok()) return status;
     }
     const Record now = record();
-    if (stopping() || now.wanted == Wanted::kCancel) return absl::OkStatus();
+    if (stopping() || (now.wanted == Wanted::kCancel && !on_target_)) return absl::OkStatus();
     if (now.wanted == Wanted::kAbandon) {
       retake_ = true;
       return absl::OkStatus();
@@ -264,6 +280,9 @@ absl::Status Migration::Verify() {
 
 absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
   const bool clean = verifier.differences() == 0;
+  if (clean && record().crossed) {
+    if (auto status = ForgetStrayed(); !status.ok()) return status;
+  }
   std::string found = fmt::format("{} units compared, {} differed, {} copied again", verifier.compared(),
                                   verifier.differences(), verifier.repaired());
   std::string doubt;
@@ -284,6 +303,8 @@ absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
         record.differences += verifier.differences();
         record.repaired += verifier.repaired();
         record.doubt = doubt;
+        // What was asked for before is asked for again when it is known which side is right.
+        if (!doubt.empty()) record.wanted = Wanted::kNothing;
         if (clean) {
           record.phase = Resting();
           // As they were before it was begun.
@@ -293,6 +314,15 @@ absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
         record.problem.clear();
       },
       doubt.empty() ? found : found + ": " + doubt);
+}
+
+absl::Status Migration::ForgetStrayed() {
+  for (;;) {
+    const auto entries = copy().ReadDirty(1000);
+    if (!entries.ok()) return entries.status();
+    if (entries->empty()) return absl::OkStatus();
+    if (auto status = copy().RemoveDirty(epoch_, *entries); !status.ok()) return status;
+  }
 }
 
 absl::Status Migration::AwaitResolve() {
@@ -316,6 +346,8 @@ absl::Status Migration::AwaitResolve() {
           [&](Record& record) {
             record.phase = Phase::kCutover;
             record.verified = boots_;
+            // Nobody has compared: what serves then is to be believed, and the other side is made like it.
+            record.trusted = boots_;
             record.doubt.clear();
             record.wanted = Wanted::kNothing;
           },

@@ -42,6 +42,9 @@ absl::Status Migration::BackOut(const absl::Status& why) {
         record.wanted = Wanted::kNothing;
         record.automatic = false;
         record.problem = told;
+        // What an operator has said is right was to serve, and does not: the sides differ as before.
+        if (!record.trusted.empty()) record.verified.clear();
+        record.trusted.clear();
       },
       told);
 }
@@ -95,6 +98,7 @@ absl::StatusOr<bool> Migration::Doubt(const std::string& why) {
         record.phase = Phase::kVerify;
         record.wanted = Wanted::kNothing;
         record.doubt = why;
+        record.trusted.clear();
       },
       why);
   if (!status.ok()) return status;
@@ -212,6 +216,8 @@ absl::Status Migration::Route() {
         record.on_target = to_target;
         record.crossed = true;
         record.phase = to_target ? Phase::kReversible : Phase::kReady;
+        // It serves because an operator has said that it is right: the other side is not the same yet.
+        if (!record.trusted.empty()) record.verified.clear();
         record.automatic = false;
         record.problem.clear();
         // A rollback goes on with the removal of the target.
@@ -233,6 +239,13 @@ absl::Status Migration::Route() {
 absl::Status Migration::Finish() {
   drainer_.reset();
   const uint64_t epoch = epoch_;
+  // As long as nothing is dropped the way back is open.
+  const auto left = source_->Status();
+  if (!left.ok()) return left.status();
+  if (!left->Any(State::kAbsent) && TruthWasReplaced()) {
+    return Change([](Record& record) { record.phase = Phase::kReversible; },
+                  "a host was restarted or replaced: both sides are compared before a finish");
+  }
   // First what is retired, everywhere; only then nothing is recorded any more.
   if (auto status = source_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
   Reached("finish.dropped");
@@ -270,7 +283,11 @@ absl::Status Migration::LeaveCatalog() {
 
 absl::Status Migration::End(Phase phase, std::string event) {
   // As long as there is the record, the dataset is not altered or dropped all the same.
-  if (auto ended = router_.ledger().EndLasting(AsOperation().what); !ended.ok()) return ended;
+  // And another worker's is not ended.
+  Ledger& ledger = router_.ledger();
+  const absl::Status ended =
+      operation_.empty() ? ledger.EndLasting(AsOperation().what) : ledger.End(operation_);
+  if (!ended.ok()) return ended;
   const std::lock_guard lock(mutex_);
   absl::Status status =
       router_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset, version_); });

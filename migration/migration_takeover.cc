@@ -122,34 +122,36 @@ absl::Status Migration::TakeOver() {
   if (auto status = OpenSides(); !status.ok()) return absl::IsNotFound(status) ? EndOrphan() : status;
   if (auto status = FixExtents(); !status.ok()) return status;
   const Record now = record();
-  // It was begun when the migration was created, unless an earlier version did that, or the ledger is only in
-  // memory. Behind the first step nothing waits for it: clients may.
-  const absl::Status begun = router_.ledger().Begin(AsOperation()).status();
-  if (now.phase == Phase::kPrepare && !begun.ok()) return begun;
   if (now.wanted == Wanted::kAbandon) return EndWithout();
   // Of a truth that records no more nothing is asked.
   const auto truth_status =
       now.released ? absl::StatusOr<EndpointStatus>(EndpointStatus{}) : truth().Status();
   const auto copy_status = copy().Status();
   if (!truth_status.ok()) {
-    if (now.phase == Phase::kCutover && copy_status.ok() && copy_status->All(State::kServing)) {
+    if (now.phase == Phase::kCutover && copy_status.ok() && copy_status->All(State::kServing) &&
+        IsAsVerified(/*of_truth=*/false)) {
       return TakeOverOpened(*copy_status);
     }
     return truth_status.status();
   }
   if (!copy_status.ok()) {
-    if (!GoesOnAlone(*truth_status, IsTruthAsVerified())) return copy_status.status();
+    if (!GoesOnAlone(*truth_status, IsAsVerified(/*of_truth=*/true))) return copy_status.status();
     alone_ = true;
   }
   const uint64_t above =
       std::max({now.epoch, truth_status->epoch, copy_status.ok() ? copy_status->epoch : 0, WallClockMs()});
   if (auto status = Claim(above + 1); !status.ok()) return status;
+  // Behind the first step nothing waits for it: clients may.
+  const absl::Status begun = BeginOperation();
+  if (now.phase == Phase::kPrepare && !begun.ok()) return begun;
   if (!now.released) {
     if (auto status = truth().RaiseEpoch(epoch_); !status.ok()) return status;
   }
   Reached("takeover.half");
   if (alone_) return absl::OkStatus();
-  if (auto status = LookAtBoots(); !status.ok()) return status;
+  if (!now.released) {
+    if (auto status = LookAtBoots(); !status.ok()) return status;
+  }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
   return ReassertSides(*copy_status);
 }
@@ -161,6 +163,14 @@ Operation Migration::AsOperation() const {
   DatasetSpec target = source;
   target.backend = names_.target;
   return router_.MigrationOf(source, target);
+}
+
+absl::Status Migration::BeginOperation() {
+  // It was begun when the migration was created, unless an earlier version did that, or the ledger is only in
+  // memory.
+  auto begun = router_.ledger().Begin(AsOperation());
+  if (begun.ok()) operation_ = begun->Leave();
+  return begun.status();
 }
 
 absl::Status Migration::TakeOverOpened(const EndpointStatus& opened) {
@@ -177,27 +187,30 @@ absl::Status Migration::TakeOverOpened(const EndpointStatus& opened) {
 absl::Status Migration::ReassertSides(const EndpointStatus& copy_status) {
   const Record now = record();
   const bool served = copy_status.Any(State::kServing) || copy_status.Any(State::kFrozen);
-  if (now.phase == Phase::kFinishing && served) return copy().Reassert(epoch_, State::kMoved, true);
+  if ((now.phase == Phase::kFinishing || now.phase == Phase::kAborting) && served) {
+    return copy().Reassert(epoch_, State::kMoved, true);
+  }
   if (!IsBetweenSteps(now.phase)) return absl::OkStatus();
   // The copy first: at no time both may serve.
   const State idle = now.crossed ? State::kMoved : State::kImporting;
   if (auto status = copy().Reassert(epoch_, idle, now.crossed); !status.ok()) return status;
   if (auto status = truth().Reassert(epoch_, State::kServing, true); !status.ok()) return status;
   Reached("takeover.reasserted");
-  if (!now.crossed || !served) return absl::OkStatus();
+  // Of a side that must not serve the log is empty, unless it did all the same.
+  if (!now.crossed || !now.doubt.empty() || now.trusted == boots_) return absl::OkStatus();
   const auto lag = copy().Lag();
   if (!lag.ok()) return lag.status();
   if (lag->entries == 0) return absl::OkStatus();
-  const std::string backend = on_target_ ? names_.source : names_.target;
   const std::string doubt = fmt::format(
       "'{}' came back as it was before the cutover, and has {} or more units in its log that clients may "
       "have written "
       "there since",
-      backend, lag->entries);
+      on_target_ ? names_.source : names_.target, lag->entries);
   return Change(
       [&](Record& record) {
         record.phase = Phase::kVerify;
         record.doubt = doubt;
+        record.wanted = Wanted::kNothing;
       },
       doubt);
 }
@@ -214,20 +227,21 @@ absl::Status Migration::EndOrphan() {
 }
 
 bool Migration::Overtaken() {
-  bool overtaken = false;
+  absl::Status gone;
+  std::string self;
+  absl::StatusOr<Record> there = absl::NotFoundError("");
+  // The record's lock is never taken inside of the catalog's.
   absl::Status looked = router_.WithCatalog([&](Catalog& catalog) {
     const auto stored = catalog.GetRecord(names_.dataset);
-    if (absl::IsNotFound(stored.status())) overtaken = true;
-    if (!stored.ok()) return stored.status();
-    const auto there = Decode(stored->text);
-    if (there.ok()) {
-      const std::lock_guard lock(mutex_);
-      overtaken = there->owner != catalog.self() || there->incarnation != names_.incarnation ||
-                  there->epoch > record_.epoch;
-    }
+    self = catalog.self();
+    gone = stored.status();
+    if (stored.ok()) there = Decode(stored->text);
     return absl::OkStatus();
   });
-  return overtaken;
+  if (!looked.ok()) return false;
+  if (!there.ok()) return absl::IsNotFound(gone);
+  const std::lock_guard lock(mutex_);
+  return there->owner != self || there->incarnation != names_.incarnation || there->epoch > record_.epoch;
 }
 
 void Migration::NewCopier(Shape shape) {
@@ -259,11 +273,12 @@ void Migration::NoteTruthBoot() {
   truth_boot_ = on_target_ ? target : source;
 }
 
-bool Migration::IsTruthAsVerified() {
+bool Migration::IsAsVerified(bool of_truth) {
   const std::string verified = record().verified;
   const auto [source, target] = Halves(verified);
-  const auto boot = truth().Boot();
-  return boot.ok() && *boot == (on_target_ ? target : source);
+  const bool of_target = of_truth == on_target_;
+  const auto boot = (of_target ? *target_ : *source_).Boot();
+  return boot.ok() && *boot == (of_target ? target : source);
 }
 
 bool Migration::TruthWasReplaced() const {
@@ -314,12 +329,28 @@ absl::Status Migration::EndWithout() {
   const Record now = record();
   const bool target_gone = now.gone == names_.target && now.gone != names_.source;
   MigrationEndpoint& left = target_gone ? *source_ : *target_;
+  MigrationEndpoint& dead = target_gone ? *target_ : *source_;
   const std::string& serves = target_gone ? names_.source : names_.target;
+  Reached("abandon.begin");
   const auto status = left.Status();
   if (!status.ok()) return status.status();
+  const bool serves_alone = status->All(State::kServing) && !status->capture;
+  if (!serves_alone && dead.Status().ok()) {
+    // It may have been written to since it was given up.
+    retake_ = true;
+    return Change(
+        [](Record& record) {
+          record.wanted = Wanted::kNothing;
+          record.gone.clear();
+        },
+        fmt::format("'{}' answers again, and is not given up", now.gone));
+  }
   if (auto claimed = Claim(std::max({now.epoch, status->epoch, WallClockMs()}) + 1); !claimed.ok())
     return claimed;
+  BeginOperation().IgnoreError();
   if (auto raised = left.RaiseEpoch(epoch_); !raised.ok()) return raised;
+  // Shards that appeared meanwhile are made.
+  if (auto made = left.Reassert(epoch_, State::kServing, true); !made.ok()) return made;
   if (auto entered = left.Enter(epoch_, State::kServing, false); !entered.ok()) return entered;
   Reached("abandon.serving");
   absl::Status routed = ChangeEntry([&](CatalogEntry& entry) {

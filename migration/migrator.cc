@@ -262,6 +262,11 @@ absl::Status Migrator::CheckSide(const Record& record, const Options& options) {
     return absl::FailedPreconditionError(
         fmt::format("gone: '{}' has the only whole copy of the data, and is not given up", side));
   }
+  if (truth && (record.phase == Phase::kFinishing || record.phase == Phase::kAborting)) {
+    return absl::FailedPreconditionError(fmt::format(
+        "gone: the other side is being removed already, and '{}' has the only whole copy: bring it back",
+        side));
+  }
   // Who answers is not gone.
   const auto entry = router_.LoadEntry(record.dataset);
   if (!entry.ok()) return entry.status();
@@ -370,6 +375,12 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   running->migration = *std::move(opened);
   Running* const started = running.get();
   const std::lock_guard lock(mutex_);
+  // One that ended only now.
+  if (const auto ended = running_.find(options.dataset); ended != running_.end()) {
+    if (!ended->second->ended) return absl::OkStatus();
+    ended->second->thread.join();
+    running_.erase(ended);
+  }
   running_.emplace(options.dataset, std::move(running));
   started->thread = std::thread([this, started] {
     started->migration->Run().IgnoreError();  // told in the log

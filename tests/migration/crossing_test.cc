@@ -128,6 +128,19 @@ class CrossingTest : public ::testing::Test {
     world_->Do("cutover", "events");
     world_->Await("events", "reversible");
   }
+  /// Tables of the dataset on the fleet.
+  static std::set<std::string> TablesLeft() {
+    std::set<std::string> found;
+    for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+      const std::string names =
+          SharedFleet().OfShard(shard).Run(fmt::format("SELECT table_name FROM information_schema.tables "
+                                                       "WHERE table_schema = 'mod{:05}' AND table_name LIKE "
+                                                       "'events%'",
+                                                       shard));
+      if (!names.empty()) found.insert(names);
+    }
+    return found;
+  }
   std::string Field(const char* field) { return world_->Do("status", "events").value(field, ""); }
   /// As a lossy replica would, while nothing is drained: rows, and what the log has of them.
   static void Lose(const std::string& prefix) {
@@ -308,8 +321,84 @@ TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
   EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
   EXPECT_EQ(Count("before", 100), 100) << "the only copy of what was acknowledged";
   EXPECT_EQ(Count("after", 20), 20);
-  EXPECT_OK(world_->router().GetRow("events", "meanwhile", {}));
-  world_->Do("verify", "events");
+  EXPECT_EQ(world_->router().GetRow("events", "meanwhile", {})->items.size(), 1u);
+  // The other side is made like it before anything else is possible.
+  EXPECT_TRUE(Eventually([&] { return world_->Try("cutover", "events").ok(); }));
+  world_->Await("events", "reversible");
+  EXPECT_EQ(Count("before", 100), 100) << "the next cutover goes to a side that has all";
+  EXPECT_EQ(Field("doubt"), "");
+}
+
+/// What an operator has said is right was to serve, and could not.
+TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
+  World& world = Open();
+  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
+  PutMany("before", 50);
+  Cross();
+  ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
+  world.Do("pause", "events");
+  Lose("before02");
+  ++faults_.restarts;
+  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); }));
+  // mysql, which serves, cannot be frozen.
+  faults_.broken = EndpointState::kFrozen;
+  faults_.broken_enters = 1;
+  world.Do("resolve", "events", {{"keep", "rocksdb"}});
+  EXPECT_TRUE(Eventually([&] { return faults_.broken_enters == 0 && !Field("doubt").empty(); }))
+      << world.Do("status", "events").dump(1);
+  EXPECT_THAT(world.Try("finish", "events"), FailsWith(absl::StatusCode::kFailedPrecondition, "resolve"));
+  world.Do("resolve", "events", {{"keep", "rocksdb"}});
+  EXPECT_TRUE(Eventually([&] { return world.BackendOf("events") == "rocksdb"; }));
+  EXPECT_EQ(Count("before", 50), 50);
+}
+
+TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
+  World& world = Open();
+  ASSERT_OK(world.router().CreateDataset({.name = "events", .backend = "mysql"}));
+  PutMany("row", 10);
+  world.Do("create", "events", To("rocksdb"));
+  world.Do("start", "events");
+  world.Await("events", "ready");
+  faults_.down = true;
+  // It is back before the worker gets to it.
+  SetFailPointHook([&](std::string_view point) {
+    if (point == "abandon.begin") faults_.down = false;
+  });
+  world.Do("abandon", "events", {{"gone", "mysql"}});
+  world.Await("events", "ready");
+  EXPECT_TRUE(Eventually([&] {
+    return world.Do("status", "events")["events"].dump().find("answers again, and is not given up") !=
+           std::string::npos;
+  }));
+  Put("more");
+  world.Do("cutover", "events");
+  world.Await("events", "reversible");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+/// A rollback whose target's host is lost, and comes back as it was before the rollback.
+TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
+  World& world = Open();
+  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
+  PutMany("row", 10);
+  Cross();
+  SetFailPointHook([&](std::string_view point) {
+    if (point == "abort.plain") faults_.down = true;
+  });
+  world.Do("rollback", "events");
+  EXPECT_TRUE(Eventually([&] { return faults_.down.load() && !Field("problem").empty(); }));
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    SharedFleet().OfShard(shard).Run(fmt::format(
+        "RENAME TABLE `mod{0:05}`.`events$away` TO `mod{0:05}`.`events`; UPDATE `mod{0:05}`.`events$state` "
+        "SET state = 2",
+        shard));
+  }
+  SetFailPointHook(nullptr);
+  ++faults_.restarts;
+  faults_.down = false;
+  world.Await("events", "aborted");
+  EXPECT_EQ(TablesLeft(), (std::set<std::string>{}));
+  EXPECT_EQ(Count("row", 10), 10);
 }
 
 TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {

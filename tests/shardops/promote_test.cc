@@ -419,7 +419,7 @@ TEST_F(PromoteTest, TwoOperatorsAtOnceEndWithOneMaster) {
     SetFailPointHook([&](std::string_view name) {
       if (name != "promote.applied" || std::exchange(other, true)) return;
       EXPECT_THAT(Promote(pair_.fleet(), same ? next : before, {}),
-                  FailsWith(absl::StatusCode::kFailedPrecondition, "another operator is at work"));
+                  FailsWith(absl::StatusCode::kFailedPrecondition, "cannot begin now"));
     });
     ASSERT_OK(Promote(pair_.fleet(), next, {}).status());
     SetFailPointHook(nullptr);
