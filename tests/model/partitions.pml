@@ -8,7 +8,6 @@
  *   INIT_BY_NAME        init makes a table where none has its name, whatever else is there (C5)
  *   INIT_CATALOG_FIRST  init reads the catalog, and then which shards there are
  *   SHARDS_FIRST        a migration reads which shards there are, and then names itself in the catalog
- *   OF_NOW              a shard that is new is swept over too when a side is opened
  *
  * What is asked of the protocol: the set of shards is in the record; it is read after the catalog names the migration,
  * and it grows only between two steps. Init reads the map of shards first and the catalog then, leaves a dataset alone
@@ -242,12 +241,6 @@ proctype Worker() {
         :: else ->
            r_state = MOVED;
            m_enter_all(SERVING);
-#ifdef OF_NOW
-           if
-           :: open -> m_enter(1, SERVING, 0)
-           :: else
-           fi;
-#endif
            on_r = false
         fi
      fi
