@@ -163,6 +163,7 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
     if (status.ok()) return absl::OkStatus();
     const Verdict verdict = Judge(status, once.outcome(), /*writes=*/true);
     in_doubt = in_doubt || IsInDoubt(verdict.status);
+    if (in_doubt) names.clear_first();
     if (in_doubt && names.instance().empty()) {
       names.set_instance(*instance);
       // The next write asks who is there by then.

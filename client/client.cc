@@ -138,6 +138,8 @@ absl::StatusOr<uint64_t> Client::CreateObject(std::string_view dataset, std::str
   if (options.near) request.set_near(*options.near);
   if (options.shard) request.set_shard(*options.shard);
   request.mutable_attempt()->set_request_id(options.request_id);
+  // One that the caller does not give is made for this call.
+  request.mutable_attempt()->set_first(options.request_id.empty() || options.first_attempt);
   v1::CreateObjectResponse response;
   if (auto status = caller_->Write(&Stub::CreateObject, request, response); !status.ok()) return status;
   return response.id();

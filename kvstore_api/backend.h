@@ -57,6 +57,12 @@ class Backend {
                                                               const Progress& progress) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) = 0;
 
+  /// Removes what CreateDataset said is in its way (leftover.h) and the catalog does not name. It may be a
+  /// live dataset of another catalog: FAILED_PRECONDITION, and nothing is removed, if it has any data.
+  [[nodiscard]] virtual absl::Status DropLeftover(const DatasetSpec& spec) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' leaves nothing");
+  }
+
   /// What a migration needs of this backend, as source or target; the dataset may be absent. One worker at a
   /// time has one.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(

@@ -49,7 +49,7 @@ absl::Status CreateWithoutLeftovers(Backend& backend, Catalog& catalog, const Da
     if (Names(*contents, *leftover)) return created;
     DatasetSpec dead = spec;
     dead.incarnation = *leftover;
-    if (auto status = backend.DropDataset(dead); !status.ok()) return status;
+    if (auto status = backend.DropLeftover(dead); !status.ok()) return status;
   }
 }
 

@@ -21,7 +21,7 @@ absl::Status LeftoverError(std::string_view message, uint64_t incarnation);
 std::optional<uint64_t> LeftoverOf(const absl::Status& status);
 
 /// Creates the dataset, which the catalog has already. What is in its way of one that the catalog names no
-/// more is removed: such a one was dropped where not all of it could be reached, and never comes back.
+/// more is removed if it is empty (Backend::DropLeftover).
 absl::Status CreateWithoutLeftovers(Backend& backend, Catalog& catalog, const DatasetSpec& spec);
 
 }  // namespace kvstore

@@ -91,6 +91,9 @@ struct CreateOptions {
   /// the same dataset, with the same `near` and `shard`, gives the same object. Without a place it chooses
   /// one shard, and the create fails while that is down. Empty: every create makes an object.
   std::string request_id;
+  /// The request_id is new, and nobody has tried it before: saves looking for what it has made where objects
+  /// went before shards were opened or weights were set. Not for a request_id that is tried again.
+  bool first_attempt = false;
   std::optional<uint64_t> near;   ///< On the shard of this ID, so that what is read together lies together.
   std::optional<uint32_t> shard;  ///< On this shard, 0..65535.
 };

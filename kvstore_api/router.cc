@@ -82,6 +82,7 @@ absl::Status Router::Hold(Clock::time_point since, const absl::Status& moving) {
 
 bool Router::AwaitCatalog(std::shared_ptr<const void>& seen) {
   std::unique_lock lock(follow_mutex_);
+  if (seen == nullptr) seen = snapshot_.Load();
   return adopted_.wait_for(lock, kHoldStep, [&] {
     const std::shared_ptr<const void> now = snapshot_.Load();
     // Each load has a count of its own.

@@ -86,7 +86,7 @@ class Router : public KVStore {
   /// Waits until another catalog than `seen` is in force, which then is that one, or for kHoldStep. False:
   /// only the time is over.
   ///
-  /// seen  null at first; not to be looked into.
+  /// seen  null at first: the one in force; not to be looked into.
   bool AwaitCatalog(std::shared_ptr<const void>& seen);
 
   // ---- for migrations ----

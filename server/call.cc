@@ -141,8 +141,7 @@ absl::Status Call::Identify() {
 }
 
 absl::Status Call::CheckBackend(std::string_view dataset) const {
-  const bool for_data = operation_ >= Operation::kGetRow && operation_ != Operation::kEndpoint;
-  if (!core_.shares_catalog || !for_data || backend_.empty()) return absl::OkStatus();
+  if (!core_.shares_catalog || !IsOnData(operation_) || backend_.empty()) return absl::OkStatus();
   const auto& metadata = context_.client_metadata();
   const auto wanted = metadata.find(wire::kBackend);
   if (wanted == metadata.end()) return absl::OkStatus();
@@ -208,6 +207,10 @@ bool Call::TellsMoving() const {
   const auto wanted = metadata.find(wire::kMoving);
   return wanted != metadata.end() &&
          std::string_view(wanted->second.data(), wanted->second.size()) == wire::kTell;
+}
+
+bool Call::CanHold(const absl::Status& moving) const {
+  return IsOnData(operation_) && IsMoving(moving) && !IsInDoubt(moving);
 }
 
 bool Call::Holds(const absl::Status& moving) {

@@ -106,6 +106,9 @@ class Call {
   /// A write that waits for nothing but its turn: neither for another machine nor for the device.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
 
+  /// Whether the call can be made again after `status`: it is one on data, and nothing was done of what was
+  /// told that its dataset moves. Others may have begun, and would find their own work.
+  bool CanHold(const absl::Status& status) const;
   /// Whether the call, which was told `moving` (moved.h), is to be held, by HoldUntilAgain, and made again;
   /// else it ends with what it was told.
   bool Holds(const absl::Status& moving);

@@ -20,7 +20,8 @@ constexpr size_t kMaxObjects = 4'000;
 
 absl::Status Handle(KVStore& store, const v1::CreateObjectRequest& request,
                     v1::CreateObjectResponse& response) {
-  CreateOptions options{.request_id = request.attempt().request_id()};
+  CreateOptions options{.request_id = request.attempt().request_id(),
+                        .first_attempt = request.attempt().first()};
   if (request.has_near()) options.near = request.near();
   if (request.has_shard()) options.shard = request.shard();
   const auto id = store.CreateObject(request.dataset(), request.data(), options);

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
@@ -76,7 +77,8 @@ absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished*
     }
     const auto& result = (*results)[i];
     Answer(result, message);
-    if (result.ok() || unfinished == nullptr || !IsMoving(StatusOf(result))) continue;
+    if (result.ok() || unfinished == nullptr || !IsMoving(StatusOf(result)) || IsInDoubt(StatusOf(result)))
+      continue;
     if (unfinished->places.empty()) unfinished->moving = StatusOf(result);
     unfinished->places.push_back(place);
   }

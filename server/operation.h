@@ -72,6 +72,11 @@ inline constexpr std::array<OperationTraits, 31> kOperations = {{
     {"Endpoint", Right::kAdmin, false},
 }};
 
+/// Whether it reads or writes what is in a dataset; others are about datasets as a whole.
+constexpr bool IsOnData(Operation operation) {
+  return operation >= Operation::kGetRow && operation != Operation::kEndpoint;
+}
+
 constexpr const OperationTraits& Traits(Operation operation) {
   return kOperations[static_cast<size_t>(operation)];
 }

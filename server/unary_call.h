@@ -40,7 +40,7 @@ class UnaryCall : public Call {
       if (status.ok() && !known) {
         status = HandleAny(core_, principal_.get(), request_, response_, unfinished_);
         const absl::Status& moving = status.ok() ? unfinished_.moving : status;
-        if (IsMoving(moving)) {
+        if (CanHold(moving)) {
           if (Holds(moving)) return std::nullopt;
           if (!status.ok()) status = WithoutHold(status);
         }

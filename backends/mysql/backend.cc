@@ -62,6 +62,23 @@ absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   });
 }
 
+absl::Status MySqlBackend::DropLeftover(const DatasetSpec& spec) {
+  const Space space = mysql::SpaceOf(spec.shape);
+  const auto on_all = [&](const auto& work) {
+    return fleet_->OnAllShards(space, [&](const Host& host, uint32_t shard) {
+      return fleet_->RunOn(host, {space, shard}, Repeat::kAlways,
+                           [&](Connection& connection) { return work(connection, shard); });
+    });
+  };
+  // Most shards of a dataset with few rows are empty: all are looked at before anything is removed.
+  auto status = on_all(
+      [&](Connection& connection, uint32_t shard) { return mysql::CheckEmpty(connection, spec, shard); });
+  if (!status.ok()) return status;
+  return on_all([&](Connection& connection, uint32_t shard) {
+    return mysql::DropTables(connection, spec, shard, mysql::Removed::kIfEmpty);
+  });
+}
+
 absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
   const Space space = mysql::SpaceOf(spec.shape);
   for (const ShardRange& range : fleet_->map(space).ranges()) {

@@ -29,6 +29,7 @@ class MySqlBackend : public Backend {
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
   absl::Status DropDataset(const DatasetSpec& spec) override;
+  absl::Status DropLeftover(const DatasetSpec& spec) override;
   absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) override;
   absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) override;
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;

@@ -137,16 +137,19 @@ absl::StatusOr<std::optional<uint64_t>> MySqlObjectStore::FindMade(uint32_t shar
 }
 
 absl::StatusOr<uint64_t> MySqlObjectStore::CreateOnce(const Spread& spread, std::string_view data,
-                                                      std::string_view request_id) {
-  const uint64_t number = Fnv1a(request_id);
+                                                      const CreateOptions& options) {
+  const uint64_t number = Fnv1a(options.request_id);
   // It may be tried again, and shards were opened or weights were set since. A shard that does not answer may
-  // have it.
-  for (const uint32_t shard : fleet_->spreads().Earlier(number)) {
-    const auto made = FindMade(shard, request_id);
-    if (!made.ok()) return made.status();
-    if (*made) return **made;
+  // have it; one that the map has no more has nothing that could be read.
+  if (!options.first_attempt) {
+    for (const uint32_t shard : fleet_->spreads().Earlier(number)) {
+      if (fleet_->map(Space::kId).Find(shard) == nullptr) continue;
+      const auto made = FindMade(shard, options.request_id);
+      if (!made.ok()) return made.status();
+      if (*made) return **made;
+    }
   }
-  return CreateOn(spread.Choose(number), data, request_id);
+  return CreateOn(spread.Choose(number), data, options.request_id);
 }
 
 absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const CreateOptions& options) {
@@ -163,7 +166,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
   if (spread->empty()) {
     return absl::FailedPreconditionError("weights: no open shard has a weight above 0; name a shard");
   }
-  if (!options.request_id.empty()) return CreateOnce(*spread, data, options.request_id);
+  if (!options.request_id.empty()) return CreateOnce(*spread, data, options);
   absl::Status status;
   int passed_over = 0;
   for (int place = 0; place < kMaxPlaces;) {

@@ -31,7 +31,7 @@ class MySqlObjectStore : public ObjectStore {
   absl::StatusOr<uint64_t> CreateOn(uint32_t shard, std::string_view data, std::string_view request_id);
   /// On the shard that the request_id chooses, unless there is one on a shard that it chose before.
   absl::StatusOr<uint64_t> CreateOnce(const Spread& spread, std::string_view data,
-                                      std::string_view request_id);
+                                      const CreateOptions& options);
   /// The object that a create with this request_id has made there.
   absl::StatusOr<std::optional<uint64_t>> FindMade(uint32_t shard, std::string_view request_id);
   /// The new object's local ID.

@@ -56,6 +56,30 @@ bool Migrates(const Found& found, const DatasetSpec& spec) {
   });
 }
 
+/// That a table of an incarnation that the catalog does not name is empty: else it may be a live one, of
+/// another catalog.
+absl::Status CheckNoRows(Connection& connection, const std::string& database, const std::string& table,
+                         uint64_t incarnation) {
+  if (!connection.Ask(fmt::format("SELECT 1 FROM {}.{} LIMIT 1", Quote(database), Quote(table))).Next()) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(fmt::format(
+      "the table {}.{} of incarnation {} has rows and is of no dataset of this catalog: if nobody "
+      "uses it, rename or drop it with SQL; else choose another name",
+      database, table, incarnation));
+}
+
+/// The same of all that there is of this incarnation.
+absl::Status CheckNoRows(Connection& connection, const std::string& database, const DatasetSpec& spec,
+                         const Found& found) {
+  for (const std::string_view end : {"", "$away", "$r$away"}) {
+    const std::string table = TableName(spec) + std::string(end);
+    if (!Has(found, table, spec)) continue;
+    if (auto status = CheckNoRows(connection, database, table, spec.incarnation); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 enum class Place : uint8_t {
   kMissing,  ///< There is no database.
   kHere,
@@ -96,7 +120,7 @@ enum class Made : uint8_t { kThere, kMigrates, kMoved };
 /// Under the locks.
 ///
 /// in_force  That the catalog has this dataset was seen under the locks: then another one of its name is
-/// dead.
+///           dead, or of another catalog.
 absl::StatusOr<Made> Make(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
                           bool in_force) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
@@ -117,6 +141,9 @@ absl::StatusOr<Made> Make(Connection& connection, const DatasetSpec& spec, uint3
           fmt::format("the table {} of another dataset of that name is there, of incarnation {}",
                       other->first, *incarnation),
           *incarnation);
+    }
+    if (auto status = CheckNoRows(connection, database, other->first, *incarnation); !status.ok()) {
+      return status;
     }
     DropTable(connection, spec, shard);
   }
@@ -144,7 +171,13 @@ absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint3
   return *made == Made::kMoved ? FrozenError(MovedText(database)) : absl::OkStatus();
 }
 
-absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+  const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
+  if (PlaceOf(connection, database) == Place::kMoved) return FrozenError(MovedText(database));
+  return CheckNoRows(connection, database, spec, Look(connection, database, spec));
+}
+
+absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard, Removed removed) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
   const MoveLock lock(connection, spec, shard);
   if (!lock.held()) return Busy(spec);
@@ -153,6 +186,9 @@ absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_
   // The map will say in a moment where they are to be dropped.
   if (PlaceOf(connection, database) == Place::kMoved) return FrozenError(MovedText(database));
   const Found found = Look(connection, database, spec);
+  if (removed == Removed::kIfEmpty) {
+    if (auto status = CheckNoRows(connection, database, spec, found); !status.ok()) return status;
+  }
   Reached("drop.locked");
   const auto drop = [&](const std::string& table) {
     connection.Run(fmt::format("DROP TABLE IF EXISTS {}.{}", Quote(database), Quote(table)));

@@ -28,10 +28,18 @@ using LeftAlone = std::map<std::string, uint64_t>;
 ///                      (LeftoverError).
 absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 
+enum class Removed : uint8_t { kInAnyCase, kIfEmpty };
+
 /// Removes what there is of this incarnation of the dataset on a shard, and nothing else.
 ///
-/// UNAVAILABLE  another process is at the tables.
-absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+/// UNAVAILABLE          another process is at the tables.
+/// FAILED_PRECONDITION  kIfEmpty: there are rows, and nothing was removed.
+absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                        Removed removed = Removed::kInAnyCase);
+
+/// FAILED_PRECONDITION if there are rows of this incarnation on a shard, which the catalog does not name.
+/// UNAVAILABLE if the shard has moved.
+absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard);
 
 /// Makes what is missing of a shard: its database, and the tables of `specs` of this space that `read` has
 /// too. What has moved to another host, or migrates, is left alone. UNAVAILABLE as above.

@@ -112,6 +112,7 @@ void Spreads::Change() {
   if (current_ && !current_->empty()) {
     before_.insert(before_.begin(), {.until_ms = now_ms + kKeptMs, .spread = *current_});
   }
+  if (before_.size() > kKept) before_.erase(before_.begin() + kKept, before_.end());
   current_ = std::make_shared<const Spread>(std::move(next));
   if (!file_.empty()) Save();
 }

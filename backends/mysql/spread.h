@@ -48,6 +48,9 @@ class Spreads {
   /// How long a request_id is good for.
   static constexpr uint64_t kKeptMs = 86'400'000;
 
+  /// So many are kept, the newest: each may cost a create that is tried again a look at another shard.
+  static constexpr size_t kKept = 8;
+
   /// file  Where they are kept for the next start; empty: nowhere. One that does not decode is passed over.
   Spreads(std::filesystem::path file, ShardWeights weights);
   void SetMap(const ShardMap& map);

@@ -167,6 +167,12 @@ TEST_F(RouterTest, WhoDoesNotWaitIsToldAtOnceWhatMoves) {
   EXPECT_EQ(moving_.calls, 4);
 }
 
+TEST_F(RouterTest, ACatalogThatIsInForceAlreadyIsNotWaitedFor) {
+  std::shared_ptr<const void> seen;
+  EXPECT_FALSE(router_->AwaitCatalog(seen)) << "nothing changed since it was asked";
+  EXPECT_NE(seen, nullptr);
+}
+
 TEST_F(RouterTest, AMarkerOfAnotherBackendsOrderIsRefused) {
   const uint64_t incarnation = router_->GetDataset("rows")->incarnation;
   const auto scan = [&](const std::string& order) {

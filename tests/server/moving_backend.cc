@@ -152,7 +152,8 @@ class MovingBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override {
     return std::make_shared<MovingMappings>(gate_, spec.name);
   }
-  absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec&, const Progress&) override {
+  absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress&) override {
+    if (auto status = gate_->Ask(spec.name, ""); !status.ok()) return status;
     return ReclaimResult{};
   }
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec&) override { return DatasetStats{}; }

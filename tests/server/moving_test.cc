@@ -14,6 +14,7 @@
 #include "idgen/object_id.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
+#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/moved.h"
 #include "tests/server/moving_fixture.h"
 #include "tests/support/eventually.h"
@@ -231,6 +232,21 @@ TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
     EXPECT_EQ(gate_->Done("moving", early), (std::vector<std::string>{"1", "2"}));
     EXPECT_EQ(gate_->Done("moving", late), (std::vector<std::string>{"1", "2"}));
   }
+}
+
+TEST_F(MovingTest, WhatMayHaveBegunIsNotHeld) {
+  gate_->Set(Moves("moving"));
+  EXPECT_THAT(store_->Compact("moving", nullptr), FailsWith(absl::StatusCode::kUnavailable, "it moves"));
+  EXPECT_EQ(gate_->refusals(), 1);
+  gate_->Set([](std::string_view, std::string_view) { return MarkInDoubt(FrozenError("lost")); });
+  const absl::Status lost = Put(*store_, "moving", "r");
+  EXPECT_THAT(lost, FailsWith(absl::StatusCode::kUnavailable, "lost"));
+  EXPECT_TRUE(IsInDoubt(lost));
+  const CellWrite cell{"c", "v", std::nullopt};
+  const std::vector<RowWrite> writes = {{"r", {&cell, 1}, {}}};
+  ASSERT_OK_AND_ASSIGN(const auto results, store_->PutRows("moving", writes));
+  EXPECT_TRUE(IsInDoubt(results[0].status())) << results[0].status();
+  EXPECT_EQ(gate_->refusals(), 3);
 }
 
 TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {

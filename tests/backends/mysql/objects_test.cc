@@ -123,12 +123,33 @@ TEST(Objects, ARequestMakesOneWhateverChangesInBetween) {
   objects = *backend->OpenObjects(dataset.spec);
   ASSERT_EQ(shards(), TestFleet::kShards - 10);
   repeat();
+  // What is known to be new is not looked for. (It is not, so that it is made again.)
+  int others = 0;
+  for (const auto& [request, id] : made) {
+    const CreateOptions options{.request_id = request, .first_attempt = true};
+    ASSERT_OK_AND_ASSIGN(const uint64_t again, objects->Create("{}", options));
+    if (again != id) ++others;
+  }
+  EXPECT_GT(others, 0);
   // And new ones go where they go by now.
   for (int i = 0; i < 20; ++i) {
     std::string request(kRequestIdBytes, 'n');
     request.replace(0, 4, fmt::format("{:04}", i));
     ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.request_id = request}));
     EXPECT_GE(ObjectId::FromValue(id)->shard(), 10u);
+  }
+  // Shards that the map has no more are not looked at.
+  objects.reset();
+  backend.reset();
+  fleet.SetOpen(TestFleet::kShards / 2);
+  fleet.SetWeights("[]");
+  backend = *fleet.Open();
+  objects = *backend->OpenObjects(dataset.spec);
+  ASSERT_EQ(shards(), TestFleet::kShards / 2);
+  for (int i = 0; i < 20; ++i) {
+    std::string request(kRequestIdBytes, 'l');
+    request.replace(0, 4, fmt::format("{:04}", i));
+    EXPECT_OK(objects->Create("{}", {.request_id = request}));
   }
 }
 

@@ -1,5 +1,6 @@
 #include "backends/mysql/spread.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -85,6 +86,18 @@ TEST(Spreads, TellWhereANumberWentBefore) {
   Spreads damaged(dir / "before", {});
   damaged.SetMap(Map(kTwoRanges));
   EXPECT_TRUE(same(damaged.Earlier(1)));
+}
+
+TEST(Spreads, KeepTheNewestOfMany) {
+  Spreads spreads({}, {});
+  constexpr uint32_t kMany = Spreads::kKept + 4;
+  // Of one shard each.
+  for (uint32_t shard = 0; shard <= kMany; ++shard) {
+    spreads.SetMap(Map(fmt::format(R"([{{"range": [{0}, {0}], "master": "A", "slave": "B"}}])", shard)));
+  }
+  std::vector<uint32_t> newest;
+  for (uint32_t shard = kMany; newest.size() < Spreads::kKept;) newest.push_back(--shard);
+  EXPECT_EQ(spreads.Earlier(0), newest);
 }
 
 }  // namespace

@@ -320,9 +320,8 @@ TEST(Create, SaysWhoseTableIsInTheWay) {
               FailsWith(absl::StatusCode::kFailedPrecondition, "none of a dataset"));
 }
 
-TEST(Create, RemovesWhatTheCatalogNamesNoMore) {
+TEST(Create, RemovesWhatIsEmptyAndTheCatalogDoesNotName) {
   const Opened left({.name = "events", .max_versions = 0});
-  Fill(*left.rows);
   const TempDir dir;
   Router::Backends backends;
   backends.emplace("mysql", *SharedFleet().Open());
@@ -347,6 +346,29 @@ TEST(Create, RemovesWhatTheCatalogNamesNoMore) {
   const absl::Status refused = router->CreateDataset({.name = "more"});
   EXPECT_EQ(LeftoverOf(refused), 77u) << refused;
   EXPECT_EQ(CountTables("more"), static_cast<int>(TestFleet::kShards));
+}
+
+TEST(Create, LeavesADatasetOfAnotherCatalogAlone) {
+  const Opened left({.name = "events", .max_versions = 0});
+  const CellWrite cell{"c", "v", std::nullopt};
+  ASSERT_OK(left.rows->Put("r", {&cell, 1}, {}));
+  const TempDir dir;
+  Router::Backends backends;
+  backends.emplace("mysql", *SharedFleet().Open());
+  const auto router =
+      *Router::Open(std::make_unique<FileCatalog>(dir.path() / "catalog"), std::move(backends), "mysql");
+  EXPECT_THAT(router->CreateDataset({.name = "events"}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "of incarnation 1 has rows"));
+  // Nor does it lose the tables that are empty.
+  EXPECT_EQ(CountTables("events"), static_cast<int>(TestFleet::kShards));
+  EXPECT_EQ(CountRows(*left.rows), 1);
+  // Nor to kv shards init.
+  EXPECT_THAT(left.backend->Init(Always(NextOf(left.spec)), nullptr),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "of incarnation 1 has rows"));
+  EXPECT_EQ(CountRows(*left.rows), 1);
+  // Once nobody has it any more, there is nothing in the way.
+  ASSERT_OK(left.backend->DropDataset(left.spec));
+  EXPECT_OK(router->CreateDataset({.name = "events"}));
 }
 
 // ---- names ----
