@@ -137,7 +137,7 @@ Held& Held::operator=(Held&& other) noexcept {
   std::swap(ledger_, other.ledger_);
   std::swap(id_, other.id_);
   std::swap(lasting_, other.lasting_);
-  std::swap(taken_over_, other.taken_over_);
+  std::swap(before_, other.before_);
   return *this;
 }
 
@@ -240,15 +240,14 @@ absl::StatusOr<Held> MemoryLedger::Enter(Operation operation, bool over) {
   std::erase_if(by_age_, [&](const auto& entry) {
     return std::find(decision.gone.begin(), decision.gone.end(), entry.second.id) != decision.gone.end();
   });
+  operation.id = IdOf(++begun_);
+  Held hold(this, operation.id, operation.lasting, decision.same);
   for (auto& [number, other] : by_age_) {
     if (other.id != decision.same) continue;
-    operation.id = other.id;
     operation.since_ms = other.since_ms;
-    other = operation;
-    return Held(this, operation.id, /*lasting=*/true, /*taken_over=*/true);
+    other = std::move(operation);
+    return hold;
   }
-  operation.id = IdOf(++begun_);
-  Held hold(this, operation.id, operation.lasting, /*taken_over=*/false);
   by_age_.emplace(begun_, std::move(operation));
   return hold;
 }
@@ -258,8 +257,8 @@ absl::Status MemoryLedger::Check(std::string_view id) {
   for (const auto& [number, operation] : by_age_) {
     if (operation.id == id) return absl::OkStatus();
   }
-  return absl::AbortedError(
-      fmt::format("operation {} is not held any more: somebody took its claims away", id));
+  return absl::AbortedError(fmt::format(
+      "operation {} is not held any more: somebody has begun it again, or took its claims away", id));
 }
 
 absl::Status MemoryLedger::End(std::string_view id) {
@@ -293,40 +292,59 @@ absl::StatusOr<Held> JoinedLedger::Enter(Operation operation, bool over) {
   auto first = own_.Enter(operation, over);
   if (!first.ok()) return first;
   auto second = fleet_->Enter(std::move(there), over);
-  if (!second.ok()) {
-    if (!first->taken_over()) first->End().IgnoreError();
+  if (!second.ok() && !first->taken_over()) {
+    first->End().IgnoreError();
     return second.status();
   }
-  const std::string id = first->Leave();
   const std::lock_guard lock(mutex_);
-  there_.insert_or_assign(id, second->Leave());
-  return Held(this, id, operation.lasting, first->taken_over() || second->taken_over());
+  if (!second.ok()) {
+    // What it was before in the other one it still is.
+    if (auto before = there_.extract(first->before()); !before.empty()) {
+      before.key() = first->id();
+      there_.insert(std::move(before));
+    }
+    return second.status();
+  }
+  there_.erase(first->before());
+  const std::string before = first->taken_over() ? first->before() : second->before();
+  const std::string id = first->Leave();
+  there_.insert_or_assign(id, There{second->Leave(), operation.lasting});
+  return Held(this, id, operation.lasting, before);
+}
+
+JoinedLedger::There JoinedLedger::FindThere(std::string_view id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = there_.find(id);
+  return found == there_.end() ? There{} : found->second;
 }
 
 absl::Status JoinedLedger::Check(std::string_view id) {
-  std::string there;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = there_.find(id); found != there_.end()) there = found->second;
-  }
-  if (auto status = own_.Check(id); !status.ok() || there.empty()) return status;
-  return fleet_->Check(there);
+  const There there = FindThere(id);
+  if (auto status = own_.Check(id); !status.ok() || there.id.empty()) return status;
+  return fleet_->Check(there.id);
 }
 
 absl::Status JoinedLedger::End(std::string_view id) {
-  std::string there;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = there_.find(id); found != there_.end()) there = found->second;
+  const There there = FindThere(id);
+  if (there.id.empty()) {
+    // As List gives it it may be one of the other ledger only.
+    const bool elsewhere = fleet_ != nullptr && absl::IsAborted(own_.Check(id));
+    return elsewhere ? fleet_->End(id) : own_.End(id);
   }
-  if (!there.empty()) {
-    if (auto status = fleet_->End(there); !status.ok()) return status;
+  const absl::Status status = fleet_->End(there.id);
+  // A lasting one is ended again by whoever finds it here; of another one the other ledger sees to the rest.
+  if (!status.ok() && there.lasting) return status;
+  {
     const std::lock_guard lock(mutex_);
     there_.erase(std::string(id));
   }
-  const absl::Status status = own_.End(id);
-  // One of the other ledger only, as List gives it.
-  return fleet_ == nullptr || !there.empty() || !status.ok() ? status : fleet_->End(id);
+  const absl::Status ended = own_.End(id);
+  return status.ok() ? ended : status;
+}
+
+void JoinedLedger::Tidy() {
+  own_.Tidy();
+  if (fleet_ != nullptr) fleet_->Tidy();
 }
 
 absl::StatusOr<std::vector<Operation>> JoinedLedger::List() {
@@ -337,7 +355,7 @@ absl::StatusOr<std::vector<Operation>> JoinedLedger::List() {
   const std::lock_guard lock(mutex_);
   for (Operation& operation : *more) {
     const bool known = std::any_of(there_.begin(), there_.end(),
-                                   [&](const auto& entry) { return entry.second == operation.id; });
+                                   [&](const auto& entry) { return entry.second.id == operation.id; });
     if (!known) all->push_back(std::move(operation));
   }
   return all;

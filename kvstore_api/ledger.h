@@ -75,8 +75,8 @@ class Ledger;
 class Held {
  public:
   Held() = default;
-  Held(Ledger* ledger, std::string id, bool lasting, bool taken_over)
-      : ledger_(ledger), id_(std::move(id)), lasting_(lasting), taken_over_(taken_over) {}
+  Held(Ledger* ledger, std::string id, bool lasting, std::string before)
+      : ledger_(ledger), id_(std::move(id)), lasting_(lasting), before_(std::move(before)) {}
   Held(Held&& other) noexcept { *this = std::move(other); }
   Held& operator=(Held&& other) noexcept;
   ~Held();
@@ -84,7 +84,9 @@ class Held {
   /// Empty: nothing was begun, or it has ended.
   const std::string& id() const { return id_; }
   /// Whether it was begun before: a lasting one, of which this process goes on.
-  bool taken_over() const { return taken_over_; }
+  bool taken_over() const { return !before_.empty(); }
+  /// The ID that it had then; who has it by that one does not hold it any more.
+  const std::string& before() const { return before_; }
   /// ABORTED: it is not held any more, and must stop. UNAVAILABLE: not known.
   absl::Status Check() const;
   /// Ends it, also a lasting one.
@@ -96,7 +98,7 @@ class Held {
   Ledger* ledger_ = nullptr;
   std::string id_;
   bool lasting_ = false;
-  bool taken_over_ = false;
+  std::string before_;
 };
 
 /// What is being done to datasets, shards and hosts, of one process or shared by many: whoever begins names
@@ -108,19 +110,22 @@ class Ledger {
   virtual ~Ledger() = default;
 
   /// FAILED_PRECONDITION if another operation has something of it; says which, who is at it since when, and
-  /// how to go on. See EndsByItself. A lasting one that is there already is taken over, with these claims.
+  /// how to go on. See EndsByItself. A lasting one that is there already is taken over, with these claims
+  /// and another ID: who had it before does not hold it any more.
   [[nodiscard]] absl::StatusOr<Held> Begin(Operation operation);
   /// The same, and waits so long for those that end by themselves.
   [[nodiscard]] absl::StatusOr<Held> BeginWithin(const Operation& operation, std::chrono::milliseconds wait);
   /// Begins whatever others hold, for what must not wait: lasting ones stay beside it, the claims of the rest
   /// are taken away, so that they cannot go on unseen.
   [[nodiscard]] absl::StatusOr<Held> BeginOver(Operation operation);
-  /// ABORTED: it is not held any more: its session has ended, or somebody took it away.
+  /// ABORTED: it is not held any more: its session has ended, or somebody took it over or away.
   [[nodiscard]] virtual absl::Status Check(std::string_view id) = 0;
   /// OK if there is none.
   virtual absl::Status End(std::string_view id) = 0;
   /// Ends the lasting one of that name, if there is one.
   absl::Status EndLasting(std::string_view what);
+  /// Tries once more to end what could not be ended; does nothing if there is nothing of that.
+  virtual void Tidy() {}
   /// What is held now, oldest first.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Operation>> List() = 0;
   /// Takes the claims of an operation away whose process is gone, and gives what it was. NOT_FOUND if there
@@ -175,16 +180,24 @@ class JoinedLedger : public Ledger {
 
   absl::Status Check(std::string_view id) override;
   absl::Status End(std::string_view id) override;
+  void Tidy() override;
   absl::StatusOr<std::vector<Operation>> List() override;
 
  protected:
   absl::StatusOr<Held> Enter(Operation operation, bool over) override;
 
  private:
+  /// What an operation is in the other one.
+  struct There {
+    std::string id;
+    bool lasting = false;
+  };
+  There FindThere(std::string_view id);
+
   Ledger& own_;
   const std::unique_ptr<Ledger> fleet_;
   std::mutex mutex_;
-  std::map<std::string, std::string, std::less<>> there_;  // IDs in the other one by ID; guarded by mutex_
+  std::map<std::string, There, std::less<>> there_;  // by the ID in the own one; guarded by mutex_
 };
 
 }  // namespace kvstore

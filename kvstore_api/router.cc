@@ -12,6 +12,8 @@ namespace {
 /// So long one that is not where it should be is looked for.
 constexpr std::chrono::seconds kMaxLook{1};
 
+/// How long it waits for operations that end by themselves.
+constexpr std::chrono::milliseconds kPatience{2'000};
 /// How often long work looks if its operation is still held.
 constexpr std::chrono::milliseconds kCheckEvery{200};
 
@@ -122,9 +124,10 @@ absl::StatusOr<DatasetStats> Router::GetStats(std::string_view name) {
 
 absl::StatusOr<ReclaimResult> Router::Compact(std::string_view name, const Progress& progress) {
   if (const auto known = Find(name); !known.ok()) return known.status();
-  const auto held = ledger_.Begin({.what = fmt::format("compact dataset {}", name),
-                                   .yields = true,
-                                   .claims = {Claim::Dataset(name, ClaimMode::kShared)}});
+  const auto held = ledger_.BeginWithin({.what = fmt::format("compact dataset {}", name),
+                                         .yields = true,
+                                         .claims = {Claim::Dataset(name, ClaimMode::kShared)}},
+                                        kPatience);
   if (!held.ok()) return held.status();
   {
     // What is removed is decided by the settings: by those of now.

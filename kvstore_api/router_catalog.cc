@@ -86,6 +86,7 @@ void Router::Follow() {
       spdlog::info("the catalog is followed again");
     }
     last = status;
+    ledger_.Tidy();
     wait = status.ok() ? catalog_->poll_interval() : kRetryLoad;
     lock.lock();
   }

@@ -237,6 +237,16 @@ absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
       FinishDrop(mine, *version, &held).IgnoreError();
       return status;
     }
+    if (status = held.Check(); !status.ok()) {
+      // Shards may have been opened, or taken away, without it.
+      Unpublish(spec.name);
+      const absl::Status undone = FinishDrop(mine, *version, catalog_->shared() ? &held : nullptr);
+      if (undone.ok()) return absl::UnavailableError(std::string(status.message()));
+      return MarkInDoubt(absl::UnavailableError(fmt::format(
+          "dataset: while '{0}' was being created here, its operation was lost ({1}), and another "
+          "process may have undone it: look at it with kv dataset show {0}",
+          spec.name, std::string(status.message()))));
+    }
     status = Settle(mine, *version, [&](int64_t at) {
       return catalog_->Put({spec, DatasetState::kActive}, at);
     });

@@ -59,8 +59,7 @@ absl::Status ZooKeeperLedger::Refresh() {
     }
     if (!listing.ok()) return listing.status();
     const std::set<std::string> names(listing->names.begin(), listing->names.end());
-    // Lasting ones may have been taken over, with other claims.
-    std::erase_if(known_, [&](const auto& one) { return one.second.lasting || !names.contains(one.first); });
+    std::erase_if(known_, [&](const auto& one) { return !names.contains(one.first); });
     bool whole = true;
     for (const std::string& id : names) {
       if (known_.contains(id)) continue;
@@ -83,10 +82,16 @@ absl::Status ZooKeeperLedger::Refresh() {
 }
 
 void ZooKeeperLedger::RemoveLeftOver() {
-  std::erase_if(left_over_, [this](const std::string& id) {
-    const absl::Status status = zookeeper_.Delete(PathOf(id));
-    return status.ok() || absl::IsNotFound(status);
-  });
+  while (!left_over_.empty()) {
+    const absl::Status status = zookeeper_.Delete(PathOf(left_over_.back()));
+    if (!status.ok() && !absl::IsNotFound(status)) return;
+    left_over_.pop_back();
+  }
+}
+
+void ZooKeeperLedger::Tidy() {
+  const std::lock_guard lock(mutex_);
+  RemoveLeftOver();
 }
 
 absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
@@ -109,13 +114,13 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
       if (!decision.refused.ok()) return decision.refused;
     }
     const bool again = !decision.same.empty();
-    operation.id = again ? decision.same : RandomId();
+    operation.id = RandomId();
     if (again) operation.since_ms = known_.at(decision.same).since_ms;
     using Kind = ZooKeeperStep::Kind;
     std::vector<ZooKeeperStep> steps = {{.kind = Kind::kSet, .path = folder_, .version = version_}};
     for (const std::string& id : decision.gone) steps.push_back({.kind = Kind::kDelete, .path = PathOf(id)});
-    // Anew: the node may be of another user, who alone may write it.
-    if (again) steps.push_back({.kind = Kind::kDelete, .path = PathOf(operation.id)});
+    // Who had it before cannot publish anything from here on.
+    if (again) steps.push_back({.kind = Kind::kDelete, .path = PathOf(decision.same)});
     steps.push_back({.kind = operation.lasting ? Kind::kCreate : Kind::kCreateEphemeral,
                      .path = PathOf(operation.id),
                      .data = OperationToJson(operation).dump()});
@@ -123,8 +128,9 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
     if (status.ok()) {
       ++version_;
       for (const std::string& id : decision.gone) known_.erase(id);
+      if (again) known_.erase(decision.same);
       known_.insert_or_assign(operation.id, operation);
-      return Held(this, operation.id, operation.lasting, again);
+      return Held(this, operation.id, operation.lasting, decision.same);
     }
     version_ = -1;
     if (WasOvertaken(status)) continue;
@@ -140,8 +146,8 @@ absl::Status ZooKeeperLedger::Check(std::string_view id) {
   const absl::Status status = zookeeper_.Get(PathOf(id), /*watch=*/false).status();
   if (!absl::IsNotFound(status)) return status;
   return absl::AbortedError(fmt::format(
-      "operation {} is not held any more: its session with ZooKeeper has ended, or somebody took its "
-      "claims away (kv shards release)",
+      "operation {} is not held any more: its session with ZooKeeper has ended, somebody has begun it again, "
+      "or somebody took its claims away (kv shards release)",
       id));
 }
 

@@ -38,6 +38,7 @@ class ZooKeeperLedger : public Ledger {
 
   absl::Status Check(std::string_view id) override;
   absl::Status End(std::string_view id) override;
+  void Tidy() override;
   absl::StatusOr<std::vector<Operation>> List() override;
 
   /// Makes changes that depend on an operation: all steps, if it is held at that moment; else ABORTED.
@@ -50,7 +51,7 @@ class ZooKeeperLedger : public Ledger {
   std::string PathOf(std::string_view id) const { return folder_ + "/" + std::string(id); }
   /// Reads what is held.
   absl::Status Refresh();
-  /// Of operations whose begin or end was left open.
+  /// Of operations whose begin or end was left open; stops at the first that cannot be removed now.
   void RemoveLeftOver();
 
   const std::unique_ptr<ZooKeeper> own_;  // null: another's

@@ -25,6 +25,24 @@ void Marked(mysql::Connection& connection, const std::vector<std::string>& state
   connection.Run("SET SESSION skip_replication = 0");
 }
 
+/// Lets go of what LOCK TABLES has, also if something throws.
+class TableLocks {
+ public:
+  explicit TableLocks(mysql::Connection& connection) : connection_(connection) {}
+  ~TableLocks() {
+    try {
+      connection_.Run("UNLOCK TABLES");
+    } catch (const sql::SQLException&) {
+      // The session has ended, and its locks with it.
+    }
+  }
+  TableLocks(const TableLocks&) = delete;
+  TableLocks& operator=(const TableLocks&) = delete;
+
+ private:
+  mysql::Connection& connection_;
+};
+
 /// One statement that renames all tables of `from(database)` to `to(database)`; empty: there are none.
 template <typename From, typename To>
 std::string Rename(const HostTables& tables, const MoveRange& shards, const From& from, const To& to) {
@@ -51,9 +69,9 @@ absl::Status DropGhost(mysql::Connection& connection, const Host& host, const st
   const std::string name = fmt::format("{}.{}", mysql::Quote(database), mysql::Quote(table));
   connection.Run(
       fmt::format("SET STATEMENT lock_wait_timeout = {} FOR LOCK TABLES {} WRITE", kLockWaitS, name));
+  const TableLocks locks(connection);
   const bool rows = connection.Ask(fmt::format("SELECT 1 FROM {} LIMIT 1", name)).Next();
   if (!rows) Marked(connection, {"DROP TABLE " + name});
-  connection.Run("UNLOCK TABLES");
   if (!rows) return absl::OkStatus();
   return Refuse(fmt::format(
       "{0}: the table {1} was made there while its shard moved, and has rows that clients were told of; the "

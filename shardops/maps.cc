@@ -64,6 +64,17 @@ absl::Status Maps::Replace(ZooKeeperLedger& ledger, const Held& held, const Pair
     if (*next == stored.map) continue;
     steps.push_back({ZooKeeperStep::Kind::kSet, stored.path, next->ToJson(), stored.version});
   }
+  return Change(ledger, held, std::move(steps));
+}
+
+absl::Status Maps::Change(ZooKeeperLedger& ledger, const Held& held, std::vector<ZooKeeperStep> steps) const {
+  for (size_t changed = steps.size(); const StoredMap& stored : maps_) {
+    const auto end = steps.begin() + static_cast<std::ptrdiff_t>(changed);
+    const bool has =
+        std::any_of(steps.begin(), end, [&](const ZooKeeperStep& step) { return step.path == stored.path; });
+    if (changed == 0 || has) continue;
+    steps.push_back({.kind = ZooKeeperStep::Kind::kCheck, .path = stored.path, .version = stored.version});
+  }
   return ledger.Change(held, std::move(steps));
 }
 
@@ -115,7 +126,7 @@ absl::Status Maps::Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uin
   }
   const auto next = ShardMap::Of(std::move(ranges));
   if (!next.ok()) return next.status();
-  return ledger.Change(held, {{ZooKeeperStep::Kind::kSet, stored->path, next->ToJson(), stored->version}});
+  return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, stored->path, next->ToJson(), stored->version}});
 }
 
 }  // namespace kvstore::shardops

@@ -28,7 +28,7 @@ struct StoredMap {
 };
 
 /// The shard maps in ZooKeeper. What changes them does so in one step, and only if nobody else has changed
-/// them since they were loaded. Externally synchronised.
+/// one of them since they were loaded. Externally synchronised.
 class Maps {
  public:
   /// NOT_FOUND if there is none; INVALID_ARGUMENT if one does not parse.
@@ -54,6 +54,8 @@ class Maps {
 
  private:
   const StoredMap* Find(bool mod) const;
+  /// The steps set maps. The others are as they were: a pair is in both.
+  absl::Status Change(ZooKeeperLedger& ledger, const Held& held, std::vector<ZooKeeperStep> steps) const;
 
   std::vector<StoredMap> maps_;
 };

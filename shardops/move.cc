@@ -87,6 +87,16 @@ absl::Status EndOperation(Fleet& fleet, const MoveRange& range) {
   return fleet.ledger->EndLasting(OperationOf(range));
 }
 
+/// The move of these that is not done yet. NOT_FOUND if there is none; then nothing is left in the ledger.
+absl::StatusOr<MoveRecord> UnderWay(Fleet& fleet, const MoveRange& range) {
+  const auto moves = LoadMoves(fleet);
+  if (!moves.ok()) return moves.status();
+  const MoveRecord* const found = Find(*moves, range);
+  if (found != nullptr && found->state != MoveState::kMoved) return *found;
+  if (auto status = EndOperation(fleet, range); !status.ok()) return status;
+  return absl::NotFoundError(fmt::format("shards {}: no move of these is under way", range.ToString()));
+}
+
 /// A move that is to begin, or why it cannot.
 absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecord>& moves,
                                    const MoveRange& range, const Pair& to) {
@@ -149,16 +159,24 @@ absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pai
 }
 
 absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
-  const auto moves = LoadMoves(fleet);
-  if (!moves.ok()) return moves.status();
-  const MoveRecord* const found = Find(*moves, range);
-  if (found == nullptr || found->state == MoveState::kMoved) {
-    if (auto status = EndOperation(fleet, range); !status.ok()) return status;
-    return absl::NotFoundError(fmt::format("shards {}: no move of these is under way", range.ToString()));
-  }
-  const MoveRecord& move = *found;
+  const auto before = UnderWay(fleet, range);
+  if (!before.ok()) return before.status();
+  const auto homes = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!homes.ok()) return homes.status();
+  const auto source = HostAdmin::OpenClaimed(MasterOf(*homes, before->from), fleet.access);
+  if (!source.ok()) return source.status();
+  // Whoever is still at it publishes nothing from here on; what was published before is seen.
+  auto held = fleet.ledger->Begin(AsOperation(*before));
+  if (!held.ok()) return held.status();
+  const auto now = UnderWay(fleet, range);
+  if (!now.ok()) return now.status();
+  const MoveRecord& move = *now;
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
+  if (MasterOf(*maps, move.from) != (*source)->host()) {
+    return Refuse(fmt::format("{} is the master of its pair since just now: give the command again",
+                              MasterOf(*maps, move.from).ToString()));
+  }
   const auto count = CountMoved(*maps, move);
   if (!count.ok()) return count.status();
   const bool none = *count == 0;
@@ -166,8 +184,6 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   const MoveRange moved{range.mod, range.first, range.first + *count - 1};
   const MoveRange rest{range.mod, range.first + *count, range.last};
 
-  const auto source = HostAdmin::OpenClaimed(MasterOf(*maps, move.from), fleet.access);
-  if (!source.ok()) return source.status();
   if (!all) {
     if (auto status = Thaw(**source, rest); !status.ok()) return status;
     fleet.tell(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
@@ -184,7 +200,6 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
     if (auto status = RemoveEmpty(**source, moved); !status.ok()) return status;
   }
   if (auto status = RemoveMove(fleet, move); !status.ok()) return status;
-  if (auto status = EndOperation(fleet, range); !status.ok()) return status;
   // Old tables that are left are still to be finished: those of this move, and those of one before.
   const auto keep = [&](const MoveRange& part, const Pair& from, const Pair& to, std::vector<Pair> leaves) {
     MoveRecord left{
@@ -195,11 +210,12 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   if (!all && !move.leaves.empty()) {
     if (auto status = keep(rest, move.to, move.from, move.leaves); !status.ok()) return status;
   }
-  if (none) return absl::OkStatus();
+  if (none) return held->End();
   fleet.tell(fmt::format("shards {} have moved, and stay", moved.ToString()));
   std::vector<Pair> leaves = move.leaves;
   leaves.push_back(move.from);
-  return keep(moved, move.from, move.to, std::move(leaves));
+  if (auto status = keep(moved, move.from, move.to, std::move(leaves)); !status.ok()) return status;
+  return held->End();
 }
 
 absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {

@@ -86,6 +86,22 @@ std::string_view Name(MoveState state) { return kStates.at(static_cast<size_t>(s
 
 std::string OperationOf(const MoveRange& range) { return "move shards " + range.ToString(); }
 
+Operation AsOperation(const MoveRecord& move) {
+  const MoveRange& range = move.range;
+  const std::string arguments =
+      fmt::format("{}--range {}-{}", range.mod ? "--mod " : "", range.first, range.last);
+  Operation operation{
+      .what = OperationOf(range),
+      .lasting = true,
+      .go_on = fmt::format("kv shards move {} --to {},{} goes on, kv shards move cancel {} gives it up",
+                           arguments, move.to.master.ToString(), move.to.slave.ToString(), arguments),
+      .claims = {Claim::Homes(range.mod, range.first, range.last, ClaimMode::kExclusive)}};
+  for (const Host& host : {move.from.master, move.from.slave, move.to.master, move.to.slave}) {
+    operation.claims.push_back(Claim::Host(host.ToString(), ClaimMode::kShared));
+  }
+  return operation;
+}
+
 absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet) {
   std::vector<MoveRecord> moves;
   const auto names = fleet.zookeeper.Children(Folder(fleet));

@@ -48,6 +48,8 @@ struct MoveRecord {
 
 /// What a move of these is called in the ledger.
 std::string OperationOf(const MoveRange& range);
+/// The move in the ledger: until it is finished or cancelled, by whichever process.
+Operation AsOperation(const MoveRecord& move);
 /// All that are under way, or moved and not finished.
 absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet);
 /// Writes it down, and counts its version up. ABORTED if somebody else has changed it meanwhile.

@@ -151,19 +151,7 @@ std::string Mover::Where() const {
 // ---- what must be so ----
 
 absl::Status Mover::Begin() {
-  const MoveRange& range = move_.range;
-  const std::string arguments =
-      fmt::format("{}--range {}-{}", range.mod ? "--mod " : "", range.first, range.last);
-  Operation operation{
-      .what = OperationOf(range),
-      .lasting = true,
-      .go_on = fmt::format("kv shards move {} --to {},{} goes on, kv shards move cancel {} gives it up",
-                           arguments, move_.to.master.ToString(), move_.to.slave.ToString(), arguments),
-      .claims = {Claim::Homes(range.mod, range.first, range.last, ClaimMode::kExclusive)}};
-  for (const Host& host : {move_.from.master, move_.from.slave, move_.to.master, move_.to.slave}) {
-    operation.claims.push_back(Claim::Host(host.ToString(), ClaimMode::kShared));
-  }
-  auto held = fleet_.ledger->Begin(std::move(operation));
+  auto held = fleet_.ledger->Begin(AsOperation(move_));
   if (!held.ok()) return held.status();
   held_ = *std::move(held);
   return absl::OkStatus();
@@ -390,6 +378,8 @@ absl::Status Mover::Switch() {
 }
 
 absl::Status Mover::SwitchPart(const MoveRange& part) {
+  // Nothing is taken out of use any more where somebody else goes on with it, or has cancelled it.
+  if (auto status = held_.Check(); !status.ok()) return status;
   if (auto status = MakePlace(*source_, part); !status.ok()) return status;
   const auto begin = Clock::now();
   const auto prepared = [&]() -> absl::Status {

@@ -4,11 +4,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/tables.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "shardops/gtid.h"
@@ -27,6 +25,8 @@ using std::chrono::milliseconds;
 constexpr std::chrono::seconds kStopWrites{1};
 /// How often that is tried.
 constexpr int kAttempts = 3;
+/// How often somebody else may change a map before this one has.
+constexpr int kMaxConflicts = 10;
 /// How long a master may count a slave whose connection has ended.
 constexpr std::chrono::seconds kNoticed{1};
 /// A slave that is further behind is let catch up before clients have to wait.
@@ -77,8 +77,8 @@ class Promoter {
   absl::StatusOr<Promotion> Emergency();
   /// The slave could be a master, and follows the right one or nobody.
   absl::Status CheckSlave(const HostState& slave) const;
-  /// The host has a database of each of the pair's shards: one that lacks some is an unfinished copy, from
-  /// which no loss that anybody accepts could be told.
+  /// The host, which has applied all that it has, has a database of each of the pair's shards; or lacks less
+  /// than half of them, and a loss is accepted.
   absl::Status CheckWhole(HostAdmin& slave) const;
   /// What may be lost, in words; empty: nothing.
   std::string MayLose(const HostState& slave, uint64_t* at_least);
@@ -234,12 +234,13 @@ absl::StatusOr<Promotion> Promoter::Planned() {
 std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
   // A promotion that was stopped has looked, and cut it off; nothing has come in since.
   const Json looked = ReadNote(fleet_, host());
+  const Json seen = ReadNote(fleet_, other());
   if (looked.value("promoted_from", "") == other().ToString() &&
+      looked.value("at_ms", uint64_t{0}) >= seen.value("at_ms", uint64_t{0}) &&
       Missing(slave.gtid, looked.value("gtid", "")) == 0) {
     *at_least = 0;
     return "";
   }
-  const Json seen = ReadNote(fleet_, other());
   *at_least = Lacks(seen.value("gtid", ""), slave);
   const std::string doubt = MayLackAcknowledged(seen, other(), slave, *at_least > 0);
   if (*at_least == 0) return doubt;
@@ -259,30 +260,19 @@ std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
 }
 
 absl::Status Promoter::CheckWhole(HostAdmin& slave) const {
-  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
-  if (!maps.ok()) return maps.status();
-  const auto names = slave.ReadDatabases();
-  if (!names.ok()) return names.status();
-  const std::set<std::string> there(names->begin(), names->end());
-  uint64_t missing = 0;
-  std::string first;
-  for (const StoredMap& stored : maps->all()) {
-    for (const ShardRange& range : stored.map.ranges()) {
-      if (range.master != plan_.before.master) continue;
-      for (const std::string& database :
-           MoveRange{.mod = stored.mod, .first = range.first, .last = range.last}.Databases()) {
-        // A shard that is being moved away has its tables under another name.
-        if (there.contains(database) || there.contains(mysql::MovedName(database))) continue;
-        if (missing++ == 0) first = database;
-      }
-    }
+  const auto lacks = LackedDatabases(fleet_, plan_.before.master, slave);
+  if (!lacks.ok()) return lacks.status();
+  if (lacks->text.empty()) return absl::OkStatus();
+  const std::string back = fmt::format("{0}. Bring {1} back: kv shards promote {1} opens it again",
+                                       lacks->text, other().ToString());
+  if (lacks->most) return Refuse(back + ". Most would be lost: this is a copy that was never finished");
+  if (!options_.accept_loss) {
+    return Refuse(
+        fmt::format("{}. Else, to lose what they have: kv shards promote {} --emergency --accept-loss 0",
+                    back, host().ToString()));
   }
-  if (missing == 0) return absl::OkStatus();
-  return Refuse(fmt::format(
-      "{0}: lacks {1} databases of its shards, {2} first: it is a copy that was never finished, and all of "
-      "that would be lost. Bring {3} back: kv shards promote {3} opens it again; then kv shards "
-      "replace-slave {0} --discard makes this one whole",
-      host().ToString(), missing, first, other().ToString()));
+  fleet_.tell(lacks->text + "; accepted");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<Promotion> Promoter::Emergency() {
@@ -295,7 +285,6 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   const auto is = (*slave)->Read();
   if (!is.ok()) return is.status();
   if (auto status = CheckSlave(*is); !status.ok()) return status;
-  if (auto status = CheckWhole(**slave); !status.ok()) return status;
   uint64_t at_least = 0;
   const std::string loss = MayLose(*is, &at_least);
   if (!loss.empty()) {
@@ -308,13 +297,15 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
     fleet_.tell(fmt::format("{}: {}; accepted", host().ToString(), loss));
   }
   Promotion promotion{.before = plan_.before, .after = {host(), other()}};
+  const bool more = is->following && Missing(is->following->received, is->gtid) > 0;
   if (options_.dry_run) {
+    // What is not applied yet may have them.
+    if (auto status = more ? absl::OkStatus() : CheckWhole(**slave); !status.ok()) return status;
     fleet_.tell(fmt::format("{} would apply what it has, and take the place of {}", host().ToString(),
                             other().ToString()));
     return promotion;
   }
   // Whoever finds it cut off, or following nobody, knows from this that it was looked at.
-  const bool more = is->following && Missing(is->following->received, is->gtid) > 0;
   const Json looked = {{"promoted_from", other().ToString()},
                        {"gtid", more ? is->following->received : is->gtid},
                        {"at_ms", WallClockMs()}};
@@ -323,6 +314,7 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   if (is->following) {
     if (auto status = (*slave)->ApplyAll(options_.catch_up); !status.ok()) return status;
   }
+  if (auto status = CheckWhole(**slave); !status.ok()) return status;
   Reached("promote.applied");
   if (auto status = TakeOver(**slave); !status.ok()) return status;
   fleet_.tell(
@@ -379,6 +371,11 @@ absl::StatusOr<Promotion> Promoter::Complete() {
                     host().ToString(), is->following->master.ToString()));
   }
   if (options_.dry_run) return promotion;
+  if (ReadNote(fleet_, other()).value("promoted_from", "") == host().ToString()) {
+    // An emergency was given up, which had cut it off: what was found then does not hold from here on.
+    if (auto status = WriteNote(fleet_, other(), Json::object()); !status.ok()) return status;
+    promotion.follows = false;
+  }
   if (is->read_only) {
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
     fleet_.tell(host().ToString() + " takes writes");
@@ -452,18 +449,21 @@ absl::Status Promoter::TakeOver(HostAdmin& slave) {
 }
 
 absl::Status Promoter::Publish() {
-  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
-  if (!maps.ok()) return maps.status();
-  const auto now = PlanOf(*maps, host());
-  if (!now.ok()) return now.status();
-  if (now->published) return absl::OkStatus();
-  if (now->before != plan_.before) {
-    return Refuse(
-        fmt::format("the shard map has changed meanwhile: {} is the slave of {} now: give the command again "
-                    "if it is still to lead",
-                    host().ToString(), now->before.master.ToString()));
+  for (int conflicts = 0;; ++conflicts) {
+    const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+    if (!maps.ok()) return maps.status();
+    const auto now = PlanOf(*maps, host());
+    if (!now.ok()) return now.status();
+    if (now->published) return absl::OkStatus();
+    if (now->before != plan_.before) {
+      return Refuse(fmt::format(
+          "the shard map has changed meanwhile: {} is the slave of {} now: give the command again "
+          "if it is still to lead",
+          host().ToString(), now->before.master.ToString()));
+    }
+    absl::Status status = maps->Replace(*fleet_.ledger, held_, plan_.before, {host(), other()});
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
   }
-  return maps->Replace(*fleet_.ledger, held_, plan_.before, {host(), other()});
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ struct PromoteOptions {
   /// The master is gone, and its slave takes over with what it has. Refused while the master answers.
   bool emergency = false;
   /// How many acknowledged transactions may be lost; none: nothing may be, nor be unknown.
+  /// Given, in an emergency, up to half of the shards' databases may be missing at the slave too.
   std::optional<uint64_t> accept_loss;
   /// How long, in ms, the slave may take to apply what it lacks, with clients waiting (planned), or not
   /// (emergency).

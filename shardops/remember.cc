@@ -2,9 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <set>
+#include <span>
+#include <vector>
 
+#include "backends/mysql/tables.h"
 #include "base/clock.h"
+#include "shardops/move_record.h"
 #include "shardops/notes.h"
 
 namespace kvstore::shardops {
@@ -14,6 +20,8 @@ using Json = nlohmann::json;
 
 /// How long a slave may take to get what its master has just had.
 constexpr std::chrono::milliseconds kReceive{1000};
+/// So many missing databases are named.
+constexpr size_t kNamed = 20;
 
 /// Whether a server that has been up for so long, by the clock here, has not been started again meanwhile.
 bool SameRun(const Json& before, const char* uptime, uint64_t uptime_s, uint64_t now_ms) {
@@ -109,6 +117,35 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
     return fmt::format("it has lost {} transactions that it had", gone);
   }
   return "";
+}
+
+absl::StatusOr<Lacked> LackedDatabases(Fleet& fleet, const Host& master, HostAdmin& slave) {
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  const auto names = slave.ReadDatabases();
+  if (!names.ok()) return names.status();
+  const std::set<std::string> there(names->begin(), names->end());
+  size_t all = 0;
+  std::vector<std::string> missing;
+  for (const StoredMap& stored : maps->all()) {
+    for (const ShardRange& range : stored.map.ranges()) {
+      if (range.master != master) continue;
+      for (const std::string& database :
+           MoveRange{.mod = stored.mod, .first = range.first, .last = range.last}.Databases()) {
+        ++all;
+        // A shard that is being moved away has its tables under another name.
+        if (there.contains(database) || there.contains(mysql::MovedName(database))) continue;
+        missing.push_back(database);
+      }
+    }
+  }
+  if (missing.empty()) return Lacked{};
+  const size_t named = std::min(missing.size(), kNamed);
+  return Lacked{
+      .text = fmt::format("{}: lacks {} of the {} databases of its shards: {}{}", slave.host().ToString(),
+                          missing.size(), all, fmt::join(std::span(missing).first(named), ", "),
+                          named < missing.size() ? fmt::format(" and {} more", missing.size() - named) : ""),
+      .most = missing.size() > all / 2};
 }
 
 }  // namespace kvstore::shardops

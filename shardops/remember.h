@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "shardops/promote.h"
 
 /// What is kept of masters in ZooKeeper for the day when they do not answer any more (notes.h).
@@ -28,5 +29,12 @@ absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& 
 /// lacks  It lacks transactions that its master was seen to have.
 std::string MayLackAcknowledged(const nlohmann::json& seen, const Host& master, const HostState& slave,
                                 bool lacks);
+
+/// Databases of the shards that the maps have at a master, and that a slave lacks.
+struct Lacked {
+  std::string text;   ///< In words, with the first of them; empty: none.
+  bool most = false;  ///< More than half of them.
+};
+absl::StatusOr<Lacked> LackedDatabases(Fleet& fleet, const Host& master, HostAdmin& slave);
 
 }  // namespace kvstore::shardops

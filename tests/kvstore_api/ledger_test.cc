@@ -176,7 +176,8 @@ TEST_P(LedgerTest, ALastingOneIsHeldUntilItIsEndedAndTakenOverWhenItIsBegunAgain
   ASSERT_OK_AND_ASSIGN(Held again, two().Begin(Lasting("migrate", {Claim::Dataset("events", kUpdate),
                                                                    Claim::Shards(true, 0, 7, kShared)})));
   EXPECT_TRUE(again.taken_over());
-  EXPECT_EQ(again.id(), id);
+  EXPECT_EQ(again.before(), id);
+  EXPECT_NE(again.id(), id);
   EXPECT_THAT(one().Begin(Of("open", {Claim::Shards(true, 7, 7, kExclusive)})),
               FailsWith(kRefused, "migrate"));
   EXPECT_OK(one().EndLasting("another"));
@@ -184,6 +185,22 @@ TEST_P(LedgerTest, ALastingOneIsHeldUntilItIsEndedAndTakenOverWhenItIsBegunAgain
   EXPECT_OK(one().EndLasting("migrate"));
   EXPECT_TRUE(two().List()->empty());
   EXPECT_OK(two().Begin(Of("drop", {Claim::Dataset("events", kExclusive)})).status());
+}
+
+TEST_P(LedgerTest, WhoHadALastingOneBeforeItWasTakenOverDoesNotHoldItAnyMore) {
+  const Operation move = Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)});
+  ASSERT_OK_AND_ASSIGN(Held first, one().Begin(move));
+  const uint64_t since_ms = one().List()->front().since_ms;
+  ASSERT_OK_AND_ASSIGN(const Held second, two().Begin(move));
+  EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, "somebody has begun it again"));
+  EXPECT_OK(first.End());
+  EXPECT_OK(second.Check());
+  ASSERT_EQ(one().List()->size(), 1u);
+  EXPECT_EQ(one().List()->front().id, second.id());
+  EXPECT_EQ(one().List()->front().since_ms, since_ms);
+  EXPECT_THAT(one().Begin(Of("open", {Claim::Homes(false, 3, 3, kExclusive)})),
+              FailsWith(kRefused, "'move'"));
+  EXPECT_OK(one().EndLasting("move"));
 }
 
 TEST_P(LedgerTest, OneThatYieldsIsNotWaitedForAndLearnsOfIt) {
@@ -311,7 +328,26 @@ TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing)
   EXPECT_EQ(other.Get(root_ + "/map", false)->data, "two");
   EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(publish(one, lasting, "moved")) << "lasting ones outlive sessions";
+  ASSERT_OK_AND_ASSIGN(const Held over, two.Begin(Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)})));
+  EXPECT_THAT(publish(one, lasting, "late"), FailsWith(absl::StatusCode::kAborted, "is not held any more"));
+  EXPECT_OK(publish(two, over, "moved on"));
   EXPECT_THAT(one.Begin(open), FailsWith(kRefused, "'open'"));
+}
+
+TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
+  TcpProxy proxy(Server().port());
+  ZooKeeperLedger one({.servers = proxy.address(), .session_timeout_ms = 20'000, .call_timeout_ms = 500},
+                      root_);
+  ZooKeeperLedger two(Options(Server().address()), root_);
+  ASSERT_OK_AND_ASSIGN(Held open, one.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
+  proxy.Cut();
+  EXPECT_THAT(open.End(), FailsWith(absl::StatusCode::kUnavailable, ""));
+  proxy.Mend();
+  ASSERT_EQ(two.List()->size(), 1u);
+  EXPECT_TRUE(Eventually([&] {
+    one.Tidy();
+    return two.List()->empty();
+  }));
 }
 
 TEST_F(ZooKeeperLedgerTest, OfAProcessThatWasKilledNothingIsWaitedFor) {
@@ -389,6 +425,62 @@ TEST(JoinedLedger, WhatTouchesShardsIsBegunInBoth) {
   EXPECT_THAT(both.Begin(Of("create", {Claim::Dataset("a", kExclusive), Claim::Shards(true, 0, 9, kShared)})),
               FailsWith(kRefused, "'open'"));
   EXPECT_EQ(own.List()->size(), 1u);
+}
+
+/// That of a fleet whose ZooKeeper goes away; a real one keeps the claims too.
+class CutOffLedger : public MemoryLedger {
+ public:
+  absl::Status End(std::string_view id) override {
+    ++ends;
+    return away ? absl::UnavailableError("is away") : MemoryLedger::End(id);
+  }
+  bool away = false;
+  int ends = 0;
+};
+
+TEST(JoinedLedger, WhatCannotBeEndedThereIsEndedHereUnlessItLasts) {
+  MemoryLedger own;
+  auto owned = std::make_unique<CutOffLedger>();
+  CutOffLedger& fleet = *owned;
+  JoinedLedger both(own, std::move(owned));
+  ASSERT_OK_AND_ASSIGN(Held create, both.Begin(Of("create", {Claim::Shards(true, 0, 9, kShared)})));
+  ASSERT_OK_AND_ASSIGN(Held migrate, both.Begin(Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)})));
+  ASSERT_OK(both.Begin(Lasting("here", {Claim::Dataset("a", kUpdate)})).status());
+  fleet.away = true;
+  EXPECT_THAT(create.End(), FailsWith(absl::StatusCode::kUnavailable, "is away"));
+  EXPECT_THAT(migrate.End(), FailsWith(absl::StatusCode::kUnavailable, "is away"));
+  EXPECT_EQ(fleet.ends, 2);
+  EXPECT_OK(both.EndLasting("here"));
+  EXPECT_EQ(fleet.ends, 2) << "it has no part there";
+  ASSERT_EQ(own.List()->size(), 1u);
+  EXPECT_EQ(own.List()->front().what, "migrate");
+  fleet.away = false;
+  EXPECT_OK(both.EndLasting("migrate"));
+  EXPECT_TRUE(own.List()->empty());
+  ASSERT_EQ(fleet.List()->size(), 1u);
+  EXPECT_EQ(fleet.List()->front().what, "create") << "which that ledger sees to";
+}
+
+TEST(JoinedLedger, ALastingOneIsTakenOverInBoth) {
+  MemoryLedger own;
+  auto owned = std::make_unique<MemoryLedger>();
+  MemoryLedger& fleet = *owned;
+  JoinedLedger both(own, std::move(owned));
+  const Operation migrate = Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)});
+  ASSERT_OK_AND_ASSIGN(const Held first, both.Begin(migrate));
+  ASSERT_OK_AND_ASSIGN(const Held second, both.Begin(migrate));
+  EXPECT_TRUE(second.taken_over());
+  EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
+  EXPECT_OK(second.Check());
+  EXPECT_EQ(both.List()->size(), 1u);
+  // Refused there it is as it was, and both parts of it are found.
+  ASSERT_OK_AND_ASSIGN(Held move, fleet.Begin(Of("move", {Claim::Homes(true, 0, 3, kExclusive)})));
+  Operation more = migrate;
+  more.claims.push_back(Claim::Homes(true, 0, 3, kShared));
+  EXPECT_THAT(both.Begin(more), FailsWith(kRefused, "'move'"));
+  EXPECT_OK(both.EndLasting("migrate"));
+  EXPECT_EQ(fleet.List()->size(), 1u);
+  EXPECT_TRUE(own.List()->empty());
 }
 
 }  // namespace

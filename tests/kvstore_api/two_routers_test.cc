@@ -160,7 +160,7 @@ TEST_F(TwoRoutersTest, ACreateThatWasUndoneByAnotherDoesNotReplaceTheNextDataset
     return absl::OkStatus();
   };
   const absl::Status created = one_->CreateDataset({.name = "events"});
-  EXPECT_THAT(created, FailsWith(StatusCode::kUnavailable, "another process took that for abandoned"));
+  EXPECT_THAT(created, FailsWith(StatusCode::kUnavailable, "another process may have undone it"));
   EXPECT_TRUE(IsInDoubt(created));
   ExpectThatOfTwo();
 }
@@ -172,6 +172,17 @@ TEST_F(TwoRoutersTest, ACreateThatFailsAfterItWasUndoneByAnotherCleansNothingUp)
   };
   EXPECT_THAT(one_->CreateDataset({.name = "events"}), FailsWith(StatusCode::kUnavailable, "a host is down"));
   ExpectThatOfTwo();
+}
+
+TEST_F(TwoRoutersTest, ACreateWhoseOperationWasTakenAwayIsNotDone) {
+  hooks_one_.create = [&] {
+    const auto all = two_->ledger().List();
+    return all.ok() ? two_->ledger().Release(all->front().id, /*force=*/true).status() : all.status();
+  };
+  const absl::Status created = one_->CreateDataset({.name = "events"});
+  EXPECT_THAT(created, FailsWith(StatusCode::kUnavailable, "kv dataset show events"));
+  EXPECT_TRUE(IsInDoubt(created));
+  EXPECT_THAT(two_->LoadEntry("events").status(), FailsWith(StatusCode::kNotFound, ""));
 }
 
 TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {

@@ -173,6 +173,29 @@ TEST_F(OpenTest, WhoHasLostItsClaimsPublishesNothing) {
   EXPECT_OK(Open(Range(8, 9)));
 }
 
+TEST_F(OpenTest, AMapIsNotChangedOnAnOldViewOfTheOther) {
+  shardops::Fleet& fleet = pair_.fleet();
+  ASSERT_OK_AND_ASSIGN(const Held held, fleet.ledger->Begin({.what = "move shards mod 0-0"}));
+  const shardops::Pair elsewhere = {{"127.0.0.1", 1}, {"127.0.0.1", 2}};
+  const auto give = [&](const shardops::Maps& maps) {
+    return maps.Give(*fleet.ledger, held, /*mod=*/true, 0, 0, elsewhere);
+  };
+  const auto old = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+  ASSERT_OK(old.status());
+  ASSERT_EQ(old->all().size(), 2u);
+  ASSERT_OK(Open(Range(8, 9)));
+  EXPECT_THAT(give(*old), FailsWith(kRefused, ""));
+  const auto now = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+  ASSERT_OK(now.status());
+  EXPECT_OK(give(*now));
+  // The other map has nothing of that pair.
+  const shardops::Pair turned = {elsewhere.slave, elsewhere.master};
+  const auto moved = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+  ASSERT_OK(moved.status());
+  ASSERT_OK(Open(Range(10, 11)));
+  EXPECT_THAT(moved->Replace(*fleet.ledger, held, elsewhere, turned), FailsWith(kRefused, ""));
+}
+
 TEST_F(OpenTest, TwoOperatorsDoNotOverwriteEachOther) {
   bool other = false;
   SetFailPointHook([&](std::string_view name) {
