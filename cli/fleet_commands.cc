@@ -196,12 +196,11 @@ void AddOpen(CLI::App& group, Globals& globals) {
     }
     {
       ProgressBar bar("open", "shards");
-      OrFail(shardops::OpenShards(
-          *fleet, shards, MySqlDatasetsReader(fleet.options()),
-          [&](uint64_t done, uint64_t total) {
-            bar.Show(done, total);
-            return true;
-          }));
+      OrFail(shardops::OpenShards(*fleet, shards, MySqlDatasetsReader(fleet.options()),
+                                  [&](uint64_t done, uint64_t total) {
+                                    bar.Show(done, total);
+                                    return true;
+                                  }));
     }
     if (globals.json) PrintJson({{"ok", true}, {"first", shards.first}, {"last", shards.last}});
   });

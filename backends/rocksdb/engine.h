@@ -47,8 +47,8 @@ class Engine {
                                                       const EngineOptions& options);
   ~Engine();
 
-  /// OK if the dataset has its family already; one of an earlier dataset of the same name is removed first, with
-  /// its data. FAILED_PRECONDITION if the name's family is an unknown one.
+  /// OK if the dataset has its family already; one of an earlier dataset of the same name is removed first,
+  /// with its data. FAILED_PRECONDITION if the name's family is an unknown one.
   absl::Status CreateFamily(const DatasetSpec& spec);
   /// OK if there is none.
   absl::Status DropFamily(const std::string& name);
