@@ -351,7 +351,7 @@ TEST(Create, RemovesWhatIsEmptyAndTheCatalogDoesNotName) {
 TEST(Create, LeavesADatasetOfAnotherCatalogAlone) {
   const Opened left({.name = "events", .max_versions = 0});
   const CellWrite cell{"c", "v", std::nullopt};
-  ASSERT_OK(left.rows->Put("r", {&cell, 1}, {}));
+  ASSERT_OK(left.rows->Put(RowName(0), {&cell, 1}, {}));
   const TempDir dir;
   Router::Backends backends;
   backends.emplace("mysql", *SharedFleet().Open());
