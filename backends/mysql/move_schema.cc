@@ -305,8 +305,17 @@ absl::Status EnterNow(Connection& connection, const DatasetSpec& spec, uint32_t 
         return absl::FailedPreconditionError(fmt::format("dataset: '{}' is there already", spec.name));
       }
       // In the way of the name that the copy gets when it serves. This dataset's migration is in force, so
-      // that no other one of the name can be.
-      if (moving.leftover) DropTable(connection, spec, shard);
+      // that no other one of the name can be in this catalog; in another one it could.
+      if (moving.leftover) {
+        if (connection.Ask(fmt::format("SELECT 1 FROM {} LIMIT 1", names.base)).Next()) {
+          return absl::FailedPreconditionError(
+              fmt::format("the table {} has rows, and is of another dataset of that name, which this catalog "
+                          "does not have; if "
+                          "nobody uses it, rename or drop it with SQL",
+                          names.base));
+        }
+        DropTable(connection, spec, shard);
+      }
       if (!moving.away) {
         DropTable(connection, Away(spec), shard);
         CreateTable(connection, Away(spec), shard);

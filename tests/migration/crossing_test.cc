@@ -623,6 +623,26 @@ TEST_F(CrossingTest, ACutoverThatTakesTooLongBehindTheDrainIsGivenUp) {
 
 // ---- datasets that go ----
 
+TEST_F(CrossingTest, TheTableOfAnotherCatalogsDatasetIsNotRemoved) {
+  World& world = Open();
+  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
+  PutMany("row", 5);
+  auto& server = SharedFleet().OfShard(3);
+  server.Run(
+      "CREATE TABLE mod00003.events (row_key VARBINARY(9)) COMMENT 'kvstore incarnation=77'; INSERT INTO "
+      "mod00003.events VALUES ('theirs')");
+  world.Do("create", "events", To("mysql"));
+  world.Do("start", "events");
+  EXPECT_TRUE(Eventually([&] {
+    return Field("problem").find("is of another dataset of that name") != std::string::npos;
+  })) << world.Do("status", "events").dump(1);
+  EXPECT_NE(server.Run("SELECT row_key FROM mod00003.events").find("theirs"), std::string::npos);
+  server.Run("DROP TABLE mod00003.events");
+  world.Await("events", "ready");
+  world.Do("cancel", "events");
+  world.Await("events", "aborted");
+}
+
 TEST_F(CrossingTest, AMigrationThatWasNeverStartedGoesWithItsDataset) {
   World& world = Open();
   ASSERT_OK(world.router().CreateDataset({.name = "events"}));
