@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kMaxWorkers = 64;
 /// How often work is repeated whose transaction lost to another one.
 constexpr int kMaxConflicts = 20;
+/// How far the coarse clock, by which calls are timed, may be behind.
+constexpr std::chrono::milliseconds kClockStep{20};
 
 /// A dataset's table is not under its name: because it moves, or has moved, or was never made.
 absl::Status Missing(Connection& connection, const sql::SQLException& why) {
@@ -146,7 +148,7 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
       lease.Fail(status);
       if (attempt == 1 && (repeat != Repeat::kIfNotCommitted || !committing))
         return {.again = true, .in_doubt = committing};
-      if (elapsed >= std::chrono::seconds(options_.pool.read_timeout_s)) {
+      if (elapsed + kClockStep >= std::chrono::seconds(options_.pool.read_timeout_s)) {
         return {.in_doubt = committing,
                 .status = absl::DeadlineExceededError(
                     fmt::format("no answer within {} s", options_.pool.read_timeout_s))};
