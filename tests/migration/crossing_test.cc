@@ -145,10 +145,10 @@ class CrossingTest : public ::testing::Test {
   /// As a lossy replica would, while nothing is drained: rows, and what the log has of them.
   static void Lose(const std::string& prefix) {
     for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
-      auto& server = SharedFleet().OfShard(shard);
-      server.Run(
-          fmt::format("DELETE FROM `mod{0:05}`.`events` WHERE row_key LIKE '{1}%'; "
-                      "DELETE FROM `mod{0:05}`.`events$dirty` WHERE k1 LIKE '{1}%'",
+      // In one transaction: a drain that is still under way sees nothing of it.
+      SharedFleet().OfShard(shard).Run(
+          fmt::format("START TRANSACTION; DELETE FROM `mod{0:05}`.`events` WHERE row_key LIKE '{1}%'; "
+                      "DELETE FROM `mod{0:05}`.`events$dirty` WHERE k1 LIKE '{1}%'; COMMIT",
                       shard, prefix));
     }
   }
