@@ -169,12 +169,6 @@ TEST_F(RemoteMigration, AScanThatLosesItsServerBehindACutoverSaysSo) {
   absl::StatusOr<bool> more = true;
   while (more.ok() && *more) more = cursors[0]->Next(row);
   EXPECT_THAT(more.status(), refused);
-  // Where the order is that of the marker again, it is good again.
-  Do("reverse");
-  Await("ready");
-  Do("cutover");
-  Await("reversible");
-  EXPECT_TRUE(Eventually([&] { return stores_[0]->ScanRows("events", {}, {.marker = markers[0]}).ok(); }));
 }
 
 TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndItGoesOn) {
