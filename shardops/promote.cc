@@ -112,6 +112,12 @@ absl::StatusOr<Held> BeginPromotion(Fleet& fleet, const Host& host, const Plan& 
 }
 
 absl::StatusOr<Promotion> Promoter::Run() {
+  if (auto status = CheckCopyEnded(fleet_, host()); !status.ok()) {
+    if (!options_.emergency) return status;
+    return absl::Status(
+        status.code(), fmt::format("{0}\nThat needs {1}: bring it back, kv shards promote {1} opens it again",
+                                   std::string(status.message()), other().ToString()));
+  }
   if (plan_.published) return Complete();
   return options_.emergency ? Emergency() : Planned();
 }
@@ -344,14 +350,21 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   }
   const auto is = (*master)->Read();
   if (!is.ok()) return is.status();
-  bool diverged = false;
+  bool unusable = false;
+  if (auto status = CheckCopyEnded(fleet_, other()); absl::IsFailedPrecondition(status)) {
+    fleet_.tell(std::string(status.message()));
+    unusable = true;
+  } else if (!status.ok()) {
+    return status;
+  }
   if (there) {
     if (!there->read_only) {
       return Refuse(fmt::format("{} takes writes too, the map says that {} is the master: kv shards fence {}",
                                 other().ToString(), host().ToString(), other().ToString()));
     }
-    promotion.follows = there->following && there->following->master == host();
-    if (const uint64_t more = Beyond(there->gtid_state, is->gtid_state, /*unknown=*/false); more > 0) {
+    promotion.follows = !unusable && there->following && there->following->master == host();
+    const uint64_t more = Beyond(there->gtid_state, is->gtid_state, /*unknown=*/false);
+    if (more > 0 && !unusable) {
       if (Beyond(is->gtid_state, there->gtid_state, /*unknown=*/true) == 0) {
         return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
                                   other().ToString(), more, host().ToString(), other().ToString()));
@@ -361,7 +374,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
           fmt::format("{} has {} transactions that {} never had, so it cannot follow: kv shards "
                       "replace-slave {} --discard makes it new",
                       other().ToString(), more, host().ToString(), other().ToString()));
-      diverged = true;
+      unusable = true;
     }
   }
   if (is->following) {
@@ -381,7 +394,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     fleet_.tell(host().ToString() + " takes writes");
   }
   Reached("promote.opened");
-  if (slave.ok() && !diverged) promotion.follows = Attach(**master, promotion.follows);
+  if (slave.ok() && !unusable) promotion.follows = Attach(**master, promotion.follows);
   return promotion;
 }
 

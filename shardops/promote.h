@@ -59,9 +59,9 @@ struct Promotion {
 ///            says what is missing or not known, unless accept_loss covers it.
 ///
 /// FAILED_PRECONDITION also if another operator is at work on one of the hosts, `host` is in no map, follows
-/// another master, or lacks what a master needs; UNAVAILABLE if a host or ZooKeeper cannot be reached.
-/// Nothing has changed then, or what has was put back; unless the message says that no host takes writes, and
-/// how to go on.
+/// another master, is a copy that was never ended (ReplaceSlave), or lacks what a master needs; UNAVAILABLE
+/// if a host or ZooKeeper cannot be reached. Nothing has changed then, or what has was put back; unless the
+/// message says that no host takes writes, and how to go on.
 ///
 /// In the ledger it has both hosts. An emergency is not refused by what others have there: their claims are
 /// taken away, so that they cannot publish a map any more; shards that move go on to do so.

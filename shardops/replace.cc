@@ -42,14 +42,18 @@ absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& n
   return *found;
 }
 
-/// Follows nobody, and has no databases but the server's own.
-absl::Status Empty(HostAdmin& host, bool discard) {
+absl::Status CheckEmpty(HostAdmin& host, bool discard) {
   const auto names = host.ReadDatabases();
   if (!names.ok()) return names.status();
-  if (!names->empty() && !discard) {
-    return Refuse(fmt::format("{0}: has {1} databases: kv shards replace-slave with --discard removes them",
-                              host.host().ToString(), names->size()));
-  }
+  if (names->empty() || discard) return absl::OkStatus();
+  return Refuse(fmt::format("{0}: has {1} databases: kv shards replace-slave with --discard removes them",
+                            host.host().ToString(), names->size()));
+}
+
+/// Follows nobody, and has no databases but the server's own.
+absl::Status Empty(HostAdmin& host) {
+  const auto names = host.ReadDatabases();
+  if (!names.ok()) return names.status();
   absl::Status alone = host.Do([&](mysql::Connection& connection) {
     connection.Run("STOP ALL SLAVES");
     for (const std::string& name : ReadChannels(connection)) {
@@ -150,7 +154,7 @@ absl::StatusOr<Position> CopyAll(Fleet& fleet, const Host& master, HostAdmin& ne
     if (!absl::IsInternal(position.status()) || attempt == kCopies) return position;
     fleet.tell(
         fmt::format("the copy failed, and begins again: {}", std::string(position.status().message())));
-    if (auto status = Empty(next, /*discard=*/true); !status.ok()) return status;
+    if (auto status = Empty(next); !status.ok()) return status;
   }
 }
 
@@ -198,7 +202,11 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
                            pair->master.ToString()));
     return absl::OkStatus();
   }
-  if (auto status = Empty(**host, options.discard); !status.ok()) return status;
+  // Whatever stops this from here on, nobody promotes what was copied until then.
+  if (auto status = CheckEmpty(**host, options.discard); !status.ok()) return status;
+  if (auto status = BeginCopy(fleet, next, pair->master); !status.ok()) return status;
+  Reached("replace.begun");
+  if (auto status = Empty(**host); !status.ok()) return status;
   if (auto status = LetGo(fleet, **master, *pair, next); !status.ok()) return status;
   if (auto status = CopyUsers(**master, **host); !status.ok()) return status;
   Reached("replace.empty");
@@ -206,6 +214,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   if (!position.ok()) return position.status();
   Reached("replace.copied");
   if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;
+  if (auto status = EndCopy(fleet, next); !status.ok()) return status;
   if (pair->slave != next) {
     if (auto status = maps->Replace(*fleet.ledger, held, *pair, {pair->master, next}); !status.ok())
       return status;

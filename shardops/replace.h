@@ -25,7 +25,8 @@ struct ReplaceOptions {
 /// that is lost, that is behind what its master still has, or that has something its master never had: an old
 /// master that came back.
 ///
-/// Stopped at any step it is given again, with `discard`.
+/// Stopped at any step it is given again, with `discard`. Until it has ended, nothing makes that host a
+/// master.
 ///
 /// FAILED_PRECONDITION if `slave` is none of the maps, the new host takes writes, is in another pair, or has
 /// databases and may not discard them; a move of shards of the pair is under way. UNAVAILABLE, CANCELLED.

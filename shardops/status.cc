@@ -24,16 +24,27 @@ namespace {
 constexpr int64_t kMaxSkewMs = 1000;
 constexpr uint64_t kMaxLagS = 10;
 
+/// What a status says of a host, without its name in front.
+std::string About(const std::string& host, const absl::Status& status) {
+  std::string text(status.message());
+  if (text.starts_with(host + ": ")) text.erase(0, host.size() + 2);
+  return text;
+}
+
 void FindProblems(HostReport& report) {
   const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
   const std::string name = report.host.ToString();
   const std::string slave = report.pair.slave.ToString();
   if (!report.state) {
-    std::string why(report.status.message());
-    if (why.starts_with(name + ": ")) why.erase(0, name.size() + 2);
-    say(std::move(why));
+    say(About(name, report.status));
     if (report.master && absl::IsUnavailable(report.status)) {
-      say(fmt::format("its slave can take its place: kv shards promote {} --emergency", slave));
+      if (report.slave_copy.ok()) {
+        say(fmt::format("its slave can take its place: kv shards promote {} --emergency", slave));
+      } else {
+        say(fmt::format(
+            "bring it back, kv shards promote {} opens it again. Its slave cannot take its place: {}", name,
+            std::string(report.slave_copy.message())));
+      }
     }
     return;
   }
@@ -53,7 +64,9 @@ void FindProblems(HostReport& report) {
     if (!state.semi_sync_master) {
       say("answers without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
     } else if (state.semi_sync_slaves == 0) {
-      say("has no semi-synchronous slave: kv shards promote " + name + " has " + slave + " follow it again");
+      say(report.slave_copy.ok() ? "has no semi-synchronous slave: kv shards promote " + name + " has " +
+                                       slave + " follow it again"
+                                 : "has no semi-synchronous slave: see " + slave);
     } else if (state.semi_sync_slaves > 1) {
       say(fmt::format(
           "has {} semi-synchronous slaves, and answers a commit when any of them has it: STOP SLAVE "
@@ -71,6 +84,10 @@ void FindProblems(HostReport& report) {
     return;
   }
   if (!state.read_only) say("is a slave by the map, and takes writes: kv shards fence " + name);
+  if (!report.slave_copy.ok()) {
+    say(About(name, report.slave_copy));
+    return;
+  }
   if (!state.following) {
     say("follows nobody: kv shards promote " + report.pair.master.ToString() + " has it follow again");
     return;
@@ -111,6 +128,7 @@ std::vector<HostReport> HostsOf(const Maps& maps) {
 }
 
 void Ask(Fleet& fleet, HostReport& report, bool size) {
+  report.slave_copy = CheckCopyEnded(fleet, report.pair.slave);
   const auto admin = HostAdmin::Open(report.host, fleet.access);
   if (!admin.ok()) {
     report.status = admin.status();

@@ -220,6 +220,11 @@ TEST(MovesHere, WhatADroppedDatasetLeftIsNotInTheWay) {
 
   DatasetSpec spec = old.spec;
   spec.incarnation = 2;
+  // Only the catalog that dropped it knows that nobody needs those rows.
+  EXPECT_THAT((*old.backend->OpenForMigration(spec))->Enter(10, State::kImporting, true),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "has rows, and is of another dataset"));
+  // The catalog gives the next dataset of a dropped name tables of its own.
+  spec.table = "events@2";
   const auto endpoint = *old.backend->OpenForMigration(spec);
   EXPECT_TRUE(endpoint->Status()->All(State::kAbsent));
   ASSERT_OK(endpoint->RaiseEpoch(10));
