@@ -390,6 +390,14 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     promotion.follows = false;
   }
   if (is->read_only) {
+    // It may have been started again as a slave that nobody waits for, and answers without one until it has
+    // one: nobody may think of what was seen before that it holds.
+    Json note = ReadNote(fleet_, host());
+    note["semi_sync"] = false;
+    note.emplace("wait_no_slave", is->semi_sync_wait_no_slave);
+    note.emplace("timeout_ms", is->semi_sync_timeout_ms);
+    if (auto status = WriteNote(fleet_, host(), note); !status.ok()) return status;
+    if (auto status = (*master)->Lead(); !status.ok()) return status;
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
     fleet_.tell(host().ToString() + " takes writes");
   }
@@ -400,8 +408,9 @@ absl::StatusOr<Promotion> Promoter::Complete() {
 
 bool Promoter::Attach(HostAdmin& master, bool follows) {
   const auto attach = [&]() -> absl::Status {
-    // Commits wait as they did on the other host.
-    const Json was = ReadNote(fleet_, other());
+    // Commits wait as they did on the other host, or here.
+    Json was = ReadNote(fleet_, other());
+    if (!was.contains("wait_no_slave")) was = ReadNote(fleet_, host());
     auto slave = HostAdmin::Open(other(), fleet_.access);
     if (!slave.ok()) return slave.status();
     if (!follows) {
@@ -417,6 +426,12 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
       const auto there = (*slave)->Read();
       if (!there.ok()) return there.status();
       if (there->following && !there->following->error.empty()) return Refuse(there->following->error);
+      if (!state->semi_sync_master) {
+        return Refuse(
+            host().ToString() +
+            " answers without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON there, then give "
+            "the command again");
+      }
       // Only when it has what there is: else commits would wait for all of that.
       if (state->semi_sync_slaves > 0 && Lacks(state->gtid, *there) == 0) {
         absl::Status status = master.SetSemiSync(was.value("wait_no_slave", state->semi_sync_wait_no_slave),

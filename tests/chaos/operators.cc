@@ -148,7 +148,8 @@ class Operators::Operator {
                                  "resume", "pause",   "verify",  "throttle", "resume"};
     std::string command =
         random_.OneIn(6) ? kAll[random_.Below(kAll.size())] : state.next[random_.Below(state.next.size())];
-    if (command == "watch") return;  // it would wait for the others
+    if (command == "watch") return;    // it would wait for the others
+    if (command == "abandon") return;  // no side is gone for good here
     Words words = {command, tenant.name()};
     if (command == "throttle") words = words + Words{"--share", std::to_string(1 + random_.Below(100))};
     DoMigrate(words);

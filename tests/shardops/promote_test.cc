@@ -403,7 +403,9 @@ TEST_F(PromoteTest, ACopyThatWasCutOffNeverBecomesAMaster) {
     EXPECT_FALSE(kept->follows);
     const auto problems = [&](const Host& host) {
       std::string all;
-      for (const shardops::HostReport& report : *shardops::Look(pair_.fleet())) {
+      const auto reports = shardops::Look(pair_.fleet());
+      EXPECT_OK(reports.status());
+      for (const shardops::HostReport& report : *reports) {
         for (const std::string& problem : report.problems) all += report.host == host ? problem + "\n" : "";
       }
       return all;
@@ -417,6 +419,7 @@ TEST_F(PromoteTest, ACopyThatWasCutOffNeverBecomesAMaster) {
     ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}));
     ASSERT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true}));
     EXPECT_EQ(problems(pair_.host_b()), "");
+    EXPECT_EQ(problems(pair_.host_a()), "") << "it waits for its slave again";
   }
   ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {}));
   EXPECT_EQ(store_->GetRow("events", "r", {})->items.size(), 1u);

@@ -221,7 +221,9 @@ TEST(MovesHere, WhatADroppedDatasetLeftIsNotInTheWay) {
   DatasetSpec spec = old.spec;
   spec.incarnation = 2;
   // Only the catalog that dropped it knows that nobody needs those rows.
-  EXPECT_THAT((*old.backend->OpenForMigration(spec))->Enter(10, State::kImporting, true),
+  const auto same = *old.backend->OpenForMigration(spec);
+  ASSERT_OK(same->RaiseEpoch(9));
+  EXPECT_THAT(same->Enter(9, State::kImporting, true),
               FailsWith(absl::StatusCode::kFailedPrecondition, "has rows, and is of another dataset"));
   // The catalog gives the next dataset of a dropped name tables of its own.
   spec.table = "events@2";
