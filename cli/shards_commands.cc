@@ -11,6 +11,8 @@
 
 #include "cli/command.h"
 #include "cli/fleet_commands.h"
+#include "cli/map_commands.h"
+#include "cli/map_place.h"
 #include "cli/move_commands.h"
 #include "cli/operated.h"
 #include "cli/operations_commands.h"
@@ -26,84 +28,8 @@
 namespace kvstore::cli {
 namespace {
 
-/// Where the map is, and which of the two.
-struct Place {
-  ZooKeeperOptions zookeeper;
-  std::string root;
-  bool mod = false;
-
-  void AddTo(CLI::App& command) {
-    AddKind(command);
-    AddServers(command);
-  }
-  void AddServers(CLI::App& command) {
-    command.add_option("--zookeeper", zookeeper.servers, "Servers of ZooKeeper: host:port,host:port")
-        ->envname("KV_ZOOKEEPER")
-        ->type_name("SERVERS");
-    command.add_option("--root", root, "Node below which all nodes are; /kvstore");
-  }
-  /// What is not said is as the configuration has it. Throws Failure.
-  void Complete(const Globals& globals) {
-    if (zookeeper.servers.empty() && !globals.config.empty()) {
-      const OpenOptions options = globals.StoreOptions();
-      if (options.mysql) {
-        const std::string auth = std::exchange(zookeeper, options.mysql->zookeeper).auth;
-        if (!auth.empty()) zookeeper.auth = auth;
-        if (root.empty()) root = options.mysql->root;
-      }
-    }
-    if (zookeeper.servers.empty()) {
-      throw Failure{
-          absl::InvalidArgumentError("zookeeper: say --zookeeper SERVERS, or --config with the fleet's")};
-    }
-    if (root.empty()) root = "/kvstore";
-  }
-  void AddAuth(CLI::App& command) {
-    command
-        .add_option("--auth", zookeeper.auth,
-                    "user:password; a node that this makes can be written by this user only")
-        ->envname("KV_ZOOKEEPER_AUTH");
-  }
-  void AddKind(CLI::App& command) { command.add_flag("--mod", mod, "The map of mod shards"); }
-  std::string path() const { return root + (mod ? "/shards/mod" : "/shards/id"); }
-};
-
-/// The text of a file, "-" for standard input. Throws Failure.
-std::string ReadText(const std::string& file) {
-  if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw Failure{absl::NotFoundError(fmt::format("cannot open {}", file))};
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-ShardMap ReadMap(const std::string& text, bool mod) {
-  ShardMap map = OrFail(ShardMap::Parse(text));
-  if (mod) OrFail(ValidateModMap(map));
-  return map;
-}
-
-Json HostsToJson(const std::optional<ShardRange>& range) {
-  if (!range) return nullptr;
-  return {{"master", range->master.ToString()}, {"slave", range->slave.ToString()}};
-}
-
-void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals) {
-  if (globals.json) {
-    Json list = Json::array();
-    for (const ShardChange& change : changes) {
-      list.push_back({{"range", {change.first, change.last}},
-                      {"before", HostsToJson(change.before)},
-                      {"after", HostsToJson(change.after)}});
-    }
-    PrintJson({{"ok", true}, {"changes", std::move(list)}});
-    return;
-  }
-  for (const ShardChange& change : changes) fmt::print("{}\n", change.ToString());
-  if (changes.empty()) fmt::print("no change\n");
-}
-
 void AddValidate(CLI::App& group, Globals& globals) {
-  auto place = std::make_shared<Place>();
+  auto place = std::make_shared<MapPlace>();
   auto file = std::make_shared<std::string>("-");
   CLI::App* validate = group.add_subcommand("validate", "Check a file without touching anything");
   validate->add_option("file", *file, "- or nothing: standard input");
@@ -119,7 +45,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
 }
 
 void AddGet(CLI::App& group, Globals& globals) {
-  auto place = std::make_shared<Place>();
+  auto place = std::make_shared<MapPlace>();
   CLI::App* get = group.add_subcommand("get", "Print the map that is in ZooKeeper, as it is there");
   place->AddTo(*get);
   get->callback([place, &globals] {
@@ -131,7 +57,7 @@ void AddGet(CLI::App& group, Globals& globals) {
 }
 
 void AddDiff(CLI::App& group, Globals& globals) {
-  auto place = std::make_shared<Place>();
+  auto place = std::make_shared<MapPlace>();
   auto file = std::make_shared<std::string>("-");
   CLI::App* diff = group.add_subcommand("diff", "Say what a file would change of the map in ZooKeeper");
   diff->add_option("file", *file, "- or nothing: standard input");
@@ -145,74 +71,8 @@ void AddDiff(CLI::App& group, Globals& globals) {
   });
 }
 
-/// Asks on the terminal; false without one.
-bool Confirm(const std::string& question) {
-  if (::isatty(STDIN_FILENO) == 0) return false;
-  fmt::print("{} [y/N] ", question);
-  std::fflush(stdout);
-  std::string answer;
-  return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
-}
-
-/// An edit of the map in the ledger: shards that it opens or closes are its alone. Hosts may be edited at any
-/// time: that may be an emergency.
-Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
-  Operation operation{.what = "set the shard map"};
-  for (const ShardChange& change : changes) {
-    if (change.before && change.after) continue;
-    operation.claims.push_back(Claim::Shards(mod, change.first, change.last, ClaimMode::kExclusive));
-  }
-  return operation;
-}
-
-void AddSet(CLI::App& group, Globals& globals) {
-  struct Arguments {
-    Place place;
-    std::string file = "-";
-    bool yes = false;
-  };
-  auto args = std::make_shared<Arguments>();
-  CLI::App* set =
-      group.add_subcommand("set", "Put a file in force, if nobody else changes the map meanwhile");
-  set->add_option("file", args->file, "- or nothing: standard input");
-  set->add_flag("--yes", args->yes, "Do not ask");
-  args->place.AddTo(*set);
-  args->place.AddAuth(*set);
-  set->callback([args, &globals] {
-    Place& place = args->place;
-    place.Complete(globals);
-    const std::string text = ReadText(args->file);
-    const ShardMap next = ReadMap(text, place.mod);
-    ZooKeeper zookeeper(place.zookeeper, nullptr);
-    const auto node = zookeeper.Get(place.path(), /*watch=*/false);
-    if (absl::IsNotFound(node.status())) {
-      if (!args->yes &&
-          !Confirm(fmt::format("make {} with {} open shards?", place.path(), next.open_shards()))) {
-        throw Failure{absl::FailedPreconditionError("nothing was written; say --yes to do it")};
-      }
-      OrFail(zookeeper.Create(place.path(), text));
-      fmt::print("{} made\n", place.path());
-      return;
-    }
-    OrFail(node.status());
-    std::vector<ShardChange> changes;
-    // A map that is damaged is replaced without a diff: nobody could use it.
-    if (const auto current = ShardMap::Parse(node->data); current.ok()) {
-      if (place.mod) OrFail(ValidateModUpdate(*current, next));
-      changes = Diff(*current, next);
-      PrintChanges(changes, globals);
-    }
-    if (!args->yes && !Confirm("put it in force?")) {
-      throw Failure{absl::FailedPreconditionError("nothing was written; say --yes to do it")};
-    }
-    ZooKeeperLedger ledger(zookeeper, place.root);
-    const Held held = OrFail(ledger.Begin(EditOf(place.mod, changes)));
-    OrFail(ledger.Change(held, {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}}));
-  });
-}
-
 void AddWatch(CLI::App& group, Globals& globals) {
-  auto place = std::make_shared<Place>();
+  auto place = std::make_shared<MapPlace>();
   CLI::App* watch = group.add_subcommand(
       "watch",
       "Print each change of the map that comes into force, until it is stopped. With mysql.operator in the "
@@ -260,7 +120,7 @@ void PrintWeights(const ShardWeights& weights, const Globals& globals) {
 
 void AddWeight(CLI::App& group, Globals& globals) {
   struct Arguments {
-    Place place;
+    MapPlace place;
     std::string range;
     std::optional<uint32_t> weight;
   };
@@ -342,7 +202,7 @@ An edit:  kv shards get > map.json; edit it; kv shards set map.json      (KV_ZOO
   AddValidate(*group, globals);
   AddGet(*group, globals);
   AddDiff(*group, globals);
-  AddSet(*group, globals);
+  AddMapCommands(*group, globals);
   AddWatch(*group, globals);
   AddWeight(*group, globals);
   AddInit(*group, globals);

@@ -65,10 +65,15 @@ std::vector<std::string> DumpCommand(const UnnamedFile& options, const std::vect
   return command;
 }
 
-std::vector<std::string> LoadCommand(const UnnamedFile& options, bool unlogged) {
-  return {"mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
-          fmt::format("--init-command=SET @loading = GET_LOCK('{}', 60){}", kLoading,
-                      unlogged ? ", SESSION sql_log_bin = 0" : "")};
+/// Whoever has slept until the target was another operator's, and may be a master by now, loads nothing: the
+/// command fails where the connection begins. From there on nobody removes what is loaded (DropDatabases).
+std::vector<std::string> LoadCommand(const UnnamedFile& options, uint64_t claim, bool unlogged) {
+  return {
+      "mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
+      fmt::format(
+          "--init-command=SET @loading = GET_LOCK('{}', 60), @claimed = IF(IS_USED_LOCK('kvstore_operator')"
+          " <=> {}, 1, (SELECT 1 UNION SELECT 2)){}",
+          kLoading, claim, unlogged ? ", SESSION sql_log_bin = 0" : "")};
 }
 
 /// "'kvstore'@'10.%'" of all users but the servers' own.
@@ -97,7 +102,7 @@ absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, c
   }
   const UnnamedFile from(OptionFile(source, access.admin));
   const UnnamedFile to(OptionFile(target, access.admin));
-  const std::vector<std::string> load = LoadCommand(to, options.unlogged);
+  const std::vector<std::string> load = LoadCommand(to, options.claim, options.unlogged);
   // The dump names its position at the beginning.
   const auto header = Pipe(DumpCommand(from, databases), load, options.progress);
   if (!header.ok()) return header.status();
@@ -145,7 +150,9 @@ absl::Status DropDatabases(HostAdmin& host, const std::vector<std::string>& data
   return host.Do([&](mysql::Connection& connection) {
     mysql::Rows loading = connection.Ask(fmt::format("SELECT GET_LOCK('{}', 10)", kLoading));
     if (!loading.Next() || loading.IsNull(1) || loading.Uint(1) != 1) {
-      return absl::UnavailableError(host.host().ToString() + ": is being copied to");
+      return absl::UnavailableError(
+          host.host().ToString() +
+          ": is being copied to by a command that was cut off: give this one again when that has ended");
     }
     if (unlogged) connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& name : databases) connection.Run("DROP DATABASE IF EXISTS " + mysql::Quote(name));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -13,6 +14,9 @@ namespace kvstore::shardops {
 struct CopyOptions {
   /// Databases to copy; none: all but the server's own.
   std::vector<std::string> databases;
+  /// The connection by which the target is claimed (HostAdmin::ClaimNumber): nothing is loaded once it is
+  /// not.
+  uint64_t claim = 0;
   /// The target's slaves do not get the copy.
   bool unlogged = false;
   /// Bytes of SQL that were passed on; false ends it. May be null.

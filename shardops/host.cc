@@ -100,6 +100,14 @@ absl::Status HostAdmin::Claim() {
   });
 }
 
+absl::StatusOr<uint64_t> HostAdmin::ClaimNumber() {
+  return Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+    Rows rows = connection.Ask("SELECT CONNECTION_ID(), IS_USED_LOCK('kvstore_operator')");
+    if (rows.Next() && !rows.IsNull(2) && rows.Uint(1) == rows.Uint(2)) return rows.Uint(1);
+    return absl::AbortedError(host_.ToString() + ": is not this operator's any more: give the command again");
+  });
+}
+
 // ---- looking ----
 
 namespace {
@@ -376,8 +384,11 @@ absl::Status HostAdmin::ApplyAll(milliseconds wait) {
         return absl::OkStatus();
       }
       if (!following->applies) {
-        return absl::FailedPreconditionError(fmt::format("{}: what came from its master is not applied: {}",
-                                                         host_.ToString(), following->error));
+        return absl::FailedPreconditionError(fmt::format(
+            "{}: what came from its master is not applied: {}\nMend that, START SLAVE SQL_THREAD there, and "
+            "give the command again (nothing else while the master is away: what has come in would be "
+            "thrown away)",
+            host_.ToString(), following->error));
       }
       if (std::chrono::steady_clock::now() >= deadline) {
         return absl::DeadlineExceededError(

@@ -116,6 +116,8 @@ class HostAdmin {
   /// Keeps other operators from changing this host as long as this lives: who loses the connection can do
   /// nothing more there either. FAILED_PRECONDITION if somebody has it.
   absl::Status Claim();
+  /// The number of the connection that has it claimed, which is this one; ABORTED if it is not.
+  absl::StatusOr<uint64_t> ClaimNumber();
   absl::StatusOr<HostState> Read();
   absl::StatusOr<HostTables> ReadTables();
   /// All databases but the server's own.

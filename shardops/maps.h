@@ -49,14 +49,22 @@ class Maps {
   /// all open.
   absl::Status Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
                     const Pair& to) const;
+  /// Puts another map in the place of one. As for Replace.
+  absl::Status Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const;
   /// The pair of a shard; none if it is not open.
   std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
+  /// One of the two; null if there is none.
+  const StoredMap* Find(bool mod) const;
+  /// These, with another map in the place of one: not in ZooKeeper.
+  Maps With(bool mod, const ShardMap& next) const;
+  /// Hosts that are in more than one pair, where the two maps disagree: a problem each, in words.
+  std::vector<std::string> Disagreements() const;
 
  private:
-  const StoredMap* Find(bool mod) const;
-  /// The steps set maps. The others are as they were: a pair is in both.
+  /// The steps set maps, which are kept (map_history.h). The others are as they were: a pair is in both.
   absl::Status Change(ZooKeeperLedger& ledger, const Held& held, std::vector<ZooKeeperStep> steps) const;
 
+  std::string root_;
   std::vector<StoredMap> maps_;
 };
 

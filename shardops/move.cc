@@ -13,6 +13,7 @@
 #include "shardops/channel.h"
 #include "shardops/copy.h"
 #include "shardops/freeze.h"
+#include "shardops/map_history.h"
 #include "shardops/mover.h"
 
 namespace kvstore::shardops {
@@ -155,6 +156,7 @@ absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pai
     return Moved{};
   }
   if (!move.ok()) return move.status();
+  if (!options.dry_run) PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
   return Mover(fleet, *std::move(move), /*begins=*/true, options).Run();
 }
 

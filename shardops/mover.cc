@@ -186,8 +186,10 @@ absl::Status Mover::CheckTables() {
   if (!there.ok()) return there.status();
   for (const std::string& database : move_.range.Databases()) {
     if (!here->contains(database)) {
-      return Refuse(fmt::format("{}: database {} is missing: kv shards init makes it",
-                                source_->host().ToString(), database));
+      return Refuse(
+          fmt::format("{}: database {} is missing: kv shards check says whether another host has it, else "
+                      "kv shards init makes it",
+                      source_->host().ToString(), database));
     }
     if (here->contains(mysql::MovedName(database))) {
       return Refuse(fmt::format("{}: has {} of an earlier move: kv shards move finish",
@@ -239,11 +241,14 @@ absl::Status Mover::Copy() {
   });
   if (!size.ok()) return size.status();
   fleet_.tell(fmt::format("{}: copying about {} MiB", Where(), *size >> 20));
-  const auto position = CopyDatabases(move_.from.master, move_.to.master, fleet_.access,
-                                      {.databases = move_.range.Databases(), .progress = [&](uint64_t bytes) {
-                                         moved_.copied_bytes = bytes;
-                                         return Show("copy", bytes, std::max(bytes, *size)).ok();
-                                       }});
+  const auto claim = target_->ClaimNumber();
+  if (!claim.ok()) return claim.status();
+  const auto position =
+      CopyDatabases(move_.from.master, move_.to.master, fleet_.access,
+                    {.databases = move_.range.Databases(), .claim = *claim, .progress = [&](uint64_t bytes) {
+                       moved_.copied_bytes = bytes;
+                       return Show("copy", bytes, std::max(bytes, *size)).ok();
+                     }});
   if (!position.ok()) return position.status();
   move_.position = *position;
   Reached("move.copied");

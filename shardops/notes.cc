@@ -2,9 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <cstdint>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,74 +10,93 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// In the note of a host: the master that a copy is made from, until that is whole.
-constexpr char kCopyOf[] = "copy_of";
+/// In the note of a host: the copy to it that has not ended, {"from": master, "operation": ID}.
+constexpr char kCopy[] = "copy";
 
 std::string Node(const Fleet& fleet, const Host& host) {
   return fmt::format("{}/hosts/{}", fleet.root, host.ToString());
 }
 
-/// What is kept, and its version; none: nothing is.
-struct Kept {
-  Json note = Json::object();
-  std::optional<int32_t> version;
-};
-
-absl::StatusOr<Kept> Read(Fleet& fleet, const Host& host) {
-  const auto node = fleet.zookeeper.Get(Node(fleet, host), /*watch=*/false);
-  if (absl::IsNotFound(node.status())) return Kept{};
-  if (!node.ok()) return node.status();
-  Kept kept{.version = node->version};
-  Json note = Json::parse(node->data, nullptr, /*allow_exceptions=*/false);
-  if (note.is_object()) kept.note = std::move(note);
-  return kept;
+/// The step that writes a note, if it is still as it was read.
+ZooKeeperStep Step(const Fleet& fleet, const Host& host, const Note& note) {
+  const auto kind = note.version ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate;
+  return {kind, Node(fleet, host), note.json.dump(), note.version.value_or(-1)};
 }
 
-absl::Status Write(Fleet& fleet, const Host& host, const Kept& kept) {
-  const std::string path = Node(fleet, host);
-  if (!kept.version) return fleet.zookeeper.Create(path, kept.note.dump());
-  return fleet.zookeeper.Set(path, kept.note.dump(), *kept.version);
+/// Another one may write it at the same moment.
+constexpr int kAttempts = 5;
+
+/// Changes a note as long as an operation is held.
+template <typename Edit>
+absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit& edit) {
+  for (int attempt = 1;; ++attempt) {
+    auto note = LookAtNote(fleet, host);
+    if (!note.ok()) return note.status();
+    if (!note->version) {
+      // Its parents are made too.
+      absl::Status made = fleet.zookeeper.Create(Node(fleet, host), "{}");
+      if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
+      continue;
+    }
+    if (!edit(note->json)) return absl::OkStatus();
+    absl::Status status = fleet.ledger->Change(held, {Step(fleet, host, *note)});
+    if (!absl::IsFailedPrecondition(status) || attempt == kAttempts) return status;
+  }
 }
 
 }  // namespace
 
-absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note) {
-  auto kept = Read(fleet, host);
-  if (!kept.ok()) return kept.status();
-  const Json copy_of = kept->note.value(kCopyOf, Json());
-  kept->note = note;
-  if (!copy_of.is_null()) kept->note[kCopyOf] = copy_of;
-  return Write(fleet, host, *kept);
+absl::StatusOr<Note> LookAtNote(Fleet& fleet, const Host& host) {
+  const auto node = fleet.zookeeper.Get(Node(fleet, host), /*watch=*/false);
+  if (absl::IsNotFound(node.status())) return Note{};
+  if (!node.ok()) return node.status();
+  Note note{.version = node->version};
+  Json json = Json::parse(node->data, nullptr, /*allow_exceptions=*/false);
+  if (json.is_object()) note.json = std::move(json);
+  return note;
 }
 
 Json ReadNote(Fleet& fleet, const Host& host) {
-  auto kept = Read(fleet, host);
-  return kept.ok() ? std::move(kept->note) : Json::object();
+  auto note = LookAtNote(fleet, host);
+  return note.ok() ? std::move(note->json) : Json::object();
 }
 
-absl::Status BeginCopy(Fleet& fleet, const Host& host, const Host& master) {
-  auto kept = Read(fleet, host);
-  if (!kept.ok()) return kept.status();
-  kept->note[kCopyOf] = master.ToString();
-  return Write(fleet, host, *kept);
+absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const Note* before) {
+  auto next = before != nullptr ? *before : LookAtNote(fleet, host);
+  if (!next.ok()) return next.status();
+  const Json copy = next->json.value(kCopy, Json());
+  next->json = note;
+  next->json.erase(kCopy);
+  if (!copy.is_null()) next->json[kCopy] = copy;
+  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), next->json.dump());
+  return fleet.zookeeper.Set(Node(fleet, host), next->json.dump(), *next->version);
 }
 
-absl::Status EndCopy(Fleet& fleet, const Host& host) {
-  auto kept = Read(fleet, host);
-  if (!kept.ok()) return kept.status();
-  kept->note.erase(kCopyOf);
-  return Write(fleet, host, *kept);
+absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master) {
+  return Change(fleet, held, host, [&](Json& note) {
+    note[kCopy] = {{"from", master.ToString()}, {"operation", held.id()}};
+    return true;
+  });
+}
+
+absl::Status EndCopy(Fleet& fleet, const Held& held, const Host& host) {
+  return Change(fleet, held, host, [&](Json& note) {
+    const Json copy = note.value(kCopy, Json::object());
+    if (!copy.is_object() || copy.value("operation", "") != held.id()) return false;
+    note.erase(kCopy);
+    return true;
+  });
 }
 
 absl::Status CheckCopyEnded(Fleet& fleet, const Host& host) {
-  const auto kept = Read(fleet, host);
-  if (!kept.ok()) return kept.status();
-  if (!kept->note.contains(kCopyOf)) return absl::OkStatus();
-  return Refuse(
-      fmt::format("{0}: a copy to it from {1} was begun and has not ended, so it lacks data: unless "
-                  "that is still at work (kv shards operations), kv shards replace-slave {0} "
-                  "--discard begins it again",
-                  host.ToString(), kept->note.value(kCopyOf, "its master")));
+  const auto note = LookAtNote(fleet, host);
+  if (!note.ok()) return note.status();
+  const Json copy = note->json.value(kCopy, Json());
+  if (!copy.is_object()) return absl::OkStatus();
+  return Refuse(fmt::format(
+      "{0}: a copy to it from {1} was begun and has not ended, so it lacks data: unless that is still "
+      "at work (kv shards operations), kv shards replace-slave {0} --discard begins it again",
+      host.ToString(), copy.value("from", "its master")));
 }
 
 }  // namespace kvstore::shardops

@@ -8,6 +8,8 @@
 
 #include "backends/mysql/schema.h"
 #include "base/fail_point.h"
+#include "shardops/map_check.h"
+#include "shardops/map_history.h"
 #include "shardops/status.h"
 
 namespace kvstore::shardops {
@@ -43,18 +45,9 @@ absl::StatusOr<ShardMap> WithShards(const ShardMap& map, const NewShards& shards
   return ShardMap::Of(std::move(ranges));
 }
 
-const StoredMap* IdMap(const Maps& maps) {
-  for (const StoredMap& stored : maps.all()) {
-    if (!stored.mod) return &stored;
-  }
-  return nullptr;
-}
-
 uint32_t ModShards(const Maps& maps) {
-  for (const StoredMap& stored : maps.all()) {
-    if (stored.mod) return stored.map.open_shards();
-  }
-  return 0;
+  const StoredMap* const stored = maps.Find(/*mod=*/true);
+  return stored == nullptr ? 0 : stored->map.open_shards();
 }
 
 /// The shards are its alone: no dataset of the space migrates, nor is created, altered or dropped meanwhile.
@@ -112,7 +105,8 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
   if (!held.ok()) return held.status();
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
-  const StoredMap* const ids = IdMap(*maps);
+  if (auto status = PrepareHistory(fleet.zookeeper, fleet.root); !status.ok()) return status;
+  const StoredMap* const ids = maps->Find(/*mod=*/false);
   if (ids == nullptr)
     return absl::FailedPreconditionError("there is no map of ID shards: kv shards set makes one");
   // What is wrong with the range is said before anything is made.
@@ -122,21 +116,20 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
   if (const auto problems = WhyNot(fleet, shards.pair); !problems.empty()) {
     return absl::FailedPreconditionError(fmt::format("{}", fmt::join(problems, "\n")));
   }
+  if (const auto elsewhere = FindElsewhere(fleet, *maps, *next); !elsewhere.empty()) {
+    return absl::FailedPreconditionError(fmt::format("{}", fmt::join(elsewhere, "\n")));
+  }
   if (auto status = Make(fleet, shards, ModShards(*maps), datasets, progress); !status.ok()) return status;
   Reached("open.made");
   // Somebody may have changed it while they were made.
   const auto now = Maps::Load(fleet.zookeeper, fleet.root);
   if (!now.ok()) return now.status();
-  const StoredMap* const current = IdMap(*now);
+  const StoredMap* const current = now->Find(/*mod=*/false);
   if (current == nullptr)
     return absl::FailedPreconditionError("the map of ID shards is gone: kv shards set makes one");
   next = WithShards(current->map, shards);
   if (!next.ok()) return next.status();
-  if (auto status = fleet.ledger->Change(
-          *held, {{ZooKeeperStep::Kind::kSet, current->path, next->ToJson(), current->version}});
-      !status.ok()) {
-    return status;
-  }
+  if (auto status = now->Set(*fleet.ledger, *held, /*mod=*/false, *next); !status.ok()) return status;
   fleet.tell(
       fmt::format("shards {}-{} are open on {}", shards.first, shards.last, shards.pair.master.ToString()));
   Reached("open.published");

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "shardops/gtid.h"
+#include "shardops/map_history.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
@@ -50,9 +51,11 @@ absl::StatusOr<Plan> PlanOf(const Maps& maps, const Host& host) {
                               host.ToString()));
   }
   if (as_slave.size() + as_master.size() > 1) {
-    return Refuse(fmt::format(
-        "host: {} is in more than one pair of the shard maps: mend them first (kv shards get, kv shards set)",
-        host.ToString()));
+    return Refuse(
+        fmt::format("host: {} is in more than one pair of the shard maps: one of them is wrong. kv shards "
+                    "status says which "
+                    "pairs, kv shards undo puts the map of before in force again",
+                    host.ToString()));
   }
   if (as_slave.empty()) return Plan{as_master.front(), true};
   return Plan{as_slave.front(), false};
@@ -113,10 +116,15 @@ absl::StatusOr<Held> BeginPromotion(Fleet& fleet, const Host& host, const Plan& 
 
 absl::StatusOr<Promotion> Promoter::Run() {
   if (auto status = CheckCopyEnded(fleet_, host()); !status.ok()) {
-    if (!options_.emergency) return status;
-    return absl::Status(
-        status.code(), fmt::format("{0}\nThat needs {1}: bring it back, kv shards promote {1} opens it again",
-                                   std::string(status.message()), other().ToString()));
+    std::string more;
+    if (plan_.published) {
+      more = fmt::format("\nThe map names it the master: kv shards promote {} makes that the master first",
+                         other().ToString());
+    } else if (options_.emergency) {
+      more = fmt::format("\nThat needs {0}: bring it back, kv shards promote {0} opens it again",
+                         other().ToString());
+    }
+    return absl::Status(status.code(), std::string(status.message()) + more);
   }
   if (plan_.published) return Complete();
   return options_.emergency ? Emergency() : Planned();
@@ -146,10 +154,11 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
   if (!slave.read_only)
     return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " shuts it");
   if (!slave.following->applies) {
-    return Refuse(
-        fmt::format("{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE there; "
-                    "or, while the master lives, kv shards replace-slave {0} --discard makes it new",
-                    name, slave.following->error));
+    return Refuse(fmt::format(
+        "{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE SQL_THREAD there "
+        "(nothing else while the master is away: what has come in and is not applied would be thrown "
+        "away); or, while the master lives, kv shards replace-slave {0} --discard makes it new",
+        name, slave.following->error));
   }
   return absl::OkStatus();
 }
@@ -197,8 +206,10 @@ absl::StatusOr<Promotion> Promoter::Planned() {
     return promotion;
   }
   if (auto status = Remember(fleet_, *was, slave->get()); !status.ok()) return status;
-  // As a master it begins without a slave: whatever is known of an earlier time does not hold.
-  if (auto status = RememberAlone(fleet_, host()); !status.ok()) return status;
+  // As a master it begins without a slave: whatever is known of an earlier time does not hold. Its commits
+  // are to wait as they did there.
+  const Waiting wanted = WantedOf(ReadNote(fleet_, other()), *was);
+  if (auto status = RememberLetGo(fleet_, host(), wanted); !status.ok()) return status;
   Reached("promote.begin");
 
   auto begin = Clock::now();
@@ -238,17 +249,18 @@ absl::StatusOr<Promotion> Promoter::Planned() {
 }
 
 std::string Promoter::MayLose(const HostState& slave, uint64_t* at_least) {
-  // A promotion that was stopped has looked, and cut it off; nothing has come in since.
+  // A promotion that was stopped has looked, and cut it off; nothing has come in since, and nothing of what
+  // had, and was not applied, was thrown away: a server that starts, or a thread that does, begins anew.
   const Json looked = ReadNote(fleet_, host());
   const Json seen = ReadNote(fleet_, other());
   if (looked.value("promoted_from", "") == other().ToString() &&
       looked.value("at_ms", uint64_t{0}) >= seen.value("at_ms", uint64_t{0}) &&
-      Missing(slave.gtid, looked.value("gtid", "")) == 0) {
+      Missing(slave.gtid, looked.value("gtid", "")) == 0 && Lacks(looked.value("gtid", ""), slave) == 0) {
     *at_least = 0;
     return "";
   }
   *at_least = Lacks(seen.value("gtid", ""), slave);
-  const std::string doubt = MayLackAcknowledged(seen, other(), slave, *at_least > 0);
+  const std::string doubt = MayLackAcknowledged(seen, other(), slave);
   if (*at_least == 0) return doubt;
   const std::string lacks = fmt::format("it lacks {} transactions that {} had at {}", *at_least,
                                         other().ToString(), seen.value("at_ms", uint64_t{0}));
@@ -312,9 +324,15 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
     return promotion;
   }
   // Whoever finds it cut off, or following nobody, knows from this that it was looked at.
-  const Json looked = {{"promoted_from", other().ToString()},
-                       {"gtid", more ? is->following->received : is->gtid},
-                       {"at_ms", WallClockMs()}};
+  Json looked = {{"promoted_from", other().ToString()},
+                 {"gtid", more ? is->following->received : is->gtid},
+                 {"at_ms", WallClockMs()}};
+  // Its commits are to wait as they did there.
+  if (const Json seen = ReadNote(fleet_, other()); seen.contains("wait_no_slave")) {
+    looked.update({{"let_go", true},
+                   {"wait_no_slave", seen["wait_no_slave"]},
+                   {"timeout_ms", seen.value("timeout_ms", uint64_t{0})}});
+  }
   if (auto status = WriteNote(fleet_, host(), looked); !status.ok()) return status;
   Reached("promote.begin");
   if (is->following) {
@@ -392,11 +410,8 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   if (is->read_only) {
     // It may have been started again as a slave that nobody waits for, and answers without one until it has
     // one: nobody may think of what was seen before that it holds.
-    Json note = ReadNote(fleet_, host());
-    note["semi_sync"] = false;
-    note.emplace("wait_no_slave", is->semi_sync_wait_no_slave);
-    note.emplace("timeout_ms", is->semi_sync_timeout_ms);
-    if (auto status = WriteNote(fleet_, host(), note); !status.ok()) return status;
+    const Waiting wanted = WantedOf(ReadNote(fleet_, host()), *is);
+    if (auto status = RememberLetGo(fleet_, host(), wanted); !status.ok()) return status;
     if (auto status = (*master)->Lead(); !status.ok()) return status;
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
     fleet_.tell(host().ToString() + " takes writes");
@@ -408,9 +423,6 @@ absl::StatusOr<Promotion> Promoter::Complete() {
 
 bool Promoter::Attach(HostAdmin& master, bool follows) {
   const auto attach = [&]() -> absl::Status {
-    // Commits wait as they did on the other host, or here.
-    Json was = ReadNote(fleet_, other());
-    if (!was.contains("wait_no_slave")) was = ReadNote(fleet_, host());
     auto slave = HostAdmin::Open(other(), fleet_.access);
     if (!slave.ok()) return slave.status();
     if (!follows) {
@@ -425,7 +437,11 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
       if (!state.ok()) return state.status();
       const auto there = (*slave)->Read();
       if (!there.ok()) return there.status();
-      if (there->following && !there->following->error.empty()) return Refuse(there->following->error);
+      // Who has lost its master for a moment tries again by itself.
+      const bool tries = there->following && there->following->applies && there->following->reconnects;
+      if (there->following && !there->following->error.empty() && (!tries || Clock::now() >= deadline)) {
+        return Refuse(there->following->error);
+      }
       if (!state->semi_sync_master) {
         return Refuse(
             host().ToString() +
@@ -434,8 +450,8 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
       }
       // Only when it has what there is: else commits would wait for all of that.
       if (state->semi_sync_slaves > 0 && Lacks(state->gtid, *there) == 0) {
-        absl::Status status = master.SetSemiSync(was.value("wait_no_slave", state->semi_sync_wait_no_slave),
-                                                 was.value("timeout_ms", state->semi_sync_timeout_ms));
+        const Waiting wanted = WantedOf(ReadNote(fleet_, host()), *state);
+        absl::Status status = master.SetSemiSync(wanted.no_slave, wanted.timeout_ms);
         if (!status.ok()) return status;
         const auto now = master.Read();
         if (!now.ok()) return now.status();
@@ -512,6 +528,8 @@ absl::StatusOr<Promotion> Promote(Fleet& fleet, const Host& host, const PromoteO
   }
   auto held = BeginPromotion(fleet, host, *plan, options);
   if (!held.ok()) return held.status();
+  // Without a history the promotion goes on.
+  if (!options.dry_run) PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
   return Promoter(fleet, options, *std::move(plan), *std::move(held)).Run();
 }
 

@@ -64,28 +64,51 @@ Json AtSlave(const HostState& master, HostAdmin* slave, const Json& before) {
 
 }  // namespace
 
-absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave) {
-  const Json json = {{"at_ms", WallClockMs()},
-                     {"gtid", master.gtid},
-                     {"semi_sync", master.semi_sync_active},
-                     {"wait_no_slave", master.semi_sync_wait_no_slave},
-                     {"timeout_ms", master.semi_sync_timeout_ms},
-                     {"hides", master.semi_sync_hides},
-                     {"at_slave", AtSlave(master, slave, ReadNote(fleet, master.host))}};
-  return WriteNote(fleet, master.host, json);
+Waiting WantedOf(const Json& note, const HostState& master) {
+  const bool waits = master.semi_sync_wait_no_slave && master.semi_sync_timeout_ms >= kForEverMs;
+  if (waits || !note.value("let_go", false)) {
+    return {master.semi_sync_wait_no_slave, master.semi_sync_timeout_ms};
+  }
+  return {note.value("wait_no_slave", false), note.value("timeout_ms", uint64_t{0})};
 }
 
-absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& gtid) {
-  Json note = ReadNote(fleet, master);
+absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave, const Note* before) {
+  const Json was = before != nullptr ? before->json : ReadNote(fleet, master.host);
+  const Waiting wanted = WantedOf(was, master);
+  const bool let_go =
+      wanted.no_slave != master.semi_sync_wait_no_slave || wanted.timeout_ms != master.semi_sync_timeout_ms;
+  Json json = {{"at_ms", WallClockMs()},
+               {"gtid", master.gtid},
+               // One that was let go has not waited, or may have stopped to.
+               {"semi_sync", master.semi_sync_active && !let_go},
+               {"wait_no_slave", wanted.no_slave},
+               {"timeout_ms", wanted.timeout_ms},
+               {"hides", master.semi_sync_hides},
+               {"at_slave", AtSlave(master, slave, was)}};
+  if (let_go) json["let_go"] = true;
+  return WriteNote(fleet, master.host, json, before);
+}
+
+absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& gtid, const Note* before) {
+  Json note = before != nullptr ? before->json : ReadNote(fleet, master);
   note["semi_sync"] = false;
   if (!gtid.empty()) {
     note["gtid"] = gtid;
     note["at_ms"] = WallClockMs();
   }
+  return WriteNote(fleet, master, note, before);
+}
+
+absl::Status RememberLetGo(Fleet& fleet, const Host& master, const Waiting& wanted) {
+  Json note = ReadNote(fleet, master);
+  note["semi_sync"] = false;
+  note["let_go"] = true;
+  note["wait_no_slave"] = wanted.no_slave;
+  note["timeout_ms"] = wanted.timeout_ms;
   return WriteNote(fleet, master, note);
 }
 
-std::string MayLackAcknowledged(const Json& seen, const Host& master, const HostState& slave, bool lacks) {
+std::string MayLackAcknowledged(const Json& seen, const Host& master, const HostState& slave) {
   if (!slave.following) return "it follows nobody: what it lacks is not known";
   if (!slave.semi_sync_slave_active) {
     return "it was no semi-synchronous slave at the end: what it lacks is not known";
@@ -101,11 +124,14 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
         "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
         master.ToString(), seen.value("timeout_ms", uint64_t{0}));
   }
-  if (!lacks) return "";
+  // That it has what its master had when somebody last looked tells nothing of what came since, unless it is
+  // known to be the one that the master has waited for all the time.
   const Json has = seen.value("at_slave", Json());
   if (!has.is_object() || has.value("slave", "") != slave.host.ToString()) {
-    return fmt::format("it was never seen to have all that {} had: what it lacks is not known",
-                       master.ToString());
+    return fmt::format(
+        "it was never seen to have all that {} had, with {} waiting for it and no other: what it "
+        "lacks is not known",
+        master.ToString(), master.ToString());
   }
   if (has.value("thread", uint64_t{0}) != slave.following->thread ||
       !SameRun(has, "slave_uptime_s", slave.uptime_s, WallClockMs())) {

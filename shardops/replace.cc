@@ -11,6 +11,7 @@
 #include "base/fail_point.h"
 #include "shardops/copy.h"
 #include "shardops/gtid.h"
+#include "shardops/map_history.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
@@ -77,30 +78,21 @@ bool Receives(Fleet& fleet, const Pair& pair) {
 }
 
 /// A master does not wait for a slave that is not there. How it waits when it has one again (Promote) is
-/// written down: as it does, or if it has been let go already, as it did or its predecessor.
-absl::Status LetGo(Fleet& fleet, HostAdmin& master, const Pair& pair, const Host& next) {
+/// written down.
+absl::Status LetGo(Fleet& fleet, const Held& held, HostAdmin& master, const Pair& pair, const Host& next) {
   const auto state = master.Read();
   if (!state.ok()) return state.status();
   if (state->read_only || state->following) {
     return Refuse(fmt::format("{0}: is a master by the map, and {1}: kv shards promote {0} says what to do",
                               master.host().ToString(), state->read_only ? "read-only" : "follows another"));
   }
-  nlohmann::json note = {{"wait_no_slave", state->semi_sync_wait_no_slave},
-                         {"timeout_ms", state->semi_sync_timeout_ms}};
-  for (const Host& host : {next, pair.master, pair.slave}) {
-    if (state->semi_sync_wait_no_slave) break;
-    const nlohmann::json before = ReadNote(fleet, host);
-    if (!before.contains("wait_no_slave")) continue;
-    note = {{"wait_no_slave", before["wait_no_slave"]},
-            {"timeout_ms", before.value("timeout_ms", uint64_t{0})}};
-    break;
-  }
-  if (auto status = WriteNote(fleet, next, note); !status.ok()) return status;
-  if (state->semi_sync_slaves == 0 && !state->semi_sync_wait_no_slave) return absl::OkStatus();
   // One that is made new has just been stopped.
   if (next != pair.slave && Receives(fleet, pair)) return absl::OkStatus();
   // Should it die from here on, nobody may think that its slave had all.
-  if (auto status = RememberAlone(fleet, pair.master); !status.ok()) return status;
+  const Waiting wanted = WantedOf(ReadNote(fleet, pair.master), *state);
+  if (auto status = RememberLetGo(fleet, pair.master, wanted); !status.ok()) return status;
+  if (state->semi_sync_slaves == 0 && !state->semi_sync_wait_no_slave) return absl::OkStatus();
+  if (auto status = held.Check(); !status.ok()) return status;
   auto status = master.AnswerAlone();
   if (status.ok())
     fleet.tell(fmt::format("{} answers without a slave until it has one", master.host().ToString()));
@@ -149,8 +141,10 @@ absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& po
 absl::StatusOr<Position> CopyAll(Fleet& fleet, const Host& master, HostAdmin& next,
                                  const ReplaceOptions& options) {
   for (int attempt = 1;; ++attempt) {
-    auto position =
-        CopyDatabases(master, next.host(), fleet.access, {.unlogged = true, .progress = options.progress});
+    const auto claim = next.ClaimNumber();
+    if (!claim.ok()) return claim.status();
+    auto position = CopyDatabases(master, next.host(), fleet.access,
+                                  {.claim = *claim, .unlogged = true, .progress = options.progress});
     if (!absl::IsInternal(position.status()) || attempt == kCopies) return position;
     fleet.tell(
         fmt::format("the copy failed, and begins again: {}", std::string(position.status().message())));
@@ -204,18 +198,21 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   }
   // Whatever stops this from here on, nobody promotes what was copied until then.
   if (auto status = CheckEmpty(**host, options.discard); !status.ok()) return status;
-  if (auto status = BeginCopy(fleet, next, pair->master); !status.ok()) return status;
+  if (auto status = BeginCopy(fleet, held, next, pair->master); !status.ok()) return status;
   Reached("replace.begun");
   if (auto status = Empty(**host); !status.ok()) return status;
-  if (auto status = LetGo(fleet, **master, *pair, next); !status.ok()) return status;
+  if (auto status = LetGo(fleet, held, **master, *pair, next); !status.ok()) return status;
   if (auto status = CopyUsers(**master, **host); !status.ok()) return status;
   Reached("replace.empty");
   const auto position = CopyAll(fleet, pair->master, **host, options);
   if (!position.ok()) return position.status();
   Reached("replace.copied");
   if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;
-  if (auto status = EndCopy(fleet, next); !status.ok()) return status;
+  if (auto status = EndCopy(fleet, held, next); !status.ok()) return status;
   if (pair->slave != next) {
+    PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
+    // What the old slave had tells nothing of the new one, which still has to get what came since the copy.
+    if (auto status = RememberAlone(fleet, pair->master); !status.ok()) return status;
     if (auto status = maps->Replace(*fleet.ledger, held, *pair, {pair->master, next}); !status.ok())
       return status;
     fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));

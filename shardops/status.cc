@@ -14,6 +14,7 @@
 #include "backends/mysql/errors.h"
 #include "backends/mysql/schema.h"
 #include "kvstore_api/limits.h"
+#include "shardops/map_check.h"
 #include "shardops/notes.h"
 #include "shardops/remember.h"
 
@@ -58,6 +59,10 @@ void FindProblems(HostReport& report) {
                     state.clock_ahead_ms > 0 ? "ahead of" : "behind"));
   }
   if (report.master) {
+    if (!report.copy.ok()) {
+      say(About(name, report.copy) + ". The map names it the master: kv shards promote " + slave +
+          " makes that the master first");
+    }
     if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
     if (state.read_only)
       say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
@@ -106,6 +111,14 @@ void FindProblems(HostReport& report) {
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
 }
 
+/// Whether a host of the report's pair is one that the maps disagree about.
+bool Named(const std::vector<std::string>& disagreements, const HostReport& report) {
+  return std::any_of(disagreements.begin(), disagreements.end(), [&](const std::string& text) {
+    return text.starts_with(report.pair.master.ToString() + ": ") ||
+           text.starts_with(report.pair.slave.ToString() + ": ");
+  });
+}
+
 /// Calls `work(i)` for each i < count, all at once.
 template <typename Work>
 void InParallel(size_t count, const Work& work) {
@@ -129,6 +142,7 @@ std::vector<HostReport> HostsOf(const Maps& maps) {
 
 void Ask(Fleet& fleet, HostReport& report, bool size) {
   report.slave_copy = CheckCopyEnded(fleet, report.pair.slave);
+  report.copy = report.master ? CheckCopyEnded(fleet, report.host) : report.slave_copy;
   const auto admin = HostAdmin::Open(report.host, fleet.access);
   if (!admin.ok()) {
     report.status = admin.status();
@@ -141,9 +155,12 @@ void Ask(Fleet& fleet, HostReport& report, bool size) {
 }
 
 /// Remembers a master.
-void Keep(Fleet& fleet, const std::vector<HostReport>& all, const HostReport& master) {
+///
+/// before  What was kept of it before it was asked: what another command has kept meanwhile holds.
+void Keep(Fleet& fleet, const std::vector<HostReport>& all, const HostReport& master, const Note& before) {
   if (!master.state->semi_sync_active) {
-    if (!master.state->read_only) RememberAlone(fleet, master.host, master.state->gtid).IgnoreError();
+    if (!master.state->read_only)
+      RememberAlone(fleet, master.host, master.state->gtid, &before).IgnoreError();
     return;
   }
   const bool slave_answers = std::any_of(all.begin(), all.end(), [&](const HostReport& other) {
@@ -154,7 +171,7 @@ void Keep(Fleet& fleet, const std::vector<HostReport>& all, const HostReport& ma
   if (slave_answers) {
     if (auto admin = HostAdmin::Open(master.pair.slave, fleet.access); admin.ok()) slave = *std::move(admin);
   }
-  Remember(fleet, *master.state, slave.get()).IgnoreError();
+  Remember(fleet, *master.state, slave.get(), &before).IgnoreError();
 }
 
 /// "db00017" -> 17, of the given space; none for other databases.
@@ -169,15 +186,34 @@ std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space)
 
 using Shards = std::set<std::pair<mysql::Space, uint32_t>>;
 
+/// What a host has by the maps.
+struct Home {
+  Shards shards;
+  Shards led;  ///< Those that it is the master of.
+};
+
 /// Adds what a host lacks of its shards, and has of others.
-void Compare(const Host& host, const Shards& shards, const HostTables& there,
+void Compare(const Host& host, const Home& home, const std::map<Host, HostTables>& all,
              std::span<const DatasetSpec> datasets, std::vector<std::string>& found) {
   const std::string name = host.ToString();
-  for (const auto& [space, shard] : shards) {
+  const HostTables& there = all.at(host);
+  const auto at_another = [&](const std::string& database) {
+    for (const auto& [other, tables] : all) {
+      if (other != host && tables.contains(database)) return other.ToString();
+    }
+    return std::string();
+  };
+  for (const auto& [space, shard] : home.shards) {
     const std::string database = mysql::DatabaseName(space, shard);
     const auto tables = there.find(database);
     if (tables == there.end()) {
-      found.push_back(fmt::format("{}: database {} is missing: kv shards init makes it", name, database));
+      const std::string other = at_another(database);
+      found.push_back(fmt::format(
+          "{}: database {} is missing{}", name, database,
+          other.empty() ? ": kv shards init makes it"
+          : home.led.contains({space, shard})
+              ? fmt::format(", and {} has it: is the map right? kv shards history shows what it was", other)
+              : ", which its master has: kv shards status says whether it follows"));
       continue;
     }
     const bool moves = there.contains(mysql::MovedName(database));
@@ -195,9 +231,17 @@ void Compare(const Host& host, const Shards& shards, const HostTables& there,
   for (const auto& [database, unused] : there) {
     for (const mysql::Space space : {mysql::Space::kId, mysql::Space::kMod}) {
       const auto shard = ShardOf(database, space);
-      if (shard && !shards.contains({space, *shard})) {
-        found.push_back(
-            fmt::format("{}: database {} is of a shard that the map has elsewhere", name, database));
+      if (shard && !home.shards.contains({space, *shard})) {
+        const std::string other = at_another(database);
+        found.push_back(fmt::format(
+            "{}: database {} is of a shard that the map has elsewhere{}", name, database,
+            other.empty()
+                ? ", and no host of the maps has that database: is the map right? kv shards history "
+                  "shows what it was before"
+                : fmt::format(
+                      "; {} has it too: see which of them has the rows, and whether the map is right (kv "
+                      "shards history), before one is dropped",
+                      other)));
       }
     }
   }
@@ -216,11 +260,28 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
+  const std::vector<std::string> disagreements = maps->Disagreements();
+  std::map<Host, Note> notes;
+  for (const HostReport& report : reports) {
+    if (!report.master) continue;
+    if (auto note = LookAtNote(fleet, report.host); note.ok()) notes.emplace(report.host, *std::move(note));
+  }
   InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*size=*/true); });
   for (HostReport& report : reports) {
-    FindProblems(report);
+    // What the roles of a host are is not known while the maps disagree: nothing is proposed.
+    const bool disagreed = Named(disagreements, report);
+    if (!disagreed) FindProblems(report);
     // For the day when it does not answer.
-    if (report.master && report.state) Keep(fleet, reports, report);
+    const auto note = notes.find(report.host);
+    if (report.master && report.state && !disagreed && note != notes.end()) {
+      Keep(fleet, reports, report, note->second);
+    }
+  }
+  for (const std::string& text : disagreements) {
+    const auto first = std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
+      return text.starts_with(report.host.ToString() + ": ");
+    });
+    first->problems.push_back(About(first->host.ToString(), absl::FailedPreconditionError(text)));
   }
   std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
     return !a.problems.empty() && b.problems.empty();
@@ -238,23 +299,28 @@ absl::StatusOr<std::vector<std::string>> Check(Fleet& fleet, std::span<const Dat
   }
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
-  std::map<Host, Shards> homes;  // masters' and slaves'
+  std::map<Host, Home> homes;
   for (const StoredMap& stored : maps->all()) {
     const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
     for (const ShardRange& range : stored.map.ranges()) {
       for (uint32_t shard = range.first; shard <= range.last; ++shard) {
-        homes[range.master].insert({space, shard});
-        homes[range.slave].insert({space, shard});
+        homes[range.master].led.insert({space, shard});
+        homes[range.master].shards.insert({space, shard});
+        homes[range.slave].shards.insert({space, shard});
       }
     }
   }
-  for (const auto& [host, shards] : homes) {
+  // A host that is in no map any more may still have what a wrong map took from it.
+  for (const Host& host : KnownHosts(fleet, *maps)) homes.try_emplace(host);
+  std::map<Host, HostTables> all;
+  for (const auto& [host, unused] : homes) {
     const auto admin = HostAdmin::Open(host, fleet.access);
-    if (!admin.ok()) continue;  // Look has said so.
-    const auto tables = (*admin)->ReadTables();
+    if (!admin.ok()) continue;  // Look has said so of those of the maps.
+    auto tables = (*admin)->ReadTables();
     if (!tables.ok()) return tables.status();
-    Compare(host, shards, *tables, datasets, found);
+    all.emplace(host, *std::move(tables));
   }
+  for (const auto& [host, unused] : all) Compare(host, homes.at(host), all, datasets, found);
   return found;
 }
 

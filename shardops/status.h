@@ -19,7 +19,8 @@ struct HostReport {
   std::string shards;   ///< "db 0-511, mod 0-7"
   absl::Status status;  ///< Why there is no state.
   std::optional<HostState> state;
-  absl::Status slave_copy;            ///< Why the pair's slave must not become a master (CheckCopyEnded).
+  absl::Status copy;                  ///< Why it must not be a master (CheckCopyEnded), ...
+  absl::Status slave_copy;            ///< ... and why the pair's slave must not.
   uint64_t bytes = 0;                 ///< HostAdmin::ReadSize; asked by Look only.
   std::vector<std::string> problems;  ///< In words, with what to do; none: all is well.
 };

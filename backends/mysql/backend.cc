@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "backends/mysql/elsewhere.h"
 #include "backends/mysql/endpoint.h"
 #include "backends/mysql/mapping_store.h"
 #include "backends/mysql/move_schema.h"
@@ -163,7 +164,8 @@ absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigratio
 // ---- schema ----
 
 absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,
-                                mysql::LeftAlone* left_alone) {
+                                mysql::LeftAlone* left_alone, std::span<const Host> others) {
+  if (auto status = mysql::CheckNowhereElse(*fleet_, others); !status.ok()) return status;
   std::mutex mutex;  // guards what follows, and calls of `datasets`
   uint64_t done = 0;
   mysql::LeftAlone left;

@@ -3,6 +3,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 
 #include "backends/mysql/dataset.h"
 #include "backends/mysql/fleet.h"
@@ -47,8 +48,11 @@ class MySqlBackend : public Backend {
   ///             made. May be null: none.
   /// progress    shards done, and in all. May be null.
   /// left_alone  what was left as it is. May be null.
+  /// others      hosts that may have shards, beside those of the maps: nothing is made, FAILED_PRECONDITION,
+  /// if
+  ///             a shard that its master lacks is at another host.
   absl::Status Init(const mysql::ReadSpecs& datasets, const Progress& progress,
-                    mysql::LeftAlone* left_alone = nullptr);
+                    mysql::LeftAlone* left_alone = nullptr, std::span<const Host> others = {});
 
   /// What lies beneath, for tests and benchmarks.
   mysql::Fleet& fleet() { return *fleet_; }

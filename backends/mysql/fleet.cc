@@ -43,7 +43,8 @@ absl::Status Missing(Connection& connection, const sql::SQLException& why) {
   }
   // Who repeats what it asks for as long as the catalog has the dataset here, gets to hear this: then init is
   // right. It looks into the catalog too, and makes nothing of what is elsewhere.
-  return GoneError(absl::FailedPreconditionError(text + "; kv shards init makes what is missing"));
+  return GoneError(
+      absl::FailedPreconditionError(text + "; kv shards init makes what is missing, if the map is right"));
 }
 
 /// So that transactions that met do not meet again at once.

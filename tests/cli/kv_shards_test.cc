@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -40,6 +41,35 @@ TEST_F(KvShards, AMapIsCheckedPutInForceAndRead) {
   const Json json = Json::parse(Shards({"diff", map, "--json"}));
   EXPECT_EQ(json["changes"][0]["range"], Json({256, 511}));
   EXPECT_EQ(json["changes"][0]["after"]["master"], "A");
+}
+
+TEST_F(KvShards, AnEditThatWasWrongIsUndone) {
+  Shards({"set", File("map.json", kMap), "--yes"});
+  Shards({"set", File("moved.json", kMoved), "--yes"});
+  const Json history = Json::parse(Shards({"history", "--json"}));
+  ASSERT_EQ(history["maps"].size(), 2u);
+  EXPECT_EQ(history["maps"][1]["map"], Json::parse(kMap));
+  const std::string first = history["maps"][1]["kept"];
+  EXPECT_THAT(Shards({"history"}),
+              ::testing::HasSubstr("shards 256..511: moved from A (slave B) to C (slave D)"));
+  EXPECT_EQ(Json::parse(Shards({"history", "--show", first})), Json::parse(kMap));
+  Fails({"shards", "undo", "--zookeeper", server_.address()}, "say --yes");
+  Shards({"undo", "--yes"});
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
+  Shards({"undo", "--yes"});
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMoved)) << "and forth again";
+  Shards({"undo", "--yes", "--to", first});
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
+  Fails({"shards", "undo", "--to", "none", "--yes", "--zookeeper", server_.address()},
+        "no map 'none' is kept");
+}
+
+TEST_F(KvShards, MapsThatWouldDisagreeAreRefused) {
+  Shards({"set", File("map.json", kMap), "--yes"});
+  const std::string swapped = File("mod.json", R"([{"range": [0, 15], "master": "B", "slave": "A"}])");
+  Fails({"shards", "set", swapped, "--mod", "--yes", "--zookeeper", server_.address()}, "in 2 pairs");
+  Fails({"shards", "get", "--mod", "--zookeeper", server_.address()}, "NOT_FOUND");
+  Shards({"set", swapped, "--mod", "--yes", "--unchecked"});
 }
 
 TEST_F(KvShards, ABadMapIsRefusedAndNothingIsWritten) {

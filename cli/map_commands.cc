@@ -1,0 +1,240 @@
+#include "cli/map_commands.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/fleet_commands.h"
+#include "cli/map_place.h"
+#include "cli/operated.h"
+#include "cli/table.h"
+#include "coordination/zookeeper.h"
+#include "kvstore_api/zookeeper_ledger.h"
+#include "shardmap/diff.h"
+#include "shardmap/mod_shard.h"
+#include "shardops/map_check.h"
+#include "shardops/map_history.h"
+#include "shardops/maps.h"
+
+namespace kvstore::cli {
+namespace {
+
+using shardops::KeptMap;
+using shardops::Maps;
+
+/// Asks on the terminal; false without one.
+bool Confirm(const std::string& question) {
+  if (::isatty(STDIN_FILENO) == 0) return false;
+  fmt::print("{} [y/N] ", question);
+  std::fflush(stdout);
+  std::string answer;
+  return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
+}
+
+/// An edit of the map in the ledger: shards that it opens or closes are its alone. Hosts may be edited at any
+/// time: that may be an emergency.
+Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
+  Operation operation{.what = "set the shard map"};
+  for (const ShardChange& change : changes) {
+    if (change.before && change.after) continue;
+    operation.claims.push_back(Claim::Shards(mod, change.first, change.last, ClaimMode::kExclusive));
+  }
+  return operation;
+}
+
+/// What an edit is told to do without.
+struct Edit {
+  MapPlace place;
+  bool yes = false;
+  bool unchecked = false;
+
+  void AddTo(CLI::App& command) {
+    command.add_flag("--yes", yes, "Do not ask");
+    command.add_flag("--unchecked", unchecked,
+                     "Although the other map disagrees, or the hosts are not as this map says");
+    place.AddTo(command);
+    place.AddAuth(command);
+  }
+};
+
+/// Throws Failure if the maps would disagree, or the hosts are not as the map says. They are looked at if the
+/// configuration has an operator's login.
+void Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const ShardMap& next) {
+  if (edit.unchecked) return;
+  const auto now = Maps::Load(zookeeper, edit.place.root);
+  // One that does not parse is mended by this, or the other one after it.
+  if (!now.ok()) return;
+  const bool look = HasOperator(globals);
+  shardops::Fleet fleet{.zookeeper = zookeeper, .root = edit.place.root};
+  if (look) fleet.access = (*Operated(globals)).access;
+  const auto problems = shardops::WhyNotInForce(fleet, *now, edit.place.mod, next, look);
+  if (problems.empty()) return;
+  throw Failure{absl::FailedPreconditionError(fmt::format(
+      "{}\nnothing was written; if the map is right all the same: --unchecked", fmt::join(problems, "\n")))};
+}
+
+void PutInForce(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const std::string& text) {
+  const MapPlace& place = edit.place;
+  const ShardMap next = ReadMap(text, place.mod);
+  const auto node = zookeeper.Get(place.path(), /*watch=*/false);
+  if (!node.ok() && !absl::IsNotFound(node.status())) throw Failure{node.status()};
+  std::vector<ShardChange> changes;
+  // A map that is damaged is replaced without a diff: nobody could use it.
+  const auto current = node.ok() ? ShardMap::Parse(node->data) : absl::NotFoundError("none");
+  if (current.ok()) {
+    if (place.mod) OrFail(ValidateModUpdate(*current, next));
+    changes = Diff(*current, next);
+    PrintChanges(changes, globals);
+  }
+  Check(edit, globals, zookeeper, next);
+  const std::string question =
+      node.ok() ? std::string("put it in force?")
+                : fmt::format("make {} with {} open shards?", place.path(), next.open_shards());
+  if (!edit.yes && !Confirm(question)) {
+    throw Failure{absl::FailedPreconditionError("nothing was written; say --yes to do it")};
+  }
+  if (!node.ok()) {
+    OrFail(zookeeper.Create(place.path(), text));
+    fmt::print("{} made\n", place.path());
+    return;
+  }
+  OrFail(shardops::PrepareHistory(zookeeper, place.root));
+  ZooKeeperLedger ledger(zookeeper, place.root);
+  const Held held = OrFail(ledger.Begin(EditOf(place.mod, changes)));
+  std::vector<ZooKeeperStep> steps = {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}};
+  if (auto keep = shardops::KeepStep(place.root, place.mod, text)) steps.push_back(*std::move(keep));
+  OrFail(ledger.Change(held, std::move(steps)));
+}
+
+void AddSet(CLI::App& group, Globals& globals) {
+  auto edit = std::make_shared<Edit>();
+  auto file = std::make_shared<std::string>("-");
+  CLI::App* set = group.add_subcommand("set",
+                                       "Put a file in force, if nobody else changes the map meanwhile. "
+                                       "Refused if a host would be in two pairs, or, "
+                                       "with mysql.operator in the configuration, if the hosts are not as "
+                                       "the map says. kv shards undo goes back");
+  set->add_option("file", *file, "- or nothing: standard input");
+  edit->AddTo(*set);
+  set->callback([edit, file, &globals] {
+    edit->place.Complete(globals);
+    const std::string text = ReadText(*file);
+    ReadMap(text, edit->place.mod);
+    ZooKeeper zookeeper(edit->place.zookeeper, nullptr);
+    PutInForce(*edit, globals, zookeeper, text);
+  });
+}
+
+std::string Utc(uint64_t at_ms) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(static_cast<std::time_t>(at_ms / 1000)));
+}
+
+void PrintHistory(const std::vector<KeptMap>& history, const Globals& globals) {
+  if (globals.json) {
+    Json list = Json::array();
+    for (const KeptMap& kept : history) {
+      list.push_back({{"kept", kept.name},
+                      {"at_ms", kept.at_ms},
+                      {"who", kept.who},
+                      {"map", Json::parse(kept.map.ToJson())}});
+    }
+    PrintJson({{"ok", true}, {"maps", std::move(list)}});
+    return;
+  }
+  Table table({"KEPT", "SINCE", "WHO", "CHANGES"});
+  for (size_t i = 0; i < history.size(); ++i) {
+    const KeptMap& kept = history[i];
+    std::vector<std::string> changes;
+    if (i + 1 < history.size()) {
+      for (const ShardChange& change : Diff(history[i + 1].map, kept.map))
+        changes.push_back(change.ToString());
+    } else {
+      changes.push_back(
+          fmt::format("{} entries, {} shards open", kept.map.ranges().size(), kept.map.open_shards()));
+    }
+    table.Add({kept.name, Utc(kept.at_ms), kept.who, fmt::format("{}", fmt::join(changes, "; "))});
+  }
+  table.Print();
+}
+
+void AddHistory(CLI::App& group, Globals& globals) {
+  auto place = std::make_shared<MapPlace>();
+  auto show = std::make_shared<std::string>();
+  CLI::App* history = group.add_subcommand(
+      "history",
+      fmt::format(
+          "The last {} maps that were in force, the newest first: since when, who put them there, what "
+          "they changed",
+          shardops::kKeptMaps));
+  history->add_option("--show", *show, "Print one of them, as kv shards set takes it")->type_name("KEPT");
+  place->AddTo(*history);
+  history->callback([place, show, &globals] {
+    place->Complete(globals);
+    ZooKeeper zookeeper(place->zookeeper, nullptr);
+    const std::vector<KeptMap> kept = OrFail(shardops::ReadHistory(zookeeper, place->root, place->mod));
+    if (show->empty()) {
+      PrintHistory(kept, globals);
+      return;
+    }
+    const auto found =
+        std::find_if(kept.begin(), kept.end(), [&](const KeptMap& one) { return one.name == *show; });
+    if (found == kept.end()) {
+      throw Failure{
+          absl::NotFoundError(fmt::format("show: no map '{}' is kept: kv shards history lists them", *show))};
+    }
+    fmt::print("{}\n", found->map.ToJson());
+  });
+}
+
+/// The map to go back to: the one named, or the newest that is not in force. Throws Failure.
+const KeptMap& Before(const std::vector<KeptMap>& history, const std::string& to,
+                      const std::string& current) {
+  const auto map = ShardMap::Parse(current);
+  const auto found = std::find_if(history.begin(), history.end(), [&](const KeptMap& kept) {
+    return to.empty() ? !map.ok() || kept.map != *map : kept.name == to;
+  });
+  if (found != history.end()) return *found;
+  throw Failure{absl::NotFoundError(
+      to.empty() ? "no other map than the one in force is kept"
+                 : fmt::format("to: no map '{}' is kept: kv shards history lists them", to))};
+}
+
+void AddUndo(CLI::App& group, Globals& globals) {
+  auto edit = std::make_shared<Edit>();
+  auto to = std::make_shared<std::string>();
+  CLI::App* undo = group.add_subcommand("undo",
+                                        "Put the map of before in force again, or the one named of kv shards "
+                                        "history; checked as by kv shards set. "
+                                        "Given again it goes forth again. For an edit that was wrong: what "
+                                        "promote and move did is undone by them");
+  undo->add_option("--to", *to, "Which of kv shards history")->type_name("KEPT");
+  edit->AddTo(*undo);
+  undo->callback([edit, to, &globals] {
+    edit->place.Complete(globals);
+    ZooKeeper zookeeper(edit->place.zookeeper, nullptr);
+    const MapPlace& place = edit->place;
+    const ZooKeeperNode node = OrFail(zookeeper.Get(place.path(), /*watch=*/false));
+    const auto history = OrFail(shardops::ReadHistory(zookeeper, place.root, place.mod));
+    PutInForce(*edit, globals, zookeeper, Before(history, *to, node.data).map.ToJson());
+  });
+}
+
+}  // namespace
+
+void AddMapCommands(CLI::App& group, Globals& globals) {
+  AddSet(group, globals);
+  AddHistory(group, globals);
+  AddUndo(group, globals);
+}
+
+}  // namespace kvstore::cli

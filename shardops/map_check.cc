@@ -1,0 +1,158 @@
+#include "shardops/map_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "shardmap/diff.h"
+#include "shardops/move_record.h"
+#include "shardops/notes.h"
+
+namespace kvstore::shardops {
+namespace {
+
+/// What a host said.
+struct Asked {
+  absl::Status status;
+  HostState state;
+  std::set<std::string> databases;
+};
+
+/// Asks each host once.
+class Hosts {
+ public:
+  explicit Hosts(Fleet& fleet) : fleet_(fleet) {}
+  const Asked& Ask(const Host& host) {
+    const auto [found, is_new] = asked_.try_emplace(host);
+    if (is_new) found->second = Look(host);
+    return found->second;
+  }
+
+ private:
+  Asked Look(const Host& host) {
+    const auto admin = HostAdmin::Open(host, fleet_.access);
+    if (!admin.ok()) return {.status = admin.status()};
+    auto state = (*admin)->Read();
+    if (!state.ok()) return {.status = state.status()};
+    const auto names = (*admin)->ReadDatabases();
+    if (!names.ok()) return {.status = names.status()};
+    if (auto status = CheckCopyEnded(fleet_, host); !status.ok()) return {.status = status};
+    return {.state = *std::move(state), .databases = {names->begin(), names->end()}};
+  }
+
+  Fleet& fleet_;
+  std::map<Host, Asked> asked_;
+};
+
+/// Of the databases of a range, those that a host has, or lacks.
+std::vector<std::string> Select(const MoveRange& range, const Asked& host, bool has) {
+  std::vector<std::string> names = range.Databases();
+  std::erase_if(names, [&](const std::string& name) { return host.databases.contains(name) != has; });
+  return names;
+}
+
+/// "db00001", "db00001 and 3 more".
+std::string Shorten(const std::vector<std::string>& names) {
+  return names.size() == 1 ? names.front() : fmt::format("{} and {} more", names.front(), names.size() - 1);
+}
+
+/// One that takes the place of another for shards that are open, or is the slave of such.
+void CheckHost(Hosts& hosts, const MoveRange& range, const Host& host, bool master,
+               std::vector<std::string>& problems) {
+  const Asked& asked = hosts.Ask(host);
+  if (!asked.status.ok()) {
+    problems.push_back(
+        fmt::format("{}: cannot be taken: {}", host.ToString(), std::string(asked.status.message())));
+    return;
+  }
+  if (const auto lacks = Select(range, asked, /*has=*/false); !lacks.empty()) {
+    problems.push_back(fmt::format("{}: has no {}, and would be the {} of shards {}", host.ToString(),
+                                   Shorten(lacks), master ? "master" : "slave", range.ToString()));
+  }
+  if (master && asked.state.read_only) {
+    problems.push_back(
+        fmt::format("{0}: is read-only, and would be the master of shards {1}: kv shards promote "
+                    "{0} makes a slave the master, kv shards move gives shards to another pair",
+                    host.ToString(), range.ToString()));
+  }
+}
+
+void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<std::string>& problems) {
+  if (!change.before || !change.after) return;
+  const MoveRange range{.mod = mod, .first = change.first, .last = change.last};
+  const ShardRange& before = *change.before;
+  const ShardRange& after = *change.after;
+  if (after.master != before.master) {
+    CheckHost(hosts, range, after.master, /*master=*/true, problems);
+    const Asked& old = hosts.Ask(before.master);
+    if (old.status.ok() && !old.state.read_only && !Select(range, old, /*has=*/true).empty()) {
+      problems.push_back(fmt::format(
+          "{}: has shards {} and takes writes: who has not seen the new map would go on to write there",
+          before.master.ToString(), range.ToString()));
+    }
+  }
+  if (after.slave != before.slave) CheckHost(hosts, range, after.slave, /*master=*/false, problems);
+}
+
+}  // namespace
+
+std::vector<Host> KnownHosts(Fleet& fleet, const Maps& maps) {
+  std::set<Host> known;
+  for (const Pair& pair : maps.Pairs()) known.insert({pair.master, pair.slave});
+  if (const auto names = fleet.zookeeper.Children(fleet.root + "/hosts"); names.ok()) {
+    for (const std::string& name : *names) {
+      if (auto host = Host::Parse(name); host.ok()) known.insert(*std::move(host));
+    }
+  }
+  return {known.begin(), known.end()};
+}
+
+std::vector<std::string> FindElsewhere(Fleet& fleet, const Maps& now, const ShardMap& next) {
+  const StoredMap* const current = now.Find(/*mod=*/false);
+  std::vector<ShardChange> changes;
+  if (current != nullptr) {
+    changes = Diff(current->map, next);
+  } else {
+    for (const ShardRange& range : next.ranges()) {
+      changes.push_back({.first = range.first, .last = range.last, .before = std::nullopt, .after = range});
+    }
+  }
+  std::vector<std::string> problems;
+  Hosts hosts(fleet);
+  for (const ShardChange& change : changes) {
+    if (change.before || !change.after) continue;
+    const MoveRange range{.mod = false, .first = change.first, .last = change.last};
+    for (const Host& host : KnownHosts(fleet, now)) {
+      if (host == change.after->master || host == change.after->slave) continue;
+      const Asked& asked = hosts.Ask(host);
+      if (!asked.status.ok()) continue;
+      if (const auto has = Select(range, asked, /*has=*/true); !has.empty()) {
+        problems.push_back(
+            fmt::format("{}: has {} already: new, empty shards of that name at {} would give objects IDs "
+                        "that others have",
+                        host.ToString(), Shorten(has), change.after->master.ToString()));
+      }
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> WhyNotInForce(Fleet& fleet, const Maps& now, bool mod, const ShardMap& next,
+                                       bool look) {
+  std::vector<std::string> problems = now.With(mod, next).Disagreements();
+  if (!look) return problems;
+  Hosts hosts(fleet);
+  if (const StoredMap* const current = now.Find(mod); current != nullptr) {
+    for (const ShardChange& change : Diff(current->map, next)) CheckChange(hosts, mod, change, problems);
+  }
+  if (!mod) {
+    for (std::string& problem : FindElsewhere(fleet, now, next)) problems.push_back(std::move(problem));
+  }
+  return problems;
+}
+
+}  // namespace kvstore::shardops

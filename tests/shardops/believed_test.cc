@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/fail_point.h"
+#include "kvstore_api/router.h"
+#include "shardops/copy.h"
+#include "shardops/map_check.h"
+#include "shardops/map_history.h"
+#include "shardops/notes.h"
+#include "shardops/remember.h"
+#include "shardops/replace.h"
+#include "shardops/status.h"
+#include "tests/shardops/pair.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// What operators' commands believe of hosts: of what was seen before, of notes that others wrote, of maps.
+namespace kvstore::testing {
+namespace {
+
+using shardops::Promote;
+using shardops::ReplaceSlave;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+class BelievedTest : public ::testing::Test {
+ protected:
+  BelievedTest() : store_(pair_.OpenStore(dir_.path())) {
+    EXPECT_OK(store_->CreateDataset({.name = "events", .backend = "mysql"}));
+  }
+  ~BelievedTest() override { SetFailPointHook(nullptr); }
+
+  void Put(const std::string& row) {
+    const CellWrite cell{"c", "v", std::nullopt};
+    ASSERT_OK(store_->PutRow("events", row, {&cell, 1}, {})) << row;
+  }
+  std::vector<std::string> Problems() {
+    std::vector<std::string> all;
+    const auto reports = shardops::Look(pair_.fleet());
+    EXPECT_OK(reports.status());
+    for (const shardops::HostReport& report : *reports) {
+      for (const std::string& problem : report.problems)
+        all.push_back(report.host.ToString() + ": " + problem);
+    }
+    return all;
+  }
+  /// "1": its commits wait also while it has no slave.
+  static std::string Waits(MariaDbServer& server) {
+    return server.Run("SELECT @@rpl_semi_sync_master_enabled AND @@rpl_semi_sync_master_wait_no_slave");
+  }
+
+  const TempDir dir_;
+  PairFleet pair_;
+  std::unique_ptr<Router> store_;
+};
+
+TEST_F(BelievedTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAway) {
+  // It has all that was acknowledged, and applies it much later.
+  pair_.b().Run("STOP SLAVE; CHANGE MASTER TO master_delay = 3600; START SLAVE");
+  ASSERT_TRUE(Eventually([&] { return Problems().empty(); }));
+  for (int i = 0; i < 5; ++i) Put(fmt::format("row{}", i));
+  pair_.a().Kill();
+  EXPECT_THAT(
+      Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .catch_up = std::chrono::milliseconds(200)}),
+      FailsWith(absl::StatusCode::kDeadlineExceeded, "has not applied"));
+  // A slave that starts throws away what it had not applied, to fetch it again from a master that is gone.
+  pair_.b().Kill();
+  pair_.b().Start();
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "Bring"));
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
+}
+
+TEST_F(BelievedTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
+  // As a status saw the master, and a slave that has all that was in its log then.
+  shardops::HostState slave{.host = pair_.host_b(), .gtid = "1-1-100", .semi_sync_slave_active = true};
+  slave.following = shardops::Following{.master = pair_.host_a(), .applies = true, .thread = 7};
+  const uint64_t now_ms = shardops::ReadNote(pair_.fleet(), pair_.host_a()).value("at_ms", uint64_t{0});
+  nlohmann::json seen = {{"semi_sync", true}, {"wait_no_slave", true}, {"timeout_ms", shardops::kForEverMs},
+                         {"gtid", "1-1-100"}, {"at_ms", now_ms},       {"at_slave", nullptr}};
+  EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
+  seen["at_slave"] = {{"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}};
+  EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
+  seen["at_slave"]["slave"] = pair_.host_b().ToString();
+  seen["at_slave"]["thread"] = 6;
+  EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("started again"));
+}
+
+TEST_F(BelievedTest, AMasterThatWasStartedAgainWaitsForItsSlaveAsBefore) {
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  for (const Host& next : {pair_.host_b(), pair_.host_a()}) {
+    ASSERT_OK(Promote(pair_.fleet(), next, {}).status());
+  }
+  EXPECT_EQ(Waits(pair_.a()), "0\n") << "as it was told";
+  pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON");
+  pair_.a().Kill();
+  pair_.a().Start();
+  // At once: its slave has not noticed yet.
+  const auto promotion = Promote(pair_.fleet(), pair_.host_a(), {.catch_up = std::chrono::seconds(60)});
+  ASSERT_OK(promotion.status());
+  EXPECT_TRUE(promotion->follows);
+  EXPECT_EQ(Waits(pair_.a()), "1\n");
+  EXPECT_THAT(Problems(), IsEmpty());
+}
+
+TEST_F(BelievedTest, WhoSleptUntilAHostWasAnothersLoadsNothing) {
+  const std::string before = pair_.b().Run("SHOW DATABASES");
+  const auto position = shardops::CopyDatabases(pair_.host_a(), pair_.host_b(), pair_.fleet().access,
+                                                {.claim = 123'456, .unlogged = true});
+  EXPECT_FALSE(position.ok());
+  EXPECT_EQ(pair_.b().Run("SHOW DATABASES"), before);
+  EXPECT_EQ(pair_.b().Run("SELECT COUNT(*) FROM mod00000.events"), "0\n") << "the table was not made anew";
+}
+
+TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
+  const auto begin = [&](const std::string& what) {
+    return *pair_.fleet().ledger->Begin({.what = what, .claims = {Claim::Host(what, ClaimMode::kExclusive)}});
+  };
+  const Held first = begin("one");
+  const Held second = begin("another");
+  ASSERT_OK(shardops::BeginCopy(pair_.fleet(), first, pair_.host_b(), pair_.host_a()));
+  ASSERT_OK(shardops::BeginCopy(pair_.fleet(), second, pair_.host_b(), pair_.host_a()));
+  ASSERT_OK(shardops::EndCopy(pair_.fleet(), first, pair_.host_b()));
+  EXPECT_FALSE(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()).ok());
+  // What else is kept of the host leaves it alone.
+  ASSERT_OK(shardops::WriteNote(pair_.fleet(), pair_.host_b(), {{"gtid", "1-1-1"}}));
+  EXPECT_FALSE(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()).ok());
+  ASSERT_OK(shardops::EndCopy(pair_.fleet(), second, pair_.host_b()));
+  EXPECT_OK(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()));
+
+  // A master that is named so by a map that somebody has edited.
+  ASSERT_OK(shardops::BeginCopy(pair_.fleet(), second, pair_.host_a(), pair_.host_b()));
+  const std::string way_out =
+      "kv shards promote " + pair_.host_b().ToString() + " makes that the master first";
+  EXPECT_THAT(Problems(), Contains(HasSubstr(way_out)));
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_a(), {}).status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, way_out));
+}
+
+TEST_F(BelievedTest, ANoteThatWasWrittenMeanwhileIsNotOverwrittenByAnOlderLook) {
+  const auto before = shardops::LookAtNote(pair_.fleet(), pair_.host_a());
+  ASSERT_OK(before);
+  ASSERT_OK(shardops::RememberAlone(pair_.fleet(), pair_.host_a()));
+  EXPECT_FALSE(shardops::WriteNote(pair_.fleet(), pair_.host_a(), {{"semi_sync", true}}, &*before).ok());
+  EXPECT_FALSE(shardops::ReadNote(pair_.fleet(), pair_.host_a()).value("semi_sync", true));
+}
+
+ShardMap MapOf(const Host& master, const Host& slave, uint32_t last = PairFleet::kShards - 1) {
+  return *ShardMap::Of({{.first = 0, .last = last, .master = master, .slave = slave}});
+}
+
+TEST_F(BelievedTest, AMapIsComparedWithTheHosts) {
+  const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
+  ASSERT_OK(maps);
+  const auto why_not = [&](bool mod, const ShardMap& next) {
+    return shardops::WhyNotInForce(pair_.fleet(), *maps, mod, next, /*look=*/true);
+  };
+  EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
+  MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
+  const Host typo{"127.0.0.1", other.port()};
+  const auto wrong = why_not(false, MapOf(typo, pair_.host_b()));
+  EXPECT_THAT(wrong, Contains(HasSubstr("has no db00000")));
+  EXPECT_THAT(wrong, Contains(HasSubstr("takes writes")));
+  EXPECT_THAT(wrong, Contains(HasSubstr("2 pairs"))) << "the map of mod shards has the old one";
+  EXPECT_THAT(why_not(false, MapOf(pair_.host_b(), pair_.host_a())), Contains(HasSubstr("is read-only")));
+  // A shard that is opened a second time.
+  other.Run("CREATE DATABASE db00008");
+  ASSERT_OK(shardops::WriteNote(pair_.fleet(), typo, nlohmann::json::object()));
+  EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b(), 8)),
+              Contains(HasSubstr("has db00008 already")));
+}
+
+TEST_F(BelievedTest, WhereTheMapsDisagreeNothingElseIsProposed) {
+  auto& zookeeper = pair_.fleet().zookeeper;
+  const std::string path = pair_.fleet().root + "/shards/id";
+  ASSERT_OK(shardops::PrepareHistory(zookeeper, pair_.fleet().root));
+  const auto node = zookeeper.Get(path, false);
+  ASSERT_OK(node);
+  ASSERT_OK(zookeeper.Set(path, MapOf(pair_.host_b(), pair_.host_a()).ToJson(), node->version));
+  const auto problems = Problems();
+  EXPECT_THAT(problems, Contains(HasSubstr("kv shards undo")));
+  EXPECT_THAT(problems, Not(Contains(HasSubstr("kv shards fence"))));
+  EXPECT_THAT(problems, Not(Contains(HasSubstr("kv shards promote"))));
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "kv shards undo"));
+  // What it was is kept.
+  const auto history = shardops::ReadHistory(zookeeper, pair_.fleet().root, /*mod=*/false);
+  ASSERT_OK(history);
+  ASSERT_EQ(history->size(), 1u);
+  EXPECT_EQ(history->front().map, *ShardMap::Parse(node->data));
+}
+
+TEST_F(BelievedTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
+  auto& zookeeper = pair_.fleet().zookeeper;
+  MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
+  other.Run(
+      "CREATE USER kvstore@'127.0.0.1' IDENTIFIED BY 'kvstore'; GRANT ALL ON `db%`.* TO kvstore@'127.0.0.1';"
+      "GRANT ALL ON `mod%`.* TO kvstore@'127.0.0.1';");
+  const Host typo{"127.0.0.1", other.port()};
+  Problems();  // Hosts that were in the maps when somebody looked are known.
+  for (const char* const map : {"/shards/id", "/shards/mod"}) {
+    const auto node = zookeeper.Get(pair_.fleet().root + map, false);
+    ASSERT_OK(node);
+    ASSERT_OK(zookeeper.Set(pair_.fleet().root + map, MapOf(typo, {"127.0.0.1", 1}).ToJson(), node->version));
+  }
+  const auto backend = pair_.OpenBackend();
+  const std::vector<Host> known = {pair_.host_a(), pair_.host_b()};
+  EXPECT_THAT(backend->Init(nullptr, nullptr, nullptr, known),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "the map is wrong there"));
+  EXPECT_EQ(other.Run("SHOW DATABASES LIKE 'db0%'"), "");
+  // And that is what is proposed.
+  const auto found = shardops::Check(pair_.fleet(), {});
+  ASSERT_OK(found);
+  EXPECT_THAT(*found, Not(Contains(HasSubstr("kv shards init"))));
+  EXPECT_THAT(*found, Contains(HasSubstr("is the map right? kv shards history")));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
