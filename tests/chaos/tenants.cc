@@ -182,6 +182,8 @@ absl::Status ObjectsTenant::Create(KVStore& store) {
   uint32_t key = 0;
   {
     const std::lock_guard lock(objects_mutex_);
+    // No room for more to be known of.
+    if (made_.size() >= kKeys) return absl::OkStatus();
     key = static_cast<uint32_t>(made_.size());
     made_.emplace_back();
   }
