@@ -113,7 +113,7 @@ class RowsTenant : public Tenant {
 /// Objects: each is a key, from its creation on.
 class ObjectsTenant : public Tenant {
  public:
-  static constexpr uint32_t kKeys = 4000;
+  static constexpr uint32_t kKeys = 12000;
 
   explicit ObjectsTenant(DatasetSpec spec) : Tenant(std::move(spec), kKeys, false) {}
 
