@@ -12,8 +12,8 @@ namespace kvstore {
 /// processes.
 void Reached(std::string_view name);
 
-/// For tests: called with the name of each point that is reached, by any thread. Null: none. Not while
-/// anything runs that reaches them.
+/// For tests: called with the name of each point that is reached, by any thread, also by one that has just
+/// reached a point when another hook is set. Null: none. Thread-safe.
 void SetFailPointHook(std::function<void(std::string_view)> hook);
 
 }  // namespace kvstore

@@ -93,7 +93,7 @@ MySqlEndpoint::MySqlEndpoint(std::shared_ptr<Fleet> fleet, const DatasetSpec& sp
 // ---- shards ----
 
 std::vector<uint32_t> MySqlEndpoint::Shards() const {
-  if (!limit_.empty()) return limit_;
+  if (const auto limited = limit()) return *limited;
   std::vector<uint32_t> shards;
   for (const ShardRange& range : fleet_->map(space()).ranges()) {
     for (uint32_t shard = range.first; shard <= range.last; ++shard) shards.push_back(shard);
@@ -138,7 +138,8 @@ absl::Status MySqlEndpoint::Limit(const std::string& extent) {
     }
     for (uint32_t shard = first; shard <= last; ++shard) shards.push_back(shard);
   }
-  limit_ = std::move(shards);
+  const std::lock_guard lock(limit_mutex_);
+  limit_ = shards.empty() ? nullptr : std::make_shared<const Numbers>(std::move(shards));
   return absl::OkStatus();
 }
 
@@ -379,12 +380,13 @@ absl::StatusOr<std::unique_ptr<UnitScan>> MySqlEndpoint::Scan(const UnitRange& r
 absl::Status MySqlEndpoint::Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) {
   const auto by_shard = ByShard(units.size(), [&](size_t i) { return std::string_view(units[i].key); });
   if (!by_shard.ok()) return by_shard.status();
+  const auto limited = limit();
   return ForShards(*by_shard, [&](uint32_t shard, std::span<const size_t> places) {
     if (fleet_->map(space()).Find(shard) == nullptr) {
       return absl::Status(absl::InvalidArgumentError(fmt::format(
           "shard {} is not open: open it before the dataset moves here", DatabaseName(space(), shard))));
     }
-    if (!limit_.empty() && !std::binary_search(limit_.begin(), limit_.end(), shard)) {
+    if (limited && !std::binary_search(limited->begin(), limited->end(), shard)) {
       return absl::Status(absl::UnavailableError(fmt::format(
           "shard {} was opened after the migration of '{}' had begun: its worker takes it in soon",
           DatabaseName(space(), shard), spec_.name)));

@@ -69,13 +69,22 @@ class MySqlEndpoint : public MigrationEndpoint {
   /// not this one.
   absl::Status HoldState(Connection& connection, uint32_t shard, uint64_t epoch, bool* takes_units);
 
+  using Numbers = std::vector<uint32_t>;
+  /// The shards that it is limited to, in order; null: none. A migration's worker limits it anew, beside
+  /// those who ask it for figures.
+  std::shared_ptr<const Numbers> limit() const {
+    const std::lock_guard lock(limit_mutex_);
+    return limit_;
+  }
+
   const std::shared_ptr<Fleet> fleet_;
   const DatasetSpec spec_;
   const UnitKind kind_;
   const Space kind_space_;
   const Dataset base_;
   const Dataset away_;
-  std::vector<uint32_t> limit_;  // in order; empty: none. Set before the rest is used.
+  mutable std::mutex limit_mutex_;
+  std::shared_ptr<const Numbers> limit_;  // guarded by limit_mutex_
   std::mutex mutex_;
   std::map<uint32_t, bool> is_away_;         // by shard, as last seen; guarded by mutex_
   std::map<uint32_t, std::string> servers_;  // by shard: Connection::Boot at RaiseEpoch; guarded by mutex_
