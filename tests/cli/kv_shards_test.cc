@@ -53,7 +53,6 @@ TEST_F(KvShards, AnEditThatWasWrongIsUndone) {
   EXPECT_THAT(Shards({"history"}),
               ::testing::HasSubstr("shards 256..511: moved from A (slave B) to C (slave D)"));
   EXPECT_EQ(Json::parse(Shards({"history", "--show", first})), Json::parse(kMap));
-  Fails({"shards", "undo", "--zookeeper", server_.address()}, "say --yes");
   Shards({"undo", "--yes"});
   EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
   Shards({"undo", "--yes"});
