@@ -148,8 +148,9 @@ class Operators::Operator {
                                  "resume", "pause",   "verify",  "throttle", "resume"};
     std::string command =
         random_.OneIn(6) ? kAll[random_.Below(kAll.size())] : state.next[random_.Below(state.next.size())];
-    if (command == "watch") return;    // it would wait for the others
-    if (command == "abandon") return;  // no side is gone for good here
+    if (command == "watch") return;  // it would wait for the others
+    // No side is gone for good here, and what to keep is decided when all are well again (Recovery).
+    if (command == "abandon" || command == "resolve") return;
     Words words = {command, tenant.name()};
     if (command == "throttle") words = words + Words{"--share", std::to_string(1 + random_.Below(100))};
     DoMigrate(words);
