@@ -49,7 +49,8 @@ MigrationState LookAtMigration(Fleet& fleet, size_t server, const std::string& d
       RunBounded(fleet.ByServer(server) + Words{"--json", "migrate", "status", dataset}, kDeadline);
   const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
   if (!outcome.ok() || !json.is_object()) return {};
-  return {json.value("phase", ""), json.value("problem", ""), json.value("next", Words())};
+  return {json.value("phase", ""), json.value("problem", ""), json.value("next", Words()),
+          json.value("truth", "")};
 }
 
 Outcome AskServers(Fleet& fleet, Random& random, const std::function<Outcome(const Words& server)>& ask) {
@@ -148,10 +149,11 @@ class Operators::Operator {
                                  "resume", "pause",   "verify",  "throttle", "resume"};
     std::string command =
         random_.OneIn(6) ? kAll[random_.Below(kAll.size())] : state.next[random_.Below(state.next.size())];
-    if (command == "watch") return;  // it would wait for the others
-    // No side is gone for good here, and what to keep is decided when all are well again (Recovery).
-    if (command == "abandon" || command == "resolve") return;
+    if (command == "watch") return;    // it would wait for the others
+    if (command == "abandon") return;  // no side is gone for good here
     Words words = {command, tenant.name()};
+    // What clients have read goes on to be so. What that side has lost was announced.
+    if (command == "resolve") words = words + Words{"--keep", state.truth};
     if (command == "throttle") words = words + Words{"--share", std::to_string(1 + random_.Below(100))};
     DoMigrate(words);
     // One that was paused does not go on by itself.

@@ -23,6 +23,7 @@ struct MigrationState {
   std::string phase;
   std::string problem;
   std::vector<std::string> next;
+  std::string truth;  ///< The side that serves.
 };
 MigrationState LookAtMigration(Fleet& fleet, size_t server, const std::string& dataset);
 

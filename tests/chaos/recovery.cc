@@ -136,7 +136,7 @@ bool Recovery::EndMigration(const Tenant& tenant) {
   MigrationState state = LookAtMigration(fleet_, server, tenant.name());
   if (state.phase == "finished" || state.phase == "aborted") return true;
   // It goes on by itself, or is given again; at a rest it is ended one way or the other.
-  constexpr std::array kEnds = {"start", "cutover", "finish", "rollback", "cancel", "resume"};
+  constexpr std::array kEnds = {"start", "cutover", "finish", "rollback", "cancel", "resume", "resolve"};
   Words ends;
   for (const std::string& one : state.next) {
     const bool is_end = std::find(kEnds.begin(), kEnds.end(), one) != kEnds.end();
@@ -146,6 +146,7 @@ bool Recovery::EndMigration(const Tenant& tenant) {
   const std::string& end = ends[random_.Below(ends.size())];
   AskServers(fleet_, random_, [&](Words command) {
     for (const std::string& word : {std::string("migrate"), end, tenant.name()}) command.push_back(word);
+    if (end == "resolve") command.insert(command.end(), {"--keep", state.truth});
     return Operate(log_, "recovery", command);
   });
   return false;
