@@ -185,7 +185,8 @@ absl::Status InitShards(const OpenOptions& options, const Progress& progress, Le
   const auto held = ledger->BeginWithin(InitOf(*datasets), kInitPatience);
   if (!held.ok()) return held.status();
   // The catalog is read again now that none of them can go.
-  return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone, others);
+  if (auto status = (*mysql)->CheckNowhereElse(others); !status.ok()) return status;
+  return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
 }
 
 }  // namespace kvstore

@@ -107,7 +107,8 @@ using LeftAlone = std::map<std::string, uint64_t>;
 /// Makes the databases of all open shards, and the tables of all datasets of `options.data` that are on them;
 /// what is there stays, and what migrates or moves is left alone. Does not open the store, which may be open
 /// elsewhere. Where the maps are in ZooKeeper it waits for up to a minute for operations that exclude it:
-/// shards that are opened, datasets that are dropped.
+/// shards that are opened, datasets that are dropped; and FAILED_PRECONDITION, nothing made, if a shard that
+/// its master lacks is at another host that operators know: the map is wrong.
 ///
 /// progress    shards done, and in all. May be null.
 /// left_alone  may be null.

@@ -163,9 +163,12 @@ absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigratio
 
 // ---- schema ----
 
+absl::Status MySqlBackend::CheckNowhereElse(std::span<const Host> others) {
+  return mysql::CheckNowhereElse(*fleet_, others);
+}
+
 absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,
-                                mysql::LeftAlone* left_alone, std::span<const Host> others) {
-  if (auto status = mysql::CheckNowhereElse(*fleet_, others); !status.ok()) return status;
+                                mysql::LeftAlone* left_alone) {
   std::mutex mutex;  // guards what follows, and calls of `datasets`
   uint64_t done = 0;
   mysql::LeftAlone left;

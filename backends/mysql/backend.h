@@ -48,11 +48,14 @@ class MySqlBackend : public Backend {
   ///             made. May be null: none.
   /// progress    shards done, and in all. May be null.
   /// left_alone  what was left as it is. May be null.
-  /// others      hosts that may have shards, beside those of the maps: nothing is made, FAILED_PRECONDITION,
-  /// if
-  ///             a shard that its master lacks is at another host.
   absl::Status Init(const mysql::ReadSpecs& datasets, const Progress& progress,
-                    mysql::LeftAlone* left_alone = nullptr, std::span<const Host> others = {});
+                    mysql::LeftAlone* left_alone = nullptr);
+
+  /// FAILED_PRECONDITION if Init would make a shard anew that another host has: the map is wrong there, or
+  /// its master has lost it. UNAVAILABLE if a master does not answer.
+  ///
+  /// others  hosts that may have shards, beside those of the maps.
+  absl::Status CheckNowhereElse(std::span<const Host> others);
 
   /// What lies beneath, for tests and benchmarks.
   mysql::Fleet& fleet() { return *fleet_; }

@@ -17,17 +17,27 @@ namespace {
 
 using Names = std::set<std::string>;
 
-absl::StatusOr<Names> Databases(const Host& host, const MySqlOptions& options) {
+absl::StatusOr<Names> Ask(const Host& host, const MySqlOptions& options, const std::string& question) {
   auto connection = Connection::Open(host, options);
   if (!connection.ok()) return connection.status();
   try {
     Names names;
-    Rows rows = (*connection)->Ask("SHOW DATABASES");
+    Rows rows = (*connection)->Ask(question);
     while (rows.Next()) names.insert(rows.Bytes(1));
     return names;
   } catch (const sql::SQLException& error) {
     return ToStatus(error);
   }
+}
+
+absl::StatusOr<Names> Databases(const Host& host, const MySqlOptions& options) {
+  return Ask(host, options, "SHOW DATABASES");
+}
+
+/// Those that have tables of datasets: in others no ID was ever given.
+absl::StatusOr<Names> Used(const Host& host, const MySqlOptions& options) {
+  return Ask(host, options,
+             "SELECT DISTINCT table_schema FROM information_schema.tables WHERE table_name <> 'kv$clock'");
 }
 
 /// A database that its master lacks.
@@ -39,17 +49,18 @@ struct Missing {
 }  // namespace
 
 absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) {
-  std::map<Host, Names> asked;
+  std::map<Host, Names> there;  // at masters
   std::set<Host> hosts(others.begin(), others.end());
   std::vector<Missing> missing;
   for (const Space space : {Space::kId, Space::kMod}) {
     for (const ShardRange& range : fleet.map(space).ranges()) {
       hosts.insert(range.slave);
-      auto found = asked.find(range.master);
-      if (found == asked.end()) {
+      hosts.insert(range.master);
+      auto found = there.find(range.master);
+      if (found == there.end()) {
         auto names = Databases(range.master, fleet.options());
         if (!names.ok()) return names.status();
-        found = asked.emplace(range.master, *std::move(names)).first;
+        found = there.emplace(range.master, *std::move(names)).first;
       }
       for (uint32_t shard = range.first; shard <= range.last; ++shard) {
         std::string name = DatabaseName(space, shard);
@@ -60,12 +71,12 @@ absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) 
     }
   }
   if (missing.empty()) return absl::OkStatus();
+  std::map<Host, Names> used;
   for (const Host& host : hosts) {
-    if (asked.contains(host)) continue;
-    if (auto names = Databases(host, fleet.options()); names.ok()) asked.emplace(host, *std::move(names));
+    if (auto names = Used(host, fleet.options()); names.ok()) used.emplace(host, *std::move(names));
   }
   for (const Missing& one : missing) {
-    for (const auto& [host, names] : asked) {
+    for (const auto& [host, names] : used) {
       if (!names.contains(one.database)) continue;
       return absl::FailedPreconditionError(fmt::format(
           "{0}: the map has it at {1}, which has no such database, and {2} has: the map is wrong there, or "
