@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "client/caller.h"
 #include "wire/calls.h"
 #include "wire/convert.h"
 
@@ -177,6 +178,10 @@ void CallStream::End(const grpc::Status& status) {
       lost.push_back(std::move(waiting));
     }
     waiting_.clear();
+    // Of a stream that the server did not take at all, all calls share its outcome.
+    if (const std::string outcome = OutcomeOf(context_); !outcome.empty()) {
+      for (const auto& waiting : lost) waiting->answer.set_outcome(outcome);
+    }
   }
   Wake(lost);
 }

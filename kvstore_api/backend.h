@@ -70,6 +70,10 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' takes no part in migrations");
   }
 
+  /// OK unless nothing can be written here, whatever it is: on a full disk, or without file descriptors.
+  /// Tries to go on, where that was so and may have passed. Called now and then, by any thread.
+  [[nodiscard]] virtual absl::Status CheckWrites() { return absl::OkStatus(); }
+
   /// Tells how it is: memory, files, connections, shard maps. Called now and then, by any thread.
   virtual void Describe(MetricsSink& sink) const = 0;
 };

@@ -31,7 +31,7 @@ inline constexpr size_t kDefaultScanBytes = size_t{1} << 20;
 /// A server sends pages, and pieces of scanned rows, of at most this many bytes.
 inline constexpr size_t kMaxWireBytes = size_t{4} << 20;
 inline constexpr size_t kMaxPageBytes = size_t{64} << 20;
-/// A page, or a piece of a scanned row, has at most this many cells, however small they are.
+/// A page, a piece of a scanned row or a put has at most this many cells; a read or delete names no more.
 inline constexpr size_t kMaxPageCells = 100'000;
 
 /// JSON documents nest at most this deep; deeper ones are refused before any recursive code meets them.

@@ -170,4 +170,11 @@ void Router::Describe(MetricsSink& sink) const {
   for (const auto& [name, backend] : backends_) backend->Describe(sink);
 }
 
+absl::Status Router::CheckWrites() {
+  for (const auto& [name, backend] : backends_) {
+    if (auto status = backend->CheckWrites(); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace kvstore

@@ -112,6 +112,8 @@ class Router : public KVStore {
 
   /// Catalog and backends.
   void Describe(MetricsSink& sink) const;
+  /// OK unless one of its backends cannot write anything (Backend::CheckWrites).
+  absl::Status CheckWrites();
 
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(std::string_view dataset, const DatasetChange& change) override;

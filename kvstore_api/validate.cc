@@ -25,6 +25,9 @@ absl::Status ValidateColumn(std::string_view column) {
 absl::Status ValidateColumns(const std::optional<std::vector<std::string>>& columns) {
   if (!columns) return absl::OkStatus();
   if (columns->empty()) return Invalid("columns: an empty list; leave it out for all columns");
+  if (columns->size() > kMaxPageCells) {
+    return Invalid("columns: {} names, the limit is {}", columns->size(), kMaxPageCells);
+  }
   for (const std::string& column : *columns) {
     if (auto status = ValidateColumn(column); !status.ok()) return status;
   }
@@ -90,6 +93,8 @@ absl::Status ValidatePut(std::string_view row, std::span<const CellWrite> cells,
                          const WriteOptions& options) {
   if (auto status = ValidateRowKey(row); !status.ok()) return status;
   if (cells.empty()) return Invalid("items: a put needs at least one");
+  if (cells.size() > kMaxPageCells)
+    return Invalid("items: {} cells in one put, the limit is {}", cells.size(), kMaxPageCells);
   size_t bytes = 0;
   for (const CellWrite& cell : cells) {
     if (auto status = ValidateColumn(cell.column); !status.ok()) return status;
@@ -125,6 +130,9 @@ absl::Status ValidateDelete(std::string_view row, const DeleteOptions& options) 
   if (auto status = ValidateColumns(options.columns); !status.ok()) return status;
   if (!options.cells) return absl::OkStatus();
   if (options.cells->empty()) return Invalid("cells: an empty list; leave it out to delete the whole row");
+  if (options.cells->size() > kMaxPageCells) {
+    return Invalid("cells: {} names, the limit is {}", options.cells->size(), kMaxPageCells);
+  }
   for (const CellName& cell : *options.cells) {
     if (auto status = ValidateColumn(cell.column); !status.ok()) return status;
     if (cell.timestamp > kMaxTimestamp) {

@@ -151,6 +151,13 @@ absl::Status Call::CheckBackend(std::string_view dataset) const {
   return MovedError(fmt::format("dataset: '{}' is not on the backend that the call is for", dataset));
 }
 
+absl::Status Call::Greet() {
+  if (core_.draining.load(std::memory_order_relaxed)) return ServerStops();
+  auto status = Identify();
+  greeted_ = status.ok();
+  return status;
+}
+
 absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   // A name beyond the limit is no name, and not worth keeping.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
@@ -164,7 +171,9 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   if (core_.draining.load(std::memory_order_relaxed)) {
     return ServerStops();
   }
-  if (auto status = Identify(); !status.ok()) return status;
+  if (!greeted_) {
+    if (auto status = Identify(); !status.ok()) return status;
+  }
   const OperationTraits& traits = Traits(operation_);
   if (auto status = CheckRight(principal_.get(), dataset, traits.right); !status.ok()) return status;
   if (auto status = CheckBackend(dataset); !status.ok()) return status;

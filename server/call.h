@@ -100,6 +100,10 @@ class Call {
   virtual void Drain() {}
   void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
 
+  /// Whether a message of who calls may be taken at all: asked before a byte of it is read. Enter does not
+  /// ask again who it is.
+  absl::Status Greet();
+
   /// Runs on a worker, or, for what is quick, here.
   void Run(std::function<void()> work);
   bool RunsHere() const { return Traits(operation_).quick && !waits_; }
@@ -174,6 +178,7 @@ class Call {
   std::string_view backend_;
   bool waits_ = false;
   bool flushes_ = false;
+  bool greeted_ = false;
   bool entered_ = false;
   size_t request_bytes_ = 0;    // of all requests
   size_t current_request_ = 0;  // in memory

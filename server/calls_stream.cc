@@ -23,6 +23,11 @@ constexpr std::chrono::microseconds kMaxTimeout = std::chrono::hours(24);
 }  // namespace
 
 void CallsStream::Start() {
+  if (auto status = Greet(); !status.ok()) {
+    End(status);
+    return Finish(wire::ToWire(status));
+  }
+  // Not before: Drain writes.
   Track();
   // Who comes behind Drain has to be told, too.
   if (core_.draining.load()) Drain();
@@ -38,7 +43,15 @@ void CallsStream::Drain() {
 
 void CallsStream::OnReadDone(bool ok) {
   if (!ok) return Leave();
-  const Message message = std::exchange(reading_, std::make_shared<v1::CallsRequest>());
+  const auto incoming = std::exchange(reading_, std::make_shared<Incoming<v1::CallsRequest>>());
+  if (!incoming->status.ok()) {
+    {
+      const std::lock_guard lock(mutex_);
+      end_ = incoming->status;
+    }
+    return Leave();
+  }
+  const Message message(incoming, &incoming->message);
   if (message->calls_size() > wire::kMaxCallsOfMessage) {
     {
       const std::lock_guard lock(mutex_);
@@ -109,7 +122,7 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
     part.deadline = taking.came + std::chrono::microseconds(call.timeout_us());
   }
   auto made = std::make_unique<Made>(core_, operation, context_, request, response, part);
-  const absl::Status entered = made->Enter();
+  const absl::Status entered = made->Enter(request.ByteSizeLong());
   const bool here = made->RunsHere() && Clock::now() < taking.came + kMaxInline;
   const bool together = made->RunsInTurn();
   if (!entered.ok()) {

@@ -11,6 +11,7 @@
 
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "server/call.h"
+#include "server/incoming.h"
 
 namespace kvstore::server {
 
@@ -19,9 +20,11 @@ namespace kvstore::server {
 /// others each on its own. Writes that are made one after the other stay so while their dataset moves, and
 /// those of other datasets are made without them. Answers that are ready while others are being sent go
 /// together. Deletes itself.
-class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsResponse>, private Call {
+class CallsStream : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v1::CallsResponse>,
+                    private Call {
  public:
-  CallsStream(Core& core, grpc::CallbackServerContext& context) : Call(core, Operation::kCalls, context) {}
+  CallsStream(Core& core, Operation operation, grpc::CallbackServerContext& context)
+      : Call(core, operation, context) {}
 
   /// Begins to read. Once, before it is given to gRPC.
   void Start();
@@ -75,9 +78,10 @@ class CallsStream : public grpc::ServerBidiReactor<v1::CallsRequest, v1::CallsRe
   bool Send();
   void Close();
 
-  std::shared_ptr<v1::CallsRequest> reading_ = std::make_shared<v1::CallsRequest>();  // of gRPC
-  v1::CallsResponse sent_;  // of gRPC while writing_
-  std::mutex mutex_;        // guards what follows
+  std::shared_ptr<Incoming<v1::CallsRequest>> reading_ =
+      std::make_shared<Incoming<v1::CallsRequest>>();  // of gRPC
+  v1::CallsResponse sent_;                             // of gRPC while writing_
+  std::mutex mutex_;                                   // guards what follows
   /// Calls that were not handed to gRPC yet, threads that are at work on this, and the reading itself.
   size_t open_ = 1;
   std::deque<Open> ready_;

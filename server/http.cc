@@ -34,13 +34,14 @@ int OnReady(mg_connection* connection, void* pages) {
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, Pages pages) {
   std::unique_ptr<HttpServer> server(new HttpServer(std::move(pages)));
-  // Few threads, short patience: nobody who is slow keeps others out for long.
+  // Many threads, which only wait, and short patience: it takes many who are slow to keep others out, and
+  // they do not for long.
   const char* options[] = {"listening_ports",
                            address.c_str(),
                            "num_threads",
-                           "2",
+                           "64",
                            "request_timeout_ms",
-                           "5000",
+                           "1000",
                            "enable_keep_alive",
                            "no",
                            nullptr};

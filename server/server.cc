@@ -1,9 +1,10 @@
 #include "server/server.h"
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/resource_quota.h>
 #include <spdlog/spdlog.h>
 
@@ -13,7 +14,9 @@
 #include <utility>
 
 #include "base/files.h"
+#include "server/acceptor.h"
 #include "server/address.h"
+#include "server/health.h"
 #include "server/http.h"
 #include "server/service.h"
 #include "server/waker.h"
@@ -32,6 +35,8 @@ constexpr std::chrono::milliseconds kTick{500};
 constexpr std::chrono::milliseconds kLastAnswers{50};
 /// Calls of one connection at a time; clients with more use more connections.
 constexpr int kMaxStreams = 256;
+/// A connection that has no calls for so long is ended; clients connect again when they have one.
+constexpr int kMaxIdleMs = 300'000;
 
 absl::StatusOr<std::string> ReadPem(std::string_view field, const std::filesystem::path& file) {
   auto text = ReadFile(file);
@@ -67,11 +72,14 @@ void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   // timer of its own beside the call's limits.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  // A small message could be made a large one, before anybody has looked at its size or asked who sends it.
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+  builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0);
-  // Two servers on one port would each get a part of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // Who does not speak HTTP/2 soon is shown out; who is gone without a word is found out.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
@@ -82,12 +90,23 @@ void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetResourceQuota(quota);
 }
 
+/// Leaves out what gRPC adds to all servers of a process, which is reflection.
+class WithoutPlugins : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>* plugins) override {
+    plugins->clear();
+  }
+};
+
 }  // namespace
 
 class Server::Impl {
  public:
   Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access)
-      : core_(router, migrations, options, std::move(access)), service_(core_), endpoints_(core_) {}
+      : core_(router, migrations, options, std::move(access)),
+        service_(core_),
+        health_([this] { return !core_.draining.load(); }) {}
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
@@ -103,31 +122,31 @@ class Server::Impl {
   absl::Status Start() {
     const auto credentials = Credentials(core_.options.tls);
     if (!credentials.ok()) return credentials.status();
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
-    const std::vector<std::string>& listen = core_.options.listen;
-    std::vector<int> ports(listen.size(), 0);
-    for (size_t i = 0; i < listen.size(); ++i) {
-      builder.AddListeningPort(listen[i], *credentials, &ports[i]);
-    }
+    // Reflection reads what anybody sends, as large as it may be: not that of strangers.
+    if (!core_.access->open_to_all()) builder.SetOption(std::make_unique<WithoutPlugins>());
+    auto acceptor = server::Acceptor::Listen(core_.options.listen);
+    if (!acceptor.ok()) return acceptor.status();
+    auto connections = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
     builder.RegisterService(&service_);
-    builder.RegisterService(&endpoints_);
+    builder.RegisterService(&health_);
     grpc_ = builder.BuildAndStart();
-    for (size_t i = 0; i < listen.size(); ++i) {
-      const bool unix = listen[i].starts_with("unix:");
-      if (!grpc_ || (ports[i] == 0 && !unix)) {
-        return absl::UnavailableError(
-            fmt::format("cannot listen on {}: the port is in use, or the address is not this machine's",
-                        fmt::join(listen, ", ")));
-      }
-      addresses_.push_back(unix ? listen[i]
-                                : fmt::format("{}:{}", listen[i].substr(0, listen[i].rfind(':')), ports[i]));
-    }
+    if (!grpc_) return absl::UnavailableError("gRPC cannot serve with these certificates");
+    acceptor_ = *std::move(acceptor);
+    acceptor_->Start([given = std::shared_ptr(std::move(connections))](int listener, int connection) {
+      grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
+      parameters.listener_fd = listener;
+      parameters.fd = connection;
+      given->HandleNewConnection(&parameters);
+    });
     if (!core_.options.http.empty()) {
-      auto http = HttpServer::Start(core_.options.http, {.metrics = [this] { return core_.metrics.Text(); },
-                                                         .ready = [this] { return !core_.draining.load(); }});
+      auto http = HttpServer::Start(
+          core_.options.http,
+          {.metrics = [this] { return core_.metrics.Text(); },
+           .ready = [this] { return !core_.draining.load() && core_.router.CheckWrites().ok(); }});
       if (!http.ok()) return http.status();
       http_ = *std::move(http);
     }
@@ -139,18 +158,18 @@ class Server::Impl {
     if (!grpc_ || std::exchange(stopped_, true)) return;
     core_.draining = true;
     core_.open.Drain();
-    grpc_->GetHealthCheckService()->SetServingStatus(false);
     // gRPC's own patience would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
     while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    acceptor_->Stop();
     grpc_->Shutdown(std::chrono::system_clock::now() + (patience.count() > 0 ? kLastAnswers : patience));
     grpc_->Wait();
   }
 
   const Core& core() const { return core_; }
-  const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::vector<std::string>& addresses() const { return acceptor_->addresses(); }
   int http_port() const { return http_ ? http_->port() : 0; }
 
  private:
@@ -169,11 +188,11 @@ class Server::Impl {
 
   Core core_;
   server::Service service_;
-  server::EndpointService endpoints_;
+  server::HealthService health_;
   std::unique_ptr<grpc::Server> grpc_;
+  std::unique_ptr<server::Acceptor> acceptor_;
   server::Waker waker_;
   std::unique_ptr<HttpServer> http_;
-  std::vector<std::string> addresses_;
   bool stopped_ = false;
   std::mutex mutex_;  // guards what follows
   std::condition_variable wanted_;
@@ -184,6 +203,8 @@ class Server::Impl {
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const ServerOptions& options,
                                                       Migrations* migrations) {
   if (auto status = server::CheckAddresses(options); !status.ok()) return status;
+  // What does not decode is told to who sent it, and by the log of calls, which has a limit.
+  google::protobuf::SetLogHandler(nullptr);
   auto access = Access::Open(options.tokens);
   if (!access.ok()) return access.status();
   auto impl = std::make_unique<Impl>(router, migrations, options, *std::move(access));

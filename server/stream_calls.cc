@@ -35,14 +35,15 @@ void ImportCall::Work() {
 }
 
 absl::Status ImportCall::TakeMessage() {
+  if (!incoming_.status.ok()) return incoming_.status;
   // The first message says which dataset it is about, and lets the call in; all are about the same.
   if (!entered_once_) {
     entered_once_ = true;
-    if (auto status = Enter(request_.dataset(), request_.ByteSizeLong()); !status.ok()) return status;
+    if (auto status = Enter(request_.dataset(), incoming_.memory); !status.ok()) return status;
   } else if (request_.dataset() != dataset_) {
     return absl::InvalidArgumentError("dataset: all messages of an import are about the same");
   } else {
-    Took(request_.ByteSizeLong());
+    Took(incoming_.memory);
   }
   if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
   response_.Clear();
@@ -68,7 +69,7 @@ void ImportCall::OnWriteDone(bool ok) {
     Sent();
     if (ok) {
       WaitForClient();
-      StartRead(&request_);
+      StartRead(&incoming_);
       return;
     }
   }
@@ -84,8 +85,21 @@ void ImportCall::Close(const absl::Status& status) {
 // ---- compactions ----
 
 void CompactCall::Start() {
-  if (auto status = Enter(request_.dataset(), request_.ByteSizeLong()); !status.ok()) return Close(status);
+  if (auto status = Greet(); !status.ok()) return Close(status);
+  WaitForClient();
+  StartRead(&incoming_);
+}
+
+void CompactCall::OnReadDone(bool ok) {
+  GoOn();
+  if (auto status = Take(ok); !status.ok()) return Close(status);
   Run([this] { Work(); });
+}
+
+absl::Status CompactCall::Take(bool read) {
+  if (!read) return NoRequest();
+  if (!incoming_.status.ok()) return incoming_.status;
+  return Enter(incoming_.message.dataset(), incoming_.memory);
 }
 
 bool CompactCall::Tell(uint64_t done, uint64_t total) {
@@ -105,7 +119,7 @@ void CompactCall::Work() {
   absl::StatusOr<ReclaimResult> result;
   {
     const CallScope scope(Limits(/*stream=*/true));
-    result = core_.router.Compact(request_.dataset(),
+    result = core_.router.Compact(incoming_.message.dataset(),
                                   [this](uint64_t done, uint64_t total) { return Tell(done, total); });
   }
   {

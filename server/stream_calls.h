@@ -9,6 +9,7 @@
 #include "kvstore_api/moved.h"
 #include "server/call.h"
 #include "server/handlers.h"
+#include "server/incoming.h"
 #include "server/special_handlers.h"
 #include "wire/convert.h"
 
@@ -18,21 +19,31 @@ namespace kvstore::server {
 /// One request, many answers, which a producer makes. While one is sent the next is made, and no more: a
 /// client that is slow slows the work down, and its call holds two messages.
 template <typename Request, typename Response>
-class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
+class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Response>, private Call {
  public:
-  ProducedStream(Core& core, Operation operation, grpc::CallbackServerContext& context,
-                 const Request& request)
-      : Call(core, operation, context), request_(request) {
+  ProducedStream(Core& core, Operation operation, grpc::CallbackServerContext& context)
+      : Call(core, operation, context) {
     Track();
   }
 
   void Start() {
-    if (auto status = Enter(DatasetOf(request_), request_.ByteSizeLong()); !status.ok()) return Close(status);
-    producer_ = Produce(core_.router, request_);
-    Run([this] { MakeNext(); });
+    if (auto status = Greet(); !status.ok()) return Close(status);
+    WaitForClient();
+    this->StartRead(&incoming_);
   }
 
  private:
+  void OnReadDone(bool ok) override {
+    GoOn();
+    if (auto status = Take(ok); !status.ok()) return Close(status);
+    producer_ = Produce(core_.router, incoming_.message);
+    Run([this] { MakeNext(); });
+  }
+  absl::Status Take(bool read) {
+    if (!read) return NoRequest();
+    if (!incoming_.status.ok()) return incoming_.status;
+    return Enter(DatasetOf(incoming_.message), incoming_.memory);
+  }
   void OnCancel() override { MarkCancelled(); }
   // On a worker: what the producer holds may wait when it goes, as a scan of another server does, and the
   // threads of gRPC must not.
@@ -111,7 +122,7 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
     this->Finish(wire::ToWire(status));
   }
 
-  const Request& request_;
+  Incoming<Request> incoming_;
   std::atomic<bool> closed_{false};
   Producer<Response> producer_;
   Response next_;     // of the one who makes it; of Advance while ready_
@@ -125,15 +136,18 @@ class ProducedStream : public grpc::ServerWriteReactor<Response>, private Call {
 };
 
 /// ImportRows: each message is carried out, and answered, before the next is read.
-class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRowsResponse>, private Call {
+class ImportCall : public grpc::ServerBidiReactor<Incoming<v1::PutRowsRequest>, v1::PutRowsResponse>,
+                   private Call {
  public:
-  ImportCall(Core& core, grpc::CallbackServerContext& context) : Call(core, Operation::kImportRows, context) {
+  ImportCall(Core& core, Operation operation, grpc::CallbackServerContext& context)
+      : Call(core, operation, context) {
     Track();
   }
 
   void Start() {
+    if (auto status = Greet(); !status.ok()) return Close(status);
     WaitForClient();
-    StartRead(&request_);
+    StartRead(&incoming_);
   }
 
  private:
@@ -153,31 +167,35 @@ class ImportCall : public grpc::ServerBidiReactor<v1::PutRowsRequest, v1::PutRow
   bool taken_ = false;       // the message that was read last
   Unfinished unfinished_;    // of it
   absl::Status refused_by_;  // what an entry was told that met a move: nothing behind it is put
-  v1::PutRowsRequest request_;
+  Incoming<v1::PutRowsRequest> incoming_;
+  const v1::PutRowsRequest& request_ = incoming_.message;
   v1::PutRowsResponse response_;
 };
 
 /// Compact: runs on one worker, and tells now and then how far it is.
-class CompactCall : public grpc::ServerWriteReactor<v1::CompactResponse>, private Call {
+class CompactCall : public grpc::ServerBidiReactor<Incoming<v1::CompactRequest>, v1::CompactResponse>,
+                    private Call {
  public:
-  CompactCall(Core& core, grpc::CallbackServerContext& context, const v1::CompactRequest& request)
-      : Call(core, Operation::kCompact, context), request_(request) {
+  CompactCall(Core& core, Operation operation, grpc::CallbackServerContext& context)
+      : Call(core, operation, context) {
     Track();
   }
 
   void Start();
 
  private:
+  void OnReadDone(bool ok) override;
   void OnWriteDone(bool ok) override;
   void OnCancel() override { MarkCancelled(); }
   void OnDone() override { delete this; }
 
+  absl::Status Take(bool read);
   void Work();
   bool Tell(uint64_t done, uint64_t total);
   void SendResult();  // under mutex_
   void Close(const absl::Status& status);
 
-  const v1::CompactRequest& request_;
+  Incoming<v1::CompactRequest> incoming_;
   v1::CompactResponse sent_;  // of gRPC while writing_
   v1::CompactResponse result_;
   std::mutex mutex_;  // guards what follows

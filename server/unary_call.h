@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/moved.h"
 #include "server/call.h"
+#include "server/incoming.h"
 #include "server/special_handlers.h"
 #include "wire/convert.h"
 
@@ -23,10 +25,11 @@ class UnaryCall : public Call {
             Response& response, std::optional<Part> part = {})
       : Call(core, operation, context, part), request_(request), response_(response) {}
 
-  absl::Status Enter() {
+  /// bytes  that the request takes.
+  absl::Status Enter(size_t bytes) {
     bool sync = false;
     if constexpr (requires { request_.sync(); }) sync = request_.sync();
-    return Call::Enter(DatasetOf(request_), request_.ByteSizeLong(), sync);
+    return Call::Enter(DatasetOf(request_), bytes, sync);
   }
 
   /// Does what is asked, and counts and logs the call as ended: how large the answer is. Nothing: its dataset
@@ -129,61 +132,55 @@ class UnaryCall : public Call {
   bool begun_ = false;  // there
 };
 
-/// A call that is made on a worker, or whose answer is large: counted until the client has the answer.
-/// Deletes itself.
-template <typename Made>
-class TrackedCall : public grpc::ServerUnaryReactor {
+/// A call with one request and one answer, as gRPC hands it over: the request is read when it is known who
+/// calls. Counted until the client has the answer. Deletes itself.
+template <typename Request, typename Response>
+class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Response> {
  public:
-  explicit TrackedCall(std::unique_ptr<Made> call) : call_(std::move(call)) { call_->Track(); }
+  UnaryReactor(Core& core, Operation operation, grpc::CallbackServerContext& context)
+      : call_(core, operation, context, incoming_.message, response_) {}
 
-  void MakeOnWorker() {
-    call_->Run([this] { Make(); });
-  }
-  void Hold() {
-    call_->HoldUntilAgain([this] { Make(); });
-  }
-  void Send(const absl::Status& status) {
-    call_->WaitForClient();
-    Finish(wire::ToWire(status));
+  void Start() {
+    call_.Track();
+    // Anybody may ask which server this is. There is nothing in that request: it is not read.
+    if constexpr (std::is_same_v<Request, v1::GetServerRequest>) return Take();
+    if (auto status = call_.Greet(); !status.ok()) return Refuse(status);
+    call_.WaitForClient();
+    this->StartRead(&incoming_);
   }
 
  private:
-  void Make() {
-    absl::Status status;
-    if (!call_->Make(status)) return Hold();
-    Send(status);
+  void OnReadDone(bool ok) override {
+    call_.GoOn();
+    if (!ok) return Refuse(NoRequest());
+    if (!incoming_.status.ok()) return Refuse(incoming_.status);
+    Take();
   }
-  void OnCancel() override { call_->MarkCancelled(); }
+  void OnCancel() override { call_.MarkCancelled(); }
   void OnDone() override { delete this; }
 
-  const std::unique_ptr<Made> call_;
-};
+  void Take() {
+    if (auto status = call_.Enter(incoming_.memory); !status.ok()) return Refuse(status);
+    call_.Run([this] { Make(); });
+  }
+  void Make() {
+    absl::Status status;
+    if (!call_.Make(status)) return call_.HoldUntilAgain([this] { Make(); });
+    Send(status);
+  }
+  void Refuse(const absl::Status& status) {
+    call_.End(status);
+    Send(status);
+  }
+  void Send(const absl::Status& status) {
+    call_.WaitForClient();
+    if (!status.ok()) return this->Finish(wire::ToWire(status));
+    this->StartWriteAndFinish(&response_, {}, grpc::Status::OK);
+  }
 
-/// Makes a call: what is quick at once, on this thread.
-template <typename Request, typename Response>
-grpc::ServerUnaryReactor* MakeUnary(Core& core, Operation operation, grpc::CallbackServerContext& context,
-                                    const Request& request, Response& response) {
-  // gRPC's own reactor is quicker, but does not say when the answer has left: it is for small ones.
-  constexpr size_t kSmallAnswer = size_t{16} << 10;
-  using Made = UnaryCall<Request, Response>;
-  auto call = std::make_unique<Made>(core, operation, context, request, response);
-  absl::Status status = call->Enter();
-  if (status.ok() && !call->RunsHere()) {
-    auto* tracked = new TrackedCall<Made>(std::move(call));
-    tracked->MakeOnWorker();
-    return tracked;
-  }
-  if (!status.ok()) {
-    call->End(status);
-  } else if (const auto bytes = call->Make(status); !bytes || *bytes > kSmallAnswer) {
-    auto* tracked = new TrackedCall<Made>(std::move(call));
-    bytes ? tracked->Send(status) : tracked->Hold();
-    return tracked;
-  }
-  call.reset();
-  grpc::ServerUnaryReactor* const reactor = context.DefaultReactor();
-  reactor->Finish(wire::ToWire(status));
-  return reactor;
-}
+  Incoming<Request> incoming_;
+  Response response_;
+  UnaryCall<Request, Response> call_;
+};
 
 }  // namespace kvstore::server

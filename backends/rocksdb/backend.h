@@ -41,6 +41,7 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
+  absl::Status CheckWrites() override { return engine_->CheckWrites(); }
   void Describe(MetricsSink& sink) const override;
 
   /// What lies beneath, for tests and benchmarks that arrange files by hand.

@@ -16,6 +16,7 @@
 
 #include "backends/rocksdb/cell_key.h"
 #include "backends/rocksdb/expired_filter.h"
+#include "backends/rocksdb/few_files.h"
 #include "backends/rocksdb/info_log.h"
 #include "backends/rocksdb/reclaim.h"
 #include "backends/rocksdb/seal.h"
@@ -84,10 +85,22 @@ std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
 /// Engine::Write). Where no write would fail, because only compactions have, it still waits by itself.
 class ResumedByWrites : public rocksdb::EventListener {
  public:
+  /// stopped  set while no write is taken; must outlive it.
+  explicit ResumedByWrites(std::atomic<bool>& stopped) : stopped_(stopped) {}
+
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
+    if (error->severity() > rocksdb::Status::kSoftError) stopped_ = true;
+  }
+  void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
+    if (info.new_bg_error.ok()) stopped_ = false;
+  }
   void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status,
                             bool* auto_recovery) override {
     if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
   }
+
+ private:
+  std::atomic<bool>& stopped_;
 };
 
 std::string ClockKey(size_t slot) {
@@ -104,15 +117,19 @@ Engine::Engine(DataDir dir, const EngineOptions& options)
       write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
       trimmer_(std::make_shared<Trimmer>()),
       idle_iterators_(std::make_shared<IdleIterators>()),
-      statistics_(rocksdb::CreateDBStatistics()) {
+      statistics_(rocksdb::CreateDBStatistics()),
+      files_(NewEnvOfFewFiles()) {
   // Counters cost nothing that can be measured; timers and histograms would.
   statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
 }
 
-rocksdb::DBOptions Engine::MakeDbOptions() const {
+rocksdb::DBOptions Engine::MakeDbOptions() {
   rocksdb::DBOptions options;
+  options.env = files_.get();
+  // It does not wait for descriptors by itself either (see ResumedByWrites).
+  options.max_bgerror_resume_count = 0;
   options.create_if_missing = true;
-  options.listeners = {std::make_shared<ResumedByWrites>(), idle_iterators_};
+  options.listeners = {std::make_shared<ResumedByWrites>(stopped_), idle_iterators_};
   options.info_log = OpenInfoLog(dir_.rocksdb() / "LOG");
   options.max_background_jobs = 4;
   options.statistics = statistics_;
@@ -428,9 +445,22 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
   return MarkInDoubt(ToStatus(status, "write"));
 }
 
+absl::Status Engine::CheckWrites() {
+  if (!stopped_) return absl::OkStatus();
+  // That it may go on does not say that it can: a write that changes nothing tries.
+  rocksdb::WriteBatch nothing;
+  nothing.PutLogData({});
+  auto status = Resume();
+  if (status.ok()) status = db_->Write({}, &nothing);
+  stopped_ = !status.ok();
+  return ToStatus(status, "write");
+}
+
 rocksdb::Status Engine::Resume() {
   const std::lock_guard lock(resume_mutex_);
-  return db_->Resume();
+  auto status = db_->Resume();
+  if (status.ok()) stopped_ = false;
+  return status;
 }
 
 }  // namespace kvstore::rocks

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <rocksdb/db.h>
+#include <rocksdb/env.h>
 #include <rocksdb/statistics.h>
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -70,6 +72,8 @@ class Engine {
   /// Writes `batch`; it survives what `sync` says (see Durability) when this returns OK. On a full disk
   /// RESOURCE_EXHAUSTED; later writes go on by themselves once there is space.
   absl::Status Write(rocksdb::WriteBatch& batch, bool sync);
+  /// OK unless writes fail, because the disk is full or there are no file descriptors; tries to go on then.
+  absl::Status CheckWrites();
 
   rocksdb::DB& db() { return *db_; }
   /// For keys of our own; each user of it has a prefix (see docs/key-format.md).
@@ -82,7 +86,7 @@ class Engine {
  private:
   Engine(DataDir dir, const EngineOptions& options);
 
-  rocksdb::DBOptions MakeDbOptions() const;
+  rocksdb::DBOptions MakeDbOptions();
   rocksdb::ColumnFamilyOptions MakeFamilyOptions(const DatasetSpec& spec,
                                                  const std::shared_ptr<FamilySettings>& settings) const;
   absl::Status OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving);
@@ -98,6 +102,8 @@ class Engine {
   const std::shared_ptr<Trimmer> trimmer_;
   const std::shared_ptr<IdleIterators> idle_iterators_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;
+  const std::unique_ptr<rocksdb::Env> files_;
+  std::atomic<bool> stopped_{false};  // writes, by an error
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Timestamps> timestamps_;

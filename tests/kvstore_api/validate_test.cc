@@ -63,6 +63,9 @@ TEST(Validate, Puts) {
   EXPECT_THAT(check({{"a", "1", 5}, {"a", "2", 5}}), FailsWith(kInvalid, "same (column, timestamp) twice"));
   EXPECT_THAT(check({{"b", "1"}, {"a", "1"}, {"b", "2"}}),
               FailsWith(kInvalid, "same (column, timestamp) twice"));
+  const std::vector<CellWrite> many(kMaxPageCells + 1);
+  EXPECT_THAT(ValidatePut("r", many, {}),
+              FailsWith(kInvalid, "items: 100001 cells in one put, the limit is 100000"));
   EXPECT_THAT(ValidatePut("", {}, {}), FailsWith(kInvalid, "row"));
   EXPECT_THAT(check({{"a", ""}}, {.condition = Condition{.column = kTooLong}}),
               FailsWith(kInvalid, "condition.column"));
@@ -80,6 +83,10 @@ TEST(Validate, Deletes) {
   EXPECT_THAT(check({.columns = {{kTooLong}}}), FailsWith(kInvalid, "column"));
   EXPECT_THAT(check({.cells = std::vector<CellName>()}), FailsWith(kInvalid, "cells: an empty list"));
   EXPECT_THAT(check({.cells = {{{kTooLong, 1}}}}), FailsWith(kInvalid, "column"));
+  EXPECT_THAT(check({.cells = std::vector<CellName>(kMaxPageCells + 1)}),
+              FailsWith(kInvalid, "cells: 100001 names, the limit is 100000"));
+  EXPECT_THAT(check({.columns = std::vector<std::string>(kMaxPageCells + 1)}),
+              FailsWith(kInvalid, "columns: 100001 names, the limit is 100000"));
   EXPECT_THAT(check({.cells = {{{"a", kMaxTimestamp + 1}}}}), FailsWith(kInvalid, "timestamp"));
   EXPECT_THAT(check({.columns = {{"a"}}, .cells = {{{"a", 1}}}}), FailsWith(kInvalid, "columns, cells"));
 }

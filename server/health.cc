@@ -1,0 +1,44 @@
+#include "server/health.h"
+
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/server_callback.h>
+
+#include <string_view>
+#include <utility>
+
+namespace kvstore::server {
+namespace {
+
+using Bytes = grpc::ByteBuffer;
+
+/// HealthCheckResponse: field 1, SERVING or NOT_SERVING.
+constexpr std::string_view kServing = "\x08\x01";
+constexpr std::string_view kNotServing = "\x08\x02";
+
+class Answer final : public grpc::ServerBidiReactor<Bytes, Bytes> {
+ public:
+  explicit Answer(std::string_view text) {
+    const grpc::Slice slice(text.data(), text.size());
+    answer_ = Bytes(&slice, 1);
+    StartWriteAndFinish(&answer_, {}, grpc::Status::OK);
+  }
+
+ private:
+  void OnDone() override { delete this; }
+
+  Bytes answer_;
+};
+
+}  // namespace
+
+HealthService::HealthService(std::function<bool()> serves) {
+  AddMethod(new grpc::internal::RpcServiceMethod("/grpc.health.v1.Health/Check",
+                                                 grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
+  MarkMethodCallback(0, new grpc::internal::CallbackBidiHandler<Bytes, Bytes>(
+                            [serves = std::move(serves)](grpc::CallbackServerContext*) {
+                              return new Answer(serves() ? kServing : kNotServing);
+                            }));
+}
+
+}  // namespace kvstore::server

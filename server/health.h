@@ -1,0 +1,18 @@
+#pragma once
+
+#include <grpcpp/impl/service_type.h>
+
+#include <functional>
+
+namespace kvstore::server {
+
+/// Check of grpc.health.v1.Health, for the server as a whole, whichever service is asked for. Anybody may
+/// ask, so the request is not read. There is no Watch, whose streams a stranger could open without end:
+/// clients take the UNIMPLEMENTED for "do not watch".
+class HealthService : public grpc::Service {
+ public:
+  /// serves  Whether the server takes calls; asked on any thread.
+  explicit HealthService(std::function<bool()> serves);
+};
+
+}  // namespace kvstore::server

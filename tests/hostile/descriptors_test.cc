@@ -1,0 +1,60 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <string>
+
+#include "registry/open.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// A store in a process that has no file descriptor left, because others have taken them all.
+namespace kvstore {
+namespace {
+
+/// As long as it lives, nothing can be opened.
+class NoDescriptors {
+ public:
+  NoDescriptors() {
+    ::getrlimit(RLIMIT_NOFILE, &before_);
+    rlimit none = before_;
+    none.rlim_cur = 0;
+    ::setrlimit(RLIMIT_NOFILE, &none);
+  }
+  ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+
+ private:
+  rlimit before_{};
+};
+
+absl::Status Put(KVStore& store, int n) {
+  const std::string value(size_t{1} << 20, 'v');
+  const CellWrite cell{"c", value, 1};
+  return store.PutRow("rows", "r" + std::to_string(n), {&cell, 1}, {}).status();
+}
+
+TEST(Descriptors, WritesGoOnWhenThereAreSomeAgain) {
+  const testing::TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto router, OpenRouter({.data = dir / "store"}));
+  ASSERT_OK(router->CreateDataset({.name = "rows"}));
+  int written = 0;
+  {
+    const NoDescriptors none;
+    absl::Status put;
+    // Until the log of writes needs another file.
+    for (; written < 1'000 && put.ok(); ++written) put = Put(*router, written);
+    EXPECT_EQ(put.code(), absl::StatusCode::kUnavailable) << put;
+    EXPECT_FALSE(router->CheckWrites().ok());
+    // And again, for as long as it lasts.
+    EXPECT_EQ(Put(*router, written).code(), absl::StatusCode::kUnavailable);
+    EXPECT_FALSE(router->CheckWrites().ok());
+  }
+  EXPECT_OK(router->CheckWrites());
+  EXPECT_OK(Put(*router, written));
+  ASSERT_OK_AND_ASSIGN(const auto row, router->GetRow("rows", "r0", {}));
+  EXPECT_EQ(row.items.size(), 1U);
+}
+
+}  // namespace
+}  // namespace kvstore

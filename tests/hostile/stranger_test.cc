@@ -1,0 +1,75 @@
+#include <google/protobuf/descriptor.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "kvstore_api/in_doubt.h"
+#include "server/access.h"
+#include "tests/hostile/raw_call.h"
+#include "tests/server/server_fixture.h"
+
+/// What somebody without a token may have of a server.
+namespace kvstore {
+namespace {
+
+using testing::CallRaw;
+using testing::Field;
+using testing::OpenRaw;
+using testing::OwnChannel;
+using testing::Served;
+
+class StrangerTest : public ::testing::Test {
+ protected:
+  StrangerTest() {
+    std::ofstream(dir_ / "tokens.json") << R"({"tokens": [{"name": "a", "sha256": ")"
+                                        << server::TokenDigest("t") << R"(", "rights": {"*": "admin"}}]})";
+    ServerOptions options = testing::TestServerOptions();
+    options.tokens = dir_ / "tokens.json";
+    served_ = std::make_unique<Served>(options);
+    channel_ = OwnChannel(served_->address());
+  }
+
+  const testing::TempDir dir_;
+  std::unique_ptr<Served> served_;
+  std::shared_ptr<grpc::Channel> channel_;
+};
+
+TEST_F(StrangerTest, EveryCallEndsBeforeItsFirstMessage) {
+  for (const auto* service : {v1::KVStore::service_full_name(), "kvstore.v1.Endpoints"}) {
+    const auto* described = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
+    ASSERT_NE(described, nullptr) << service;
+    for (int i = 0; i < described->method_count(); ++i) {
+      const std::string method = std::string("/") + service + "/" + described->method(i)->name();
+      for (const std::string token : {"", "another"}) {
+        const grpc::Status end = OpenRaw(channel_, method, token);
+        const auto expected = described->method(i)->name() == "GetServer" ? grpc::OK : grpc::UNAUTHENTICATED;
+        EXPECT_EQ(end.error_code(), expected) << method << ": " << end.error_message();
+      }
+    }
+  }
+}
+
+TEST_F(StrangerTest, ThereIsNoReflectionAndNoWatch) {
+  EXPECT_EQ(OpenRaw(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo").error_code(),
+            grpc::UNIMPLEMENTED);
+  EXPECT_EQ(OpenRaw(channel_, "/grpc.health.v1.Health/Watch").error_code(), grpc::UNIMPLEMENTED);
+}
+
+TEST_F(StrangerTest, AWriteWithAWrongTokenIsNotInDoubt) {
+  const auto client = served_->Client({.token = "another"});
+  const absl::Status put = testing::PutCell(*client, "r", "v");
+  EXPECT_EQ(put.code(), absl::StatusCode::kUnauthenticated) << put;
+  EXPECT_FALSE(IsInDoubt(put)) << put;
+}
+
+TEST_F(StrangerTest, ANameThatIsNotUtf8WritesNothingButTheCallLog) {
+  ::testing::internal::CaptureStderr();
+  const grpc::Status end = CallRaw(channel_, "/kvstore.v1.KVStore/GetDataset", Field(1, "\xff\xfe"), "t");
+  const std::string said = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(end.error_code(), grpc::INVALID_ARGUMENT) << end.error_message();
+  EXPECT_EQ(said.find("libprotobuf"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace kvstore
