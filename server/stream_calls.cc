@@ -1,5 +1,7 @@
 #include "server/stream_calls.h"
 
+#include "kvstore_api/in_doubt.h"
+
 namespace kvstore::server {
 
 // ---- imports ----
@@ -42,7 +44,10 @@ absl::Status ImportCall::TakeMessage() {
   } else if (request_.dataset() != dataset_) {
     return absl::InvalidArgumentError("dataset: all messages of an import are about the same");
   } else {
-    Took(request_.ByteSizeLong());
+    auto status = CheckStillAllowed();
+    if (status.ok()) status = Took(request_.ByteSizeLong());
+    // Of this message nothing is put; of those before the client may have the answers or not.
+    if (!status.ok()) return MarkInDoubt(std::move(status));
   }
   if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
   response_.Clear();
@@ -65,7 +70,7 @@ absl::Status ImportCall::PutMessage() {
 void ImportCall::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
-    Sent();
+    Sent(response_.ByteSizeLong());
     if (ok) {
       WaitForClient();
       StartRead(&request_);
@@ -89,7 +94,9 @@ void CompactCall::Start() {
 }
 
 bool CompactCall::Tell(uint64_t done, uint64_t total) {
-  if (core_.draining.load(std::memory_order_relaxed) || !CheckCall().ok()) return false;
+  if (core_.draining.load(std::memory_order_relaxed) || !CheckCall().ok() || !CheckStillAllowed().ok()) {
+    return false;
+  }
   const std::lock_guard lock(mutex_);
   if (writing_) return true;  // this one is left out
   sent_.Clear();
