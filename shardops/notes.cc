@@ -70,8 +70,8 @@ absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const N
   next->json = note;
   next->json.erase(kCopy);
   if (!copy.is_null()) next->json[kCopy] = copy;
-  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), next->json.dump());
-  return fleet.zookeeper.Set(Node(fleet, host), next->json.dump(), *next->version);
+  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), TextOf(next->json));
+  return fleet.zookeeper.Set(Node(fleet, host), TextOf(next->json), *next->version);
 }
 
 absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master) {
