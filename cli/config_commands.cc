@@ -7,6 +7,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "kvstore_api/json_text.h"
 #include "registry/config.h"
 #include "server/access.h"
 #include "server/address.h"
@@ -73,12 +74,12 @@ Example:
     Json rights = Json::object();
     for (const auto& [dataset, right] : args->rights) rights[dataset] = right;
     const Json entry = {{"name", args->name}, {"sha256", server::TokenDigest(secret)}, {"rights", rights}};
-    OrFail(server::AccessList::Parse(Json{{"tokens", {entry}}}.dump()));
+    OrFail(server::AccessList::Parse(TextOf(Json{{"tokens", {entry}}})));
     if (globals.json) {
       PrintJson({{"ok", true}, {"token", secret}, {"entry", entry}});
     } else {
       fmt::print("token (for KV_TOKEN, or \"authorization: Bearer ...\"): {}\nentry: {}\n", secret,
-                 entry.dump());
+                 TextOf(entry));
     }
   });
 }

@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "client/client.h"
+#include "kvstore_api/json_text.h"
 #include "migration/migrator.h"
 #include "registry/open.h"
 
@@ -45,7 +46,7 @@ class Door {
   absl::StatusOr<Json> Try(Json command) {
     command["who"] = Who();
     // Numbers as they come over the wire.
-    const Json sent = Json::parse(command.dump());
+    const Json sent = Json::parse(TextOf(command));
     return migrator_ ? migrator_->Command(sent) : client_->Command(sent);
   }
 

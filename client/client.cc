@@ -5,6 +5,7 @@
 
 #include "client/connect.h"
 #include "client/endpoint.h"
+#include "kvstore_api/json_text.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -111,7 +112,7 @@ absl::StatusOr<Json> Client::Command(const Json& command) {
   v1::MigrateRequest request;
   const std::string dataset = command.value("dataset", "");
   request.set_dataset(dataset.empty() ? "*" : dataset);
-  request.set_command(command.dump());
+  request.set_command(TextOf(command));
   v1::MigrateResponse response;
   // Those who watch ask often: their answers are not worth a place in the server's memory of requests.
   const std::string name = command.value("command", "");

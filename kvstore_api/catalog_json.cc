@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "kvstore_api/dataset_json.h"
+#include "kvstore_api/json_text.h"
 
 namespace kvstore {
 namespace {
@@ -63,7 +64,7 @@ absl::StatusOr<CatalogEntry> EntryFromJson(const Json& json, std::string path) {
 
 }  // namespace
 
-std::string EncodeCatalogEntry(const CatalogEntry& entry) { return EntryToJson(entry).dump(2) + "\n"; }
+std::string EncodeCatalogEntry(const CatalogEntry& entry) { return TextOf(EntryToJson(entry), 2) + "\n"; }
 
 absl::StatusOr<CatalogEntry> DecodeCatalogEntry(std::string_view text) {
   const auto json = ParseJson(text);
@@ -74,7 +75,7 @@ absl::StatusOr<CatalogEntry> DecodeCatalogEntry(std::string_view text) {
 std::string EncodeCatalog(const std::vector<CatalogEntry>& entries) {
   Json datasets = Json::array();
   for (const CatalogEntry& entry : entries) datasets.push_back(EntryToJson(entry));
-  return Json{{"format", kFormat}, {"datasets", std::move(datasets)}}.dump(2) + "\n";
+  return TextOf(Json{{"format", kFormat}, {"datasets", std::move(datasets)}}, 2) + "\n";
 }
 
 absl::StatusOr<std::vector<CatalogEntry>> DecodeCatalog(std::string_view text) {

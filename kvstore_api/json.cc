@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "kvstore_api/json_text.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore {
@@ -33,6 +35,18 @@ int Depth(std::string_view text) {
   return deepest;
 }
 
+/// What the library says has what it has read last, which is somebody's data: errors are logged, and shown.
+///
+/// byte  of the first that does not belong there, from 1.
+absl::Status NotJson(std::string_view text, size_t byte) {
+  if (byte > text.size()) return absl::InvalidArgumentError("not JSON: it ends too early");
+  const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
+  const size_t line_break = before.rfind('\n');
+  const size_t column = before.size() - (line_break == std::string_view::npos ? 0 : line_break + 1) + 1;
+  return absl::InvalidArgumentError(fmt::format("not JSON: a mistake at line {}, column {}",
+                                                std::count(before.begin(), before.end(), '\n') + 1, column));
+}
+
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(std::string_view text) {
@@ -42,13 +56,16 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
   }
   try {
     return Json::parse(text);
-  } catch (const Json::exception& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ..."; the bracket tells nobody
-    // anything.
-    std::string_view what = error.what();
-    if (const size_t end = what.find("] "); end != std::string_view::npos) what.remove_prefix(end + 2);
-    return absl::InvalidArgumentError(fmt::format("not JSON: {}", what));
+  } catch (const Json::parse_error& error) {
+    return NotJson(text, error.byte);
+  } catch (const Json::exception&) {
+    // A number too large for a double, of which it does not say where it is.
+    return absl::InvalidArgumentError("not JSON: a number is out of range");
   }
+}
+
+std::string TextOf(const Json& json, int indent) {
+  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 absl::StatusOr<Json> ParseDocument(std::string_view text) {

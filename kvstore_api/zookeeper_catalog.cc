@@ -16,6 +16,7 @@
 #include "kvstore_api/catalog_json.h"
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/json.h"
+#include "kvstore_api/json_text.h"
 
 namespace kvstore {
 namespace {
@@ -92,7 +93,7 @@ absl::Status ZooKeeperCatalog::Register() {
   const auto node = zookeeper_.Get(own, /*watch=*/true);
   if (!absl::IsNotFound(node.status())) return node.status();
   const Json about = {{"host", HostName()}, {"pid", ::getpid()}, {"version", program_version_}};
-  const absl::Status made = zookeeper_.CreateEphemeral(own, about.dump());
+  const absl::Status made = zookeeper_.CreateEphemeral(own, TextOf(about));
   return absl::IsAlreadyExists(made) ? absl::OkStatus() : made;
 }
 

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "kvstore_api/json_text.h"
 #include "kvstore_api/ledger_json.h"
 
 namespace kvstore {
@@ -123,7 +124,7 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
     if (again) steps.push_back({.kind = Kind::kDelete, .path = PathOf(decision.same)});
     steps.push_back({.kind = operation.lasting ? Kind::kCreate : Kind::kCreateEphemeral,
                      .path = PathOf(operation.id),
-                     .data = OperationToJson(operation).dump()});
+                     .data = TextOf(OperationToJson(operation))});
     const absl::Status status = zookeeper_.Change(std::move(steps));
     if (status.ok()) {
       ++version_;

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "kvstore_api/json_fields.h"
+#include "kvstore_api/json_text.h"
 
 namespace kvstore {
 
@@ -139,7 +140,7 @@ void Migrator::Audit(const Options& options, const absl::Status& status) {
                      {"result", status.ok() ? "OK" : status.ToString()}};
   const std::lock_guard lock(audit_mutex_);
   std::ofstream out(audit_, std::ios::app);
-  out << line.dump() << "\n";
+  out << TextOf(line) << "\n";
   if (!out.flush()) spdlog::warn("the audit log {} cannot be written", audit_.string());
 }
 

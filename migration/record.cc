@@ -9,6 +9,7 @@
 
 #include "kvstore_api/bytes_json.h"
 #include "kvstore_api/json_fields.h"
+#include "kvstore_api/json_text.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::migration {
@@ -182,7 +183,7 @@ std::string Encode(const Record& record) {
   for (const Number& number : kNumbers) {
     json[number.name] = std::to_string(record.*number.place);
   }
-  return json.dump(1) + "\n";
+  return TextOf(json, 1) + "\n";
 }
 
 absl::StatusOr<Record> Decode(std::string_view text) {

@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -130,27 +131,52 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Open(std::filesystem::path file)
   return access;
 }
 
+CallerShare& Access::ShareOf(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  return shares_.try_emplace(name, name).first->second;
+}
+
+size_t Access::BytesInFlight() const {
+  size_t bytes = nobody_.bytes.load(std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  for (const auto& [name, share] : shares_) bytes += share.bytes.load(std::memory_order_relaxed);
+  return bytes;
+}
+
+std::optional<Access::Seen> Access::Look() const {
+  struct stat found {};
+  if (stat(file_.c_str(), &found) != 0) return std::nullopt;
+  const auto nanoseconds = [](const timespec& time) {
+    return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_nsec};
+  };
+  return Seen{.device = found.st_dev,
+              .inode = found.st_ino,
+              .size = found.st_size,
+              .written_ns = nanoseconds(found.st_mtim),
+              .changed_ns = nanoseconds(found.st_ctim)};
+}
+
 absl::Status Access::Load() {
-  std::error_code error;
-  const auto written = std::filesystem::last_write_time(file_, error);
+  // Before it is read: what is written meanwhile is read the next time.
+  const auto seen = Look();
   const auto text = ReadFile(file_);
-  if (error || !text.ok())
+  if (!seen || !text.ok())
     return absl::UnavailableError(fmt::format("tokens: cannot read {}", file_.string()));
-  read_ = written;
+  read_ = seen;
   auto list = AccessList::Parse(*text);
   if (!list.ok()) {
     return absl::InvalidArgumentError(
         fmt::format("{}: {}", file_.string(), std::string(list.status().message())));
   }
+  list->SetShares([this](const std::string& name) -> CallerShare& { return ShareOf(name); });
   list_.Store(std::make_shared<const AccessList>(*std::move(list)));
   return absl::OkStatus();
 }
 
 void Access::Refresh() {
   if (open_to_all()) return;
-  std::error_code error;
-  const auto written = std::filesystem::last_write_time(file_, error);
-  if (error || written == read_) return;
+  const auto seen = Look();
+  if (!seen || seen == read_) return;
   if (auto status = Load(); status.ok()) {
     spdlog::info("{}: read again", file_.string());
   } else {

@@ -3,23 +3,28 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/snapshot.h"
+#include "server/caller_share.h"
 #include "server/operation.h"
 
 namespace kvstore::server {
 
 /// Somebody who calls, and what they may do.
 struct Principal {
-  std::string name;  ///< For the log.
+  std::string name;  ///< For the log; entries of one name are one caller.
   std::map<std::string, Right, std::less<>> rights;
   Right everywhere = Right::kNone;  ///< On datasets that `rights` does not name.
+  CallerShare* share = nullptr;     ///< What the caller has in flight; set where a server has the list.
 
   Right On(std::string_view dataset) const {
     const auto found = rights.find(dataset);
@@ -44,6 +49,10 @@ class AccessList {
   /// Null if nobody has this name.
   const Principal* FindCommonName(std::string_view name) const;
   size_t size() const { return entries_.size(); }
+  /// Gives each entry the share of its name.
+  void SetShares(const std::function<CallerShare&(const std::string& name)>& share_of) {
+    for (Entry& entry : entries_) entry.principal.share = &share_of(entry.principal.name);
+  }
 
  private:
   using Digest = std::array<uint8_t, 32>;
@@ -74,13 +83,34 @@ class Access {
 
   bool open_to_all() const { return file_.empty(); }
 
+  /// The share of a caller by its name, the same for as long as this lives, whatever the list becomes.
+  CallerShare& ShareOf(const std::string& name);
+  /// The share of all whose names are not known.
+  CallerShare& nobody() { return nobody_; }
+  /// What all callers hold.
+  size_t BytesInFlight() const;
+
  private:
+  /// Which file was read last, and in which state.
+  struct Seen {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    int64_t size = 0;
+    int64_t written_ns = 0;
+    int64_t changed_ns = 0;  // also by what sets the time of writing
+    bool operator==(const Seen&) const = default;
+  };
+
   explicit Access(std::filesystem::path file);
   absl::Status Load();
+  std::optional<Seen> Look() const;
 
   const std::filesystem::path file_;
-  std::filesystem::file_time_type read_;  // when the file that was read last was written
+  std::optional<Seen> read_;
   Snapshot<AccessList> list_;
+  CallerShare nobody_{""};
+  mutable std::mutex mutex_;
+  std::map<std::string, CallerShare> shares_;  // guarded by mutex_; only grows, by one for each name
 };
 
 /// What the token's entry in the file says: its SHA-256 in hexadecimal digits.

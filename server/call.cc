@@ -28,6 +28,25 @@ std::string RandomInstance() {
   return instance;
 }
 
+/// Where it does not, nobody is there to be protected from a caller.
+bool TellsCallersApart(const ServerOptions& options) {
+  return !options.tokens.empty() || !options.tls.client_ca.empty();
+}
+
+RequestMemory::Bounds RememberedBy(const ServerOptions& options) {
+  const size_t callers = TellsCallersApart(options) ? 2 : 1;
+  return {.answers = options.limits.remembered,
+          .bytes = kMaxRememberedBytes,
+          .answers_each = (options.limits.remembered + callers - 1) / callers,
+          .bytes_each = kMaxRememberedBytes / callers,
+          .age = std::chrono::milliseconds(options.limits.remember_ms)};
+}
+
+absl::Status NoRoom() {
+  return absl::ResourceExhaustedError(
+      "the server has too many calls, or bytes, in flight: of all callers, or of this one");
+}
+
 absl::Status ServerStops() { return Refused(absl::UnavailableError("the server stops")); }
 
 }  // namespace
@@ -44,17 +63,17 @@ Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::
       instance(RandomInstance()),
       shares_catalog(router.SharesCatalog()),
       access(std::move(list)),
-      admission(options.limits),
-      memory(options.limits.remembered, kMaxRememberedBytes,
-             std::chrono::milliseconds(options.limits.remember_ms)),
+      admission(options.limits, TellsCallersApart(options)),
+      memory(RememberedBy(options)),
       metrics(router.BackendNames(),
               [this](MetricsSink& sink) {
                 if (migrations != nullptr) migrations->Describe(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},
-                           static_cast<double>(admission.bytes()));
-                sink.Gauge("kvstore_calls_held", "Calls in flight that wait for datasets that move", {},
+                           static_cast<double>(access->BytesInFlight()));
+                sink.Gauge("kvstore_calls_held",
+                           "Calls in flight that wait for datasets that move, or for room", {},
                            static_cast<double>(held.size()));
                 sink.Counter("kvstore_calls_refused_total", "Calls turned away because there were too many",
                              {}, static_cast<double>(admission.refused()));
@@ -119,25 +138,39 @@ void Call::Untrack() {
 
 Call::~Call() {
   Untrack();
-  if (entered_) core_.admission.Leave(current_request_ + held_bytes_);
+  if (entered_) core_.admission.Leave(*share_, current_request_ + held_bytes_);
+}
+
+std::string Call::CommonName() const {
+  const auto peer = context_.auth_context();
+  if (!peer || !peer->IsPeerAuthenticated()) return "";
+  const auto names = peer->FindPropertyValues("x509_common_name");
+  return names.empty() ? "" : std::string(names.front().data(), names.front().size());
 }
 
 absl::Status Call::Identify() {
-  if (core_.access->open_to_all()) return absl::OkStatus();
+  if (core_.access->open_to_all()) {
+    const std::string name = core_.options.tls.client_ca.empty() ? "" : CommonName();
+    share_ = name.empty() ? &core_.access->nobody() : &core_.access->ShareOf(name);
+    return absl::OkStatus();
+  }
   const auto& metadata = context_.client_metadata();
   const auto header = metadata.find("authorization");
   const std::string_view authorization = header == metadata.end()
                                              ? std::string_view()
                                              : std::string_view(header->second.data(), header->second.size());
-  std::string common_name;
-  if (const auto peer = context_.auth_context(); peer && peer->IsPeerAuthenticated()) {
-    const auto names = peer->FindPropertyValues("x509_common_name");
-    if (!names.empty()) common_name.assign(names.front().data(), names.front().size());
-  }
-  auto principal = core_.access->Identify(authorization, common_name);
+  auto principal = core_.access->Identify(authorization, CommonName());
   if (!principal.ok()) return principal.status();
   principal_ = *std::move(principal);
+  // What is counted stays where it was counted, whatever the list becomes.
+  if (!entered_) share_ = principal_->share;
   return absl::OkStatus();
+}
+
+absl::Status Call::CheckStillAllowed() {
+  if (core_.access->open_to_all()) return absl::OkStatus();
+  if (auto status = Identify(); !status.ok()) return status;
+  return CheckRight(principal_.get(), dataset_, Traits(operation_).right);
 }
 
 absl::Status Call::CheckBackend(std::string_view dataset) const {
@@ -179,9 +212,9 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   if (auto status = CheckBackend(dataset); !status.ok()) return status;
   if (operation_ == Operation::kGetMetrics) {
     // Who asks what the server is so full of is to be told.
-    core_.admission.EnterAlways(bytes);
-  } else if (!core_.admission.Enter(bytes)) {
-    return Refused(absl::ResourceExhaustedError("the server has too many calls, or bytes, in flight"));
+    core_.admission.EnterAlways(*share_, bytes);
+  } else if (!core_.admission.Enter(*share_, bytes)) {
+    return Refused(NoRoom());
   }
   entered_ = true;
   return absl::OkStatus();
@@ -236,6 +269,22 @@ void Call::HoldBehind() {
   held_until_ = *held_since_ + Router::kMaxHold;
 }
 
+bool Call::HasRoom() const {
+  return !entered_ || operation_ == Operation::kGetMetrics ||
+         core_.admission.HasRoom(*share_, current_request_);
+}
+
+absl::Status Call::CheckRoom() const {
+  if (HasRoom()) return absl::OkStatus();
+  core_.admission.CountRefused();
+  return Refused(NoRoom());
+}
+
+void Call::HoldForRoom(std::function<void()> again) {
+  held_until_ = Clock::now() + Router::kMaxHold;
+  HoldUntilAgain(std::move(again));
+}
+
 void Call::HoldUntilAgain(std::function<void()> again) {
   core_.held.Add({.due = [this](Clock::time_point now) { return IsDue(now); }, .again = std::move(again)});
 }
@@ -258,17 +307,23 @@ void Call::Answered(size_t bytes) {
   response_bytes_ += bytes;
   if (!entered_) return;
   held_bytes_ += bytes;
-  core_.admission.Add(bytes);
+  core_.admission.Add(*share_, bytes);
 }
 
-void Call::Sent() {
-  if (entered_) core_.admission.Remove(std::exchange(held_bytes_, 0));
+void Call::Sent(size_t bytes) {
+  if (!entered_) return;
+  held_bytes_ -= bytes;
+  core_.admission.Remove(*share_, bytes);
 }
 
-void Call::Took(size_t bytes) {
-  core_.admission.Add(bytes);
-  core_.admission.Remove(std::exchange(current_request_, bytes));
+absl::Status Call::Took(size_t bytes) {
   request_bytes_ += bytes;
+  if (core_.admission.Replace(*share_, current_request_, bytes)) {
+    current_request_ = bytes;
+    return absl::OkStatus();
+  }
+  core_.admission.CountRefused();
+  return NoRoom();
 }
 
 void Call::End(const absl::Status& status) {

@@ -143,6 +143,17 @@ class Call {
   /// bytes  of the request.
   /// sync   the caller wants the write on stable storage, whatever the dataset's durability.
   absl::Status Enter(std::string_view dataset, size_t bytes, bool sync = false);
+  /// By which what is the caller's own is kept. After Enter.
+  const std::string& CallerName() const { return share_->name; }
+  /// Of one that lasts: whether its caller may still make it, by the list that is in force now.
+  absl::Status CheckStillAllowed();
+  /// Whether another answer may be made: the caller has not taken all of its share with those that it does
+  /// not take.
+  bool HasRoom() const;
+  /// As an error: nothing was done.
+  absl::Status CheckRoom() const;
+  /// Has `again` called on a worker when there may be room, or the call has to end. As HoldUntilAgain.
+  void HoldForRoom(std::function<void()> again);
   /// The limits of the work; hold them in a CallScope. They do not change once they were asked for.
   const CallLimits& Limits(bool stream);
   /// It has come further: from now on it has the whole time again to be held in.
@@ -151,9 +162,10 @@ class Call {
   absl::Status WithoutHold(const absl::Status& moving) const;
   /// So many bytes of answers were made, and are in memory until Sent.
   void Answered(size_t bytes);
-  void Sent();
-  /// A further request of the same call has come, in place of the one before.
-  void Took(size_t bytes);
+  void Sent(size_t bytes);
+  /// A further request of the same call has come, in place of the one before. RESOURCE_EXHAUSTED: there is no
+  /// room for it.
+  absl::Status Took(size_t bytes);
 
   /// Whether the client is gone.
   const std::atomic<bool>& cancelled() const { return cancelled_; }
@@ -168,6 +180,8 @@ class Call {
   friend class OpenCalls;
 
   absl::Status Identify();
+  /// Of the client's certificate, which was checked; empty: it has none.
+  std::string CommonName() const;
   /// Whether the client wants to be told at once that a dataset moves.
   bool TellsMoving() const;
   /// Whether a call of a server with the same catalog is for the backend that has the dataset.
@@ -180,10 +194,11 @@ class Call {
   bool flushes_ = false;
   bool greeted_ = false;
   bool entered_ = false;
-  size_t request_bytes_ = 0;    // of all requests
-  size_t current_request_ = 0;  // in memory
-  size_t held_bytes_ = 0;       // of answers, not sent yet
-  size_t response_bytes_ = 0;   // of all answers
+  CallerShare* share_ = nullptr;  // of who made the call, as soon as that is known
+  size_t request_bytes_ = 0;      // of all requests
+  size_t current_request_ = 0;    // in memory
+  size_t held_bytes_ = 0;         // of answers, not sent yet
+  size_t response_bytes_ = 0;     // of all answers
   std::atomic<bool> cancelled_{false};
   std::atomic<Clock::rep> waiting_since_{0};
   std::optional<CallLimits> limits_;

@@ -8,6 +8,9 @@
 namespace kvstore::server {
 namespace {
 
+/// Of a message, as of one that quotes a name of megabytes: who makes mistakes is not to fill the disk.
+constexpr size_t kMaxMessageBytes = 500;
+
 /// Answers to what was asked: the caller expects them.
 bool IsAnswer(const absl::Status& status) {
   switch (status.code()) {
@@ -52,7 +55,11 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
                                  {"peer", record.peer},
                                  {"request_bytes", record.request_bytes},
                                  {"response_bytes", record.response_bytes}};
-  if (!status.ok()) line["message"] = std::string(status.message());
+  if (!status.ok()) {
+    std::string message(status.message().substr(0, kMaxMessageBytes));
+    if (message.size() < status.message().size()) message += "...";
+    line["message"] = std::move(message);
+  }
   if (left_out > 0) line["lines_left_out"] = left_out;
   const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   if (IsAnswer(status)) {

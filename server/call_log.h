@@ -24,7 +24,8 @@ struct CallRecord {
 };
 
 /// A line of JSON for each call that was slow, or failed by more than its own arguments. No values, keys or
-/// tokens are in it. At most so many lines a second; how many were left out is told. Thread-safe.
+/// tokens are in it. At most so many lines a second, each of a KiB or two: how many were left out is told,
+/// and a longer message is cut. Thread-safe.
 class CallLog {
  public:
   explicit CallLog(uint32_t slow_ms) : slow_seconds_(slow_ms / 1e3) {}

@@ -17,6 +17,11 @@ constexpr size_t kMessageBytes = size_t{256} << 10;
 constexpr std::chrono::milliseconds kMaxInline{1};
 /// With more open, nothing is read: who does not take answers brings no more calls.
 constexpr size_t kMaxOpen = 4096;
+/// With more of answers that the client does not take, none are made: a call of a few bytes may give
+/// megabytes.
+constexpr size_t kMaxHeldBytes = size_t{16} << 20;
+/// So many of those that wait are begun together when there is room again.
+constexpr size_t kGoOnTogether = 8;
 /// From here on a time is none.
 constexpr std::chrono::microseconds kMaxTimeout = std::chrono::hours(24);
 
@@ -133,7 +138,11 @@ void CallsStream::Take(Operation operation, const v1::Call& call, const Request&
       .answer = std::move(answer), .call = std::move(made), .make = [](Call& its, absl::Status& status) {
         return static_cast<Made&>(its).Make(status).has_value();
       }};
-  if (here && Make(open)) {
+  if (here && IsFull()) {
+    std::vector<Open> alone;
+    alone.push_back(std::move(open));
+    Wait(taking.message, std::move(alone));
+  } else if (here && Make(open)) {
     // It is answered.
   } else if (here) {
     std::vector<Open> alone;
@@ -157,6 +166,7 @@ bool CallsStream::Make(Open& open) {
 
 void CallsStream::MakeAll(const Message& message, std::vector<Open> calls) {
   std::vector<std::vector<Open>> held;  // by dataset
+  std::vector<Open> later;
   for (Open& open : calls) {
     const auto behind = std::find_if(held.begin(), held.end(), [&](const std::vector<Open>& others) {
       return others.front().call->dataset() == open.call->dataset();
@@ -164,11 +174,34 @@ void CallsStream::MakeAll(const Message& message, std::vector<Open> calls) {
     if (behind != held.end()) {
       open.call->HoldBehind();
       behind->push_back(std::move(open));
+    } else if (!later.empty() || IsFull()) {
+      later.push_back(std::move(open));
     } else if (!Make(open)) {
       held.emplace_back().push_back(std::move(open));
     }
   }
   for (std::vector<Open>& others : held) Hold(message, std::move(others));
+  if (!later.empty()) Wait(message, std::move(later));
+}
+
+bool CallsStream::IsFull() const { return held_bytes_.load(std::memory_order_relaxed) > kMaxHeldBytes; }
+
+void CallsStream::Wait(const Message& message, std::vector<Open> calls) {
+  const std::lock_guard lock(mutex_);
+  waiting_.push_back({message, std::move(calls)});
+}
+
+void CallsStream::GoOnWithWaiting(size_t most) {
+  // Of a client that is gone all of them end, and hold nothing.
+  for (; most > 0 && !waiting_.empty() && (lost_ || !IsFull()); --most) {
+    ++open_;
+    // The message has the requests.
+    core_.workers.Post([this, waiting = std::make_shared<Waiting>(std::move(waiting_.front()))] {
+      MakeAll(waiting->message, std::move(waiting->calls));
+      Leave();
+    });
+    waiting_.pop_front();
+  }
 }
 
 void CallsStream::Hold(const Message& message, std::vector<Open> calls) {
@@ -189,15 +222,19 @@ void CallsStream::MakeAgain(const Message& message, std::vector<Open> calls) {
   }
   const auto now = Clock::now();
   std::vector<Open> held;
+  std::vector<Open> later;
   for (Open& open : calls) {
     // Behind one that is still held only those are made that end without being carried out.
-    if (!held.empty() && !open.call->IsDue(now)) {
+    if (!later.empty() || (held.empty() && IsFull())) {
+      later.push_back(std::move(open));
+    } else if (!held.empty() && !open.call->IsDue(now)) {
       held.push_back(std::move(open));
     } else if (!Make(open)) {
       held.push_back(std::move(open));
     }
   }
   if (!held.empty()) Hold(message, std::move(held));
+  if (!later.empty()) Wait(message, std::move(later));
   Leave();
 }
 
@@ -206,7 +243,9 @@ void CallsStream::Answer(Open&& open, const absl::Status& status) {
     wire::ToWire(status, *open.answer->mutable_error());
     open.answer->set_outcome(OutcomeOf(status));
   }
+  open.bytes = open.answer->ByteSizeLong();
   const std::lock_guard lock(mutex_);
+  held_bytes_ += open.bytes;
   ready_.push_back(std::move(open));
 }
 
@@ -226,6 +265,8 @@ void CallsStream::Leave() {
   bool done = false;
   {
     const std::lock_guard lock(mutex_);
+    // One for this one: as many threads are at work as before.
+    GoOnWithWaiting(1);
     --open_;
     done = Send();
   }
@@ -237,17 +278,20 @@ bool CallsStream::Send() {
   if (lost_) {
     open_ -= ready_.size();
     ready_.clear();
+    held_bytes_ = sending_bytes_;
   } else if (!ready_.empty() || told_taken_ != taken_ || told_stops_ != stops_) {
     sent_.Clear();
     sent_.set_taken(told_taken_ = taken_);
     sent_.set_stops(told_stops_ = stops_);
-    for (size_t bytes = 0; !ready_.empty() && bytes < kMessageBytes; ready_.pop_front()) {
+    size_t bytes = 0;
+    for (; !ready_.empty() && bytes < kMessageBytes; ready_.pop_front()) {
       Open& open = ready_.front();
-      bytes += open.answer->ByteSizeLong();
+      bytes += open.bytes;
       sent_.mutable_answers()->AddAllocated(open.answer.release());
       sending_.push_back(std::move(open.call));
       --open_;
     }
+    sending_bytes_ = bytes;
     writing_ = true;
     WaitForClient();
     StartWrite(&sent_);
@@ -273,6 +317,10 @@ void CallsStream::OnWriteDone(bool ok) {
     GoOn();
     writing_ = false;
     lost_ = lost_ || !ok;
+    // Cleared it would keep the memory of its answers.
+    if (sending_bytes_ > kMessageBytes) sent_ = v1::CallsResponse();
+    held_bytes_ -= std::exchange(sending_bytes_, 0);
+    GoOnWithWaiting(kGoOnTogether);
     done = Send();
   }
   if (done) Close();

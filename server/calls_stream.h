@@ -2,6 +2,7 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -19,7 +20,8 @@ namespace kvstore::server {
 /// the rest, writes that do not wait for a device or for a network one after the other on a worker, and all
 /// others each on its own. Writes that are made one after the other stay so while their dataset moves, and
 /// those of other datasets are made without them. Answers that are ready while others are being sent go
-/// together. Deletes itself.
+/// together. Calls of a client that does not take its answers wait: what they are may be small, and what they
+/// give large. Deletes itself.
 class CallsStream : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v1::CallsResponse>,
                     private Call {
  public:
@@ -38,6 +40,13 @@ class CallsStream : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v
     std::unique_ptr<Call> call;  // null: it was turned away
     /// False: it is to be held.
     bool (*make)(Call& call, absl::Status& status) = nullptr;
+    size_t bytes = 0;  // of the answer, when it is made
+  };
+
+  /// Calls of a message that one thread makes, one after the other, when there is room for their answers.
+  struct Waiting {
+    Message message;
+    std::vector<Open> calls;
   };
 
   void OnReadDone(bool ok) override;
@@ -69,6 +78,12 @@ class CallsStream : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v
   void Hold(const Message& message, std::vector<Open> calls);
   void MakeAgain(const Message& message, std::vector<Open> calls);
   void Answer(Open&& open, const absl::Status& status);
+  /// Whether the client has to take answers before more are made.
+  bool IsFull() const;
+  /// Has them made, in their order, when there is room. By a thread that calls Leave after it.
+  void Wait(const Message& message, std::vector<Open> calls);
+  /// Has workers make what waits, at most so many at first, if there is room. Under mutex_.
+  void GoOnWithWaiting(size_t most);
   /// Has a worker make them, one after the other, and send their answers together.
   void HandOver(const Message& message, std::vector<Open> calls);
   /// One thread less is at work on this; it sends what it has made. This may be gone then.
@@ -86,6 +101,9 @@ class CallsStream : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v
   size_t open_ = 1;
   std::deque<Open> ready_;
   std::vector<std::unique_ptr<Call>> sending_;
+  size_t sending_bytes_ = 0;
+  std::atomic<size_t> held_bytes_{0};  // of what is ready or being sent; changed under mutex_
+  std::deque<Waiting> waiting_;
   bool writing_ = false;
   bool paused_ = false;  // reading
   bool lost_ = false;    // the client

@@ -18,6 +18,7 @@ struct ServerTls {
 
 /// What a server takes on before it turns calls away, and how long it is patient.
 struct ServerLimits {
+  // Where callers are told apart, by tokens or certificates, one of them takes at most half of these two.
   size_t max_calls = 1'000;              ///< Calls at a time; more are RESOURCE_EXHAUSTED.
   size_t max_bytes = size_t{256} << 20;  ///< Their requests and answers, added up.
   size_t threads = 32;                   ///< That make calls which may wait.

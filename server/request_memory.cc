@@ -10,14 +10,20 @@ size_t RequestMemory::SizeOf(const std::string& id, const Answer& answer) {
          answer.status.message().size();
 }
 
-RequestMemory::State RequestMemory::Begin(const std::string& id, Answer& answer,
+RequestMemory::Part& RequestMemory::PartOf(std::string_view caller) {
+  const auto found = callers_.find(caller);
+  return found != callers_.end() ? found->second : callers_[std::string(caller)];
+}
+
+RequestMemory::State RequestMemory::Begin(std::string_view caller, const std::string& id, Answer& answer,
                                           std::optional<Repeated> repeated) {
   const std::lock_guard lock(mutex_);
+  Part& part = PartOf(caller);
   const auto now = Clock::now();
-  Trim(now);
-  const auto [entry, added] = entries_.try_emplace(id);
-  if (added && repeated && repeated->sent.value_or(now - max_age_) <= forgotten_) {
-    entries_.erase(entry);
+  Trim(part, now);
+  const auto [entry, added] = part.entries.try_emplace(id);
+  if (added && repeated && repeated->sent.value_or(now - bounds_.age) <= part.forgotten) {
+    part.entries.erase(entry);
     return State::kForgotten;
   }
   if (added) return State::kNew;
@@ -26,36 +32,62 @@ RequestMemory::State RequestMemory::Begin(const std::string& id, Answer& answer,
   return State::kAnswered;
 }
 
-void RequestMemory::End(const std::string& id, std::optional<Answer> answer) {
+void RequestMemory::End(std::string_view caller, const std::string& id, std::optional<Answer> answer) {
   const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(id);
-  if (entry == entries_.end()) return;
+  Part& part = PartOf(caller);
+  const auto entry = part.entries.find(id);
+  if (entry == part.entries.end()) return;
   if (!answer) {
-    entries_.erase(entry);
+    part.entries.erase(entry);
     return;
   }
-  bytes_ += SizeOf(id, *answer);
+  const size_t bytes = SizeOf(id, *answer);
+  part.bytes += bytes;
+  bytes_ += bytes;
+  ++answers_;
   entry->second = {.answered = true, .answer = *std::move(answer)};
   const auto now = Clock::now();
-  answered_.push_back({now, id});
-  Trim(now);
+  part.answered.push_back({now, id});
+  Trim(part, now);
+  TrimAll();
 }
 
-void RequestMemory::Trim(Clock::time_point now) {
-  const auto oldest = now - max_age_;
-  while (!answered_.empty() &&
-         (answered_.size() > max_answers_ || bytes_ > max_bytes_ || answered_.front().at < oldest)) {
-    forgotten_ = std::max(forgotten_, answered_.front().at);
-    const auto entry = entries_.find(answered_.front().id);
-    bytes_ -= SizeOf(entry->first, entry->second.answer);
-    entries_.erase(entry);
-    answered_.pop_front();
+void RequestMemory::ForgetOldest(Part& part) {
+  const Age& oldest = part.answered.front();
+  part.forgotten = std::max(part.forgotten, oldest.at);
+  const auto entry = part.entries.find(oldest.id);
+  const size_t bytes = SizeOf(entry->first, entry->second.answer);
+  part.bytes -= bytes;
+  bytes_ -= bytes;
+  --answers_;
+  part.entries.erase(entry);
+  part.answered.pop_front();
+}
+
+void RequestMemory::Trim(Part& part, Clock::time_point now) {
+  const auto oldest = now - bounds_.age;
+  while (!part.answered.empty() && (part.answered.size() > bounds_.answers_each ||
+                                    part.bytes > bounds_.bytes_each || part.answered.front().at < oldest)) {
+    ForgetOldest(part);
+  }
+}
+
+void RequestMemory::TrimAll() {
+  // Three callers at least are then at their bounds, or near them: few servers ever come here.
+  while (answers_ > bounds_.answers || bytes_ > bounds_.bytes) {
+    const bool by_bytes = bytes_ > bounds_.bytes;
+    const auto most = std::max_element(callers_.begin(), callers_.end(), [&](const auto& a, const auto& b) {
+      return by_bytes ? a.second.bytes < b.second.bytes : a.second.answered.size() < b.second.answered.size();
+    });
+    ForgetOldest(most->second);
   }
 }
 
 size_t RequestMemory::size() const {
   const std::lock_guard lock(mutex_);
-  return entries_.size();
+  size_t size = 0;
+  for (const auto& [caller, part] : callers_) size += part.entries.size();
+  return size;
 }
 
 }  // namespace kvstore::server

@@ -1,5 +1,7 @@
 #include "server/stream_calls.h"
 
+#include "kvstore_api/in_doubt.h"
+
 namespace kvstore::server {
 
 // ---- imports ----
@@ -43,7 +45,10 @@ absl::Status ImportCall::TakeMessage() {
   } else if (request_.dataset() != dataset_) {
     return absl::InvalidArgumentError("dataset: all messages of an import are about the same");
   } else {
-    Took(incoming_.memory);
+    auto status = CheckStillAllowed();
+    if (status.ok()) status = Took(incoming_.memory);
+    // Of this message nothing is put; of those before the client may have the answers or not.
+    if (!status.ok()) return MarkInDoubt(std::move(status));
   }
   if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
   response_.Clear();
@@ -66,7 +71,7 @@ absl::Status ImportCall::PutMessage() {
 void ImportCall::OnWriteDone(bool ok) {
   {
     const std::lock_guard lock(mutex_);
-    Sent();
+    Sent(response_.ByteSizeLong());
     if (ok) {
       WaitForClient();
       StartRead(&incoming_);
@@ -103,7 +108,9 @@ absl::Status CompactCall::Take(bool read) {
 }
 
 bool CompactCall::Tell(uint64_t done, uint64_t total) {
-  if (core_.draining.load(std::memory_order_relaxed) || !CheckCall().ok()) return false;
+  if (core_.draining.load(std::memory_order_relaxed) || !CheckCall().ok() || !CheckStillAllowed().ok()) {
+    return false;
+  }
   const std::lock_guard lock(mutex_);
   if (writing_) return true;  // this one is left out
   sent_.Clear();

@@ -33,6 +33,9 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
   }
 
  private:
+  /// The memory of a larger message is not kept for the next one.
+  static constexpr size_t kKeptBytes = size_t{512} << 10;
+
   void OnReadDone(bool ok) override {
     GoOn();
     if (auto status = Take(ok); !status.ok()) return Close(status);
@@ -61,7 +64,10 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
     {
       const CallScope scope(Limits(/*stream=*/true));
       next_.Clear();
-      if (auto status = CheckCall(); status.ok()) {
+      auto status = CheckCall();
+      if (status.ok()) status = CheckStillAllowed();
+      if (status.ok() && !HasRoom()) return HoldForRoom([this] { MakeNext(); });
+      if (status.ok()) {
         made = producer_(next_, &moving);
       } else {
         made = status;
@@ -80,7 +86,8 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
         end_ = made.status();
         ended_ = true;
       } else {
-        Answered(next_.ByteSizeLong());
+        next_bytes_ = next_.ByteSizeLong();
+        Answered(next_bytes_);
       }
       if (writing_ || Advance()) return;
     }
@@ -92,7 +99,9 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       const std::lock_guard lock(mutex_);
       GoOn();
       writing_ = false;
-      Sent();
+      Sent(sent_bytes_);
+      // Cleared it would keep its memory.
+      if (sent_bytes_ > kKeptBytes) sent_ = Response();
       lost_ = !ok;
       // While the next message is being made, its maker goes on.
       if (!(ready_ || ended_) || Advance()) return;
@@ -105,6 +114,7 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
   bool Advance() {
     if (lost_ || ended_) return false;
     std::swap(sent_, next_);
+    sent_bytes_ = next_bytes_;
     ready_ = false;
     writing_ = true;
     WaitForClient();
@@ -130,6 +140,8 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
   std::mutex mutex_;  // guards what follows
   bool writing_ = false;
   bool ready_ = false;
+  size_t next_bytes_ = 0;
+  size_t sent_bytes_ = 0;
   bool ended_ = false;
   bool lost_ = false;
   absl::Status end_;

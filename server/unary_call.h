@@ -38,7 +38,7 @@ class UnaryCall : public Call {
     {
       const CallScope scope(Limits(/*stream=*/false));
       // Of what was begun some may be done.
-      status = unfinished_.places.empty() ? CheckCall() : absl::OkStatus();
+      status = unfinished_.places.empty() ? CheckStart() : absl::OkStatus();
       const bool known = status.ok() && !begun_ && IsKnown(status);
       if (status.ok() && !known) {
         status = HandleAny(core_, principal_.get(), request_, response_, unfinished_);
@@ -57,6 +57,11 @@ class UnaryCall : public Call {
   }
 
  private:
+  absl::Status CheckStart() const {
+    auto status = CheckCall();
+    return status.ok() ? CheckRoom() : status;
+  }
+
   /// Whether the call is over without being carried out, because of an attempt before it or because it cannot
   /// be one; `status` is its end then.
   bool IsKnown(absl::Status& status) {
@@ -79,8 +84,9 @@ class UnaryCall : public Call {
                                         std::to_string(attempt.request_id().size()) + " bytes, not " +
                                         std::to_string(kRequestIdBytes));
     }
-    // Nobody is told the answer to somebody else.
-    id_ = std::string(Traits(operation_).name) + attempt.request_id() + (principal_ ? principal_->name : "");
+    // Of one length, so that no two of them are spelled alike.
+    id_ = static_cast<char>(operation_);
+    id_ += attempt.request_id();
     const bool repeated = !attempt.instance().empty() && !IsStored();
     const bool another = repeated && attempt.instance() != core_.instance;
     std::optional<RequestMemory::Repeated> before;
@@ -89,14 +95,15 @@ class UnaryCall : public Call {
       if (attempt.has_sent_us()) before->sent = core_.epoch + std::chrono::microseconds(attempt.sent_us());
     }
     RequestMemory::Answer answer;
-    switch (core_.memory.Begin(id_, answer, before)) {
+    // Nobody is told the answer to somebody else.
+    switch (core_.memory.Begin(CallerName(), id_, answer, before)) {
       case RequestMemory::State::kRunning:
         return Refused(absl::UnavailableError("the attempt before has not ended yet"));
       case RequestMemory::State::kAnswered:
         if (answer.status.ok() && !response_.ParseFromString(answer.response)) {
           return absl::InternalError("an answer that was kept does not decode");
         }
-        return answer.status;
+        return answer.partial ? MakeWhole() : answer.status;
       case RequestMemory::State::kForgotten:
         return MarkInDoubt(
             absl::UnavailableError("the server has had so many writes since that it does not know any more "
@@ -106,7 +113,7 @@ class UnaryCall : public Call {
         break;
     }
     if (another) {
-      core_.memory.End(id_, std::nullopt);
+      core_.memory.End(CallerName(), id_, std::nullopt);
       return MarkInDoubt(absl::UnavailableError(
           "the server was restarted, or is another one, and does not know what became of the attempt before: "
           "the write may or may not have happened"));
@@ -118,11 +125,48 @@ class UnaryCall : public Call {
   /// Keeps the end of what was begun, for an attempt after it.
   void Remember(const absl::Status& status) {
     // What failed for certain may be tried again; so may what the store knows.
-    if (status.ok() || (IsInDoubt(status) && !IsStored())) {
-      core_.memory.End(id_, RequestMemory::Answer{status, status.ok() ? response_.SerializeAsString() : ""});
-    } else {
-      core_.memory.End(id_, std::nullopt);
+    if (!status.ok() && (!IsInDoubt(status) || IsStored())) {
+      return core_.memory.End(CallerName(), id_, std::nullopt);
     }
+    RequestMemory::Answer answer{.status = status, .response = "", .partial = false};
+    if (status.ok()) {
+      if constexpr (kHasObject) answer.partial = response_.object().data().size() > kMaxKeptData;
+      if (answer.partial) {
+        answer.response = WithoutData(response_);
+      } else {
+        answer.response = response_.SerializeAsString();
+      }
+    }
+    core_.memory.End(CallerName(), id_, std::move(answer));
+  }
+
+  /// A larger object is not kept with the answer that has it: a few of them would push out all other answers.
+  static constexpr size_t kMaxKeptData = 1024;
+  static constexpr bool kHasObject = std::is_same_v<Response, v1::UpdateObjectResponse>;
+
+  static std::string WithoutData(const Response& response) {
+    Response kept;
+    if constexpr (kHasObject) {
+      kept.mutable_object()->set_id(response.object().id());
+      kept.mutable_object()->set_timestamp(response.object().timestamp());
+    }
+    return kept.SerializeAsString();
+  }
+
+  /// Of an answer that was kept without its object: that is read, and is the one unless it was written since.
+  absl::Status MakeWhole() {
+    if constexpr (kHasObject) {
+      auto read =
+          core_.router.GetObject(DatasetOf(request_), response_.object().id(), {.include_inactive = true});
+      if (read.ok() && read->timestamp == response_.object().timestamp()) {
+        wire::ToWire(*std::move(read), *response_.mutable_object());
+        return absl::OkStatus();
+      }
+    }
+    return MarkInDoubt(
+        absl::UnavailableError("the attempt before was carried out, and its answer cannot be given again: "
+                               "the object is too large to "
+                               "be kept, and was changed since or cannot be read now"));
   }
 
   const Request& request_;

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "backends/mysql/tables.h"
+#include "kvstore_api/json_text.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -34,16 +35,15 @@ Pair PairOf(const Json& json) {
 std::string ToText(const MoveRecord& move) {
   Json leaves = Json::array();
   for (const Pair& pair : move.leaves) leaves.push_back(ToJson(pair));
-  return Json{{"space", move.range.mod ? "mod" : "db"},
-              {"range", {move.range.first, move.range.last}},
-              {"from", ToJson(move.from)},
-              {"to", ToJson(move.to)},
-              {"state", Name(move.state)},
-              {"log_file", move.position.file},
-              {"log_position", move.position.offset},
-              {"leaves", std::move(leaves)},
-              {"began_ms", move.began_ms}}
-      .dump();
+  return TextOf(Json{{"space", move.range.mod ? "mod" : "db"},
+                     {"range", {move.range.first, move.range.last}},
+                     {"from", ToJson(move.from)},
+                     {"to", ToJson(move.to)},
+                     {"state", Name(move.state)},
+                     {"log_file", move.position.file},
+                     {"log_position", move.position.offset},
+                     {"leaves", std::move(leaves)},
+                     {"began_ms", move.began_ms}});
 }
 
 absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& node) {

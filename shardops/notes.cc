@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "kvstore_api/json_text.h"
+
 namespace kvstore::shardops {
 namespace {
 
@@ -20,7 +22,7 @@ std::string Node(const Fleet& fleet, const Host& host) {
 /// The step that writes a note, if it is still as it was read.
 ZooKeeperStep Step(const Fleet& fleet, const Host& host, const Note& note) {
   const auto kind = note.version ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate;
-  return {kind, Node(fleet, host), note.json.dump(), note.version.value_or(-1)};
+  return {kind, Node(fleet, host), TextOf(note.json), note.version.value_or(-1)};
 }
 
 /// Another one may write it at the same moment.
@@ -68,8 +70,8 @@ absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const N
   next->json = note;
   next->json.erase(kCopy);
   if (!copy.is_null()) next->json[kCopy] = copy;
-  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), next->json.dump());
-  return fleet.zookeeper.Set(Node(fleet, host), next->json.dump(), *next->version);
+  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), TextOf(next->json));
+  return fleet.zookeeper.Set(Node(fleet, host), TextOf(next->json), *next->version);
 }
 
 absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master) {

@@ -23,7 +23,10 @@ enum Code : int {
   kDeadlock = 1213,
   kUnknownStatement = 1243,
   kOptionPreventsStatement = 1290,
+  kTruncatedValue = 1292,
   kQueryInterrupted = 1317,
+  kIncorrectValue = 1366,
+  kIncorrectValueFor = 1411,
   kTooManyStatements = 1461,
   kAutoIncrementFailed = 1467,
   kReadOnlyTransaction = 1792,
@@ -39,6 +42,12 @@ enum Code : int {
   kClientLast = 2999,
   kClientNoStatement = 2030,
 };
+
+/// Whether the server's text quotes the value that it refused, which is somebody's data: errors are logged.
+bool QuotesData(int code) {
+  return code == kDuplicateEntry || code == kTruncatedValue || code == kIncorrectValue ||
+         code == kIncorrectValueFor;
+}
 
 }  // namespace
 
@@ -92,7 +101,8 @@ bool IsOfCommit(const sql::SQLException& error) {
 
 absl::Status ToStatus(const sql::SQLException& error) {
   const int code = error.getErrorCode();
-  const std::string text = fmt::format("{} (error {})", error.what(), code);
+  const std::string text = QuotesData(code) ? fmt::format("the server refused a value (error {})", code)
+                                            : fmt::format("{} (error {})", error.what(), code);
   // Nothing was written, and the map may name another host in a moment.
   if (IsReadOnly(error))
     return FrozenError(text + "; the host does not take writes, it may have been demoted");

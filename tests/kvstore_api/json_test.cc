@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kvstore_api/json_text.h"
 #include "kvstore_api/limits.h"
 #include "tests/support/status_matchers.h"
 
@@ -24,6 +25,25 @@ TEST(Json, RefusesWhatIsNotJson) {
                            "{\"a\":1,}", "// x\n1", "\"\\ud800\"", "NaN", "\"a\nb\""}) {
     EXPECT_THAT(ParseJson(text), FailsWith(kInvalid, "")) << text;
   }
+}
+
+TEST(Json, SaysWhereAMistakeIsAndNotWhatIsThere) {
+  const std::string secret = "hunter2";
+  EXPECT_THAT(ParseJson("{\"a\": 1,\n \"b\": x" + secret + "}"), FailsWith(kInvalid, "line 2, column 7"));
+  EXPECT_THAT(ParseJson("x"), FailsWith(kInvalid, "line 1, column 1"));
+  EXPECT_THAT(ParseJson("[\"" + secret), FailsWith(kInvalid, "ends too early"));
+  EXPECT_THAT(ParseJson("[1e999]"), FailsWith(kInvalid, "out of range"));
+  for (const std::string& text : {"\"" + secret + "\xff\"", secret, "\"" + secret + "\n\"", "12" + secret,
+                                  "{\"" + secret + "\"}", "[\"" + secret, "[1e999, \"" + secret + "\"]"}) {
+    const absl::Status status = ParseJson(text).status();
+    EXPECT_THAT(status, FailsWith(kInvalid, "not JSON: "));
+    EXPECT_EQ(std::string(status.message()).find("hunter"), std::string::npos) << status;
+  }
+}
+
+TEST(Json, TextOfWhatIsNotUtf8DoesNotThrow) {
+  EXPECT_EQ(TextOf(Json{{"a", "x\xffy"}}), "{\"a\":\"x\xEF\xBF\xBDy\"}");
+  EXPECT_EQ(TextOf(Json{{"a", 1}}, 1), "{\n \"a\": 1\n}");
 }
 
 TEST(Json, RefusesDeepNestingWithoutRecursion) {

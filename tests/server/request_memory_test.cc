@@ -11,23 +11,32 @@ using State = RequestMemory::State;
 using std::chrono::hours;
 using std::chrono::milliseconds;
 
-RequestMemory::Answer Text(const std::string& text) { return {absl::OkStatus(), text}; }
+constexpr char kCaller[] = "caller";
+
+RequestMemory::Answer Text(const std::string& text) {
+  return {.status = absl::OkStatus(), .response = text, .partial = false};
+}
+
+/// One caller may have all.
+RequestMemory::Bounds Most(size_t answers, size_t bytes, milliseconds age) {
+  return {.answers = answers, .bytes = bytes, .answers_each = answers, .bytes_each = bytes, .age = age};
+}
 
 /// What Begin says of a request, which is not to begin.
 State Look(RequestMemory& memory, const std::string& id, std::string* text = nullptr) {
   RequestMemory::Answer answer;
-  const State state = memory.Begin(id, answer);
-  if (state == State::kNew) memory.End(id, std::nullopt);
+  const State state = memory.Begin(kCaller, id, answer);
+  if (state == State::kNew) memory.End(kCaller, id, std::nullopt);
   if (text != nullptr) *text = answer.response;
   return state;
 }
 
 TEST(RequestMemory, GivesTheAnswerAgain) {
-  RequestMemory memory(10, 1 << 20, hours(1));
+  RequestMemory memory(Most(10, 1 << 20, hours(1)));
   RequestMemory::Answer answer;
-  EXPECT_EQ(memory.Begin("a", answer), State::kNew);
+  EXPECT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
   EXPECT_EQ(Look(memory, "a"), State::kRunning);
-  memory.End("a", Text("done"));
+  memory.End(kCaller, "a", Text("done"));
   std::string text;
   EXPECT_EQ(Look(memory, "a", &text), State::kAnswered);
   EXPECT_EQ(text, "done");
@@ -35,21 +44,21 @@ TEST(RequestMemory, GivesTheAnswerAgain) {
 }
 
 TEST(RequestMemory, WhatDidNothingMayBeginAgain) {
-  RequestMemory memory(10, 1 << 20, hours(1));
+  RequestMemory memory(Most(10, 1 << 20, hours(1)));
   RequestMemory::Answer answer;
-  EXPECT_EQ(memory.Begin("a", answer), State::kNew);
-  memory.End("a", std::nullopt);
-  EXPECT_EQ(memory.Begin("a", answer), State::kNew);
+  EXPECT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
+  memory.End(kCaller, "a", std::nullopt);
+  EXPECT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
 }
 
 TEST(RequestMemory, IsBoundedInNumberAndBytes) {
-  RequestMemory few(3, 1 << 20, hours(1));
-  RequestMemory small(1000, 10'000, hours(1));
+  RequestMemory few(Most(3, 1 << 20, hours(1)));
+  RequestMemory small(Most(1000, 10'000, hours(1)));
   for (int i = 0; i < 100; ++i) {
     for (RequestMemory* memory : {&few, &small}) {
       RequestMemory::Answer answer;
-      ASSERT_EQ(memory->Begin(std::to_string(i), answer), State::kNew);
-      memory->End(std::to_string(i), Text(std::string(1000, 'x')));
+      ASSERT_EQ(memory->Begin(kCaller, std::to_string(i), answer), State::kNew);
+      memory->End(kCaller, std::to_string(i), Text(std::string(1000, 'x')));
     }
   }
   EXPECT_EQ(few.size(), 3u);
@@ -60,17 +69,17 @@ TEST(RequestMemory, IsBoundedInNumberAndBytes) {
 }
 
 TEST(RequestMemory, KnowsWhatItMayHaveForgotten) {
-  RequestMemory memory(3, 1 << 20, hours(1));
+  RequestMemory memory(Most(3, 1 << 20, hours(1)));
   RequestMemory::Answer answer;
   const auto add = [&](int n) {
     const std::string id = std::to_string(n);
-    ASSERT_EQ(memory.Begin(id, answer), State::kNew);
-    memory.End(id, Text("done"));
+    ASSERT_EQ(memory.Begin(kCaller, id, answer), State::kNew);
+    memory.End(kCaller, id, Text("done"));
   };
   const auto begun = RequestMemory::Clock::now();
   const auto repeated = [&](const std::string& id, std::optional<RequestMemory::Clock::time_point> sent) {
-    const State state = memory.Begin(id, answer, RequestMemory::Repeated{sent});
-    if (state == State::kNew) memory.End(id, std::nullopt);
+    const State state = memory.Begin(kCaller, id, answer, RequestMemory::Repeated{sent});
+    if (state == State::kNew) memory.End(kCaller, id, std::nullopt);
     return state;
   };
   for (int i = 0; i < 3; ++i) add(i);
@@ -84,23 +93,51 @@ TEST(RequestMemory, KnowsWhatItMayHaveForgotten) {
   EXPECT_EQ(repeated("8", begun), State::kAnswered);
   EXPECT_EQ(repeated("x", RequestMemory::Clock::now()), State::kNew);
   // It was not begun.
-  EXPECT_EQ(memory.Begin("x", answer), State::kNew);
+  EXPECT_EQ(memory.Begin(kCaller, "x", answer), State::kNew);
 }
 
 TEST(RequestMemory, WhatIsForgottenWithTimeDoesNotBurdenAnOrdinaryRepetition) {
-  RequestMemory memory(10, 1 << 20, milliseconds(1));
+  RequestMemory memory(Most(10, 1 << 20, milliseconds(1)));
   RequestMemory::Answer answer;
-  ASSERT_EQ(memory.Begin("a", answer), State::kNew);
-  memory.End("a", Text("done"));
+  ASSERT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
+  memory.End(kCaller, "a", Text("done"));
   ASSERT_TRUE(testing::Eventually([&] { return Look(memory, "b") == State::kNew && memory.size() == 0; }));
-  EXPECT_EQ(memory.Begin("c", answer, RequestMemory::Repeated{}), State::kNew);
+  EXPECT_EQ(memory.Begin(kCaller, "c", answer, RequestMemory::Repeated{}), State::kNew);
+}
+
+TEST(RequestMemory, ACallerPushesOutItsOwnAnswersFirst) {
+  RequestMemory memory(
+      {.answers = 10, .bytes = 1 << 20, .answers_each = 5, .bytes_each = 1 << 19, .age = hours(1)});
+  const auto add = [&](const std::string& caller, int n) {
+    RequestMemory::Answer answer;
+    ASSERT_EQ(memory.Begin(caller, std::to_string(n), answer), State::kNew);
+    memory.End(caller, std::to_string(n), Text("done"));
+  };
+  const auto look = [&](const std::string& caller, int n) {
+    RequestMemory::Answer answer;
+    const State state = memory.Begin(caller, std::to_string(n), answer, RequestMemory::Repeated{});
+    if (state == State::kNew) memory.End(caller, std::to_string(n), std::nullopt);
+    return state;
+  };
+  add("quiet", 0);
+  for (int i = 0; i < 100; ++i) add("busy", i);
+  EXPECT_EQ(look("quiet", 0), State::kAnswered);
+  EXPECT_EQ(look("quiet", 1), State::kNew) << "of its own nothing was forgotten";
+  EXPECT_EQ(look("busy", 1), State::kForgotten);
+  EXPECT_EQ(memory.size(), 6u);
+  // With a third one all together are too many: who has most gives way.
+  for (int i = 0; i < 100; ++i) add("another", i);
+  EXPECT_EQ(memory.size(), 10u);
+  EXPECT_EQ(look("quiet", 0), State::kAnswered);
+  EXPECT_EQ(look("busy", 99), State::kAnswered);
+  EXPECT_EQ(look("another", 99), State::kAnswered);
 }
 
 TEST(RequestMemory, ForgetsWithTime) {
-  RequestMemory memory(10, 1 << 20, milliseconds(1));
+  RequestMemory memory(Most(10, 1 << 20, milliseconds(1)));
   RequestMemory::Answer answer;
-  ASSERT_EQ(memory.Begin("a", answer), State::kNew);
-  memory.End("a", Text("done"));
+  ASSERT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
+  memory.End(kCaller, "a", Text("done"));
   EXPECT_TRUE(testing::Eventually([&] { return Look(memory, "a") == State::kNew; }));
 }
 

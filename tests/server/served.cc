@@ -41,9 +41,10 @@ std::unique_ptr<KVStore> Served::Client(const ConnectOptions& options) const {
   return OrThrow(Connect(address(), options));
 }
 
-double Served::Metric(const std::string& name) const {
+double Served::Metric(const std::string& name, const std::string& token) const {
   const auto stub = v1::KVStore::NewStub(grpc::CreateChannel(address(), grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
+  if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
   v1::GetMetricsResponse metrics;
   if (!stub->GetMetrics(&context, {}, &metrics).ok()) return -1;
   const size_t at = metrics.text().find("\n" + name + " ");

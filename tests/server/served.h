@@ -33,7 +33,9 @@ class Served {
   std::unique_ptr<KVStore> Client(const ConnectOptions& options = {}) const;
   /// A figure of the server, by its name and labels as /metrics has them, asked for by a call, which is in
   /// flight itself; -1 if there is none, or no answer.
-  double Metric(const std::string& name) const;
+  ///
+  /// token  of a caller who may read all; empty: none is sent.
+  double Metric(const std::string& name, const std::string& token = "") const;
   /// Ends the server, and starts one on the same store and address.
   void Restart();
 

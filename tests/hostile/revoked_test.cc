@@ -1,0 +1,69 @@
+#include "tests/hostile/tenants.h"
+
+/// What a token can do after it was taken from the list.
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::TenantsTest;
+
+class RevokedTest : public TenantsTest {
+ protected:
+  /// Takes alice from the list, and returns when the server knows.
+  void Revoke() {
+    WriteTokens({"bob", "ops"});
+    ASSERT_TRUE(Eventually([&] { return Get("alice").error_code() == grpc::UNAUTHENTICATED; }));
+  }
+};
+
+TEST_F(RevokedTest, AnImportThatIsOpenWritesNothingMore) {
+  Serve();
+  grpc::ClientContext context;
+  As(context, "alice");
+  const auto stream = stub_->ImportRows(&context);
+  v1::PutRowsRequest request;
+  request.set_dataset("alice");
+  v1::RowWrite& write = *request.add_writes();
+  write.set_row("before");
+  write.add_cells()->set_value("v");
+  v1::PutRowsResponse response;
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Read(&response));
+  Revoke();
+  write.set_row("after");
+  stream->Write(request);
+  EXPECT_FALSE(stream->Read(&response));
+  EXPECT_EQ(stream->Finish().error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_FALSE(served_->router().GetRow("alice", "before", {})->items.empty());
+  EXPECT_TRUE(served_->router().GetRow("alice", "after", {})->items.empty());
+}
+
+TEST_F(RevokedTest, AScanThatIsOpenEnds) {
+  Serve();
+  PutRows("alice", 4'000, 4'000);
+  grpc::ClientContext context;
+  As(context, "alice");
+  v1::ScanRowsRequest request;
+  request.set_dataset("alice");
+  const auto stream = stub_->ScanRows(&context, request);
+  v1::ScanRowsResponse message;
+  ASSERT_TRUE(stream->Read(&message));
+  Revoke();
+  int rows = message.rows_size();
+  while (stream->Read(&message)) rows += message.rows_size();
+  EXPECT_EQ(stream->Finish().error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_LT(rows, 4'000);
+}
+
+TEST_F(RevokedTest, AListOfTheSameTimeIsReadAsWell) {
+  Serve();
+  const auto written = std::filesystem::last_write_time(tokens_);
+  ASSERT_EQ(Get("alice").error_code(), grpc::OK);
+  // As `cp -p` and `rsync -t` put one in place.
+  WriteTokens({"bob", "ops"});
+  std::filesystem::last_write_time(tokens_, written);
+  EXPECT_TRUE(Eventually([&] { return Get("alice").error_code() == grpc::UNAUTHENTICATED; }));
+}
+
+}  // namespace
+}  // namespace kvstore

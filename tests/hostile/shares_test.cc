@@ -1,0 +1,184 @@
+#include <algorithm>
+#include <vector>
+
+#include "tests/hostile/tenants.h"
+#include "tests/support/certificates.h"
+
+/// Callers who may only read, and take what there is.
+namespace kvstore {
+namespace {
+
+using testing::Eventually;
+using testing::TenantsTest;
+
+constexpr double kMiB = 1 << 20;
+
+/// A scan of a dataset of which nothing more is taken.
+struct IdleScan {
+  IdleScan(v1::KVStore::Stub& stub, const std::string& dataset, const std::string& token) {
+    if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+    v1::ScanRowsRequest request;
+    request.set_dataset(dataset);
+    request.set_max_bytes(4 << 20);
+    stream = stub.ScanRows(&context, request);
+  }
+  ~IdleScan() {
+    context.TryCancel();
+    if (!ended) stream->Finish();
+  }
+  /// To its end.
+  grpc::Status Drain() {
+    v1::ScanRowsResponse message;
+    while (stream->Read(&message)) rows += message.rows_size();
+    ended = true;
+    return stream->Finish();
+  }
+
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReader<v1::ScanRowsResponse>> stream;
+  int rows = 0;
+  bool ended = false;
+};
+
+class SharesTest : public TenantsTest {};
+
+TEST_F(SharesTest, OneMessageOfManyLargeReadsHoldsLittle) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.threads = 4;
+  Serve(options);
+  PutRows("alice", 1, 4'000'000);
+  grpc::ClientContext context;
+  As(context, "alice");
+  const auto stream = stub_->Calls(&context);
+  v1::CallsRequest request;
+  constexpr int kCalls = 60;
+  for (int i = 0; i < kCalls; ++i) {
+    v1::Call& call = *request.add_calls();
+    call.set_number(static_cast<uint64_t>(i));
+    call.mutable_get_row()->set_dataset("alice");
+    call.mutable_get_row()->set_row("r10000");
+  }
+  ASSERT_TRUE(stream->Write(request));
+  double most = 0;
+  const auto look = [&] { return most = std::max(most, Metric("kvstore_bytes_in_flight")); };
+  ASSERT_TRUE(Eventually([&] { return look() > 16 * kMiB; }));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(Get("bob").ok());
+    look();
+  }
+  int answers = 0;
+  v1::CallsResponse response;
+  while (answers < kCalls && stream->Read(&response)) {
+    for (const v1::Answer& answer : response.answers()) {
+      EXPECT_EQ(answer.get_row().items_size(), 1) << answer.error().message();
+      ++answers;
+    }
+    look();
+  }
+  EXPECT_EQ(answers, kCalls) << "what waited for room is made";
+  // 16 MiB, and one answer for each of the threads and those that begin when there is room again.
+  EXPECT_LT(most, 72 * kMiB);
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }))
+      << "some is counted still";
+}
+
+TEST_F(SharesTest, AClientThatLeavesItsLargeReadsLeavesNothingBehind) {
+  Serve();
+  PutRows("alice", 1, 4'000'000);
+  {
+    grpc::ClientContext context;
+    As(context, "alice");
+    const auto stream = stub_->Calls(&context);
+    v1::CallsRequest request;
+    for (uint64_t i = 0; i < 100; ++i) {
+      v1::Call& call = *request.add_calls();
+      call.set_number(i);
+      call.mutable_get_row()->set_dataset("alice");
+      call.mutable_get_row()->set_row("r10000");
+    }
+    ASSERT_TRUE(stream->Write(request));
+    ASSERT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > 16 * kMiB; }));
+    context.TryCancel();
+    stream->Finish();
+  }
+  // The call that asks.
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_calls_in_flight") == 1; }));
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
+}
+
+TEST_F(SharesTest, ACallerTakesHalfOfTheCalls) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.max_calls = 8;
+  Serve(options);
+  PutRows("alice", 20, 1'000'000);
+  std::vector<std::unique_ptr<IdleScan>> scans;
+  for (int i = 0; i < 20; ++i) scans.push_back(std::make_unique<IdleScan>(*stub_, "alice", "alice"));
+  // Beside the call that asks.
+  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_calls_in_flight") == 5; }));
+  EXPECT_EQ(Get("alice").error_code(), grpc::RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(Get("bob").ok());
+  scans.clear();
+  EXPECT_TRUE(Eventually([&] { return Get("alice").ok(); }));
+}
+
+TEST_F(SharesTest, ACallerTakesHalfOfTheBytesAndItsOtherScansWait) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.max_bytes = size_t{32} << 20;
+  options.limits.threads = 4;
+  Serve(options);
+  PutRows("alice", 4, 4'000'000);
+  std::vector<std::unique_ptr<IdleScan>> scans;
+  for (int i = 0; i < 30; ++i) scans.push_back(std::make_unique<IdleScan>(*stub_, "alice", "alice"));
+  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > 16 * kMiB; }));
+  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_calls_held") > 0; }));
+  // For a moment, when a message has left, there is room, which the next scan takes.
+  ASSERT_TRUE(Eventually([&] { return Get("alice").error_code() == grpc::RESOURCE_EXHAUSTED; }));
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_TRUE(Get("bob").ok());
+    // Its half, and what the threads were making when that was full.
+    EXPECT_LT(Metric("kvstore_bytes_in_flight"), 16 * kMiB + 4 * 4 * kMiB + 1 * kMiB);
+  }
+  // They have all rows, as soon as the client takes them.
+  const auto last = std::move(scans.back());
+  const auto first = std::move(scans.front());
+  scans.clear();
+  for (IdleScan* scan : {first.get(), last.get()}) {
+    EXPECT_TRUE(scan->Drain().ok());
+    EXPECT_EQ(scan->rows, 4);
+  }
+}
+
+TEST_F(SharesTest, WithoutTokensCallersAreKnownByTheirCertificates) {
+  testing::Authority authority(dir_.path(), "authority");
+  ServerOptions options = testing::TestServerOptions();
+  const auto files = authority.Issue("server");
+  options.tls = {.cert = files.cert, .key = files.key, .client_ca = authority.file()};
+  options.limits.max_calls = 4;
+  testing::Served served(options);
+  ASSERT_OK(served.router().CreateDataset({.name = "rows"}));
+  const std::string value(1'000'000, 'v');
+  const CellWrite cell{"c", value, 1};
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_OK(served.router().PutRow("rows", "r" + std::to_string(i), {&cell, 1}, {}).status());
+  }
+  const auto client = [&](const std::string& name) {
+    const auto mine = authority.Issue(name);
+    return served.Client(
+        {.tls = ClientTls{.ca = authority.file(), .cert = mine.cert, .key = mine.key}, .deadline_ms = 500});
+  };
+  const auto one = client("one.example");
+  std::vector<std::unique_ptr<RowCursor>> scans;
+  while (scans.size() < 2) {
+    ASSERT_OK_AND_ASSIGN(scans.emplace_back(), one->ScanRows("rows", {}, {}));
+    ScannedRow row;
+    ASSERT_TRUE(*scans.back()->Next(row));
+  }
+  EXPECT_THAT(one->GetRow("rows", "r", {}),
+              testing::FailsWith(absl::StatusCode::kResourceExhausted, "this one"));
+  EXPECT_OK(client("two.example")->GetRow("rows", "r", {}).status());
+}
+
+}  // namespace
+}  // namespace kvstore
