@@ -22,7 +22,7 @@ inline constexpr size_t kManyPointDeletes = 16 * kMaxPointDeletes;
 
 /// So many range tombstones may be in memory: then they go to a file (FlushRanges), where they are sorted
 /// once.
-inline constexpr uint32_t kMaxRanges = 32;
+inline constexpr uint32_t kMaxRanges = 256;
 
 /// Adds to `batch` the deletion of all cells with keys in [begin, end), which exist now. The caller holds the
 /// row's lock exclusively until the batch is written. Returns how many cells there were, or one more than
