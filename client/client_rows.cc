@@ -4,6 +4,7 @@
 
 #include "client/client.h"
 #include "client/cursor.h"
+#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
@@ -145,7 +146,12 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
   if (auto status = ValidateBatch(reads.size()); !status.ok()) return status;
   std::vector<absl::StatusOr<Row>> rows;
   rows.reserve(reads.size());
+  BatchBytes bytes;
   while (rows.size() < reads.size()) {
+    if (bytes.full()) {
+      rows.resize(reads.size(), BatchFullError());
+      break;
+    }
     const size_t end = rows.size() + CountOfMessage(reads.subspan(rows.size()));
     // An attempt goes on behind what the one before has brought.
     const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
@@ -159,8 +165,14 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
             rows.emplace_back(wire::FromWire(result.error()));
           } else {
             rows.push_back(RowOf(result));
+            if (rows.back().ok()) bytes.Add(rows.back()->items);
           }
         }
+        if (!bytes.full() || rows.size() >= end) continue;
+        rows.resize(end, BatchFullError());
+        attempt.Context().TryCancel();
+        static_cast<void>(stream->Finish());
+        return grpc::Status();
       }
       return stream->Finish();
     });
@@ -176,6 +188,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::stri
   if (auto status = ValidateBatch(ids.size()); !status.ok()) return status;
   std::vector<absl::StatusOr<Object>> objects;
   objects.reserve(ids.size());
+  BatchBytes bytes;
   const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
     v1::GetObjectsRequest request;
     request.set_dataset(std::string(dataset));
@@ -188,8 +201,14 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::stri
           objects.emplace_back(wire::FromWire(result.error()));
         } else {
           objects.emplace_back(wire::FromWire(*result.mutable_object()));
+          bytes.Add(objects.back()->data.size());
         }
       }
+      if (!bytes.full() || objects.size() >= ids.size()) continue;
+      objects.resize(ids.size(), BatchFullError());
+      attempt.Context().TryCancel();
+      static_cast<void>(stream->Finish());
+      return grpc::Status();
     }
     return stream->Finish();
   });

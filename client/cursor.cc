@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kvstore_api/looks.h"
 #include "kvstore_api/marker.h"
 #include "wire/packed_items.h"
 
@@ -17,13 +18,13 @@ Cursor::~Cursor() {
 }
 
 absl::Status Cursor::Open() {
-  auto more = ReadMessage();
+  auto more = ReadMessage(/*any=*/true);
   if (!more.ok()) return more.status();
   ended_ = !*more;
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> Cursor::ReadMessage() {
+absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
   const auto deadline = CallScope::Current().deadline;
   for (;;) {
     if (auto status = CheckCall(); !status.ok()) return status;
@@ -37,8 +38,14 @@ absl::StatusOr<bool> Cursor::ReadMessage() {
     if (stream_->reader->Read(&message_)) {
       failures_ = 0;
       if (message_.incarnation() != 0) incarnation_ = message_.incarnation();
-      if (message_.rows_size() == 0) continue;
-      request_.set_marker(message_.marker());
+      if (!message_.marker().empty()) request_.set_marker(message_.marker());
+      if (message_.rows_size() == 0) {
+        // Nothing was found so far.
+        if (last_key_.empty() && !message_.marker().empty()) start_ = message_.marker();
+        if (any) return true;
+        if (LooksAreLimited()) return PausedError();
+        continue;
+      }
       return true;
     }
     const grpc::Status status = stream_->reader->Finish();
@@ -57,7 +64,7 @@ absl::StatusOr<bool> Cursor::ReadMessage() {
 absl::StatusOr<bool> Cursor::Next(ScannedRow& row) {
   if (ended_) return false;
   if (next_ == message_.rows_size()) {
-    auto more = ReadMessage();
+    auto more = ReadMessage(/*any=*/false);
     if (!more.ok()) return more;
     if (!*more) {
       ended_ = true;

@@ -29,11 +29,12 @@ class Cursor : public RowCursor {
     std::unique_ptr<grpc::ClientReaderInterface<v1::ScanRowsResponse>> reader;
   };
 
-  /// Reads the next message that has rows; false at the end.
-  absl::StatusOr<bool> ReadMessage();
+  /// Reads the next message that has rows, or the next one of any kind; false at the end. In a LookScope
+  /// (looks.h) a PausedError where the server has found nothing so far.
+  absl::StatusOr<bool> ReadMessage(bool any);
 
   Caller& caller_;
-  const std::string start_;      // the marker that this cursor began at
+  std::string start_;            // the marker to read on from while no row was returned
   v1::ScanRowsRequest request_;  // its marker is where the message that is read next begins
   std::unique_ptr<Stream> stream_;
   v1::ScanRowsResponse message_;

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/marker.h"
 #include "kvstore_api/router.h"
 #include "kvstore_api/validate.h"
@@ -123,10 +124,19 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
   if (!pages.ok()) return pages.status();
   std::vector<absl::StatusOr<Row>> rows;
   rows.reserve(reads.size());
+  BatchBytes bytes;
+  for (const auto& page : *pages) {
+    if (page.ok()) bytes.Add(page->items);
+  }
   for (size_t i = 0; i < reads.size(); ++i) {
     absl::StatusOr<RowPage>& page = (*pages)[i];
     if (!reads[i].options.marker.empty()) {
+      if (bytes.full()) {
+        rows.emplace_back(BatchFullError());
+        continue;
+      }
       rows.push_back(GetRow(dataset, reads[i].row, reads[i].options));
+      if (rows.back().ok()) bytes.Add(rows.back()->items);
     } else if (page.ok()) {
       rows.emplace_back(SealRow(incarnation, reads[i].row, *std::move(page)));
     } else {

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "kvstore_api/looks.h"
 #include "kvstore_api/unit_key.h"
 
 namespace kvstore::migration {
@@ -17,6 +18,8 @@ namespace {
 /// Units that are read and replaced together.
 constexpr size_t kTogether = 500;
 constexpr std::chrono::milliseconds kIdle{5};
+/// Cells without anything to copy that one page looks at.
+constexpr uint64_t kPageLooks = 200'000;
 
 }  // namespace
 
@@ -133,10 +136,17 @@ absl::Status Copier::DrainAll(std::chrono::steady_clock::time_point deadline, co
 
 absl::StatusOr<Copier::Page> Copier::CopyPage(UnitScan& scan, bool fresh) {
   const auto shared = lock_.Share();
+  // Whoever wants the copy to stop, or the lock, does not wait until something is found.
+  const LookScope looks(kPageLooks);
   const auto units = scan.Next();
-  if (!units.ok()) return units.status();
   Page page;
-  if (units->empty()) return page;
+  if (IsPaused(units.status())) {
+    page.last = PausedAt(units.status());
+    return page;
+  }
+  if (!units.ok()) return units.status();
+  page.ended = units->empty();
+  if (page.ended) return page;
   Reached("backfill.read");
   if (auto status = to_.Replace(epoch_, *units, fresh); !status.ok()) return status;
   Reached("backfill.replaced");

@@ -76,7 +76,8 @@ class Copier {
   struct Page {
     size_t units = 0;
     size_t bytes = 0;
-    std::string last;  ///< Key of the last unit; empty: that was the end.
+    bool ended = false;
+    std::string last;  ///< Key of the last unit, or, without units, where the scan goes on; empty at the end.
   };
   /// Copies the next page of the scan. fresh: as in MigrationEndpoint::Replace.
   absl::StatusOr<Page> CopyPage(UnitScan& scan, bool fresh);

@@ -106,10 +106,10 @@ absl::Status Migration::Backfill() {
       {
         const std::lock_guard lock(mutex_);
         Part& part = record_.parts[i];
-        part.done = page->units == 0;
+        part.done = page->ended;
         part.units += page->units;
         part.bytes += page->bytes;
-        if (page->units > 0) part.next = page->last;
+        if (!page->last.empty()) part.next = page->last;
         if (part.done) return absl::OkStatus();
       }
       const auto pause = throttle_.Pause(page->units, page->bytes, Clock::now() - started);

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "kvstore_api/limits.h"
+#include "kvstore_api/looks.h"
 #include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
 #include "server/handlers.h"
@@ -74,6 +75,8 @@ Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsReq
     if (!objects.ok()) return objects.status();
     size_t bytes = 0;
     for (absl::StatusOr<Object>& object : *objects) {
+      // As of rows.
+      if (IsPaused(object.status()) && response.results_size() > 0) break;
       if (moving != nullptr && IsMoving(object.status())) {
         // As of rows.
         together = 1;

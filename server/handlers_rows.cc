@@ -7,6 +7,7 @@
 
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/looks.h"
 #include "kvstore_api/moved.h"
 #include "kvstore_api/validate.h"
 #include "server/handlers.h"
@@ -18,6 +19,9 @@ namespace {
 
 /// A message of a scan is sent when it has so much.
 constexpr size_t kScanMessageBytes = size_t{256} << 10;
+/// Cells that are looked at for one, which then is sent as it is, also without rows: a scan that finds
+/// nothing takes its turn with others, and its client's silence is noticed.
+constexpr uint64_t kScanMessageLooks = 200'000;
 /// Rows of a batch that are read together at first; then as many as will fill a message of this size.
 constexpr size_t kFirstRows = 100;
 constexpr size_t kBatchMessageBytes = size_t{2} << 20;
@@ -168,6 +172,8 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
     if (!rows.ok()) return rows.status();
     size_t bytes = 0;
     for (absl::StatusOr<Row>& row : *rows) {
+      // Read together with others it was too much.
+      if (IsPaused(row.status()) && response.results_size() > 0) break;
       if (moving != nullptr && IsMoving(row.status())) {
         // The next message begins here, and with this one alone, for as long as it moves.
         together = 1;
@@ -213,9 +219,13 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
       response.set_incarnation(spec->incarnation);
     }
     size_t bytes = 0;
+    bool paused = false;
     ScannedRow row;
+    const LookScope looks(kScanMessageLooks);
     while (bytes < kScanMessageBytes) {
       auto more = cursor->Next(row);
+      paused = IsPaused(more.status());
+      if (paused) break;
       if (!more.ok()) return more.status();
       if (!*more) {
         ended = true;
@@ -234,7 +244,7 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
       }
     }
     response.set_marker(cursor->marker());
-    return response.rows_size() > 0 || response.incarnation() != 0;
+    return response.rows_size() > 0 || response.incarnation() != 0 || paused;
   };
 }
 

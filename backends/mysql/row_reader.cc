@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::mysql {
@@ -16,6 +17,9 @@ constexpr uint64_t kHopefulCells = 256;
 constexpr uint64_t kChunkCells = 1024;
 /// Columns that one statement asks for.
 constexpr size_t kTogether = 16;
+/// Columns without anything to return, which take two statements each, after which a page ends even with
+/// nothing in it.
+constexpr int kMaxEmptyColumns = 2048;
 
 /// The reading of one page. `snapshot` is false for an attempt that gives up at the second statement.
 class PageRead {
@@ -34,8 +38,13 @@ class PageRead {
   std::optional<RowPage> Read() {
     const bool done = query_.columns->has_value() ? ReadNamedColumns() : ReadAllColumns();
     if (!done) return std::nullopt;
-    return builder_.Finish();
+    RowPage page = builder_.Finish();
+    if (next_) page.next = std::move(next_);
+    return page;
   }
+
+  /// Why Read has returned nothing: the call is over. OK: a snapshot is needed.
+  const absl::Status& over() const { return over_; }
 
  private:
   using Wants = PageBuilder::Wants;
@@ -61,9 +70,10 @@ class PageRead {
 
   /// May another statement be run?
   bool MayRun() {
+    over_ = CheckCall();
     const bool may = snapshot_ || statements_ == 0;
     ++statements_;
-    return may;
+    return may && over_.ok();
   }
 
   /// Offers cells to the builder. false: a snapshot is needed.
@@ -202,7 +212,8 @@ class PageRead {
       if (wants == Wants::kNothing) return true;
       from = Behind(std::move(from));
     }
-    for (;;) {
+    for (int empty = 0;;) {
+      if (!MayRun()) return false;
       const uint64_t asked = std::min(Needed(from), kChunkCells);
       std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kNextColumnCells, table_)
                                                   .Bind(row_)
@@ -218,6 +229,11 @@ class PageRead {
         Rows next = connection_.Prepare(Sql::kNextColumn, table_).Bind(row_).Bind(from).Query();
         if (!next.Next() || next.IsNull(1)) return true;
         column = next.Bytes(1);
+        // Only of a page that has nothing: one that has something says that more is sure to follow.
+        if (++empty >= kMaxEmptyColumns && builder_.empty()) {
+          next_ = RowPosition{.column = std::move(column)};
+          return true;
+        }
       } else {
         column = cells.front().column;
         Wants wants = Wants::kMore;
@@ -236,6 +252,8 @@ class PageRead {
   const bool snapshot_;
   PageBuilder builder_;
   int statements_ = 0;
+  absl::Status over_;
+  std::optional<RowPosition> next_;
 };
 
 }  // namespace
@@ -316,14 +334,17 @@ RowPage PageBuilder::Finish() {
   return page;
 }
 
-RowPage ReadPage(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
-                 const std::optional<RowPosition>& after) {
-  if (auto page = PageRead(connection, table, row, query, after, /*snapshot=*/false).Read())
-    return *std::move(page);
+absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std::string_view row,
+                                 const RowQuery& query, const std::optional<RowPosition>& after) {
+  PageRead hopeful(connection, table, row, query, after, /*snapshot=*/false);
+  if (auto page = hopeful.Read()) return *std::move(page);
+  if (!hopeful.over().ok()) return hopeful.over();
   Transaction transaction(connection, Transaction::Kind::kSnapshot);
-  RowPage page = *PageRead(connection, table, row, query, after, /*snapshot=*/true).Read();
+  PageRead read(connection, table, row, query, after, /*snapshot=*/true);
+  auto page = read.Read();
   transaction.Commit();
-  return page;
+  if (!page) return read.over();
+  return *std::move(page);
 }
 
 }  // namespace kvstore::mysql

@@ -58,6 +58,8 @@ class PageBuilder {
   Verdict Look(std::string_view column, uint64_t timestamp, uint64_t value_bytes);
   void Take(std::string column, uint64_t timestamp, std::string value);
 
+  bool empty() const { return items_.empty(); }
+
   /// The page, when all cells were seen (`end`) or the builder wants nothing.
   RowPage Finish();
 
@@ -76,11 +78,13 @@ class PageBuilder {
   bool full_ = false;
 };
 
-/// Reads a page of one row on a connection. Throws sql::SQLException.
+/// Reads a page of one row on a connection. Throws sql::SQLException. DEADLINE_EXCEEDED or CANCELLED if the
+/// call of this thread is over before. A page without anything may have a next one: it was cut short after
+/// many columns.
 ///
 /// Most rows need one statement. A row that has much that is not visible, or a large value, is read column
 /// by column, in a snapshot: two statements alone might see a row before and after a write.
-RowPage ReadPage(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
-                 const std::optional<RowPosition>& after);
+absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std::string_view row,
+                                 const RowQuery& query, const std::optional<RowPosition>& after);
 
 }  // namespace kvstore::mysql

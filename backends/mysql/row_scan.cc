@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backends/mysql/row_store.h"
+#include "kvstore_api/looks.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::mysql {
@@ -118,6 +119,7 @@ absl::Status MySqlRowScan::Fetch() {
     // Of the last one there may be more: it comes with the next list, or is a list by itself.
     if (!shard_done_ && i + 1 == rows.size() && i > 0) return absl::OkStatus();
     from_ = Behind(key);
+    passed_ = key;
     if (keys_only || (!shard_done_ && i + 1 == rows.size())) {
       listed_.push_back({.key = std::move(key), .read_alone = true});
     } else {
@@ -138,7 +140,11 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
         shard_done_ = false;
       }
       if (auto status = Fetch(); !status.ok()) return status;
-      continue;
+      SpendLooks(kCells);
+      if (!listed_.empty() || !LooksSpent()) continue;
+      // All that was listed so far had nothing to return.
+      if (!passed_.empty()) position_ = ScanPosition{.row = passed_};
+      return PausedError();
     }
     Listed& next = listed_.front();
     std::optional<RowPosition> inside;
@@ -150,7 +156,14 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
           });
       if (!page.ok()) return page.status();
       if (page->items.empty()) {
-        listed_.pop_front();
+        SpendLooks(kCells);
+        position_ = ScanPosition{next.key, page->next};
+        if (page->next) {
+          next.after = std::move(page->next);
+        } else {
+          listed_.pop_front();
+        }
+        if (LooksSpent()) return PausedError();
         continue;
       }
       next.items = std::move(page->items);

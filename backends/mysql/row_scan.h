@@ -48,7 +48,8 @@ class MySqlRowScan : public RowScan {
   std::optional<std::vector<std::string>> columns_;
   uint32_t shard_ = 0;
   uint32_t last_shard_ = 0;
-  std::string from_;  // the shard's first row that was not listed
+  std::string passed_;  // the last row that was listed and done with; empty before
+  std::string from_;    // the shard's first row that was not listed
   bool shard_done_ = false;
   std::deque<Listed> listed_;
   std::optional<ScanPosition> position_;

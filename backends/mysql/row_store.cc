@@ -118,7 +118,7 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
 }
 
 void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, std::span<const size_t> places,
-                               std::vector<absl::StatusOr<RowPage>>& pages) const {
+                               BatchBytes& bytes, std::vector<absl::StatusOr<RowPage>>& pages) const {
   std::vector<size_t> plain;
   std::vector<size_t> alone;
   for (const size_t place : places) (IsPlain(reads[place].options) ? plain : alone).push_back(place);
@@ -132,10 +132,17 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
   for (std::span<const size_t> left(plain); !left.empty();) {
     const auto now = left.first(std::min(left.size(), kTogetherRows));
     left = left.subspan(now.size());
+    if (bytes.full()) {
+      fail(now, BatchFullError());
+      continue;
+    }
     const auto rest = fleet_->Run(Space::kMod, shard, Repeat::kAlways,
                                   [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
                                     return ReadTogether(connection, dataset_->On(shard), reads, now, pages);
                                   });
+    for (const size_t place : now) {
+      if (pages[place].ok()) bytes.Add(pages[place]->items);
+    }
     if (rest.ok()) {
       alone.insert(alone.end(), rest->begin(), rest->end());
     } else {
@@ -143,6 +150,10 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
     }
   }
   for (const size_t place : alone) {
+    if (bytes.full()) {
+      pages[place] = BatchFullError();
+      continue;
+    }
     std::optional<std::vector<std::string>> columns;
     pages[place] = fleet_->Run(
         Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
@@ -150,6 +161,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
               MakeQuery(*dataset_, dataset_->LowestLive(connection), reads[place].options, columns);
           return ReadPage(connection, dataset_->On(shard), reads[place].row, query, std::nullopt);
         });
+    if (pages[place].ok()) bytes.Add(pages[place]->items);
   }
 }
 
@@ -158,8 +170,10 @@ std::vector<absl::StatusOr<RowPage>> MySqlRowStore::GetMany(std::span<const RowR
   std::vector<std::string_view> keys;
   keys.reserve(reads.size());
   for (const RowRead& read : reads) keys.push_back(read.row);
-  ByShard(keys,
-          [&](uint32_t shard, std::span<const size_t> places) { GetOnShard(shard, reads, places, pages); });
+  BatchBytes bytes;
+  ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) {
+    GetOnShard(shard, reads, places, bytes, pages);
+  });
   return pages;
 }
 

@@ -9,6 +9,7 @@
 #include "backends/mysql/fleet.h"
 #include "backends/mysql/row_reader.h"
 #include "backends/mysql/row_writer.h"
+#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/row_store.h"
 
 namespace kvstore::mysql {
@@ -38,7 +39,7 @@ class MySqlRowStore : public RowStore {
   void ByShard(std::span<const std::string_view> keys,
                const std::function<void(uint32_t, std::span<const size_t>)>& work) const;
   void GetOnShard(uint32_t shard, std::span<const RowRead> reads, std::span<const size_t> places,
-                  std::vector<absl::StatusOr<RowPage>>& pages) const;
+                  BatchBytes& bytes, std::vector<absl::StatusOr<RowPage>>& pages) const;
   /// First pages of rows that are read whole and alike. Those that it could not complete are left as they
   /// are, and returned.
   std::vector<size_t> ReadTogether(Connection& connection, const Table& table, std::span<const RowRead> reads,

@@ -64,6 +64,7 @@ struct Family {
   const std::shared_ptr<FamilySettings> settings;
   std::unique_ptr<IteratorPool> iterators;  // never null
   Gate gate;
+  std::atomic<uint32_t> ranges{0};  ///< Range tombstones written since FlushRanges began a flush.
 };
 
 }  // namespace kvstore::rocks

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "backends/rocksdb/deleted.h"
+
 namespace kvstore::rocks {
 
 // ---- who clears them ----
@@ -58,6 +60,7 @@ IteratorPool::Lease IteratorPool::Take(std::string_view lower, std::string_view 
   idle->upper_slice = idle->upper;
   if (!current && (!again || !idle->iterator->Refresh().ok())) {
     rocksdb::ReadOptions options;
+    options.max_skippable_internal_keys = kMaxDeletedInARow;
     options.iterate_lower_bound = &idle->lower_slice;
     options.iterate_upper_bound = &idle->upper_slice;
     idle->iterator.reset(db_->NewIterator(options, family_));

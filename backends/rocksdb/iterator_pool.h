@@ -62,7 +62,8 @@ class IteratorPool {
   IteratorPool(const IteratorPool&) = delete;
   IteratorPool& operator=(const IteratorPool&) = delete;
 
-  /// An iterator over what there is now, in [lower, upper), which lie in one prefix; at no key yet.
+  /// An iterator over what there is now, in [lower, upper), which lie in one prefix; at no key yet. It stops
+  /// among deleted cells: see deleted.h.
   Lease Take(std::string_view lower, std::string_view upper);
 
   /// Gives back what idle iterators hold; those that are at work go when they come back.

@@ -2,10 +2,12 @@
 
 #include <rocksdb/write_batch.h>
 
+#include "backends/rocksdb/deleted.h"
 #include "backends/rocksdb/status.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "kvstore_api/big_endian.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/unit_key.h"
 
 namespace kvstore::rocks {
@@ -30,6 +32,9 @@ std::string KindKey(uint64_t from, uint8_t kind) {
 }
 
 std::string PairKey(uint64_t from, uint64_t to) { return KindKey(from, kPair) + Number(to); }
+
+/// Entries after which a listing looks at its caller's limits.
+constexpr uint64_t kStepsBetweenChecks = 1024;
 
 constexpr size_t kPairKeyBytes = 8 + 1 + 8;
 constexpr size_t kOrderKeyBytes = 8 + 1 + 8 + 8;
@@ -147,17 +152,25 @@ absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const Mapping
   const std::string lower = KindKey(from, kOrder);
   const std::string upper = KindKey(from, kAfterOrder);
   const auto it = family_->iterators->Take(lower, upper);
+  absl::Status over;
+  uint64_t steps = 0;
+  // Whether there is an entry, after a move. An offset may be any number.
+  const auto found = [&] {
+    if (over.ok() && !it->Valid()) over = PassDeleted(*it, query.descending);
+    if (over.ok() && ++steps % kStepsBetweenChecks == 0) over = CheckCall();
+    return over.ok() && it->Valid();
+  };
   const auto step = [&] { query.descending ? it->Prev() : it->Next(); };
   if (query.after) {
     const std::string last = OrderKey(from, query.after->sequence, query.after->to);
     query.descending ? it->SeekForPrev(last) : it->Seek(last);
-    if (it->Valid() && it->key() == last) step();
+    if (found() && it->key() == last) step();
   } else {
     query.descending ? it->SeekForPrev(upper) : it->Seek(lower);
   }
-  for (uint64_t skipped = 0; skipped < query.offset && it->Valid(); ++skipped) step();
+  for (uint64_t skipped = 0; skipped < query.offset && found(); ++skipped) step();
   MappingList list;
-  for (; it->Valid(); step()) {
+  for (; found(); step()) {
     if (list.entries.size() == query.limit) {
       list.more = true;
       break;
@@ -167,6 +180,7 @@ absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const Mapping
     list.entries.push_back(
         {.to = ReadBigEndian<uint64_t>(key.substr(17)), .sequence = ReadBigEndian<uint64_t>(key.substr(9))});
   }
+  if (!over.ok()) return over;
   if (!it->status().ok()) return ToStatus(it->status(), "list a mapping");
   return list;
 }

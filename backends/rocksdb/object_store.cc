@@ -11,7 +11,9 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "idgen/object_id.h"
+#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/big_endian.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/json.h"
 
 namespace kvstore::rocks {
@@ -19,6 +21,9 @@ namespace {
 
 constexpr size_t kHeaderBytes = 1 + sizeof(uint64_t);
 constexpr char kInactive = 1;  // flag; stored, never renumber
+
+/// Objects of a batch that are read at once.
+constexpr size_t kTogether = 64;
 
 constexpr uint64_t kReservation = 64;  // local IDs
 constexpr std::string_view kCounterPrefix = "ids/";
@@ -277,6 +282,22 @@ std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const ui
   if (auto status = family_->gate.CheckRead(); !status.ok()) {
     return std::vector<absl::StatusOr<Object>>(ids.size(), status);
   }
+  std::vector<absl::StatusOr<Object>> objects;
+  objects.reserve(ids.size());
+  BatchBytes bytes;
+  while (objects.size() < ids.size()) {
+    const auto rest = ids.subspan(objects.size());
+    if (auto status = bytes.full() ? BatchFullError() : CheckCall(); !status.ok()) {
+      objects.resize(ids.size(), status);
+      break;
+    }
+    GetTogether(rest.first(std::min(rest.size(), kTogether)), options, bytes, objects);
+  }
+  return objects;
+}
+
+void RocksObjectStore::GetTogether(std::span<const uint64_t> ids, const ObjectReadOptions& options,
+                                   BatchBytes& bytes, std::vector<absl::StatusOr<Object>>& objects) {
   std::vector<std::string> keys;
   keys.reserve(ids.size());
   for (const uint64_t id : ids) keys.push_back(IdKey(id));
@@ -284,9 +305,12 @@ std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const ui
   std::vector<rocksdb::PinnableSlice> values(ids.size());
   std::vector<rocksdb::Status> statuses(ids.size());
   engine_->db().MultiGet({}, family_->handle, ids.size(), slices.data(), values.data(), statuses.data());
-  std::vector<absl::StatusOr<Object>> objects;
-  objects.reserve(ids.size());
   for (size_t i = 0; i < ids.size(); ++i) {
+    if (bytes.full()) {
+      objects.emplace_back(BatchFullError());
+      continue;
+    }
+    if (statuses[i].ok()) bytes.Add(values[i].size());
     if (statuses[i].IsNotFound()) {
       objects.emplace_back(NoObject(ids[i]));
     } else if (!statuses[i].ok()) {
@@ -295,7 +319,6 @@ std::vector<absl::StatusOr<Object>> RocksObjectStore::GetMany(std::span<const ui
       objects.push_back(Visible(ids[i], values[i].ToStringView(), options.include_inactive));
     }
   }
-  return objects;
 }
 
 absl::StatusOr<Object> RocksObjectStore::Update(uint64_t id, const ObjectTransform& transform,

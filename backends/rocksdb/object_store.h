@@ -9,6 +9,7 @@
 #include "backends/rocksdb/engine.h"
 #include "backends/rocksdb/requests.h"
 #include "idgen/object_id.h"
+#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/object_store.h"
 
 namespace kvstore::rocks {
@@ -55,6 +56,9 @@ class RocksObjectStore : public ObjectStore {
   static std::string CounterKey(uint64_t incarnation, uint32_t shard);
 
  private:
+  /// Appends the objects to `objects`.
+  void GetTogether(std::span<const uint64_t> ids, const ObjectReadOptions& options, BatchBytes& bytes,
+                   std::vector<absl::StatusOr<Object>>& objects);
   struct Counter {
     uint64_t next = 0;      // the next local ID
     uint64_t reserved = 0;  // IDs from here on are not reserved

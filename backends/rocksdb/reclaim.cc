@@ -2,19 +2,27 @@
 
 #include <rocksdb/write_batch.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/deleted.h"
 #include "backends/rocksdb/partitions.h"
 #include "backends/rocksdb/status.h"
 #include "base/hash.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::rocks {
 namespace {
 
-constexpr int kMaxBatch = 1024;             // deletes of a trim that are written together
+/// Deletes of a trim that are written under one lock; of a column that keeps very many versions, which are
+/// counted each time, a part of those.
+constexpr uint64_t kMinBatch = 1024;
+constexpr uint64_t kPartOfVersions = 8;
 constexpr uint64_t kReportEvery = 1 << 20;  // bytes
 constexpr size_t kCompactionSteps = 64;     // ranges that a compaction reports progress by
 
@@ -26,13 +34,16 @@ absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const P
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   options.fill_cache = false;
+  options.max_skippable_internal_keys = kMaxDeletedInARow;
   const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
   const uint64_t max_versions = family.settings->max_versions;
   std::string column;
   uint64_t versions = 0;
   uint64_t done = 0;
   uint64_t reported = 0;
-  for (it->SeekToFirst(); it->Valid(); it->Next()) {
+  for (it->SeekToFirst();; it->Next()) {
+    if (auto status = PassDeleted(*it); !status.ok()) return status;
+    if (!it->Valid()) break;
     const std::string_view key = it->key().ToStringView();
     if (key.size() < kTimestampBytes) return absl::DataLossError("a stored key is not the key of a cell");
     const std::string_view here = key.substr(0, key.size() - kTimestampBytes);
@@ -49,6 +60,7 @@ absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const P
     if (done - reported >= kReportEvery) {
       reported = done;
       if (progress && !progress(std::min(done, total), total * 2)) return Cancelled();
+      if (auto status = CheckCall(); !status.ok()) return status;
     }
   }
   return ToStatus(it->status(), "sweep a dataset");
@@ -60,6 +72,8 @@ absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t t
   // Also the last level, whose expired cells only the filter finds, and each file once.
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   options.exclusive_manual_compaction = false;
+  // RocksDB only reads it, once for each few cells.
+  options.canceled = const_cast<std::atomic<bool>*>(CallScope::Current().cancelled);
   std::vector<Partition> partitions(1);
   if (rows) {
     auto split = PartitionRows(engine, family, kCompactionSteps);
@@ -77,10 +91,63 @@ absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t t
     const auto status = engine.db().CompactRange(options, family.handle,
                                                  partitions[i].range.start.empty() ? nullptr : &begin_slice,
                                                  partitions[i].range.end.empty() ? nullptr : &end_slice);
+    if (status.IsIncomplete()) return Cancelled();
     if (!status.ok()) return ToStatus(status, "compact a dataset");
   }
   if (progress) progress(total * 2, total * 2);
   return absl::OkStatus();
+}
+
+/// One batch of TrimColumn, under the row's lock.
+///
+/// from  where the batch before has stopped; empty for the first. Gets where this one stops; empty if nothing
+///       is left.
+absl::StatusOr<uint64_t> TrimBatch(Engine& engine, const Family& family, std::string_view column,
+                                   uint64_t hash, std::string& from) {
+  const auto lock = engine.locks().Exclude(hash);
+  // Read under the lock: a put that counts on a raised limit comes after this, or is seen by what follows.
+  const uint64_t max_versions = family.settings->max_versions;
+  const std::string behind = std::exchange(from, {});
+  if (max_versions == 0) return uint64_t{0};
+  const uint64_t most = std::max(kMinBatch, max_versions / kPartOfVersions);
+  const std::string upper_bound = EndOf(column);
+  const rocksdb::Slice bound(upper_bound);
+  rocksdb::ReadOptions options;
+  options.iterate_upper_bound = &bound;
+  options.max_skippable_internal_keys = kMaxDeletedInARow;
+  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
+  // The newest are counted again each time: since the batch before, all may have been deleted, and others
+  // put.
+  it->Seek(rocksdb::Slice(column.data(), column.size()));
+  if (auto status = PassDeleted(*it); !status.ok()) return status;
+  for (uint64_t versions = 1; versions < max_versions && it->Valid(); ++versions) {
+    it->Next();
+    if (auto status = PassDeleted(*it); !status.ok()) return status;
+  }
+  if (it->Valid() && (behind.empty() || it->key().ToStringView() < behind)) {
+    // Not over what the batches before have deleted.
+    behind.empty() ? it->Next() : it->Seek(behind);
+  } else if (it->status().ok()) {
+    return uint64_t{0};
+  }
+  rocksdb::WriteBatch batch;
+  for (; it->Valid(); it->Next()) {
+    if (batch.Count() == most) {
+      from = it->key().ToString();
+      break;
+    }
+    if (auto status = batch.Delete(family.handle, it->key()); !status.ok())
+      return ToStatus(status, "trim a column");
+  }
+  if (auto stopped = StoppedAt(*it)) {
+    from = *std::move(stopped);
+  } else if (!it->status().ok()) {
+    return ToStatus(it->status(), "trim a column");
+  }
+  if (batch.Count() > 0) {
+    if (auto status = engine.Write(batch, /*sync=*/false); !status.ok()) return status;
+  }
+  return uint64_t{batch.Count()};
 }
 
 }  // namespace
@@ -91,32 +158,17 @@ absl::StatusOr<uint64_t> TrimColumn(Engine& engine, const Family& family, std::s
   if (!row_bytes || !Decode(column.substr(0, *row_bytes), row)) {
     return absl::DataLossError("a stored key is not the key of a cell");
   }
-  const auto lock = engine.locks().Exclude(Fnv1a(row, family.settings->incarnation));
-  // Read under the lock: a put that counts on a raised limit comes after this, or is seen by what follows.
-  const uint64_t max_versions = family.settings->max_versions;
-  if (max_versions == 0) return uint64_t{0};
-  const std::string upper_bound = EndOf(column);
-  const rocksdb::Slice bound(upper_bound);
-  rocksdb::ReadOptions options;
-  options.iterate_upper_bound = &bound;
-  const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
-  rocksdb::WriteBatch batch;
-  uint64_t versions = 0;
+  const uint64_t hash = Fnv1a(row, family.settings->incarnation);
+  std::string from;
   uint64_t trimmed = 0;
-  for (it->Seek(rocksdb::Slice(column.data(), column.size())); it->Valid(); it->Next()) {
-    if (++versions <= max_versions) continue;
-    if (auto status = batch.Delete(family.handle, it->key()); !status.ok())
-      return ToStatus(status, "trim a column");
-    ++trimmed;
-    if (batch.Count() >= kMaxBatch) {
-      if (auto status = engine.Write(batch, /*sync=*/false); !status.ok()) return status;
-      batch.Clear();
-    }
-  }
-  if (!it->status().ok()) return ToStatus(it->status(), "trim a column");
-  if (batch.Count() > 0) {
-    if (auto status = engine.Write(batch, /*sync=*/false); !status.ok()) return status;
-  }
+  do {
+    const auto batch = TrimBatch(engine, family, column, hash, from);
+    if (!batch.ok()) return batch.status();
+    trimmed += *batch;
+    if (auto status = CheckCall(); !status.ok()) return status;
+    // Who waits for the row has it in between.
+    std::this_thread::yield();
+  } while (!from.empty());
   return trimmed;
 }
 

@@ -4,8 +4,11 @@
 #include <cstring>
 
 #include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/deleted.h"
 #include "backends/rocksdb/status.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
+#include "kvstore_api/looks.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -46,6 +49,17 @@ absl::Status Malformed() { return absl::DataLossError("a stored key is not the k
 
 }  // namespace
 
+std::string NameBefore(std::string name) {
+  static_assert(kMaxColumnNameBytes == kMaxRowKeyBytes);
+  if (name.back() == '\0') {
+    name.pop_back();
+  } else {
+    --name.back();
+    name.resize(kMaxColumnNameBytes, '\xff');
+  }
+  return name;
+}
+
 void RowQuery::Set(const TimeRange& range, const FamilySettings& settings) {
   max_versions = settings.max_versions.load(std::memory_order_relaxed);
   start = std::max(range.start, settings.OldestVisible());
@@ -59,16 +73,16 @@ absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row,
   row_bytes_ = row.size();
   query_ = &query;
   items_ = &items;
+  after_ = after;
   columns_ = cells_ = page_cells_ = bytes_ = 0;
+  looked_ = 0;
+  failed_ = absl::OkStatus();
   next_.reset();
   if (positioned) Look();
   const absl::Status status =
       query.columns != nullptr ? ReadNamedColumns(after) : ReadColumns(after, positioned);
   if (!status.ok()) return status;
-  // An iterator that stopped early says why here; one that is valid has not failed.
-  if (!valid_) {
-    if (auto failed = it_.status(); !failed.ok()) return ToStatus(failed, "read a row");
-  }
+  if (!failed_.ok()) return failed_;
   items.resize(columns_);
   return std::move(next_);
 }
@@ -92,6 +106,11 @@ absl::Status RowReader::ReadColumns(const RowPosition* after, bool positioned) {
     if (auto status = EnterColumn(); !status.ok()) return status;
     if (auto status = ReadColumn(nullptr); !status.ok()) return status;
     if (!next_) LeaveColumn();
+    if (looked_ >= query_->looks && !next_ && in_row_ && MayEnd()) {
+      std::string left;
+      if (!Decode(std::string_view(column_key_).substr(row_bytes_), left)) return Malformed();
+      next_ = RowPosition{.column = std::move(left)};
+    }
   }
   return absl::OkStatus();
 }
@@ -105,9 +124,11 @@ absl::Status RowReader::ReadNamedColumns(const RowPosition* after) {
     }
     SetColumn(column);
     Seek(column_key_);
-    if (!valid_) break;  // nothing from here on in the row
-    if (!in_column_) continue;
-    if (auto status = ReadColumn(resume); !status.ok()) return status;
+    if (!valid_ && !stopped_) break;  // nothing from here on in the row
+    if (in_column_) {
+      if (auto status = ReadColumn(resume); !status.ok()) return status;
+    }
+    if (!next_ && MayEnd() && &column != &query_->columns->back()) next_ = RowPosition{.column = column};
     if (next_) break;
   }
   return absl::OkStatus();
@@ -221,13 +242,62 @@ void RowReader::Next() {
 void RowReader::Look() {
   in_row_ = in_column_ = false;
   valid_ = it_.Valid();
-  if (!valid_) return;
+  if (!valid_ && !PassDeleted()) return;
+  if (--moves_left_ == 0 && !CheckLooks()) return;
   key_ = it_.key().ToStringView();
   in_row_ =
       key_.size() > row_bytes_ + kTimestampBytes && SameBytes(key_.data(), column_key_.data(), row_bytes_);
   if (!in_row_ || key_.size() != column_key_.size() + kTimestampBytes) return;
   in_column_ =
       SameBytes(key_.data() + row_bytes_, column_key_.data() + row_bytes_, column_key_.size() - row_bytes_);
+}
+
+/// Of an iterator that is not valid: goes on if it has only stopped among deleted cells of the row; false if
+/// it is not valid then, either.
+bool RowReader::PassDeleted() {
+  stopped_ = false;
+  for (;;) {
+    if (const auto status = it_.status(); !status.IsIncomplete()) {
+      // An iterator that ended early says why here.
+      if (!status.ok()) failed_ = ToStatus(status, "read a row");
+      return false;
+    }
+    const auto at = StoppedAt(it_);
+    if (!at) return false;
+    looked_ += kMaxDeletedInARow;
+    SpendLooks(kMaxDeletedInARow);
+    const bool in_row =
+        at->size() > row_bytes_ + kTimestampBytes && SameBytes(at->data(), column_key_.data(), row_bytes_);
+    if (!in_row) return false;
+    if (EndBefore(*at)) return false;
+    if (failed_ = CheckCall(); !failed_.ok()) return false;
+    it_.Seek(*at);
+    if (it_.Valid()) return valid_ = true;
+  }
+}
+
+/// Whether the read of this column, or of the page, is over at this key of the row, which is deleted.
+bool RowReader::EndBefore(std::string_view key) {
+  const std::string_view stored = key.substr(row_bytes_, key.size() - row_bytes_ - kTimestampBytes);
+  const std::string_view current = std::string_view(column_key_).substr(row_bytes_);
+  if (query_->columns != nullptr) return stopped_ = stored > current;
+  std::string column;
+  if (!MayEnd() || stored == current || !Decode(stored, column) || column.empty()) return false;
+  column = NameBefore(std::move(column));
+  // Else the next page would begin where this one did.
+  if (after_ != nullptr && after_->column >= column) return false;
+  next_ = RowPosition{.column = std::move(column)};
+  return true;
+}
+
+/// Looks at the caller's limits; false if the call is over.
+bool RowReader::CheckLooks() {
+  moves_left_ = kMovesBetweenChecks;
+  looked_ += kMovesBetweenChecks;
+  SpendLooks(kMovesBetweenChecks);
+  failed_ = CheckCall();
+  if (!failed_.ok()) valid_ = stopped_ = false;
+  return failed_.ok();
 }
 
 /// Goes behind the current column, if the iterator is not there yet.

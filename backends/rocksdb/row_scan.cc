@@ -6,11 +6,17 @@
 #include <utility>
 
 #include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/deleted.h"
 #include "backends/rocksdb/status.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/looks.h"
 #include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
 namespace {
+
+/// Cells of a row without anything to return, after which the scan looks whether it is to go on.
+constexpr uint64_t kRowLooks = 65'536;
 
 std::string Encoded(std::string_view row) {
   std::string key;
@@ -41,18 +47,23 @@ RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Famil
     : engine_(std::move(engine)),
       family_(std::move(family)),
       columns_(SortedColumns(options.columns.value_or(std::vector<std::string>()))),
+      start_(range.start),
       upper_bound_(range.end.empty() ? "" : Encoded(range.end)),
       upper_bound_slice_(upper_bound_) {
   query_.columns = options.columns ? &columns_ : nullptr;
   query_.versions = options.versions;
   query_.limit = std::numeric_limits<uint32_t>::max();
   query_.max_bytes = options.max_bytes;
+  query_.looks = kRowLooks;
+  // A piece of a row says that more of it follows.
+  query_.ends_short = false;
   // What is visible is decided once, as the iterator also shows what was there at this moment.
   query_.Set(options.time_range, *family_->settings);
   rocksdb::ReadOptions read;
   read.total_order_seek = true;
   // A scan reads what others will not need soon: it shall not push their blocks out of the cache.
   read.fill_cache = false;
+  read.max_skippable_internal_keys = kMaxDeletedInARow;
   if (!upper_bound_.empty()) read.iterate_upper_bound = &upper_bound_slice_;
   it_.reset(engine_->db().NewIterator(read, family_->handle));
   reader_ = std::make_unique<RowReader>(*it_);
@@ -71,9 +82,20 @@ RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Famil
 
 /// Takes the row at the iterator as the current one; false at the end of the range.
 absl::StatusOr<bool> RocksRowScan::FindRow(std::string& key) {
-  if (!it_->Valid()) {
-    if (!it_->status().ok()) return ToStatus(it_->status(), "scan rows");
-    return false;
+  while (!it_->Valid()) {
+    const auto at = StoppedAt(*it_);
+    if (!at) {
+      if (!it_->status().ok()) return ToStatus(it_->status(), "scan rows");
+      return false;
+    }
+    SpendLooks(kMaxDeletedInARow);
+    it_->Seek(*at);
+    if (it_->Valid()) break;
+    absl::Status status = CheckCall();
+    if (status.ok() && LooksSpent()) status = PausedError();
+    if (status.ok()) continue;
+    if (const auto stopped = StoppedAt(*it_)) GoOnAt(*stopped);
+    return status;
   }
   const std::string_view stored = it_->key().ToStringView();
   const auto size = EncodedSize(stored);
@@ -89,22 +111,54 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
   while (true) {
     const bool resumed = inside_.has_value();
     if (!resumed) {
+      if (std::exchange(again_, false)) it_->Seek(row_);
       auto found = FindRow(row.key);
       if (!found.ok() || !*found) return found;
     } else {
       row.key = key_;
     }
-    auto next = reader_->Read(row_, query_, resumed ? &*inside_ : nullptr, /*positioned=*/true, row.items);
-    if (!next.ok()) return next.status();
+    auto next =
+        reader_->Read(row_, query_, resumed ? &*inside_ : nullptr, /*positioned=*/!resumed, row.items);
+    if (!next.ok()) {
+      if (!resumed) {
+        again_ = true;
+        GoOnBefore(row.key);
+      }
+      return next.status();
+    }
     inside_ = *std::move(next);
     row.continues = inside_.has_value();
     if (!inside_) SkipRow();
-    if (!row.items.empty()) {
-      key_ = row.key;
-      started_ = true;
-      return true;
-    }
+    const bool spent = LooksSpent();
+    if (row.items.empty() && !inside_ && !spent) continue;
+    key_ = row.key;
+    started_ = true;
+    if (!row.items.empty()) return true;
+    if (spent) return PausedError();
   }
+}
+
+/// Has the scan's position be right before this row, in which nothing was found yet: whoever goes on from
+/// there need not pass over all that lies before it again.
+void RocksRowScan::GoOnBefore(const std::string& row) {
+  if (row.empty()) return;
+  std::string before = NameBefore(row);
+  if (before < start_ || (started_ && before <= key_)) return;
+  key_ = std::move(before);
+  started_ = true;
+}
+
+/// Has the scan, and its position, go on at this deleted cell, behind all columns before that of the cell.
+void RocksRowScan::GoOnAt(const std::string& stored) {
+  const auto key = ParseCellKey(stored);
+  std::string row;
+  std::string column;
+  if (!key || !Decode(key->row, row) || row.empty() || !Decode(key->column, column)) return;
+  if (column.empty()) return GoOnBefore(row);
+  row_ = Encoded(row);
+  key_ = std::move(row);
+  inside_ = RowPosition{.column = NameBefore(std::move(column))};
+  started_ = true;
 }
 
 /// Goes on to the next row, if the reader has not got there already.

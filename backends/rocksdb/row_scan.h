@@ -25,10 +25,13 @@ class RocksRowScan : public RowScan {
  private:
   absl::StatusOr<bool> FindRow(std::string& key);
   void SkipRow();
+  void GoOnBefore(const std::string& row);
+  void GoOnAt(const std::string& stored);
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;
   const std::vector<std::string> columns_;
+  const std::string start_;
   const std::string upper_bound_;
   const rocksdb::Slice upper_bound_slice_;
   RowQuery query_;
@@ -36,7 +39,8 @@ class RocksRowScan : public RowScan {
   std::unique_ptr<RowReader> reader_;
   std::string row_;                    // enc(row) of the current row
   std::string key_;                    // decoded
-  bool started_ = false;               // key_ is a row that was returned, or where the scan goes on
+  bool started_ = false;               // the scan goes on behind, or inside, key_
+  bool again_ = false;                 // the current row was not read to its end, and is to be read again
   std::optional<RowPosition> inside_;  // the current row goes on here
 };
 

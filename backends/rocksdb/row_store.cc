@@ -14,6 +14,7 @@
 #include "backends/rocksdb/row_scan.h"
 #include "backends/rocksdb/status.h"
 #include "base/hash.h"
+#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/moved.h"
 #include "kvstore_api/row_rules.h"
@@ -85,10 +86,12 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
 std::vector<absl::StatusOr<RowPage>> RocksRowStore::GetMany(std::span<const RowRead> reads) {
   std::vector<absl::StatusOr<RowPage>> pages;
   pages.reserve(reads.size());
+  BatchBytes bytes;
   for (const RowRead& read : reads) {
-    const absl::Status status = CheckCall();
+    const absl::Status status = bytes.full() ? BatchFullError() : CheckCall();
     pages.push_back(status.ok() ? Get(read.row, read.options, std::nullopt)
                                 : absl::StatusOr<RowPage>(status));
+    if (pages.back().ok()) bytes.Add(pages.back()->items);
   }
   return pages;
 }
@@ -202,6 +205,10 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
   results.reserve(writes.size());
   size_t begin = 0;
   while (begin < writes.size()) {
+    if (auto status = CheckCall(); !status.ok()) {
+      results.resize(writes.size(), status);
+      break;
+    }
     if (begin > 0 && IsMoving(results.back().status())) {
       // What is made again must not come behind a later one of the same row.
       results.resize(writes.size(), results.back().status());
@@ -228,8 +235,9 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
   rocksdb::WriteBatch batch;
   std::string prefix;
   AppendEncoded(prefix, row);
-  const auto lock = engine_->locks().Exclude(Hash(row));
+  auto lock = engine_->locks().Exclude(Hash(row));
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
+  uint32_t ranges = 0;
   DirtyLog* const log = family_->gate.log();
   const auto record = [&](std::string_view unit) {
     return log == nullptr ? absl::OkStatus() : log->Add(batch, unit);
@@ -252,15 +260,16 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
     for (const std::string& column : *options.columns) {
       std::string begin = prefix;
       AppendEncoded(begin, column);
-      const auto deleted = DeleteCells(*family_, begin, EndOf(begin), batch);
+      const auto deleted = DeleteCells(*family_, begin, EndOf(begin), batch, ranges);
       if (!deleted.ok()) return deleted.status();
       if (auto status = record(begin); !status.ok()) return status;
     }
   } else {
     std::vector<std::string> keys;
-    const auto deleted = DeleteCells(*family_, prefix, EndOf(prefix), batch, &keys);
+    const auto deleted =
+        DeleteCells(*family_, prefix, EndOf(prefix), batch, ranges, log == nullptr ? nullptr : &keys);
     if (!deleted.ok()) return deleted.status();
-    if (*deleted > kMaxPointDeletes) {
+    if (ranges > 0) {
       // One entry for all of the row.
       if (auto status = record(prefix); !status.ok()) return status;
     }
@@ -273,13 +282,20 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
     }
   }
   if (batch.Count() == 0) return absl::OkStatus();
-  return engine_->Write(batch, family_->settings->sync);
+  if (auto status = engine_->Write(batch, family_->settings->sync); !status.ok()) return status;
+  lock.unlock();
+  FlushRanges(*family_, ranges);
+  return absl::OkStatus();
 }
 
 std::vector<absl::Status> RocksRowStore::DeleteMany(std::span<const RowDelete> deletes) {
   std::vector<absl::Status> results;
   results.reserve(deletes.size());
   for (const RowDelete& one : deletes) {
+    if (auto status = CheckCall(); !status.ok()) {
+      results.resize(deletes.size(), status);
+      break;
+    }
     results.push_back(Delete(one.row, one.options));
     if (IsMoving(results.back())) results.resize(deletes.size(), absl::Status(results.back()));
     if (results.size() == deletes.size()) break;

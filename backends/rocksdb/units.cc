@@ -6,11 +6,14 @@
 #include <utility>
 
 #include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/deleted.h"
 #include "backends/rocksdb/mapping_store.h"
 #include "backends/rocksdb/object_store.h"
 #include "backends/rocksdb/status.h"
 #include "kvstore_api/as_of.h"
 #include "kvstore_api/big_endian.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/looks.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -18,6 +21,8 @@ namespace {
 /// A page of a scan has about so many units, or bytes.
 constexpr size_t kPageUnits = 1000;
 constexpr size_t kPageBytes = size_t{1} << 20;
+/// Cells after which the caller's limits are looked at.
+constexpr uint64_t kCellsBetweenChecks = 1024;
 
 /// Which cells of a column are visible.
 struct Visible {
@@ -44,6 +49,7 @@ class ColumnIterator {
     options.total_order_seek = true;
     options.fill_cache = false;
     options.iterate_upper_bound = &bound_;
+    options.max_skippable_internal_keys = kMaxDeletedInARow;
     it_.reset(engine.db().NewIterator(options, family.handle));
     it_->Seek(unit);
   }
@@ -56,11 +62,28 @@ class ColumnIterator {
   std::unique_ptr<rocksdb::Iterator> it_;
 };
 
-/// Reads the unit whose first key the iterator stands at, and moves behind it. `unit` is its key.
-void TakeColumn(rocksdb::Iterator& it, const Visible& visible, Unit& unit) {
-  for (; it.Valid(); it.Next()) {
+bool IsOfUnit(std::string_view key, std::string_view unit) {
+  return key.size() == unit.size() + kTimestampBytes && key.starts_with(unit);
+}
+
+/// Reads the unit whose first key the iterator stands at, or may have stopped before, and moves behind it;
+/// there it may have stopped. `unit` is its key. Fails if the call is over, and not if the iterator has.
+absl::Status TakeColumn(rocksdb::Iterator& it, const Visible& visible, Unit& unit) {
+  for (uint64_t cells = 1;; it.Next(), ++cells) {
+    while (!it.Valid()) {
+      const auto at = StoppedAt(it);
+      if (!at || !IsOfUnit(*at, unit.key)) return absl::OkStatus();
+      if (auto status = CheckCall(); !status.ok()) return status;
+      it.Seek(*at);
+    }
     const std::string_view key = it.key().ToStringView();
-    if (key.size() != unit.key.size() + kTimestampBytes || !key.starts_with(unit.key)) return;
+    if (!IsOfUnit(key, unit.key)) {
+      SpendLooks(cells);
+      return absl::OkStatus();
+    }
+    if (cells % kCellsBetweenChecks == 0) {
+      if (auto status = CheckCall(); !status.ok()) return status;
+    }
     const uint64_t timestamp = TimestampOf(key);
     if (timestamp < visible.oldest || unit.cells.size() >= visible.max_versions) continue;
     unit.cells.push_back({timestamp, it.value().ToString()});
@@ -94,13 +117,18 @@ class Scan : public UnitScan {
     rocksdb::ReadOptions options;
     options.total_order_seek = true;
     options.fill_cache = false;
+    options.max_skippable_internal_keys = kMaxDeletedInARow;
     // A new one for each page: it would keep what is compacted meanwhile.
     const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(options, family_->handle));
-    absl::Status status;
     size_t bytes = 0;
     Seek(*it, from_);
     // Columns without visible cells are units too that are passed over.
-    for (size_t seen = 0; it->Valid() && page.size() < kPageUnits && bytes < kPageBytes; ++seen) {
+    for (uint64_t seen = 1; page.size() < kPageUnits && bytes < kPageBytes; ++seen) {
+      if (!it->Valid() || seen % kCellsBetweenChecks == 0 || LooksSpent()) {
+        if (auto status = Settle(*it); !status.ok()) return status;
+        if (LooksSpent()) return page.empty() ? absl::StatusOr<std::vector<Unit>>(PausedError(from_)) : page;
+        if (!it->Valid()) break;
+      }
       auto unit = Take(*it);
       if (!unit.ok()) return unit.status();
       if (!end_.empty() && unit->key >= end_) {
@@ -108,18 +136,57 @@ class Scan : public UnitScan {
         return page;
       }
       from_ = shape_ == Shape::kRows ? EndOf(unit->key) : unit->key + '\0';
+      // An empty page would be the end.
+      if (unit->cells.empty()) continue;
       for (const Cell& cell : unit->cells) bytes += cell.value.size();
       bytes += unit->key.size();
-      if (!unit->cells.empty()) page.push_back(*std::move(unit));
+      page.push_back(*std::move(unit));
     }
+    if (it->Valid() || StoppedAt(*it)) return page;
     if (!it->status().ok()) return ToStatus(it->status(), "scan for a migration");
-    if (!it->Valid()) done_ = true;
-    // An empty page would be the end.
-    if (page.empty() && !done_) return Next();
+    done_ = true;
     return page;
   }
 
  private:
+  /// Goes on with an iterator that has stopped among deleted cells, and keeps where it is, until it is at a
+  /// unit or ended, or the scan is to pause.
+  absl::Status Settle(rocksdb::Iterator& it) {
+    for (;;) {
+      if (auto status = CheckCall(); !status.ok()) return status;
+      const auto at = StoppedAt(it);
+      // Of one that has failed the last unit may not be whole.
+      if (!at) return it.Valid() ? absl::OkStatus() : ToStatus(it.status(), "scan for a migration");
+      SpendLooks(kMaxDeletedInARow);
+      if (std::string unit = UnitAt(*at); unit > from_) from_ = std::move(unit);
+      if (LooksSpent()) return absl::OkStatus();
+      it.Seek(*at);
+      if (shape_ == Shape::kMappings) PassOthers(it);
+    }
+  }
+
+  /// The least key that a unit can have whose stored key is this one or behind it.
+  std::string UnitAt(const std::string& stored) const {
+    switch (shape_) {
+      case Shape::kRows:
+        return stored.size() > kTimestampBytes ? stored.substr(0, stored.size() - kTimestampBytes) : "";
+      case Shape::kObjects:
+        return stored;
+      case Shape::kMappings:
+        break;
+    }
+    if (RocksMappingStore::IsPair(stored)) return RocksMappingStore::UnitKeyOf(stored);
+    if (stored.size() < sizeof(uint64_t)) return "";
+    auto from = ReadBigEndian<uint64_t>(stored);
+    if (stored > RocksMappingStore::PairPrefix(from)) {
+      if (from == UINT64_MAX) return "";
+      ++from;
+    }
+    std::string unit;
+    AppendBigEndian(unit, from);
+    return unit;
+  }
+
   /// To the first key of a unit at or behind this unit's key.
   void Seek(rocksdb::Iterator& it, const std::string& unit) const {
     if (shape_ != Shape::kMappings) {
@@ -165,7 +232,7 @@ class Scan : public UnitScan {
         if (!IsUnitKey(Shape::kRows, unit.key)) {
           return absl::DataLossError("a stored key is not that of a cell");
         }
-        TakeColumn(it, visible_, unit);
+        if (auto status = TakeColumn(it, visible_, unit); !status.ok()) return status;
         return unit;
       }
       case Shape::kObjects: {
@@ -203,7 +270,11 @@ absl::Status ReplaceRows(Engine& engine, const Family& family, std::span<const U
   for (const Unit& unit : units) {
     if (!fresh) {
       ColumnIterator it(engine, family, unit.key);
-      for (; it->Valid(); it->Next()) keep(batch.Delete(family.handle, it->key()));
+      for (;; it->Next()) {
+        if (auto passed = PassDeleted(*it); !passed.ok()) return passed;
+        if (!it->Valid()) break;
+        keep(batch.Delete(family.handle, it->key()));
+      }
       if (!it->status().ok()) return ToStatus(it->status(), "read what is replaced");
     }
     for (const Cell& cell : unit.cells) {
@@ -289,7 +360,8 @@ absl::StatusOr<std::vector<Unit>> ReadUnits(Engine& engine, const Family& family
     for (const std::string& key : keys) {
       Unit& unit = units.emplace_back(Unit{key, {}});
       ColumnIterator it(engine, family, key);
-      TakeColumn(*it, visible, unit);
+      if (auto status = TakeColumn(*it, visible, unit); !status.ok()) return status;
+      if (auto status = CheckCall(); !status.ok()) return status;
       if (!it->status().ok()) return ToStatus(it->status(), "read for a migration");
     }
     return units;

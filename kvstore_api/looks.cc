@@ -1,0 +1,45 @@
+#include "kvstore_api/looks.h"
+
+#include <algorithm>
+
+#include "absl/strings/cord.h"
+#include "kvstore_api/batch_bytes.h"
+
+namespace kvstore {
+namespace {
+
+constexpr char kPayload[] = "kvstore/paused";
+
+thread_local std::optional<uint64_t> left;
+
+absl::Status Paused(std::string_view message, std::string_view position) {
+  absl::Status status = absl::ResourceExhaustedError(absl::string_view(message.data(), message.size()));
+  status.SetPayload(kPayload, absl::Cord(absl::string_view(position.data(), position.size())));
+  return status;
+}
+
+}  // namespace
+
+LookScope::LookScope(uint64_t cells) : before_(left) { left = cells; }
+LookScope::~LookScope() { left = before_; }
+
+void SpendLooks(uint64_t cells) {
+  if (left) *left -= std::min(*left, cells);
+}
+bool LooksSpent() { return left == uint64_t{0}; }
+bool LooksAreLimited() { return left.has_value(); }
+
+absl::Status PausedError(std::string_view position) {
+  return Paused("the scan has found nothing so far: go on with it", position);
+}
+bool IsPaused(const absl::Status& status) { return !status.ok() && status.GetPayload(kPayload).has_value(); }
+std::string PausedAt(const absl::Status& status) {
+  const auto payload = status.GetPayload(kPayload);
+  return payload ? std::string(*payload) : std::string();
+}
+
+absl::Status BatchFullError() {
+  return Paused("batch: the entries before have 64 MiB together; ask for this one in another batch", "");
+}
+
+}  // namespace kvstore
