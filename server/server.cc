@@ -108,6 +108,7 @@ class Server::Impl {
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
     const std::vector<std::string>& listen = core_.options.listen;
+    if (auto status = server::CheckNotTaken(listen); !status.ok()) return status;
     std::vector<int> ports(listen.size(), 0);
     for (size_t i = 0; i < listen.size(); ++i) {
       builder.AddListeningPort(listen[i], *credentials, &ports[i]);
