@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/token.h"
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/moved.h"
@@ -50,7 +51,12 @@ absl::StatusOr<std::unique_ptr<Caller>> Caller::Open(const std::string& address,
                                                      const ConnectOptions& options) {
   auto channels = Channels::Open(address, options);
   if (!channels.ok()) return channels.status();
-  return std::unique_ptr<Caller>(new Caller(*std::move(channels), options));
+  auto token = TokenFor(address, options);
+  if (!token.ok()) return token.status();
+  if (auto status = CheckMetadata("backend", options.backend); !status.ok()) return status;
+  ConnectOptions used = options;
+  used.token = *std::move(token);
+  return std::unique_ptr<Caller>(new Caller(*std::move(channels), std::move(used)));
 }
 
 Caller::Caller(std::unique_ptr<Channels> channels, ConnectOptions options)
@@ -93,6 +99,18 @@ std::string OutcomeOf(const grpc::ClientContext& context) {
   const auto& metadata = context.GetServerTrailingMetadata();
   const auto found = metadata.find(wire::kOutcome);
   return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
+}
+
+absl::Status Caller::Nonsense(std::string_view what) const {
+  return absl::InternalError(fmt::format("server {}: {}", address(), what));
+}
+
+absl::Status Caller::CheckPage(int entries, size_t limit, std::string_view asked,
+                               std::string_view next) const {
+  if (static_cast<size_t>(entries) > limit) return Nonsense("answered more entries than a page may have");
+  if (!next.empty() && (entries == 0 || next == asked))
+    return Nonsense("answered a page that does not go on");
+  return absl::OkStatus();
 }
 
 Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& outcome, bool writes) const {

@@ -35,11 +35,17 @@ absl::StatusOr<bool> Cursor::ReadMessage() {
     message_.Clear();
     next_ = 0;
     if (stream_->reader->Read(&message_)) {
-      failures_ = 0;
       if (message_.incarnation() != 0) incarnation_ = message_.incarnation();
-      if (message_.rows_size() == 0) continue;
-      request_.set_marker(message_.marker());
-      return true;
+      if (message_.rows_size() > 0) {
+        failures_ = 0;
+        request_.set_marker(message_.marker());
+        return true;
+      }
+      // What finds nothing is answered by one message that says where.
+      if (std::exchange(stream_->empty, true)) {
+        return caller_.Nonsense("answered a scan with one message after the other without rows");
+      }
+      continue;
     }
     const grpc::Status status = stream_->reader->Finish();
     const auto verdict = caller_.Judge(status, OutcomeOf(stream_->context), /*writes=*/false);
