@@ -123,7 +123,14 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& out
   // It failed on the way, there or back; a server that ends cancels what is left.
   const auto code =
       error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
-  error = absl::Status(code, fmt::format("server {}: {}{}", address(), std::string(error.message()),
+  std::string message(error.message());
+  // A name or a certificate that does not fit is said by gRPC; one side that encrypts and one that does not,
+  // so:
+  const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
+  if (options_.tls && says("handshake")) message += "; does it speak TLS?";
+  if (!options_.tls && says("failed to connect") && says("Socket closed"))
+    message += "; does it speak TLS only?";
+  error = absl::Status(code, fmt::format("server {}: {}{}", address(), message,
                                          writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));
   const bool again = absl::IsUnavailable(error);

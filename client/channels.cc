@@ -71,7 +71,9 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
     // Nor is what a server compressed taken: a megabyte could become a gigabyte before its size is looked at.
+    // The first refuses the call, which may be after the message was unpacked; the second does not unpack.
     arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+    arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     // A server's machine that is gone without a word is found out.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/in_doubt.h"
+#include "tests/hostile/hostile.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
 
@@ -24,124 +24,15 @@ namespace kvstore {
 namespace {
 
 using testing::FailsWith;
+using testing::Hostile;
+using testing::Results;
 
 constexpr auto kInternal = absl::StatusCode::kInternal;
 constexpr auto kMany = 200'000;
 
-/// Answers whatever a test has put in. Each is called once for a call, and may be null.
-class Hostile : public v1::KVStore::Service {
- public:
-  Hostile() {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~Hostile() override { server_->Shutdown(std::chrono::system_clock::now()); }
-
-  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  std::unique_ptr<KVStore> Client() const { return *Connect(address()); }
-
-  template <typename Message>
-  using Unary = std::function<void(grpc::ServerContext& context, Message& answer)>;
-  template <typename Message>
-  using Stream = std::function<void(grpc::ServerWriter<Message>& stream)>;
-  using Calls_ = grpc::ServerReaderWriter<v1::CallsResponse, v1::CallsRequest>;
-  using Import = grpc::ServerReaderWriter<v1::PutRowsResponse, v1::PutRowsRequest>;
-
-  Unary<v1::GetDatasetResponse> get_dataset;
-  Unary<v1::GetRowResponse> get_row;
-  Unary<v1::PutRowsResponse> put_rows;
-  Unary<v1::DeleteRowsResponse> delete_rows;
-  Unary<v1::GetObjectResponse> get_object;
-  Unary<v1::UpdateObjectResponse> update_object;
-  Unary<v1::ListMappingResponse> list_mapping;
-  Unary<v1::ListObjectsResponse> list_objects;
-  Stream<v1::GetRowsResponse> get_rows;
-  Stream<v1::GetObjectsResponse> get_objects;
-  Stream<v1::ScanRowsResponse> scan_rows;
-  std::function<void(Import& stream)> import_rows;
-  std::function<grpc::Status(Calls_& stream)> calls;
-
- private:
-  using Context = grpc::ServerContext;
-  template <typename Message>
-  static grpc::Status Do(const Unary<Message>& script, Context& context, Message& answer) {
-    script(context, answer);
-    return grpc::Status::OK;
-  }
-  template <typename Message>
-  static grpc::Status Do(const Stream<Message>& script, grpc::ServerWriter<Message>& stream) {
-    script(stream);
-    return grpc::Status::OK;
-  }
-  grpc::Status GetServer(Context*, const v1::GetServerRequest*, v1::GetServerResponse* answer) override {
-    answer->set_instance("hostile");
-    return grpc::Status::OK;
-  }
-  grpc::Status GetDataset(Context* context, const v1::GetDatasetRequest*,
-                          v1::GetDatasetResponse* answer) override {
-    return Do(get_dataset, *context, *answer);
-  }
-  grpc::Status GetRow(Context* context, const v1::GetRowRequest*, v1::GetRowResponse* answer) override {
-    return Do(get_row, *context, *answer);
-  }
-  grpc::Status PutRows(Context* context, const v1::PutRowsRequest*, v1::PutRowsResponse* answer) override {
-    return Do(put_rows, *context, *answer);
-  }
-  grpc::Status DeleteRows(Context* context, const v1::DeleteRowsRequest*,
-                          v1::DeleteRowsResponse* answer) override {
-    return Do(delete_rows, *context, *answer);
-  }
-  grpc::Status GetObject(Context* context, const v1::GetObjectRequest*,
-                         v1::GetObjectResponse* answer) override {
-    return Do(get_object, *context, *answer);
-  }
-  grpc::Status UpdateObject(Context* context, const v1::UpdateObjectRequest*,
-                            v1::UpdateObjectResponse* answer) override {
-    return Do(update_object, *context, *answer);
-  }
-  grpc::Status ListMapping(Context* context, const v1::ListMappingRequest*,
-                           v1::ListMappingResponse* answer) override {
-    return Do(list_mapping, *context, *answer);
-  }
-  grpc::Status ListObjects(Context* context, const v1::ListObjectsRequest*,
-                           v1::ListObjectsResponse* answer) override {
-    return Do(list_objects, *context, *answer);
-  }
-  grpc::Status GetRows(Context*, const v1::GetRowsRequest*,
-                       grpc::ServerWriter<v1::GetRowsResponse>* stream) override {
-    return Do(get_rows, *stream);
-  }
-  grpc::Status GetObjects(Context*, const v1::GetObjectsRequest*,
-                          grpc::ServerWriter<v1::GetObjectsResponse>* stream) override {
-    return Do(get_objects, *stream);
-  }
-  grpc::Status ScanRows(Context*, const v1::ScanRowsRequest*,
-                        grpc::ServerWriter<v1::ScanRowsResponse>* stream) override {
-    return Do(scan_rows, *stream);
-  }
-  grpc::Status ImportRows(Context*, Import* stream) override {
-    import_rows(*stream);
-    return grpc::Status::OK;
-  }
-  grpc::Status Calls(Context*, Calls_* stream) override { return calls(*stream); }
-
-  int port_ = 0;
-  std::unique_ptr<grpc::Server> server_;
-};
-
 const CellWrite kCell{"c", "v", 1};
 const std::string kValue(3'000'000, 'v');
 const CellWrite kLarge{"c", kValue, 1};
-
-/// One message with so many results.
-template <typename Response>
-Response Results(int count) {
-  Response response;
-  for (int i = 0; i < count; ++i) response.add_results();
-  return response;
-}
 
 class HostileServer : public ::testing::Test {
  protected:
@@ -294,7 +185,9 @@ TEST_F(HostileServer, WhatItCompressedIsNotTaken) {
     context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
     answer.set_marker(std::string(100'000'000, '\0'));
   };
-  EXPECT_THAT(store_->GetRow("d", "r", {}).status(), FailsWith(absl::StatusCode::kUnimplemented, "ompress"));
+  // Refused by its header, or not understood; what says how large it is has unpacked it.
+  const absl::Status status = store_->GetRow("d", "r", {}).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status) || absl::IsInternal(status)) << status;
 }
 
 // ---- streams of calls ----
@@ -302,7 +195,7 @@ TEST_F(HostileServer, WhatItCompressedIsNotTaken) {
 TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
   // The first call goes out, and the second waits because its message is not taken up.
   std::atomic<bool> first_came{false};
-  server_.calls = [&](Hostile::Calls_& stream) -> grpc::Status {
+  server_.calls = [&](Hostile::CallStream& stream) -> grpc::Status {
     v1::CallsRequest request;
     stream.Read(&request);
     first_came = true;

@@ -33,5 +33,21 @@ TEST_F(SlowWay, ATlsHandshakeMayTakeSeveralWaysThereAndBack) {
   EXPECT_OK(store->ListDatasets().status());
 }
 
+TEST_F(SlowWay, WhatMayBeWrongWithATlsConnectionIsSaid) {
+  const Served served(options_);
+  const auto list = [&](const ConnectOptions& options) {
+    return served.Client(options)->ListDatasets().status();
+  };
+  const auto code = absl::StatusCode::kUnavailable;
+  EXPECT_THAT(
+      list({.tls = ClientTls{.ca = authority_.file(), .server_name = "other.example"}, .deadline_ms = 500}),
+      FailsWith(code, "other.example is not in peer certificate"));
+  EXPECT_THAT(list({.deadline_ms = 500}), FailsWith(code, "does it speak TLS only?"));
+  const Served plain;
+  EXPECT_THAT(
+      plain.Client({.tls = ClientTls{.ca = authority_.file()}, .deadline_ms = 500})->ListDatasets().status(),
+      FailsWith(code, "does it speak TLS"));
+}
+
 }  // namespace
 }  // namespace kvstore::testing
