@@ -19,7 +19,9 @@ absl::Status FileError(const std::filesystem::path& path, std::string_view actio
 namespace {
 
 absl::Status WriteAndSync(const std::filesystem::path& path, std::string_view text) {
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  // What an attempt before this one has left behind, or what somebody put there for it to be written through.
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(path, "remove", errno);
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return FileError(path, "create", errno);
   absl::Status status;
   while (!text.empty() && status.ok()) {

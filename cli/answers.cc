@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/escape.h"
 #include "kvstore_api/bytes_json.h"
 
 namespace kvstore::cli {
@@ -45,7 +46,7 @@ Json ErrorToJson(const absl::Status& status) {
 }
 
 std::string ToLine(const Json& json) {
-  return json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+  return PrintableJson(json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
 }
 
 }  // namespace kvstore::cli

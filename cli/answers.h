@@ -21,7 +21,8 @@ Json MappingToJson(const MappingPage& page);
 Json MarkerToJson(std::string_view marker);
 /// {"ok": false, "error": {"code", "message"}}
 Json ErrorToJson(const absl::Status& status);
-/// One line of JSON, without its end. Bytes that are not UTF-8, which only a message can have, are replaced.
+/// One line of JSON, without its end, and with nothing that a terminal obeys. Bytes that are not UTF-8, which
+/// only a message can have, are replaced.
 std::string ToLine(const Json& json);
 
 }  // namespace kvstore::cli

@@ -65,7 +65,8 @@ Config Globals::ReadConfiguration() const {
 }
 
 ConnectOptions Globals::ServerConnection() const {
-  ConnectOptions options{.deadline_ms = timeout_ms};
+  ConnectOptions options{.plain_token = plain_token};
+  if (timeout_ms) options.deadline_ms = *timeout_ms;
   // Not on the command line, which everybody on the machine can see.
   if (!token_file.empty()) {
     std::ifstream in(token_file);
@@ -97,6 +98,12 @@ std::vector<std::string> Globals::Bytes(const std::vector<std::string>& argument
   return bytes;
 }
 
+WholeCommand::WholeCommand(const Globals& globals) {
+  if (!globals.server.empty() && globals.timeout_ms) {
+    scope_.emplace(std::chrono::milliseconds(*globals.timeout_ms));
+  }
+}
+
 void OrFail(const absl::Status& status) {
   if (!status.ok()) throw Failure{status};
 }
@@ -111,8 +118,8 @@ void PrintError(const absl::Status& status, bool json) {
   for (const auto line : absl::StrSplit(status.message(), '\n')) {
     text += fmt::format("{}{}", text.empty() ? "" : "\n", Escape(std::string(line)));
   }
-  fmt::print(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
-  if (const std::string_view next = NextStep(status); !next.empty()) fmt::print(stderr, "    {}\n", next);
+  PrintTo(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
+  if (const std::string_view next = NextStep(status); !next.empty()) PrintTo(stderr, "    {}\n", next);
 }
 
 void PrintJson(const Json& json) { fmt::print("{}\n", ToLine(json)); }
@@ -131,12 +138,15 @@ void AddCommands(CLI::App& app, Globals& globals) {
                  "Address of a server, host:port or unix:/path, instead of a store of this process")
       ->envname("KV_SERVER")
       ->type_name("ADDR");
-  app.add_option("--timeout-ms", globals.timeout_ms, "How long a call of a server may take")
+  app.add_option(
+         "--timeout-ms", globals.timeout_ms,
+         "How long a call of a server may take, 10000 if it is not given; of get --all and scan, all calls")
       ->envname("KV_TIMEOUT_MS")
-      ->capture_default_str()
       ->type_name("MS");
   app.add_option("--token-file", globals.token_file, "File with the token for the server; or KV_TOKEN has it")
       ->type_name("FILE");
+  app.add_flag("--plain-token", globals.plain_token,
+               "Send the token to another machine without encryption, too, where others may see it");
   app.add_flag("--tls", globals.use_tls, "Encrypt the connection to the server");
   app.add_option("--tls-ca", globals.tls.ca, "Certificates that the server's is checked against")
       ->envname("KV_TLS_CA")

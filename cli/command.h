@@ -2,10 +2,12 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "client/options.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/json.h"
 #include "kvstore_api/kvstore.h"
 #include "registry/config.h"
@@ -22,7 +24,8 @@ struct Globals {
   std::string token_file;
   ClientTls tls;
   bool use_tls = false;
-  uint32_t timeout_ms = 10'000;
+  std::optional<uint32_t> timeout_ms;
+  bool plain_token = false;  ///< As in ConnectOptions.
   bool json = false;
   bool escaped = false;  ///< Arguments are given with \xNN escapes.
 
@@ -36,6 +39,16 @@ struct Globals {
   /// An argument as bytes. Throws Failure if it is escaped badly.
   std::string Bytes(const std::string& argument) const;
   std::vector<std::string> Bytes(const std::vector<std::string>& arguments) const;
+};
+
+/// While it lives all calls of a server together may take what --timeout-ms says, if it was given: for
+/// commands that read page after page, which else a server could keep busy for ever.
+class WholeCommand {
+ public:
+  explicit WholeCommand(const Globals& globals);
+
+ private:
+  std::optional<CallScope> scope_;
 };
 
 /// Ends the command with exit code 1 and `status` on standard error.

@@ -7,8 +7,11 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/escape.h"
+#include "client/token.h"
 #include "kvstore_api/json_text.h"
 #include "registry/config.h"
+#include "registry/secrets.h"
 #include "server/access.h"
 #include "server/address.h"
 
@@ -20,22 +23,32 @@ namespace {
 void Check(const Config& config) {
   OrFail(server::CheckAddresses(config.server));
   OrFail(server::Access::Open(config.server.tokens));
+  for (const auto& [name, remote] : config.store.remotes) {
+    const auto token = client::TokenFor(remote.address, remote.options);
+    if (!token.ok()) {
+      OrFail(absl::InvalidArgumentError(
+          fmt::format("config: backends.{}: {}", name, std::string(token.status().message()))));
+    }
+  }
 }
 
 void AddCheck(CLI::App& group, Globals& globals) {
   auto file = std::make_shared<std::string>();
-  CLI::App* check =
-      group.add_subcommand("check", "Check a file without opening anything; lists every mistake");
+  CLI::App* check = group.add_subcommand("check",
+                                         "Check a file without opening anything; lists every mistake, and "
+                                         "warns of secrets that others can read");
   check->add_option("file", *file, "The file; without it that of --config");
   check->callback([file, &globals] {
     const std::string& path = file->empty() ? globals.config : *file;
     if (path.empty()) throw Failure{absl::InvalidArgumentError("--config: name the file")};
     const Config config = OrFail(ReadConfig(path));
     Check(config);
+    const std::vector<std::string> exposed = OrFail(ExposedSecrets(path, config));
     if (globals.json) {
-      PrintJson({{"ok", true}});
+      PrintJson({{"ok", true}, {"warnings", exposed}});
     } else {
-      fmt::print("{}: good\n", path);
+      for (const std::string& warning : exposed) PrintTo(stderr, "kv: warning: {}\n", warning);
+      Print("{}: good\n", path);
     }
   });
 }
@@ -78,8 +91,7 @@ Example:
     if (globals.json) {
       PrintJson({{"ok", true}, {"token", secret}, {"entry", entry}});
     } else {
-      fmt::print("token (for KV_TOKEN, or \"authorization: Bearer ...\"): {}\nentry: {}\n", secret,
-                 TextOf(entry));
+      Print("token (for KV_TOKEN, or \"authorization: Bearer ...\"): {}\nentry: {}\n", secret, TextOf(entry));
     }
   });
 }

@@ -49,7 +49,7 @@ void AddItems(Table& table, std::span<const Item> items, const std::vector<std::
 }
 
 void PrintMarker(std::string_view marker) {
-  if (!marker.empty()) fmt::print("more: --marker {}\n", marker);
+  if (!marker.empty()) Print("more: --marker {}\n", marker);
 }
 
 void AddPut(CLI::App& app, Globals& globals) {
@@ -94,7 +94,7 @@ void AddPut(CLI::App& app, Globals& globals) {
       if (result.timestamp) answer["timestamp"] = *result.timestamp;
       PrintJson(answer);
     } else if (result.timestamp) {
-      fmt::print("written at {}\n", *result.timestamp);
+      Print("written at {}\n", *result.timestamp);
     }
   });
 }
@@ -124,6 +124,7 @@ void AddGet(CLI::App& app, Globals& globals) {
                         .marker = args->choice.marker};
     if (!args->choice.columns.empty()) options.columns = globals.Bytes(args->choice.columns);
     Table table({"COLUMN", "TIMESTAMP", "VALUE"});
+    const WholeCommand limit(globals);
     do {
       const Row page = OrFail(store->GetRow(args->dataset, row, options));
       if (globals.json) {
@@ -197,6 +198,7 @@ void AddScan(CLI::App& app, Globals& globals) {
     ScanOptions options{
         .versions = args->choice.versions, .time_range = args->choice.range, .marker = args->choice.marker};
     if (!args->choice.columns.empty()) options.columns = globals.Bytes(args->choice.columns);
+    const WholeCommand limit(globals);
     const auto cursor = OrFail(store->ScanRows(args->dataset, range, options));
     Table table({"ROW", "COLUMN", "TIMESTAMP", "VALUE"});
     ScannedRow row;

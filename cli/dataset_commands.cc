@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "kvstore_api/dataset_json.h"
@@ -40,7 +41,7 @@ void PrintDone(const Globals& globals, const std::string& done) {
   if (globals.json) {
     PrintJson({{"ok", true}});
   } else {
-    fmt::print("{}\n", done);
+    Print("{}\n", done);
   }
 }
 
@@ -199,8 +200,8 @@ void Reclaim(KVStore& store, const std::string& name, const std::string& action,
                {"surplus_cells", result.surplus_cells}});
     return;
   }
-  fmt::print("{} bytes before, {} after; {} expired and {} surplus cells removed\n", result.bytes_before,
-             result.bytes_after, result.expired_cells, result.surplus_cells);
+  Print("{} bytes before, {} after; {} expired and {} surplus cells removed\n", result.bytes_before,
+        result.bytes_after, result.expired_cells, result.surplus_cells);
 }
 
 void AddCompact(CLI::App& app, Globals& globals) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/escape.h"
 #include "cli/operated.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -56,8 +57,7 @@ void PrintReports(const std::vector<HostReport>& reports, const Globals& globals
     return;
   }
   for (const HostReport& report : reports) {
-    for (const std::string& problem : report.problems)
-      fmt::print("{}: {}\n", report.host.ToString(), problem);
+    for (const std::string& problem : report.problems) Print("{}: {}\n", report.host.ToString(), problem);
   }
   Table table({"HOST", "ROLE", "SHARDS", "WRITES", "SEMI-SYNC", "LAG S", "GTID", "CONNECTIONS", "MIB"});
   for (const HostReport& report : reports) {
@@ -113,8 +113,8 @@ void AddCheck(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", found.empty()}, {"problems", found}});
     } else {
-      for (const std::string& problem : found) fmt::print("{}\n", problem);
-      if (found.empty()) fmt::print("the hosts are as the maps and the catalog say\n");
+      for (const std::string& problem : found) Print("{}\n", problem);
+      if (found.empty()) Print("the hosts are as the maps and the catalog say\n");
     }
     if (!found.empty()) {
       throw Failure{absl::FailedPreconditionError(fmt::format("{} problems", found.size()))};
@@ -160,8 +160,8 @@ void AddPromote(CLI::App& group, Globals& globals) {
                  {"follows", promotion.follows},
                  {"write_pause_ms", promotion.write_pause_ms}});
     } else if (!args->options.dry_run) {
-      fmt::print("{} is the master, {} {}\n", promotion.after.master.ToString(),
-                 promotion.after.slave.ToString(), promotion.follows ? "follows it" : "does not follow it");
+      Print("{} is the master, {} {}\n", promotion.after.master.ToString(), promotion.after.slave.ToString(),
+            promotion.follows ? "follows it" : "does not follow it");
     }
   });
 }
@@ -189,9 +189,9 @@ void AddOpen(CLI::App& group, Globals& globals) {
         range.first, range.last, {ParseHost(args->master), ParseHost(args->slave)}};
     if (args->dry_run) {
       const auto problems = shardops::WhyNot(*fleet, shards.pair);
-      for (const std::string& problem : problems) fmt::print("{}\n", problem);
+      for (const std::string& problem : problems) Print("{}\n", problem);
       if (!problems.empty()) throw Failure{absl::FailedPreconditionError("the hosts will not do")};
-      fmt::print("both hosts will do\n");
+      Print("both hosts will do\n");
       return;
     }
     {
@@ -218,7 +218,7 @@ void AddFence(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"ended", ended}});
     } else {
-      fmt::print("{} takes no writes; {} connections were ended\n", *host, ended);
+      Print("{} takes no writes; {} connections were ended\n", *host, ended);
     }
   });
 }
@@ -249,7 +249,7 @@ void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
     if (globals.json) {
       PrintJson({{"at_ms", WallClockMs()}, {"problem", text}, {"over", over}});
     } else {
-      fmt::print("{} {}{}\n", TimeOfDay(), over ? "over: " : "", text);
+      Print("{} {}{}\n", TimeOfDay(), over ? "over: " : "", text);
     }
   };
   std::set<std::string> before;
@@ -261,7 +261,7 @@ void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
     for (const std::string& problem : before) {
       if (!now.contains(problem)) say(problem, true);
     }
-    if (first && now.empty() && !globals.json) fmt::print("{} no host has a problem\n", TimeOfDay());
+    if (first && now.empty() && !globals.json) Print("{} no host has a problem\n", TimeOfDay());
     std::fflush(stdout);
     before = std::move(now);
     std::this_thread::sleep_for(interval);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "idgen/object_id.h"
 
 /// kv id encode, decode.
@@ -25,7 +26,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"object_id", id.ToString()}});
     } else {
-      fmt::print("{}\n", id.ToString());
+      Print("{}\n", id.ToString());
     }
   });
 
@@ -37,7 +38,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"shard", id.shard()}, {"type", id.type()}, {"local", id.local()}});
     } else {
-      fmt::print("shard {}  type {}  local {}\n", id.shard(), id.type(), id.local());
+      Print("shard {}  type {}  local {}\n", id.shard(), id.type(), id.local());
     }
   });
 }

@@ -13,6 +13,7 @@
 #include "base/files.h"
 #include "cli/answers.h"
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/line_loader.h"
 #include "cli/line_reader.h"
 #include "cli/progress.h"
@@ -277,10 +278,10 @@ void RunImport(Arguments& args, const Globals& globals) {
     }
     PrintJson(json);
   } else {
-    fmt::print("{}, in {:.1f} s ({:.0f} lines a second)\n", Told(args, state), seconds,
-               static_cast<double>(state.lines) / std::max(seconds, 0.001));
+    Print("{}, in {:.1f} s ({:.0f} lines a second)\n", Told(args, state), seconds,
+          static_cast<double>(state.lines) / std::max(seconds, 0.001));
     if (!args.reject_file.empty() && (state.rejected > 0 || differs)) {
-      fmt::print("{} lines are in {}\n", args.verify ? "these" : "rejected", args.reject_file);
+      Print("{} lines are in {}\n", args.verify ? "these" : "rejected", args.reject_file);
     }
   }
   if (differs) throw Failure{absl::FailedPreconditionError("not all is there as the file says")};

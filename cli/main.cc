@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <csignal>
+#include <nlohmann/json.hpp>
 
 #include "absl/synchronization/mutex.h"
 #include "cli/command.h"
@@ -20,6 +22,8 @@ void RaiseFileLimit() {
 
 int main(int argc, char** argv) {
   RaiseFileLimit();
+  // Whatever the umask is: what this makes, its sockets too, is not for other users of the machine.
+  ::umask(::umask(S_IRWXO) | S_IRWXO);
   // A reader that went away is an error of a write, not the end of this process in the middle of one.
   std::signal(SIGPIPE, SIG_IGN);
   // Debian builds abseil, which gRPC locks with, for debugging: it would look for deadlocks at each lock.
@@ -35,6 +39,12 @@ int main(int argc, char** argv) {
   } catch (const kvstore::cli::Failure& failure) {
     std::fflush(stdout);
     kvstore::cli::PrintError(failure.status, globals.json);
+    return 1;
+  } catch (const nlohmann::json::exception&) {
+    // A field of what a server sent is of another type. What else the exception says quotes the answer.
+    std::fflush(stdout);
+    kvstore::cli::PrintError(absl::InternalError("the server's answer is not what this program understands"),
+                             globals.json);
     return 1;
   }
 }

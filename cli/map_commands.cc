@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/escape.h"
 #include "cli/fleet_commands.h"
 #include "cli/map_place.h"
 #include "cli/operated.h"
@@ -35,7 +36,7 @@ using shardops::Maps;
 /// Asks on the terminal; false without one.
 bool Confirm(const std::string& question) {
   if (::isatty(STDIN_FILENO) == 0) return false;
-  fmt::print("{} [y/N] ", question);
+  Print("{} [y/N] ", question);
   std::fflush(stdout);
   std::string answer;
   return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
@@ -105,7 +106,7 @@ void PutInForce(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, 
   }
   if (!node.ok()) {
     OrFail(zookeeper.Create(place.path(), text));
-    fmt::print("{} made\n", place.path());
+    Print("{} made\n", place.path());
     return;
   }
   OrFail(shardops::PrepareHistory(zookeeper, place.root));
@@ -192,7 +193,7 @@ void AddHistory(CLI::App& group, Globals& globals) {
       throw Failure{
           absl::NotFoundError(fmt::format("show: no map '{}' is kept: kv shards history lists them", *show))};
     }
-    fmt::print("{}\n", found->map.ToJson());
+    Print("{}\n", found->map.ToJson());
   });
 }
 

@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "cli/escape.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::cli {
@@ -82,8 +83,8 @@ void PrintChanges(const std::vector<ShardChange>& changes, const Globals& global
     PrintJson({{"ok", true}, {"changes", std::move(list)}});
     return;
   }
-  for (const ShardChange& change : changes) fmt::print("{}\n", change.ToString());
-  if (changes.empty()) fmt::print("no change\n");
+  for (const ShardChange& change : changes) Print("{}\n", change.ToString());
+  if (changes.empty()) Print("no change\n");
 }
 
 }  // namespace kvstore::cli

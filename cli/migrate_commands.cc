@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "client/client.h"
@@ -75,30 +76,30 @@ void PrintStatus(const Json& status, const Globals& globals) {
   }
   const auto number = [&](const char* name) { return status.value(name, uint64_t{0}); };
   const auto text = [&](const char* name) { return status.value(name, std::string()); };
-  fmt::print("dataset       {}\n", text("dataset"));
-  fmt::print("phase         {}{}{}\n", text("phase"), status.value("paused", false) ? ", paused" : "",
-             text("wanted") == "nothing" ? "" : ", " + text("wanted") + " asked for");
-  fmt::print("moves         {} -> {}; {} is the truth\n", text("source"), text("target"), text("truth"));
-  fmt::print("copied        {} units, {:.1f} MB; {} of {} partitions; {} units/s{}\n", number("units_done"),
-             static_cast<double>(number("bytes_done")) / 1e6, number("partitions_done"), number("partitions"),
-             number("units_per_s"),
-             number("units_left") == 0
-                 ? ""
-                 : fmt::format("; about {} left, {} s", number("units_left"), number("seconds_left")));
-  fmt::print("again         {} units that were written meanwhile\n", number("drained_units"));
+  Print("dataset       {}\n", text("dataset"));
+  Print("phase         {}{}{}\n", text("phase"), status.value("paused", false) ? ", paused" : "",
+        text("wanted") == "nothing" ? "" : ", " + text("wanted") + " asked for");
+  Print("moves         {} -> {}; {} is the truth\n", text("source"), text("target"), text("truth"));
+  Print("copied        {} units, {:.1f} MB; {} of {} partitions; {} units/s{}\n", number("units_done"),
+        static_cast<double>(number("bytes_done")) / 1e6, number("partitions_done"), number("partitions"),
+        number("units_per_s"),
+        number("units_left") == 0
+            ? ""
+            : fmt::format("; about {} left, {} s", number("units_left"), number("seconds_left")));
+  Print("again         {} units that were written meanwhile\n", number("drained_units"));
   if (status.contains("lag")) {
-    fmt::print("lag           {} units, the oldest {} ms\n", status["lag"].value("units", 0),
-               status["lag"].value("ms", 0));
+    Print("lag           {} units, the oldest {} ms\n", status["lag"].value("units", 0),
+          status["lag"].value("ms", 0));
   }
-  fmt::print("verified      {} passes; {} units compared, {} differed, {} copied again\n",
-             number("verify_passes"), number("compared_units"), number("differences"), number("repaired"));
+  Print("verified      {} passes; {} units compared, {} differed, {} copied again\n", number("verify_passes"),
+        number("compared_units"), number("differences"), number("repaired"));
   if (number("write_pause_ms") > 0) {
-    fmt::print("last cutover  writes were held for {} ms, reads for {} ms\n", number("write_pause_ms"),
-               number("read_pause_ms"));
+    Print("last cutover  writes were held for {} ms, reads for {} ms\n", number("write_pause_ms"),
+          number("read_pause_ms"));
   }
-  if (!text("problem").empty()) fmt::print("problem       {}\n", text("problem"));
+  if (!text("problem").empty()) Print("problem       {}\n", text("problem"));
   if (!text("doubt").empty()) {
-    fmt::print(
+    Print(
         "doubt         {}\n              kv migrate resolve {} --keep BACKEND says which side is right; see "
         "docs/runbook.md\n",
         text("doubt"), text("dataset"));
@@ -108,7 +109,7 @@ void PrintStatus(const Json& status, const Globals& globals) {
     for (const Json& command : status["next"])
       next += (next.empty() ? "" : ", ") + command.get<std::string>();
   }
-  if (!next.empty()) fmt::print("possible now  {}\n", next);
+  if (!next.empty()) Print("possible now  {}\n", next);
 }
 
 /// Waits until it rests; the last status.
@@ -129,8 +130,7 @@ Json Watch(Door& door, const std::string& dataset, const Globals& globals) {
     const std::string problem = now.value("problem", "");
     bar.Show(done, now.value("units_done", uint64_t{0}) + now.value("units_left", uint64_t{0}),
              problem.empty() ? phase : phase + ": " + problem);
-    if (!globals.json && !problem.empty() && ::isatty(STDERR_FILENO) == 0)
-      fmt::print(stderr, "{}\n", problem);
+    if (!globals.json && !problem.empty() && ::isatty(STDERR_FILENO) == 0) PrintTo(stderr, "{}\n", problem);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }

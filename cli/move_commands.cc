@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/escape.h"
 #include "cli/operated.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -85,7 +86,7 @@ void RunMove(const Globals& globals, const MoveRange& range, const std::string& 
                {"max_pause_ms", result.max_pause_ms},
                {"copied_bytes", result.copied_bytes}});
   } else if (!options.dry_run && result.switches == 0) {
-    fmt::print("shards {} are there\n", range.ToString());
+    Print("shards {} are there\n", range.ToString());
   }
 }
 
@@ -111,7 +112,7 @@ void PrintMoves(const Globals& globals) {
     return;
   }
   if (moves.empty()) {
-    fmt::print("no shards are moving, and no old tables are left\n");
+    Print("no shards are moving, and no old tables are left\n");
     return;
   }
   Table table({"SHARDS", "FROM", "TO", "STATE", "NEXT"});

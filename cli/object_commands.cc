@@ -4,6 +4,7 @@
 
 #include "cli/answers.h"
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/table.h"
 
 /// kv object ..., kv mapping ...
@@ -17,7 +18,7 @@ void PrintObject(const Object& object, bool json) {
     answer["object_id"] = std::to_string(object.id);
     PrintJson(answer);
   } else {
-    fmt::print("{}\n", object.data);
+    Print("{}\n", PrintableJson(object.data));
   }
 }
 
@@ -39,7 +40,7 @@ void AddCreateObject(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"object_id", std::to_string(id)}});
     } else {
-      fmt::print("{}\n", id);
+      Print("{}\n", id);
     }
   });
 }
@@ -144,7 +145,7 @@ void AddRemoveMapping(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"removed", removed}});
     } else {
-      fmt::print("{}\n", removed ? "removed" : "there was none");
+      Print("{}\n", removed ? "removed" : "there was none");
     }
   });
 }
@@ -158,7 +159,7 @@ void AddCountMapping(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"count", entries}});
     } else {
-      fmt::print("{}\n", entries);
+      Print("{}\n", entries);
     }
   });
 }
@@ -175,7 +176,7 @@ void PrintPage(const MappingPage& page, bool json) {
     table.Add({std::to_string(entry.sequence), std::to_string(entry.to)});
   }
   table.Print();
-  if (!page.marker.empty()) fmt::print("more: --marker {}\n", page.marker);
+  if (!page.marker.empty()) Print("more: --marker {}\n", page.marker);
 }
 
 void PrintJoined(const JoinedPage& page, bool json) {
@@ -191,7 +192,8 @@ void PrintJoined(const JoinedPage& page, bool json) {
       objects.push_back(std::move(one));
     } else {
       table.Add({std::to_string(joined.entry.sequence), to,
-                 joined.object.ok() ? joined.object->data : std::string(joined.object.status().message())});
+                 joined.object.ok() ? PrintableJson(joined.object->data)
+                                    : std::string(joined.object.status().message())});
     }
   }
   if (json) {
@@ -199,7 +201,7 @@ void PrintJoined(const JoinedPage& page, bool json) {
     return;
   }
   table.Print();
-  if (!page.marker.empty()) fmt::print("more: --marker {}\n", page.marker);
+  if (!page.marker.empty()) Print("more: --marker {}\n", page.marker);
 }
 
 void AddListMapping(CLI::App& group, Globals& globals) {

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <string_view>
 
+#include "cli/escape.h"
+
 namespace kvstore::cli {
 
 Operated::Operated(const Globals& globals)
@@ -19,7 +21,7 @@ Operated::Operated(const Globals& globals)
   fleet_->access.replication_password = mysql.replication.password;
   if (!globals.json) {
     fleet_->tell = [](const std::string& text) {
-      fmt::print("{}\n", text);
+      Print("{}\n", text);
       std::fflush(stdout);
     };
   }

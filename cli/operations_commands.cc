@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/process.h"
+#include "cli/escape.h"
 #include "cli/table.h"
 #include "kvstore_api/ledger_json.h"
 #include "kvstore_api/zookeeper_ledger.h"
@@ -80,7 +81,7 @@ Exit code 0, also if there are none. docs/operators.md says which operations exc
       return;
     }
     if (all.empty()) {
-      fmt::print("nothing is under way\n");
+      Print("nothing is under way\n");
       return;
     }
     Table table({"ID", "WHAT", "WHO", "SINCE", "HAS", "ENDS"});
@@ -131,7 +132,7 @@ Exit code 1: there is none of that ID, or it was left alone, and the message say
       json["id"] = operation.id;
       PrintJson({{"ok", true}, {"released", std::move(json)}});
     } else {
-      fmt::print("'{}', of {}, has nothing any more\n", operation.what, operation.who);
+      Print("'{}', of {}, has nothing any more\n", operation.what, operation.who);
     }
   });
 }

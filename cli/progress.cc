@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cli/escape.h"
+
 namespace kvstore::cli {
 namespace {
 
@@ -28,11 +30,11 @@ void ProgressBar::Show(uint64_t done, uint64_t total, const std::string& note) {
   last_ = now;
   shown_ = true;
   if (total == 0) {
-    fmt::print(stderr, "\r{} {} {} {}\x1b[K", title_, done, unit_, note);
+    fmt::print(stderr, "\r{} {} {} {}\x1b[K", title_, done, unit_, Printable(note, Lines::kOne));
   } else {
     const uint64_t filled = std::min(kWidth, kWidth * done / total);
     fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {:3}% {}\x1b[K", title_, "", filled, "", kWidth - filled,
-               std::min<uint64_t>(100, 100 * done / total), note);
+               std::min<uint64_t>(100, 100 * done / total), Printable(note, Lines::kOne));
   }
   std::fflush(stderr);
 }

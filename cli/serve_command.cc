@@ -5,6 +5,7 @@
 #include <csignal>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "migration/migrator.h"
 #include "registry/open.h"
 #include "server/server.h"
@@ -29,7 +30,7 @@ void Serve(const Config& config) {
   const auto server = OrFail(Server::Start(*router, config.server, &migrator));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
-  fmt::print("serving on {}\n", where);
+  Print("serving on {}\n", where);
   std::fflush(stdout);
   int signal = 0;
   sigwait(&signals, &signal);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/fleet_commands.h"
 #include "cli/map_commands.h"
 #include "cli/map_place.h"
@@ -39,7 +40,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"entries", map.ranges().size()}, {"open_shards", map.open_shards()}});
     } else {
-      fmt::print("a good map: {} entries, {} shards open\n", map.ranges().size(), map.open_shards());
+      Print("a good map: {} entries, {} shards open\n", map.ranges().size(), map.open_shards());
     }
   });
 }
@@ -52,7 +53,7 @@ void AddGet(CLI::App& group, Globals& globals) {
     place->Complete(globals);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
     const ZooKeeperNode node = OrFail(zookeeper.Get(place->path(), /*watch=*/false));
-    fmt::print("{}{}", node.data, node.data.ends_with('\n') ? "" : "\n");
+    Print("{}{}", node.data, node.data.ends_with('\n') ? "" : "\n");
   });
 }
 
@@ -91,7 +92,7 @@ void AddWatch(CLI::App& group, Globals& globals) {
       if (before) {
         PrintChanges(Diff(*before, map), globals);
       } else {
-        fmt::print("{} entries, {} shards open\n", map.ranges().size(), map.open_shards());
+        Print("{} entries, {} shards open\n", map.ranges().size(), map.open_shards());
       }
       std::fflush(stdout);
       before = map;
@@ -114,8 +115,8 @@ void PrintWeights(const ShardWeights& weights, const Globals& globals) {
     PrintJson({{"ok", true}, {"weights", Json::parse(ToJson(weights))}});
     return;
   }
-  for (const ShardWeight& one : weights) fmt::print("{}-{}: {}\n", one.first, one.last, one.weight);
-  fmt::print("all {}shards: 1\n", weights.empty() ? "" : "other ");
+  for (const ShardWeight& one : weights) Print("{}-{}: {}\n", one.first, one.last, one.weight);
+  Print("all {}shards: 1\n", weights.empty() ? "" : "other ");
 }
 
 void AddWeight(CLI::App& group, Globals& globals) {
@@ -182,9 +183,8 @@ void AddInit(CLI::App& group, Globals& globals) {
       if (!left_alone.empty()) answer["left_alone"] = left_alone;
       PrintJson(answer);
     } else {
-      for (const auto& [why, count] : left_alone) fmt::print("left alone: {} {}\n", count, why);
-      fmt::print("{} shards are there; {:.0f} a second\n", shards,
-                 static_cast<double>(shards) / seconds.count());
+      for (const auto& [why, count] : left_alone) Print("left alone: {} {}\n", count, why);
+      Print("{} shards are there; {:.0f} a second\n", shards, static_cast<double>(shards) / seconds.count());
     }
   });
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/prometheus_text.h"
 #include "cli/table.h"
 #include "client/caller.h"
@@ -127,7 +128,7 @@ void Stat(const Arguments& args, const Globals& globals) {
       if (!before.empty()) {
         if (terminal && !args.once) fmt::print("\033[H\033[J");
         PrintCalls(before, after, seconds);
-        fmt::print("\n");
+        Print("\n");
         PrintOthers(before, after, seconds);
         if (args.once) return;
       }

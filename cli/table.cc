@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+
+#include "cli/escape.h"
 
 namespace kvstore::cli {
 namespace {
@@ -14,6 +17,11 @@ size_t Width(const std::string& text) {
 }
 
 }  // namespace
+
+void Table::Add(std::vector<std::string> row) {
+  for (std::string& cell : row) cell = Printable(cell, Lines::kOne);
+  rows_.push_back(std::move(row));
+}
 
 void Table::Print() const {
   if (rows_.size() == 1) {

@@ -9,7 +9,8 @@ namespace kvstore::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
-  void Add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  /// The cells may be what a server sent: they are shown as Printable makes them, in one line each.
+  void Add(std::vector<std::string> row);
   /// Writes to standard output; just "(none)" if no row was added.
   void Print() const;
 

@@ -115,6 +115,8 @@ void CallStream::OnRead() {
     const std::lock_guard lock(mutex_);
     taken_ = received_.taken();
     for (v1::Answer& answer : *received_.mutable_answers()) {
+      // An answer to a call that was not sent yet is none; the call waits in next_.
+      if (answer.number() > last_sent_) continue;
       const auto found = waiting_.find(answer.number());
       if (found == waiting_.end()) continue;  // whose time was over
       Waiting& waiting = *found->second;
@@ -143,6 +145,7 @@ void CallStream::Send() {
   for (size_t bytes = 0; !next_.empty() && bytes < kMessageBytes; next_.pop_front()) {
     if (sent_.calls_size() == wire::kMaxCallsOfMessage) break;
     bytes += next_.front().ByteSizeLong();
+    last_sent_ = next_.front().number();
     sent_.add_calls()->Swap(&next_.front());
   }
   writing_ = true;

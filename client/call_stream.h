@@ -82,6 +82,7 @@ class CallStream {
   bool writing_ = true;         // until it is open
   bool stops_ = false;          // the server
   uint64_t last_ = 0;
+  uint64_t last_sent_ = 0;  // the numbers of what is in next_ are larger
   uint64_t messages_ = 0;
   uint64_t taken_ = 0;  // of them, by the server
   std::deque<v1::Call> next_;

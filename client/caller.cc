@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "client/token.h"
 #include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/moved.h"
@@ -50,7 +51,12 @@ absl::StatusOr<std::unique_ptr<Caller>> Caller::Open(const std::string& address,
                                                      const ConnectOptions& options) {
   auto channels = Channels::Open(address, options);
   if (!channels.ok()) return channels.status();
-  return std::unique_ptr<Caller>(new Caller(*std::move(channels), options));
+  auto token = TokenFor(address, options);
+  if (!token.ok()) return token.status();
+  if (auto status = CheckMetadata("backend", options.backend); !status.ok()) return status;
+  ConnectOptions used = options;
+  used.token = *std::move(token);
+  return std::unique_ptr<Caller>(new Caller(*std::move(channels), std::move(used)));
 }
 
 Caller::Caller(std::unique_ptr<Channels> channels, ConnectOptions options)
@@ -95,6 +101,19 @@ std::string OutcomeOf(const grpc::ClientContext& context) {
   return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
 }
 
+absl::Status Caller::Nonsense(std::string_view what) const {
+  return absl::InternalError(fmt::format("server {}: {}", address(), what));
+}
+
+absl::Status Caller::CheckPage(int entries, size_t limit, std::string_view asked, std::string_view next,
+                               bool may_be_empty) const {
+  if (static_cast<size_t>(entries) > limit) return Nonsense("answered more entries than a page may have");
+  if (!next.empty() && (next == asked || (entries == 0 && !may_be_empty))) {
+    return Nonsense("answered a page that does not go on");
+  }
+  return absl::OkStatus();
+}
+
 Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& outcome, bool writes) const {
   if (status.ok()) return {};
   absl::Status error = wire::FromWire(status);
@@ -105,7 +124,14 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& out
   // It failed on the way, there or back; a server that ends cancels what is left.
   const auto code =
       error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
-  error = absl::Status(code, fmt::format("server {}: {}{}", address(), std::string(error.message()),
+  std::string message(error.message());
+  // A name or a certificate that does not fit is said by gRPC; one side that encrypts and one that does not,
+  // so:
+  const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
+  if (options_.tls && says("handshake")) message += "; does it speak TLS?";
+  if (!options_.tls && says("failed to connect") && says("Socket closed"))
+    message += "; does it speak TLS only?";
+  error = absl::Status(code, fmt::format("server {}: {}{}", address(), message,
                                          writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));
   const bool again = absl::IsUnavailable(error);

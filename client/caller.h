@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "client/call_streams.h"
@@ -92,6 +93,17 @@ class Caller {
   /// outcome  that the server has said.
   /// writes   where it failed on its way, it may have happened.
   Verdict Judge(const grpc::Status& status, const std::string& outcome, bool writes) const;
+  /// INTERNAL: the server has answered something else than what it was asked.
+  ///
+  /// what  in words, as "answered fewer entries than were sent".
+  absl::Status Nonsense(std::string_view what) const;
+  /// The same for a page with more entries than the limit, and for one that says that there is more and does
+  /// not go on: it ends where it began, or has no entries. A page of a row may have none where the server has
+  /// looked at much that is deleted; who reads page after page of one sets a deadline.
+  ///
+  /// asked, next  the markers of the request and of the answer.
+  absl::Status CheckPage(int entries, size_t limit, std::string_view asked, std::string_view next,
+                         bool may_be_empty = false) const;
   /// Waits before another attempt, longer after each; false if there is no time left for it.
   ///
   /// attempt   how many there were, less one.

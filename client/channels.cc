@@ -60,7 +60,9 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetMaxReceiveMessageSize(wire::kMaxAnswerBytes);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 50);
+    // This is also how long making a connection may take, handshakes included: over TLS that is several ways
+    // there and back.
+    arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
     // No pings that estimate the network's bandwidth; a window that is large enough for streams instead.
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
@@ -68,6 +70,10 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     // What gRPC does for each call and nobody here asks for.
     arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+    // Nor is what a server compressed taken: a megabyte could become a gigabyte before its size is looked at.
+    // The first refuses the call, which may be after the message was unpacked; the second does not unpack.
+    arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
+    arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
     // A server's machine that is gone without a word is found out.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);

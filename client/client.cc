@@ -52,6 +52,7 @@ absl::StatusOr<DatasetSpec> Client::GetDataset(std::string_view dataset) {
   request.set_dataset(std::string(dataset));
   v1::GetDatasetResponse response;
   if (auto status = caller_->Read(&Stub::GetDataset, request, response); !status.ok()) return status;
+  if (response.dataset().name() != dataset) return caller_->Nonsense("answered with another dataset");
   return wire::FromWire(response.dataset());
 }
 
@@ -154,12 +155,14 @@ absl::StatusOr<Object> Client::GetObject(std::string_view dataset, uint64_t id,
   request.set_include_inactive(options.include_inactive);
   v1::GetObjectResponse response;
   if (auto status = caller_->Read(&Stub::GetObject, request, response); !status.ok()) return status;
+  if (response.object().id() != id) return caller_->Nonsense("answered with another object");
   return wire::FromWire(*response.mutable_object());
 }
 
 absl::StatusOr<Object> Client::Update(v1::UpdateObjectRequest& request) {
   v1::UpdateObjectResponse response;
   if (auto status = caller_->Write(&Stub::UpdateObject, request, response); !status.ok()) return status;
+  if (response.object().id() != request.id()) return caller_->Nonsense("answered with another object");
   return wire::FromWire(*response.mutable_object());
 }
 
@@ -238,6 +241,11 @@ absl::StatusOr<MappingPage> Client::ListMapping(std::string_view dataset, uint64
   wire::ToWire(options, *request.mutable_options());
   v1::ListMappingResponse response;
   if (auto status = caller_->Read(&Stub::ListMapping, request, response); !status.ok()) return status;
+  if (auto status =
+          caller_->CheckPage(response.entries_size(), options.limit, options.marker, response.marker());
+      !status.ok()) {
+    return status;
+  }
   MappingPage page{.marker = response.marker()};
   page.entries.reserve(static_cast<size_t>(response.entries_size()));
   for (const v1::MappingEntry& entry : response.entries()) page.entries.push_back(wire::FromWire(entry));
@@ -261,12 +269,18 @@ absl::StatusOr<JoinedPage> Client::ListObjects(std::string_view dataset, uint64_
   wire::ToWire(options, *request.mutable_options());
   v1::ListObjectsResponse response;
   if (auto status = caller_->Read(&Stub::ListObjects, request, response); !status.ok()) return status;
+  if (auto status =
+          caller_->CheckPage(response.results_size(), options.limit, options.marker, response.marker());
+      !status.ok()) {
+    return status;
+  }
   JoinedPage page{.marker = response.marker()};
   for (v1::ListObjectsResponse::Result& result : *response.mutable_results()) {
     const MappingEntry entry = wire::FromWire(result.entry());
     if (result.has_error()) {
       page.objects.push_back({entry, wire::FromWire(result.error())});
     } else {
+      if (result.object().id() != entry.to) return caller_->Nonsense("answered with another object");
       page.objects.push_back({entry, wire::FromWire(*result.mutable_object())});
     }
   }

@@ -87,15 +87,53 @@ absl::StatusOr<PutResult> FromResult(const v1::PutRowsResponse::Result& result) 
 
 /// From a message with items and marker.
 template <typename Message>
-absl::StatusOr<Row> RowOf(Message& message) {
+absl::StatusOr<Row> RowOf(const Caller& caller, const ReadOptions& options, Message& message) {
   Row row;
+  const int columns = message.has_packed() ? message.packed().cells_size() : message.items_size();
+  const auto status = caller.CheckPage(columns, options.limit, options.marker, message.marker(),
+                                       /*may_be_empty=*/true);
+  if (!status.ok()) return status;
   if (auto status = wire::TakeItems(message, row.items); !status.ok()) return status;
   row.marker = std::move(*message.mutable_marker());
   return row;
 }
 
-absl::Status TooFew(const Caller& caller) {
-  return absl::InternalError("server " + caller.address() + ": answered fewer entries than were sent");
+/// INTERNAL unless there are as many results as entries were sent.
+absl::Status CheckCount(const Caller& caller, size_t results, size_t sent) {
+  if (results == sent) return absl::OkStatus();
+  return caller.Nonsense(results < sent ? "answered fewer entries than were sent"
+                                        : "answered more entries than were sent");
+}
+
+/// Takes the messages of a stream that answers a batch, and ends it where they are nonsense or too much.
+///
+/// add      adds a result to `results`, and its bytes to `bytes`.
+/// count    how many results there are to be, with those that are there. If they are too much (BatchBytes)
+///          the rest of these are BatchFullError.
+/// INTERNAL for a message that has none, or more than are asked for.
+template <typename Response, typename Result, typename Add>
+absl::Status TakeResults(const Caller& caller, Caller::Try& attempt,
+                         grpc::ClientReaderInterface<Response>& stream, size_t count,
+                         std::vector<absl::StatusOr<Result>>& results, const BatchBytes& bytes,
+                         const Add& add) {
+  absl::Status nonsense;
+  for (Response response; results.size() < count && stream.Read(&response);) {
+    const auto more = static_cast<size_t>(response.results_size());
+    if (more == 0) {
+      nonsense = caller.Nonsense("answered a message without entries");
+    } else {
+      nonsense = CheckCount(caller, std::max(results.size() + more, count), count);
+    }
+    if (nonsense.ok()) {
+      for (auto& result : *response.mutable_results()) add(result);
+      if (!bytes.full()) continue;
+      results.resize(count, BatchFullError());
+    }
+    attempt.Context().TryCancel();
+    static_cast<void>(stream.Finish());
+    break;
+  }
+  return nonsense;
 }
 
 }  // namespace
@@ -110,7 +148,7 @@ absl::StatusOr<Row> Client::GetRow(std::string_view dataset, std::string_view ro
   wire::ToWire(options, *request.mutable_options());
   v1::GetRowResponse response;
   if (auto status = caller_->Read(&Stub::GetRow, request, response); !status.ok()) return status;
-  return RowOf(response);
+  return RowOf(*caller_, options, response);
 }
 
 absl::StatusOr<PutResult> Client::PutRow(std::string_view dataset, std::string_view row,
@@ -154,30 +192,26 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
     }
     const size_t end = rows.size() + CountOfMessage(reads.subspan(rows.size()));
     // An attempt goes on behind what the one before has brought.
+    absl::Status nonsense;
     const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
       v1::GetRowsRequest request;
       request.set_dataset(std::string(dataset));
       for (size_t i = rows.size(); i < end; ++i) ToWire(reads[i], *request.add_reads());
       const auto stream = caller_->Stub().GetRows(&attempt.Context(), request);
-      for (v1::GetRowsResponse response; rows.size() < end && stream->Read(&response);) {
-        for (v1::GetRowsResponse::Result& result : *response.mutable_results()) {
-          if (result.has_error()) {
-            rows.emplace_back(wire::FromWire(result.error()));
-          } else {
-            rows.push_back(RowOf(result));
-            if (rows.back().ok()) bytes.Add(rows.back()->items);
-          }
+      const auto add = [&](v1::GetRowsResponse::Result& result) {
+        if (result.has_error()) {
+          rows.emplace_back(wire::FromWire(result.error()));
+        } else {
+          rows.push_back(RowOf(*caller_, reads[rows.size()].options, result));
+          if (rows.back().ok()) bytes.Add(rows.back()->items);
         }
-        if (!bytes.full() || rows.size() >= end) continue;
-        rows.resize(end, BatchFullError());
-        attempt.Context().TryCancel();
-        static_cast<void>(stream->Finish());
-        return grpc::Status();
-      }
-      return stream->Finish();
+      };
+      nonsense = TakeResults(*caller_, attempt, *stream, end, rows, bytes, add);
+      return nonsense.ok() && !bytes.full() ? stream->Finish() : grpc::Status::OK;
     });
     if (!status.ok()) return status;
-    if (rows.size() < end) return TooFew(*caller_);
+    if (!nonsense.ok()) return nonsense;
+    if (auto counted = CheckCount(*caller_, rows.size(), end); !counted.ok()) return counted;
   }
   return rows;
 }
@@ -189,31 +223,29 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::stri
   std::vector<absl::StatusOr<Object>> objects;
   objects.reserve(ids.size());
   BatchBytes bytes;
+  absl::Status nonsense;
   const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
     v1::GetObjectsRequest request;
     request.set_dataset(std::string(dataset));
     for (size_t i = objects.size(); i < ids.size(); ++i) request.add_ids(ids[i]);
     request.set_include_inactive(options.include_inactive);
     const auto stream = caller_->Stub().GetObjects(&attempt.Context(), request);
-    for (v1::GetObjectsResponse response; objects.size() < ids.size() && stream->Read(&response);) {
-      for (v1::GetObjectsResponse::Result& result : *response.mutable_results()) {
-        if (result.has_error()) {
-          objects.emplace_back(wire::FromWire(result.error()));
-        } else {
-          objects.emplace_back(wire::FromWire(*result.mutable_object()));
-          bytes.Add(objects.back()->data.size());
-        }
+    const auto add = [&](v1::GetObjectsResponse::Result& result) {
+      if (result.has_error()) {
+        objects.emplace_back(wire::FromWire(result.error()));
+      } else if (result.object().id() != ids[objects.size()]) {
+        objects.emplace_back(caller_->Nonsense("answered with another object"));
+      } else {
+        objects.emplace_back(wire::FromWire(*result.mutable_object()));
+        bytes.Add(objects.back()->data.size());
       }
-      if (!bytes.full() || objects.size() >= ids.size()) continue;
-      objects.resize(ids.size(), BatchFullError());
-      attempt.Context().TryCancel();
-      static_cast<void>(stream->Finish());
-      return grpc::Status();
-    }
-    return stream->Finish();
+    };
+    nonsense = TakeResults(*caller_, attempt, *stream, ids.size(), objects, bytes, add);
+    return nonsense.ok() && !bytes.full() ? stream->Finish() : grpc::Status::OK;
   });
   if (!status.ok()) return status;
-  if (objects.size() < ids.size()) return TooFew(*caller_);
+  if (!nonsense.ok()) return nonsense;
+  if (auto counted = CheckCount(*caller_, objects.size(), ids.size()); !counted.ok()) return counted;
   return objects;
 }
 
@@ -239,8 +271,11 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
     for (const RowWrite& write : valid) ToWire(write, *request.add_writes());
     v1::PutRowsResponse response;
     if (auto status = caller_->Write(&Stub::PutRows, request, response); !status.ok()) return status;
+    if (auto status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), valid.size());
+        !status.ok()) {
+      return status;
+    }
     for (const auto& result : response.results()) sent.push_back(FromResult(result));
-    if (sent.size() < valid.size()) return TooFew(*caller_);
   } else if (auto status = Import(dataset, valid, sent); !status.ok()) {
     return status;
   }
@@ -271,28 +306,35 @@ Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const Row
   const auto stream = caller_->Stub().ImportRows(&context);
   std::span<const RowWrite> rest = writes;
   bool broken = false;
-  size_t ahead = 0;
+  std::deque<size_t> ahead;  // how many writes each message has that is on its way
   size_t sent = 0;
   while (!broken && results.size() < writes.size()) {
-    while (!broken && !rest.empty() && ahead < kMessagesAhead) {
+    while (!broken && !rest.empty() && ahead.size() < kMessagesAhead) {
       v1::PutRowsRequest request;
       request.set_dataset(std::string(dataset));
       const size_t count = CountOfMessage(rest);
       for (const RowWrite& write : rest.first(count)) ToWire(write, *request.add_writes());
       rest = rest.subspan(count);
       sent += count;
-      ++ahead;
+      ahead.push_back(count);
       broken = !stream->Write(request);
     }
     v1::PutRowsResponse response;
     if (broken || !stream->Read(&response)) break;
-    --ahead;
+    // Each message is answered by one.
+    if (auto status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), ahead.front());
+        !status.ok()) {
+      context.TryCancel();
+      static_cast<void>(stream->Finish());
+      return {.status = MarkInDoubt(status)};
+    }
+    ahead.pop_front();
     for (const auto& result : response.results()) results.push_back(FromResult(result));
   }
   if (!broken) stream->WritesDone();
   const grpc::Status status = stream->Finish();
   if (results.size() >= writes.size()) return {};
-  if (status.ok()) return {.status = TooFew(*caller_)};
+  if (status.ok()) return {.status = CheckCount(*caller_, results.size(), writes.size())};
   Caller::Verdict verdict = caller_->Judge(status, OutcomeOf(context), /*writes=*/true);
   if (results.empty() && !IsInDoubt(verdict.status)) return verdict;
   while (results.size() < sent) results.emplace_back(verdict.status);
@@ -317,7 +359,10 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     v1::DeleteRowsResponse response;
     const absl::Status status = caller_->Write(&Stub::DeleteRows, request, response);
     if (!status.ok() && results.empty()) return status;
-    if (status.ok() && static_cast<size_t>(response.results_size()) < count) return TooFew(*caller_);
+    if (status.ok()) {
+      const auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
+      if (!answered.ok()) return answered;
+    }
     absl::Status moving;
     for (size_t i = 0; i < count; ++i) {
       if (!status.ok()) {

@@ -14,7 +14,9 @@ namespace kvstore {
 ///
 /// address  "host:port", "[ipv6]:port" or "unix:/path".
 ///
-/// INVALID_ARGUMENT for an address that is none, or a file of the TLS options that cannot be read.
+/// INVALID_ARGUMENT for an address that is none, a file of the TLS options that cannot be read, a token that
+/// is not printable ASCII (a byte order mark before it is left out), and one that would leave this machine
+/// without encryption, but for ConnectOptions::plain_token.
 ///
 ///   auto store = kvstore::Connect("127.0.0.1:7400");
 ///   if (!store.ok()) return store.status();
@@ -30,6 +32,10 @@ namespace kvstore {
 /// - Pages end at kMaxWireBytes. A scan that loses its server goes on by itself behind the last row.
 /// - UpdateObject with a transform runs it here, and writes if nobody else did meanwhile; else again.
 /// - UNAUTHENTICATED and PERMISSION_DENIED.
+/// - A server that answers something other than what it was asked (more or fewer entries, another object, a
+/// page
+///   that does not go on): INTERNAL. What it answers with is not believed in any other way either: it takes
+///   no more memory than a few times kMaxAnswerBytes, and is not decompressed.
 absl::StatusOr<std::unique_ptr<KVStore>> Connect(const std::string& address,
                                                  const ConnectOptions& options = {});
 

@@ -36,17 +36,24 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     message_.Clear();
     next_ = 0;
     if (stream_->reader->Read(&message_)) {
-      failures_ = 0;
       if (message_.incarnation() != 0) incarnation_ = message_.incarnation();
-      if (!message_.marker().empty()) request_.set_marker(message_.marker());
-      if (message_.rows_size() == 0) {
-        // Nothing was found so far.
-        if (last_key_.empty() && !message_.marker().empty()) start_ = message_.marker();
-        if (any) return true;
-        if (LooksAreLimited()) return PausedError();
-        continue;
+      const std::string& marker = message_.marker();
+      const bool moved = !marker.empty() && marker != request_.marker();
+      if (moved) request_.set_marker(marker);
+      if (message_.rows_size() > 0) {
+        failures_ = 0;
+        return true;
       }
-      return true;
+      // A message without rows says how far the server has looked; at an end that it was at, only once.
+      if (moved) {
+        failures_ = 0;
+        if (last_key_.empty()) start_ = marker;
+      } else if (std::exchange(stream_->empty, true)) {
+        return caller_.Nonsense("answered a scan with one message after the other without rows");
+      }
+      if (any) return true;
+      if (LooksAreLimited()) return PausedError();
+      continue;
     }
     const grpc::Status status = stream_->reader->Finish();
     const auto verdict = caller_.Judge(status, OutcomeOf(stream_->context), /*writes=*/false);

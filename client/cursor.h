@@ -27,6 +27,7 @@ class Cursor : public RowCursor {
   struct Stream {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReaderInterface<v1::ScanRowsResponse>> reader;
+    bool empty = false;  ///< A message without rows has come.
   };
 
   /// Reads the next message that has rows, or the next one of any kind; false at the end. In a LookScope

@@ -26,6 +26,12 @@ class RemoteUnitScan : public UnitScan {
   absl::StatusOr<std::vector<Unit>> Next() override {
     Response response;
     if (auto status = LookFor(*caller_, request_, response); !status.ok()) return status;
+    // In the order of their keys, or the next page would bring them again.
+    const std::string* last = &request_.scan().after();
+    for (const v1::Unit& unit : response.units()) {
+      if (unit.key() <= *last) return caller_->Nonsense("answered with units that are out of order");
+      last = &unit.key();
+    }
     std::vector<Unit> units = wire::FromWire(response.units());
     if (!units.empty()) request_.mutable_scan()->set_after(units.back().key);
     return units;
@@ -160,9 +166,12 @@ absl::StatusOr<std::vector<Unit>> RemoteEndpoint::Read(std::span<const std::stri
     if (auto status = Look(request, response); !status.ok()) return status;
     std::vector<Unit> some = wire::FromWire(response.units());
     if (some.empty() || some.size() > keys.size() - units.size()) {
-      return absl::InternalError("server " + caller_->address() + ": another number of units than asked for");
+      return caller_->Nonsense("answered another number of units than asked for");
     }
-    for (Unit& unit : some) units.push_back(std::move(unit));
+    for (Unit& unit : some) {
+      if (unit.key != keys[units.size()]) return caller_->Nonsense("answered with another unit");
+      units.push_back(std::move(unit));
+    }
   }
   return units;
 }

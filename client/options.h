@@ -16,8 +16,11 @@ struct ClientTls {
 };
 
 struct ConnectOptions {
-  std::string token;             ///< Sent with each call ("authorization: Bearer TOKEN"); empty: none.
+  std::string token;  ///< Sent with each call ("authorization: Bearer TOKEN"); empty: none. Printable ASCII.
   std::optional<ClientTls> tls;  ///< None: not encrypted.
+  /// Let the token also go over connections that are not encrypted to an address that is not this machine's,
+  /// where whoever sees the packets has the token from then on.
+  bool plain_token = false;
   /// Connections to the server, used by turns. One carries some 20,000 small calls a second.
   size_t connections = 2;
   /// How long a call may take, its retries included, where no CallScope says (call_scope.h).

@@ -131,6 +131,11 @@ MySqlFleet ReadMySql(JsonFields& fields, const fs::path& folder,
     fleet.options.tls.ca = PathIn(tls, "ca", folder);
     fleet.options.tls.cert = PathIn(tls, "cert", folder);
     fleet.options.tls.key = PathIn(tls, "key", folder);
+    // Without encryption nobody would look at them, and whoever wrote them believes that somebody does.
+    if (!fleet.options.tls.required &&
+        !(fleet.options.tls.ca + fleet.options.tls.cert + fleet.options.tls.key).empty()) {
+      tls.Fail("required", "is false, and then ca, cert and key are of no effect: leave them out, or this");
+    }
   });
   OptionalObject(fields, "pool", [&](JsonFields& pool) { ReadPool(pool, fleet.options.pool); });
   OptionalObject(fields, "breaker", [&](JsonFields& breaker) {
@@ -155,6 +160,7 @@ RemoteServer ReadRemote(JsonFields& fields, const fs::path& folder) {
   RemoteServer remote;
   remote.address = fields.String("address");
   remote.options.token = ReadSecret(fields, "token", folder);
+  remote.options.plain_token = fields.OptionalBool("plain_token").value_or(false);
   ReadUint(fields, "connections", 1, 64, remote.options.connections);
   ReadUint(fields, "deadline_ms", 1, 3'600'000, remote.options.deadline_ms);
   OptionalObject(fields, "tls", [&](JsonFields& tls) {

@@ -125,6 +125,7 @@ class Server::Impl {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
+    if (auto status = server::CheckNotTaken(core_.options.listen); !status.ok()) return status;
     // Reflection reads what anybody sends, as large as it may be: not that of strangers.
     if (!core_.access->open_to_all()) builder.SetOption(std::make_unique<WithoutPlugins>());
     auto acceptor = server::Acceptor::Listen(core_.options.listen);

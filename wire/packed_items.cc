@@ -51,8 +51,11 @@ absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
     return absl::InternalError("the server's answer: packed items that do not fit together");
   };
   const int cells = packed.timestamps_size();
-  if (packed.cells_size() != packed.name_bytes_size() || packed.value_bytes_size() != cells)
+  // Each column has a cell: columns without any must not get room for as many items first.
+  if (packed.cells_size() != packed.name_bytes_size() || packed.value_bytes_size() != cells ||
+      packed.cells_size() > cells) {
     return malformed();
+  }
   std::string_view rest = packed.bytes();
   int cell = 0;
   items.resize(static_cast<size_t>(packed.cells_size()));

@@ -28,9 +28,12 @@ class RemoteScan : public RowScan {
   const std::optional<ScanPosition> start_;
 };
 
-/// The answers of a batch; if the call as a whole failed, that for each entry.
+/// The answers of a batch, as many as were asked for; if the call as a whole failed, that for each entry.
 template <typename Answer>
 std::vector<Answer> ForEach(size_t count, absl::StatusOr<std::vector<Answer>> answers) {
+  if (answers.ok() && answers->size() != count) {
+    answers = absl::InternalError("the server: answered another number of entries than were sent");
+  }
   if (answers.ok()) return *std::move(answers);
   return std::vector<Answer>(count, Answer(answers.status()));
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,7 +89,7 @@ std::string DescribeThisProcess() {
 
 absl::StatusOr<int> Lock(const fs::path& path) {
   const fs::path file = path / "LOCK";
-  const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  const int lock = ::open(file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock < 0) return FileError(file, "open", errno);
   if (::flock(lock, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -109,8 +110,15 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
   const auto exists = Inspect(path, create);
   if (!exists.ok()) return exists.status();
   std::error_code error;
-  if (!*exists && !fs::create_directories(path, error) && error)
-    return FileError(path, "create", error.value());
+  if (!*exists) {
+    fs::path folder = fs::absolute(path);
+    if (!folder.has_filename()) folder = folder.parent_path();
+    if (!fs::create_directories(folder.parent_path(), error) && error)
+      return FileError(folder.parent_path(), "create", error.value());
+    // What is stored is for nobody else on the machine, whatever modes RocksDB gives its files. One that is
+    // there already, empty, is as whoever made it wants it.
+    if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileError(path, "create", errno);
+  }
   const auto lock = Lock(path);
   if (!lock.ok()) return lock.status();
   DataDir dir(fs::absolute(path), *lock);

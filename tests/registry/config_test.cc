@@ -36,6 +36,13 @@ TEST(Config, TheLeastIsADirectory) {
   EXPECT_EQ(Parse(R"({"data": "/var/lib/kv"})")->data, "/var/lib/kv");
 }
 
+TEST(Config, FilesForTlsAreOfNoUseWithoutIt) {
+  EXPECT_OK(Parse(WithMySql(R"("tls": {"required": false})")).status());
+  EXPECT_OK(Parse(WithMySql(R"("tls": {"ca": "ca.pem"})")).status());
+  EXPECT_THAT(Parse(WithMySql(R"("tls": {"required": false, "ca": "ca.pem"})")).status(),
+              FailsWith(kInvalid, "mysql.tls.required: is false"));
+}
+
 TEST(Config, EveryFieldArrives) {
   const TempDir dir;
   std::ofstream(dir / "secret") << "p w\n";

@@ -11,16 +11,6 @@ using testing::FailsWith;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-TEST(Address, OnlyLoopbackIsLocal) {
-  for (const char* local : {"127.0.0.1:7400", "127.9.9.9:1", "localhost:0", "[::1]:7400", "unix:/run/kv"}) {
-    EXPECT_TRUE(IsLocal(local)) << local;
-  }
-  for (const char* remote :
-       {"0.0.0.0:7400", "10.0.0.1:7400", "[::]:7400", "kv.example.com:7400", "128.0.0.1:1", "7400", ""}) {
-    EXPECT_FALSE(IsLocal(remote)) << remote;
-  }
-}
-
 ServerOptions Listening(const std::string& address) {
   ServerOptions options;
   options.listen = {address};

@@ -73,6 +73,17 @@ TEST(PackedItems, WhatDoesNotFitTogetherIsRefused) {
   refused("a byte less", [](auto& bad) { bad.mutable_bytes()->pop_back(); });
 }
 
+TEST(PackedItems, ColumnsWithoutCellsGetNoRoom) {
+  v1::PackedItems bad;
+  for (int i = 0; i < 1'000'000; ++i) {
+    bad.add_name_bytes(0);
+    bad.add_cells(0);
+  }
+  std::vector<Item> items;
+  EXPECT_THAT(wire::Unpack(bad, items), testing::FailsWith(absl::StatusCode::kInternal, "fit together"));
+  EXPECT_EQ(items.capacity(), 0u);
+}
+
 TEST(PackedItems, NoBytesHarm) {
   testing::Random random(testing::Seed("packed_items bytes"));
   std::vector<Item> items;

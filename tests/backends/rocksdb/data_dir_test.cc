@@ -1,6 +1,7 @@
 #include "backends/rocksdb/data_dir.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <fstream>
@@ -44,6 +45,30 @@ TEST(DataDir, IsMadeWhereThereIsNothing) {
   // An empty folder is as good as none.
   fs::create_directory(dir / "empty");
   EXPECT_OK(DataDir::Open(dir / "empty", true));
+}
+
+TEST(DataDir, IsForNobodyElseOnTheMachineWhateverTheUmask) {
+  const TempDir dir;
+  const mode_t before = ::umask(0);
+  const auto held = DataDir::Open(dir / "a" / "store" / "", true);
+  const auto relative = DataDir::Open(fs::relative(dir / "b"), true);
+  ::umask(before);
+  ASSERT_OK(held.status());
+  ASSERT_OK(relative.status());
+  EXPECT_EQ(fs::status(dir / "a" / "store").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(dir / "b").permissions(), fs::perms::owner_all);
+  for (const auto& entry : fs::directory_iterator(dir / "a" / "store")) {
+    EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write) << entry.path();
+  }
+}
+
+TEST(DataDir, ItsLockIsNoLink) {
+  const TempDir dir;
+  Write(dir / "victim", "as it was");
+  fs::create_directory(dir / "store");
+  fs::create_symlink(dir / "victim", dir / "store" / "LOCK");
+  EXPECT_FALSE(DataDir::Open(dir / "store", true).ok());
+  EXPECT_EQ(Contents(dir.path())[dir / "victim"], "as it was");
 }
 
 TEST(DataDir, IsNotMadeUnlessAskedFor) {

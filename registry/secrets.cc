@@ -1,0 +1,77 @@
+#include "registry/secrets.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "base/files.h"
+#include "kvstore_api/json.h"
+
+namespace kvstore {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The fields of a configuration that are secrets; NAME_file names a file that has it.
+constexpr std::array<std::string_view, 4> kSecrets = {"password", "auth", "zookeeper_auth", "token"};
+
+/// Adds the files that have secrets, below a value of the configuration `file`.
+void Collect(const Json& json, const fs::path& file, std::set<fs::path>& found) {
+  if (!json.is_object()) return;
+  for (const auto& [name, value] : json.items()) {
+    Collect(value, file, found);
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) continue;
+    const fs::path named = file.parent_path() / value.get_ref<const std::string&>();
+    for (const std::string_view secret : kSecrets) {
+      if (name == secret) found.insert(file);
+      if (name == fmt::format("{}_file", secret)) found.insert(named);
+    }
+    // Only a "tls" has one of this name.
+    if (name == "key") found.insert(named);
+  }
+}
+
+bool Has(const fs::path& path, fs::perms wanted) {
+  std::error_code error;
+  const fs::file_status status = fs::status(path, error);
+  return !error && (status.permissions() & wanted) == wanted;
+}
+
+/// Whether others come as far as to the path, and may do this there.
+bool OthersMay(const fs::path& path, fs::perms wanted) {
+  if (!Has(path, wanted)) return false;
+  for (fs::path folder = path.parent_path();; folder = folder.parent_path()) {
+    if (!Has(folder, fs::perms::others_exec)) return false;
+    if (folder == folder.parent_path()) return true;
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<std::string>> ExposedSecrets(const fs::path& file, const Config& config) {
+  const auto text = ReadFile(file);
+  if (!text.ok()) return text.status();
+  const auto json = ParseJson(*text);
+  if (!json.ok()) return json.status();
+  std::set<fs::path> files;
+  Collect(*json, fs::absolute(file), files);
+  std::vector<std::string> exposed;
+  for (const fs::path& path : files) {
+    if (!OthersMay(path, fs::perms::others_read)) continue;
+    exposed.push_back(fmt::format("{} has a secret, and every user of this machine can read it: chmod o= {}",
+                                  path.string(), path.string()));
+  }
+  fs::path data = fs::absolute(config.store.data).lexically_normal();
+  if (!data.has_filename()) data = data.parent_path();
+  if (OthersMay(data, fs::perms::others_exec)) {
+    exposed.push_back(
+        fmt::format("{} has what is stored, and every user of this machine can look into it: chmod o= {}",
+                    data.string(), data.string()));
+  }
+  return exposed;
+}
+
+}  // namespace kvstore

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "client/connect.h"
+#include "kvstore/v1/kvstore.grpc.pb.h"
+
+namespace kvstore::testing {
+
+/// Answers whatever a test has put in. Each is called once for a call, maybe by several threads.
+class Hostile : public v1::KVStore::Service {
+ public:
+  Hostile() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~Hostile() override { server_->Shutdown(std::chrono::system_clock::now()); }
+
+  std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+  std::unique_ptr<KVStore> Client() const { return *Connect(address()); }
+
+  template <typename Message>
+  using Unary = std::function<void(grpc::ServerContext& context, Message& answer)>;
+  template <typename Message>
+  using Stream = std::function<void(grpc::ServerWriter<Message>& stream)>;
+  using CallStream = grpc::ServerReaderWriter<v1::CallsResponse, v1::CallsRequest>;
+  using Import = grpc::ServerReaderWriter<v1::PutRowsResponse, v1::PutRowsRequest>;
+
+  Unary<v1::GetDatasetResponse> get_dataset;
+  Unary<v1::ListDatasetsResponse> list_datasets;
+  Unary<v1::MigrateResponse> migrate;
+  Unary<v1::GetRowResponse> get_row;
+  Unary<v1::PutRowsResponse> put_rows;
+  Unary<v1::DeleteRowsResponse> delete_rows;
+  Unary<v1::GetObjectResponse> get_object;
+  Unary<v1::UpdateObjectResponse> update_object;
+  Unary<v1::ListMappingResponse> list_mapping;
+  Unary<v1::ListObjectsResponse> list_objects;
+  Stream<v1::GetRowsResponse> get_rows;
+  Stream<v1::GetObjectsResponse> get_objects;
+  Stream<v1::ScanRowsResponse> scan_rows;
+  std::function<void(Import& stream)> import_rows;
+  std::function<grpc::Status(CallStream& stream)> calls;
+
+ private:
+  using Context = grpc::ServerContext;
+  template <typename Message>
+  static grpc::Status Do(const Unary<Message>& script, Context& context, Message& answer) {
+    script(context, answer);
+    return grpc::Status::OK;
+  }
+  template <typename Message>
+  static grpc::Status Do(const Stream<Message>& script, grpc::ServerWriter<Message>& stream) {
+    script(stream);
+    return grpc::Status::OK;
+  }
+  grpc::Status GetServer(Context*, const v1::GetServerRequest*, v1::GetServerResponse* answer) override {
+    answer->set_instance("hostile");
+    return grpc::Status::OK;
+  }
+  grpc::Status GetDataset(Context* context, const v1::GetDatasetRequest*,
+                          v1::GetDatasetResponse* answer) override {
+    return Do(get_dataset, *context, *answer);
+  }
+  grpc::Status ListDatasets(Context* context, const v1::ListDatasetsRequest*,
+                            v1::ListDatasetsResponse* answer) override {
+    return Do(list_datasets, *context, *answer);
+  }
+  grpc::Status Migrate(Context* context, const v1::MigrateRequest*, v1::MigrateResponse* answer) override {
+    return Do(migrate, *context, *answer);
+  }
+  grpc::Status GetRow(Context* context, const v1::GetRowRequest*, v1::GetRowResponse* answer) override {
+    return Do(get_row, *context, *answer);
+  }
+  grpc::Status PutRows(Context* context, const v1::PutRowsRequest*, v1::PutRowsResponse* answer) override {
+    return Do(put_rows, *context, *answer);
+  }
+  grpc::Status DeleteRows(Context* context, const v1::DeleteRowsRequest*,
+                          v1::DeleteRowsResponse* answer) override {
+    return Do(delete_rows, *context, *answer);
+  }
+  grpc::Status GetObject(Context* context, const v1::GetObjectRequest*,
+                         v1::GetObjectResponse* answer) override {
+    return Do(get_object, *context, *answer);
+  }
+  grpc::Status UpdateObject(Context* context, const v1::UpdateObjectRequest*,
+                            v1::UpdateObjectResponse* answer) override {
+    return Do(update_object, *context, *answer);
+  }
+  grpc::Status ListMapping(Context* context, const v1::ListMappingRequest*,
+                           v1::ListMappingResponse* answer) override {
+    return Do(list_mapping, *context, *answer);
+  }
+  grpc::Status ListObjects(Context* context, const v1::ListObjectsRequest*,
+                           v1::ListObjectsResponse* answer) override {
+    return Do(list_objects, *context, *answer);
+  }
+  grpc::Status GetRows(Context*, const v1::GetRowsRequest*,
+                       grpc::ServerWriter<v1::GetRowsResponse>* stream) override {
+    return Do(get_rows, *stream);
+  }
+  grpc::Status GetObjects(Context*, const v1::GetObjectsRequest*,
+                          grpc::ServerWriter<v1::GetObjectsResponse>* stream) override {
+    return Do(get_objects, *stream);
+  }
+  grpc::Status ScanRows(Context*, const v1::ScanRowsRequest*,
+                        grpc::ServerWriter<v1::ScanRowsResponse>* stream) override {
+    return Do(scan_rows, *stream);
+  }
+  grpc::Status ImportRows(Context*, Import* stream) override {
+    import_rows(*stream);
+    return grpc::Status::OK;
+  }
+  grpc::Status Calls(Context*, CallStream* stream) override { return calls(*stream); }
+
+  int port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+/// One message with so many results.
+template <typename Response>
+Response Results(int count) {
+  Response response;
+  for (int i = 0; i < count; ++i) response.add_results();
+  return response;
+}
+
+}  // namespace kvstore::testing

@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/hostile/hostile.h"
+#include "tests/support/processes.h"
+#include "tests/support/temp_dir.h"
+
+/// What `kv` makes of a server that answers what it likes.
+namespace kvstore::testing {
+namespace {
+
+/// A control of each kind that terminals obey: ESC, C1, and one that turns the direction of text.
+const std::string kObeyed = "x\x1b[31m\u009b31m\u202e";
+
+class HostileKv : public ::testing::Test {
+ protected:
+  Output Kv(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {KV_PROGRAM, "--server", server_.address()});
+    return RunProgram(arguments);
+  }
+  /// Nothing of what kv printed is obeyed.
+  static void ExpectHarmless(const Output& output) {
+    const std::string text = output.out + output.err;
+    for (const char* obeyed : {"\x1b", "\u009b", "\u202e"}) {
+      EXPECT_EQ(text.find(obeyed), std::string::npos) << ::testing::PrintToString(text);
+    }
+    EXPECT_NE(text.find("31m"), std::string::npos) << text;
+  }
+  static void ExpectError(const Output& output, const std::string& text) {
+    EXPECT_EQ(output.code, 1) << output.out << output.err;
+    EXPECT_NE(output.err.find(text), std::string::npos) << output.err;
+  }
+
+  const TempDir dir_;
+  Hostile server_;
+};
+
+TEST_F(HostileKv, NoTerminalObeysWhatItIsSent) {
+  server_.list_datasets = [](auto&, auto& answer) {
+    answer.add_datasets()->set_name(kObeyed);
+    answer.mutable_datasets(0)->set_backend(kObeyed);
+  };
+  ExpectHarmless(Kv({"dataset", "list"}));
+  ExpectHarmless(Kv({"dataset", "list", "--json"}));
+  server_.get_row = [](auto&, auto& answer) {
+    answer.add_items()->set_column(kObeyed);
+    answer.mutable_items(0)->add_cells()->set_value(kObeyed);
+    answer.set_marker(kObeyed);
+  };
+  ExpectHarmless(Kv({"get", "d", "r"}));
+  ExpectHarmless(Kv({"get", "d", "r", "--json"}));
+  server_.get_objects = [](auto& stream) {
+    v1::GetObjectsResponse found;
+    v1::Object& object = *found.add_results()->mutable_object();
+    object.set_id(1);
+    object.set_data("{\"a\": \"" + kObeyed.substr(kObeyed.find("\u009b")) + "\"}");
+    stream.Write(found);
+  };
+  ExpectHarmless(Kv({"object", "get", "d", "1"}));
+  ExpectHarmless(Kv({"object", "get", "d", "1", "--json"}));
+  server_.migrate = [](auto&, auto& answer) {
+    answer.set_status(R"({"dataset": "\u001b31m\u009b", "phase": "\u202e", "next": ["\u001b"]})");
+  };
+  ExpectHarmless(Kv({"migrate", "status", "d"}));
+}
+
+TEST_F(HostileKv, AnAnswerOfAnotherFormIsAnError) {
+  for (const char* status : {R"({"phase": 5})", "[]", R"("text")", "{"}) {
+    server_.migrate = [&](auto&, auto& answer) { answer.set_status(status); };
+    const Output output = Kv({"migrate", "status", "d"});
+    EXPECT_EQ(output.code, 1) << status << output.out << output.err;
+  }
+}
+
+TEST_F(HostileKv, ATimeThatIsGivenHoldsForAllOfAScanAndOfAllPages) {
+  server_.scan_rows = [](auto& stream) {
+    v1::ScanRowsResponse rows;
+    rows.add_rows()->set_key("r");
+    rows.mutable_rows(0)->set_continues(true);
+    while (stream.Write(rows)) {
+    }
+  };
+  ExpectError(Kv({"scan", "d", "--timeout-ms", "200"}), "DEADLINE_EXCEEDED");
+  std::atomic<int> pages{0};
+  server_.get_row = [&](auto&, auto& answer) {
+    answer.add_items()->add_cells();
+    answer.set_marker(std::to_string(++pages));
+  };
+  ExpectError(Kv({"get", "d", "r", "--all", "--timeout-ms", "200"}), "DEADLINE_EXCEEDED");
+  EXPECT_GT(pages, 1);
+}
+
+TEST_F(HostileKv, ATokenIsNeverShown) {
+  server_.get_row = [](auto&, auto&) {};
+  const std::string file = dir_ / "token";
+  std::ofstream(file) << "\xEF\xBB\xBFkv_secret\n";
+  const Output good = Kv({"--token-file", file, "get", "d", "r"});
+  EXPECT_EQ(good.code, 0) << good.err;
+  std::ofstream(file) << "kv_\x01secret\n";
+  const Output bad = Kv({"--token-file", file, "get", "d", "r"});
+  ExpectError(bad, "INVALID_ARGUMENT: token: byte 4");
+  EXPECT_EQ(bad.err.find("secret"), std::string::npos) << bad.err;
+  std::ofstream(file) << "kv_secret\n";
+  const Output elsewhere =
+      RunProgram({KV_PROGRAM, "--server", "192.0.2.1:7400", "--token-file", file, "get", "d", "r"});
+  ExpectError(elsewhere, "is not encrypted");
+  const Output said = RunProgram({KV_PROGRAM, "--server", "192.0.2.1:7400", "--token-file", file,
+                                  "--plain-token", "--timeout-ms", "1", "get", "d", "r"});
+  ExpectError(said, "server 192.0.2.1:7400");
+}
+
+}  // namespace
+}  // namespace kvstore::testing

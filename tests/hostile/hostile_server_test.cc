@@ -1,0 +1,259 @@
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backends/remote/backend.h"
+#include "backends/remote/stores.h"
+#include "client/call_stream.h"
+#include "client/connect.h"
+#include "kvstore/v1/kvstore.grpc.pb.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/in_doubt.h"
+#include "tests/hostile/hostile.h"
+#include "tests/support/status_matchers.h"
+#include "wire/convert.h"
+
+/// A server that answers what nobody asked: its clients, and the servers that have it as a backend, say so
+/// and go on.
+namespace kvstore {
+namespace {
+
+using testing::FailsWith;
+using testing::Hostile;
+using testing::Results;
+
+constexpr auto kInternal = absl::StatusCode::kInternal;
+constexpr auto kMany = 200'000;
+
+const CellWrite kCell{"c", "v", 1};
+const std::string kValue(3'000'000, 'v');
+const CellWrite kLarge{"c", kValue, 1};
+
+class HostileServer : public ::testing::Test {
+ protected:
+  /// Takes all of a scan; how it ends.
+  absl::Status ScanAll() {
+    const auto cursor = store_->ScanRows("d", {}, {});
+    if (!cursor.ok()) return cursor.status();
+    ScannedRow row;
+    for (;;) {
+      const auto more = (*cursor)->Next(row);
+      if (!more.ok()) return more.status();
+      if (!*more) return absl::OkStatus();
+    }
+  }
+
+  Hostile server_;
+  const std::unique_ptr<KVStore> store_ = server_.Client();
+};
+
+// ---- counts ----
+
+TEST_F(HostileServer, AnswersToABatchOfReadsAreAsManyAsWereAskedFor) {
+  for (const int count : {0, 3, kMany}) {
+    server_.get_rows = [&](auto& stream) { stream.Write(Results<v1::GetRowsResponse>(count)); };
+    server_.get_objects = [&](auto& stream) { stream.Write(Results<v1::GetObjectsResponse>(count)); };
+    const std::vector<RowRead> reads(2, {"r", {}});
+    EXPECT_THAT(store_->GetRows("d", reads).status(), FailsWith(kInternal, "answered")) << count;
+    const std::vector<uint64_t> ids(2, 1);
+    EXPECT_THAT(store_->GetObjects("d", ids, {}).status(), FailsWith(kInternal, "answered")) << count;
+  }
+}
+
+TEST_F(HostileServer, MessagesThatBringNothingAreNotTakenForEver) {
+  server_.get_rows = [](auto& stream) {
+    while (stream.Write({})) {
+    }
+  };
+  server_.get_objects = [](auto& stream) {
+    while (stream.Write({})) {
+    }
+  };
+  server_.scan_rows = [](auto& stream) {
+    while (stream.Write({})) {
+    }
+  };
+  const RowRead read{"r", {}};
+  EXPECT_THAT(store_->GetRows("d", {&read, 1}).status(), FailsWith(kInternal, "without entries"));
+  const uint64_t id = 1;
+  EXPECT_THAT(store_->GetObjects("d", {&id, 1}, {}).status(), FailsWith(kInternal, "without entries"));
+  EXPECT_THAT(ScanAll(), FailsWith(kInternal, "without rows"));
+}
+
+TEST_F(HostileServer, AScanThatBreaksOffAndBringsNothingIsGivenUp) {
+  // Each time it seems to begin.
+  std::atomic<int> streams{0};
+  server_.scan_rows = [&](auto& stream) {
+    ++streams;
+    stream.Write({});
+    while (stream.Write({})) {
+    }
+  };
+  EXPECT_THAT(ScanAll(), FailsWith(kInternal, "without rows"));
+  EXPECT_EQ(streams, 1);
+}
+
+TEST_F(HostileServer, ACallScopeEndsAScanThatHasNoEnd) {
+  server_.scan_rows = [](auto& stream) {
+    v1::ScanRowsResponse rows;
+    rows.add_rows()->set_key("r");
+    rows.mutable_rows(0)->set_continues(true);
+    while (stream.Write(rows)) {
+    }
+  };
+  const CallScope scope(std::chrono::milliseconds(100));
+  ASSERT_OK_AND_ASSIGN(const auto cursor, store_->ScanRows("d", {}, {}));
+  ScannedRow row;
+  absl::Status status;
+  while (status.ok()) status = cursor->Next(row).status();
+  EXPECT_THAT(status, FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+}
+
+TEST_F(HostileServer, AnswersToABatchOfWritesAreAsManyAsWereSent) {
+  for (const int count : {0, 3, kMany}) {
+    server_.put_rows = [&](auto&, auto& answer) { answer = Results<v1::PutRowsResponse>(count); };
+    server_.delete_rows = [&](auto&, auto& answer) { answer = Results<v1::DeleteRowsResponse>(count); };
+    const std::vector<RowWrite> writes(2, {"r", {&kCell, 1}, {}});
+    EXPECT_THAT(store_->PutRows("d", writes).status(), FailsWith(kInternal, "answered")) << count;
+    const std::vector<RowDelete> deletes(2, {"r", {}});
+    EXPECT_THAT(store_->DeleteRows("d", deletes).status(), FailsWith(kInternal, "answered")) << count;
+  }
+}
+
+TEST_F(HostileServer, EachMessageOfAnImportHasItsAnswer) {
+  for (const int count : {0, 2, kMany}) {
+    server_.import_rows = [&](Hostile::Import& stream) {
+      v1::PutRowsRequest request;
+      while (stream.Read(&request) && stream.Write(Results<v1::PutRowsResponse>(count))) {
+      }
+    };
+    // More than one message.
+    const std::vector<RowWrite> writes(5, {"r", {&kLarge, 1}, {}});
+    const absl::Status status = store_->PutRows("d", writes).status();
+    EXPECT_THAT(status, FailsWith(kInternal, "entries than were sent")) << count;
+    EXPECT_TRUE(IsInDoubt(status)) << "it may have written them";
+  }
+}
+
+// ---- pages ----
+
+TEST_F(HostileServer, APageThatDoesNotGoOnIsAnError) {
+  server_.get_row = [](auto&, auto& answer) {
+    answer.add_items()->add_cells();
+    answer.set_marker("same");
+  };
+  EXPECT_OK(store_->GetRow("d", "r", {}).status());
+  EXPECT_THAT(store_->GetRow("d", "r", {.marker = "same"}).status(), FailsWith(kInternal, "does not go on"));
+  server_.get_row = [](auto&, auto& answer) { answer.set_marker("same"); };
+  EXPECT_THAT(store_->GetRow("d", "r", {.marker = "same"}).status(), FailsWith(kInternal, "does not go on"));
+  EXPECT_OK(store_->GetRow("d", "r", {.marker = "other"}).status()) << "much was deleted there";
+  server_.list_mapping = [](auto&, auto& answer) { answer.set_marker("other"); };
+  EXPECT_THAT(store_->ListMapping("d", 1, {}).status(), FailsWith(kInternal, "does not go on"));
+  server_.list_objects = [](auto&, auto& answer) { answer.set_marker("other"); };
+  EXPECT_THAT(store_->ListObjects("d", 1, {}).status(), FailsWith(kInternal, "does not go on"));
+}
+
+TEST_F(HostileServer, APageHasNoMoreThanItsLimit) {
+  server_.get_row = [](auto&, auto& answer) {
+    for (int i = 0; i < 3; ++i) answer.add_items()->add_cells();
+  };
+  EXPECT_THAT(store_->GetRow("d", "r", {.limit = 2}).status(), FailsWith(kInternal, "more entries"));
+  EXPECT_OK(store_->GetRow("d", "r", {.limit = 3}).status());
+  server_.list_mapping = [](auto&, auto& answer) {
+    for (int i = 0; i < 3; ++i) answer.add_entries();
+  };
+  EXPECT_THAT(store_->ListMapping("d", 1, {.limit = 2}).status(), FailsWith(kInternal, "more entries"));
+  server_.list_objects = [](auto&, auto& answer) { answer = Results<v1::ListObjectsResponse>(3); };
+  EXPECT_THAT(store_->ListObjects("d", 1, {.limit = 2}).status(), FailsWith(kInternal, "more entries"));
+}
+
+// ---- what it is about ----
+
+TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {
+  const auto other = [](auto&, auto& answer) { answer.mutable_object()->set_id(2); };
+  server_.get_object = other;
+  server_.update_object = other;
+  EXPECT_THAT(store_->GetObject("d", 1, {}).status(), FailsWith(kInternal, "another object"));
+  EXPECT_THAT(store_->PatchObject("d", 1, "{}", {}).status(), FailsWith(kInternal, "another object"));
+  server_.get_objects = [](auto& stream) {
+    auto results = Results<v1::GetObjectsResponse>(2);
+    for (auto& result : *results.mutable_results()) result.mutable_object()->set_id(2);
+    stream.Write(results);
+  };
+  const std::vector<uint64_t> ids = {1, 2};
+  ASSERT_OK_AND_ASSIGN(const auto objects, store_->GetObjects("d", ids, {}));
+  EXPECT_THAT(objects[0].status(), FailsWith(kInternal, "another object"));
+  EXPECT_OK(objects[1].status());
+  server_.get_dataset = [](auto&, auto& answer) { answer.mutable_dataset()->set_name("other"); };
+  EXPECT_THAT(store_->GetDataset("d").status(), FailsWith(kInternal, "another dataset"));
+}
+
+TEST_F(HostileServer, WhatItCompressedIsNotTaken) {
+  server_.get_row = [](grpc::ServerContext& context, auto& answer) {
+    context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+    answer.set_marker(std::string(100'000'000, '\0'));
+  };
+  // Refused by its header, or not understood; what says how large it is has unpacked it.
+  const absl::Status status = store_->GetRow("d", "r", {}).status();
+  EXPECT_TRUE(absl::IsUnimplemented(status) || absl::IsInternal(status)) << status;
+}
+
+// ---- streams of calls ----
+
+TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
+  // The first call goes out, and the second waits because its message is not taken up.
+  std::atomic<bool> first_came{false};
+  server_.calls = [&](Hostile::CallStream& stream) -> grpc::Status {
+    v1::CallsRequest request;
+    stream.Read(&request);
+    first_came = true;
+    first_came.notify_all();
+    v1::CallsResponse response;
+    response.add_answers()->set_number(2);
+    for (int i = 0; i < 20'000; ++i) stream.Write(response);
+    return {grpc::StatusCode::UNAVAILABLE, "enough"};
+  };
+  const auto stub =
+      v1::KVStore::NewStub(grpc::CreateChannel(server_.address(), grpc::InsecureChannelCredentials()));
+  client::CallStream stream(*stub, {});
+  v1::Call get;
+  get.mutable_get_row()->set_row("r");
+  const auto deadline = client::CallStream::Clock::now() + std::chrono::seconds(60);
+  std::thread first([&] {
+    v1::Answer answer;
+    EXPECT_EQ(stream.Make(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(answer.outcome(), "");
+  });
+  first_came.wait(false);
+  v1::Answer answer;
+  EXPECT_EQ(stream.Make(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(answer.outcome(), wire::kRefused) << "it was never sent";
+  first.join();
+}
+
+// ---- a backend that is such a server ----
+
+TEST_F(HostileServer, AsABackendItGivesEachEntryAnError) {
+  server_.get_rows = [](auto& stream) { stream.Write(Results<v1::GetRowsResponse>(kMany)); };
+  server_.get_objects = [](auto& stream) { stream.Write(Results<v1::GetObjectsResponse>(kMany)); };
+  const DatasetSpec spec{.name = "d", .incarnation = 1};
+  const std::shared_ptr<KVStore> there = server_.Client();
+  remote::RemoteRowStore rows(there, spec);
+  const std::vector<RowRead> reads(3, {"r", {}});
+  const auto pages = rows.GetMany(reads);
+  ASSERT_EQ(pages.size(), reads.size());
+  for (const auto& page : pages) EXPECT_THAT(page.status(), FailsWith(kInternal, "answered more"));
+  remote::RemoteObjectStore objects(there, spec);
+  const std::vector<uint64_t> ids(3, 1);
+  const auto found = objects.GetMany(ids, {});
+  ASSERT_EQ(found.size(), ids.size());
+  for (const auto& object : found) EXPECT_THAT(object.status(), FailsWith(kInternal, "answered more"));
+}
+
+}  // namespace
+}  // namespace kvstore
