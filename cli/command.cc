@@ -26,6 +26,9 @@ std::string_view NextStep(const absl::Status& status) {
   if (says("timestamp is")) return "";
   switch (status.code()) {
     case absl::StatusCode::kDataLoss:
+      if (says(".log") || says("checksum mismatch")) {
+        return "restore a backup; or see what of a damaged log can be kept: kv repair. Nothing was changed";
+      }
       return "the file is damaged: restore it from a backup; nothing was changed";
     case absl::StatusCode::kResourceExhausted:
       return says("No space") ? "free some space, then try again" : "";
@@ -172,6 +175,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddMigrateCommands(app, globals);
   AddStatCommand(app, globals);
   AddConfigCommands(app, globals);
+  AddRepairCommand(app, globals);
   AddBenchCommand(app, globals);
   AddCompletionCommand(app);
 }

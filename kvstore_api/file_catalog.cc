@@ -32,20 +32,26 @@ absl::StatusOr<int64_t> FileCatalog::Put(const CatalogEntry& entry, int64_t vers
   if (fence && !IsRecordAt(fence->name, fence->version)) return RecordChanged();
   Entries entries = entries_;
   entries.insert_or_assign(entry.spec.name, entry);
-  return Replace(std::move(entries), version);
+  return Replace(std::move(entries), version, entry.state == DatasetState::kDropping);
 }
 
 absl::StatusOr<int64_t> FileCatalog::Remove(std::string_view name, int64_t version) {
   Entries entries = entries_;
   if (const auto found = entries.find(name); found != entries.end()) entries.erase(found);
-  return Replace(std::move(entries), version);
+  return Replace(std::move(entries), version, /*drops=*/true);
 }
 
-absl::StatusOr<int64_t> FileCatalog::Replace(Entries entries, int64_t version) {
+absl::StatusOr<int64_t> FileCatalog::Replace(Entries entries, int64_t version, bool drops) {
   if (version != version_) return absl::AbortedError("the catalog has changed meanwhile");
   std::vector<CatalogEntry> list;
   for (const auto& [name, entry] : entries) list.push_back(entry);
-  if (auto status = ReplaceFile(path_, EncodeCatalog(list)); !status.ok()) return status;
+  const std::string text = EncodeCatalog(list);
+  absl::Status status = ReplaceFile(path_, text);
+  if (absl::IsResourceExhausted(status) && drops && make_room_) {
+    make_room_();
+    status = ReplaceFile(path_, text);
+  }
+  if (!status.ok()) return status;
   entries_ = std::move(entries);
   return ++version_;
 }

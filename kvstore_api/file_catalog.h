@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -13,7 +14,11 @@ namespace kvstore {
 /// hundreds of datasets. Records are files beside it, in the folder "migrations".
 class FileCatalog : public Catalog {
  public:
-  explicit FileCatalog(std::filesystem::path path) : path_(std::move(path)) {}
+  /// make_room  called when the disk is too full for a change that is a step of a drop, which is then tried
+  /// once
+  ///            more. May be null.
+  explicit FileCatalog(std::filesystem::path path, std::function<void()> make_room = nullptr)
+      : path_(std::move(path)), make_room_(std::move(make_room)) {}
 
   absl::StatusOr<CatalogContents> Load() override;
   absl::StatusOr<CatalogContents> LoadCopy() const override;
@@ -36,13 +41,14 @@ class FileCatalog : public Catalog {
 
  private:
   using Entries = std::map<std::string, CatalogEntry, std::less<>>;
-  absl::StatusOr<int64_t> Replace(Entries entries, int64_t version);
+  absl::StatusOr<int64_t> Replace(Entries entries, int64_t version, bool drops);
 
   std::filesystem::path RecordPath(std::string_view name) const;
   /// Whether there is a record, and it is at this version.
   bool IsRecordAt(std::string_view name, int64_t version) const;
 
   const std::filesystem::path path_;
+  const std::function<void()> make_room_;
   MemoryLedger ledger_;
   Entries entries_;
   int64_t version_ = 0;

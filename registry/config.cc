@@ -19,6 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr uint64_t kMinWalBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxWalBytes = uint64_t{1} << 40;
+
 /// Calls `read(JsonFields&)` for a nested object, if it is there.
 template <typename Read>
 void OptionalObject(JsonFields& fields, std::string_view name, Read read) {
@@ -180,6 +183,7 @@ void ReadBackend(JsonFields& fields, const std::string& name, const fs::path& fo
     if (!options.rocksdb.empty()) fields.Fail("type", "there can be one backend of type rocksdb");
     options.rocksdb = name;
     ReadUint(fields, "cache_bytes", 0, uint64_t{1} << 40, options.cache_bytes);
+    ReadUint(fields, "wal_bytes", kMinWalBytes, kMaxWalBytes, options.wal_bytes);
   } else if (type == kMySql) {
     if (options.mysql) fields.Fail("type", "there can be one backend of type mysql");
     options.mysql_name = name;
@@ -269,6 +273,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder
   OpenOptions& store = config.store;
   store.data = folder / fields.String("data");
   ReadUint(fields, "cache_bytes", 0, uint64_t{1} << 40, store.cache_bytes);
+  ReadUint(fields, "wal_bytes", kMinWalBytes, kMaxWalBytes, store.wal_bytes);
   OptionalObject(fields, "zookeeper", [&](JsonFields& zookeeper) {
     ReadZooKeeper(zookeeper, folder, store.coordination.emplace());
   });

@@ -117,11 +117,15 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
     return status;
   }
   std::unique_ptr<Catalog> catalog;
+  bool catalog_missing = false;
   if (options.coordination) {
     catalog = std::make_unique<ZooKeeperCatalog>(options.coordination->zookeeper, options.coordination->root,
                                                  options.data / kCatalogCopy, KV_VERSION);
   } else {
-    catalog = std::make_unique<FileCatalog>(dir->catalog());
+    std::error_code error;
+    catalog_missing = !std::filesystem::exists(dir->catalog(), error) && !error;
+    catalog = std::make_unique<FileCatalog>(dir->catalog(),
+                                            [reserve = dir->shared_reserve()] { reserve->Release(); });
   }
   auto contents = LoadOrCopy(*catalog);
   if (!contents.ok()) return contents.status();
@@ -141,7 +145,9 @@ absl::StatusOr<std::unique_ptr<Router>> OpenRouter(const OpenOptions& options) {
   if (!options.rocksdb.empty()) {
     auto rocksdb = RocksDbBackend::Open(*std::move(dir), DatasetsOf(contents->entries, options.rocksdb),
                                         MovingOf(contents->entries, options.rocksdb),
-                                        {.cache_bytes = options.cache_bytes});
+                                        {.cache_bytes = options.cache_bytes,
+                                         .wal_bytes = options.wal_bytes,
+                                         .catalog_missing = catalog_missing});
     if (!rocksdb.ok()) return rocksdb.status();
     backends.emplace(options.rocksdb, *std::move(rocksdb));
   }

@@ -60,6 +60,9 @@ struct OpenOptions {
   /// Memory for blocks read from files, all datasets together; taken as it is needed. The operating system
   /// keeps files in its memory too, compressed; a service that reads much gives this what it can spare.
   size_t cache_bytes = size_t{32} << 20;
+  /// About this much of logs of writes is kept on disk: beyond it what the oldest holds is written to tables.
+  /// A restart reads them.
+  size_t wal_bytes = size_t{1} << 30;
   /// Where datasets go whose creator names no backend.
   std::string default_backend = kRocksDb;
   /// The name of the embedded backend; empty: there is none. Where several processes share a catalog, each

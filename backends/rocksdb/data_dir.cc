@@ -135,7 +135,7 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
 }
 
 DataDir::DataDir(DataDir&& other) noexcept
-    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)) {}
+    : path_(std::move(other.path_)), lock_(std::exchange(other.lock_, -1)), reserve_(other.reserve_) {}
 
 DataDir::~DataDir() {
   if (lock_ >= 0) ::close(lock_);

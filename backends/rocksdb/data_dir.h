@@ -1,8 +1,10 @@
 #pragma once
 
 #include <filesystem>
+#include <memory>
 
 #include "absl/status/statusor.h"
+#include "backends/rocksdb/reserve.h"
 
 namespace kvstore::rocks {
 
@@ -11,7 +13,8 @@ namespace kvstore::rocks {
 ///   KVSTORE       says that the directory is ours, and its format version
 ///   LOCK          locked (flock) while a process has the store open; names that process
 ///   catalog.json  the datasets and their settings (kvstore_api/file_catalog.h)
-///   SEAL          what the data's manifest was at the last close (seal.h)
+///   SEAL          what the data's manifest was at the last close, and SEAL.logs what its logs were (seal.h)
+///   RESERVE       space for a full disk (reserve.h)
 ///   rocksdb/      the data
 ///
 /// Movable; releases the lock when it goes. The kernel releases it when the process dies, however it dies.
@@ -36,12 +39,17 @@ class DataDir {
   std::filesystem::path seal() const { return path_ / "SEAL"; }
   std::filesystem::path rocksdb() const { return path_ / "rocksdb"; }
   const std::filesystem::path& path() const { return path_; }
+  Reserve& reserve() const { return *reserve_; }
+  /// For who may outlive this.
+  std::shared_ptr<Reserve> shared_reserve() const { return reserve_; }
 
  private:
-  DataDir(std::filesystem::path path, int lock) : path_(std::move(path)), lock_(lock) {}
+  DataDir(std::filesystem::path path, int lock)
+      : path_(std::move(path)), lock_(lock), reserve_(std::make_shared<Reserve>(path_ / "RESERVE")) {}
 
   std::filesystem::path path_;
   int lock_;  // file descriptor; -1 after a move
+  std::shared_ptr<Reserve> reserve_;
 };
 
 }  // namespace kvstore::rocks

@@ -71,6 +71,9 @@ void Describe(Engine& engine, MetricsSink& sink) {
              static_cast<double>(stopped));
   uint64_t cached = 0;
   engine.db().GetIntProperty(Properties::kBlockCacheUsage, &cached);
+  sink.Gauge("kvstore_rocksdb_wal_bytes",
+             "Logs of writes that are not all in files yet; a restart reads them", {},
+             static_cast<double>(engine.Logs().bytes));
   sink.Gauge("kvstore_rocksdb_block_cache_bytes", "Blocks in the cache", {}, static_cast<double>(cached));
 }
 

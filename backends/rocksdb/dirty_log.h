@@ -26,6 +26,7 @@ class DirtyLog {
  public:
   /// "events$dirty"; no dataset can have this name.
   static std::string FamilyName(std::string_view dataset);
+  static bool IsFamilyName(std::string_view name) { return name.ends_with("$dirty"); }
 
   /// Removed entries that reads may have to pass over.
   static constexpr uint64_t kManyRemoved = 4096;

@@ -1,35 +1,20 @@
 #include "backends/rocksdb/engine.h"
 
 #include <fmt/format.h>
-#include <rocksdb/cache.h>
-#include <rocksdb/filter_policy.h>
-#include <rocksdb/listener.h>
-#include <rocksdb/slice_transform.h>
-#include <rocksdb/statistics.h>
-#include <rocksdb/table.h>
 #include <rocksdb/write_batch.h>
-#include <rocksdb/write_buffer_manager.h>
 
-#include <set>
 #include <utility>
-#include <vector>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/expired_filter.h"
-#include "backends/rocksdb/few_files.h"
-#include "backends/rocksdb/info_log.h"
-#include "backends/rocksdb/reclaim.h"
+#include "backends/rocksdb/dirty_log.h"
 #include "backends/rocksdb/seal.h"
 #include "backends/rocksdb/status.h"
 #include "base/clock.h"
-#include "base/files.h"
 #include "kvstore_api/big_endian.h"
 #include "kvstore_api/in_doubt.h"
 
 namespace kvstore::rocks {
 namespace {
 
-constexpr uint64_t kDaySeconds = 86'400;
 /// Prefix of the clock's ceilings in the default family: "clock/" be32(slot) -> be64(ceiling).
 constexpr std::string_view kClockPrefix = "clock/";
 
@@ -46,63 +31,6 @@ std::string GateKey(uint64_t incarnation) {
   return key;
 }
 
-/// The prefix that blooms are made of: enc(row). Every key of a cell has one.
-class RowPrefix : public rocksdb::SliceTransform {
- public:
-  const char* Name() const override { return "kvstore.RowPrefix"; }
-  bool InDomain(const rocksdb::Slice& key) const override {
-    return EncodedSize(key.ToStringView()).has_value();
-  }
-  rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
-    return {key.data(), EncodedSize(key.ToStringView()).value_or(key.size())};
-  }
-};
-
-rocksdb::CompressionType ToRocks(Compression compression) {
-  switch (compression) {
-    case Compression::kNone:
-      return rocksdb::kNoCompression;
-    case Compression::kLz4:
-      return rocksdb::kLZ4Compression;
-    case Compression::kZstd:
-      return rocksdb::kZSTD;
-  }
-  return rocksdb::kNoCompression;
-}
-
-/// A cache whose parts are no smaller than an index block of a large file can be, which would else be read
-/// again and again.
-std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
-  constexpr size_t kMinPartBytes = size_t{8} << 20;
-  constexpr int kMaxPartBits = 6;
-  int part_bits = 0;
-  while (part_bits < kMaxPartBits && bytes >> (part_bits + 1) >= kMinPartBytes) ++part_bits;
-  return rocksdb::NewLRUCache(bytes, part_bits);
-}
-
-/// Keeps RocksDB from waiting, in steps of five seconds and until there are 64 MiB, for a full disk to have
-/// space again, and from refusing to be told to go on while it waits: the next write tells it (see
-/// Engine::Write). Where no write would fail, because only compactions have, it still waits by itself.
-class ResumedByWrites : public rocksdb::EventListener {
- public:
-  /// stopped  set while no write is taken; must outlive it.
-  explicit ResumedByWrites(std::atomic<bool>& stopped) : stopped_(stopped) {}
-
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
-    if (error->severity() > rocksdb::Status::kSoftError) stopped_ = true;
-  }
-  void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
-    if (info.new_bg_error.ok()) stopped_ = false;
-  }
-  void OnErrorRecoveryBegin(rocksdb::BackgroundErrorReason reason, rocksdb::Status,
-                            bool* auto_recovery) override {
-    if (reason != rocksdb::BackgroundErrorReason::kCompaction) *auto_recovery = false;
-  }
-
- private:
-  std::atomic<bool>& stopped_;
-};
-
 std::string ClockKey(size_t slot) {
   std::string key(kClockPrefix);
   AppendBigEndian(key, static_cast<uint32_t>(slot));
@@ -110,146 +38,6 @@ std::string ClockKey(size_t slot) {
 }
 
 }  // namespace
-
-Engine::Engine(DataDir dir, const EngineOptions& options)
-    : dir_(std::move(dir)),
-      cache_(NewCache(options.cache_bytes)),
-      write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
-      trimmer_(std::make_shared<Trimmer>()),
-      idle_iterators_(std::make_shared<IdleIterators>()),
-      statistics_(rocksdb::CreateDBStatistics()),
-      files_(NewEnvOfFewFiles()) {
-  // Counters cost nothing that can be measured; timers and histograms would.
-  statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
-}
-
-rocksdb::DBOptions Engine::MakeDbOptions() {
-  rocksdb::DBOptions options;
-  options.env = files_.get();
-  // It does not wait for descriptors by itself either (see ResumedByWrites).
-  options.max_bgerror_resume_count = 0;
-  options.create_if_missing = true;
-  options.listeners = {std::make_shared<ResumedByWrites>(stopped_), idle_iterators_};
-  options.info_log = OpenInfoLog(dir_.rocksdb() / "LOG");
-  options.max_background_jobs = 4;
-  options.statistics = statistics_;
-  options.bytes_per_sync = size_t{1} << 20;
-  options.write_buffer_manager = write_buffers_;
-  // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped
-  // silently.
-  options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
-  return options;
-}
-
-rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
-    const DatasetSpec& spec, const std::shared_ptr<FamilySettings>& settings) const {
-  rocksdb::ColumnFamilyOptions options;
-  rocksdb::BlockBasedTableOptions table;
-  table.block_cache = cache_;
-  table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10, /*use_block_based_builder=*/false));
-  table.cache_index_and_filter_blocks = true;
-  table.pin_l0_filter_and_index_blocks_in_cache = true;
-  table.format_version = 5;
-  // What a dataset takes of the memory for writes as soon as it is open, so that hundreds of datasets leave
-  // room for the writes themselves: a block, and a bloom of 64 KiB, good for some 50,000 rows between two
-  // flushes.
-  options.arena_block_size = size_t{128} << 10;
-  options.memtable_prefix_bloom_size_ratio = 0.001;
-  options.compression = ToRocks(spec.compression);
-  options.level_compaction_dynamic_level_bytes = true;
-  options.periodic_compaction_seconds = kDaySeconds;
-  if (spec.blob_threshold > 0) {
-    options.enable_blob_files = true;
-    options.min_blob_size = spec.blob_threshold;
-    options.blob_compression_type = options.compression;
-    options.enable_blob_garbage_collection = true;
-  }
-  switch (spec.shape) {
-    case Shape::kRows:
-      options.prefix_extractor = std::make_shared<RowPrefix>();
-      table.whole_key_filtering = false;
-      options.compaction_filter_factory = std::make_shared<ExpiredFilterFactory>(settings, trimmer_);
-      break;
-    case Shape::kMappings:
-      options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(sizeof(uint64_t)));
-      break;
-    case Shape::kObjects:
-      break;
-  }
-  options.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
-  return options;
-}
-
-absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<const DatasetSpec> known,
-                                                     std::span<const DatasetSpec> moving,
-                                                     const EngineOptions& options) {
-  std::shared_ptr<Engine> engine(new Engine(std::move(dir), options));
-  if (auto status = engine->OpenDb(known, moving); !status.ok()) return status;
-  if (auto status = engine->LoadTimestamps(); !status.ok()) return status;
-  Engine* const self = engine.get();
-  engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
-    // What fails here, on a full disk say, is suggested again by the next compaction.
-    if (const auto family = self->FindFamily(dataset))
-      TrimColumn(*self, *family, column).status().IgnoreError();
-  });
-  return engine;
-}
-
-absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving) {
-  const std::filesystem::path path = dir_.rocksdb();
-  std::error_code error;
-  const bool exists = std::filesystem::exists(path / "CURRENT", error);
-  if (error) return FileError(path, "look into", error.value());
-  if (!exists && !known.empty()) {
-    return absl::DataLossError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
-                                           path.string(), known.size()));
-  }
-  if (!std::filesystem::create_directories(path, error) && error)
-    return FileError(path, "create", error.value());
-  const rocksdb::DBOptions db_options = MakeDbOptions();
-  std::vector<std::string> stored;
-  if (exists) {
-    if (auto status = CheckSeal(dir_.seal(), path); !status.ok()) return status;
-    const auto listed = rocksdb::DB::ListColumnFamilies(db_options, path.string(), &stored);
-    if (!listed.ok()) return ToStatus(listed, "read " + path.string());
-  }
-  std::map<std::string, std::shared_ptr<FamilySettings>> settings;
-  std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
-  std::set<std::string> unknown(stored.begin(), stored.end());
-  for (const DatasetSpec& spec : known) {
-    if (unknown.erase(spec.name) == 0) {
-      return absl::DataLossError(fmt::format("{}: dataset '{}' is in the catalog, and its data is not here",
-                                             path.string(), spec.name));
-    }
-    const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
-    descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
-  }
-  for (const DatasetSpec& spec : moving) {
-    if (unknown.erase(spec.name) == 0) continue;
-    const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
-    descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
-  }
-  unknown.insert(rocksdb::kDefaultColumnFamilyName);
-  for (const std::string& name : unknown) descriptors.emplace_back(name, rocksdb::ColumnFamilyOptions());
-
-  rocksdb::DB* db = nullptr;
-  std::vector<rocksdb::ColumnFamilyHandle*> handles;
-  const auto opened = rocksdb::DB::Open(db_options, path.string(), descriptors, &handles, &db);
-  if (!opened.ok()) return ToStatus(opened, "open " + path.string());
-  db_.reset(db);
-  for (size_t i = 0; i < handles.size(); ++i) {
-    const std::string& name = descriptors[i].name;
-    if (const auto live = settings.find(name); live != settings.end()) {
-      families_[name] = std::make_shared<Family>(db, handles[i], live->second, idle_iterators_);
-    } else {
-      unknown_families_[name] = handles[i];
-    }
-  }
-  for (const auto& [name, family] : families_) {
-    if (auto status = OpenGate(*family); !status.ok()) return status;
-  }
-  return absl::OkStatus();
-}
 
 // ---- migrations ----
 
@@ -303,6 +91,7 @@ absl::Status Engine::RemoveGate(uint64_t incarnation) {
 }
 
 absl::Status Engine::OpenDirty(Family& family) {
+  if (auto status = CheckWritable(); !status.ok()) return status;
   const std::string name = DirtyLog::FamilyName(family.settings->name);
   // One that was left from before the last migration ended has IDs that will be given again.
   if (!family.gate.capture) {
@@ -331,17 +120,18 @@ absl::Status Engine::OpenDirty(Family& family) {
 }
 
 absl::Status Engine::DropDirty(Family& family) {
+  if (auto status = CheckWritable(); !status.ok()) return status;
   const std::string name = DirtyLog::FamilyName(family.settings->name);
   const std::lock_guard lock(families_mutex_);
   if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
-    const auto dropped = db_->DropColumnFamily(left->second);
+    const auto dropped = DropHandle(left->second);
     if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");
     db_->DestroyColumnFamilyHandle(left->second);
     unknown_families_.erase(left);
     return absl::OkStatus();
   }
   if (!family.gate.dirty()) return absl::OkStatus();
-  const auto dropped = db_->DropColumnFamily(family.gate.dirty()->handle());
+  const auto dropped = DropHandle(family.gate.dirty()->handle());
   if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");
   family.gate.SetDirty(nullptr);
   return absl::OkStatus();
@@ -377,6 +167,7 @@ absl::Status Engine::LoadTimestamps() {
 Engine::~Engine() {
   trimmer_->Stop();
   if (timestamps_) timestamps_->Close().IgnoreError();
+  if (flush_at_close_) FlushAll(/*wait=*/true);
   families_.clear();
   if (!db_) return;
   for (const auto& [name, handle] : unknown_families_) db_->DestroyColumnFamilyHandle(handle);
@@ -385,6 +176,7 @@ Engine::~Engine() {
 }
 
 absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
+  if (auto status = CheckWritable(); !status.ok()) return status;
   if (const auto there = FindFamily(spec.name)) {
     if (there->settings->incarnation == spec.incarnation) return absl::OkStatus();
     // Left over from a dataset that the catalog names no longer.
@@ -406,10 +198,11 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
 }
 
 absl::Status Engine::DropFamily(const std::string& name) {
+  if (auto status = CheckWritable(); !status.ok()) return status;
   if (const auto unknown = unknown_families_.find(name);
       unknown != unknown_families_.end() && name != rocksdb::kDefaultColumnFamilyName) {
     // A drop or create that a crash cut short: the catalog named it no longer, or not yet.
-    const auto dropped = db_->DropColumnFamily(unknown->second);
+    const auto dropped = DropHandle(unknown->second);
     if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
     db_->DestroyColumnFamilyHandle(unknown->second);
     unknown_families_.erase(unknown);
@@ -417,7 +210,7 @@ absl::Status Engine::DropFamily(const std::string& name) {
   }
   const auto family = FindFamily(name);
   if (!family) return absl::OkStatus();
-  const auto dropped = db_->DropColumnFamily(family->handle);
+  const auto dropped = DropHandle(family->handle);
   if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
   const std::lock_guard lock(families_mutex_);
   families_.erase(name);
@@ -430,7 +223,30 @@ std::shared_ptr<Family> Engine::FindFamily(const std::string& name) const {
   return found == families_.end() ? nullptr : found->second;
 }
 
-absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
+rocksdb::Status Engine::DropHandle(rocksdb::ColumnFamilyHandle* handle) {
+  auto status = db_->DropColumnFamily(handle);
+  if (!status.IsNoSpace()) return status;
+  dir_.reserve().Release();
+  Resume().PermitUncheckedError();
+  return db_->DropColumnFamily(handle);
+}
+
+absl::Status Engine::CheckWritable() const {
+  // RocksDB itself would write a manifest for a family, also where it was opened to read only.
+  if (!read_only_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "{}: the disk was full when the store was opened, which is to be read only; free some space "
+      "and open it again",
+      dir_.path().string()));
+}
+
+absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_room) {
+  if (auto status = CheckWritable(); !status.ok()) return status;
+  if (!makes_room && dir_.reserve().out() && !dir_.reserve().Restore()) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "{}: no space left on device; free some space, or drop a dataset: the store goes on by itself",
+        dir_.path().string()));
+  }
   rocksdb::WriteOptions options;
   options.sync = sync;
   rocksdb::Status status = db_->Write(options, &batch);
@@ -446,14 +262,14 @@ absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync) {
 }
 
 absl::Status Engine::CheckWrites() {
-  if (!stopped_) return absl::OkStatus();
+  if (auto status = CheckWritable(); !status.ok()) return status;
+  if (!stopped_ && !dir_.reserve().out()) return absl::OkStatus();
   // That it may go on does not say that it can: a write that changes nothing tries.
   rocksdb::WriteBatch nothing;
   nothing.PutLogData({});
-  auto status = Resume();
-  if (status.ok()) status = db_->Write({}, &nothing);
+  absl::Status status = Write(nothing, /*sync=*/false);
   stopped_ = !status.ok();
-  return ToStatus(status, "write");
+  return status;
 }
 
 rocksdb::Status Engine::Resume() {
@@ -461,6 +277,18 @@ rocksdb::Status Engine::Resume() {
   auto status = db_->Resume();
   if (status.ok()) stopped_ = false;
   return status;
+}
+
+LogsOnDisk Engine::Logs() const {
+  LogsOnDisk logs;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(dir_.rocksdb(), error)) {
+    if (file.path().extension() != ".log") continue;
+    ++logs.files;
+    // One that goes meanwhile counts for nothing.
+    if (const auto size = file.file_size(error); !error) logs.bytes += size;
+  }
+  return logs;
 }
 
 }  // namespace kvstore::rocks

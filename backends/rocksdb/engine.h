@@ -1,15 +1,16 @@
 #pragma once
 
 #include <rocksdb/db.h>
-#include <rocksdb/env.h>
 #include <rocksdb/statistics.h>
 
 #include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "backends/rocksdb/data_dir.h"
@@ -24,6 +25,14 @@ namespace kvstore::rocks {
 struct EngineOptions {
   size_t cache_bytes = size_t{32} << 20;          ///< Blocks kept in memory, all datasets together.
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
+  size_t wal_bytes = size_t{1} << 30;  ///< About this much of logs; beyond it what they hold is flushed.
+  /// The catalog of this store is a file that is not there: data of any dataset is then DATA_LOSS.
+  bool catalog_missing = false;
+};
+
+struct LogsOnDisk {
+  uint64_t files = 0;
+  uint64_t bytes = 0;
 };
 
 /// What is kept of a Gate.
@@ -71,9 +80,14 @@ class Engine {
 
   /// Writes `batch`; it survives what `sync` says (see Durability) when this returns OK. On a full disk
   /// RESOURCE_EXHAUSTED; later writes go on by themselves once there is space.
-  absl::Status Write(rocksdb::WriteBatch& batch, bool sync);
+  ///
+  /// makes_room  part of a drop: may use the reserve.
+  absl::Status Write(rocksdb::WriteBatch& batch, bool sync, bool makes_room = false);
   /// OK unless writes fail, because the disk is full or there are no file descriptors; tries to go on then.
   absl::Status CheckWrites();
+
+  /// What a restart would read.
+  LogsOnDisk Logs() const;
 
   rocksdb::DB& db() { return *db_; }
   /// For keys of our own; each user of it has a prefix (see docs/key-format.md).
@@ -90,6 +104,20 @@ class Engine {
   rocksdb::ColumnFamilyOptions MakeFamilyOptions(const DatasetSpec& spec,
                                                  const std::shared_ptr<FamilySettings>& settings) const;
   absl::Status OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving);
+  /// Opens db_: on a full disk with the reserve; if that is gone too, to be read only.
+  rocksdb::Status OpenFiles(std::vector<rocksdb::ColumnFamilyDescriptor>& families,
+                            std::vector<rocksdb::ColumnFamilyHandle*>& handles);
+  /// DATA_LOSS if there are datasets although the catalog is missing.
+  absl::Status CheckCatalog(const std::set<std::string>& unknown) const;
+  /// RESOURCE_EXHAUSTED if the store was opened to be read only.
+  absl::Status CheckWritable() const;
+  /// After a repair: IDs that may have been given in what was left out are not given again.
+  absl::Status TakeLeftOut();
+  /// Lets go of the logs of earlier lives if there are many.
+  void FlushOldLogs();
+  void FlushAll(bool wait);
+  /// Drops a family, with the reserve if there is no other space.
+  rocksdb::Status DropHandle(rocksdb::ColumnFamilyHandle* handle);
   /// As it was left.
   absl::Status OpenGate(Family& family);
   absl::Status LoadTimestamps();
@@ -97,12 +125,14 @@ class Engine {
   rocksdb::Status Resume();
 
   const DataDir dir_;
+  const EngineOptions options_;
+  bool read_only_ = false;       // set by OpenDb
+  bool flush_at_close_ = false;  // the same: what it has begun
   const std::shared_ptr<rocksdb::Cache> cache_;
   const std::shared_ptr<rocksdb::WriteBufferManager> write_buffers_;
   const std::shared_ptr<Trimmer> trimmer_;
   const std::shared_ptr<IdleIterators> idle_iterators_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;
-  const std::unique_ptr<rocksdb::Env> files_;
   std::atomic<bool> stopped_{false};  // writes, by an error
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;

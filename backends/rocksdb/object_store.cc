@@ -46,6 +46,16 @@ std::string IdKey(uint64_t id) {
   return key;
 }
 
+/// 1 if there is none.
+absl::StatusOr<uint64_t> ReadCounter(Engine& engine, const std::string& key) {
+  std::string stored;
+  const auto status = engine.db().Get({}, engine.meta(), key, &stored);
+  if (status.IsNotFound()) return 1;
+  if (!status.ok()) return ToStatus(status, "read a counter of IDs");
+  if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a counter of IDs does not decode");
+  return ReadBigEndian<uint64_t>(stored);
+}
+
 }  // namespace
 
 std::string EncodeObject(std::string_view data, uint64_t timestamp) {
@@ -64,6 +74,28 @@ absl::StatusOr<Object> DecodeObject(uint64_t id, std::string_view stored) {
   return Object{id, std::string(stored.substr(kHeaderBytes)), ReadBigEndian<uint64_t>(stored.substr(1))};
 }
 
+std::string RocksObjectStore::FloorKey(uint64_t incarnation) {
+  std::string key(kCounterPrefix);
+  AppendBigEndian(key, incarnation);
+  return key;
+}
+
+absl::Status RocksObjectStore::RaiseFloor(Engine& engine, uint64_t incarnation, uint64_t left_out) {
+  const auto counters = Counters(engine, incarnation);
+  if (!counters.ok()) return counters.status();
+  const auto floor = ReadCounter(engine, FloorKey(incarnation));
+  if (!floor.ok()) return floor.status();
+  uint64_t least = *floor;
+  for (const auto& [shard, next] : *counters) least = std::max(least, next);
+  // No create takes less than a byte of a log, and counters are ahead by a reservation.
+  least = std::min(least + left_out + kReservation, ObjectId::kMaxLocal + 1);
+  rocksdb::WriteBatch batch;
+  if (const auto status = batch.Put(engine.meta(), FloorKey(incarnation), IdKey(least)); !status.ok()) {
+    return ToStatus(status, "raise the counters of IDs");
+  }
+  return engine.Write(batch, /*sync=*/true);
+}
+
 std::string RocksObjectStore::CounterKey(uint64_t incarnation, uint32_t shard) {
   std::string key(kCounterPrefix);
   AppendBigEndian(key, incarnation);
@@ -73,13 +105,13 @@ std::string RocksObjectStore::CounterKey(uint64_t incarnation, uint32_t shard) {
 
 absl::Status RocksObjectStore::DropState(Engine& engine, uint64_t incarnation) {
   rocksdb::WriteBatch batch;
-  const std::string begin = CounterKey(incarnation, 0);
+  const std::string begin = FloorKey(incarnation);
   const std::string end = CounterKey(incarnation, ObjectId::kMaxShard + 1);
   if (const auto status = batch.DeleteRange(engine.meta(), begin, end); !status.ok()) {
     return ToStatus(status, "forget the counters of IDs");
   }
   if (auto status = Requests::Drop(engine, incarnation, batch); !status.ok()) return status;
-  return engine.Write(batch, /*sync=*/false);
+  return engine.Write(batch, /*sync=*/false, /*makes_room=*/true);
 }
 
 RocksObjectStore::~RocksObjectStore() {
@@ -108,16 +140,13 @@ absl::Status RocksObjectStore::StoreCounter(uint32_t shard, uint64_t reserved) {
 absl::StatusOr<RocksObjectStore::Counter*> RocksObjectStore::FindCounter(uint32_t shard) {
   const auto found = counters_.find(shard);
   if (found != counters_.end()) return &found->second;
-  Counter counter{1, 1};
-  std::string stored;
-  const auto status =
-      engine_->db().Get({}, engine_->meta(), CounterKey(family_->settings->incarnation, shard), &stored);
-  if (status.ok()) {
-    if (stored.size() != sizeof(uint64_t)) return absl::DataLossError("a counter of IDs does not decode");
-    counter.next = counter.reserved = ReadBigEndian<uint64_t>(stored);
-  } else if (!status.IsNotFound()) {
-    return ToStatus(status, "read a counter of IDs");
-  }
+  const uint64_t incarnation = family_->settings->incarnation;
+  const auto stored = ReadCounter(*engine_, CounterKey(incarnation, shard));
+  if (!stored.ok()) return stored.status();
+  const auto floor = ReadCounter(*engine_, FloorKey(incarnation));
+  if (!floor.ok()) return floor.status();
+  const uint64_t next = std::max(*stored, *floor);
+  const Counter counter{next, next};
   return &counters_.emplace(shard, counter).first->second;
 }
 

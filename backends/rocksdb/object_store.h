@@ -52,6 +52,11 @@ class RocksObjectStore : public ObjectStore {
 
   /// Forgets counters and requests of a dataset that is dropped.
   static absl::Status DropState(Engine& engine, uint64_t incarnation);
+  /// After a part of the logs was left out, of so many bytes: all shards give IDs from here on that are above
+  /// any that may have been given there.
+  static absl::Status RaiseFloor(Engine& engine, uint64_t incarnation, uint64_t left_out);
+  /// Where the least counter of all shards is kept, if there is one.
+  static std::string FloorKey(uint64_t incarnation);
   /// Where the counter of a shard is kept: the first local ID that is not reserved.
   static std::string CounterKey(uint64_t incarnation, uint32_t shard);
 

@@ -2,15 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/crc.hpp>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
 
 namespace kvstore::rocks {
 namespace {
+
+/// Two blocks of a log: a record that lies before them is checked by RocksDB, whatever follows it.
+constexpr uint64_t kLogTail = uint64_t{64} << 10;
 
 std::string Read(const std::filesystem::path& path) {
   std::stringstream text;
@@ -18,35 +23,107 @@ std::string Read(const std::filesystem::path& path) {
   return text.str();
 }
 
-/// The name of the manifest in force.
-std::string CurrentManifest(const std::filesystem::path& database) {
-  std::string name = Read(database / "CURRENT");
-  if (name.ends_with('\n')) name.pop_back();
-  return name;
-}
-
-std::string Describe(const std::filesystem::path& database, const std::string& manifest) {
-  const std::string bytes = Read(database / manifest);
+uint32_t Checksum(std::string_view bytes) {
   boost::crc_32_type crc;
   crc.process_bytes(bytes.data(), bytes.size());
-  return fmt::format("{} size {} crc32 {:08x}\n", manifest, bytes.size(), crc.checksum());
+  return crc.checksum();
+}
+
+std::string Describe(const std::filesystem::path& manifest) {
+  const std::string bytes = Read(manifest);
+  return fmt::format("{} size {} crc32 {:08x}", manifest.filename().string(), bytes.size(), Checksum(bytes));
+}
+
+std::string DescribeLog(const std::filesystem::path& log) {
+  std::ifstream file(log, std::ios::binary | std::ios::ate);
+  if (!file) return fmt::format("{} is gone", log.filename().string());
+  const auto size = static_cast<uint64_t>(file.tellg());
+  std::string tail(std::min(size, kLogTail), '\0');
+  file.seekg(static_cast<std::streamoff>(size - tail.size()));
+  file.read(tail.data(), static_cast<std::streamsize>(tail.size()));
+  return fmt::format("{} size {} tail crc32 {:08x}", log.filename().string(), size, Checksum(tail));
+}
+
+/// Of those that are not empty, by name.
+std::vector<std::string> DescribeLogs(const std::filesystem::path& database) {
+  std::vector<std::string> logs;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(database, error)) {
+    if (file.path().extension() != ".log" || file.file_size(error) == 0) continue;
+    logs.push_back(DescribeLog(file.path()));
+  }
+  std::sort(logs.begin(), logs.end());
+  return logs;
+}
+
+std::filesystem::path LogsOf(const std::filesystem::path& seal) { return seal.string() + ".logs"; }
+
+/// Of the logs; none if they are of another manifest.
+std::vector<std::string> SealedLines(const std::filesystem::path& seal,
+                                     const std::filesystem::path& manifest) {
+  std::vector<std::string> lines;
+  std::ifstream logs(LogsOf(seal));
+  std::string line;
+  if (!std::getline(logs, line) || line != Describe(manifest)) return lines;
+  while (std::getline(logs, line)) {
+    if (!line.empty()) lines.push_back(line);
+  }
+  return lines;
+}
+
+absl::Status Damaged(const std::filesystem::path& file, std::string_view sealed, std::string_view found) {
+  return absl::DataLossError(
+      fmt::format("{} is damaged: it was closed as '{}' and is now '{}'", file.string(), sealed, found));
 }
 
 }  // namespace
 
+std::filesystem::path CurrentManifest(const std::filesystem::path& database) {
+  std::string name = Read(database / "CURRENT");
+  if (name.ends_with('\n')) name.pop_back();
+  return database / name;
+}
+
+std::vector<SealedLog> SealedLogs(const std::filesystem::path& seal, const std::filesystem::path& database) {
+  std::vector<SealedLog> logs;
+  for (const std::string& line : SealedLines(seal, CurrentManifest(database))) {
+    std::istringstream words(line);
+    SealedLog log;
+    std::string word;
+    words >> log.name >> word >> log.size;
+    log.intact = DescribeLog(database / log.name) == line;
+    logs.push_back(std::move(log));
+  }
+  return logs;
+}
+
+absl::Status RemoveSealOfLogs(const std::filesystem::path& seal) {
+  std::error_code error;
+  std::filesystem::remove(LogsOf(seal), error);
+  return error ? FileError(LogsOf(seal), "remove", error.value()) : absl::OkStatus();
+}
+
 absl::Status WriteSeal(const std::filesystem::path& seal, const std::filesystem::path& database) {
-  return ReplaceFile(seal, Describe(database, CurrentManifest(database)));
+  const std::string manifest = Describe(CurrentManifest(database));
+  const std::string logs = fmt::format("{}\n{}\n", manifest, fmt::join(DescribeLogs(database), "\n"));
+  if (auto status = ReplaceFile(LogsOf(seal), logs); !status.ok()) return status;
+  return ReplaceFile(seal, manifest + "\n");
 }
 
 absl::Status CheckSeal(const std::filesystem::path& seal, const std::filesystem::path& database) {
-  const std::string sealed = Read(seal);
-  const std::string manifest = CurrentManifest(database);
-  if (!sealed.starts_with(manifest + " ")) return absl::OkStatus();
-  const std::string found = Describe(database, manifest);
-  if (found == sealed) return absl::OkStatus();
-  return absl::DataLossError(fmt::format("{} is damaged: it was closed as '{}' and is now '{}'",
-                                         (database / manifest).string(), sealed.substr(0, sealed.find('\n')),
-                                         found.substr(0, found.find('\n'))));
+  const std::filesystem::path manifest = CurrentManifest(database);
+  const std::string begin = manifest.filename().string() + " ";
+  for (const std::filesystem::path& file : {seal, LogsOf(seal)}) {
+    std::ifstream sealed(file);
+    std::string line;
+    if (!std::getline(sealed, line) || !line.starts_with(begin)) continue;
+    if (const auto found = Describe(manifest); found != line) return Damaged(manifest, line, found);
+  }
+  for (const std::string& log : SealedLines(seal, manifest)) {
+    const std::filesystem::path file = database / log.substr(0, log.find(' '));
+    if (const auto found = DescribeLog(file); found != log) return Damaged(file, log, found);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace kvstore::rocks

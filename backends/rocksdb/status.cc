@@ -2,11 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <regex>
+#include <string>
+
 namespace kvstore::rocks {
+namespace {
+
+/// RocksDB looks for a table that is gone under the name that versions before 3.0 gave it, and reports that
+/// one, which was never there.
+std::string NameTables(const std::string& message) {
+  static const std::regex old("(/[0-9]{6,})\\.ldb");
+  return std::regex_replace(message, old, "$1.sst");
+}
+
+}  // namespace
 
 absl::Status ToStatus(const rocksdb::Status& status, std::string_view action) {
   if (status.ok()) return absl::OkStatus();
-  const std::string message = fmt::format("cannot {}: {}", action, status.ToString());
+  const std::string message = fmt::format("cannot {}: {}", action, NameTables(status.ToString()));
   if (status.IsCorruption()) return absl::DataLossError(message);
   if (status.IsNoSpace()) {
     return absl::ResourceExhaustedError(message + "; free some space: the store goes on by itself");

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "registry/open.h"
@@ -96,14 +98,10 @@ int FillAndFree(const fs::path& disk) {
   REQUIRE(absl::IsResourceExhausted(status));
   for (int row = 0; row < written; ++row) REQUIRE(Has(*store, row));
   opened->reset();
-  // Even a full disk can be opened and read, or it says why not and is whole when there is space.
+  // Even a full disk can be opened and read.
+  Fill(disk / "ballast");
   opened = Open({.data = disk / "s"});
-  if (!opened.ok()) {
-    REQUIRE(absl::IsResourceExhausted(opened.status()));
-    REQUIRE(::mount(nullptr, disk.c_str(), nullptr, MS_REMOUNT, "size=64m") == 0);
-    opened = Open({.data = disk / "s"});
-    REQUIRE(opened.ok());
-  }
+  REQUIRE(opened.ok());
   for (int row = 0; row < written; ++row) REQUIRE(Has(**opened, row));
   REQUIRE(::mount(nullptr, disk.c_str(), nullptr, MS_REMOUNT, "size=64m") == 0);
   REQUIRE(Put(**opened, written, 1000).ok());
@@ -112,14 +110,107 @@ int FillAndFree(const fs::path& disk) {
   return 0;
 }
 
-TEST(FullDisk, WritesFailAndResumeAndNothingIsLost) {
+/// A store with 20 rows, and 5 MB in tables of another dataset, on a disk that somebody has filled to the
+/// last block. Null if that fails.
+std::unique_ptr<KVStore> OpenAndFill(const fs::path& disk) {
+  auto store = Open({.data = disk / "s"});
+  if (!store.ok() || !(*store)->CreateDataset({.name = "rows"}).ok()) return nullptr;
+  if (!(*store)->CreateDataset({.name = "large", .compression = Compression::kNone}).ok()) return nullptr;
+  const std::string value(100'000, 'v');
+  for (int i = 0; i < 50; ++i) {
+    const CellWrite cell{"x", value, 1};
+    if (!(*store)->PutRow("large", std::to_string(i), {&cell, 1}, {}).ok()) return nullptr;
+  }
+  if (!(*store)->Compact("large", nullptr).ok()) return nullptr;
+  for (int i = 0; i < 20; ++i) {
+    if (!Put(**store, i, 1000).ok()) return nullptr;
+  }
+  Fill(disk / "ballast");
+  absl::Status status;
+  for (int i = 0; i < 1000 && status.ok(); ++i) {
+    const CellWrite cell{"x", value, 1};
+    status = (*store)->PutRow("rows", "last", {&cell, 1}, {}).status();
+  }
+  return absl::IsResourceExhausted(status) ? *std::move(store) : nullptr;
+}
+
+bool HasAll(KVStore& store) {
+  for (int row = 0; row < 20; ++row) {
+    if (!Has(store, row)) return false;
+  }
+  return true;
+}
+
+/// A drop makes room, in the process that met the full disk and in the next.
+int DropMakesRoom(const fs::path& disk, bool reopen) {
+  if (!MountSmallDisk(disk)) return kCannotMount;
+  auto store = OpenAndFill(disk);
+  REQUIRE(store != nullptr);
+  if (reopen) {
+    store.reset();
+    Fill(disk / "ballast");
+    auto opened = Open({.data = disk / "s"});
+    REQUIRE(opened.ok());
+    store = *std::move(opened);
+    REQUIRE(absl::IsResourceExhausted(Put(*store, 20, 100'000)));
+  }
+  REQUIRE(HasAll(*store));
+  REQUIRE(store->DropDataset("large", {}).ok());
+  REQUIRE(Put(*store, 20, 100'000).ok());
+  REQUIRE(HasAll(*store));
+  store.reset();
+  auto opened = Open({.data = disk / "s"});
+  REQUIRE(opened.ok());
+  REQUIRE(HasAll(**opened) && Has(**opened, 20));
+  REQUIRE((*opened)->ListDatasets()->size() == 1);
+  REQUIRE(fs::exists(disk / "s" / "RESERVE"));
+  opened->reset();
+  return 0;
+}
+
+/// A store of an earlier version has no reserve, and one whose reserve was used has none either.
+int OpenWithoutReserve(const fs::path& disk) {
+  if (!MountSmallDisk(disk)) return kCannotMount;
+  auto store = OpenAndFill(disk);
+  REQUIRE(store != nullptr);
+  store.reset();
+  fs::remove(disk / "s" / "RESERVE");
+  Fill(disk / "ballast");
+  auto opened = Open({.data = disk / "s"});
+  REQUIRE(opened.ok());
+  store = *std::move(opened);
+  REQUIRE(HasAll(*store));
+  REQUIRE(store->GetRow("large", "7", {})->items.size() == 1);
+  REQUIRE(store->ScanRows("rows", {}, {}).ok());
+  REQUIRE(absl::IsResourceExhausted(Put(*store, 20, 10)));
+  REQUIRE(absl::IsResourceExhausted(store->CreateDataset({.name = "more"})));
+  REQUIRE(absl::IsResourceExhausted(store->DropDataset("large", {})));
+  store.reset();
+  fs::remove(disk / "ballast");
+  opened = Open({.data = disk / "s"});
+  REQUIRE(opened.ok());
+  REQUIRE(HasAll(**opened) && Put(**opened, 20, 10).ok());
+  opened->reset();
+  return 0;
+}
+
+void OnASmallDisk(const std::function<int(const fs::path&)>& body) {
   const testing::TempDir dir;
   fs::create_directory(dir / "disk");
-  const testing::Exit exit = testing::Wait(testing::Fork([&] { return FillAndFree(dir / "disk"); }));
+  const testing::Exit exit = testing::Wait(testing::Fork([&] { return body(dir / "disk"); }));
   if (exit.code == kCannotMount) GTEST_SKIP() << "this machine lets nobody mount a file system";
   EXPECT_EQ(exit.signal, 0);
   EXPECT_EQ(exit.code, 0);
 }
+
+TEST(FullDisk, ADropMakesRoom) {
+  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/false); });
+}
+TEST(FullDisk, ADropMakesRoomAfterAnOpenWithoutAny) {
+  OnASmallDisk([](const fs::path& disk) { return DropMakesRoom(disk, /*reopen=*/true); });
+}
+TEST(FullDisk, IsReadWithoutAReserveToo) { OnASmallDisk(OpenWithoutReserve); }
+TEST(FullDisk, WritesFailAndResumeAndNothingIsLost) { OnASmallDisk(FillAndFree); }
 
 }  // namespace
 }  // namespace kvstore

@@ -47,7 +47,7 @@ TEST(Config, EveryFieldArrives) {
   const TempDir dir;
   std::ofstream(dir / "secret") << "p w\n";
   ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
-      "data": "store", "cache_bytes": 1000, "default_backend": "mysql",
+      "data": "store", "cache_bytes": 1000, "wal_bytes": 2000000, "default_backend": "mysql",
       "mysql": {
         "user": "kv", "password_file": "secret", "id_map": "id.json", "mod_map": "/maps/mod.json",
         "tls": {"ca": "ca.pem", "cert": "cert.pem", "key": "key.pem"},
@@ -60,6 +60,7 @@ TEST(Config, EveryFieldArrives) {
                                                         dir.path()));
   const OpenOptions& options = config.store;
   EXPECT_EQ(options.cache_bytes, 1000u);
+  EXPECT_EQ(options.wal_bytes, 2'000'000u);
   EXPECT_EQ(options.default_backend, "mysql");
   const MySqlFleet& fleet = *options.mysql;
   EXPECT_EQ(fleet.options.password, "p w");
@@ -102,6 +103,7 @@ TEST(Config, MistakesAreNamed) {
       {"{}", "data"},
       {R"({"data": "d", "dir": 1})", "dir"},
       {R"({"data": "d", "default_backend": "mysql"})", "default_backend: 'mysql'"},
+      {R"({"data": "d", "wal_bytes": 1000})", "wal_bytes"},
       {R"({"data": "d", "mysql": []})", "mysql: must be an object"},
       {R"({"data": "d", "mysql": {"user": "kv"}})", "zookeeper: is missing"},
       {R"({"data": "d", "mysql": {"user": "kv", "id_map": "a"}})", "zookeeper: is missing"},

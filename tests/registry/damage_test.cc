@@ -1,11 +1,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "registry/open.h"
 #include "tests/support/processes.h"
 #include "tests/support/random.h"
@@ -26,8 +28,11 @@ constexpr int kRows = 2000;
 std::string Row(int i) { return "row" + std::to_string(10'000 + i); }
 std::string Value(int i) { return std::string(100, static_cast<char>('a' + i % 26)) + std::to_string(i); }
 
-/// Makes a store of kRows rows in `dir`, in files or, with `in_log`, in the log only.
-int Fill(const fs::path& dir, bool in_log) {
+/// Where the rows are, and how the process ended.
+enum class Left { kInTables, kInLog, kInLogByAKill };
+
+/// Makes a store of kRows rows in `dir`.
+int Fill(const fs::path& dir, Left left) {
   auto store = Open({.data = dir});
   if (!store.ok() || !(*store)->CreateDataset({.name = "rows", .compression = Compression::kNone}).ok())
     return 1;
@@ -36,8 +41,8 @@ int Fill(const fs::path& dir, bool in_log) {
     const CellWrite cell{"x", value, 1};
     if (!(*store)->PutRow("rows", Row(i), {&cell, 1}, {}).ok()) return 1;
   }
-  if (in_log) ::_exit(0);  // as kill -9 would
-  if (!(*store)->Compact("rows", nullptr).ok()) return 1;
+  if (left == Left::kInLogByAKill) ::_exit(0);  // as kill -9 would
+  if (left == Left::kInTables && !(*store)->Compact("rows", nullptr).ok()) return 1;
   store->reset();
   return 0;
 }
@@ -84,14 +89,25 @@ std::vector<fs::path> Files(const fs::path& dir, const std::string& kind) {
   return files;
 }
 
+/// Whether opening the store is DATA_LOSS, in words that contain these. In a process of its own: none that
+/// opened a store can fork.
+bool IsDataLoss(const fs::path& dir, const std::string& words) {
+  return testing::Wait(testing::Fork([&] {
+           const auto status = Open({.data = dir, .create_if_missing = false}).status();
+           if (absl::IsDataLoss(status) && absl::StrContains(status.message(), words)) return 0;
+           std::fprintf(stderr, "%s\n", status.ToString().c_str());
+           return 1;
+         })).code == 0;
+}
+
 class Damage : public ::testing::Test {
  protected:
   /// Damages one file of the kind with `damage`, again and again on a fresh copy, and expects of each reading
   /// one of the outcomes allowed.
-  void Try(bool in_log, const std::string& kind, bool missing_tail,
+  void Try(Left left, const std::string& kind, bool missing_tail,
            const std::function<void(std::string& bytes, testing::Random&)>& damage, int rounds) {
     const TempDir dir;
-    ASSERT_EQ(testing::Wait(testing::Fork([&] { return Fill(dir / "good", in_log); })).code, 0);
+    ASSERT_EQ(testing::Wait(testing::Fork([&] { return Fill(dir / "good", left); })).code, 0);
     testing::Random random(testing::Seed(kind));
     std::map<int, int> outcomes;
     for (int round = 0; round < rounds; ++round) {
@@ -122,14 +138,58 @@ void FlipABit(std::string& bytes, testing::Random& random) {
 void CutShort(std::string& bytes, testing::Random& random) { bytes.resize(random.Below(bytes.size())); }
 void Empty(std::string& bytes, testing::Random&) { bytes.clear(); }
 
-TEST_F(Damage, AFlippedBitInATableIsReported) { Try(false, ".sst", false, FlipABit, 30); }
-TEST_F(Damage, ATableCutShortIsReported) { Try(false, ".sst", false, CutShort, 5); }
-TEST_F(Damage, AnEmptyManifestIsReported) { Try(false, "MANIFEST", false, Empty, 1); }
-TEST_F(Damage, AFlippedBitInTheManifestIsReported) { Try(false, "MANIFEST", false, FlipABit, 15); }
-TEST_F(Damage, AManifestCutShortIsReported) { Try(false, "MANIFEST", false, CutShort, 5); }
-TEST_F(Damage, ADamagedCurrentFileIsReported) { Try(false, "CURRENT", false, CutShort, 5); }
-TEST_F(Damage, AFlippedBitInTheLogLosesItsTailAtMost) { Try(true, ".log", true, FlipABit, 20); }
-TEST_F(Damage, ALogCutShortLosesItsTailAtMost) { Try(true, ".log", true, CutShort, 10); }
+TEST_F(Damage, AFlippedBitInATableIsReported) { Try(Left::kInTables, ".sst", false, FlipABit, 30); }
+TEST_F(Damage, ATableCutShortIsReported) { Try(Left::kInTables, ".sst", false, CutShort, 5); }
+TEST_F(Damage, AnEmptyManifestIsReported) { Try(Left::kInTables, "MANIFEST", false, Empty, 1); }
+TEST_F(Damage, AFlippedBitInTheManifestIsReported) { Try(Left::kInTables, "MANIFEST", false, FlipABit, 15); }
+TEST_F(Damage, AManifestCutShortIsReported) { Try(Left::kInTables, "MANIFEST", false, CutShort, 5); }
+TEST_F(Damage, ADamagedCurrentFileIsReported) { Try(Left::kInTables, "CURRENT", false, CutShort, 5); }
+TEST_F(Damage, AFlippedBitInTheLogLosesItsTailAtMost) {
+  Try(Left::kInLogByAKill, ".log", true, FlipABit, 20);
+}
+TEST_F(Damage, ALogCutShortLosesItsTailAtMost) { Try(Left::kInLogByAKill, ".log", true, CutShort, 10); }
+
+void ZeroTheEnd(std::string& bytes, testing::Random& random) {
+  const size_t from = random.Below(bytes.size() - 1);
+  std::fill(bytes.begin() + static_cast<std::ptrdiff_t>(from), bytes.end(), '\0');
+}
+
+// After an orderly close nothing may be gone, and no tail is one that a crash has torn.
+TEST_F(Damage, ALogCutShortAfterACloseIsReported) { Try(Left::kInLog, ".log", false, CutShort, 5); }
+TEST_F(Damage, AnEmptyLogAfterACloseIsReported) { Try(Left::kInLog, ".log", false, Empty, 1); }
+TEST_F(Damage, AZeroedEndOfALogAfterACloseIsReported) { Try(Left::kInLog, ".log", false, ZeroTheEnd, 5); }
+TEST_F(Damage, AFlippedBitInALogAfterACloseIsReported) { Try(Left::kInLog, ".log", false, FlipABit, 10); }
+
+TEST_F(Damage, ALogThatIsGoneAfterACloseIsReported) {
+  const TempDir dir;
+  ASSERT_EQ(testing::Wait(testing::Fork([&] { return Fill(dir / "s", Left::kInLog); })).code, 0);
+  const auto logs = Files(dir / "s", ".log");
+  ASSERT_EQ(logs.size(), 1u);
+  fs::remove(logs[0]);
+  EXPECT_TRUE(IsDataLoss(dir / "s", logs[0].string() + " is damaged"));
+}
+
+// A crash between the two files of the seal, or a version that wrote the first only.
+TEST_F(Damage, EitherHalfOfTheSealHoldsByItself) {
+  const TempDir dir;
+  ASSERT_EQ(testing::Wait(testing::Fork([&] { return Fill(dir / "good", Left::kInLog); })).code, 0);
+  for (const char* gone : {"SEAL", "SEAL.logs"}) {
+    fs::remove_all(dir / "s");
+    fs::copy(dir / "good", dir / "s", fs::copy_options::recursive);
+    ASSERT_TRUE(fs::remove(dir / "s" / gone));
+    EXPECT_EQ(testing::Wait(testing::Fork([&] { return ReadAll(dir / "s", false); })).code, kIntact) << gone;
+  }
+}
+
+TEST_F(Damage, ATableThatIsGoneIsNamed) {
+  const TempDir dir;
+  ASSERT_EQ(testing::Wait(testing::Fork([&] { return Fill(dir / "s", Left::kInTables); })).code, 0);
+  for (const fs::path& table : Files(dir / "s", ".sst")) {
+    fs::rename(table, dir / "away");
+    EXPECT_TRUE(IsDataLoss(dir / "s", table.string()));
+    fs::rename(dir / "away", table);
+  }
+}
 
 }  // namespace
 }  // namespace kvstore

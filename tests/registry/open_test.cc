@@ -115,5 +115,29 @@ TEST(Open, ACatalogWithoutItsDataIsDataLoss) {
   EXPECT_FALSE(std::filesystem::exists(dir / "s" / "rocksdb" / "CURRENT"));
 }
 
+TEST(Open, DataWithoutItsCatalogIsDataLoss) {
+  const TempDir dir;
+  {
+    const auto store = OpenStore(dir / "s");
+    ASSERT_OK(store->CreateDataset({.name = "events"}));
+    ASSERT_OK(PutCell(*store, "events", "r", "v"));
+  }
+  const auto catalog = dir / "s" / "catalog.json";
+  std::filesystem::rename(catalog, dir / "away");
+  EXPECT_THAT(Open({.data = dir / "s"}),
+              FailsWith(absl::StatusCode::kDataLoss, catalog.string() + " is missing"));
+  EXPECT_THAT(Open({.data = dir / "s"}), FailsWith(absl::StatusCode::kDataLoss, "events"));
+  EXPECT_FALSE(std::filesystem::exists(catalog));
+  std::filesystem::rename(dir / "away", catalog);
+  EXPECT_EQ(Value(*OpenStore(dir / "s"), "events", "r"), "v");
+}
+
+TEST(Open, AStoreThatNeverHadADatasetNeedsNoCatalog) {
+  const TempDir dir;
+  OpenStore(dir / "s");
+  EXPECT_FALSE(std::filesystem::exists(dir / "s" / "catalog.json"));
+  EXPECT_OK(OpenStore(dir / "s")->CreateDataset({.name = "events"}));
+}
+
 }  // namespace
 }  // namespace kvstore

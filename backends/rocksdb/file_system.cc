@@ -1,8 +1,10 @@
-#include "backends/rocksdb/few_files.h"
+#include "backends/rocksdb/file_system.h"
 
 #include <rocksdb/file_system.h>
 
 #include <cerrno>
+#include <filesystem>
+#include <memory>
 #include <string>
 #include <system_error>
 
@@ -28,11 +30,11 @@ IOStatus Told(IOStatus status) {
   return status;
 }
 
-class FewFiles : public rocksdb::FileSystemWrapper {
+class StoreFiles : public rocksdb::FileSystemWrapper {
  public:
-  FewFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
+  StoreFiles() : FileSystemWrapper(rocksdb::FileSystem::Default()) {}
 
-  const char* Name() const override { return "FewFiles"; }
+  const char* Name() const override { return "kvstore.StoreFiles"; }
 
   IOStatus NewSequentialFile(const std::string& name, const FileOptions& options,
                              std::unique_ptr<rocksdb::FSSequentialFile>* file,
@@ -46,6 +48,9 @@ class FewFiles : public rocksdb::FileSystemWrapper {
   }
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* debug) override {
+    if (std::filesystem::path(name).filename().native().starts_with("OPTIONS-")) {
+      return IOStatus::NotSupported("nobody reads it");
+    }
     return Told(target()->NewWritableFile(name, options, file, debug));
   }
   IOStatus ReopenWritableFile(const std::string& name, const FileOptions& options,
@@ -65,8 +70,9 @@ class FewFiles : public rocksdb::FileSystemWrapper {
 
 }  // namespace
 
-std::unique_ptr<rocksdb::Env> NewEnvOfFewFiles() {
-  return rocksdb::NewCompositeEnv(std::make_shared<FewFiles>());
+rocksdb::Env* StoreEnv() {
+  static rocksdb::Env* const env = rocksdb::NewCompositeEnv(std::make_shared<StoreFiles>()).release();
+  return env;
 }
 
 }  // namespace kvstore::rocks

@@ -1,0 +1,136 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "kvstore_api/metrics_sink.h"
+#include "tests/backend_suite/suite.h"
+#include "tests/backends/rocksdb/under_test.h"
+#include "tests/support/eventually.h"
+
+/// The logs of writes: how many there are, and what an open makes of them.
+namespace kvstore::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kWalBytes = size_t{1} << 20;
+
+absl::StatusOr<std::unique_ptr<RocksDbBackend>> OpenWithSmallLogs(const fs::path& path) {
+  auto dir = rocks::DataDir::Open(path, /*create=*/true);
+  if (!dir.ok()) return dir.status();
+  return RocksDbBackend::Open(*std::move(dir), {}, {}, {.wal_bytes = kWalBytes});
+}
+
+std::vector<DatasetSpec> Specs(int count) {
+  std::vector<DatasetSpec> specs;
+  for (int i = 1; i <= count; ++i) {
+    specs.push_back({.name = "rows" + std::to_string(i), .incarnation = static_cast<uint64_t>(i)});
+  }
+  return specs;
+}
+
+/// Makes the datasets that are not there, and puts a cell into each.
+absl::Status PutOneEach(RocksDbBackend& backend, const std::vector<DatasetSpec>& specs) {
+  for (const DatasetSpec& spec : specs) {
+    if (auto status = backend.CreateDataset(spec); !status.ok()) return status;
+    const auto rows = backend.OpenRows(spec);
+    if (!rows.ok()) return rows.status();
+    if (auto status = PutCell(**rows, "r", "x", "v", 1); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+size_t Count(const fs::path& dir, const std::string& extension) {
+  size_t count = 0;
+  for (const auto& file : fs::directory_iterator(dir / "rocksdb")) {
+    count += file.path().extension() == extension ? 1 : 0;
+  }
+  return count;
+}
+
+class Gauges : public MetricsSink {
+ public:
+  void Gauge(std::string_view name, std::string_view, const Labels&, double value) override {
+    values[std::string(name)] = value;
+  }
+  void Counter(std::string_view, std::string_view, const Labels&, double) override {}
+
+  std::map<std::string, double> values;
+};
+
+TEST(Logs, AreBoundedAlsoWhereADatasetIsHardlyWrittenTo) {
+  const TempDir dir;
+  const auto specs = Specs(10);
+  ASSERT_OK_AND_ASSIGN(const auto backend, OpenWithSmallLogs(dir.path()));
+  ASSERT_OK(PutOneEach(*backend, specs));
+  const auto rows = *backend->OpenRows(specs[0]);
+  const std::string value(100'000, 'v');
+  for (int i = 0; i < 100; ++i) ASSERT_OK(PutCell(*rows, "row" + std::to_string(i), "x", value, 1));
+  // A write has the oldest log flushed; while that lasts others are let through.
+  EXPECT_TRUE(Eventually([&] {
+    return PutCell(*rows, "more", "x", "v", 1).ok() && backend->engine().Logs().bytes <= 2 * kWalBytes;
+  }));
+  Gauges gauges;
+  backend->Describe(gauges);
+  ASSERT_TRUE(gauges.values.contains("kvstore_rocksdb_wal_bytes"));
+  EXPECT_LE(gauges.values["kvstore_rocksdb_wal_bytes"], 2 * kWalBytes);
+}
+
+TEST(Logs, AreReadAfterAKillWithoutAFileForEachDataset) {
+  const TempDir dir;
+  const auto specs = Specs(20);
+  ASSERT_OK_AND_ASSIGN(const auto writer, OpenRocksDb(dir / "s", {}));
+  ASSERT_OK(PutOneEach(*writer, specs));
+  // What a kill would leave at this moment.
+  fs::copy(dir / "s", dir / "killed", fs::copy_options::recursive);
+  ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir / "killed", specs));
+  EXPECT_EQ(Count(dir / "killed", ".sst"), 0u);
+  for (const DatasetSpec& spec : specs) EXPECT_EQ(Read(**backend->OpenRows(spec), "r"), "x@1=v");
+}
+
+TEST(Logs, OfManyShortLivesDoNotPileUp) {
+  const TempDir dir;
+  const auto specs = Specs(2);
+  std::vector<DatasetSpec> known;
+  for (int life = 0; life < 30; ++life) {
+    ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), known));
+    ASSERT_OK(PutOneEach(*backend, specs));
+    known = specs;
+    ASSERT_LE(Count(dir.path(), ".log"), 10u);
+  }
+}
+
+TEST(Logs, ThatHoldMuchAreReadOnce) {
+  const TempDir dir;
+  const std::vector<DatasetSpec> known = Specs(1);
+  const auto open = [&](std::span<const DatasetSpec> datasets) {
+    auto held = rocks::DataDir::Open(dir.path(), /*create=*/true);
+    EXPECT_OK(held);
+    return RocksDbBackend::Open(*std::move(held), datasets, {}, {});
+  };
+  {
+    ASSERT_OK_AND_ASSIGN(const auto backend, open({}));
+    ASSERT_OK(PutOneEach(*backend, known));
+    const auto rows = *backend->OpenRows(known[0]);
+    for (int i = 0; i < 20; ++i)
+      ASSERT_OK(PutCell(*rows, "r", std::to_string(i), std::string(1 << 20, 'v'), 1));
+    EXPECT_GT(backend->engine().Logs().bytes, uint64_t{20} << 20);
+  }
+  // The process that opens it next may end at once: it has them flushed even so.
+  ASSERT_OK(open(known));
+  ASSERT_OK_AND_ASSIGN(const auto backend, open(known));
+  EXPECT_LT(backend->engine().Logs().bytes, uint64_t{1} << 20);
+}
+
+TEST(Logs, ADatasetIsMadeWithoutAFileOfAllOptions) {
+  const TempDir dir;
+  ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), {}));
+  ASSERT_OK(PutOneEach(*backend, Specs(3)));
+  for (const auto& file : fs::directory_iterator(dir / "rocksdb")) {
+    EXPECT_FALSE(file.path().filename().string().starts_with("OPTIONS")) << file.path();
+  }
+}
+
+}  // namespace
+}  // namespace kvstore::testing
