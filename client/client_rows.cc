@@ -90,9 +90,9 @@ template <typename Message>
 absl::StatusOr<Row> RowOf(const Caller& caller, const ReadOptions& options, Message& message) {
   Row row;
   const int columns = message.has_packed() ? message.packed().cells_size() : message.items_size();
-  const auto status = caller.CheckPage(columns, options.limit, options.marker, message.marker(),
-                                       /*may_be_empty=*/true);
-  if (!status.ok()) return status;
+  const auto fits = caller.CheckPage(columns, options.limit, options.marker, message.marker(),
+                                     /*may_be_empty=*/true);
+  if (!fits.ok()) return fits;
   if (auto status = wire::TakeItems(message, row.items); !status.ok()) return status;
   row.marker = std::move(*message.mutable_marker());
   return row;
