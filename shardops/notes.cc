@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "shardmap/nodes.h"
+
 namespace kvstore::shardops {
 namespace {
 
@@ -12,16 +14,6 @@ using Json = nlohmann::json;
 
 /// In the note of a host: the copy to it that has not ended, {"from": master, "operation": ID}.
 constexpr char kCopy[] = "copy";
-
-std::string Node(const Fleet& fleet, const Host& host) {
-  return fmt::format("{}/hosts/{}", fleet.root, host.ToString());
-}
-
-/// The step that writes a note, if it is still as it was read.
-ZooKeeperStep Step(const Fleet& fleet, const Host& host, const Note& note) {
-  const auto kind = note.version ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate;
-  return {kind, Node(fleet, host), note.json.dump(), note.version.value_or(-1)};
-}
 
 /// Another one may write it at the same moment.
 constexpr int kAttempts = 5;
@@ -34,12 +26,13 @@ absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit
     if (!note.ok()) return note.status();
     if (!note->version) {
       // Its parents are made too.
-      absl::Status made = fleet.zookeeper.Create(Node(fleet, host), "{}");
+      absl::Status made = fleet.zookeeper.Create(HostPath(fleet.root, host), "{}");
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
       continue;
     }
     if (!edit(note->json)) return absl::OkStatus();
-    absl::Status status = fleet.ledger->Change(held, {Step(fleet, host, *note)});
+    absl::Status status = fleet.ledger->Change(
+        held, {{ZooKeeperStep::Kind::kSet, HostPath(fleet.root, host), note->json.dump(), *note->version}});
     if (!absl::IsFailedPrecondition(status) || attempt == kAttempts) return status;
   }
 }
@@ -47,7 +40,7 @@ absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit
 }  // namespace
 
 absl::StatusOr<Note> LookAtNote(Fleet& fleet, const Host& host) {
-  const auto node = fleet.zookeeper.Get(Node(fleet, host), /*watch=*/false);
+  const auto node = fleet.zookeeper.Get(HostPath(fleet.root, host), /*watch=*/false);
   if (absl::IsNotFound(node.status())) return Note{};
   if (!node.ok()) return node.status();
   Note note{.version = node->version};
@@ -68,8 +61,8 @@ absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const N
   next->json = note;
   next->json.erase(kCopy);
   if (!copy.is_null()) next->json[kCopy] = copy;
-  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), next->json.dump());
-  return fleet.zookeeper.Set(Node(fleet, host), next->json.dump(), *next->version);
+  if (!next->version) return fleet.zookeeper.Create(HostPath(fleet.root, host), next->json.dump());
+  return fleet.zookeeper.Set(HostPath(fleet.root, host), next->json.dump(), *next->version);
 }
 
 absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master) {
