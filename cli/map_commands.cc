@@ -1,11 +1,9 @@
 #include "cli/map_commands.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <ctime>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -84,7 +82,7 @@ void Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
       "{}\nnothing was written; if the map is right all the same: --unchecked", fmt::join(problems, "\n")))};
 }
 
-void PutInForce(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const std::string& text) {
+void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const std::string& text) {
   const MapPlace& place = edit.place;
   const ShardMap next = ReadMap(text, place.mod);
   const auto node = zookeeper.Get(place.path(), /*watch=*/false);
@@ -109,12 +107,12 @@ void PutInForce(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, 
     Print("{} made\n", place.path());
     return;
   }
-  OrFail(shardops::PrepareHistory(zookeeper, place.root));
+  // An edit may be an emergency: it does not wait for a history.
+  shardops::PrepareHistory(zookeeper, place.root).IgnoreError();
   ZooKeeperLedger ledger(zookeeper, place.root);
   const Held held = OrFail(ledger.Begin(EditOf(place.mod, changes)));
-  std::vector<ZooKeeperStep> steps = {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}};
-  if (auto keep = shardops::KeepStep(place.root, place.mod, text)) steps.push_back(*std::move(keep));
-  OrFail(ledger.Change(held, std::move(steps)));
+  OrFail(shardops::PutInForce(ledger, held, place.root,
+                              {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}}));
 }
 
 void AddSet(CLI::App& group, Globals& globals) {
@@ -132,12 +130,8 @@ void AddSet(CLI::App& group, Globals& globals) {
     const std::string text = ReadText(*file);
     ReadMap(text, edit->place.mod);
     ZooKeeper zookeeper(edit->place.zookeeper, nullptr);
-    PutInForce(*edit, globals, zookeeper, text);
+    Apply(*edit, globals, zookeeper, text);
   });
-}
-
-std::string Utc(uint64_t at_ms) {
-  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(static_cast<std::time_t>(at_ms / 1000)));
 }
 
 void PrintHistory(const std::vector<KeptMap>& history, const Globals& globals) {
@@ -163,7 +157,7 @@ void PrintHistory(const std::vector<KeptMap>& history, const Globals& globals) {
       changes.push_back(
           fmt::format("{} entries, {} shards open", kept.map.ranges().size(), kept.map.open_shards()));
     }
-    table.Add({kept.name, Utc(kept.at_ms), kept.who, fmt::format("{}", fmt::join(changes, "; "))});
+    table.Add({kept.name, UtcText(kept.at_ms), kept.who, fmt::format("{}", fmt::join(changes, "; "))});
   }
   table.Print();
 }
@@ -226,7 +220,7 @@ void AddUndo(CLI::App& group, Globals& globals) {
     const MapPlace& place = edit->place;
     const ZooKeeperNode node = OrFail(zookeeper.Get(place.path(), /*watch=*/false));
     const auto history = OrFail(shardops::ReadHistory(zookeeper, place.root, place.mod));
-    PutInForce(*edit, globals, zookeeper, Before(history, *to, node.data).map.ToJson());
+    Apply(*edit, globals, zookeeper, Before(history, *to, node.data).map.ToJson());
   });
 }
 

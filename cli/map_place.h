@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "coordination/zookeeper.h"
 #include "shardmap/diff.h"
+#include "shardmap/nodes.h"
 #include "shardmap/shard_map.h"
 
 /// What the commands on the shard maps share.
@@ -24,7 +25,7 @@ struct MapPlace {
   void AddKind(CLI::App& command);
   /// What is not said is as the configuration has it. Throws Failure.
   void Complete(const Globals& globals);
-  std::string path() const { return root + (mod ? "/shards/mod" : "/shards/id"); }
+  std::string path() const { return MapPath(root, mod); }
 };
 
 /// The text of a file, "-" for standard input. Throws Failure.

@@ -1,9 +1,7 @@
 #include "cli/operations_commands.h"
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
-#include <ctime>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -86,9 +84,8 @@ Exit code 0, also if there are none. docs/operators.md says which operations exc
     }
     Table table({"ID", "WHAT", "WHO", "SINCE", "HAS", "ENDS"});
     for (const Operation& operation : all) {
-      const auto since = static_cast<std::time_t>(operation.since_ms / 1000);
-      table.Add({operation.id, operation.what, operation.who,
-                 fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(since)), Has(operation), State(operation)});
+      table.Add({operation.id, operation.what, operation.who, UtcText(operation.since_ms), Has(operation),
+                 State(operation)});
     }
     table.Print();
   });

@@ -1,5 +1,6 @@
 #include "cli/table.h"
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -40,6 +41,10 @@ void Table::Print() const {
     }
     fmt::print("{}\n", line);
   }
+}
+
+std::string UtcText(uint64_t at_ms) {
+  return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::gmtime(static_cast<std::time_t>(at_ms / 1000)));
 }
 
 }  // namespace kvstore::cli

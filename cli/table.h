@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,5 +18,8 @@ class Table {
  private:
   std::vector<std::vector<std::string>> rows_;
 };
+
+/// "2026-11-23 04:03:00": a time in ms since 1970, in UTC, for people.
+std::string UtcText(uint64_t at_ms);
 
 }  // namespace kvstore::cli

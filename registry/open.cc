@@ -14,6 +14,7 @@
 #include "kvstore_api/zookeeper_catalog.h"
 #include "kvstore_api/zookeeper_ledger.h"
 #include "registry/mysql_backend.h"
+#include "shardmap/nodes.h"
 
 namespace kvstore {
 namespace {
@@ -42,18 +43,6 @@ std::vector<DatasetSpec> MovingOf(const std::vector<CatalogEntry>& entries, std:
 std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleet& fleet) {
   if (fleet.zookeeper.servers.empty()) return nullptr;
   return std::make_unique<ZooKeeperLedger>(fleet.zookeeper, fleet.root);
-}
-
-/// Hosts of which operators know something: also such as are in no map any more.
-std::vector<Host> RememberedHosts(const MySqlFleet& fleet) {
-  ZooKeeper zookeeper(fleet.zookeeper, nullptr);
-  std::vector<Host> hosts;
-  const auto names = zookeeper.Children(fleet.root + "/hosts");
-  if (!names.ok()) return hosts;
-  for (const std::string& name : *names) {
-    if (auto host = Host::Parse(name); host.ok()) hosts.push_back(*std::move(host));
-  }
-  return hosts;
 }
 
 /// Whether the catalog is where the fleet's operators have their ledger.
@@ -187,10 +176,11 @@ absl::Status InitShards(const OpenOptions& options, const Progress& progress, Le
   if (!mysql.ok()) return mysql.status();
   const auto ledger = OpenFleetLedger(*options.mysql);
   if (ledger == nullptr) return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
-  const std::vector<Host> others = RememberedHosts(*options.mysql);
   const auto held = ledger->BeginWithin(InitOf(*datasets), kInitPatience);
   if (!held.ok()) return held.status();
   // The catalog is read again now that none of them can go.
+  ZooKeeper zookeeper(options.mysql->zookeeper, nullptr);
+  const std::vector<Host> others = RememberedHosts(zookeeper, options.mysql->root);
   if (auto status = (*mysql)->CheckNowhereElse(others); !status.ok()) return status;
   return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
 }

@@ -68,12 +68,11 @@ std::vector<std::string> DumpCommand(const UnnamedFile& options, const std::vect
 /// Whoever has slept until the target was another operator's, and may be a master by now, loads nothing: the
 /// command fails where the connection begins. From there on nobody removes what is loaded (DropDatabases).
 std::vector<std::string> LoadCommand(const UnnamedFile& options, uint64_t claim, bool unlogged) {
-  return {
-      "mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
-      fmt::format(
-          "--init-command=SET @loading = GET_LOCK('{}', 60), @claimed = IF(IS_USED_LOCK('kvstore_operator')"
-          " <=> {}, 1, (SELECT 1 UNION SELECT 2)){}",
-          kLoading, claim, unlogged ? ", SESSION sql_log_bin = 0" : "")};
+  return {"mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
+          fmt::format("--init-command=SET @loading = GET_LOCK('{}', 60), @claimed = IF(IS_USED_LOCK('{}') "
+                      "<=> {}, 1, (SELECT 1 "
+                      "UNION SELECT 2)){}",
+                      kLoading, kOperatorLock, claim, unlogged ? ", SESSION sql_log_bin = 0" : "")};
 }
 
 /// "'kvstore'@'10.%'" of all users but the servers' own.

@@ -91,7 +91,7 @@ absl::Status HostAdmin::Claim() {
     // It may be long until it does something again.
     connection.Run("SET SESSION wait_timeout = 31536000");
     // For a second: who has just gone may not have been noticed yet.
-    Rows rows = connection.Ask("SELECT GET_LOCK('kvstore_operator', 1), IS_USED_LOCK('kvstore_operator')");
+    Rows rows = connection.Ask(fmt::format("SELECT GET_LOCK('{0}', 1), IS_USED_LOCK('{0}')", kOperatorLock));
     if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
     return absl::FailedPreconditionError(
         fmt::format("{0}: another operator is at work there, by connection {1}: wait until it is done; if "
@@ -102,7 +102,7 @@ absl::Status HostAdmin::Claim() {
 
 absl::StatusOr<uint64_t> HostAdmin::ClaimNumber() {
   return Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
-    Rows rows = connection.Ask("SELECT CONNECTION_ID(), IS_USED_LOCK('kvstore_operator')");
+    Rows rows = connection.Ask(fmt::format("SELECT CONNECTION_ID(), IS_USED_LOCK('{}')", kOperatorLock));
     if (rows.Next() && !rows.IsNull(2) && rows.Uint(1) == rows.Uint(2)) return rows.Uint(1);
     return absl::AbortedError(host_.ToString() + ": is not this operator's any more: give the command again");
   });

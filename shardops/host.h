@@ -104,6 +104,9 @@ uint64_t Lacks(const std::string& gtid, const HostState& slave);
 /// Databases of shards, those that have moved away ("db00017_moved") too, and the tables in each.
 using HostTables = std::map<std::string, std::set<std::string>>;
 
+/// The lock of a server (GET_LOCK) that its operator has (HostAdmin::Claim).
+inline constexpr char kOperatorLock[] = "kvstore_operator";
+
 /// A connection of an operator to a host. What fails has the host in its message: UNAVAILABLE, or
 /// FAILED_PRECONDITION where rights are missing or the server is none of MariaDB. Externally synchronised.
 class HostAdmin {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "shardmap/diff.h"
+#include "shardmap/nodes.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
 
@@ -101,17 +102,15 @@ void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<
 }  // namespace
 
 std::vector<Host> KnownHosts(Fleet& fleet, const Maps& maps) {
-  std::set<Host> known;
+  const std::vector<Host> remembered = RememberedHosts(fleet.zookeeper, fleet.root);
+  std::set<Host> known(remembered.begin(), remembered.end());
   for (const Pair& pair : maps.Pairs()) known.insert({pair.master, pair.slave});
-  if (const auto names = fleet.zookeeper.Children(fleet.root + "/hosts"); names.ok()) {
-    for (const std::string& name : *names) {
-      if (auto host = Host::Parse(name); host.ok()) known.insert(*std::move(host));
-    }
-  }
   return {known.begin(), known.end()};
 }
 
-std::vector<std::string> FindElsewhere(Fleet& fleet, const Maps& now, const ShardMap& next) {
+namespace {
+
+std::vector<std::string> FindElsewhere(Fleet& fleet, Hosts& hosts, const Maps& now, const ShardMap& next) {
   const StoredMap* const current = now.Find(/*mod=*/false);
   std::vector<ShardChange> changes;
   if (current != nullptr) {
@@ -122,11 +121,11 @@ std::vector<std::string> FindElsewhere(Fleet& fleet, const Maps& now, const Shar
     }
   }
   std::vector<std::string> problems;
-  Hosts hosts(fleet);
+  const std::vector<Host> known = KnownHosts(fleet, now);
   for (const ShardChange& change : changes) {
     if (change.before || !change.after) continue;
     const MoveRange range{.mod = false, .first = change.first, .last = change.last};
-    for (const Host& host : KnownHosts(fleet, now)) {
+    for (const Host& host : known) {
       if (host == change.after->master || host == change.after->slave) continue;
       const Asked& asked = hosts.Ask(host);
       if (!asked.status.ok()) continue;
@@ -141,16 +140,27 @@ std::vector<std::string> FindElsewhere(Fleet& fleet, const Maps& now, const Shar
   return problems;
 }
 
+}  // namespace
+
+std::vector<std::string> FindElsewhere(Fleet& fleet, const Maps& now, const ShardMap& next) {
+  Hosts hosts(fleet);
+  return FindElsewhere(fleet, hosts, now, next);
+}
+
 std::vector<std::string> WhyNotInForce(Fleet& fleet, const Maps& now, bool mod, const ShardMap& next,
                                        bool look) {
-  std::vector<std::string> problems = now.With(mod, next).Disagreements();
+  std::vector<std::string> problems;
+  for (const auto& [host, text] : now.With(mod, next).Disagreements()) {
+    problems.push_back(fmt::format("{}: {}", host.ToString(), text));
+  }
   if (!look) return problems;
   Hosts hosts(fleet);
   if (const StoredMap* const current = now.Find(mod); current != nullptr) {
     for (const ShardChange& change : Diff(current->map, next)) CheckChange(hosts, mod, change, problems);
   }
   if (!mod) {
-    for (std::string& problem : FindElsewhere(fleet, now, next)) problems.push_back(std::move(problem));
+    for (std::string& problem : FindElsewhere(fleet, hosts, now, next))
+      problems.push_back(std::move(problem));
   }
   return problems;
 }

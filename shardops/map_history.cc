@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "shardmap/nodes.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -46,8 +48,7 @@ absl::StatusOr<KeptMap> Read(ZooKeeper& zookeeper, const std::string& folder, co
   return *std::move(kept);
 }
 
-}  // namespace
-
+/// Keeps a map; none if it is too long to be in a transaction twice.
 std::optional<ZooKeeperStep> KeepStep(const std::string& root, bool mod, const std::string& text) {
   if (text.size() > kMaxKeptBytes) return std::nullopt;
   const uint64_t now_ms = WallClockMs();
@@ -59,9 +60,11 @@ std::optional<ZooKeeperStep> KeepStep(const std::string& root, bool mod, const s
       .data = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
+}  // namespace
+
 absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
   for (const bool mod : {false, true}) {
-    const auto current = zookeeper.Get(root + (mod ? "/shards/mod" : "/shards/id"), /*watch=*/false);
+    const auto current = zookeeper.Get(MapPath(root, mod), /*watch=*/false);
     if (absl::IsNotFound(current.status())) continue;
     if (!current.ok()) return current.status();
     const std::string folder = Folder(root, mod);
@@ -80,6 +83,23 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::string& root,
+                        std::vector<ZooKeeperStep> steps) {
+  std::vector<ZooKeeperStep> kept = steps;
+  for (const ZooKeeperStep& step : steps) {
+    if (step.kind != ZooKeeperStep::Kind::kSet) continue;
+    if (auto keep = KeepStep(root, step.path == MapPath(root, /*mod=*/true), step.data)) {
+      kept.push_back(*std::move(keep));
+    }
+  }
+  absl::Status status = ledger.Change(held, std::move(kept));
+  // There is no history, or it is another user's: that is no reason to leave a map wrong.
+  if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) {
+    status = ledger.Change(held, std::move(steps));
+  }
+  return status;
 }
 
 absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root, bool mod) {

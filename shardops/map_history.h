@@ -1,12 +1,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/shard_map.h"
 
 /// The shard maps that were in force, for the day when one of them is wrong: ROOT/history/id/NAME and
@@ -23,12 +23,18 @@ struct KeptMap {
   ShardMap map;
 };
 
-/// Makes room for the maps that come: keeps what is in force if nobody has, and removes the oldest.
+/// Makes room for the maps that come: keeps what is in force if nobody has, and removes the oldest. What is
+/// put in force does not depend on it: who cannot keep maps may change them.
 absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root);
 
-/// The step of a transaction that puts a map in force: keeps it. None if the map is too long to be in a
-/// transaction twice.
-std::optional<ZooKeeperStep> KeepStep(const std::string& root, bool mod, const std::string& text);
+/// Puts maps in force as long as an operation is held, all steps or none, and keeps those that are set. One
+/// that cannot be kept (PrepareHistory was not called, another user made the history, it is longer than 300
+/// KiB) is put in force all the same.
+///
+/// FAILED_PRECONDITION if a node is not at its step's version any more, ABORTED if the operation is not held;
+/// UNAVAILABLE: it may or may not have happened.
+absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::string& root,
+                        std::vector<ZooKeeperStep> steps);
 
 /// The maps that were in force, the newest first.
 absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root, bool mod);

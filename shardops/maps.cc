@@ -7,22 +7,17 @@
 #include <set>
 #include <utility>
 
+#include "shardmap/nodes.h"
 #include "shardops/map_history.h"
 
 namespace kvstore::shardops {
-namespace {
-
-std::string PathOf(const std::string& root, bool mod) { return root + (mod ? "/shards/mod" : "/shards/id"); }
-
-}  // namespace
-
 absl::StatusOr<Maps> Maps::Load(ZooKeeper& zookeeper, const std::string& root) {
   Maps maps;
   maps.root_ = root;
   // What somebody has just published is seen.
   if (auto status = zookeeper.Sync(root); !status.ok() && !absl::IsNotFound(status)) return status;
   for (const bool mod : {false, true}) {
-    const std::string path = PathOf(root, mod);
+    const std::string path = MapPath(root, mod);
     const auto node = zookeeper.Get(path, /*watch=*/false);
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();
@@ -85,33 +80,23 @@ absl::Status Maps::Change(ZooKeeperLedger& ledger, const Held& held, std::vector
     if (changed == 0 || has) continue;
     steps.push_back({.kind = ZooKeeperStep::Kind::kCheck, .path = stored.path, .version = stored.version});
   }
-  std::vector<ZooKeeperStep> kept = steps;
-  for (const ZooKeeperStep& step : steps) {
-    if (step.kind != ZooKeeperStep::Kind::kSet) continue;
-    if (auto keep = KeepStep(root_, step.path == PathOf(root_, true), step.data))
-      kept.push_back(*std::move(keep));
-  }
-  absl::Status status = ledger.Change(held, std::move(kept));
-  // Whoever may change the maps may not always keep them: that is no reason to leave them wrong.
-  if (absl::IsNotFound(status) || absl::IsPermissionDenied(status))
-    status = ledger.Change(held, std::move(steps));
-  return status;
+  return PutInForce(ledger, held, root_, std::move(steps));
 }
 
 Maps Maps::With(bool mod, const ShardMap& next) const {
   Maps maps = *this;
   std::erase_if(maps.maps_, [&](const StoredMap& stored) { return stored.mod == mod; });
-  maps.maps_.push_back({.path = PathOf(root_, mod), .mod = mod, .map = next});
+  maps.maps_.push_back({.path = MapPath(root_, mod), .mod = mod, .map = next});
   return maps;
 }
 
-std::vector<std::string> Maps::Disagreements() const {
+std::map<Host, std::string> Maps::Disagreements() const {
   std::map<Host, std::set<Pair>> pairs;
   for (const Pair& pair : Pairs()) {
     pairs[pair.master].insert(pair);
     pairs[pair.slave].insert(pair);
   }
-  std::vector<std::string> found;
+  std::map<Host, std::string> found;
   for (const auto& [host, in] : pairs) {
     if (in.size() < 2) continue;
     std::vector<std::string> roles;
@@ -120,10 +105,10 @@ std::vector<std::string> Maps::Disagreements() const {
                           ? fmt::format("the master of {}", ShardsOf(pair))
                           : fmt::format("the slave of {} for {}", pair.master.ToString(), ShardsOf(pair)));
     }
-    found.push_back(fmt::format(
-        "{}: the maps have it in {} pairs: {}. One of them is wrong: kv shards history and kv shards history "
-        "--mod show what they were, kv shards undo puts the one before in force again",
-        host.ToString(), in.size(), fmt::join(roles, ", ")));
+    found[host] = fmt::format(
+        "the maps have it in {} pairs: {}. One of them is wrong: kv shards history, with --mod for the other "
+        "map, shows what it was, kv shards undo puts the one before in force again",
+        in.size(), fmt::join(roles, ", "));
   }
   return found;
 }
@@ -181,7 +166,7 @@ absl::Status Maps::Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uin
 
 absl::Status Maps::Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const {
   const StoredMap* const stored = Find(mod);
-  if (stored == nullptr) return absl::FailedPreconditionError(PathOf(root_, mod) + ": there is no such map");
+  if (stored == nullptr) return absl::FailedPreconditionError(MapPath(root_, mod) + ": there is no such map");
   return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, stored->path, next.ToJson(), stored->version}});
 }
 

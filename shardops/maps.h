@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -57,8 +58,8 @@ class Maps {
   const StoredMap* Find(bool mod) const;
   /// These, with another map in the place of one: not in ZooKeeper.
   Maps With(bool mod, const ShardMap& next) const;
-  /// Hosts that are in more than one pair, where the two maps disagree: a problem each, in words.
-  std::vector<std::string> Disagreements() const;
+  /// Hosts that are in more than one pair, as where the two maps disagree; what is wrong, in words.
+  std::map<Host, std::string> Disagreements() const;
 
  private:
   /// The steps set maps, which are kept (map_history.h). The others are as they were: a pair is in both.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kvstore_api/json_text.h"
+#include "shardmap/nodes.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -14,16 +15,6 @@ using Json = nlohmann::json;
 
 /// In the note of a host: the copy to it that has not ended, {"from": master, "operation": ID}.
 constexpr char kCopy[] = "copy";
-
-std::string Node(const Fleet& fleet, const Host& host) {
-  return fmt::format("{}/hosts/{}", fleet.root, host.ToString());
-}
-
-/// The step that writes a note, if it is still as it was read.
-ZooKeeperStep Step(const Fleet& fleet, const Host& host, const Note& note) {
-  const auto kind = note.version ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate;
-  return {kind, Node(fleet, host), TextOf(note.json), note.version.value_or(-1)};
-}
 
 /// Another one may write it at the same moment.
 constexpr int kAttempts = 5;
@@ -36,12 +27,13 @@ absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit
     if (!note.ok()) return note.status();
     if (!note->version) {
       // Its parents are made too.
-      absl::Status made = fleet.zookeeper.Create(Node(fleet, host), "{}");
+      absl::Status made = fleet.zookeeper.Create(HostPath(fleet.root, host), "{}");
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
       continue;
     }
     if (!edit(note->json)) return absl::OkStatus();
-    absl::Status status = fleet.ledger->Change(held, {Step(fleet, host, *note)});
+    absl::Status status = fleet.ledger->Change(
+        held, {{ZooKeeperStep::Kind::kSet, HostPath(fleet.root, host), TextOf(note->json), *note->version}});
     if (!absl::IsFailedPrecondition(status) || attempt == kAttempts) return status;
   }
 }
@@ -49,7 +41,7 @@ absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit
 }  // namespace
 
 absl::StatusOr<Note> LookAtNote(Fleet& fleet, const Host& host) {
-  const auto node = fleet.zookeeper.Get(Node(fleet, host), /*watch=*/false);
+  const auto node = fleet.zookeeper.Get(HostPath(fleet.root, host), /*watch=*/false);
   if (absl::IsNotFound(node.status())) return Note{};
   if (!node.ok()) return node.status();
   Note note{.version = node->version};
@@ -70,8 +62,8 @@ absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const N
   next->json = note;
   next->json.erase(kCopy);
   if (!copy.is_null()) next->json[kCopy] = copy;
-  if (!next->version) return fleet.zookeeper.Create(Node(fleet, host), TextOf(next->json));
-  return fleet.zookeeper.Set(Node(fleet, host), TextOf(next->json), *next->version);
+  if (!next->version) return fleet.zookeeper.Create(HostPath(fleet.root, host), TextOf(next->json));
+  return fleet.zookeeper.Set(HostPath(fleet.root, host), TextOf(next->json), *next->version);
 }
 
 absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master) {

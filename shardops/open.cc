@@ -105,7 +105,7 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
   if (!held.ok()) return held.status();
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
-  if (auto status = PrepareHistory(fleet.zookeeper, fleet.root); !status.ok()) return status;
+  PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
   const StoredMap* const ids = maps->Find(/*mod=*/false);
   if (ids == nullptr)
     return absl::FailedPreconditionError("there is no map of ID shards: kv shards set makes one");

@@ -53,10 +53,11 @@ struct Promotion {
 ///
 /// Planned    The master takes no more writes, its clients are cut off, the slave applies the rest; the map
 ///            names it, and it takes writes. The old master follows it. Clients wait.
-/// Emergency  The same without a master. Its slave must have all that was acknowledged: it was connected
-///            as a semi-synchronous slave, and the master, when it was last seen, did not answer without one
-///            (Remember). What the master's log has beyond that, nobody was told of. Else FAILED_PRECONDITION
-///            says what is missing or not known, unless accept_loss covers it.
+/// Emergency  The same without a master. Its slave must have all that was acknowledged: the master, when
+///            last seen (Remember), answered no commit without its slave, and that was this one and no other,
+///            which is connected by the same thread since, and has what it had then. What the master's log
+///            has beyond that, nobody was told of. Else FAILED_PRECONDITION says what is missing or not
+///            known, unless accept_loss covers it.
 ///
 /// FAILED_PRECONDITION also if another operator is at work on one of the hosts, `host` is in no map, follows
 /// another master, is a copy that was never ended (ReplaceSlave), or lacks what a master needs; UNAVAILABLE

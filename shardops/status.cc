@@ -111,14 +111,6 @@ void FindProblems(HostReport& report) {
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
 }
 
-/// Whether a host of the report's pair is one that the maps disagree about.
-bool Named(const std::vector<std::string>& disagreements, const HostReport& report) {
-  return std::any_of(disagreements.begin(), disagreements.end(), [&](const std::string& text) {
-    return text.starts_with(report.pair.master.ToString() + ": ") ||
-           text.starts_with(report.pair.slave.ToString() + ": ");
-  });
-}
-
 /// Calls `work(i)` for each i < count, all at once.
 template <typename Work>
 void InParallel(size_t count, const Work& work) {
@@ -260,7 +252,7 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
-  const std::vector<std::string> disagreements = maps->Disagreements();
+  const std::map<Host, std::string> disagreements = maps->Disagreements();
   std::map<Host, Note> notes;
   for (const HostReport& report : reports) {
     if (!report.master) continue;
@@ -269,7 +261,8 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*size=*/true); });
   for (HostReport& report : reports) {
     // What the roles of a host are is not known while the maps disagree: nothing is proposed.
-    const bool disagreed = Named(disagreements, report);
+    const bool disagreed =
+        disagreements.contains(report.pair.master) || disagreements.contains(report.pair.slave);
     if (!disagreed) FindProblems(report);
     // For the day when it does not answer.
     const auto note = notes.find(report.host);
@@ -277,11 +270,11 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
       Keep(fleet, reports, report, note->second);
     }
   }
-  for (const std::string& text : disagreements) {
-    const auto first = std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
-      return text.starts_with(report.host.ToString() + ": ");
-    });
-    first->problems.push_back(About(first->host.ToString(), absl::FailedPreconditionError(text)));
+  for (const auto& [host, text] : disagreements) {
+    // Once, although it is in several reports.
+    std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
+      return report.host == host;
+    })->problems.push_back(text);
   }
   std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
     return !a.problems.empty() && b.problems.empty();

@@ -78,12 +78,12 @@ absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) 
   for (const Missing& one : missing) {
     for (const auto& [host, names] : used) {
       if (!names.contains(one.database)) continue;
-      return absl::FailedPreconditionError(fmt::format(
-          "{0}: the map has it at {1}, which has no such database, and {2} has: the map is wrong there, or "
-          "{1} has "
-          "lost what it had. kv shards history shows what the map was, kv shards undo puts the one before in "
-          "force again; kv shards check names all such shards",
-          one.database, one.master.ToString(), host.ToString()));
+      return absl::FailedPreconditionError(
+          fmt::format("{0}: the map has it at {1}, which has no such database, and {2} has: the map is wrong "
+                      "there, or {1} has lost what it had. kv shards history shows what the map was, "
+                      "kv shards undo puts the one before in force again; kv shards check names all such "
+                      "shards",
+                      one.database, one.master.ToString(), host.ToString()));
     }
   }
   return absl::OkStatus();

@@ -92,7 +92,9 @@ Place PlaceOf(Connection& connection, const std::string& database) {
   bool moved = false;
   {
     Rows rows = connection.Ask(
-        fmt::format("SELECT schema_name FROM information_schema.schemata WHERE schema_name IN ('{}', '{}')",
+        // Of one name the server looks up that one; for IN it reads the whole list of databases.
+        fmt::format("SELECT schema_name FROM information_schema.schemata WHERE schema_name = '{}' UNION ALL "
+                    "SELECT schema_name FROM information_schema.schemata WHERE schema_name = '{}'",
                     database, MovedName(database)));
     while (rows.Next()) (rows.Bytes(1) == database ? here : moved) = true;
   }

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <fstream>
 #include <string>
@@ -145,6 +146,21 @@ TEST_F(Fleet, ABadEditLeavesTheGoodMapInForce) {
   // A start does not take it either.
   Open();
   EXPECT_EQ(Get(*store_), "v");
+}
+
+TEST_F(Fleet, InitMakesNoShardThatAnotherHostHas) {
+  Open();
+  ASSERT_OK(store_->CreateDataset({.name = "events"}));
+  ASSERT_OK(Put(*store_, "1"));
+  const std::string& wrong = SharedFleet().server(1).address();
+  SetMap(kMod, Map(wrong));
+  const absl::Status refused = InitShards(Options(), nullptr, nullptr);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("mod00000: the map has it at " + wrong));
+  EXPECT_EQ(SharedFleet().server(1).Run("SHOW DATABASES LIKE 'mod00000'"), "") << "nothing was made";
+  SetMap(kMod, Map());
+  ASSERT_OK(InitShards(Options(), nullptr, nullptr));
+  EXPECT_EQ(Get(*store_), "1");
 }
 
 TEST_F(Fleet, BothBackendsInOneStore) {

@@ -100,6 +100,14 @@ class CrossingTest : public ::testing::Test {
     world.Await("events", "ready");
     return world;
   }
+  /// That, with `count` rows, and cut over: MySQL serves.
+  World& OpenCrossed(const std::string& prefix, int count) {
+    World& world = Open();
+    EXPECT_OK(world.router().CreateDataset({.name = "events"}));
+    PutMany(prefix, count);
+    Cross();
+    return world;
+  }
   void Put(const std::string& row, const std::string& value = "v") {
     const CellWrite cell{"c", value, std::nullopt};
     ASSERT_OK(world_->router().PutRow("events", row, {&cell, 1}, {})) << row;

@@ -49,10 +49,7 @@ TEST_F(CrossingTest, ItIsCancelledAlthoughTheTargetIsGone) {
 }
 
 TEST_F(CrossingTest, TheSourceServesAgainWhenTheTargetIsGoneForGood) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  PutMany("row", 10);
-  Cross();
+  World& world = OpenCrossed("row", 10);
   Put("after");
   ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
   faults_.down = true;

@@ -5,10 +5,7 @@ namespace kvstore::testing {
 namespace {
 
 TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  PutMany("before", 100);
-  Cross();
+  World& world = OpenCrossed("before", 100);
   PutMany("after", 20);
   // Both sides are the same by now; a promoted replica has less.
   ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
@@ -45,10 +42,7 @@ TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
 
 /// What an operator has said is right was to serve, and could not.
 TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  PutMany("before", 50);
-  Cross();
+  World& world = OpenCrossed("before", 50);
   ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
   world.Do("pause", "events");
   Lose("before02");
@@ -92,10 +86,7 @@ TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
 
 /// A rollback whose target's host is lost, and comes back as it was before the rollback.
 TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  PutMany("row", 10);
-  Cross();
+  World& world = OpenCrossed("row", 10);
   SetFailPointHook([&](std::string_view point) {
     if (point == "abort.plain") faults_.down = true;
   });
@@ -116,10 +107,7 @@ TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
 }
 
 TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  PutMany("before", 50);
-  Cross();
+  World& world = OpenCrossed("before", 50);
   ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
   world.Do("pause", "events");
   Lose("before01");
@@ -134,10 +122,7 @@ TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
 }
 
 TEST_F(CrossingTest, ARestartThatLostNothingAsksNobody) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  PutMany("row", 50);
-  Cross();
+  World& world = OpenCrossed("row", 50);
   const int passes = world.Do("status", "events")["verify_passes"];
   ++faults_.restarts;
   EXPECT_TRUE(Eventually([&] { return world.Do("status", "events")["verify_passes"] > passes; }));

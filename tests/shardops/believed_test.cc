@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "base/clock.h"
 #include "base/fail_point.h"
 #include "kvstore_api/router.h"
 #include "shardops/copy.h"
@@ -50,6 +51,13 @@ class BelievedTest : public ::testing::Test {
     }
     return all;
   }
+  std::string ProblemsOf(const Host& host) {
+    std::string all;
+    for (const std::string& problem : Problems()) {
+      if (problem.starts_with(host.ToString() + ": ")) all += problem + "\n";
+    }
+    return all;
+  }
   /// "1": its commits wait also while it has no slave.
   static std::string Waits(MariaDbServer& server) {
     return server.Run("SELECT @@rpl_semi_sync_master_enabled AND @@rpl_semi_sync_master_wait_no_slave");
@@ -81,13 +89,17 @@ TEST_F(BelievedTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
   // As a status saw the master, and a slave that has all that was in its log then.
   shardops::HostState slave{.host = pair_.host_b(), .gtid = "1-1-100", .semi_sync_slave_active = true};
   slave.following = shardops::Following{.master = pair_.host_a(), .applies = true, .thread = 7};
-  const uint64_t now_ms = shardops::ReadNote(pair_.fleet(), pair_.host_a()).value("at_ms", uint64_t{0});
+  const uint64_t now_ms = WallClockMs();
   nlohmann::json seen = {{"semi_sync", true}, {"wait_no_slave", true}, {"timeout_ms", shardops::kForEverMs},
                          {"gtid", "1-1-100"}, {"at_ms", now_ms},       {"at_slave", nullptr}};
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
-  seen["at_slave"] = {{"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}};
+  seen["at_slave"] = {
+      {"gtid", "1-1-100"}, {"slave", "another:1"}, {"thread", 7}, {"at_ms", now_ms}, {"slave_uptime_s", 0}};
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("no other"));
   seen["at_slave"]["slave"] = pair_.host_b().ToString();
+  EXPECT_EQ(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), "");
+  slave.gtid = "1-1-98";
+  EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("lost 2 transactions"));
   seen["at_slave"]["thread"] = 6;
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("started again"));
 }
@@ -118,6 +130,42 @@ TEST_F(BelievedTest, WhoSleptUntilAHostWasAnothersLoadsNothing) {
   EXPECT_EQ(pair_.b().Run("SELECT COUNT(*) FROM mod00000.events"), "0\n") << "the table was not made anew";
 }
 
+/// As if the process had died there.
+struct Died {};
+
+TEST_F(BelievedTest, ACopyThatWasCutOffNeverBecomesAMaster) {
+  Put("r");
+  for (const char* const point : {"replace.begun", "replace.empty", "replace.copied"}) {
+    SCOPED_TRACE(point);
+    SetFailPointHook([&](std::string_view name) {
+      if (name == point) throw Died();
+    });
+    EXPECT_THROW(EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true})), Died);
+    SetFailPointHook(nullptr);
+    // It may well have transactions of its log that the master, which lost its own, has not: nobody advises
+    // it.
+    pair_.b().Run("SET GLOBAL read_only = OFF; CREATE DATABASE other; SET GLOBAL read_only = ON");
+    const std::string again = "kv shards replace-slave " + pair_.host_b().ToString() + " --discard";
+    EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
+                FailsWith(absl::StatusCode::kFailedPrecondition, again));
+    const auto kept = Promote(pair_.fleet(), pair_.host_a(), {});
+    ASSERT_OK(kept.status());
+    EXPECT_FALSE(kept->follows);
+    EXPECT_THAT(ProblemsOf(pair_.host_b()), HasSubstr(again));
+    pair_.a().Kill();
+    EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .accept_loss = 1'000'000}),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "has not ended"));
+    EXPECT_THAT(ProblemsOf(pair_.host_a()), Not(HasSubstr("--emergency")));
+    pair_.a().Start();
+    ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}));
+    ASSERT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true}));
+    EXPECT_EQ(ProblemsOf(pair_.host_b()), "");
+    EXPECT_EQ(ProblemsOf(pair_.host_a()), "") << "it waits for its slave again";
+  }
+  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {}));
+  EXPECT_EQ(store_->GetRow("events", "r", {})->items.size(), 1u);
+}
+
 TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
   const auto begin = [&](const std::string& what) {
     return *pair_.fleet().ledger->Begin({.what = what, .claims = {Claim::Host(what, ClaimMode::kExclusive)}});
@@ -132,6 +180,12 @@ TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
   ASSERT_OK(shardops::WriteNote(pair_.fleet(), pair_.host_b(), {{"gtid", "1-1-1"}}));
   EXPECT_FALSE(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()).ok());
   ASSERT_OK(shardops::EndCopy(pair_.fleet(), second, pair_.host_b()));
+  EXPECT_OK(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()));
+
+  // Nor does one write it that does not hold its operation any more.
+  ASSERT_OK(pair_.fleet().ledger->End(first.id()));
+  EXPECT_THAT(shardops::BeginCopy(pair_.fleet(), first, pair_.host_b(), pair_.host_a()),
+              FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()));
 
   // A master that is named so by a map that somebody has edited.

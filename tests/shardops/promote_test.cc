@@ -382,49 +382,6 @@ TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   EXPECT_TRUE(found->empty()) << found->front();
 }
 
-TEST_F(PromoteTest, ACopyThatWasCutOffNeverBecomesAMaster) {
-  const CellWrite cell{"c", "v", std::nullopt};
-  ASSERT_OK(store_->PutRow("events", "r", {&cell, 1}, {}));
-  for (const char* const point : {"replace.begun", "replace.empty", "replace.copied"}) {
-    SCOPED_TRACE(point);
-    SetFailPointHook([&](std::string_view name) {
-      if (name == point) throw Died();
-    });
-    EXPECT_THROW(EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true})), Died);
-    SetFailPointHook(nullptr);
-    // It may well have transactions of its log that the master, which lost its own, has not: nobody advises
-    // it.
-    pair_.b().Run("SET GLOBAL read_only = OFF; CREATE DATABASE other; SET GLOBAL read_only = ON");
-    const std::string again = "kv shards replace-slave " + pair_.host_b().ToString() + " --discard";
-    EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
-                FailsWith(absl::StatusCode::kFailedPrecondition, again));
-    const auto kept = Promote(pair_.fleet(), pair_.host_a(), {});
-    ASSERT_OK(kept.status());
-    EXPECT_FALSE(kept->follows);
-    const auto problems = [&](const Host& host) {
-      std::string all;
-      const auto reports = shardops::Look(pair_.fleet());
-      EXPECT_OK(reports.status());
-      for (const shardops::HostReport& report : *reports) {
-        for (const std::string& problem : report.problems) all += report.host == host ? problem + "\n" : "";
-      }
-      return all;
-    };
-    EXPECT_THAT(problems(pair_.host_b()), ::testing::HasSubstr(again));
-    pair_.a().Kill();
-    EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .accept_loss = 1'000'000}),
-                FailsWith(absl::StatusCode::kFailedPrecondition, "has not ended"));
-    EXPECT_THAT(problems(pair_.host_a()), ::testing::Not(::testing::HasSubstr("--emergency")));
-    pair_.a().Start();
-    ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}));
-    ASSERT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true}));
-    EXPECT_EQ(problems(pair_.host_b()), "");
-    EXPECT_EQ(problems(pair_.host_a()), "") << "it waits for its slave again";
-  }
-  ASSERT_OK(Promote(pair_.fleet(), pair_.host_b(), {}));
-  EXPECT_EQ(store_->GetRow("events", "r", {})->items.size(), 1u);
-}
-
 TEST_F(PromoteTest, ASlaveThatHangsIsReplacedAndNobodyWaitsForItMeanwhile) {
   History history(Clients::kKeys);
   Clients clients(*store_, "events", history, 4, Seed("hangs"));

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coordination/zookeeper.h"
+#include "shardmap/shard_map.h"
+
+/// Where a fleet keeps what in ZooKeeper, below its root.
+namespace kvstore {
+
+/// "ROOT/shards/id" or "ROOT/shards/mod".
+std::string MapPath(const std::string& root, bool mod);
+/// "ROOT/hosts/HOST": what is known of a host.
+std::string HostPath(const std::string& root, const Host& host);
+
+/// The hosts of which something is known, also such as are in no map any more; none if ZooKeeper cannot be
+/// asked. Thread-safe.
+std::vector<Host> RememberedHosts(ZooKeeper& zookeeper, const std::string& root);
+
+}  // namespace kvstore
