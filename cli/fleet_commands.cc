@@ -83,13 +83,29 @@ std::string TimeOfDay() {
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
+/// While ZooKeeper is away it goes by the copies of the maps, and says so.
+std::vector<HostReport> Look(Operated& fleet) {
+  auto reports = shardops::Look(*fleet);
+  if (!absl::IsUnavailable(reports.status()) || fleet.options().data.empty())
+    return OrFail(std::move(reports));
+  auto by_copies = shardops::LookByCopies((*fleet).access, fleet.options().data);
+  if (!by_copies.ok()) OrFail(reports.status());
+  PrintTo(stderr,
+          "ZooKeeper does not answer ({}). The maps are those of the copy in {}; nothing that is proposed "
+          "here can be done before ZooKeeper is back\n",
+          std::string(reports.status().message()), fleet.options().data.string());
+  return *std::move(by_copies);
+}
+
 void AddStatus(CLI::App& group, Globals& globals) {
-  CLI::App* status = group.add_subcommand(
-      "status",
-      "All hosts of the maps: role, replication, load; problems first. Exit code 1 if there are any");
+  CLI::App* status =
+      group.add_subcommand("status",
+                           "All hosts of the maps: role, replication, load; problems first. While ZooKeeper "
+                           "is away it goes by the "
+                           "copy of the maps in the data directory. Exit code 1 if there are problems");
   status->callback([&globals] {
     Operated fleet(globals);
-    const auto reports = OrFail(shardops::Look(*fleet));
+    const auto reports = Look(fleet);
     PrintReports(reports, globals);
     size_t troubled = 0;
     for (const HostReport& report : reports) troubled += report.problems.empty() ? 0 : 1;

@@ -143,7 +143,7 @@ bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const
   // Half of it at least, so that clients that were turned away together do not come back together.
   const auto pause = std::chrono::microseconds(most * 500 + Generator()() % (most * 500 + 1));
   if (deadline && Clock::now() + pause >= *deadline) return false;
-  std::this_thread::sleep_for(pause);
+  channels_->Pause(pause);
   return CheckCall().ok();
 }
 

@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <thread>
 #include <utility>
 
 #include "base/files.h"
@@ -84,10 +85,21 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
       arguments.SetSslTargetNameOverride(options.tls->server_name);
     }
     const auto channel = grpc::CreateCustomChannel(address, *credentials, arguments);
+    channels->channels_.push_back(channel);
     channels->stubs_.push_back(v1::KVStore::NewStub(channel));
     channels->endpoints_.push_back(v1::Endpoints::NewStub(channel));
   }
   return channels;
+}
+
+void Channels::Pause(std::chrono::microseconds pause) const {
+  const auto end = std::chrono::system_clock::now() + pause;
+  grpc::Channel& channel = *channels_[Number()];
+  if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY)
+    return std::this_thread::sleep_for(pause);
+  // A server that ends each connection at once is not asked without a pause either.
+  std::this_thread::sleep_for(pause / 8);
+  channel.WaitForConnected(end);
 }
 
 size_t Channels::Number() const { return ThreadNumber() % stubs_.size(); }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,9 @@ class Channels {
   v1::Endpoints::StubInterface& Endpoints() const { return *endpoints_[Number()]; }
   /// Which.
   size_t Number() const;
+  /// Waits; hardly longer than until this thread's connection is there again, if it was lost. gRPC makes a
+  /// connection only while a thread waits for it, or else every five seconds: who sleeps instead sleeps long.
+  void Pause(std::chrono::microseconds pause) const;
   size_t count() const { return stubs_.size(); }
   const std::string& address() const { return address_; }
 
@@ -30,6 +34,7 @@ class Channels {
   explicit Channels(std::string address) : address_(std::move(address)) {}
 
   const std::string address_;
+  std::vector<std::shared_ptr<grpc::Channel>> channels_;
   std::vector<std::unique_ptr<v1::KVStore::StubInterface>> stubs_;
   std::vector<std::unique_ptr<v1::Endpoints::StubInterface>> endpoints_;  // on the same channels
 };

@@ -83,8 +83,8 @@ absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenMySqlBackend(const MySqlFleet&
   return MySqlBackend::Open({.id = source(fleet.id_map, "/shards/id"),
                              .mod = source(fleet.mod_map, "/shards/mod"),
                              .weights = zookeeper ? source({}, "/shards/weights") : nullptr,
-                             .id_cache = cache.empty() ? cache : cache / "shards-id.json",
-                             .mod_cache = cache.empty() ? cache : cache / "shards-mod.json"},
+                             .id_cache = cache.empty() ? cache : MapCopy(cache, /*mod=*/false),
+                             .mod_cache = cache.empty() ? cache : MapCopy(cache, /*mod=*/true)},
                             fleet.options);
 }
 

@@ -18,6 +18,13 @@ namespace {
 constexpr size_t kMaxRememberedBytes = size_t{64} << 20;
 constexpr char kRefusedPayload[] = "kvstore/refused";
 
+/// How much of the time that a client still waits the work may take, so that the client has the answer, which
+/// may say why, before it gives up.
+std::chrono::steady_clock::duration TimeToAnswer(std::chrono::steady_clock::duration left) {
+  constexpr std::chrono::steady_clock::duration kMost = std::chrono::milliseconds(100);
+  return left - std::min(left / 10, kMost);
+}
+
 std::string RandomInstance() {
   std::random_device device;
   std::string instance;
@@ -228,11 +235,11 @@ const CallLimits& Call::Limits(bool stream) {
   limits.waits = false;
   const auto now = Clock::now();
   if (part_) {
-    limits.deadline = part_->deadline;
+    if (part_->deadline) limits.deadline = now + TimeToAnswer(*part_->deadline - now);
   } else if (const auto left = context_.deadline() - std::chrono::system_clock::now();
              left < std::chrono::hours(24 * 365)) {
     // No deadline is one in the far future.
-    limits.deadline = now + std::chrono::duration_cast<Clock::duration>(left);
+    limits.deadline = now + TimeToAnswer(std::chrono::duration_cast<Clock::duration>(left));
   }
   if (!stream) {
     const auto most = now + std::chrono::milliseconds(core_.options.limits.call_ms);
@@ -259,8 +266,15 @@ bool Call::Holds(const absl::Status& moving) {
   if (core_.draining.load(std::memory_order_relaxed) || TellsMoving()) return false;
   const auto now = Clock::now();
   if (!held_since_) held_since_ = now;
+  held_for_ = std::string(moving.message());
   held_until_ = Router::HeldUntil(*held_since_, moving);
   return now < held_until_;
+}
+
+absl::Status Call::CheckLimits() const {
+  absl::Status status = CheckCall();
+  if (status.ok() || held_for_.empty()) return status;
+  return {status.code(), fmt::format("{}; it waited: {}", std::string(status.message()), held_for_)};
 }
 
 void Call::HoldBehind() {

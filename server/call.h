@@ -156,6 +156,8 @@ class Call {
   void HoldForRoom(std::function<void()> again);
   /// The limits of the work; hold them in a CallScope. They do not change once they were asked for.
   const CallLimits& Limits(bool stream);
+  /// Whether the call, in a scope of these, may go on (CheckCall); else what it was held for is told, too.
+  absl::Status CheckLimits() const;
   /// It has come further: from now on it has the whole time again to be held in.
   void EndHold() { held_since_.reset(); }
   /// What to tell the client of a call that was not carried out, because its dataset moves, and is not held.
@@ -204,6 +206,7 @@ class Call {
   std::optional<CallLimits> limits_;
   std::optional<Clock::time_point> held_since_;
   Clock::time_point held_until_;
+  std::string held_for_;  // what it was told last when it was held
   bool tracked_ = false;
   size_t stripe_ = 0;
   Call* previous_ = nullptr;

@@ -64,7 +64,7 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
     {
       const CallScope scope(Limits(/*stream=*/true));
       next_.Clear();
-      auto status = CheckCall();
+      auto status = CheckLimits();
       if (status.ok()) status = CheckStillAllowed();
       if (status.ok() && !HasRoom()) return HoldForRoom([this] { MakeNext(); });
       if (status.ok()) {

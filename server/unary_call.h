@@ -58,7 +58,7 @@ class UnaryCall : public Call {
 
  private:
   absl::Status CheckStart() const {
-    auto status = CheckCall();
+    auto status = CheckLimits();
     return status.ok() ? CheckRoom() : status;
   }
 

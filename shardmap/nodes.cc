@@ -11,6 +11,10 @@ std::string HostsPath(const std::string& root) { return root + "/hosts"; }
 
 std::string MapPath(const std::string& root, bool mod) { return root + (mod ? "/shards/mod" : "/shards/id"); }
 
+std::filesystem::path MapCopy(const std::filesystem::path& folder, bool mod) {
+  return folder / (mod ? "shards-mod.json" : "shards-id.json");
+}
+
 std::string HostPath(const std::string& root, const Host& host) {
   return HostsPath(root) + "/" + host.ToString();
 }

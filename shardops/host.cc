@@ -211,6 +211,18 @@ void EndChannel(mysql::Connection& connection, const std::string& name) {
   connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
 }
 
+SlowStatements ReadSlow(mysql::Connection& connection) {
+  Rows rows = connection.Ask(
+      // Of the statement nothing but the table: the rest has values.
+      fmt::format("SELECT COUNT(*) OVER (), id, REPLACE(REGEXP_SUBSTR(COALESCE(info, ''), "
+                  "'(db|mod)[0-9]{{5}}`?[.]`?[a-z0-9_@]+'), '`', ''), time, COALESCE(state, '') FROM "
+                  "information_schema.processlist WHERE command IN ('Query', 'Execute', 'Prepare') AND "
+                  "user <> 'system user' AND time >= {} ORDER BY time DESC LIMIT 1",
+                  kSlowStatementS));
+  if (!rows.Next()) return {};
+  return {rows.Uint(1), rows.Uint(2), rows.Bytes(3), rows.Uint(4), rows.Bytes(5)};
+}
+
 absl::StatusOr<HostState> HostAdmin::Read() {
   return Do([&](mysql::Connection& connection) -> absl::StatusOr<HostState> {
     HostState state{.host = host_};
@@ -259,6 +271,7 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }
+    state.slow = ReadSlow(connection);
     const uint64_t thread = ReadSlaveThread(connection);
     state.following = ReadFollowing(connection);
     if (state.following) state.following->thread = thread;

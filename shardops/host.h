@@ -60,6 +60,17 @@ struct Following {
 /// A master that waits so long for its slave, or longer, has not answered without it.
 inline constexpr uint64_t kForEverMs = 3'600'000;
 
+/// Statements of clients that a host is at for long (kSlowStatementS).
+struct SlowStatements {
+  uint64_t count = 0;
+  /// Of the one that runs longest:
+  uint64_t thread = 0;  ///< KILL with this number ends it.
+  std::string table;    ///< Of a shard, "db00017.events"; empty if it names none.
+  uint64_t seconds = 0;
+  std::string state;  ///< "Waiting for table metadata lock", in the server's words.
+};
+inline constexpr uint64_t kSlowStatementS = 5;
+
 /// What a host says of itself.
 struct HostState {
   Host host;
@@ -92,6 +103,7 @@ struct HostState {
   int64_t clock_ahead_ms = 0;  ///< Of this machine's.
   uint64_t max_packet = 0;
   uint64_t connections = 0;
+  SlowStatements slow;
   uint64_t uptime_s = 0;
   std::optional<Following> following;
   /// Names of further masters that it follows: shards come from there (Channel).

@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/files.h"
 #include "shardmap/nodes.h"
 #include "shardops/map_history.h"
 
@@ -81,6 +82,19 @@ absl::Status Maps::Change(ZooKeeperLedger& ledger, const Held& held, std::vector
     steps.push_back({.kind = ZooKeeperStep::Kind::kCheck, .path = stored.path, .version = stored.version});
   }
   return PutInForce(ledger, held, root_, std::move(steps));
+}
+
+absl::StatusOr<Maps> Maps::LoadCopies(const std::filesystem::path& folder) {
+  Maps maps;
+  for (const bool mod : {false, true}) {
+    const auto text = ReadFile(MapCopy(folder, mod));
+    if (!text.ok()) continue;
+    auto map = ShardMap::Parse(*text);
+    if (!map.ok()) return map.status();
+    maps = maps.With(mod, *map);
+  }
+  if (maps.maps_.empty()) return absl::NotFoundError(folder.string() + ": has no copy of the shard maps");
+  return maps;
 }
 
 Maps Maps::With(bool mod, const ShardMap& next) const {

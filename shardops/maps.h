@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -56,6 +57,9 @@ class Maps {
   std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
   /// One of the two; null if there is none.
   const StoredMap* Find(bool mod) const;
+  /// As a process of the store keeps them in its data directory (MapCopy); not in ZooKeeper. NOT_FOUND if
+  /// there is none.
+  static absl::StatusOr<Maps> LoadCopies(const std::filesystem::path& folder);
   /// These, with another map in the place of one: not in ZooKeeper.
   Maps With(bool mod, const ShardMap& next) const;
   /// Hosts that are in more than one pair, as where the two maps disagree; what is wrong, in words.

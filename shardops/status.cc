@@ -24,6 +24,8 @@ namespace {
 /// Clocks that are further apart give rows of one moment different times.
 constexpr int64_t kMaxSkewMs = 1000;
 constexpr uint64_t kMaxLagS = 10;
+/// One or two may be a dump, or a table that is altered.
+constexpr uint64_t kManySlow = 4;
 
 /// What a status says of a host, without its name in front.
 std::string About(const std::string& host, const absl::Status& status) {
@@ -57,6 +59,14 @@ void FindProblems(HostReport& report) {
   if (std::abs(state.clock_ahead_ms) > kMaxSkewMs) {
     say(fmt::format("its clock is {} ms {} this machine's", std::abs(state.clock_ahead_ms),
                     state.clock_ahead_ms > 0 ? "ahead of" : "behind"));
+  }
+  if (const SlowStatements& slow = state.slow; slow.count >= kManySlow) {
+    say(
+        fmt::format("{} statements run for {} s or longer, the longest for {} s{} ({}): SHOW FULL "
+                    "PROCESSLIST there names "
+                    "them, KILL {} ends that one",
+                    slow.count, kSlowStatementS, slow.seconds, slow.table.empty() ? "" : ", in " + slow.table,
+                    slow.state, slow.thread));
   }
   if (report.master) {
     if (!report.copy.ok()) {
@@ -132,10 +142,8 @@ std::vector<HostReport> HostsOf(const Maps& maps) {
   return reports;
 }
 
-void Ask(Fleet& fleet, HostReport& report, bool size) {
-  report.slave_copy = CheckCopyEnded(fleet, report.pair.slave);
-  report.copy = report.master ? CheckCopyEnded(fleet, report.host) : report.slave_copy;
-  const auto admin = HostAdmin::Open(report.host, fleet.access);
+void AskHost(const Access& access, HostReport& report, bool size) {
+  const auto admin = HostAdmin::Open(report.host, access);
   if (!admin.ok()) {
     report.status = admin.status();
     return;
@@ -144,6 +152,29 @@ void Ask(Fleet& fleet, HostReport& report, bool size) {
   report.status = state.status();
   if (state.ok()) report.state = *std::move(state);
   if (size) report.bytes = (*admin)->ReadSize().value_or(0);
+}
+
+void Ask(Fleet& fleet, HostReport& report, bool size) {
+  report.slave_copy = CheckCopyEnded(fleet, report.pair.slave);
+  report.copy = report.master ? CheckCopyEnded(fleet, report.host) : report.slave_copy;
+  AskHost(fleet.access, report, size);
+}
+
+/// Whether the maps have a host of this pair in another one too: what its role is, is not known then.
+bool IsDisagreed(const std::map<Host, std::string>& disagreements, const Pair& pair) {
+  return disagreements.contains(pair.master) || disagreements.contains(pair.slave);
+}
+
+/// Adds what is wrong with the maps, once for each host, and has hosts with problems first.
+void Arrange(std::vector<HostReport>& reports, const std::map<Host, std::string>& disagreements) {
+  for (const auto& [host, text] : disagreements) {
+    std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
+      return report.host == host;
+    })->problems.push_back(text);
+  }
+  std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
+    return !a.problems.empty() && b.problems.empty();
+  });
 }
 
 /// Remembers a master.
@@ -261,8 +292,7 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*size=*/true); });
   for (HostReport& report : reports) {
     // What the roles of a host are is not known while the maps disagree: nothing is proposed.
-    const bool disagreed =
-        disagreements.contains(report.pair.master) || disagreements.contains(report.pair.slave);
+    const bool disagreed = IsDisagreed(disagreements, report.pair);
     if (!disagreed) FindProblems(report);
     // For the day when it does not answer.
     const auto note = notes.find(report.host);
@@ -270,15 +300,22 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
       Keep(fleet, reports, report, note->second);
     }
   }
-  for (const auto& [host, text] : disagreements) {
-    // Once, although it is in several reports.
-    std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
-      return report.host == host;
-    })->problems.push_back(text);
+  Arrange(reports, disagreements);
+  return reports;
+}
+
+absl::StatusOr<std::vector<HostReport>> LookByCopies(const Access& access,
+                                                     const std::filesystem::path& folder) {
+  const auto maps = Maps::LoadCopies(folder);
+  if (!maps.ok()) return maps.status();
+  std::vector<HostReport> reports = HostsOf(*maps);
+  const std::map<Host, std::string> disagreements = maps->Disagreements();
+  InParallel(reports.size(), [&](size_t i) { AskHost(access, reports[i], /*size=*/true); });
+  for (HostReport& report : reports) {
+    if (report.master) report.slave_copy = absl::UnavailableError("nothing is promoted without ZooKeeper");
+    if (!IsDisagreed(disagreements, report.pair)) FindProblems(report);
   }
-  std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
-    return !a.problems.empty() && b.problems.empty();
-  });
+  Arrange(reports, disagreements);
   return reports;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,11 @@ HostReport LookAt(Fleet& fleet, const Pair& pair, bool master);
 /// Asks all hosts, in parallel: those with problems first, then as the maps have them. Masters that wait for
 /// their slaves are remembered (Remember). UNAVAILABLE only if the maps cannot be read.
 absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet);
+
+/// The same by the copies of the maps in a folder (MapCopy), while ZooKeeper is away: nothing is remembered,
+/// and no promotion is proposed. NOT_FOUND if there is no copy.
+absl::StatusOr<std::vector<HostReport>> LookByCopies(const Access& access,
+                                                     const std::filesystem::path& folder);
 
 /// Compares each host with the maps and the catalog: databases and tables that are missing, databases of
 /// shards that are not the host's. What is found, in words; those of Look too.

@@ -115,6 +115,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Host& host, c
   map["OPT_CONNECT_TIMEOUT"] = static_cast<int>(options.pool.connect_timeout_s);
   map["OPT_READ_TIMEOUT"] = static_cast<int>(options.pool.read_timeout_s);
   map["OPT_WRITE_TIMEOUT"] = static_cast<int>(options.pool.write_timeout_s);
+  // A server may ask its client for any file; none of ours has a reason to.
+  map["OPT_LOCAL_INFILE"] = 0;
   if (options.tls.required) {
     map["sslEnforce"] = true;
     if (!options.tls.ca.empty()) {

@@ -137,9 +137,10 @@ absl::StatusOr<Lease> Pool::Acquire() {
         --waiting_;
         if (!connection && late) {
           if (auto status = CheckCall(); !status.ok()) return status;
-          return absl::ResourceExhaustedError(fmt::format("all {} connections are busy for more than {} ms",
-                                                          options_.pool.max_connections,
-                                                          options_.pool.wait_ms));
+          return absl::ResourceExhaustedError(
+              fmt::format("all {} connections to it were busy for {} ms; "
+                          "kv shards status says what runs there for long",
+                          options_.pool.max_connections, options_.pool.wait_ms));
         }
         // The others may have found out meanwhile that the host fails.
         if (!connection && breaker_.open()) {

@@ -133,7 +133,7 @@ class Engine {
   const std::shared_ptr<Trimmer> trimmer_;
   const std::shared_ptr<IdleIterators> idle_iterators_;
   const std::shared_ptr<rocksdb::Statistics> statistics_;
-  std::atomic<bool> stopped_{false};  // writes, by an error
+  std::atomic<bool> stopped_{false};  // an error may have stopped writes: only a write can tell
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Timestamps> timestamps_;

@@ -77,12 +77,11 @@ std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
 /// Engine::Write). Where no write would fail, because only compactions have, it still waits by itself.
 class ResumedByWrites : public rocksdb::EventListener {
  public:
-  /// stopped  set while no write is taken; must outlive it.
+  /// stopped  set when writes may not be taken any more; must outlive it.
   explicit ResumedByWrites(std::atomic<bool>& stopped) : stopped_(stopped) {}
 
-  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status* error) override {
-    if (error->severity() > rocksdb::Status::kSoftError) stopped_ = true;
-  }
+  // How severe it is, is not known yet.
+  void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status*) override { stopped_ = true; }
   void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
     if (info.new_bg_error.ok()) stopped_ = false;
   }

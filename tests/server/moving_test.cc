@@ -249,6 +249,17 @@ TEST_F(MovingTest, WhatMayHaveBegunIsNotHeld) {
   EXPECT_EQ(gate_->refusals(), 3);
 }
 
+TEST_F(MovingTest, WhoWaitsInVainIsToldWhatFor) {
+  gate_->Set(Moves("moving"));
+  // On a machine that is busy the client may give up before the answer comes, now and then.
+  EXPECT_TRUE(Eventually([&] {
+    const CallScope scope(std::chrono::milliseconds(300));
+    const absl::Status status = Put(*store_, "moving", "r");
+    EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
+    return status.message().find("it waited: ") != std::string_view::npos;
+  }));
+}
+
 TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
   gate_->Set(Moves("moving"));
   {

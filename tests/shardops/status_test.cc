@@ -4,11 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "base/files.h"
+#include "shardmap/nodes.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
 
 /// What is wrong with the hosts of a fleet is found and said.
 namespace kvstore::testing {
@@ -16,6 +20,7 @@ namespace {
 
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 class StatusTest : public ::testing::Test {
  protected:
@@ -71,6 +76,53 @@ TEST_F(StatusTest, TroublesAreNamedWithWhatToDo) {
   IsWell();
   pair_.a().Kill();
   Finds("kv shards promote " + pair_.host_b().ToString() + " --emergency");
+}
+
+TEST_F(StatusTest, WhatRunsForLongIsNamed) {
+  pair_.a().Run("CREATE TABLE db00003.locked (i INT); INSERT INTO db00003.locked VALUES (1)");
+  // As when one table is locked and all connections wait for it.
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 4; ++i) {
+    waiting.emplace_back([this] {
+      // It is ended below.
+      try {
+        pair_.a().Run("SELECT SLEEP(600) FROM `db00003`.`locked`");
+      } catch (const std::exception&) {
+      }
+    });
+  }
+  Finds("4 statements run for 5 s or longer");
+  Finds(", in db00003.locked (User sleep)");
+  pair_.a().Run(pair_.a().Run(
+      "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP%'"));
+  for (std::thread& thread : waiting) thread.join();
+  IsWell();
+}
+
+TEST_F(StatusTest, WithoutZooKeeperItGoesByTheCopyOfTheMaps) {
+  const TempDir dir;
+  EXPECT_EQ(shardops::LookByCopies(pair_.fleet().access, dir.path()).status().code(),
+            absl::StatusCode::kNotFound);
+  for (const bool mod : {false, true}) {
+    const auto node = pair_.fleet().zookeeper.Get(MapPath(pair_.fleet().root, mod), /*watch=*/false);
+    ASSERT_OK(node.status());
+    ASSERT_OK(ReplaceFile(MapCopy(dir.path(), mod), node->data));
+  }
+  IsWell();
+  pair_.zookeeper().Stop();
+  const auto well = shardops::LookByCopies(pair_.fleet().access, dir.path());
+  ASSERT_OK(well.status());
+  ASSERT_EQ(well->size(), 2u);
+  for (const auto& report : *well) {
+    EXPECT_THAT(report.problems, IsEmpty()) << report.host.ToString();
+    EXPECT_EQ(report.shards, "db 0-7, mod 0-7");
+  }
+  pair_.a().Kill();
+  const auto dead = shardops::LookByCopies(pair_.fleet().access, dir.path());
+  ASSERT_OK(dead.status());
+  EXPECT_EQ(dead->front().host, pair_.host_a());
+  EXPECT_THAT(dead->front().problems, Contains(HasSubstr("nothing is promoted without ZooKeeper")));
+  EXPECT_THAT(dead->front().problems, Not(Contains(HasSubstr("--emergency"))));
 }
 
 TEST_F(StatusTest, WhatTheMapsAndTheHostsDoNotHaveInCommonIsFound) {

@@ -65,6 +65,11 @@ bool TcpProxy::HasCut() const {
   return trap_text_.empty();
 }
 
+std::string TcpProxy::SaidSince() const {
+  const std::lock_guard lock(mutex_);
+  return said_since_;
+}
+
 bool TcpProxy::Pass(int from, int to, bool to_server, Trap& sprung) {
   std::array<char, 65536> buffer{};
   const ssize_t size = ::recv(from, buffer.data(), buffer.size(), 0);
@@ -73,6 +78,7 @@ bool TcpProxy::Pass(int from, int to, bool to_server, Trap& sprung) {
   std::string answer;
   if (to_server) {
     const std::lock_guard lock(mutex_);
+    if (replaced_) said_since_ += data;
     if (!trap_text_.empty() && data.find(trap_text_) != std::string_view::npos) {
       sprung = std::exchange(trap_, {});
       if (sprung.for_good) cut_ = true;
@@ -82,6 +88,8 @@ bool TcpProxy::Pass(int from, int to, bool to_server, Trap& sprung) {
   } else if (sprung.fault == Fault::kReplaceAnswer) {
     answer = std::exchange(sprung, {}).answer;
     data = answer;
+    const std::lock_guard lock(mutex_);
+    replaced_ = true;
   }
   if (delay_ms_ > 0) ::usleep(delay_ms_ * 1000);
   return ::send(to, data.data(), data.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(data.size());

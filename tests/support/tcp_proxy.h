@@ -42,6 +42,8 @@ class TcpProxy {
   void CutBefore(const std::string& text, std::function<void()> meanwhile = nullptr);
   /// Once, the server's answer to something with `text` in it is replaced by `answer`.
   void ReplaceAnswerTo(const std::string& text, const std::string& answer);
+  /// What clients have sent since an answer was replaced.
+  std::string SaidSince() const;
   /// Whether that has happened.
   bool HasCut() const;
 
@@ -71,6 +73,8 @@ class TcpProxy {
   mutable std::mutex mutex_;
   std::string trap_text_;             // guarded by mutex_
   Trap trap_;                         // guarded by mutex_
+  bool replaced_ = false;             // an answer; guarded by mutex_
+  std::string said_since_;            // guarded by mutex_
   std::vector<int> sockets_;          // open ones; guarded by mutex_
   std::vector<std::thread> threads_;  // guarded by mutex_
   std::thread acceptor_;

@@ -195,7 +195,7 @@ TEST(Hosts, WhenAllConnectionsAreBusyACallWaitsAndThenSaysSo) {
   std::thread two([&] { EXPECT_OK(hold(other)); });
   EXPECT_TRUE(Eventually([&] { return inside == 2; }));
   EXPECT_THAT(dataset.objects->Get(ids.first, {}),
-              FailsWith(absl::StatusCode::kResourceExhausted, "all 2 connections are busy"));
+              FailsWith(absl::StatusCode::kResourceExhausted, "all 2 connections to it were busy"));
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
   release = true;
   one.join();
