@@ -213,14 +213,14 @@ class Batches:
         """The results of writes that go as several messages; made again while nothing was done."""
         for count in itertools.count():
             answers = []
-            again, told = self._import_once(dataset, parts, answers, deadline)
+            why, told = self._import_once(dataset, parts, answers, deadline)
             if told is None:
                 return answers
-            if not again or count == MOST_FAILURES or not self._caller.pause(count, deadline):
+            if not why or count == MOST_FAILURES or not self._caller.pause(why, count, deadline):
                 raise told from told.__cause__
 
     def _import_once(self, dataset, parts, answers, deadline):
-        """Fills `answers`: (False, None). Or, if nothing is known to be done: (may it be made again, why)."""
+        """Fills `answers`: (None, None). Or, if nothing was done: (may it be made again, why not) as Caller.judge."""
         to_send = queue.SimpleQueue()
         stream = self._caller.start("ImportRows", iter(to_send.get, None), deadline)
         total = sum(map(len, parts))
@@ -243,16 +243,16 @@ class Batches:
                 answers.extend(_put_result(result) for result in answer.results)
                 send()
             self._check_count(len(answers), total)
-            return False, None
+            return None, None
         except grpc.RpcError as error:
-            again, told = self._caller.judge(error, writes=True)
+            why, told = self._caller.judge(error, writes=True)
             told.__cause__ = error
         finally:
             to_send.put(None)
             stream.cancel()
         if not answers and not told.in_doubt:
-            return again, told
+            return why, told
         doubtful = sum(map(len, parts[:sent])) - len(answers)
         answers.extend(told for _ in range(doubtful))
         answers.extend(_not_sent(told) for _ in range(total - len(answers)))
-        return False, None
+        return None, None

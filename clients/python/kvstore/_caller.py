@@ -22,6 +22,10 @@ _MOST_PAUSE_S = 1.0
 # Without a deadline a server that does not come back is given up at last.
 MOST_FAILURES = 12
 
+# Why a call may be made again.
+REFUSED = "refused"
+LOST = "lost"
+
 
 def _outcome(error):
     """What the server says of an error that it made; None if it did not make it."""
@@ -78,15 +82,26 @@ class Caller:
         if deadline is not None and time.monotonic() >= deadline:
             raise DeadlineExceeded("it took longer than timeout_s")
 
-    @staticmethod
-    def pause(count, deadline):
-        """Waits before attempt `count` + 2, twice as long after each. False: there is no time for that."""
+    def pause(self, why, count, deadline):
+        """Waits before attempt `count` + 2, twice as long after each. False: there is no time for that.
+
+        why  as judge() has it.
+        """
         most = min(_LEAST_PAUSE_S * 2 ** min(count, 20), _MOST_PAUSE_S)
         # Half of it at least, so that clients that were turned away together do not come back together.
         wait = most * random.uniform(0.5, 1)
-        if deadline is not None and time.monotonic() + wait >= deadline:
+        until = time.monotonic() + wait
+        if deadline is not None and until >= deadline:
             return False
-        time.sleep(wait)
+        if why == LOST:
+            # gRPC works on a connection while a call waits for one, else every five seconds.
+            try:
+                self._stub.GetServer(
+                    messages.GetServerRequest(), timeout=wait, metadata=self.metadata, wait_for_ready=True
+                )
+            except (grpc.RpcError, ValueError):  # The second: the client was closed.
+                pass
+        time.sleep(max(0, until - time.monotonic()))
         return True
 
     # ---- calls ----
@@ -101,10 +116,11 @@ class Caller:
         return getattr(self._stub, method)(request, timeout=timeout, metadata=self.metadata)
 
     def judge(self, error, writes):
-        """(may it be made again, the exception) for what gRPC raised."""
+        """(why, the exception) for what gRPC raised. The call may be made again as it is if `why` is REFUSED or LOST; a write
+        that was LOST only under its request ID. Else `why` is None."""
         code, message, outcome = error.code().name, error.details() or "", _outcome(error)
         if outcome is not None:
-            return outcome == "refused", error_of(code, message, in_doubt=outcome == "in-doubt")
+            return REFUSED if outcome == "refused" else None, error_of(code, message, in_doubt=outcome == "in-doubt")
         # It failed on the way, there or back; a server that ends cancels what is left.
         if code == "CANCELLED":
             code = "UNAVAILABLE"
@@ -114,8 +130,10 @@ class Caller:
             message += "; does it speak TLS only?"
         if writes:
             message += "; the write may or may not have happened"
-        again = code == "UNAVAILABLE" and not self._closed
-        return again, error_of(code, f"server {self._address}: {message}", in_doubt=writes)
+        # Another server may be there by then: the next write asks.
+        self._instance = None
+        why = LOST if code == "UNAVAILABLE" and not self._closed else None
+        return why, error_of(code, f"server {self._address}: {message}", in_doubt=writes)
 
     def bad(self, what, in_doubt=False):
         """The exception for an answer to something else."""
@@ -127,8 +145,8 @@ class Caller:
             try:
                 return self.start(method, request, deadline)
             except grpc.RpcError as error:
-                again, told = self.judge(error, writes=False)
-                if not again or not self.pause(count, deadline):
+                why, told = self.judge(error, writes=False)
+                if not why or not self.pause(why, count, deadline):
                     raise told from error
 
     def write(self, method, request, deadline):
@@ -147,15 +165,13 @@ class Caller:
                 told.in_doubt = in_doubt
                 raise
             except grpc.RpcError as error:
-                again, told = self.judge(error, writes=True)
+                why, told = self.judge(error, writes=True)
                 in_doubt = told.in_doubt = in_doubt or told.in_doubt
                 if in_doubt:
                     attempt.first = False
                     if not attempt.instance:
                         attempt.instance = instance
-                        # The next write asks who is there by then.
-                        self._instance = None
-                if not again or not self.pause(count, deadline):
+                if not why or not self.pause(why, count, deadline):
                     raise told from error
             if attempt.instance and not attempt.HasField("sent_us"):
                 self._date(attempt, sent, deadline)
@@ -186,8 +202,8 @@ class Caller:
             except grpc.RpcError as error:
                 if len(results) == end:
                     return
-                again, told = self.judge(error, writes=False)
-                if not again or not self.pause(count, deadline):
+                why, told = self.judge(error, writes=False)
+                if not why or not self.pause(why, count, deadline):
                     raise told from error
             finally:
                 stream.cancel()

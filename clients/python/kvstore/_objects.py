@@ -159,7 +159,7 @@ class Objects:
             except FailedPrecondition as error:
                 # Somebody else was faster.
                 lost = expected_timestamp is None and not error.in_doubt
-                if not lost or not self._caller.pause(count, deadline):
+                if not lost or not self._caller.pause(None, count, deadline):
                     raise
 
     def delete_object(self, dataset, object_id, hard=False, *, timeout_s=None):

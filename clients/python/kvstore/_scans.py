@@ -143,8 +143,8 @@ class Scans:
                     yield from answer.rows
                 return
             except grpc.RpcError as error:
-                again, told = self._caller.judge(error, writes=False)
-                if not again or failures == MOST_FAILURES or not self._caller.pause(failures, deadline):
+                why, told = self._caller.judge(error, writes=False)
+                if not why or failures == MOST_FAILURES or not self._caller.pause(why, failures, deadline):
                     raise told from error
                 failures += 1
             finally:
