@@ -216,7 +216,8 @@ class Batches:
             why, told = self._import_once(dataset, parts, answers, deadline)
             if told is None:
                 return answers
-            if not why or count == MOST_FAILURES or not self._caller.pause(why, count, deadline):
+            over = deadline is None and count == MOST_FAILURES
+            if not why or over or not self._caller.pause(why, count, deadline):
                 raise told from told.__cause__
 
     def _import_once(self, dataset, parts, answers, deadline):

@@ -144,7 +144,8 @@ class Scans:
                 return
             except grpc.RpcError as error:
                 why, told = self._caller.judge(error, writes=False)
-                if not why or failures == MOST_FAILURES or not self._caller.pause(why, failures, deadline):
+                over = deadline is None and failures == MOST_FAILURES
+                if not why or over or not self._caller.pause(why, failures, deadline):
                     raise told from error
                 failures += 1
             finally:
