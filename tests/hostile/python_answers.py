@@ -10,7 +10,8 @@ from kvstore.v1 import kvstore_pb2_grpc
 
 
 def packed(**fields):
-    return messages.PackedItems(**{"name_bytes": [1], "cells": [1], "timestamps": [5], "value_bytes": [1], "bytes": b"cv", **fields})
+    good = {"name_bytes": [1], "cells": [1], "timestamps": [5], "value_bytes": [1], "bytes": b"cv"}
+    return messages.PackedItems(**{**good, **fields})
 
 
 # Each has one part that does not fit the others.
@@ -140,6 +141,7 @@ def test_answers(store):
     bad("without rows", lambda: list(store.scan_rows("d")))
     bad("more rows", lambda: store.scan_page("many", limit=2))
     bad("without a result", lambda: store.compact("d"))
+    fails(kvstore.Cancelled, "was stopped", lambda: store.compact("d", lambda done, total: False))
     bad("does not go on", lambda: list(store.list_mapping("d", 1)))
     bad("more entries", lambda: store.list_mapping_page("many", 1, limit=2))
     bad("does not go on", lambda: store.list_objects_page("d", 1))

@@ -218,7 +218,8 @@ def test_doubt(store, server):
 def test_objects(store, server):
     """None is: there is no such object. A dead master is not that."""
     assert [one and one.id for one in store.get_objects("d", [1, 404, 2])] == [1, None, 2]
-    error = fails(kvstore.BatchError, "1 of 3 entries failed; the first of them, entry 1: UNAVAILABLE: host db1", lambda: store.get_objects("d", [404, 503, 1]))
+    text = "1 of 3 entries failed; the first of them, entry 1: UNAVAILABLE: host db1"
+    error = fails(kvstore.BatchError, text, lambda: store.get_objects("d", [404, 503, 1]))
     assert error.code == "UNAVAILABLE" and error.results[0] is None and error.results[2].id == 1
     found = store.get_objects("d", [404, 503, 1], return_exceptions=True)
     assert found[0] is None and isinstance(found[1], kvstore.Unavailable) and found[2].id == 1
@@ -276,7 +277,8 @@ def test_import(store, server):
 def test_scans(store, server):
     """A scan goes on behind what it has, also inside a row, and does not go on where that is not what it was."""
     whole = [b"r%d" % n for n in range(10)]
-    for breaks in ([], [None, (UNAVAILABLE, None)], [(grpc.StatusCode.CANCELLED, None)] * 11, [None] * 5 + [(UNAVAILABLE, None)] * 2):
+    lost, stopped = (UNAVAILABLE, None), (grpc.StatusCode.CANCELLED, None)
+    for breaks in ([], [None, lost], [stopped] * 11, [None] * 5 + [lost] * 2):
         server.plan, server.seen = list(breaks), []
         rows = list(store.scan_rows("d"))
         assert [key for key, _ in rows] == whole, rows

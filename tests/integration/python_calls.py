@@ -78,7 +78,7 @@ def test_mistakes(store):
         ("timestamp: True is of type bool", lambda: store.put_row("x", "r", {"c": "v"}, timestamp=True)),
         ("data: is of type dict; it is JSON text: json.dumps", lambda: store.create_object("x", {"a": 1})),
         ("near, shard: give one", lambda: store.create_object("x", "{}", 1, 2)),
-        ("object_id: '7' is of type str", lambda: store.get_object("x", "7")),
+        ("object_id: is of type str; it is a whole number, 0 to 4611686018427387903", lambda: store.get_object("x", "7")),
         ("data: is only with expected_timestamp", lambda: store.update_object("x", 7, data="{}")),
         ("request_id: has 3 bytes", lambda: store.create_object("x", "{}", request_id="abc")),
         ("limit: 10001 is out of range 1..10000", lambda: store.list_mapping_page("x", 1, limit=10001)),
@@ -190,7 +190,8 @@ def test_batches(store):
         RowWrite("given", {"c": 3}),
         "no write",
     ]
-    error = raises(kvstore.BatchError, "4 of 5 entries failed; the first of them, entry 0: ALREADY_EXISTS", lambda: store.put_rows("batches", writes))
+    text = "4 of 5 entries failed; the first of them, entry 0: ALREADY_EXISTS"
+    error = raises(kvstore.BatchError, text, lambda: store.put_rows("batches", writes))
     kinds = [type(one).__name__ for one in error.results]
     assert kinds == ["AlreadyExists", "int"] + ["InvalidArgument"] * 3, kinds
     assert not error.in_doubt and error.code == "ALREADY_EXISTS"
@@ -207,7 +208,8 @@ def test_batches(store):
     raises(kvstore.NotFound, "none", lambda: store.put_rows("none", [RowWrite("r", {"c": "v"})]))
 
     assert store.delete_rows("batches", [f"r{n:04}" for n in range(4400)]) == [None] * 4400
-    results = store.delete_rows("batches", [RowDelete("r4400", columns=["c"]), RowDelete("r4401", cells=[("c", 1)]), ""], return_exceptions=True)
+    deletes = [RowDelete("r4400", columns=["c"]), RowDelete("r4401", cells=[("c", 1)]), ""]
+    results = store.delete_rows("batches", deletes, return_exceptions=True)
     assert results[0] is None and [one.code for one in results[1:]] == ["FAILED_PRECONDITION", "INVALID_ARGUMENT"]
     left = [key for key, _ in store.scan_rows("batches")]
     assert left == [b"given", b"new"] + [b"r%04d" % n for n in range(4401, 4500)], left
@@ -278,7 +280,8 @@ def test_objects(store):
 
     written = store.update_object("objects", one, '{"a": true}', expected_timestamp=found.timestamp)
     assert written.data == b'{"a":true,"n":1}' and written.timestamp > found.timestamp
-    raises(kvstore.FailedPrecondition, "timestamp", lambda: store.update_object("objects", one, "{}", expected_timestamp=found.timestamp))
+    late = lambda: store.update_object("objects", one, "{}", expected_timestamp=found.timestamp)
+    raises(kvstore.FailedPrecondition, "timestamp", late)
     written = store.update_object("objects", one, data='{"whole": 1}', expected_timestamp=written.timestamp)
     assert store.get_object("objects", one) == written
     calls = []
@@ -290,7 +293,8 @@ def test_objects(store):
         return text.replace(b"1", b"2").replace(b"5", b"6")
 
     assert store.transform_object("objects", one, transform).data == b'{"whole":6}' and len(calls) == 2
-    raises(kvstore.FailedPrecondition, "expected_timestamp", lambda: store.transform_object("objects", one, transform, expected_timestamp=1))
+    late = lambda: store.transform_object("objects", one, transform, expected_timestamp=1)
+    raises(kvstore.FailedPrecondition, "expected_timestamp", late)
 
     # Soft, and hard.
     store.delete_object("objects", two)
@@ -306,7 +310,8 @@ def test_objects(store):
     wrong = one ^ 1 << 36
     results = store.get_objects("objects", [one, wrong, 1 << 63], return_exceptions=True)
     assert results[0].id == one and [one.code for one in results[1:]] == ["INVALID_ARGUMENT"] * 2, results
-    raises(kvstore.BatchError, "1 of 2 entries failed; the first of them, entry 1: INVALID_ARGUMENT", lambda: store.get_objects("objects", [one, wrong]))
+    text = "1 of 2 entries failed; the first of them, entry 1: INVALID_ARGUMENT"
+    raises(kvstore.BatchError, text, lambda: store.get_objects("objects", [one, wrong]))
 
 
 def test_mappings(store):

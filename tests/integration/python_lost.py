@@ -153,9 +153,10 @@ def test_certificates(kv, folder):
 
 
 def main(kv, folder):
-    with Server(kv, write_config(folder, "plain", limits={"drain_ms": 200})) as server, kvstore.Client(server.address, timeout_s=60) as store:
-        test_scan(server, store)
-        test_calls(server, store)
+    with Server(kv, write_config(folder, "plain", limits={"drain_ms": 200})) as server:
+        with kvstore.Client(server.address, timeout_s=60) as store:
+            test_scan(server, store)
+            test_calls(server, store)
     test_certificates(kv, folder)
 
 

@@ -109,9 +109,9 @@ def _not_sent(told):
 
 
 class Batches:
-    """All of these take 1 to 10,000 entries and return a list with a result for each, in order. If entries failed they raise
-    a BatchError, whose `results` has an Error in the place of each of them; with return_exceptions=True that list is
-    returned. What concerns the whole call (the dataset, the number of entries) is raised as it is.
+    """All of these take 1 to 10,000 entries and return a list with a result for each, in order. If entries failed they
+    raise a BatchError, whose `results` has an Error in the place of each of them; with return_exceptions=True that list
+    is returned. What concerns the whole call (the dataset, the number of entries) is raised as it is.
     """
 
     def get_rows(self, dataset, reads, *, return_exceptions=False, timeout_s=None):
@@ -151,14 +151,14 @@ class Batches:
         return outcome_of(filled(results, rows), return_exceptions)
 
     def put_rows(self, dataset, writes, *, return_exceptions=False, timeout_s=None):
-        """Writes rows, each all or none: for each the timestamp that the store assigned, or None, as put_row returns it.
-        Writes of the same row happen in the order given.
+        """Writes rows, each all or none: for each the timestamp that the store assigned, or None, as put_row returns
+        it. Writes of the same row happen in the order given.
 
         writes     RowWrites.
         timeout_s  for what has more than 4 MiB or 2,000 entries None is: as long as it takes.
 
-        So much goes as a stream, and is made again only if it was turned away as a whole. If it is lost or turned away later, entries
-        that may have been written are in doubt (Error.in_doubt), those that were not sent are not.
+        So much goes as a stream, and is made again only if it was turned away as a whole. If it is lost or turned away
+        later, entries that may have been written are in doubt (Error.in_doubt), those that were not sent are not.
         """
         dataset = _checks.text("dataset", dataset)
         good, results = made(_checks.listed("writes", writes, _checks.MAX_BATCH), _write_of)

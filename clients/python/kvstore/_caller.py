@@ -1,9 +1,9 @@
 """How calls are made: deadlines, repetition, and what the server says of an error. As the C++ client does it
 (client/caller.cc).
 
-A call that was turned away before anything was done, or a read that was lost on its way, is made again with growing pauses
-until its deadline. A write that was lost is made again under the same request ID and with the name of the server that got
-it: that one knows whether it happened and gives its answer again; another says that it cannot know.
+A call that was turned away before anything was done, or a read that was lost on its way, is made again with growing
+pauses until its deadline. A write that was lost is made again under the same request ID and with the name of the server
+that got it: that one knows whether it happened and gives its answer again; another says that it cannot know.
 """
 
 import itertools
@@ -64,7 +64,8 @@ class Caller:
         return None if timeout_s is None else time.monotonic() + _checks.seconds("timeout_s", timeout_s)
 
     def deadlines(self, timeout_s):
-        """For what is read page by page: gives the deadline of each page, which is one for all if the caller says so."""
+        """For what is read page by page: gives the deadline of each page, which is one for all if the caller says
+        so."""
         if timeout_s is None:
             return lambda: self.deadline(None)
         deadline = self.deadline(timeout_s)
@@ -116,8 +117,8 @@ class Caller:
         return getattr(self._stub, method)(request, timeout=timeout, metadata=self.metadata)
 
     def judge(self, error, writes):
-        """(why, the exception) for what gRPC raised. The call may be made again as it is if `why` is REFUSED or LOST; a write
-        that was LOST only under its request ID. Else `why` is None."""
+        """(why, the exception) for what gRPC raised. The call may be made again as it is if `why` is REFUSED or LOST; a
+        write that was LOST only under its request ID. Else `why` is None."""
         code, message, outcome = error.code().name, error.details() or "", _outcome(error)
         if outcome is not None:
             return REFUSED if outcome == "refused" else None, error_of(code, message, in_doubt=outcome == "in-doubt")

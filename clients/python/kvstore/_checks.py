@@ -1,5 +1,5 @@
-"""Arguments, checked and turned into what messages take. Each mistake is an InvalidArgument that names the field, what is
-wrong and what is allowed. Keys and values of users are not quoted: messages end up in logs."""
+"""Arguments, checked and turned into what messages take. Each mistake is an InvalidArgument that names the field, what
+is wrong and what is allowed. Keys and values of users are not quoted: messages end up in logs."""
 
 from kvstore._errors import InvalidArgument
 from kvstore.v1 import kvstore_pb2 as messages
@@ -31,7 +31,9 @@ def number(field, value, least, most, default=None):
     if value is None and default is not None:
         return default
     if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidArgument(f"{field}: {_quoted(value)} is {_kind(value)}; it is a whole number, {least} to {most}")
+        # A text may be somebody's key.
+        shown = "" if isinstance(value, (str, bytes)) else f"{_quoted(value)} "
+        raise InvalidArgument(f"{field}: {shown}is {_kind(value)}; it is a whole number, {least} to {most}")
     if not least <= value <= most:
         raise InvalidArgument(f"{field}: {value} is out of range {least}..{most}")
     return value
@@ -48,7 +50,7 @@ def seconds(field, value):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidArgument(f"{field}: {_quoted(value)} is {_kind(value)}; it is a number of seconds")
     if not 0 < value <= 1_000_000_000:
-        raise InvalidArgument(f"{field}: {value} is no time to wait; it is a number of seconds above 0, at most 1000000000")
+        raise InvalidArgument(f"{field}: {value} is no time to wait; it is above 0, at most 1000000000 (seconds)")
     return value
 
 

@@ -45,7 +45,8 @@ class AlreadyExists(Error):
 
 
 class FailedPrecondition(Error):
-    """A condition that did not match, an object of another timestamp, or what the dataset's shape or settings forbid."""
+    """A condition that did not match, an object of another timestamp, or what the dataset's shape or settings
+    forbid."""
 
     code = "FAILED_PRECONDITION"
 
@@ -131,8 +132,8 @@ class BatchError(Error):
 
 # As gRPC numbers them.
 _NAMES = (
-    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED "
-    "FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
+    "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
+    "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 ).split()
 _CLASSES = {
     kind.code: kind

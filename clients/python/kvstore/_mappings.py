@@ -88,11 +88,12 @@ class Mappings:
         """The join: one page of the mapping with the object behind each entry, a JoinedPage.
 
         max_bytes          bytes of objects of a page, at most 64 MiB. A server sends at most 4 MiB.
-        return_exceptions  False: if an object could not be read this raises a BatchError, whose `results` is the list of
-                           entries' objects. True: JoinedObject.object is an Error there. None is always: there is none.
+        return_exceptions  False: if an object could not be read this raises a BatchError, whose `results` is the list
+                           of entries' objects. True: JoinedObject.object is an Error there. None is always: there is
+                           none.
 
-        The other arguments as for list_mapping_page. A page may have less than `limit` entries: as long as there is a marker,
-        more may follow.
+        The other arguments as for list_mapping_page. A page may have less than `limit` entries: as long as there is a
+        marker, more may follow.
         """
         request = _request(
             messages.ListObjectsRequest, dataset, source, descending, limit, offset, max_bytes, marker
@@ -100,8 +101,8 @@ class Mappings:
         return self._joined_page(request, self._caller.deadline(timeout_s), return_exceptions)
 
     def list_objects(self, dataset, source, descending=False, *, return_exceptions=False, timeout_s=None):
-        """Yields a JoinedObject for all entries of `source` in order, read page by page. Arguments as for list_objects_page and
-        list_mapping.
+        """Yields a JoinedObject for all entries of `source` in order, read page by page. Arguments as for
+        list_objects_page and list_mapping.
         """
         request = _request(messages.ListObjectsRequest, dataset, source, descending, _PAGE_ENTRIES)
         return self._all_pages(

@@ -17,13 +17,14 @@ class Objects:
     def create_object(
         self, dataset, data, near=None, shard=None, *, request_id=None, first_attempt=False, timeout_s=None
     ):
-        """Stores a JSON object under a new ID, and returns that. Repeated by this client it makes one object, whatever happens.
+        """Stores a JSON object under a new ID, and returns that. Repeated by this client it makes one object, whatever
+        happens.
 
         data           the text of a JSON object, at most 4 MiB.
         near           on the shard of this ID, so that what is read together lies together.
         shard          on this shard, 0..65535. At most one of these two; neither: on any.
-        request_id     16 random bytes, for callers who repeat it themselves: for a day the same request_id in the same dataset,
-                       with the same near and shard, gives the same object.
+        request_id     16 random bytes, for callers who repeat it themselves: for a day the same request_id in the same
+                       dataset, with the same near and shard, gives the same object.
         first_attempt  nobody has tried this request_id before, which saves looking for what it made.
         """
         if near is not None and shard is not None:
@@ -40,7 +41,8 @@ class Objects:
         return self._caller.write("CreateObject", request, self._caller.deadline(timeout_s)).id
 
     def get_object(self, dataset, object_id, *, include_inactive=False, timeout_s=None):
-        """The Object. NotFound if there is none, or only one that was deleted softly and include_inactive is not set."""
+        """The Object. NotFound if there is none, or only one that was deleted softly and include_inactive is not
+        set."""
         request = messages.GetObjectRequest(
             dataset=_checks.text("dataset", dataset),
             id=_checks.object_id("object_id", object_id),
@@ -52,11 +54,11 @@ class Objects:
         return object_of(found)
 
     def get_objects(self, dataset, ids, *, include_inactive=False, return_exceptions=False, timeout_s=None):
-        """The Objects in the order asked; None for one that there is not, and for nothing else.
+        """The Objects in the order asked; None for one that there is not (or was deleted softly), and for nothing else.
 
         ids                1 to 10,000.
-        return_exceptions  False: if an object could not be read this raises a BatchError, whose `results` is the list with an
-                           Error in its place. True: that list is returned.
+        return_exceptions  False: if an object could not be read this raises a BatchError, whose `results` is the list
+                           with an Error in its place. True: that list is returned.
 
         The answers have about 64 MiB together; entries behind are ResourceExhausted, to be asked for in another batch.
         """
@@ -107,7 +109,8 @@ class Objects:
         """Changes an object in one step; the Object as written.
 
         merge_patch         a JSON merge patch (RFC 7396), as text; or, in its place:
-        data                the whole new document, as text, with expected_timestamp: else it would undo what others wrote.
+        data                the whole new document, as text, with expected_timestamp: else it would undo what others
+                            wrote.
         expected_timestamp  only if the object's timestamp is still this one, else FailedPrecondition.
         include_inactive    also an object that was deleted softly, to bring it back, say.
         """
@@ -131,9 +134,11 @@ class Objects:
     def transform_object(
         self, dataset, object_id, transform, *, expected_timestamp=None, include_inactive=False, timeout_s=None
     ):
-        """Reads an object, lets a function change it, and writes it if nobody else has meanwhile, else again; the Object as written.
+        """Reads an object, lets a function change it, and writes it if nobody else has meanwhile, else again; the
+        Object as written.
 
-        transform           takes the object's JSON text as bytes and returns the new one, as text. May be called several times.
+        transform           takes the object's JSON text as bytes and returns the new one, as text. May be called
+                            several times.
         expected_timestamp  only if the object's timestamp is this one, else FailedPrecondition.
         include_inactive    also an object that was deleted softly.
         """
@@ -163,8 +168,8 @@ class Objects:
                     raise
 
     def delete_object(self, dataset, object_id, hard=False, *, timeout_s=None):
-        """Softly: sets "active": false, which hides it from reads; no error if it was so already. hard: removes it for good.
-        Its ID is never used again. NotFound if there is none.
+        """Softly: sets "active": false, which hides it from reads; no error if it was so already. hard: removes it for
+        good. Its ID is never used again. NotFound if there is none.
         """
         request = messages.DeleteObjectRequest(
             dataset=_checks.text("dataset", dataset),

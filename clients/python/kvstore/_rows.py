@@ -45,7 +45,8 @@ def cells_of(values, timestamp):
     if isinstance(values, dict):
         given = [CellWrite(column, value) for column, value in values.items()]
     elif isinstance(values, (str, bytes)):
-        raise InvalidArgument(f"values: is of type {type(values).__name__}; it is {{column: value}} or a list of CellWrite")
+        kind = type(values).__name__
+        raise InvalidArgument(f"values: is of type {kind}; it is {{column: value}} or a list of CellWrite")
     else:
         given = _checks.listed("values", values)
     if not given:
@@ -74,7 +75,8 @@ def condition_of(condition):
     if condition is None:
         return None
     if not isinstance(condition, Condition):
-        raise InvalidArgument(f"condition: is of type {type(condition).__name__}; it is a kvstore.Condition(column, equals)")
+        kind = type(condition).__name__
+        raise InvalidArgument(f"condition: is of type {kind}; it is a kvstore.Condition(column, equals)")
     column = _checks.octets("condition.column", condition.column, _checks.MAX_KEY_BYTES)
     if condition.equals is None:
         return messages.Condition(column=column)
@@ -125,8 +127,8 @@ class Rows:
         max_bytes        bytes of names and values of a page, at most 64 MiB. A server sends at most 4 MiB.
         marker           Row.marker of the page before, which was read with the same arguments.
 
-        A page may have less than `limit` columns, even none, and a column may go on in the next one: as long as there is a
-        marker, more may follow. A row that does not exist is an empty Row.
+        A page may have less than `limit` columns, even none, and a column may go on in the next one: as long as there
+        is a marker, more may follow. A row that does not exist is an empty Row.
         """
         read = RowRead(row, columns, versions, start_timestamp, end_timestamp, limit, max_bytes, marker)
         return self._row_page(_row_request(dataset, read), self._caller.deadline(timeout_s))
@@ -136,8 +138,8 @@ class Rows:
     ):
         """The whole row, or those columns of it that are named, in as many pages as that takes: a Row.
 
-        All of it is in memory then; iter_row and get_row_page are for rows that are too large for that. Arguments as for
-        get_row_page; timeout_s is for all pages together.
+        All of it is in memory then; iter_row and get_row_page are for rows that are too large for that. Arguments as
+        for get_row_page; timeout_s is for all pages together.
         """
         read = RowRead(row, columns, versions, start_timestamp, end_timestamp, limit=_PAGE_COLUMNS)
         deadline = self._caller.deadline(timeout_s)
@@ -155,10 +157,13 @@ class Rows:
         return self._columns(_row_request(dataset, read), self._caller.deadlines(timeout_s))
 
     def put_row(self, dataset, row, values, timestamp=None, *, condition=None, sync=False, timeout_s=None):
-        """Writes cells of one row, all or none. Returns the timestamp that the store assigned, None if it assigned none.
+        """Writes cells of one row, all or none. Returns the timestamp that the store assigned, None if it assigned
+        none.
 
-        values     {column: value}, or a list of CellWrite; names and values at most 8 MiB together, a value at most 4 MiB.
-        timestamp  of all cells that bring none (ms); None: the store assigns one, later than all that it gave to this row.
+        values     {column: value}, or a list of CellWrite; names and values at most 8 MiB together, a value at most 4
+                   MiB.
+        timestamp  of all cells that bring none (ms); None: the store assigns one, later than all that it gave to this
+                   row.
         condition  a Condition that must hold, else nothing is written: AlreadyExists or FailedPrecondition.
         sync       force it to stable storage before the answer, whatever the dataset's durability.
         """
@@ -176,7 +181,8 @@ class Rows:
         """Removes what is there at this moment, all or none: the row; or `columns` of it; or single cells.
 
         columns  a list of names: all versions of these columns.
-        cells    a list of CellName, only where the dataset keeps all versions (max_versions 0), else FailedPrecondition.
+        cells    a list of CellName, only where the dataset keeps all versions (max_versions 0), else
+                 FailedPrecondition.
 
         To delete what is not there is no error.
         """

@@ -42,19 +42,21 @@ class Scans:
         shard="",
         marker=b"",
     ):
-        """Yields (row key, Row) for each row of [start, end) that has something to return, in byte order of the keys on an
-        embedded store, in that order within each shard on shards. b"" as an end: no end.
+        """Yields (row key, Row) for each row of [start, end) that has something to return, in byte order of the keys on
+        an embedded store, in that order within each shard on shards. b"" as an end: no end.
 
         columns, versions, start_timestamp, end_timestamp
                    what to read of each row, as for get_row_page.
-        timeout_s  how long all of the scan may take, also what its caller takes between two rows; None: as long as it needs.
+        timeout_s  how long all of the scan may take, also what its caller takes between two rows; None: as long as it
+                   needs.
         shard      only rows of this one, as a Partition names it; "": of all.
         marker     begin behind the rows that a ScanPage ended with. The other arguments must be the same.
 
-        A scan that loses its server goes on by itself behind the last row, with growing pauses, until its time is over; without
-        a timeout_s it gives up after 12 attempts that brought nothing, some seconds: Unavailable. FailedPrecondition if the
-        dataset was moved to another backend meanwhile: begin again. Each row is read as it is at one moment and put together
-        in memory. To end a scan early close it (`rows.close()`), or let go of it.
+        A scan that loses its server goes on by itself behind the last row, with growing pauses, until its time is over;
+        without a timeout_s it gives up after 12 attempts that brought nothing, some seconds: Unavailable.
+        FailedPrecondition if the dataset was moved to another backend meanwhile: begin again. Each row is read as it is
+        at one moment (one that comes in pieces and loses its server between two of them: at two) and put together in
+        memory. To end a scan early close it (`rows.close()`), or let go of it.
         """
         request = _request(dataset, start, end, shard, columns, versions, start_timestamp, end_timestamp, marker, 0)
         return self._rows(request, self._caller.deadline_if_given(timeout_s))
@@ -74,8 +76,8 @@ class Scans:
         limit=100,
         timeout_s=None,
     ):
-        """At most `limit` (1..10,000) rows of a scan at once: a ScanPage, whose marker the next call takes, also in another
-        process. Arguments as for scan_rows.
+        """At most `limit` (1..10,000) rows of a scan at once: a ScanPage, whose marker the next call takes, also in
+        another process. Arguments as for scan_rows.
         """
         limit = _checks.number("limit", limit, 1, _checks.MAX_ENTRIES)
         request = _request(dataset, start, end, shard, columns, versions, start_timestamp, end_timestamp, marker, limit)
