@@ -1,0 +1,42 @@
+"""The columns of an answer, which come as messages or, where there are many small cells, in one piece."""
+
+from kvstore._checks import MAX_CELLS
+from kvstore._errors import BadAnswer
+from kvstore._types import Cell
+
+
+def columns_of(answer):
+    """{column: [Cell]} from any message that has `items` or `packed`."""
+    if answer.HasField("packed"):
+        return _unpack(answer.packed)
+    return {item.column: [Cell(cell.timestamp, cell.value) for cell in item.cells] for item in answer.items}
+
+
+def count_of(answer):
+    """How many columns it has."""
+    return len(answer.packed.cells) if answer.HasField("packed") else len(answer.items)
+
+
+def _unpack(packed):
+    total = len(packed.timestamps)
+    sizes = packed.value_bytes
+    if total > MAX_CELLS:
+        raise BadAnswer("more cells than an answer may have")
+    if len(packed.cells) != len(packed.name_bytes) or len(sizes) != total or sum(packed.cells) != total:
+        raise BadAnswer("packed items that do not fit together")
+    if sum(packed.name_bytes) + sum(sizes) != len(packed.bytes) or 0 in packed.cells:
+        raise BadAnswer("packed items that do not fit together")
+    # Copied once: each access to a field of a message is one.
+    data, timestamps, sizes = packed.bytes, list(packed.timestamps), list(sizes)
+    found = {}
+    at = first = 0
+    for name_bytes, count in zip(packed.name_bytes, packed.cells):
+        column = data[at : at + name_bytes]
+        at += name_bytes
+        cells = []
+        for cell in range(first, first + count):
+            cells.append(Cell(timestamps[cell], data[at : at + sizes[cell]]))
+            at += sizes[cell]
+        first += count
+        found[column] = cells
+    return found
