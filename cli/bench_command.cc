@@ -10,6 +10,7 @@
 #include "bench/rows_bench.h"
 #include "bench/server_bench.h"
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/load_commands.h"
 #include "cli/table.h"
 
@@ -18,7 +19,7 @@ namespace kvstore::cli {
 namespace {
 
 void PrintReport(const bench::Report& report) {
-  fmt::print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores,
+  cli::Print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores,
              report.cpu);
   Table table({"PATH", "OURS/S", "RAW/S", "RATIO", "P50 US", "P99 US"});
   for (const bench::PathResult& result : report.results) {
@@ -29,7 +30,7 @@ void PrintReport(const bench::Report& report) {
                result.p99_us > 0 ? fmt::format("{:.1f}", result.p99_us) : "-"});
   }
   table.Print();
-  for (const auto& [name, value] : report.figures) fmt::print("{}: {:.1f}\n", name, value);
+  for (const auto& [name, value] : report.figures) cli::Print("{}: {:.1f}\n", name, value);
   if (report.growth.empty()) return;
   Table growth({"GROWTH", "SMALL US", "LARGE US", "FACTOR"});
   for (const bench::GrowthResult& result : report.growth) {
@@ -38,7 +39,7 @@ void PrintReport(const bench::Report& report) {
   }
   growth.Print();
   if (report.paged_read_rss_bytes == 0) return;
-  fmt::print("resident memory grew by {:.1f} MiB during the full paged read\n",
+  cli::Print("resident memory grew by {:.1f} MiB during the full paged read\n",
              static_cast<double>(report.paged_read_rss_bytes) / (1 << 20));
 }
 
@@ -172,7 +173,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       }));
       Print(report, globals.json);
       if (!globals.json)
-        fmt::print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
+        cli::Print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
     });
   }
   AddLoadCommands(*group, globals);

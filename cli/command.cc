@@ -113,7 +113,7 @@ void OrFail(const absl::Status& status) {
 
 void PrintError(const absl::Status& status, bool json) {
   if (json) {
-    fmt::print(stderr, "{}\n", ToLine(ErrorToJson(status)));
+    WriteErr(ToLine(ErrorToJson(status)) + "\n");
     return;
   }
   // A list of mistakes has a line for each.
@@ -121,11 +121,11 @@ void PrintError(const absl::Status& status, bool json) {
   for (const auto line : absl::StrSplit(status.message(), '\n')) {
     text += fmt::format("{}{}", text.empty() ? "" : "\n", Escape(std::string(line)));
   }
-  PrintTo(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
-  if (const std::string_view next = NextStep(status); !next.empty()) PrintTo(stderr, "    {}\n", next);
+  PrintErr("kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
+  if (const std::string_view next = NextStep(status); !next.empty()) PrintErr("    {}\n", next);
 }
 
-void PrintJson(const Json& json) { fmt::print("{}\n", ToLine(json)); }
+void PrintJson(const Json& json) { WriteOut(ToLine(json) + "\n"); }
 
 void AddCommands(CLI::App& app, Globals& globals) {
   app.description(kDescription);

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/standard_output.h"
 
 /// kv completion: a script made from the commands themselves.
 namespace kvstore::cli {
@@ -55,8 +56,8 @@ void AddCompletionCommand(CLI::App& app) {
     std::string paths;
     AddCases(app, "kv", cases);
     AddPaths(app, "kv", paths);
-    if (*shell == "zsh") fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
-    fmt::print(kScript, paths, cases);
+    if (*shell == "zsh") WriteOut("autoload -U +X bashcompinit && bashcompinit\n");
+    WriteOut(fmt::format(kScript, paths, cases));
   });
 }
 

@@ -47,7 +47,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"warnings", exposed}});
     } else {
-      for (const std::string& warning : exposed) PrintTo(stderr, "kv: warning: {}\n", warning);
+      for (const std::string& warning : exposed) PrintErr("kv: warning: {}\n", warning);
       Print("{}: good\n", path);
     }
   });

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -243,7 +242,7 @@ bool HasOperator(const Globals& globals) {
   return options.mysql && !options.mysql->admin.user.empty() && !options.mysql->zookeeper.servers.empty();
 }
 
-void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
+void WatchHosts(const Globals& globals, std::chrono::seconds interval, const absl::Notification& end) {
   Operated fleet(globals);
   const auto say = [&](const std::string& text, bool over) {
     if (globals.json) {
@@ -253,7 +252,7 @@ void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
     }
   };
   std::set<std::string> before;
-  for (bool first = true;; first = false) {
+  for (bool first = true; !end.HasBeenNotified(); first = false) {
     std::set<std::string> now = Problems(*fleet);
     for (const std::string& problem : now) {
       if (!before.contains(problem)) say(problem, false);
@@ -262,9 +261,9 @@ void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
       if (!now.contains(problem)) say(problem, true);
     }
     if (first && now.empty() && !globals.json) Print("{} no host has a problem\n", TimeOfDay());
-    std::fflush(stdout);
+    FlushOut();
     before = std::move(now);
-    std::this_thread::sleep_for(interval);
+    end.WaitForNotificationWithTimeout(absl::FromChrono(interval));
   }
 }
 

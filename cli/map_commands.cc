@@ -35,7 +35,7 @@ using shardops::Maps;
 bool Confirm(const std::string& question) {
   if (::isatty(STDIN_FILENO) == 0) return false;
   Print("{} [y/N] ", question);
-  std::fflush(stdout);
+  FlushOut();
   std::string answer;
   return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
 }

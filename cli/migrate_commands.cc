@@ -130,7 +130,7 @@ Json Watch(Door& door, const std::string& dataset, const Globals& globals) {
     const std::string problem = now.value("problem", "");
     bar.Show(done, now.value("units_done", uint64_t{0}) + now.value("units_left", uint64_t{0}),
              problem.empty() ? phase : phase + ": " + problem);
-    if (!globals.json && !problem.empty() && ::isatty(STDERR_FILENO) == 0) PrintTo(stderr, "{}\n", problem);
+    if (!globals.json && !problem.empty() && ::isatty(STDERR_FILENO) == 0) PrintErr("{}\n", problem);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }

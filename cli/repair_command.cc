@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "registry/repair.h"
 
 /// kv repair.
@@ -58,9 +59,8 @@ Exit code 0 also if the store opens as it is.)");
       if (left_out) answer["left_out"] = ToJson(*left_out);
       return PrintJson(answer);
     }
-    if (!left_out) return fmt::print("the store opens as it is\n");
-    fmt::print("{}: left out\n{} has them\nthe store opens\n", Describe(*left_out),
-               left_out->folder.string());
+    if (!left_out) return Print("the store opens as it is\n");
+    Print("{}: left out\n{} has them\nthe store opens\n", Describe(*left_out), left_out->folder.string());
   });
 }
 

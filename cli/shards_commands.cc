@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <fstream>
-#include <future>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/fleet_commands.h"
@@ -88,19 +88,25 @@ void AddWatch(CLI::App& group, Globals& globals) {
   watch->callback([place, interval_s, &globals] {
     place->Complete(globals);
     std::optional<ShardMap> before;
-    const auto print = [&before, &globals](const ShardMap& map) {
-      if (before) {
-        PrintChanges(Diff(*before, map), globals);
-      } else {
-        Print("{} entries, {} shards open\n", map.ranges().size(), map.open_shards());
+    absl::Notification output_lost;
+    // On the watcher's thread, which an exception must not reach.
+    const auto print = [&before, &output_lost, &globals](const ShardMap& map) {
+      try {
+        if (before) {
+          PrintChanges(Diff(*before, map), globals);
+        } else {
+          Print("{} entries, {} shards open\n", map.ranges().size(), map.open_shards());
+        }
+        FlushOut();
+      } catch (const OutputLost&) {
+        if (!output_lost.HasBeenNotified()) output_lost.Notify();
       }
-      std::fflush(stdout);
       before = map;
     };
     const auto watcher = OrFail(ShardMapWatcher::Start(OpenZooKeeperSource(place->zookeeper, place->path()),
                                                        {.mod = place->mod, .on_update = print}));
-    if (HasOperator(globals)) WatchHosts(globals, std::chrono::seconds(*interval_s));
-    std::promise<void>().get_future().wait();
+    if (HasOperator(globals)) WatchHosts(globals, std::chrono::seconds(*interval_s), output_lost);
+    output_lost.WaitForNotification();
   });
 }
 
