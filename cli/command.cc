@@ -4,9 +4,11 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
+#include "cli/amounts.h"
 #include "cli/answers.h"
 #include "cli/escape.h"
 #include "client/connect.h"
@@ -141,11 +143,11 @@ void AddCommands(CLI::App& app, Globals& globals) {
                  "Address of a server, host:port or unix:/path, instead of a store of this process")
       ->envname("KV_SERVER")
       ->type_name("ADDR");
-  app.add_option(
-         "--timeout-ms", globals.timeout_ms,
-         "How long a call of a server may take, 10000 if it is not given; of get --all and scan, all calls")
-      ->envname("KV_TIMEOUT_MS")
-      ->type_name("MS");
+  TakeDuration(app.add_option("--timeout-ms", globals.timeout_ms,
+                              "How long a call of a server may take, 10000 if it is not given; of get --all "
+                              "and scan, all calls")
+                   ->envname("KV_TIMEOUT_MS"),
+               std::numeric_limits<uint32_t>::max());
   app.add_option("--token-file", globals.token_file, "File with the token for the server; or KV_TOKEN has it")
       ->type_name("FILE");
   app.add_flag("--plain-token", globals.plain_token,
@@ -178,6 +180,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddRepairCommand(app, globals);
   AddBenchCommand(app, globals);
   AddCompletionCommand(app);
+  RefuseBadNumbers(app);
 }
 
 }  // namespace kvstore::cli

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
@@ -28,7 +29,7 @@ struct Settings {
 
   void AddTo(CLI::App& command) {
     command.add_option("--max-versions", max_versions, "Newest cells of a column that are kept; 0: all");
-    command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never")->type_name("MS");
+    TakeDuration(command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never"));
     command
         .add_option("--durability", durability,
                     "What a write survives: the death of the process, or power loss")
@@ -77,7 +78,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
       ->capture_default_str();
   create->add_option("--engine", args->engine, "Backend mysql: the servers' storage engine")
       ->check(CLI::IsMember({"innodb", "myrocks"}));
-  create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 2592000000");
+  create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 30d");
   create->callback([args, &globals] {
     DatasetSpec spec{.name = args->name,
                      .shape = *ParseShape(args->shape),
@@ -100,6 +101,7 @@ void AddAlter(CLI::App& group, Globals& globals) {
   CLI::App* alter = group.add_subcommand("alter", "Change settings; in force at once");
   alter->add_option("name", args->name)->required();
   args->settings.AddTo(*alter);
+  alter->footer("Example: kv dataset alter events --max-versions 10 --ttl-ms 30d");
   alter->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->AlterDataset(args->name, args->settings.ToChange()));
     PrintDone(globals, fmt::format("altered {}", args->name));

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/amounts.h"
 #include "cli/escape.h"
 #include "cli/operated.h"
 #include "cli/progress.h"
@@ -143,10 +144,11 @@ void AddPromote(CLI::App& group, Globals& globals) {
       "--accept-loss", args->options.accept_loss,
       "With --emergency: go on although up to so many acknowledged transactions may be lost, or "
       "it is not known how many");
-  promote
-      ->add_option("--catch-up", args->catch_up_ms, "How long the slave may take to apply what it lacks, ms")
-      ->check(CLI::Range(1, 3'600'000))
-      ->capture_default_str();
+  TakeDuration(promote
+                   ->add_option("--catch-up", args->catch_up_ms,
+                                "How long the slave may take to apply what it lacks, in ms")
+                   ->check(CLI::Range(1, 3'600'000))
+                   ->capture_default_str());
   promote->add_flag("--dry-run", args->options.dry_run, "Look at both hosts, and say what would be done");
   promote->callback([args, &globals] {
     Operated fleet(globals);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
@@ -232,10 +233,10 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
     create->add_flag("--auto", args->automatic, "Cut over as soon as both sides are the same");
     create->add_option("--threads", args->threads, "Partitions copied at a time [4]")
         ->check(CLI::Range(1, 64));
-    create
-        ->add_option("--freeze-ms", args->freeze_ms,
-                     "How long a cutover may hold writes before it is given up [1000]")
-        ->check(CLI::Range(10, 60'000));
+    TakeDuration(create
+                     ->add_option("--freeze-ms", args->freeze_ms,
+                                  "How long a cutover may hold writes before it is given up [1000]")
+                     ->check(CLI::Range(10, 60'000)));
     args->AddLimits(*create);
   }
   struct Simple {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/amounts.h"
 #include "cli/answers.h"
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -78,10 +79,8 @@ void AddUpdateObject(CLI::App& group, Globals& globals) {
   update->add_option("dataset", args->dataset)->required();
   update->add_option("id", args->id)->required();
   update->add_option("patch", args->patch, "A JSON object; null removes a field")->required();
-  update
-      ->add_option("--expected-timestamp", args->options.expected_timestamp,
-                   "Only if it was last changed then")
-      ->type_name("MS");
+  TakeTime(update->add_option("--expected-timestamp", args->options.expected_timestamp,
+                              "Only if it was last changed then"));
   update->add_flag("--include-inactive", args->options.include_inactive, "Also if it was deleted softly");
   update->footer(
       "Example: kv object update pins 241294492511762325 '{\"title\": \"a table\", \"note\": null}'");
