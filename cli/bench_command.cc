@@ -95,6 +95,7 @@ void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name
   auto args = std::make_shared<Arguments>();
   CLI::App* command = group.add_subcommand(name, description);
   args->AddTo(*command, {kMySql});
+  command->footer(fmt::format("Example: kv --config /etc/kvstore/kv.json bench {}", name));
   command->callback(
       [args, run, &globals] { Print(OrFail(run(args->MySql(globals))), globals.json, args->rows.paths); });
 }
@@ -121,6 +122,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       ->group("");
   rows_command->add_flag("--growth", rows->rows.growth,
                          "RocksDB: also how costs grow: versions, columns, datasets");
+  rows_command->footer("Example: kv bench rows --compare raw");
   rows_command->callback([rows, server, &globals] {
     if (!globals.server.empty()) {
       server->address = globals.server;
@@ -151,6 +153,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
     command->add_option("--svg", migrate->svg, "File for a picture of what clients saw");
     command->add_flag("--tell", migrate->tell, "Say what happens");
     command->add_flag("!--clients-only", migrate->raw, "Leave out the comparison with the engines alone");
+    command->footer("Example: kv --config /etc/kvstore/kv.json bench migrate --cells 1000000 --tell");
     command->callback([migrate, &globals] {
       migrate->fleet = Arguments().MySql(globals).fleet;
       Print(OrFail(bench::BenchMigrate(*migrate)), globals.json);
@@ -165,6 +168,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
                                               "no time gone back. Exit code 1 if not");
     command->add_option("--dataset", clients->dataset, "Made for it, and dropped")->capture_default_str();
     command->add_option("--threads", clients->threads)->check(CLI::Range(1, 64))->capture_default_str();
+    command->footer("Example: kv --server 127.0.0.1:7400 bench clients; end it by Ctrl-D");
     command->callback([clients, &globals] {
       const auto store = globals.OpenStore(/*create_if_missing=*/true);
       const auto report = OrFail(bench::BenchClients(*store, *clients, [] {
@@ -198,6 +202,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
     server->connection.connections = connections;
     Print(OrFail(bench::BenchServer(*server)), globals.json, server->paths);
   };
+  server_command->footer("Example: kv bench server");
   server_command->callback(bench_server);
   group->add_subcommand("echo-server", "The bare service, for the measurement of a server")
       ->group("")
@@ -207,9 +212,11 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   CLI::App* routing_command = group->add_subcommand("routing", "What the router adds to a call in process");
   routing_command->add_option("--rounds", routing->rows.rounds)->capture_default_str();
   routing_command->add_option("--seconds", routing->rows.seconds)->capture_default_str();
+  routing_command->footer("Example: kv bench routing");
   routing_command->callback([routing, &globals] {
     Print(OrFail(bench::BenchRouting(routing->rows.rounds, routing->rows.seconds)), globals.json);
   });
+  group->footer("Example: kv bench rows");
 }
 
 }  // namespace kvstore::cli

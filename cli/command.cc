@@ -11,6 +11,7 @@
 #include "cli/amounts.h"
 #include "cli/answers.h"
 #include "cli/escape.h"
+#include "cli/usage.h"
 #include "client/connect.h"
 #include "registry/config.h"
 
@@ -53,7 +54,19 @@ constexpr char kFooter[] = R"(Begin here:
 
 The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG, a server as
 KV_SERVER. A server goes before both; --data goes before what the configuration says.
-Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.)";
+Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage. When the reader of standard output has
+gone (kv scan events --all | head), kv ends by SIGPIPE without a word, which shells call 141.)";
+
+/// Of commands whose help does not say more of them.
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
+
+void AddExitCodes(CLI::App& app) {
+  if (const std::string footer = app.get_footer(); footer.find("Exit code") == std::string::npos) {
+    app.footer(footer + (footer.empty() ? "" : "\n\n") + kExitCodes);
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) AddExitCodes(*command);
+}
 
 }  // namespace
 
@@ -131,7 +144,6 @@ void PrintJson(const Json& json) { WriteOut(ToLine(json) + "\n"); }
 
 void AddCommands(CLI::App& app, Globals& globals) {
   app.description(kDescription);
-  app.footer(kFooter);
   app.set_version_flag("--version", "kv " KV_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
@@ -180,7 +192,12 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddRepairCommand(app, globals);
   AddBenchCommand(app, globals);
   AddCompletionCommand(app);
+  // Behind the commands, which would inherit it.
+  app.footer(kFooter);
+  AddExitCodes(app);
   RefuseBadNumbers(app);
+  app.failure_message(
+      [](const CLI::App* program, const CLI::Error& error) { return ExplainUsage(*program, error); });
 }
 
 }  // namespace kvstore::cli

@@ -50,7 +50,8 @@ void AddCompletionCommand(CLI::App& app) {
   CLI::App* completion =
       app.add_subcommand("completion", "Print a script that completes kv's commands in a shell");
   completion->add_option("shell", *shell)->required()->check(CLI::IsMember({"bash", "zsh"}));
-  completion->footer("Put this into ~/.bashrc (or ~/.zshrc, with zsh):  source <(kv completion bash)");
+  completion->footer(
+      "Example, a line for ~/.bashrc (or for ~/.zshrc, with zsh):  source <(kv completion bash)");
   completion->callback([&app, shell] {
     std::string cases;
     std::string paths;

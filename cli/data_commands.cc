@@ -193,6 +193,7 @@ void AddScan(CLI::App& app, Globals& globals) {
   args->choice.AddTo(*scan);
   scan->add_option("--limit", args->limit, "Rows")->capture_default_str()->check(CLI::PositiveNumber);
   scan->add_flag("--all", args->all, "Read to the end");
+  scan->footer("Example: kv scan events --start-row user:1 --end-row user:2 --columns click");
   scan->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
     const RowRange range{globals.Bytes(args->range.start), globals.Bytes(args->range.end), args->range.shard};

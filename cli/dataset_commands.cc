@@ -117,6 +117,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
   CLI::App* drop = group.add_subcommand("drop", "Remove a dataset with all of its data, for good");
   drop->add_option("name", args->name)->required();
   drop->add_flag("--yes", args->yes, "Do it; without this nothing is removed");
+  drop->footer("Example: kv dataset drop events --yes");
   drop->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
     const auto stats = OrFail(store->GetStats(args->name));
@@ -132,6 +133,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
 
 void AddList(CLI::App& group, Globals& globals) {
   CLI::App* list = group.add_subcommand("list", "The datasets and their settings");
+  list->footer("Example: kv dataset list");
   list->callback([&globals] {
     const auto specs = OrFail(globals.OpenStore(false)->ListDatasets());
     if (globals.json) {
@@ -153,6 +155,7 @@ void AddShow(CLI::App& group, Globals& globals) {
   auto name = std::make_shared<std::string>();
   CLI::App* show = group.add_subcommand("show", "All about one dataset");
   show->add_option("name", *name)->required();
+  show->footer("Example: kv dataset show events");
   show->callback([name, &globals] {
     const auto store = globals.OpenStore(false);
     const DatasetSpec spec = OrFail(store->GetDataset(*name));
@@ -211,6 +214,7 @@ void AddCompact(CLI::App& app, Globals& globals) {
   CLI::App* compact = app.add_subcommand(
       "compact", "Remove expired and surplus cells from disk now; no read changes its answer");
   compact->add_option("dataset", *name)->required();
+  compact->footer("Example: kv compact events");
   compact->callback([name, &globals] { Reclaim(*globals.OpenStore(false), *name, "compact", globals); });
 }
 
@@ -226,6 +230,7 @@ void AddPurge(CLI::App& app, Globals& globals) {
   purge->add_option("dataset", args->name)->required();
   purge->add_option("--cells-per-second", args->cells_per_s,
                     "Look at so many a second on each host; 0: no limit; the default is the configuration's");
+  purge->footer("Example: kv --config /etc/kvstore/kv.json purge events --cells-per-second 100000");
   purge->callback([args, &globals] {
     if (!globals.server.empty()) {
       if (args->cells_per_s) {
@@ -252,6 +257,7 @@ void AddDatasetCommands(CLI::App& app, Globals& globals) {
   AddShow(*group, globals);
   AddAlter(*group, globals);
   AddDrop(*group, globals);
+  group->footer("Example: kv dataset create events --max-versions 50");
   AddCompact(app, globals);
   AddPurge(app, globals);
 }

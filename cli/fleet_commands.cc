@@ -87,6 +87,7 @@ void AddStatus(CLI::App& group, Globals& globals) {
   CLI::App* status = group.add_subcommand(
       "status",
       "All hosts of the maps: role, replication, load; problems first. Exit code 1 if there are any");
+  status->footer("Example: kv --config /etc/kvstore/kv.json shards status");
   status->callback([&globals] {
     Operated fleet(globals);
     const auto reports = OrFail(shardops::Look(*fleet));
@@ -106,6 +107,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
       "Compare the maps and the catalog with what is on the hosts: missing databases and tables, databases "
       "of "
       "shards that are elsewhere, wrong roles, writable slaves. Exit code 1 if anything is found");
+  check->footer("Example: kv --config /etc/kvstore/kv.json shards check");
   check->callback([&globals] {
     Operated fleet(globals);
     const auto datasets = OrFail(MySqlDatasets(fleet.options()));
@@ -150,6 +152,10 @@ void AddPromote(CLI::App& group, Globals& globals) {
                    ->check(CLI::Range(1, 3'600'000))
                    ->capture_default_str());
   promote->add_flag("--dry-run", args->options.dry_run, "Look at both hosts, and say what would be done");
+  promote->footer(R"(Examples:
+  kv shards promote MySQL001B --dry-run
+  kv shards promote MySQL001B
+  kv shards promote MySQL001B --emergency      the master is gone; docs/runbook.md)");
   promote->callback([args, &globals] {
     Operated fleet(globals);
     args->options.catch_up = std::chrono::milliseconds(args->catch_up_ms);
@@ -183,6 +189,7 @@ void AddOpen(CLI::App& group, Globals& globals) {
   open->add_option("--master", args->master, "Host that takes the writes")->required()->type_name("HOST");
   open->add_option("--slave", args->slave, "Host that follows it")->required()->type_name("HOST");
   open->add_flag("--dry-run", args->dry_run, "Only look at the hosts");
+  open->footer("Example: kv shards open --range 3440-3455 --master MySQL001A --slave MySQL001B --dry-run");
   open->callback([args, &globals] {
     Operated fleet(globals);
     const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
@@ -213,6 +220,7 @@ void AddFence(CLI::App& group, Globals& globals) {
                                          "Shut a host: it takes no writes of clients, and their connections "
                                          "are ended. `promote` opens a master again");
   fence->add_option("host", *host, "As the maps have it")->required();
+  fence->footer("Example: kv shards fence MySQL001A");
   fence->callback([host, &globals] {
     Operated fleet(globals);
     const uint64_t ended = OrFail(shardops::Fence(*fleet, ParseHost(*host)));

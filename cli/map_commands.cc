@@ -125,6 +125,7 @@ void AddSet(CLI::App& group, Globals& globals) {
                                        "the map says. kv shards undo goes back");
   set->add_option("file", *file, "- or nothing: standard input");
   edit->AddTo(*set);
+  set->footer("Example: kv shards get > map.json; edit it; kv shards set map.json");
   set->callback([edit, file, &globals] {
     edit->place.Complete(globals);
     const std::string text = ReadText(*file);
@@ -173,6 +174,7 @@ void AddHistory(CLI::App& group, Globals& globals) {
           shardops::kKeptMaps));
   history->add_option("--show", *show, "Print one of them, as kv shards set takes it")->type_name("KEPT");
   place->AddTo(*history);
+  history->footer("Example: kv shards history --mod");
   history->callback([place, show, &globals] {
     place->Complete(globals);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
@@ -214,6 +216,7 @@ void AddUndo(CLI::App& group, Globals& globals) {
                                         "promote and move did is undone by them");
   undo->add_option("--to", *to, "Which of kv shards history")->type_name("KEPT");
   edit->AddTo(*undo);
+  undo->footer("Example: kv shards undo");
   undo->callback([edit, to, &globals] {
     edit->place.Complete(globals);
     ZooKeeper zookeeper(edit->place.zookeeper, nullptr);

@@ -146,14 +146,8 @@ void AddMove(CLI::App& group, Globals& globals) {
       "--hold-writes", args->options.hold_writes,
       "Let commits at the old master wait, up to 400 ms at a time, when the copy does not catch up "
       "within 10 s: else a master that is written to faster than the new one applies never moves");
-  move->footer(
-      R"(To go back once shards have moved, move them the other way. Pairs need a gtid_domain_id each.
-
-  kv shards move --range 256-511 --to MySQL009A,MySQL009B
-  kv shards move status
-  kv shards move finish --range 256-511)");
-
   CLI::App* status = move->add_subcommand("status", "What is moving, and what old tables are left");
+  status->footer("Example: kv shards move status");
   status->callback([&globals] { PrintMoves(globals); });
 
   auto cancelled = std::make_shared<RangeArguments>();
@@ -161,6 +155,7 @@ void AddMove(CLI::App& group, Globals& globals) {
       "cancel",
       "Give a move up: shards that have not moved are used where they are, and their copies removed");
   cancelled->AddTo(*cancel);
+  cancel->footer("Example: kv shards move cancel --range 256-511");
   cancel->callback([cancelled, &globals] {
     Operated fleet(globals);
     OrFail(shardops::CancelMove(*fleet, cancelled->Get()));
@@ -171,11 +166,20 @@ void AddMove(CLI::App& group, Globals& globals) {
   CLI::App* finish = move->add_subcommand(
       "finish", "Remove the old tables of shards that have moved. There is no way back to those");
   finished->AddTo(*finish);
+  finish->footer("Example: kv shards move finish --range 256-511");
   finish->callback([finished, &globals] {
     Operated fleet(globals);
     OrFail(shardops::FinishMove(*fleet, finished->Get()));
     if (globals.json) PrintJson({{"ok", true}});
   });
+
+  move->footer(
+      R"(To go back once shards have moved, move them the other way. Pairs need a gtid_domain_id each.
+
+Examples:
+  kv shards move --range 256-511 --to MySQL009A,MySQL009B
+  kv shards move status
+  kv shards move finish --range 256-511)");
 
   move->callback([args, move, &globals] {
     if (move->get_subcommands().empty()) RunMove(globals, args->Get(), args->to, args->options);
@@ -200,6 +204,7 @@ void AddReplaceSlave(CLI::App& group, Globals& globals) {
   replace->add_option("--by", args->by, "The host that takes its place")->type_name("HOST");
   replace->add_flag("--discard", args->discard, "Remove what databases that host has");
   replace->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
+  replace->footer("Example: kv shards replace-slave MySQL001B --by MySQL001C --dry-run");
   replace->callback([args, &globals] {
     Operated fleet(globals);
     shardops::ReplaceOptions options{.discard = args->discard, .dry_run = args->dry_run};

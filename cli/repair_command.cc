@@ -40,10 +40,11 @@ for what has gone into tables since; it can be megabytes, and of all datasets. T
 the folder left-out of the store, and can be removed when nobody wants them any more. IDs of objects that were created
 behind the damage are not given again. What is damaged elsewhere than in a log is not repaired.
 
+Examples:
   kv --data /var/lib/events repair          says what would be left out; exit code 1
   kv --data /var/lib/events repair --yes    does it, and opens the store
 
-Exit code 0 also if the store opens as it is.)");
+Exit codes: 0 done, or the store opens as it is; 1 failed, or without --yes something would be left out; 2 wrong usage.)");
   repair->callback([yes, &globals] {
     if (!globals.server.empty()) {
       throw Failure{
