@@ -131,14 +131,13 @@ void AddPromote(CLI::App& group, Globals& globals) {
     uint64_t catch_up_ms = 5'000;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* promote = group.add_subcommand("promote",
-                                           "Make a slave the master of its shards: the master stops taking "
-                                           "writes, the slave applies the rest, the maps "
-                                           "name it, and the old master follows it; clients wait meanwhile. "
-                                           "Stopped halfway it is given again, for the "
-                                           "slave to go on, or for the old master to go back. For a master "
-                                           "that follows nobody it puts in order what "
-                                           "the maps say: it takes writes, its slave follows");
+  CLI::App* promote = group.add_subcommand(
+      "promote",
+      "Make a slave the master of its shards: the master stops taking writes, the slave applies the rest, "
+      "the maps name it, and the old master replicates from it; clients wait meanwhile. If it was stopped "
+      "halfway, run it again for the slave, and it goes on, or for the old master, and it goes back. For a "
+      "master that replicates from nobody it puts in order what the maps say: it takes writes, its slave "
+      "replicates from it");
   promote->add_option("host", args->host, "The slave, as the maps have it")->required();
   promote->add_flag("--emergency", args->options.emergency,
                     "The master is gone. Refused while it answers, or if acknowledged writes may be lost");
@@ -181,10 +180,10 @@ void AddOpen(CLI::App& group, Globals& globals) {
     bool dry_run = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* open = group.add_subcommand("open",
-                                        "Open more ID shards: both hosts are looked at, databases and tables "
-                                        "made, then the map names them. Stopped "
-                                        "halfway it is given again");
+  CLI::App* open =
+      group.add_subcommand("open",
+                           "Open more ID shards: both hosts are looked at, databases and tables made, then "
+                           "the map names them. If it was stopped halfway, run it again");
   open->add_option("--range", args->range, "First and last shard")->required()->type_name("A-B");
   open->add_option("--master", args->master, "Host that takes the writes")->required()->type_name("HOST");
   open->add_option("--slave", args->slave, "Host that follows it")->required()->type_name("HOST");
@@ -217,8 +216,8 @@ void AddOpen(CLI::App& group, Globals& globals) {
 void AddFence(CLI::App& group, Globals& globals) {
   auto host = std::make_shared<std::string>();
   CLI::App* fence = group.add_subcommand("fence",
-                                         "Shut a host: it takes no writes of clients, and their connections "
-                                         "are ended. `promote` opens a master again");
+                                         "Make a host read-only and end the connections of clients to it. "
+                                         "`kv shards promote` makes a master take writes again");
   fence->add_option("host", *host, "As the maps have it")->required();
   fence->footer("Example: kv shards fence MySQL001A");
   fence->callback([host, &globals] {

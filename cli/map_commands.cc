@@ -209,11 +209,11 @@ const KeptMap& Before(const std::vector<KeptMap>& history, const std::string& to
 void AddUndo(CLI::App& group, Globals& globals) {
   auto edit = std::make_shared<Edit>();
   auto to = std::make_shared<std::string>();
-  CLI::App* undo = group.add_subcommand("undo",
-                                        "Put the map of before in force again, or the one named of kv shards "
-                                        "history; checked as by kv shards set. "
-                                        "Given again it goes forth again. For an edit that was wrong: what "
-                                        "promote and move did is undone by them");
+  CLI::App* undo = group.add_subcommand(
+      "undo",
+      "Put the map before this one in force again, or the one of kv shards history that --to names; checked "
+      "as by kv shards set. Run twice, it puts back what it took away. For an edit that was wrong: what "
+      "promote and move have changed is undone by them");
   undo->add_option("--to", *to, "Which of kv shards history")->type_name("KEPT");
   edit->AddTo(*undo);
   undo->footer("Example: kv shards undo");

@@ -134,10 +134,9 @@ void AddMove(CLI::App& group, Globals& globals) {
   CLI::App* move = group.add_subcommand(
       "move",
       "Move shards to another pair of hosts while clients use them: a copy, which follows what changes, is "
-      "compared, "
-      "and takes over some shards at a time; clients wait for less than half a second. Stopped at any step "
-      "it is given "
-      "again, and goes on; or is cancelled. The old tables stay, renamed, until it is finished");
+      "compared, and takes over a few shards at a time; clients wait for less than half a second. If it was "
+      "stopped at any step, run it again and it goes on, or cancel it. The old tables stay, renamed, until "
+      "it is finished");
   move->require_subcommand(0, 1);
   args->AddTo(*move);
   move->add_option("--to", args->to, "The pair that is to have them")->type_name("MASTER,SLAVE");
@@ -194,12 +193,11 @@ void AddReplaceSlave(CLI::App& group, Globals& globals) {
     bool dry_run = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* replace = group.add_subcommand("replace-slave",
-                                           "Make a slave from its master, or another host in its place: a "
-                                           "copy of all databases and users, from which it "
-                                           "follows. For one that is lost, or has something that its master "
-                                           "never had. Stopped halfway it is given again, "
-                                           "with --discard");
+  CLI::App* replace = group.add_subcommand(
+      "replace-slave",
+      "Make a slave from its master, or another host in its place: a copy of all databases and users, from "
+      "which it replicates. For a slave that is lost, or has something that its master never had. If it was "
+      "stopped halfway, run it again with --discard");
   replace->add_option("host", args->host, "The slave, as the maps have it")->required();
   replace->add_option("--by", args->by, "The host that takes its place")->type_name("HOST");
   replace->add_flag("--discard", args->discard, "Remove what databases that host has");

@@ -112,7 +112,7 @@ void AddRelease(CLI::App& group, Globals& globals) {
 with ZooKeeper has run out (10 s). First see what it is, and go on with it or give it up by its own command:
 
   a migration          kv migrate status DATASET; kv migrate cancel DATASET, or finish
-  a move of shards     kv shards move status; give the move again, or kv shards move cancel
+  a move of shards     kv shards move status; run the move again, or kv shards move cancel
   anything else        stop its process, or wait
 
 With --force you say that nobody is at it any more, and that nothing of it is left half done. If somebody is, he can
