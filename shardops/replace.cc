@@ -95,7 +95,8 @@ absl::Status LetGo(Fleet& fleet, const Held& held, HostAdmin& master, const Pair
   if (auto status = held.Check(); !status.ok()) return status;
   auto status = master.AnswerAlone();
   if (status.ok())
-    fleet.tell(fmt::format("{} acknowledges commits without a slave until it has one", master.host().ToString()));
+    fleet.tell(
+        fmt::format("{} acknowledges commits without a slave until it has one", master.host().ToString()));
   return status;
 }
 
