@@ -10,11 +10,14 @@ namespace {
 
 constexpr size_t kMost = 3;
 
-bool HasPart(const std::string& name, std::string_view word) {
+/// Mistakes that make `word` of the name, or of one of its parts.
+size_t Mistakes(std::string_view word, const std::string& name) {
+  if (name.starts_with(word)) return 0;
+  size_t least = EditDistance(word, name);
   for (const auto part : absl::StrSplit(name, '-')) {
-    if (std::string_view(part.data(), part.size()) == word) return true;
+    least = std::min(least, EditDistance(word, std::string_view(part.data(), part.size())));
   }
-  return false;
+  return least;
 }
 
 }  // namespace
@@ -42,20 +45,16 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 std::vector<std::string> Nearest(std::string_view word, const std::vector<std::string>& names) {
   if (word.empty()) return {};
   std::vector<std::pair<size_t, std::string>> ranked;
+  // A word of four letters with two wrong ones would be like any other.
+  const size_t allowed = word.size() < 3 ? 0 : word.size() < 6 ? 1 : word.size() / 3;
   for (const std::string& name : names) {
-    // A word of four letters with two wrong ones would be like any other.
-    const size_t allowed = word.size() < 3 ? 0 : word.size() < 6 ? 1 : word.size() / 3;
-    const size_t distance = EditDistance(word, name);
-    if (name.starts_with(word) || HasPart(name, word)) {
-      ranked.emplace_back(0, name);
-    } else if (distance <= allowed) {
-      ranked.emplace_back(distance, name);
-    }
+    if (const size_t mistakes = Mistakes(word, name); mistakes <= allowed)
+      ranked.emplace_back(mistakes, name);
   }
   std::stable_sort(ranked.begin(), ranked.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> nearest;
-  for (auto& [distance, name] : ranked) {
+  for (auto& [mistakes, name] : ranked) {
     if (nearest.size() < kMost) nearest.push_back(std::move(name));
   }
   return nearest;

@@ -28,6 +28,7 @@ TEST(Nearest, BeginningsPartsAndMistypedWordsAreFound) {
   EXPECT_EQ(Nearest("versions", options), Words({"max-versions"}));
   EXPECT_EQ(Nearest("durabillity", options), Words({"durability"}));
   EXPECT_EQ(Nearest("jsno", options), Words({"json"}));
+  EXPECT_EQ(Nearest("rejects", Words({"reject-file", "restart"})), Words({"reject-file"}));
   EXPECT_EQ(Nearest("color", options), Words());
   EXPECT_EQ(Nearest("", options), Words());
   EXPECT_EQ(Nearest("x", Words({"a", "b"})), Words()) << "all words of one letter are near each other";
