@@ -22,6 +22,10 @@ namespace {
 std::string_view NextStep(const absl::Status& status) {
   const std::string message(status.message());
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
+  if (says("write to standard output")) {
+    return "only the answer is lost: what the command was to change may be done, so look before running it "
+           "again";
+  }
   if (says("there is no store at"))
     return "name another directory with --data, or make one: kv dataset create NAME";
   if (says("is open in process")) return "stop that process, or name another directory with --data";

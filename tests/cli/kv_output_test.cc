@@ -113,6 +113,9 @@ TEST_F(KvOutput, AFullDiskIsAnErrorThatSaysSo) {
     EXPECT_NE(ended.err.find("cannot write to standard output: No space left on device"), std::string::npos)
         << command[0] << ": " << ended.err;
   }
+  const Ended put = Run(To::kFullDisk, {"put", "events", "written", "y=1"});
+  EXPECT_NE(put.err.find("may be done"), std::string::npos) << put.err;
+  EXPECT_NE(Ok({"get", "events", "written"}), "(none)\n");
   const Ended json = Run(To::kFullDisk, {"--json", "dataset", "list"});
   EXPECT_EQ(Json::parse(json.err)["error"]["code"], "RESOURCE_EXHAUSTED");
 }
