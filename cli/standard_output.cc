@@ -70,7 +70,7 @@ void FlushOut() {
 absl::Status TryOut(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
-  const absl::Status status = WriteError(errno != 0 ? errno : EIO);
+  absl::Status status = WriteError(errno != 0 ? errno : EIO);
   // Else the end of the process would try again, and fail.
   ::__fpurge(stdout);
   std::clearerr(stdout);

@@ -136,7 +136,7 @@ TEST_F(KvOutput, AClosedOutputHarmsNoFileOfTheStore) {
   }
   EXPECT_EQ(Run(To::kNothing, {"put", "events", "r1", "z=1", "--timestamp", "1"}).exit.code, 0)
       << "has nothing to say";
-  EXPECT_NE(Ok({"get", "events", "r1", "z"}).find("z"), std::string::npos);
+  EXPECT_NE(Ok({"get", "events", "r1", "z"}).find('z'), std::string::npos);
 }
 
 TEST_F(KvOutput, AnErrorThatNobodyCanReadIsAnExitCodeStill) {
