@@ -10,6 +10,7 @@
 #include "bench/rows_bench.h"
 #include "bench/server_bench.h"
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/load_commands.h"
 #include "cli/table.h"
 
@@ -18,7 +19,7 @@ namespace kvstore::cli {
 namespace {
 
 void PrintReport(const bench::Report& report) {
-  fmt::print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores,
+  cli::Print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores,
              report.cpu);
   Table table({"PATH", "OURS/S", "RAW/S", "RATIO", "P50 US", "P99 US"});
   for (const bench::PathResult& result : report.results) {
@@ -29,7 +30,7 @@ void PrintReport(const bench::Report& report) {
                result.p99_us > 0 ? fmt::format("{:.1f}", result.p99_us) : "-"});
   }
   table.Print();
-  for (const auto& [name, value] : report.figures) fmt::print("{}: {:.1f}\n", name, value);
+  for (const auto& [name, value] : report.figures) cli::Print("{}: {:.1f}\n", name, value);
   if (report.growth.empty()) return;
   Table growth({"GROWTH", "SMALL US", "LARGE US", "FACTOR"});
   for (const bench::GrowthResult& result : report.growth) {
@@ -38,7 +39,7 @@ void PrintReport(const bench::Report& report) {
   }
   growth.Print();
   if (report.paged_read_rss_bytes == 0) return;
-  fmt::print("resident memory grew by {:.1f} MiB during the full paged read\n",
+  cli::Print("resident memory grew by {:.1f} MiB during the full paged read\n",
              static_cast<double>(report.paged_read_rss_bytes) / (1 << 20));
 }
 
@@ -94,6 +95,7 @@ void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name
   auto args = std::make_shared<Arguments>();
   CLI::App* command = group.add_subcommand(name, description);
   args->AddTo(*command, {kMySql});
+  command->footer(fmt::format("Example: kv --config /etc/kvstore/kv.json bench {}", name));
   command->callback(
       [args, run, &globals] { Print(OrFail(run(args->MySql(globals))), globals.json, args->rows.paths); });
 }
@@ -120,6 +122,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       ->group("");
   rows_command->add_flag("--growth", rows->rows.growth,
                          "RocksDB: also how costs grow: versions, columns, datasets");
+  rows_command->footer("Example: kv bench rows --compare raw");
   rows_command->callback([rows, server, &globals] {
     if (!globals.server.empty()) {
       server->address = globals.server;
@@ -150,6 +153,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
     command->add_option("--svg", migrate->svg, "File for a picture of what clients saw");
     command->add_flag("--tell", migrate->tell, "Say what happens");
     command->add_flag("!--clients-only", migrate->raw, "Leave out the comparison with the engines alone");
+    command->footer("Example: kv --config /etc/kvstore/kv.json bench migrate --cells 1000000 --tell");
     command->callback([migrate, &globals] {
       migrate->fleet = Arguments().MySql(globals).fleet;
       Print(OrFail(bench::BenchMigrate(*migrate)), globals.json);
@@ -164,6 +168,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
                                               "no time gone back. Exit code 1 if not");
     command->add_option("--dataset", clients->dataset, "Made for it, and dropped")->capture_default_str();
     command->add_option("--threads", clients->threads)->check(CLI::Range(1, 64))->capture_default_str();
+    command->footer("Example: kv --server 127.0.0.1:7400 bench clients; end it by Ctrl-D");
     command->callback([clients, &globals] {
       const auto store = globals.OpenStore(/*create_if_missing=*/true);
       const auto report = OrFail(bench::BenchClients(*store, *clients, [] {
@@ -172,7 +177,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
       }));
       Print(report, globals.json);
       if (!globals.json)
-        fmt::print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
+        cli::Print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
     });
   }
   AddLoadCommands(*group, globals);
@@ -197,6 +202,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
     server->connection.connections = connections;
     Print(OrFail(bench::BenchServer(*server)), globals.json, server->paths);
   };
+  server_command->footer("Example: kv bench server");
   server_command->callback(bench_server);
   group->add_subcommand("echo-server", "The bare service, for the measurement of a server")
       ->group("")
@@ -206,9 +212,11 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   CLI::App* routing_command = group->add_subcommand("routing", "What the router adds to a call in process");
   routing_command->add_option("--rounds", routing->rows.rounds)->capture_default_str();
   routing_command->add_option("--seconds", routing->rows.seconds)->capture_default_str();
+  routing_command->footer("Example: kv bench routing");
   routing_command->callback([routing, &globals] {
     Print(OrFail(bench::BenchRouting(routing->rows.rounds, routing->rows.seconds)), globals.json);
   });
+  group->footer("Example: kv bench rows");
 }
 
 }  // namespace kvstore::cli

@@ -4,11 +4,14 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
+#include "cli/amounts.h"
 #include "cli/answers.h"
 #include "cli/escape.h"
+#include "cli/usage.h"
 #include "client/connect.h"
 #include "registry/config.h"
 
@@ -19,6 +22,10 @@ namespace {
 std::string_view NextStep(const absl::Status& status) {
   const std::string message(status.message());
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
+  if (says("write to standard output")) {
+    return "only the answer is lost: what the command was to change may be done, so look before running it "
+           "again";
+  }
   if (says("there is no store at"))
     return "name another directory with --data, or make one: kv dataset create NAME";
   if (says("is open in process")) return "stop that process, or name another directory with --data";
@@ -51,7 +58,19 @@ constexpr char kFooter[] = R"(Begin here:
 
 The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG, a server as
 KV_SERVER. A server goes before both; --data goes before what the configuration says.
-Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.)";
+Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage. When the reader of standard output has
+gone (kv scan events --all | head), kv ends by SIGPIPE without a word, which shells call 141.)";
+
+/// Of commands whose help does not say more of them.
+constexpr char kExitCodes[] =
+    "Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
+
+void AddExitCodes(CLI::App& app) {
+  if (const std::string footer = app.get_footer(); footer.find("Exit code") == std::string::npos) {
+    app.footer(footer + (footer.empty() ? "" : "\n\n") + kExitCodes);
+  }
+  for (CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) AddExitCodes(*command);
+}
 
 }  // namespace
 
@@ -113,7 +132,7 @@ void OrFail(const absl::Status& status) {
 
 void PrintError(const absl::Status& status, bool json) {
   if (json) {
-    fmt::print(stderr, "{}\n", ToLine(ErrorToJson(status)));
+    WriteErr(ToLine(ErrorToJson(status)) + "\n");
     return;
   }
   // A list of mistakes has a line for each.
@@ -121,15 +140,14 @@ void PrintError(const absl::Status& status, bool json) {
   for (const auto line : absl::StrSplit(status.message(), '\n')) {
     text += fmt::format("{}{}", text.empty() ? "" : "\n", Escape(std::string(line)));
   }
-  PrintTo(stderr, "kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
-  if (const std::string_view next = NextStep(status); !next.empty()) PrintTo(stderr, "    {}\n", next);
+  PrintErr("kv: {}: {}\n", absl::StatusCodeToString(status.code()), text);
+  if (const std::string_view next = NextStep(status); !next.empty()) PrintErr("    {}\n", next);
 }
 
-void PrintJson(const Json& json) { fmt::print("{}\n", ToLine(json)); }
+void PrintJson(const Json& json) { WriteOut(ToLine(json) + "\n"); }
 
 void AddCommands(CLI::App& app, Globals& globals) {
   app.description(kDescription);
-  app.footer(kFooter);
   app.set_version_flag("--version", "kv " KV_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
@@ -141,11 +159,11 @@ void AddCommands(CLI::App& app, Globals& globals) {
                  "Address of a server, host:port or unix:/path, instead of a store of this process")
       ->envname("KV_SERVER")
       ->type_name("ADDR");
-  app.add_option(
-         "--timeout-ms", globals.timeout_ms,
-         "How long a call of a server may take, 10000 if it is not given; of get --all and scan, all calls")
-      ->envname("KV_TIMEOUT_MS")
-      ->type_name("MS");
+  TakeDuration(app.add_option("--timeout-ms", globals.timeout_ms,
+                              "How long a call of a server may take, 10000 if it is not given; of get --all "
+                              "and scan, all calls")
+                   ->envname("KV_TIMEOUT_MS"),
+               std::numeric_limits<uint32_t>::max());
   app.add_option("--token-file", globals.token_file, "File with the token for the server; or KV_TOKEN has it")
       ->type_name("FILE");
   app.add_flag("--plain-token", globals.plain_token,
@@ -178,6 +196,12 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddRepairCommand(app, globals);
   AddBenchCommand(app, globals);
   AddCompletionCommand(app);
+  // Behind the commands, which would inherit it.
+  app.footer(kFooter);
+  AddExitCodes(app);
+  RefuseBadNumbers(app);
+  app.failure_message(
+      [](const CLI::App* program, const CLI::Error& error) { return ExplainUsage(*program, error); });
 }
 
 }  // namespace kvstore::cli

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "cli/command.h"
+#include "cli/standard_output.h"
 
 /// kv completion: a script made from the commands themselves.
 namespace kvstore::cli {
@@ -49,14 +50,15 @@ void AddCompletionCommand(CLI::App& app) {
   CLI::App* completion =
       app.add_subcommand("completion", "Print a script that completes kv's commands in a shell");
   completion->add_option("shell", *shell)->required()->check(CLI::IsMember({"bash", "zsh"}));
-  completion->footer("Put this into ~/.bashrc (or ~/.zshrc, with zsh):  source <(kv completion bash)");
+  completion->footer(
+      "Example, a line for ~/.bashrc (or for ~/.zshrc, with zsh):  source <(kv completion bash)");
   completion->callback([&app, shell] {
     std::string cases;
     std::string paths;
     AddCases(app, "kv", cases);
     AddPaths(app, "kv", paths);
-    if (*shell == "zsh") fmt::print("autoload -U +X bashcompinit && bashcompinit\n");
-    fmt::print(kScript, paths, cases);
+    if (*shell == "zsh") WriteOut("autoload -U +X bashcompinit && bashcompinit\n");
+    WriteOut(fmt::format(kScript, paths, cases));
   });
 }
 

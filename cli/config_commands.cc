@@ -38,6 +38,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
                                          "Check a file without opening anything; lists every mistake, and "
                                          "warns of secrets that others can read");
   check->add_option("file", *file, "The file; without it that of --config");
+  check->footer("Example: kv config check /etc/kvstore/kv.json");
   check->callback([file, &globals] {
     const std::string& path = file->empty() ? globals.config : *file;
     if (path.empty()) throw Failure{absl::InvalidArgumentError("--config: name the file")};
@@ -47,7 +48,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
     if (globals.json) {
       PrintJson({{"ok", true}, {"warnings", exposed}});
     } else {
-      for (const std::string& warning : exposed) PrintTo(stderr, "kv: warning: {}\n", warning);
+      for (const std::string& warning : exposed) PrintErr("kv: warning: {}\n", warning);
       Print("{}: good\n", path);
     }
   });
@@ -68,6 +69,7 @@ void AddConfigCommands(CLI::App& app, Globals& globals) {
       app.add_subcommand("config", "The configuration file; docs/configuration.md has its fields");
   group->require_subcommand(1);
   AddCheck(*group, globals);
+  group->footer("Example: kv config check /etc/kvstore/kv.json");
 
   struct Arguments {
     std::string name;

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/amounts.h"
 #include "cli/answers.h"
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -31,8 +32,8 @@ struct Choice {
 
   void AddTo(CLI::App& command) {
     command.add_option("--versions", versions, "Cells of a column, newest first")->capture_default_str();
-    command.add_option("--start-timestamp", range.start, "Only cells from this time on")->type_name("MS");
-    command.add_option("--end-timestamp", range.end, "Only cells before this time")->type_name("MS");
+    TakeTime(command.add_option("--start-timestamp", range.start, "Only cells from this time on"));
+    TakeTime(command.add_option("--end-timestamp", range.end, "Only cells before this time"));
     command.add_option("--marker", marker, "Go on where the page with this marker ended")
         ->type_name("MARKER");
   }
@@ -64,8 +65,7 @@ void AddPut(CLI::App& app, Globals& globals) {
   put->add_option("dataset", args->dataset)->required();
   put->add_option("row", args->row)->required();
   put->add_option("columns", args->assignments, "COLUMN=VALUE; the first '=' divides")->required();
-  put->add_option("--timestamp", args->timestamp, "Of the cells; without it the store assigns one")
-      ->type_name("MS");
+  TakeTime(put->add_option("--timestamp", args->timestamp, "Of the cells; without it the store assigns one"));
   put->add_option("--if-absent", args->if_absent, "Only if this column has no value")->type_name("COLUMN");
   put->add_option("--if-equals", args->if_equals, "Only if the newest value of this column is this one")
       ->type_name("COLUMN=VALUE")
@@ -153,11 +153,12 @@ void AddDelete(CLI::App& app, Globals& globals) {
   command->add_option("dataset", args->dataset)->required();
   command->add_option("row", args->row)->required();
   command->add_option("columns", args->columns, "All versions of these; without any, the whole row");
-  command
-      ->add_option(
-          "--timestamp", args->timestamp,
-          "Only the cell with this timestamp of each column named; for datasets that keep all versions")
-      ->type_name("MS");
+  TakeTime(command->add_option(
+      "--timestamp", args->timestamp,
+      "Only the cell with this timestamp of each column named; for datasets that keep all versions"));
+  command->footer(R"(Examples:
+  kv delete events user:7            the whole row
+  kv delete events user:7 click      a column)");
   command->callback([args, &globals] {
     DeleteOptions options;
     const auto columns = globals.Bytes(args->columns);
@@ -192,6 +193,7 @@ void AddScan(CLI::App& app, Globals& globals) {
   args->choice.AddTo(*scan);
   scan->add_option("--limit", args->limit, "Rows")->capture_default_str()->check(CLI::PositiveNumber);
   scan->add_flag("--all", args->all, "Read to the end");
+  scan->footer("Example: kv scan events --start-row user:1 --end-row user:2 --columns click");
   scan->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
     const RowRange range{globals.Bytes(args->range.start), globals.Bytes(args->range.end), args->range.shard};

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
@@ -28,7 +29,7 @@ struct Settings {
 
   void AddTo(CLI::App& command) {
     command.add_option("--max-versions", max_versions, "Newest cells of a column that are kept; 0: all");
-    command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never")->type_name("MS");
+    TakeDuration(command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never"));
     command
         .add_option("--durability", durability,
                     "What a write survives: the death of the process, or power loss")
@@ -77,7 +78,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
       ->capture_default_str();
   create->add_option("--engine", args->engine, "Backend mysql: the servers' storage engine")
       ->check(CLI::IsMember({"innodb", "myrocks"}));
-  create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 2592000000");
+  create->footer("Example: kv dataset create events --max-versions 50 --ttl-ms 30d");
   create->callback([args, &globals] {
     DatasetSpec spec{.name = args->name,
                      .shape = *ParseShape(args->shape),
@@ -100,6 +101,7 @@ void AddAlter(CLI::App& group, Globals& globals) {
   CLI::App* alter = group.add_subcommand("alter", "Change settings; in force at once");
   alter->add_option("name", args->name)->required();
   args->settings.AddTo(*alter);
+  alter->footer("Example: kv dataset alter events --max-versions 10 --ttl-ms 30d");
   alter->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->AlterDataset(args->name, args->settings.ToChange()));
     PrintDone(globals, fmt::format("altered {}", args->name));
@@ -115,6 +117,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
   CLI::App* drop = group.add_subcommand("drop", "Remove a dataset with all of its data, for good");
   drop->add_option("name", args->name)->required();
   drop->add_flag("--yes", args->yes, "Do it; without this nothing is removed");
+  drop->footer("Example: kv dataset drop events --yes");
   drop->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
     const auto stats = OrFail(store->GetStats(args->name));
@@ -130,6 +133,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
 
 void AddList(CLI::App& group, Globals& globals) {
   CLI::App* list = group.add_subcommand("list", "The datasets and their settings");
+  list->footer("Example: kv dataset list");
   list->callback([&globals] {
     const auto specs = OrFail(globals.OpenStore(false)->ListDatasets());
     if (globals.json) {
@@ -151,6 +155,7 @@ void AddShow(CLI::App& group, Globals& globals) {
   auto name = std::make_shared<std::string>();
   CLI::App* show = group.add_subcommand("show", "All about one dataset");
   show->add_option("name", *name)->required();
+  show->footer("Example: kv dataset show events");
   show->callback([name, &globals] {
     const auto store = globals.OpenStore(false);
     const DatasetSpec spec = OrFail(store->GetDataset(*name));
@@ -209,6 +214,7 @@ void AddCompact(CLI::App& app, Globals& globals) {
   CLI::App* compact = app.add_subcommand(
       "compact", "Remove expired and surplus cells from disk now; no read changes its answer");
   compact->add_option("dataset", *name)->required();
+  compact->footer("Example: kv compact events");
   compact->callback([name, &globals] { Reclaim(*globals.OpenStore(false), *name, "compact", globals); });
 }
 
@@ -224,6 +230,7 @@ void AddPurge(CLI::App& app, Globals& globals) {
   purge->add_option("dataset", args->name)->required();
   purge->add_option("--cells-per-second", args->cells_per_s,
                     "Look at so many a second on each host; 0: no limit; the default is the configuration's");
+  purge->footer("Example: kv --config /etc/kvstore/kv.json purge events --cells-per-second 100000");
   purge->callback([args, &globals] {
     if (!globals.server.empty()) {
       if (args->cells_per_s) {
@@ -250,6 +257,7 @@ void AddDatasetCommands(CLI::App& app, Globals& globals) {
   AddShow(*group, globals);
   AddAlter(*group, globals);
   AddDrop(*group, globals);
+  group->footer("Example: kv dataset create events --max-versions 50");
   AddCompact(app, globals);
   AddPurge(app, globals);
 }

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <cstdint>
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "cli/standard_output.h"
 
 /// Bytes on a terminal, which must not obey what somebody has stored or a server sent: controls (C0, DEL,
 /// C1), what turns the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
@@ -28,14 +28,15 @@ std::string Printable(std::string_view text, Lines lines);
 /// In a line of JSON: those that JSON allows in its strings as \uNNNN, which says the same.
 std::string PrintableJson(std::string json);
 
-/// Prints to standard output, or to `file`, what of it is printable, in many lines.
-template <typename... Args>
-void PrintTo(std::FILE* file, fmt::format_string<Args...> format, Args&&... args) {
-  fmt::print(file, "{}", Printable(fmt::format(format, std::forward<Args>(args)...), Lines::kMany));
-}
+/// Prints to standard output what of it is printable, in many lines. Throws OutputLost.
 template <typename... Args>
 void Print(fmt::format_string<Args...> format, Args&&... args) {
-  PrintTo(stdout, format, std::forward<Args>(args)...);
+  WriteOut(Printable(fmt::format(format, std::forward<Args>(args)...), Lines::kMany));
+}
+/// The same to standard error.
+template <typename... Args>
+void PrintErr(fmt::format_string<Args...> format, Args&&... args) {
+  WriteErr(Printable(fmt::format(format, std::forward<Args>(args)...), Lines::kMany));
 }
 
 /// Undoes Escape. INVALID_ARGUMENT for a \ that begins neither \\ nor \xNN.

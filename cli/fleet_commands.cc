@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/clock.h"
+#include "cli/amounts.h"
 #include "cli/escape.h"
 #include "cli/operated.h"
 #include "cli/progress.h"
@@ -103,6 +103,7 @@ void AddStatus(CLI::App& group, Globals& globals) {
                            "All hosts of the maps: role, replication, load; problems first. While ZooKeeper "
                            "is away it goes by the "
                            "copy of the maps in the data directory. Exit code 1 if there are problems");
+  status->footer("Example: kv --config /etc/kvstore/kv.json shards status");
   status->callback([&globals] {
     Operated fleet(globals);
     const auto reports = Look(fleet);
@@ -127,6 +128,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
       "Compare the maps and the catalog with what is on the hosts: missing databases and tables, databases "
       "of "
       "shards that are elsewhere, wrong roles, writable slaves. Exit code 1 if anything is found");
+  check->footer("Example: kv --config /etc/kvstore/kv.json shards check");
   check->callback([&globals] {
     Operated fleet(globals);
     const auto datasets = OrFail(MySqlDatasets(fleet.options()));
@@ -150,14 +152,13 @@ void AddPromote(CLI::App& group, Globals& globals) {
     uint64_t catch_up_ms = 5'000;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* promote = group.add_subcommand("promote",
-                                           "Make a slave the master of its shards: the master stops taking "
-                                           "writes, the slave applies the rest, the maps "
-                                           "name it, and the old master follows it; clients wait meanwhile. "
-                                           "Stopped halfway it is given again, for the "
-                                           "slave to go on, or for the old master to go back. For a master "
-                                           "that follows nobody it puts in order what "
-                                           "the maps say: it takes writes, its slave follows");
+  CLI::App* promote = group.add_subcommand(
+      "promote",
+      "Make a slave the master of its shards: the master stops taking writes, the slave applies the rest, "
+      "the maps name it, and the old master replicates from it; clients wait meanwhile. If it was stopped "
+      "halfway, run it again for the slave, and it goes on, or for the old master, and it goes back. For a "
+      "master that replicates from nobody it puts in order what the maps say: it takes writes, its slave "
+      "replicates from it");
   promote->add_option("host", args->host, "The slave, as the maps have it")->required();
   promote->add_flag("--emergency", args->options.emergency,
                     "The master is gone. Refused while it answers, or if acknowledged writes may be lost");
@@ -165,11 +166,16 @@ void AddPromote(CLI::App& group, Globals& globals) {
       "--accept-loss", args->options.accept_loss,
       "With --emergency: go on although up to so many acknowledged transactions may be lost, or "
       "it is not known how many");
-  promote
-      ->add_option("--catch-up", args->catch_up_ms, "How long the slave may take to apply what it lacks, ms")
-      ->check(CLI::Range(1, 3'600'000))
-      ->capture_default_str();
+  TakeDuration(promote
+                   ->add_option("--catch-up", args->catch_up_ms,
+                                "How long the slave may take to apply what it lacks, in ms")
+                   ->check(CLI::Range(1, 3'600'000))
+                   ->capture_default_str());
   promote->add_flag("--dry-run", args->options.dry_run, "Look at both hosts, and say what would be done");
+  promote->footer(R"(Examples:
+  kv shards promote MySQL001B --dry-run
+  kv shards promote MySQL001B
+  kv shards promote MySQL001B --emergency      the master is gone; docs/runbook.md)");
   promote->callback([args, &globals] {
     Operated fleet(globals);
     args->options.catch_up = std::chrono::milliseconds(args->catch_up_ms);
@@ -195,14 +201,15 @@ void AddOpen(CLI::App& group, Globals& globals) {
     bool dry_run = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* open = group.add_subcommand("open",
-                                        "Open more ID shards: both hosts are looked at, databases and tables "
-                                        "made, then the map names them. Stopped "
-                                        "halfway it is given again");
+  CLI::App* open =
+      group.add_subcommand("open",
+                           "Open more ID shards: both hosts are looked at, databases and tables made, then "
+                           "the map names them. If it was stopped halfway, run it again");
   open->add_option("--range", args->range, "First and last shard")->required()->type_name("A-B");
   open->add_option("--master", args->master, "Host that takes the writes")->required()->type_name("HOST");
   open->add_option("--slave", args->slave, "Host that follows it")->required()->type_name("HOST");
   open->add_flag("--dry-run", args->dry_run, "Only look at the hosts");
+  open->footer("Example: kv shards open --range 3440-3455 --master MySQL001A --slave MySQL001B --dry-run");
   open->callback([args, &globals] {
     Operated fleet(globals);
     const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
@@ -230,9 +237,10 @@ void AddOpen(CLI::App& group, Globals& globals) {
 void AddFence(CLI::App& group, Globals& globals) {
   auto host = std::make_shared<std::string>();
   CLI::App* fence = group.add_subcommand("fence",
-                                         "Shut a host: it takes no writes of clients, and their connections "
-                                         "are ended. `promote` opens a master again");
+                                         "Make a host read-only and end the connections of clients to it. "
+                                         "`kv shards promote` makes a master take writes again");
   fence->add_option("host", *host, "As the maps have it")->required();
+  fence->footer("Example: kv shards fence MySQL001A");
   fence->callback([host, &globals] {
     Operated fleet(globals);
     const uint64_t ended = OrFail(shardops::Fence(*fleet, ParseHost(*host)));
@@ -264,7 +272,7 @@ bool HasOperator(const Globals& globals) {
   return options.mysql && !options.mysql->admin.user.empty() && !options.mysql->zookeeper.servers.empty();
 }
 
-void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
+void WatchHosts(const Globals& globals, std::chrono::seconds interval, const absl::Notification& end) {
   Operated fleet(globals);
   const auto say = [&](const std::string& text, bool over) {
     if (globals.json) {
@@ -274,7 +282,7 @@ void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
     }
   };
   std::set<std::string> before;
-  for (bool first = true;; first = false) {
+  for (bool first = true; !end.HasBeenNotified(); first = false) {
     std::set<std::string> now = Problems(*fleet);
     for (const std::string& problem : now) {
       if (!before.contains(problem)) say(problem, false);
@@ -283,9 +291,9 @@ void WatchHosts(const Globals& globals, std::chrono::seconds interval) {
       if (!now.contains(problem)) say(problem, true);
     }
     if (first && now.empty() && !globals.json) Print("{} no host has a problem\n", TimeOfDay());
-    std::fflush(stdout);
+    FlushOut();
     before = std::move(now);
-    std::this_thread::sleep_for(interval);
+    end.WaitForNotificationWithTimeout(absl::FromChrono(interval));
   }
 }
 

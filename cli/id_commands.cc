@@ -17,10 +17,11 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
     uint64_t shard = 0, type = 0, local = 0;
   };
   auto parts = std::make_shared<Parts>();
-  CLI::App* encode = group->add_subcommand("encode", "Compose an ID: kv id encode 3429 1 7075733");
+  CLI::App* encode = group->add_subcommand("encode", "Compose an ID");
   encode->add_option("shard", parts->shard, "0 to 65535")->required();
   encode->add_option("type", parts->type, "1 to 1023")->required();
   encode->add_option("local", parts->local, "1 to 2^36-1")->required();
+  encode->footer("Example: kv id encode 3429 1 7075733");
   encode->callback([parts, &globals] {
     const ObjectId id = OrFail(ObjectId::Make(parts->shard, parts->type, parts->local));
     if (globals.json) {
@@ -31,8 +32,9 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
   });
 
   auto text = std::make_shared<std::string>();
-  CLI::App* decode = group->add_subcommand("decode", "Take an ID apart: kv id decode 241294492511762325");
+  CLI::App* decode = group->add_subcommand("decode", "Take an ID apart");
   decode->add_option("id", *text)->required();
+  decode->footer("Example: kv id decode 241294492511762325");
   decode->callback([text, &globals] {
     const ObjectId id = OrFail(ObjectId::Parse(*text));
     if (globals.json) {
@@ -41,6 +43,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
       Print("shard {}  type {}  local {}\n", id.shard(), id.type(), id.local());
     }
   });
+  group->footer("Example: kv id decode 241294492511762325");
 }
 
 }  // namespace kvstore::cli

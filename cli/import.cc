@@ -30,6 +30,8 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxLineBytes = size_t{64} << 20;
 constexpr size_t kBatchLines = 1000;
 constexpr size_t kBatchBytes = size_t{4} << 20;
+/// Without a reject file: what is told of rejected lines instead.
+constexpr size_t kToldRejects = 5;
 
 struct Arguments {
   std::string dataset;
@@ -57,23 +59,40 @@ struct State {
   uint64_t lines = 0;
   uint64_t imported = 0;  // written
   uint64_t rejected = 0;
+  uint64_t blank = 0;  // passed over
   // Where they are compared.
   uint64_t fresh = 0;
   uint64_t changed = 0;
   uint64_t same = 0;
 
-  static constexpr std::array<Count, 7> Counts();
+  static constexpr std::array<Count, 8> Counts();
 };
 
-constexpr std::array<Count, 7> State::Counts() {
+constexpr std::array<Count, 8> State::Counts() {
   return {{{"offset", &State::offset},
            {"lines", &State::lines},
            {"imported", &State::imported},
            {"rejected", &State::rejected},
+           {"blank", &State::blank},
            {"new", &State::fresh},
            {"changed", &State::changed},
            {"same", &State::same}}};
 }
+
+/// What would be in the reject file, where there is none.
+struct NotKept {
+  struct Rejected {
+    uint64_t line = 0;
+    std::string why;
+  };
+  std::vector<Rejected> first;
+  uint64_t all = 0;
+
+  void Add(uint64_t line, const std::string& why) {
+    ++all;
+    if (first.size() < kToldRejects) first.push_back({line, why});
+  }
+};
 
 /// An open input file; closes it.
 class Input {
@@ -108,8 +127,9 @@ class Input {
 
 class Import {
  public:
-  Import(const Arguments& args, KVStore& store)
+  Import(const Arguments& args, KVStore& store, NotKept& not_kept)
       : args_(args),
+        not_kept_(not_kept),
         loader_(NewLineLoader(store, OrFail(store.GetDataset(args.dataset)), args.Mode())),
         input_(args.file),
         reader_(input_.file(), kMaxLineBytes, [] {}),
@@ -128,6 +148,7 @@ class Import {
         problem = absl::InvalidArgumentError(fmt::format("longer than the limit of {} bytes", kMaxLineBytes));
         text.clear();
       } else if (text.find_first_not_of(" \t\r") == std::string::npos) {
+        ++state_.blank;
         continue;
       }
       bytes_ += text.size();
@@ -214,7 +235,10 @@ class Import {
   }
 
   void Reject(const Line& line, const std::string& why) {
-    if (args_.reject_file.empty()) return;
+    if (args_.reject_file.empty()) {
+      not_kept_.Add(line.number, why);
+      return;
+    }
     if (!rejects_.is_open()) rejects_.open(args_.reject_file, resumed() ? std::ios::app : std::ios::trunc);
     const Json json = {{"line", line.number}, {"error", why}, {"text", BytesToJson(line.text)}};
     rejects_ << ToLine(json) << std::endl;
@@ -229,6 +253,7 @@ class Import {
   }
 
   const Arguments args_;
+  NotKept& not_kept_;
   const std::unique_ptr<LineLoader> loader_;
   const Input input_;
   LineReader reader_;
@@ -241,8 +266,17 @@ class Import {
   std::ofstream rejects_;
 };
 
-/// One line for people.
-std::string Told(const Arguments& args, const State& state) {
+void Tell(const NotKept& not_kept) {
+  if (not_kept.all == 0) return;
+  for (const NotKept::Rejected& rejected : not_kept.first) {
+    PrintErr("line {}: {}\n", rejected.line, rejected.why);
+  }
+  if (not_kept.all > not_kept.first.size()) PrintErr("and {} more\n", not_kept.all - not_kept.first.size());
+  PrintErr("rejected lines are kept nowhere: --reject-file FILE would keep them, with the reasons\n");
+}
+
+/// Its numbers of lines, in one line for people; they add up to all.
+std::string Counted(const Arguments& args, const State& state) {
   if (args.verify) {
     return fmt::format("{} lines: {} are there, {} are not, {} are different, {} rejected", state.lines,
                        state.same, state.fresh, state.changed, state.rejected);
@@ -254,6 +288,10 @@ std::string Told(const Arguments& args, const State& state) {
   return fmt::format("{} lines: {} imported, {} rejected", state.lines, state.imported, state.rejected);
 }
 
+std::string Told(const Arguments& args, const State& state) {
+  return Counted(args, state) + (state.blank == 0 ? "" : fmt::format(", {} blank", state.blank));
+}
+
 void RunImport(Arguments& args, const Globals& globals) {
   if (args.file != "-") {
     args.progress_file = args.file + ".progress";
@@ -261,11 +299,15 @@ void RunImport(Arguments& args, const Globals& globals) {
   }
   const auto store = globals.OpenStore(false);
   State state;
+  NotKept not_kept;
   double seconds = 0;
-  {
-    Import import_run(args, *store);
+  try {
+    Import import_run(args, *store, not_kept);
     state = import_run.Run();
     seconds = import_run.Seconds();
+  } catch (const Failure&) {
+    if (!globals.json) Tell(not_kept);
+    throw;
   }
   const bool differs = args.verify && state.same < state.fresh + state.changed + state.same + state.rejected;
   if (globals.json) {
@@ -276,8 +318,12 @@ void RunImport(Arguments& args, const Globals& globals) {
           count.place == &State::fresh || count.place == &State::changed || count.place == &State::same;
       if (of_comparison == args.Mode().compare || !of_comparison) json[count.name] = state.*count.place;
     }
+    for (const NotKept::Rejected& rejected : not_kept.first) {
+      json["first_rejected"].push_back({{"line", rejected.line}, {"error", rejected.why}});
+    }
     PrintJson(json);
   } else {
+    Tell(not_kept);
     Print("{}, in {:.1f} s ({:.0f} lines a second)\n", Told(args, state), seconds,
           static_cast<double>(state.lines) / std::max(seconds, 0.001));
     if (!args.reject_file.empty() && (state.rejected > 0 || differs)) {
@@ -293,8 +339,10 @@ constexpr char kFooter[] =
   objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
-Lines that are wrong are counted, written to the reject file with their number and reason, and passed over.
-An import from a file that was stopped goes on where it was when the same command is given again: FILE.progress remembers.
+Lines that are wrong are counted, written to the reject file with their number and reason, and passed over; blank lines
+are counted and passed over. The reject file of FILE is FILE.rejects; of standard input there is none unless --reject-file
+names one, and the first five reasons are told on standard error (with --json, in the answer as first_rejected).
+An import from a file that was stopped goes on where it was when the same command is run again: FILE.progress remembers.
 Then up to one batch (1,000 lines) is loaded twice: harmless where lines have timestamps or sequences of their own.
 
 Moving in from elsewhere, while that is still written to: load a first dump, then newer ones with --only-changes until a
@@ -306,7 +354,12 @@ expired or max_versions newer ones are there, counts as the same. What is in the
 says which object it is by "key", and is one object however often it is loaded; and from and to of a mapping may be
 {"key": "..."}. A line with an "id" changes the object that has it.
 
-Exit code 0 also if lines were rejected; see the count. With --verify it is 1 unless all lines are there.)";
+Examples:
+  kv import events events.jsonl
+  zcat events.jsonl.gz | kv import events --reject-file rejects.jsonl
+
+Exit codes: 0 done, also if lines were rejected: see the count; 1 failed, or with --verify not all lines are there; 2 wrong
+usage.)";
 
 }  // namespace
 
@@ -317,7 +370,7 @@ void AddImportCommand(CLI::App& app, Globals& globals) {
   import->add_option("file", args->file, "- or nothing: standard input")->capture_default_str();
   import
       ->add_option("--reject-file", args->reject_file,
-                   "Where lines that are wrong go; FILE.rejects by default")
+                   "Where lines that are wrong go; FILE.rejects by default, for standard input nowhere")
       ->type_name("FILE");
   import->add_flag("--restart", args->restart, "Begin at the first line, whatever FILE.progress says");
   CLI::Option* changes = import->add_flag("--only-changes", args->only_changes,

@@ -150,6 +150,7 @@ void AddSequences(CLI::App& group, Globals& globals) {
   command->add_option("--events", args->options.events, "Of 64 bytes, to load")->capture_default_str();
   command->add_option("--paths", args->options.paths, "Only these")->delimiter(',');
   AddTo(*command, args->options.load, args->html);
+  command->footer("Example: kv bench sequences --peers rocksdb,redis");
   command->callback([args, &globals] {
     args->options.durability = *ParseDurability(args->durability);
     RunSequences(globals, args->options, args->served, args->html);
@@ -182,6 +183,7 @@ void AddTenants(CLI::App& group, Globals& globals) {
       ->check(CLI::Range(100, 100'000'000))
       ->capture_default_str();
   AddTo(*command, args->options.load, args->html);
+  command->footer("Example: kv bench tenants --html report.html");
   command->callback([args, &globals] {
     BenchedStore store(globals, args->served);
     const bench::TenantsOptions& options = args->options;
@@ -216,6 +218,7 @@ void AddLoadCommands(CLI::App& group, Globals& globals) {
   ycsb->add_option("--dataset", options->dataset, "Made for it, and dropped")->capture_default_str();
   auto html = std::make_shared<std::string>();
   AddTo(*ycsb, options->load, *html);
+  ycsb->footer("Example: kv bench ycsb --workloads AB --html report.html");
   ycsb->callback([options, html, &globals] {
     BenchedStore store(globals);
     const auto results = OrFail(bench::BenchYcsb(*store, *options));

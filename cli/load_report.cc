@@ -12,6 +12,7 @@
 
 #include "bench/page.h"
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "cli/table.h"
 
 namespace kvstore::cli {
@@ -54,7 +55,7 @@ class LoadTable {
 };
 
 void PrintYcsb(const Json& report) {
-  fmt::print("YCSB, {} records of 1 KB, {}\n", report["records"].get<uint64_t>(), Conditions(report));
+  cli::Print("YCSB, {} records of 1 KB, {}\n", report["records"].get<uint64_t>(), Conditions(report));
   LoadTable table("WORKLOAD");
   for (const Json& workload : report["workloads"]) {
     table.Add(workload["workload"].get<std::string>(), workload);
@@ -63,7 +64,7 @@ void PrintYcsb(const Json& report) {
 }
 
 void PrintTenants(const Json& report) {
-  fmt::print("tenants, {}\n", Conditions(report));
+  cli::Print("tenants, {}\n", Conditions(report));
   LoadTable table("TENANT");
   for (const Json& tenant : report["tenants"]) {
     const auto name = tenant["tenant"].get<std::string>();
@@ -74,7 +75,7 @@ void PrintTenants(const Json& report) {
 }
 
 void PrintSequences(const Json& report) {
-  fmt::print("user sequences, {} users, {} events, {}\n", report["users"].get<uint64_t>(),
+  cli::Print("user sequences, {} users, {} events, {}\n", report["users"].get<uint64_t>(),
              report["events"].get<uint64_t>(), Conditions(report));
   Table table({"PATH", "STORE", "OPS/S", "MIN", "MAX", "OURS TO IT", "P50 US", "P99", "P99.9", "MAX US"});
   std::map<std::string, std::string> promises;
@@ -92,7 +93,7 @@ void PrintSequences(const Json& report) {
     }
   }
   table.Print();
-  for (const auto& [store, promise] : promises) fmt::print("{}: {}\n", store, promise);
+  for (const auto& [store, promise] : promises) cli::Print("{}: {}\n", store, promise);
 }
 
 // ---- as a page ----

@@ -35,7 +35,7 @@ using shardops::Maps;
 bool Confirm(const std::string& question) {
   if (::isatty(STDIN_FILENO) == 0) return false;
   Print("{} [y/N] ", question);
-  std::fflush(stdout);
+  FlushOut();
   std::string answer;
   return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
 }
@@ -125,6 +125,7 @@ void AddSet(CLI::App& group, Globals& globals) {
                                        "the map says. kv shards undo goes back");
   set->add_option("file", *file, "- or nothing: standard input");
   edit->AddTo(*set);
+  set->footer("Example: kv shards get > map.json; edit it; kv shards set map.json");
   set->callback([edit, file, &globals] {
     edit->place.Complete(globals);
     const std::string text = ReadText(*file);
@@ -173,6 +174,7 @@ void AddHistory(CLI::App& group, Globals& globals) {
           shardops::kKeptMaps));
   history->add_option("--show", *show, "Print one of them, as kv shards set takes it")->type_name("KEPT");
   place->AddTo(*history);
+  history->footer("Example: kv shards history --mod");
   history->callback([place, show, &globals] {
     place->Complete(globals);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
@@ -207,13 +209,14 @@ const KeptMap& Before(const std::vector<KeptMap>& history, const std::string& to
 void AddUndo(CLI::App& group, Globals& globals) {
   auto edit = std::make_shared<Edit>();
   auto to = std::make_shared<std::string>();
-  CLI::App* undo = group.add_subcommand("undo",
-                                        "Put the map of before in force again, or the one named of kv shards "
-                                        "history; checked as by kv shards set. "
-                                        "Given again it goes forth again. For an edit that was wrong: what "
-                                        "promote and move did is undone by them");
+  CLI::App* undo = group.add_subcommand(
+      "undo",
+      "Put the map before this one in force again, or the one of kv shards history that --to names; checked "
+      "as by kv shards set. Run twice, it puts back what it took away. For an edit that was wrong: what "
+      "promote and move have changed is undone by them");
   undo->add_option("--to", *to, "Which of kv shards history")->type_name("KEPT");
   edit->AddTo(*undo);
+  undo->footer("Example: kv shards undo");
   undo->callback([edit, to, &globals] {
     edit->place.Complete(globals);
     ZooKeeper zookeeper(edit->place.zookeeper, nullptr);

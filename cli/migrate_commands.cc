@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cli/amounts.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
@@ -67,6 +68,15 @@ bool Rests(const Json& status) {
              : false;
 }
 
+/// A command of `kv migrate` as one types it; what only the operator can know is in capitals.
+std::string WithArguments(const std::string& command, const std::string& dataset) {
+  const char* more = "";
+  if (command == "resolve") more = " --keep BACKEND";
+  if (command == "abandon") more = " --gone BACKEND";
+  if (command == "throttle") more = " --share PERCENT";
+  return fmt::format("{} {}{}", command, dataset, more);
+}
+
 void PrintStatus(const Json& status, const Globals& globals) {
   if (globals.json) {
     Json line = status;
@@ -104,12 +114,12 @@ void PrintStatus(const Json& status, const Globals& globals) {
         "docs/runbook.md\n",
         text("doubt"), text("dataset"));
   }
-  std::string next;
-  if (status.contains("next")) {
-    for (const Json& command : status["next"])
-      next += (next.empty() ? "" : ", ") + command.get<std::string>();
+  if (!status.contains("next")) return;
+  const char* title = "next";
+  for (const Json& command : status["next"]) {
+    Print("{:<14}kv migrate {}\n", title, WithArguments(command.get<std::string>(), text("dataset")));
+    title = "";
   }
-  if (!next.empty()) Print("possible now  {}\n", next);
 }
 
 /// Waits until it rests; the last status.
@@ -130,7 +140,7 @@ Json Watch(Door& door, const std::string& dataset, const Globals& globals) {
     const std::string problem = now.value("problem", "");
     bar.Show(done, now.value("units_done", uint64_t{0}) + now.value("units_left", uint64_t{0}),
              problem.empty() ? phase : phase + ": " + problem);
-    if (!globals.json && !problem.empty() && ::isatty(STDERR_FILENO) == 0) PrintTo(stderr, "{}\n", problem);
+    if (!globals.json && !problem.empty() && ::isatty(STDERR_FILENO) == 0) PrintErr("{}\n", problem);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
 }
@@ -208,11 +218,13 @@ void List(const Globals& globals) {
   table.Print();
 }
 
+/// more  of its example, behind the dataset.
 CLI::App* Add(CLI::App& group, const std::string& command, const std::string& about, Globals& globals,
-              const std::shared_ptr<Arguments>& args) {
+              const std::shared_ptr<Arguments>& args, const std::string& more = "") {
   CLI::App* const added = group.add_subcommand(command, about);
   added->add_option("dataset", args->dataset)->required();
   added->add_flag("--dry-run", args->dry_run, "Only say whether it is possible, and how things stand");
+  added->footer(fmt::format("Example: kv migrate {} events{}", command, more));
   added->callback([command, args, &globals] { Do(command, *args, globals); });
   return added;
 }
@@ -225,17 +237,17 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
   group->require_subcommand(1);
   {
     auto args = std::make_shared<Arguments>();
-    CLI::App* const create =
-        Add(*group, "create", "Look at both sides, and write down what is to be done", globals, args);
+    CLI::App* const create = Add(*group, "create", "Look at both sides, and write down what is to be done",
+                                 globals, args, " --to mysql");
     create->add_option("--to", args->target, "The backend to move to")->required()->type_name("BACKEND");
     create->add_option("--engine", args->engine, "Its storage engine, where it has several");
     create->add_flag("--auto", args->automatic, "Cut over as soon as both sides are the same");
     create->add_option("--threads", args->threads, "Partitions copied at a time [4]")
         ->check(CLI::Range(1, 64));
-    create
-        ->add_option("--freeze-ms", args->freeze_ms,
-                     "How long a cutover may hold writes before it is given up [1000]")
-        ->check(CLI::Range(10, 60'000));
+    TakeDuration(create
+                     ->add_option("--freeze-ms", args->freeze_ms,
+                                  "How long a cutover may hold writes before it is given up [1000]")
+                     ->check(CLI::Range(10, 60'000)));
     args->AddLimits(*create);
   }
   struct Simple {
@@ -260,7 +272,7 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
     auto args = std::make_shared<Arguments>();
     CLI::App* const resolve =
         Add(*group, "resolve", "Say which side is right, when both differ and one may have lost writes",
-            globals, args);
+            globals, args, " --keep mysql");
     resolve
         ->add_option(
             "--keep", args->keep,
@@ -272,8 +284,9 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
   }
   {
     auto args = std::make_shared<Arguments>();
-    CLI::App* const abandon = Add(
-        *group, "abandon", "End the migration without a side whose hosts will never be back", globals, args);
+    CLI::App* const abandon =
+        Add(*group, "abandon", "End the migration without a side whose hosts will never be back", globals,
+            args, " --gone mysql");
     abandon
         ->add_option(
             "--gone", args->gone,
@@ -289,13 +302,15 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
   }
   {
     auto args = std::make_shared<Arguments>();
-    args->AddLimits(*Add(*group, "throttle", "Change how fast it copies, at once", globals, args));
+    args->AddLimits(*Add(*group, "throttle", "Change how fast it copies, at once", globals, args,
+                         " --units-per-s 10000"));
   }
   {
     auto args = std::make_shared<Arguments>();
     CLI::App* const status =
         group->add_subcommand("status", "How a migration stands, and what may be done next");
     status->add_option("dataset", args->dataset)->required();
+    status->footer("Example: kv migrate status events");
     status->callback([args, &globals] {
       Door door(globals);
       PrintStatus(OrFail(door.Try({{"command", "status"}, {"dataset", args->dataset}})), globals);
@@ -303,6 +318,7 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
     CLI::App* const watch =
         group->add_subcommand("watch", "Wait until it needs an operator or is at its end");
     watch->add_option("dataset", args->dataset)->required();
+    watch->footer("Example: kv migrate watch events");
     watch->callback([args, &globals] {
       Door door(globals);
       if (door.embedded()) OrFail(door.Try({{"command", "resume"}, {"dataset", args->dataset}}));
@@ -317,7 +333,9 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
       }
     });
   }
-  group->add_subcommand("list", "All migrations")->callback([&globals] { List(globals); });
+  group->add_subcommand("list", "All migrations")->footer("Example: kv migrate list")->callback([&globals] {
+    List(globals);
+  });
   group->footer(
       R"(With --server the server does the work, and goes on when this command has ended. An embedded store is worked on by the
 command itself, which therefore waits. docs/migrating.md tells the whole story, and what to do when something dies.

@@ -134,10 +134,9 @@ void AddMove(CLI::App& group, Globals& globals) {
   CLI::App* move = group.add_subcommand(
       "move",
       "Move shards to another pair of hosts while clients use them: a copy, which follows what changes, is "
-      "compared, "
-      "and takes over some shards at a time; clients wait for less than half a second. Stopped at any step "
-      "it is given "
-      "again, and goes on; or is cancelled. The old tables stay, renamed, until it is finished");
+      "compared, and takes over a few shards at a time; clients wait for less than half a second. If it was "
+      "stopped at any step, run it again and it goes on, or cancel it. The old tables stay, renamed, until "
+      "it is finished");
   move->require_subcommand(0, 1);
   args->AddTo(*move);
   move->add_option("--to", args->to, "The pair that is to have them")->type_name("MASTER,SLAVE");
@@ -146,14 +145,8 @@ void AddMove(CLI::App& group, Globals& globals) {
       "--hold-writes", args->options.hold_writes,
       "Let commits at the old master wait, up to 400 ms at a time, when the copy does not catch up "
       "within 10 s: else a master that is written to faster than the new one applies never moves");
-  move->footer(
-      R"(To go back once shards have moved, move them the other way. Pairs need a gtid_domain_id each.
-
-  kv shards move --range 256-511 --to MySQL009A,MySQL009B
-  kv shards move status
-  kv shards move finish --range 256-511)");
-
   CLI::App* status = move->add_subcommand("status", "What is moving, and what old tables are left");
+  status->footer("Example: kv shards move status");
   status->callback([&globals] { PrintMoves(globals); });
 
   auto cancelled = std::make_shared<RangeArguments>();
@@ -161,6 +154,7 @@ void AddMove(CLI::App& group, Globals& globals) {
       "cancel",
       "Give a move up: shards that have not moved are used where they are, and their copies removed");
   cancelled->AddTo(*cancel);
+  cancel->footer("Example: kv shards move cancel --range 256-511");
   cancel->callback([cancelled, &globals] {
     Operated fleet(globals);
     OrFail(shardops::CancelMove(*fleet, cancelled->Get()));
@@ -171,11 +165,20 @@ void AddMove(CLI::App& group, Globals& globals) {
   CLI::App* finish = move->add_subcommand(
       "finish", "Remove the old tables of shards that have moved. There is no way back to those");
   finished->AddTo(*finish);
+  finish->footer("Example: kv shards move finish --range 256-511");
   finish->callback([finished, &globals] {
     Operated fleet(globals);
     OrFail(shardops::FinishMove(*fleet, finished->Get()));
     if (globals.json) PrintJson({{"ok", true}});
   });
+
+  move->footer(
+      R"(To go back once shards have moved, move them the other way. Pairs need a gtid_domain_id each.
+
+Examples:
+  kv shards move --range 256-511 --to MySQL009A,MySQL009B
+  kv shards move status
+  kv shards move finish --range 256-511)");
 
   move->callback([args, move, &globals] {
     if (move->get_subcommands().empty()) RunMove(globals, args->Get(), args->to, args->options);
@@ -190,16 +193,16 @@ void AddReplaceSlave(CLI::App& group, Globals& globals) {
     bool dry_run = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* replace = group.add_subcommand("replace-slave",
-                                           "Make a slave from its master, or another host in its place: a "
-                                           "copy of all databases and users, from which it "
-                                           "follows. For one that is lost, or has something that its master "
-                                           "never had. Stopped halfway it is given again, "
-                                           "with --discard");
+  CLI::App* replace = group.add_subcommand(
+      "replace-slave",
+      "Make a slave from its master, or another host in its place: a copy of all databases and users, from "
+      "which it replicates. For a slave that is lost, or has something that its master never had. If it was "
+      "stopped halfway, run it again with --discard");
   replace->add_option("host", args->host, "The slave, as the maps have it")->required();
   replace->add_option("--by", args->by, "The host that takes its place")->type_name("HOST");
   replace->add_flag("--discard", args->discard, "Remove what databases that host has");
   replace->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
+  replace->footer("Example: kv shards replace-slave MySQL001B --by MySQL001C --dry-run");
   replace->callback([args, &globals] {
     Operated fleet(globals);
     shardops::ReplaceOptions options{.discard = args->discard, .dry_run = args->dry_run};

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/amounts.h"
 #include "cli/answers.h"
 #include "cli/command.h"
 #include "cli/escape.h"
@@ -56,6 +57,7 @@ void AddGetObject(CLI::App& group, Globals& globals) {
   get->add_option("dataset", args->dataset)->required();
   get->add_option("id", args->ids)->required();
   get->add_flag("--include-inactive", args->options.include_inactive, "Also those that were deleted softly");
+  get->footer("Example: kv object get pins 241294492511762325");
   get->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
     absl::Status first_problem;
@@ -78,10 +80,8 @@ void AddUpdateObject(CLI::App& group, Globals& globals) {
   update->add_option("dataset", args->dataset)->required();
   update->add_option("id", args->id)->required();
   update->add_option("patch", args->patch, "A JSON object; null removes a field")->required();
-  update
-      ->add_option("--expected-timestamp", args->options.expected_timestamp,
-                   "Only if it was last changed then")
-      ->type_name("MS");
+  TakeTime(update->add_option("--expected-timestamp", args->options.expected_timestamp,
+                              "Only if it was last changed then"));
   update->add_flag("--include-inactive", args->options.include_inactive, "Also if it was deleted softly");
   update->footer(
       "Example: kv object update pins 241294492511762325 '{\"title\": \"a table\", \"note\": null}'");
@@ -104,6 +104,7 @@ void AddDeleteObject(CLI::App& group, Globals& globals) {
   command->add_option("dataset", args->dataset)->required();
   command->add_option("id", args->id)->required();
   command->add_flag("--hard", args->hard, "Remove it for good");
+  command->footer("Example: kv object delete pins 241294492511762325 --hard");
   command->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->DeleteObject(args->dataset, args->id, args->hard));
     if (globals.json) PrintJson({{"ok", true}});
@@ -130,6 +131,7 @@ void AddAddMapping(CLI::App& group, Globals& globals) {
   CLI::App* add = group.add_subcommand("add", "Add an entry, or move it to another place in the order");
   args->AddTo(*add, /*with_to=*/true);
   add->add_option("--sequence", args->sequence, "Its place in the order; without it the time in ms");
+  add->footer("Example: kv mapping add board_has_pins 241294492511762301 241294492511762325");
   add->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->AddMapping(args->dataset, args->from, args->to, args->sequence));
     if (globals.json) PrintJson({{"ok", true}});
@@ -140,6 +142,7 @@ void AddRemoveMapping(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<MappingArguments>();
   CLI::App* remove = group.add_subcommand("remove", "Remove an entry");
   args->AddTo(*remove, /*with_to=*/true);
+  remove->footer("Example: kv mapping remove board_has_pins 241294492511762301 241294492511762325");
   remove->callback([args, &globals] {
     const bool removed = OrFail(globals.OpenStore(false)->RemoveMapping(args->dataset, args->from, args->to));
     if (globals.json) {
@@ -154,6 +157,7 @@ void AddCountMapping(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<MappingArguments>();
   CLI::App* count = group.add_subcommand("count", "Count the entries of an ID");
   args->AddTo(*count, /*with_to=*/false);
+  count->footer("Example: kv mapping count board_has_pins 241294492511762301");
   count->callback([args, &globals] {
     const uint64_t entries = OrFail(globals.OpenStore(false)->CountMapping(args->dataset, args->from));
     if (globals.json) {
@@ -220,6 +224,7 @@ void AddListMapping(CLI::App& group, Globals& globals) {
   list->add_option("--marker", args->options.marker, "Go on where the page with this marker ended")
       ->type_name("MARKER");
   list->add_flag("--objects", args->objects, "Show the objects that the entries point to");
+  list->footer("Example: kv mapping list board_has_pins 241294492511762301 --objects");
   list->callback([args, &globals] {
     if (args->descending) args->options.order = MappingListOptions::Order::kDescending;
     const auto store = globals.OpenStore(false);
@@ -245,6 +250,7 @@ void AddObjectCommands(CLI::App& app, Globals& globals) {
   AddGetObject(*group, globals);
   AddUpdateObject(*group, globals);
   AddDeleteObject(*group, globals);
+  group->footer("Example: kv object create pins '{\"title\": \"a chair\"}'");
 }
 
 void AddMappingCommands(CLI::App& app, Globals& globals) {
@@ -253,6 +259,7 @@ void AddMappingCommands(CLI::App& app, Globals& globals) {
   AddRemoveMapping(*group, globals);
   AddListMapping(*group, globals);
   AddCountMapping(*group, globals);
+  group->footer("Example: kv mapping list board_has_pins 241294492511762301");
 }
 
 }  // namespace kvstore::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
 #include <string_view>
 
 #include "cli/escape.h"
@@ -20,9 +19,14 @@ Operated::Operated(const Globals& globals)
   fleet_->access.replication_user = mysql.replication.user;
   fleet_->access.replication_password = mysql.replication.password;
   if (!globals.json) {
+    // An operation on hosts goes on to its end, whoever reads what it tells; the exit code says that nobody
+    // has.
     fleet_->tell = [](const std::string& text) {
-      Print("{}\n", text);
-      std::fflush(stdout);
+      try {
+        Print("{}\n", text);
+        FlushOut();
+      } catch (const OutputLost&) {
+      }
     };
   }
 }

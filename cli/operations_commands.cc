@@ -62,11 +62,12 @@ void AddOperations(CLI::App& group, Globals& globals) {
   lasts                 a migration or a move of shards: from its start until it is finished or cancelled, whichever
                         process is at it
 
+Examples:
   kv shards operations
   kv shards operations --json     {"ok": true, "operations": [{"id", "what", "who", "since_ms", "lasting", "claims",
                                   "go_on", ...}]}
 
-Exit code 0, also if there are none. docs/operators.md says which operations exclude each other.)");
+Exit codes: 0 done, also if there are none; 1 failed; 2 wrong usage. docs/operators.md says which operations exclude each other.)");
   operations->callback([&globals] {
     const auto all = OrFail(OpenLedger(globals)->List());
     if (globals.json) {
@@ -111,17 +112,18 @@ void AddRelease(CLI::App& group, Globals& globals) {
 with ZooKeeper has run out (10 s). First see what it is, and go on with it or give it up by its own command:
 
   a migration          kv migrate status DATASET; kv migrate cancel DATASET, or finish
-  a move of shards     kv shards move status; give the move again, or kv shards move cancel
+  a move of shards     kv shards move status; run the move again, or kv shards move cancel
   anything else        stop its process, or wait
 
 With --force you say that nobody is at it any more, and that nothing of it is left half done. If somebody is, he can
 cross what begins next: shards that are opened while a dataset migrates would lack its copy. Emergency promotions
 (kv shards promote --emergency) are refused by no claim, and do not need this.
 
+Examples:
   kv shards operations
   kv shards release 3fa29c1b
 
-Exit code 1: there is none of that ID, or it was left alone, and the message says why.)");
+Exit codes: 0 done; 1 there is none of that ID, or it was left alone, and the message says why; 2 wrong usage.)");
   release->callback([args, &globals] {
     const Operation operation = OrFail(OpenLedger(globals)->Release(args->id, args->force));
     if (globals.json) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "cli/escape.h"
 
@@ -20,7 +19,7 @@ ProgressBar::ProgressBar(std::string title, std::string unit)
     : title_(std::move(title)), unit_(std::move(unit)), terminal_(::isatty(STDERR_FILENO) == 1) {}
 
 ProgressBar::~ProgressBar() {
-  if (shown_) fmt::print(stderr, "\n");
+  if (shown_) WriteErr("\n");
 }
 
 void ProgressBar::Show(uint64_t done, uint64_t total, const std::string& note) {
@@ -30,13 +29,12 @@ void ProgressBar::Show(uint64_t done, uint64_t total, const std::string& note) {
   last_ = now;
   shown_ = true;
   if (total == 0) {
-    fmt::print(stderr, "\r{} {} {} {}\x1b[K", title_, done, unit_, Printable(note, Lines::kOne));
+    WriteErr(fmt::format("\r{} {} {} {}\x1b[K", title_, done, unit_, Printable(note, Lines::kOne)));
   } else {
     const uint64_t filled = std::min(kWidth, kWidth * done / total);
-    fmt::print(stderr, "\r{} [{:#<{}}{:.<{}}] {:3}% {}\x1b[K", title_, "", filled, "", kWidth - filled,
-               std::min<uint64_t>(100, 100 * done / total), Printable(note, Lines::kOne));
+    WriteErr(fmt::format("\r{} [{:#<{}}{:.<{}}] {:3}% {}\x1b[K", title_, "", filled, "", kWidth - filled,
+                         std::min<uint64_t>(100, 100 * done / total), Printable(note, Lines::kOne)));
   }
-  std::fflush(stderr);
 }
 
 }  // namespace kvstore::cli

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "cli/command.h"
+#include "cli/escape.h"
 #include "registry/repair.h"
 
 /// kv repair.
@@ -39,10 +40,11 @@ for what has gone into tables since; it can be megabytes, and of all datasets. T
 the folder left-out of the store, and can be removed when nobody wants them any more. IDs of objects that were created
 behind the damage are not given again. What is damaged elsewhere than in a log is not repaired.
 
+Examples:
   kv --data /var/lib/events repair          says what would be left out; exit code 1
   kv --data /var/lib/events repair --yes    does it, and opens the store
 
-Exit code 0 also if the store opens as it is.)");
+Exit codes: 0 done, or the store opens as it is; 1 failed, or without --yes something would be left out; 2 wrong usage.)");
   repair->callback([yes, &globals] {
     if (!globals.server.empty()) {
       throw Failure{
@@ -58,9 +60,8 @@ Exit code 0 also if the store opens as it is.)");
       if (left_out) answer["left_out"] = ToJson(*left_out);
       return PrintJson(answer);
     }
-    if (!left_out) return fmt::print("the store opens as it is\n");
-    fmt::print("{}: left out\n{} has them\nthe store opens\n", Describe(*left_out),
-               left_out->folder.string());
+    if (!left_out) return Print("the store opens as it is\n");
+    Print("{}: left out\n{} has them\nthe store opens\n", Describe(*left_out), left_out->folder.string());
   });
 }
 

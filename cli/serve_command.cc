@@ -30,8 +30,11 @@ void Serve(const Config& config) {
   const auto server = OrFail(Server::Start(*router, config.server, &migrator));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
-  Print("serving on {}\n", where);
-  std::fflush(stdout);
+  // Clients do not depend on somebody reading this.
+  if (const absl::Status said = TryOut(Printable(fmt::format("serving on {}\n", where), Lines::kMany));
+      !said.ok()) {
+    spdlog::warn("{}; serving on {}", std::string(said.message()), where);
+  }
   int signal = 0;
   sigwait(&signals, &signal);
   spdlog::info("{}: taking no new calls, waiting for {} to end", signal == SIGTERM ? "SIGTERM" : "SIGINT",

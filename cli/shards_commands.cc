@@ -3,12 +3,12 @@
 
 #include <chrono>
 #include <fstream>
-#include <future>
 #include <iostream>
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/fleet_commands.h"
@@ -35,6 +35,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
   CLI::App* validate = group.add_subcommand("validate", "Check a file without touching anything");
   validate->add_option("file", *file, "- or nothing: standard input");
   place->AddKind(*validate);
+  validate->footer("Example: kv shards validate map.json");
   validate->callback([place, file, &globals] {
     const ShardMap map = ReadMap(ReadText(*file), place->mod);
     if (globals.json) {
@@ -49,6 +50,7 @@ void AddGet(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
   CLI::App* get = group.add_subcommand("get", "Print the map that is in ZooKeeper, as it is there");
   place->AddTo(*get);
+  get->footer("Example: kv shards get --zookeeper zk1:2181,zk2:2181,zk3:2181 > map.json");
   get->callback([place, &globals] {
     place->Complete(globals);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
@@ -63,6 +65,7 @@ void AddDiff(CLI::App& group, Globals& globals) {
   CLI::App* diff = group.add_subcommand("diff", "Say what a file would change of the map in ZooKeeper");
   diff->add_option("file", *file, "- or nothing: standard input");
   place->AddTo(*diff);
+  diff->footer("Example: kv shards diff map.json");
   diff->callback([place, file, &globals] {
     place->Complete(globals);
     const ShardMap next = ReadMap(ReadText(*file), place->mod);
@@ -85,22 +88,29 @@ void AddWatch(CLI::App& group, Globals& globals) {
   watch->add_option("--interval", *interval_s, "Seconds between two looks at the hosts")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
+  watch->footer("Example: kv --config /etc/kvstore/kv.json shards watch");
   watch->callback([place, interval_s, &globals] {
     place->Complete(globals);
     std::optional<ShardMap> before;
-    const auto print = [&before, &globals](const ShardMap& map) {
-      if (before) {
-        PrintChanges(Diff(*before, map), globals);
-      } else {
-        Print("{} entries, {} shards open\n", map.ranges().size(), map.open_shards());
+    absl::Notification output_lost;
+    // On the watcher's thread, which an exception must not reach.
+    const auto print = [&before, &output_lost, &globals](const ShardMap& map) {
+      try {
+        if (before) {
+          PrintChanges(Diff(*before, map), globals);
+        } else {
+          Print("{} entries, {} shards open\n", map.ranges().size(), map.open_shards());
+        }
+        FlushOut();
+      } catch (const OutputLost&) {
+        if (!output_lost.HasBeenNotified()) output_lost.Notify();
       }
-      std::fflush(stdout);
       before = map;
     };
     const auto watcher = OrFail(ShardMapWatcher::Start(OpenZooKeeperSource(place->zookeeper, place->path()),
                                                        {.mod = place->mod, .on_update = print}));
-    if (HasOperator(globals)) WatchHosts(globals, std::chrono::seconds(*interval_s));
-    std::promise<void>().get_future().wait();
+    if (HasOperator(globals)) WatchHosts(globals, std::chrono::seconds(*interval_s), output_lost);
+    output_lost.WaitForNotification();
   });
 }
 
@@ -134,6 +144,7 @@ void AddWeight(CLI::App& group, Globals& globals) {
   weight->add_option("--range", args->range, "First and last shard")->type_name("A-B");
   args->place.AddServers(*weight);
   args->place.AddAuth(*weight);
+  weight->footer("Example: kv shards weight --range 3424-3431 0");
   weight->callback([args, &globals] {
     args->place.Complete(globals);
     ZooKeeper zookeeper(args->place.zookeeper, nullptr);
@@ -162,6 +173,7 @@ void AddInit(CLI::App& group, Globals& globals) {
       "init",
       "Make the databases of all open shards, and the tables of all datasets on them; what is there stays. "
       "Needs --config. Run it before the first dataset, and after shards were opened");
+  init->footer("Example: kv --config /etc/kvstore/kv.json shards init");
   init->callback([&globals] {
     const auto begin = std::chrono::steady_clock::now();
     uint64_t shards = 0;
@@ -195,10 +207,6 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
   CLI::App* group = app.add_subcommand(
       "shards", "The shard maps, which say what MySQL hosts have which shards, and those hosts");
   group->require_subcommand(1);
-  group->footer(R"(A map is JSON, ranges in order:
-  [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]
-
-An edit:  kv shards get > map.json; edit it; kv shards set map.json      (KV_ZOOKEEPER or KV_CONFIG says where)");
   AddValidate(*group, globals);
   AddGet(*group, globals);
   AddDiff(*group, globals);
@@ -209,6 +217,11 @@ An edit:  kv shards get > map.json; edit it; kv shards set map.json      (KV_ZOO
   AddFleetCommands(*group, globals);
   AddMoveCommands(*group, globals);
   AddOperationsCommands(*group, globals);
+  group->footer(R"(A map is JSON, ranges in order:
+  [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]
+
+Example, an edit (KV_ZOOKEEPER or KV_CONFIG says where):
+  kv shards get > map.json; edit it; kv shards set map.json)");
 }
 
 }  // namespace kvstore::cli

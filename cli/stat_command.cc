@@ -126,7 +126,7 @@ void Stat(const Arguments& args, const Globals& globals) {
       const double seconds = std::chrono::duration<double>(now - read_at).count();
       read_at = now;
       if (!before.empty()) {
-        if (terminal && !args.once) fmt::print("\033[H\033[J");
+        if (terminal && !args.once) WriteOut("\033[H\033[J");
         PrintCalls(before, after, seconds);
         Print("\n");
         PrintOthers(before, after, seconds);
@@ -134,7 +134,7 @@ void Stat(const Arguments& args, const Globals& globals) {
       }
       before = std::move(after);
     }
-    std::fflush(stdout);
+    FlushOut();
     std::this_thread::sleep_for(std::chrono::seconds(args.interval_s));
   }
 }

@@ -26,7 +26,7 @@ void Table::Add(std::vector<std::string> row) {
 
 void Table::Print() const {
   if (rows_.size() == 1) {
-    fmt::print("(none)\n");
+    WriteOut("(none)\n");
     return;
   }
   std::vector<size_t> widths(rows_[0].size(), 0);
@@ -39,7 +39,7 @@ void Table::Print() const {
       line += row[i];
       if (i + 1 < row.size()) line.append(widths[i] - Width(row[i]) + 2, ' ');
     }
-    fmt::print("{}\n", line);
+    WriteOut(line + "\n");
   }
 }
 

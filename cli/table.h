@@ -12,7 +12,7 @@ class Table {
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
   /// The cells may be what a server sent: they are shown as Printable makes them, in one line each.
   void Add(std::vector<std::string> row);
-  /// Writes to standard output; just "(none)" if no row was added.
+  /// Writes to standard output; just "(none)" if no row was added. Throws OutputLost.
   void Print() const;
 
  private:

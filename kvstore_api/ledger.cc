@@ -35,7 +35,7 @@ std::string Refusal(const Operation& wanted, const Operation& holder, const Clai
     text += fmt::format(" That lasts until it is finished or given up: {}", holder.go_on);
   } else {
     text += fmt::format(
-        " That ends by itself: give the command again then. If its process hangs: kv shards release {}",
+        " That ends by itself: run the command again then. If its process hangs: kv shards release {}",
         holder.id);
   }
   return text + "\nkv shards operations lists all that is under way";

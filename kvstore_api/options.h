@@ -30,8 +30,8 @@ struct ReadOptions {
   /// A page ends after this many columns (at least 1) ...
   uint32_t limit = 100;
   /// ... or before it would pass this many bytes of column names and values (1..kMaxPageBytes), or
-  /// kMaxPageCells cells. A page holds at least one cell, however large. A server sends at most
-  /// kMaxWireBytes.
+  /// kMaxPageCells cells. A single cell that is larger than this is a page of its own, so that each page
+  /// goes on. A server ends pages at kMaxWireBytes already.
   size_t max_bytes = kDefaultPageBytes;
   /// Row::marker of the page before; empty for the first page.
   std::string marker;

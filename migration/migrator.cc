@@ -228,7 +228,7 @@ absl::StatusOr<Json> Migrator::Create(const Options& options) {
     if (!now.ok() || now->spec != spec) {
       if (!held->taken_over()) held->End().IgnoreError();
       return absl::FailedPreconditionError(
-          fmt::format("dataset: '{}' was altered or dropped just now; give the command again", spec.name));
+          fmt::format("dataset: '{}' was altered or dropped just now; run the command again", spec.name));
     }
     absl::Status status = router_.WithCatalog([&](Catalog& catalog) {
       if (auto forgotten = ForgetOrphan(catalog, spec); !forgotten.ok()) return forgotten;

@@ -339,8 +339,8 @@ absl::Status CheckCommand(const Record& record, std::string_view command) {
   // One that is not paused may have lost its worker.
   if (command == "resume" && !allowed.empty() && record.phase != Phase::kCreated) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      fmt::format("{}: not while the migration of '{}' is in phase {}; possible now: {}", command,
-                  record.dataset, Name(record.phase), allowed.empty() ? "nothing" : allowed));
+      fmt::format("{}: not while the migration of '{}' is in phase {}; commands that are possible now: {}",
+                  command, record.dataset, Name(record.phase), allowed.empty() ? "none" : allowed));
 }
 
 }  // namespace kvstore::migration

@@ -151,7 +151,7 @@ absl::Status DropDatabases(HostAdmin& host, const std::vector<std::string>& data
     if (!loading.Next() || loading.IsNull(1) || loading.Uint(1) != 1) {
       return absl::UnavailableError(
           host.host().ToString() +
-          ": is being copied to by a command that was cut off: give this one again when that has ended");
+          ": is being copied to by a command that was cut off: run this one again when that has ended");
     }
     if (unlogged) connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& name : databases) connection.Run("DROP DATABASE IF EXISTS " + mysql::Quote(name));

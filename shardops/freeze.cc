@@ -75,7 +75,7 @@ absl::Status DropGhost(mysql::Connection& connection, const Host& host, const st
   if (!rows) return absl::OkStatus();
   return Refuse(fmt::format(
       "{0}: the table {1} was made there while its shard moved, and has rows that clients were told of; the "
-      "shard's own is {2}.{3}. Keep those rows: RENAME TABLE {1} TO a database of yours on {0}, give this "
+      "shard's own is {2}.{3}. Keep those rows: RENAME TABLE {1} TO a database of yours on {0}, run this "
       "command "
       "again, and put them into the dataset after that",
       host.ToString(), name, mysql::Quote(MovedName(database)), mysql::Quote(table)));
@@ -125,9 +125,8 @@ absl::Status UnderLocks(HostAdmin& host, const MoveRange& shards,
   return host.Do([&](mysql::Connection& connection) -> absl::Status {
     const mysql::ServerLock lock(connection, locks, mysql::Holder::kEnds);
     if (lock.held()) return work(connection);
-    return absl::UnavailableError(
-        fmt::format("{}: somebody makes tables in shards {}; give the command again", host.host().ToString(),
-                    shards.ToString()));
+    return absl::UnavailableError(fmt::format("{}: somebody makes tables in shards {}; run the command again",
+                                              host.host().ToString(), shards.ToString()));
   });
 }
 

@@ -104,7 +104,7 @@ absl::StatusOr<uint64_t> HostAdmin::ClaimNumber() {
   return Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     Rows rows = connection.Ask(fmt::format("SELECT CONNECTION_ID(), IS_USED_LOCK('{}')", kOperatorLock));
     if (rows.Next() && !rows.IsNull(2) && rows.Uint(1) == rows.Uint(2)) return rows.Uint(1);
-    return absl::AbortedError(host_.ToString() + ": is not this operator's any more: give the command again");
+    return absl::AbortedError(host_.ToString() + ": is not this operator's any more: run the command again");
   });
 }
 
@@ -399,7 +399,7 @@ absl::Status HostAdmin::ApplyAll(milliseconds wait) {
       if (!following->applies) {
         return absl::FailedPreconditionError(fmt::format(
             "{}: what came from its master is not applied: {}\nMend that, START SLAVE SQL_THREAD there, and "
-            "give the command again (nothing else while the master is away: what has come in would be "
+            "run the command again (nothing else while the master is away: what has come in would be "
             "thrown away)",
             host_.ToString(), following->error));
       }
@@ -455,7 +455,7 @@ absl::Status HostAdmin::AnswerAlone() {
       if (std::chrono::steady_clock::now() >= deadline) {
         return absl::UnavailableError(fmt::format(
             "{}: has slaves whose connections do not end: STOP SLAVE on those of them that are no longer to "
-            "be, then give the command again",
+            "be, then run the command again",
             host_.ToString()));
       }
       std::this_thread::sleep_for(kLook);

@@ -176,7 +176,7 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   if (MasterOf(*maps, move.from) != (*source)->host()) {
-    return Refuse(fmt::format("{} is the master of its pair since just now: give the command again",
+    return Refuse(fmt::format("{} is the master of its pair since just now: run the command again",
                               MasterOf(*maps, move.from).ToString()));
   }
   const auto count = CountMoved(*maps, move);

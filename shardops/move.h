@@ -16,8 +16,8 @@
 ///              new pair. Clients wait meanwhile.
 ///   moved      The channel is gone. The old tables stay as "db00017_moved" until the move is finished.
 ///
-/// Stopped at any step it is given again, and goes on, or is cancelled: what has moved stays, the rest goes
-/// back. To go back after that is to move the other way.
+/// If it was stopped at any step, run it again and it goes on, or cancel it: what has moved stays, the rest
+/// goes back. To go back after that is to move the other way.
 namespace kvstore::shardops {
 
 struct MoveOptions {
@@ -42,7 +42,7 @@ struct Moved {
 /// FAILED_PRECONDITION if they are not all open on one pair, if a pair will not do (WhyNot; pairs need a
 /// gtid_domain_id each, and must apply in order), if the new one has such databases already, a dataset there
 /// is being migrated, or another move is under way on one of the hosts. DATA_LOSS if the copy is not the
-/// same. UNAVAILABLE if a host or ZooKeeper cannot be reached; CANCELLED if progress says so: give it again.
+/// same. UNAVAILABLE if a host or ZooKeeper cannot be reached; CANCELLED if progress says so: run it again.
 /// If nobody can use some shards meanwhile, the message says so.
 absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pair& to,
                                  const MoveOptions& options);

@@ -49,7 +49,7 @@ absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
   if (!slave.ok()) return slave.status();
   if (!master->log_slave_updates)
     return Refuse(pair.master.ToString() +
-                  ": log_slave_updates is off: set it in its configuration, start it again, then give the "
+                  ": log_slave_updates is off: set it in its configuration, start it again, then run the "
                   "command again");
   if (master->gtid_domain != slave->gtid_domain) {
     return Refuse(fmt::format("gtid_domain_id: is {} at {}, {} at its slave {}: set it to the same",
@@ -140,7 +140,7 @@ absl::StatusOr<Moved> Mover::Run() {
 
 absl::Status Mover::Show(std::string_view step, uint64_t done, uint64_t total) const {
   if (!options_.progress || options_.progress(step, done, total)) return absl::OkStatus();
-  return absl::CancelledError("was stopped: give the command again to go on");
+  return absl::CancelledError("was stopped: run the command again to go on");
 }
 
 std::string Mover::Where() const {
@@ -295,7 +295,7 @@ absl::Status Mover::CatchUp() {
       fleet_.tell(fmt::format("{}: has not caught up in {} s: {}", Where(), kPatience.count(),
                               options_.hold_writes
                                   ? "commits at the old master wait now and then"
-                                  : "if it goes on like that, stop this and give it with --hold-writes"));
+                                  : "if it goes on like that, stop this and run it with --hold-writes"));
       slow = true;
     }
     if (!options_.hold_writes) continue;
@@ -405,7 +405,7 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
     if (back.ok()) return status;
     return absl::Status(
         status.code(),
-        fmt::format("{}\nNobody can use shards {} now ({}): give the command again, or kv "
+        fmt::format("{}\nNobody can use shards {} now ({}): run the command again, or kv "
                     "shards move cancel",
                     std::string(status.message()), part.ToString(), std::string(back.message())));
   }
@@ -413,7 +413,7 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
     // It says itself what to do.
     if (absl::IsFailedPrecondition(status)) return status;
     return absl::Status(status.code(),
-                        fmt::format("{}\nNobody may be able to use shards {} now: give the command again, "
+                        fmt::format("{}\nNobody may be able to use shards {} now: run the command again, "
                                     "or kv shards move cancel",
                                     std::string(status.message()), part.ToString()));
   }

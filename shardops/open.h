@@ -27,7 +27,7 @@ using ReadDatasets = std::function<absl::StatusOr<std::vector<DatasetSpec>>()>;
 std::vector<std::string> WhyNot(Fleet& fleet, const Pair& pair);
 
 /// Opens shards: makes their databases with all tables on the master, waits until the slave has them, and has
-/// the map name them; new objects go there from then on. Stopped at any step it is given again.
+/// the map name them; new objects go there from then on. If it was stopped at any step, run it again.
 ///
 /// progress  shards done, and in all; may be null. To stop it: CANCELLED.
 ///

@@ -22,7 +22,7 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
 
-/// How long a statement that runs may keep a master from being shut.
+/// How long a statement that runs may keep a master from being made read-only.
 constexpr std::chrono::seconds kStopWrites{1};
 /// How often that is tried.
 constexpr int kAttempts = 3;
@@ -135,7 +135,7 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
   if (!slave.binlog || !slave.gtid_strict) {
     return Refuse(name +
                   ": a master needs log_bin and gtid_strict_mode: set both in its configuration, start it "
-                  "again, then give the command again");
+                  "again, then run the command again");
   }
   if (!slave.following) {
     // A promotion that was interrupted went so far.
@@ -152,7 +152,7 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
                     name, slave.following->master.ToString(), other().ToString()));
   }
   if (!slave.read_only)
-    return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " shuts it");
+    return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " makes it read-only");
   if (!slave.following->applies) {
     return Refuse(fmt::format(
         "{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE SQL_THREAD there "
@@ -188,7 +188,7 @@ absl::StatusOr<Promotion> Promoter::Planned() {
     }
     if (is->following->lag_s.value_or(UINT64_MAX) > kMaxLag) {
       return Refuse(fmt::format(
-          "{}: is {} s behind; clients would wait for it: give the command again when kv shards status shows "
+          "{}: is {} s behind; clients would wait for it: run the command again when kv shards status shows "
           "less",
           host().ToString(), is->following->lag_s ? std::to_string(*is->following->lag_s) : "unknown"));
     }
@@ -341,10 +341,10 @@ absl::StatusOr<Promotion> Promoter::Emergency() {
   if (auto status = CheckWhole(**slave); !status.ok()) return status;
   Reached("promote.applied");
   if (auto status = TakeOver(**slave); !status.ok()) return status;
-  fleet_.tell(
-      fmt::format("{} takes writes. {} must not: it comes back read-only if it is configured so, else shut "
-                  "it (kv shards fence) before clients reach it",
-                  host().ToString(), other().ToString()));
+  fleet_.tell(fmt::format(
+      "{0} takes writes. {1} must not: it comes back read-only if it is configured so, else run kv "
+      "shards fence {1} before clients reach it",
+      host().ToString(), other().ToString()));
   Reached("promote.opened");
   return promotion;
 }
@@ -443,10 +443,10 @@ bool Promoter::Attach(HostAdmin& master, bool follows) {
         return Refuse(there->following->error);
       }
       if (!state->semi_sync_master) {
-        return Refuse(
-            host().ToString() +
-            " answers without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON there, then give "
-            "the command again");
+        return Refuse(host().ToString() +
+                      " acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON "
+                      "there, then "
+                      "run the command again");
       }
       // Only when it has what there is: else commits would wait for all of that.
       if (state->semi_sync_slaves > 0 && Lacks(state->gtid, *there) == 0) {
@@ -480,7 +480,7 @@ absl::Status Promoter::TakeOver(HostAdmin& slave) {
   const auto stuck = [&](const absl::Status& why) {
     return absl::Status(
         why.code(),
-        fmt::format("{}\nNo host of the pair takes writes now: give the command again, or go back by "
+        fmt::format("{}\nNo host of the pair takes writes now: run the command again, or go back by "
                     "kv shards promote {}",
                     std::string(why.message()), other().ToString()));
   };
@@ -500,10 +500,10 @@ absl::Status Promoter::Publish() {
     if (!now.ok()) return now.status();
     if (now->published) return absl::OkStatus();
     if (now->before != plan_.before) {
-      return Refuse(fmt::format(
-          "the shard map has changed meanwhile: {} is the slave of {} now: give the command again "
-          "if it is still to lead",
-          host().ToString(), now->before.master.ToString()));
+      return Refuse(
+          fmt::format("the shard map has changed meanwhile: {} is the slave of {} now: run the command again "
+                      "if it is still to lead",
+                      host().ToString(), now->before.master.ToString()));
     }
     absl::Status status = maps->Replace(*fleet_.ledger, held_, plan_.before, {host(), other()});
     if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;

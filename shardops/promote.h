@@ -48,8 +48,8 @@ struct Promotion {
 };
 
 /// Makes a slave the master of its shards. Each step leaves at most one host of the pair that takes writes,
-/// and says so itself; the map follows. Stopped at any step, it is given again: it goes on from what the
-/// hosts and the map say. Given for the old master instead, before the map has changed, it goes back.
+/// and says so itself; the map follows. If it was stopped at any step, run it again: it goes on from what the
+/// hosts and the map say. Run for the old master instead, before the map has changed, it goes back.
 ///
 /// Planned    The master takes no more writes, its clients are cut off, the slave applies the rest; the map
 ///            names it, and it takes writes. The old master follows it. Clients wait.

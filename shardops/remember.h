@@ -23,7 +23,7 @@ Waiting WantedOf(const nlohmann::json& note, const HostState& master);
 /// Keeps what a master says of itself; and, if it waits for its slave, up to which transaction that one has
 /// all. From there on the slave has whatever a client was told of: what else is in the master's log at the
 /// end, nobody was. That is known if the slave has now, or gets within a second, what the master has; or was
-/// known, and no commit was answered alone since.
+/// known, and it has acknowledged no commit without its slave since.
 ///
 /// slave   Of `master`; null: it cannot be asked.
 /// before  What was kept when the master was asked: nothing is kept, FAILED_PRECONDITION, if somebody has
@@ -31,7 +31,7 @@ Waiting WantedOf(const nlohmann::json& note, const HostState& master);
 ///         something since. Null: whatever it is.
 absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave, const Note* before = nullptr);
 
-/// Keeps that a master answers without its slave from now on. What else is known of it stays.
+/// Keeps that a master acknowledges commits without its slave from now on. What else is known of it stays.
 ///
 /// gtid    What it has, as in HostState; empty: not known.
 /// before  As above.

@@ -95,7 +95,8 @@ absl::Status LetGo(Fleet& fleet, const Held& held, HostAdmin& master, const Pair
   if (auto status = held.Check(); !status.ok()) return status;
   auto status = master.AnswerAlone();
   if (status.ok())
-    fleet.tell(fmt::format("{} answers without a slave until it has one", master.host().ToString()));
+    fleet.tell(
+        fmt::format("{} acknowledges commits without a slave until it has one", master.host().ToString()));
   return status;
 }
 
@@ -189,7 +190,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   if (!there->binlog || !there->gtid_strict || !there->log_slave_updates) {
     return Refuse(next.ToString() +
                   ": needs log_bin, log_slave_updates and gtid_strict_mode: set them in its configuration, "
-                  "start it again, then give the command again");
+                  "start it again, then run the command again");
   }
   if (options.dry_run) {
     fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that it has", next.ToString(),

@@ -25,7 +25,7 @@ struct ReplaceOptions {
 /// that is lost, that is behind what its master still has, or that has something its master never had: an old
 /// master that came back.
 ///
-/// Stopped at any step it is given again, with `discard`. Until it has ended, nothing makes that host a
+/// If it was stopped at any step, run it again, with `discard`. Until it has ended, nothing makes that host a
 /// master.
 ///
 /// FAILED_PRECONDITION if `slave` is none of the maps, the new host takes writes, is in another pair, or has

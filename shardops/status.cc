@@ -77,7 +77,7 @@ void FindProblems(HostReport& report) {
     if (state.read_only)
       say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
     if (!state.semi_sync_master) {
-      say("answers without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
+      say("acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
     } else if (state.semi_sync_slaves == 0) {
       say(report.slave_copy.ok() ? "has no semi-synchronous slave: kv shards promote " + name + " has " +
                                        slave + " follow it again"
@@ -91,7 +91,8 @@ void FindProblems(HostReport& report) {
       say("does not wait for its slave at present");
     } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
       say(fmt::format(
-          "answers without its slave when that is away: should it die, what is lost is not known. SET GLOBAL "
+          "acknowledges commits without its slave when that is away: should it die, what is lost is not "
+          "known. SET GLOBAL "
           "rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = {}, there and in its "
           "configuration",
           kForEverMs));

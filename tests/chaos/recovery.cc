@@ -92,7 +92,7 @@ bool Recovery::EndMoves() {
 void Recovery::WaitForSlaves(const std::string& text) {
   std::stringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (line.find("answers without its slave") == std::string::npos) continue;
+    if (line.find("acknowledges commits without its slave") == std::string::npos) continue;
     const auto host = Host::Parse(line.substr(0, line.find(": ")));
     if (!host.ok()) continue;
     log_.Say("recovery",

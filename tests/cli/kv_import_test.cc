@@ -64,6 +64,43 @@ TEST_F(KvImport, ReadsStandardInputAndReportsForPeople) {
   EXPECT_EQ(Rows(), 2u);
 }
 
+TEST_F(KvImport, LinesAddUpToAll) {
+  const std::string lines = Line(1) + "\n" + "oops\n" + " \t\n" + Line(2);
+  const Output output = Kv({"import", "events"}, lines);
+  EXPECT_EQ(output.code, 0);
+  EXPECT_TRUE(output.out.starts_with("5 lines: 2 imported, 1 rejected, 2 blank, in ")) << output.out;
+  const Json json = Json::parse(Ok({"import", "events", "--json", File("in.jsonl", lines)}));
+  EXPECT_EQ(json["lines"], 5);
+  EXPECT_EQ(json["imported"].get<int>() + json["rejected"].get<int>() + json["blank"].get<int>(), 5);
+  const Json compared = Json::parse(Ok({"import", "events", "--only-changes", "--json", dir_ / "in.jsonl"}));
+  EXPECT_EQ(compared["same"].get<int>() + compared["rejected"].get<int>() + compared["blank"].get<int>(), 5);
+}
+
+TEST_F(KvImport, RejectsOfStandardInputAreTold) {
+  std::string lines = Line(1) + "\n";
+  for (int i = 0; i < 10; ++i)
+    lines += R"({"row":"x","more":1})"
+             "\n";
+  const Output output = Kv({"import", "events"}, lines);
+  EXPECT_EQ(output.code, 0);
+  EXPECT_TRUE(output.out.starts_with("12 lines: 1 imported, 10 rejected, 1 blank, in ")) << output.out;
+  EXPECT_TRUE(output.err.starts_with("line 3: ")) << output.err;
+  EXPECT_NE(output.err.find("\nline 7: "), std::string::npos) << output.err;
+  EXPECT_EQ(output.err.find("line 8"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("and 5 more\n"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("--reject-file FILE would keep them"), std::string::npos) << output.err;
+
+  const Json json = Json::parse(Ok({"import", "events", "--json"}, lines));
+  EXPECT_EQ(json["first_rejected"].size(), 5u);
+  EXPECT_EQ(json["first_rejected"][0]["line"], 3);
+  EXPECT_NE(json["first_rejected"][0]["error"], "");
+
+  const std::string kept = (dir_ / "kept").string();
+  const std::string out = Ok({"import", "events", "--reject-file", kept}, lines);
+  EXPECT_NE(out.find("rejected lines are in " + kept), std::string::npos) << out;
+  EXPECT_EQ(ReadLine(kept, 9)["line"], 12);
+}
+
 TEST_F(KvImport, GoesOnWhereItWasStopped) {
   std::string text;
   for (int i = 0; i < 50; ++i) text += Line(i);

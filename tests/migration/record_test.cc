@@ -83,7 +83,8 @@ TEST(Record, OnlyStartStartsOne) {
   record.phase = Phase::kCutover;
   EXPECT_OK(CheckCommand(record, "resume")) << "its worker may be gone";
   record.phase = Phase::kFinished;
-  EXPECT_THAT(CheckCommand(record, "resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "nothing"));
+  EXPECT_THAT(CheckCommand(record, "resume"),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "possible now: none"));
 }
 
 TEST(Throttle, SlowReadsSlowItDownUntilTheyAreQuickAgain) {

@@ -1,0 +1,169 @@
+#include "cli/usage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "cli/escape.h"
+#include "cli/nearest.h"
+
+namespace kvstore::cli {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// Words that other programs have for the same; each line is one meaning.
+const std::vector<Words>& Synonyms() {
+  static const std::vector<Words> synonyms = {
+      {"list", "ls", "dir"},
+      {"delete", "del", "rm", "remove", "drop", "erase", "destroy"},
+      {"put", "set", "add", "insert", "write", "update", "upsert"},
+      {"get", "read", "fetch", "cat", "select"},
+      {"show", "describe", "info", "get"},
+      {"create", "new", "make", "add"},
+      {"alter", "change", "modify", "edit", "update", "set"},
+      {"scan", "dump", "export", "range", "select"},
+      {"import", "load", "restore"},
+      {"serve", "server", "daemon", "start", "run"},
+      {"stat", "stats", "top", "metrics", "status"},
+      {"exec", "execute", "batch", "run"},
+      {"migrate", "migration"},
+  };
+  return synonyms;
+}
+
+bool MeanTheSame(std::string_view a, std::string_view b) {
+  return std::any_of(Synonyms().begin(), Synonyms().end(), [&](const Words& words) {
+    return std::find(words.begin(), words.end(), a) != words.end() &&
+           std::find(words.begin(), words.end(), b) != words.end();
+  });
+}
+
+std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
+  std::vector<const CLI::App*> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    // An empty group: not for people.
+    if (!command->get_group().empty()) commands.push_back(command);
+  }
+  return commands;
+}
+
+/// "kv dataset create"
+std::string PathOf(const CLI::App& app) {
+  return app.get_parent() == nullptr ? app.get_name() : PathOf(*app.get_parent()) + " " + app.get_name();
+}
+
+/// The innermost command that was recognised.
+const CLI::App& Innermost(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : Innermost(*parsed.back());
+}
+
+/// All below `app` whose names `fits` likes.
+template <typename Fits>
+void Find(const CLI::App& app, const Fits& fits, Words& paths) {
+  for (const CLI::App* command : CommandsOf(app)) {
+    if (fits(command->get_name())) paths.push_back(PathOf(*command));
+    Find(*command, fits, paths);
+  }
+}
+
+/// Commands that somebody may have meant by `word` behind `app`.
+Words Meant(const CLI::App& app, const std::string& word) {
+  Words paths;
+  const auto add = [&paths](std::string path) {
+    if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(std::move(path));
+  };
+  Words names;
+  for (const CLI::App* command : CommandsOf(app)) names.push_back(command->get_name());
+  Words below;
+  Find(
+      app, [&](const std::string& name) { return name == word; }, below);
+  for (const std::string& name : names) {
+    if (MeanTheSame(word, name)) add(PathOf(app) + " " + name);
+  }
+  for (std::string& path : below) add(std::move(path));
+  for (const std::string& name : Nearest(word, names)) add(PathOf(app) + " " + name);
+  if (paths.empty()) {
+    Find(
+        app, [&](const std::string& name) { return MeanTheSame(word, name); }, paths);
+  }
+  constexpr size_t kMost = 4;
+  if (paths.size() > kMost) paths.resize(kMost);
+  return paths;
+}
+
+std::string DidYouMean(const Words& meant) {
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(meant, ", or "));
+}
+
+std::string UnknownCommand(const CLI::App& app, const std::string& word) {
+  const Words meant = word == "help" ? Words{PathOf(app) + " --help"} : Meant(app, word);
+  return fmt::format("{}: there is no command '{}'{}", PathOf(app), word, DidYouMean(meant));
+}
+
+std::string UnknownOption(const CLI::App& app, const std::string& word) {
+  const std::string option = word.substr(0, word.find('='));
+  Words names;
+  for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
+    for (const CLI::Option* known : at->get_options()) {
+      for (const std::string& name : known->get_lnames()) names.push_back(name);
+    }
+  }
+  Words meant;
+  if (option.starts_with("--")) {
+    for (const std::string& name : Nearest(option.substr(2), names)) meant.push_back("--" + name);
+  }
+  return fmt::format("{}: there is no option {}{}", PathOf(app), option, DidYouMean(meant));
+}
+
+/// "Usage: kv put [OPTIONS] dataset row columns..."
+std::string UsageOf(const CLI::App& app) {
+  std::string usage = CLI::Formatter().make_usage(&app, PathOf(app));
+  while (usage.ends_with('\n')) usage.pop_back();
+  return usage;
+}
+
+/// `error` is of CLI11's form "NAME is required".
+std::string Missing(const CLI::App& app, const std::string& error) {
+  const std::string name = error.substr(0, error.find(" is required"));
+  const CLI::Option* option = app.get_option_no_throw(name);
+  if (option == nullptr) return fmt::format("{}: {}", PathOf(app), error);
+  const std::string about = option->get_description();
+  return fmt::format("{}: {} is missing{}{}\n{}", PathOf(app), name, about.empty() ? "" : ": ", about,
+                     UsageOf(app));
+}
+
+std::string Explain(const CLI::App& app, const CLI::Error& error) {
+  const CLI::App& at = Innermost(app);
+  const auto commands = CommandsOf(at);
+  const auto code = static_cast<CLI::ExitCodes>(error.get_exit_code());
+  if (code == CLI::ExitCodes::ExtrasError || code == CLI::ExitCodes::RequiredError) {
+    const Words unknown = app.remaining(/*recurse=*/true);
+    if (!unknown.empty()) {
+      const std::string& word = unknown.front();
+      if (word.size() > 1 && word.starts_with('-')) return UnknownOption(at, word);
+      if (!commands.empty()) return UnknownCommand(at, word);
+      return fmt::format("{}: '{}' was not expected\n{}", PathOf(at), word, UsageOf(at));
+    }
+    if (!commands.empty() && at.get_require_subcommand_min() > 0) {
+      Words names;
+      for (const CLI::App* command : commands) names.push_back(command->get_name());
+      return fmt::format("{}: name a command: {}", PathOf(at), fmt::join(names, ", "));
+    }
+    return Missing(at, error.what());
+  }
+  return fmt::format("{}: {}", PathOf(at), error.what());
+}
+
+}  // namespace
+
+std::string ExplainUsage(const CLI::App& app, const CLI::Error& error) {
+  return Printable(fmt::format("{}\n{} --help says more\n", Explain(app, error), PathOf(Innermost(app))),
+                   Lines::kMany);
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,164 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/kv_program.h"
+
+/// What `kv` says of command lines: to those that are wrong, and with --help.
+namespace kvstore::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class KvUsage : public KvProgram {
+ protected:
+  /// Expects exit code 2, nothing on standard output, and all of these texts on standard error.
+  void Wrong(const std::vector<std::string>& arguments, const std::vector<std::string>& texts) const {
+    const Output output = Kv(arguments);
+    EXPECT_EQ(output.code, 2) << output.err;
+    EXPECT_EQ(output.out, "");
+    for (const std::string& text : texts) {
+      EXPECT_NE(output.err.find(text), std::string::npos) << "'" << text << "' is not in: " << output.err;
+    }
+  }
+  static std::string Help(std::vector<std::string> command) {
+    command.insert(command.begin(), KV_PROGRAM);
+    command.emplace_back("--help");
+    const Output output = RunProgram(command);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.out;
+  }
+  /// The commands that the help of a command lists.
+  static std::vector<std::string> Below(const std::string& help) {
+    std::vector<std::string> names;
+    for (size_t at = help.find("\nSubcommands:\n"); at != std::string::npos;) {
+      at = help.find("\n  ", at);
+      if (at == std::string::npos) break;
+      at += 3;
+      // Descriptions go on further to the right.
+      if (help[at] != ' ') names.push_back(help.substr(at, help.find_first_of(" \n", at) - at));
+      if (help.substr(help.find('\n', at), 2) == "\n\n") break;
+    }
+    return names;
+  }
+  /// Every command, by the words that lead to it.
+  static void Walk(const std::vector<std::string>& path, std::vector<std::vector<std::string>>& all) {
+    const std::string help = Help(path);
+    for (const std::string& name : Below(help)) {
+      std::vector<std::string> next = path;
+      next.push_back(name);
+      all.push_back(next);
+      Walk(next, all);
+    }
+  }
+};
+
+TEST_F(KvUsage, AnUnknownCommandIsNamedWithWhatMayBeMeant) {
+  Wrong({"list"}, {"kv: there is no command 'list'; did you mean kv dataset list, or kv mapping list"});
+  Wrong({"ls"}, {"'ls'", "kv dataset list"});
+  Wrong({"del", "events", "user:7"}, {"kv: there is no command 'del'; did you mean kv delete"});
+  Wrong({"dataset", "ls"}, {"kv dataset: there is no command 'ls'; did you mean kv dataset list?"});
+  Wrong({"dataset", "rm", "events"}, {"kv dataset drop"});
+  Wrong({"mapping", "del", "b", "1", "2"}, {"kv mapping remove"});
+  Wrong({"create", "events"}, {"kv dataset create"});
+  Wrong({"scna", "events"}, {"'scna'; did you mean kv scan?"});
+  Wrong({"dataset", "crate", "events"}, {"'crate'; did you mean kv dataset create?"});
+  Wrong({"shards", "move", "stauts"},
+        {"kv shards move: there is no command 'stauts'", "kv shards move status"});
+  Wrong({"help"}, {"did you mean kv --help?"});
+  Wrong({"nonsense"}, {"kv: there is no command 'nonsense'\n", "kv --help says more"});
+  Wrong({"\x1b[31mlist"}, {"there is no command '\\x1B[31mlist'"});
+}
+
+TEST_F(KvUsage, AMissingCommandIsAskedFor) {
+  Wrong({}, {"kv: name a command: put, get, delete, scan, dataset"});
+  Wrong({"dataset"}, {"kv dataset: name a command: create, list, show, alter, drop\n"});
+}
+
+TEST_F(KvUsage, AnUnknownOptionIsNamedWithTheNearest) {
+  Wrong({"dataset", "create", "x", "--ttl", "1h"},
+        {"kv dataset create: there is no option --ttl; did you mean --ttl-ms?", "kv dataset create --help"});
+  Wrong({"get", "events", "r", "--verions=2"}, {"there is no option --verions; did you mean --versions"});
+  Wrong({"get", "--verions", "2"}, {"there is no option --verions; did you mean --versions"});
+  Wrong({"--jsn", "dataset", "list"}, {"kv dataset list: there is no option --jsn; did you mean --json?"});
+  Wrong({"get", "events", "r", "--colour"}, {"there is no option --colour\n"});
+  Wrong({"scan", "events", "-n", "5"}, {"there is no option -n\n"});
+  Wrong({"dataset", "show", "a", "b"}, {"kv dataset show: 'b' was not expected", "Usage: kv dataset show"});
+}
+
+TEST_F(KvUsage, WhatIsMissingIsDescribed) {
+  Wrong({"put", "events", "user:9"},
+        {"kv put: columns is missing: COLUMN=VALUE", "Usage: kv put [OPTIONS] dataset row columns..."});
+  Wrong({"get"}, {"kv get: dataset is missing", "Usage: kv get"});
+  Wrong({"migrate", "create", "events"}, {"kv migrate create: --to is missing: The backend to move to"});
+}
+
+TEST_F(KvUsage, DurationsMayHaveUnits) {
+  Ok({"dataset", "create", "events", "--ttl-ms", "30d"});
+  EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 2'592'000'000);
+  Ok({"dataset", "alter", "events", "--ttl-ms", "1500"});
+  EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 1'500);
+  for (const char* bad : {"1.5h", "-1", "soon"}) {
+    Wrong({"dataset", "alter", "events", "--ttl-ms", bad},
+          {"--ttl-ms: '" + std::string(bad) + "': give a whole number of milliseconds",
+           "500ms, 10s, 5m, 1h, 30d"});
+  }
+  EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 1'500) << "nothing changed";
+  Ok({"--timeout-ms", "10s", "dataset", "list"});
+  Wrong({"--timeout-ms", "50d", "dataset", "list"},
+        {"--timeout-ms: '50d' is beyond the limit of 4294967295 ms"});
+  Wrong({"migrate", "create", "events", "--to", "mysql", "--freeze-ms", "2m"},
+        {"--freeze-ms: Value 120000 not in range 10 to 60000"});
+  EXPECT_NE(Help({"dataset", "create"}).find("--ttl-ms MS|10s|5m|1h|30d"), std::string::npos);
+}
+
+TEST_F(KvUsage, TimesMayBeDates) {
+  Ok({"dataset", "create", "events", "--max-versions", "0"});
+  Ok({"put", "events", "r", "a=1", "--timestamp", "2026-01-01T12:30:00Z"});
+  EXPECT_EQ(Ok({"get", "events", "r"}), "COLUMN  TIMESTAMP      VALUE\na       1767270600000  1\n");
+  EXPECT_EQ(Ok({"get", "events", "r", "--start-timestamp", "2026-01-02"}), "(none)\n");
+  EXPECT_NE(Ok({"scan", "events", "--start-timestamp", "2026-01-01", "--end-timestamp", "2026-01-02"}),
+            "(none)\n");
+  Ok({"delete", "events", "r", "a", "--timestamp", "2026-01-01T12:30Z"});
+  EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n");
+  Wrong({"put", "events", "r", "a=1", "--timestamp", "-1"}, {"--timestamp: '-1': a time is not negative"});
+  Wrong({"get", "events", "r", "--start-timestamp", "2026-02-30"}, {"'2026-02-30': there is no such day"});
+  Wrong({"get", "events", "r", "--end-timestamp", "2026-01-01T12:30:00"}, {"Z at its end"});
+  EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n");
+  for (const char* command : {"put", "get", "scan", "delete"}) {
+    EXPECT_NE(Help({command}).find("milliseconds since 1970"), std::string::npos) << command;
+  }
+}
+
+TEST_F(KvUsage, NumbersBelowZeroAreNamed) {
+  Ok({"dataset", "create", "pins", "--shape", "objects"});
+  Wrong({"object", "get", "pins", "-1"}, {"'-1' is not a whole number"});
+  Wrong({"object", "create", "pins", "{}", "--near", "-1"}, {"--near: '-1' is not a whole number"});
+  Wrong({"mapping", "add", "m", "1", "2", "--sequence", "-1"}, {"--sequence: '-1' is not a whole number"});
+  Wrong({"scan", "events", "--limit", "-1"}, {"--limit: '-1' is not a whole number"});
+  Wrong({"get", "events", "r", "--versions", "0x10"}, {"--versions: '0x10' is not a whole number"});
+}
+
+TEST_F(KvUsage, EachCommandHasItsOwnExampleAndExitCodes) {
+  EXPECT_NE(Help({}).find("Begin here:"), std::string::npos);
+  std::vector<std::vector<std::string>> all;
+  Walk({}, all);
+  EXPECT_GT(all.size(), 60u);
+  for (const std::vector<std::string>& path : all) {
+    std::string command = "kv";
+    for (const std::string& word : path) command += " " + word;
+    const std::string help = Help(path);
+    EXPECT_EQ(help.find("Begin here:"), std::string::npos) << command;
+    EXPECT_NE(help.find("Example"), std::string::npos) << command;
+    EXPECT_NE(help.find("Exit code"), std::string::npos) << command;
+    // Of this command, or of one below it.
+    std::string words = path.front();
+    for (size_t i = 1; i < path.size(); ++i) words += " " + path[i];
+    EXPECT_NE(help.find(words, help.find("Example")), std::string::npos) << command << ":\n" << help;
+  }
+}
+
+}  // namespace
+}  // namespace kvstore::testing
