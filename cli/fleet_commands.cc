@@ -90,10 +90,10 @@ std::vector<HostReport> Look(Operated& fleet) {
     return OrFail(std::move(reports));
   auto by_copies = shardops::LookByCopies((*fleet).access, fleet.options().data);
   if (!by_copies.ok()) OrFail(reports.status());
-  PrintTo(stderr,
-          "ZooKeeper does not answer ({}). The maps are those of the copy in {}; nothing that is proposed "
-          "here can be done before ZooKeeper is back\n",
-          std::string(reports.status().message()), fleet.options().data.string());
+  PrintErr(
+      "ZooKeeper does not answer ({}). The maps are those of the copy in {}; nothing that is proposed "
+      "here can be done before ZooKeeper is back\n",
+      std::string(reports.status().message()), fleet.options().data.string());
   return *std::move(by_copies);
 }
 

@@ -175,8 +175,12 @@ TEST_F(SharesTest, WithoutTokensCallersAreKnownByTheirCertificates) {
     ScannedRow row;
     ASSERT_TRUE(*scans.back()->Next(row));
   }
-  EXPECT_THAT(one->GetRow("rows", "r", {}),
-              testing::FailsWith(absl::StatusCode::kResourceExhausted, "this one"));
+  // Its last try may come so late that its own deadline ends it.
+  EXPECT_TRUE(Eventually([&] {
+    const absl::Status status = one->GetRow("rows", "r", {}).status();
+    EXPECT_FALSE(status.ok());
+    return absl::IsResourceExhausted(status) && status.message().find("this one") != std::string_view::npos;
+  }));
   EXPECT_OK(client("two.example")->GetRow("rows", "r", {}).status());
 }
 

@@ -316,7 +316,7 @@ TEST_F(MovingTest, WhoAsksToBeToldIsToldAtOnce) {
 }
 
 TEST_F(MovingTest, BehindARefusedEntryNoLaterMessageOfItsRequestIsCarriedOut) {
-  int refusals = 0;
+  std::atomic<int> refusals = 0;
   const auto refuse_once = [&](std::string_view, std::string_view row) {
     return row == "a" && refusals++ == 0 ? FrozenError("it moves") : absl::OkStatus();
   };
