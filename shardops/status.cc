@@ -168,10 +168,10 @@ bool IsDisagreed(const std::map<Host, std::string>& disagreements, const Pair& p
 
 /// Adds what is wrong with the maps, once for each host, and has hosts with problems first.
 void Arrange(std::vector<HostReport>& reports, const std::map<Host, std::string>& disagreements) {
-  for (const auto& [host, text] : disagreements) {
+  for (const auto& wrong : disagreements) {
     std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
-      return report.host == host;
-    })->problems.push_back(text);
+      return report.host == wrong.first;
+    })->problems.push_back(wrong.second);
   }
   std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
     return !a.problems.empty() && b.problems.empty();
