@@ -189,6 +189,7 @@ void AddShow(CLI::App& group, Globals& globals) {
 }
 
 void Reclaim(KVStore& store, const std::string& name, const std::string& action, const Globals& globals) {
+  const WholeCommand limit(globals);
   ReclaimResult result;
   {
     ProgressBar bar(action + " " + name, "bytes");

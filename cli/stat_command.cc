@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -110,7 +111,7 @@ void Stat(const Arguments& args, const Globals& globals) {
     throw Failure{absl::InvalidArgumentError("--server: name the server whose figures are wanted")};
   }
   client::Client client(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
-  std::vector<Sample> before;
+  std::optional<std::vector<Sample>> before;
   auto read_at = std::chrono::steady_clock::now();
   const bool terminal = ::isatty(STDOUT_FILENO) == 1;
   for (;;) {
@@ -125,11 +126,11 @@ void Stat(const Arguments& args, const Globals& globals) {
       const auto now = std::chrono::steady_clock::now();
       const double seconds = std::chrono::duration<double>(now - read_at).count();
       read_at = now;
-      if (!before.empty()) {
+      if (before) {
         if (terminal && !args.once) WriteOut("\033[H\033[J");
-        PrintCalls(before, after, seconds);
+        PrintCalls(*before, after, seconds);
         Print("\n");
-        PrintOthers(before, after, seconds);
+        PrintOthers(*before, after, seconds);
         if (args.once) return;
       }
       before = std::move(after);

@@ -38,10 +38,9 @@ class Admission {
     return false;
   }
   /// Counts a call that is let in however many there are.
-  void EnterAlways(CallerShare& caller, size_t bytes) {
+  void EnterAlways(CallerShare& caller) {
     caller.calls.fetch_add(1, std::memory_order_relaxed);
     calls_.fetch_add(1, std::memory_order_relaxed);
-    Add(caller, bytes);
   }
   /// A call that is in has another request in place of one of `before` bytes. False: it is too much, as in
   /// Enter, and the one before is counted still.

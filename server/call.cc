@@ -49,14 +49,14 @@ RequestMemory::Bounds RememberedBy(const ServerOptions& options) {
           .age = std::chrono::milliseconds(options.limits.remember_ms)};
 }
 
+absl::Status ServerStops() { return Refused(absl::UnavailableError("the server stops")); }
+
+}  // namespace
+
 absl::Status NoRoom() {
   return absl::ResourceExhaustedError(
       "the server has too many calls, or bytes, in flight: of all callers, or of this one");
 }
-
-absl::Status ServerStops() { return Refused(absl::UnavailableError("the server stops")); }
-
-}  // namespace
 
 absl::Status Refused(absl::Status status) {
   status.SetPayload(kRefusedPayload, absl::Cord());
@@ -145,6 +145,7 @@ void Call::Untrack() {
 
 Call::~Call() {
   Untrack();
+  if (among_ != nullptr) among_->Leave(context_);
   if (entered_) core_.admission.Leave(*share_, current_request_ + held_bytes_);
 }
 
@@ -174,6 +175,8 @@ absl::Status Call::Identify() {
   return absl::OkStatus();
 }
 
+absl::Status Call::CheckCaller() { return core_.access->open_to_all() ? absl::OkStatus() : Identify(); }
+
 absl::Status Call::CheckStillAllowed() {
   if (core_.access->open_to_all()) return absl::OkStatus();
   if (auto status = Identify(); !status.ok()) return status;
@@ -198,6 +201,18 @@ absl::Status Call::Greet() {
   return status;
 }
 
+absl::Status Call::EnterAmong(BriefCalls& others) {
+  if (!others.Enter(context_)) return Refused(NoRoom());
+  among_ = &others;
+  return absl::OkStatus();
+}
+
+std::shared_ptr<void> Call::HoldBytes(size_t bytes) {
+  if (!core_.admission.Replace(*share_, 0, bytes)) return nullptr;
+  return {share_,
+          [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
+}
+
 absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   // A name beyond the limit is no name, and not worth keeping.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
@@ -219,7 +234,9 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   if (auto status = CheckBackend(dataset); !status.ok()) return status;
   if (operation_ == Operation::kGetMetrics) {
     // Who asks what the server is so full of is to be told.
-    core_.admission.EnterAlways(*share_, bytes);
+    if (auto status = EnterAmong(core_.figures); !status.ok()) return status;
+    core_.admission.EnterAlways(*share_);
+    current_request_ = 0;
   } else if (!core_.admission.Enter(*share_, bytes)) {
     return Refused(NoRoom());
   }

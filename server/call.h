@@ -19,6 +19,7 @@
 #include "kvstore_api/router.h"
 #include "server/access.h"
 #include "server/admission.h"
+#include "server/brief_calls.h"
 #include "server/call_log.h"
 #include "server/held_calls.h"
 #include "server/metrics.h"
@@ -63,6 +64,8 @@ struct Core {
   const bool shares_catalog;  ///< With other processes.
   const std::unique_ptr<Access> access;
   Admission admission;
+  BriefCalls anonymous{1'000};  ///< Of anybody: which server this is, and whether it serves.
+  BriefCalls figures{32};       ///< GetMetrics.
   RequestMemory memory;
   Metrics metrics;
   CallLog log;
@@ -103,6 +106,14 @@ class Call {
   /// Whether a message of who calls may be taken at all: asked before a byte of it is read. Enter does not
   /// ask again who it is.
   absl::Status Greet();
+
+  /// Has the call count among these, to its end. RESOURCE_EXHAUSTED: they are too many.
+  absl::Status EnterAmong(BriefCalls& others);
+  /// Whether who calls may still do so. Costs nothing where everybody may.
+  absl::Status CheckCaller();
+  /// Counts bytes that are in memory for a caller who was greeted, beside those of its calls, for as long as
+  /// what is returned lives; null: there is no room for them.
+  std::shared_ptr<void> HoldBytes(size_t bytes);
 
   /// Runs on a worker, or, for what is quick, here.
   void Run(std::function<void()> work);
@@ -196,6 +207,7 @@ class Call {
   bool flushes_ = false;
   bool greeted_ = false;
   bool entered_ = false;
+  BriefCalls* among_ = nullptr;
   CallerShare* share_ = nullptr;  // of who made the call, as soon as that is known
   size_t request_bytes_ = 0;      // of all requests
   size_t current_request_ = 0;    // in memory
@@ -212,6 +224,9 @@ class Call {
   Call* previous_ = nullptr;
   Call* next_ = nullptr;
 };
+
+/// What a call is told for which there is no room.
+absl::Status NoRoom();
 
 /// An error of a call that was turned away before anything was done.
 absl::Status Refused(absl::Status status);

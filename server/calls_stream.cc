@@ -49,22 +49,24 @@ void CallsStream::Drain() {
 void CallsStream::OnReadDone(bool ok) {
   if (!ok) return Leave();
   const auto incoming = std::exchange(reading_, std::make_shared<Incoming<v1::CallsRequest>>());
-  if (!incoming->status.ok()) {
+  absl::Status status = incoming->status;
+  // The stream of who may not call any more ends: each of its messages would be read, and refused.
+  if (status.ok()) status = CheckCaller();
+  if (status.ok() && incoming->message.calls_size() > wire::kMaxCallsOfMessage) {
+    status =
+        absl::InvalidArgumentError(fmt::format("calls: {} in a message, which may have {}",
+                                               incoming->message.calls_size(), wire::kMaxCallsOfMessage));
+  }
+  if (!status.ok()) {
     {
       const std::lock_guard lock(mutex_);
-      end_ = incoming->status;
+      end_ = status;
     }
     return Leave();
   }
-  const Message message(incoming, &incoming->message);
-  if (message->calls_size() > wire::kMaxCallsOfMessage) {
-    {
-      const std::lock_guard lock(mutex_);
-      end_ = absl::InvalidArgumentError(fmt::format("calls: {} in a message, which may have {}",
-                                                    message->calls_size(), wire::kMaxCallsOfMessage));
-    }
-    return Leave();
-  }
+  // The message is in memory until the last of its calls is made, also of those that are refused.
+  const auto held = HoldBytes(incoming->memory);
+  const Message message(&incoming->message, [owner = incoming, held](const v1::CallsRequest*) {});
   {
     const std::lock_guard lock(mutex_);
     open_ += static_cast<size_t>(message->calls_size()) + 1;
@@ -73,7 +75,14 @@ void CallsStream::OnReadDone(bool ok) {
     if (!paused_) StartRead(reading_.get());
   }
   Taking taking{.message = message, .came = Clock::now()};
-  for (const v1::Call& call : message->calls()) Take(call, taking);
+  for (const v1::Call& call : message->calls()) {
+    if (held != nullptr) {
+      Take(call, taking);
+    } else {
+      core_.admission.CountRefused();
+      Refuse(call, Refused(NoRoom()));
+    }
+  }
   if (!taking.writes.empty()) HandOver(message, std::move(taking.writes));
   {
     const std::lock_guard lock(mutex_);
@@ -110,10 +119,13 @@ void CallsStream::Take(const v1::Call& call, Taking& taking) {
       break;
   }
   // Of a newer client, which makes it by its own method then.
+  Refuse(call, absl::UnimplementedError("call: none that this server takes over a stream"));
+}
+
+void CallsStream::Refuse(const v1::Call& call, const absl::Status& status) {
   auto answer = std::make_unique<v1::Answer>();
   answer->set_number(call.number());
-  Answer(Open{.answer = std::move(answer), .call = nullptr},
-         absl::UnimplementedError("call: none that this server takes over a stream"));
+  Answer(Open{.answer = std::move(answer), .call = nullptr}, status);
 }
 
 template <typename Request>

@@ -67,6 +67,8 @@ class CallsStream : public grpc::ServerBidiReactor<Incoming<v1::CallsRequest>, v
 
   /// Makes a call of a message, or has a worker make it, or adds it to the writes.
   void Take(const v1::Call& call, Taking& taking);
+  /// Answers a call that is not made.
+  void Refuse(const v1::Call& call, const absl::Status& status);
   template <typename Request>
   void Take(Operation operation, const v1::Call& call, const Request& request, Taking& taking);
   /// Makes a call: its answer goes with the next that are sent. False: it is to be held, and made again.

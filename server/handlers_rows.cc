@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kScanMessageBytes = size_t{256} << 10;
 /// Cells that are looked at for one, which then is sent as it is, also without rows: a scan that finds
 /// nothing takes its turn with others, and its client's silence is noticed.
-constexpr uint64_t kScanMessageLooks = 200'000;
+constexpr uint64_t kScanMessageLooks = 20'000;
 /// Rows of a batch that are read together at first; then as many as will fill a message of this size.
 constexpr size_t kFirstRows = 100;
 constexpr size_t kBatchMessageBytes = size_t{2} << 20;

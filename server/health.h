@@ -4,6 +4,8 @@
 
 #include <functional>
 
+#include "server/brief_calls.h"
+
 namespace kvstore::server {
 
 /// Check of grpc.health.v1.Health, for the server as a whole, whichever service is asked for. Anybody may
@@ -12,7 +14,8 @@ namespace kvstore::server {
 class HealthService : public grpc::Service {
  public:
   /// serves  Whether the server takes calls; asked on any thread.
-  explicit HealthService(std::function<bool()> serves);
+  /// open    Counts the calls; must outlive it.
+  HealthService(std::function<bool()> serves, BriefCalls& open);
 };
 
 }  // namespace kvstore::server

@@ -1,71 +1,173 @@
 #include "server/http.h"
 
-#include <civetweb.h>
 #include <fmt/format.h>
 
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/strand.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <chrono>
+#include <cstddef>
 #include <string_view>
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include "base/address.h"
 
 namespace kvstore::server {
 namespace {
 
-int Answer(mg_connection* connection, int code, std::string_view type, std::string_view body) {
-  mg_printf(connection,
-            "HTTP/1.1 %d %s\r\nContent-Type: %.*s\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n", code,
-            code == 200 ? "OK" : "Service Unavailable", static_cast<int>(type.size()), type.data(),
-            body.size());
-  mg_write(connection, body.data(), body.size());
-  return code;
-}
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = beast::http;
+using tcp = asio::ip::tcp;
+using boost::system::error_code;
 
-int OnMetrics(mg_connection* connection, void* pages) {
-  return Answer(connection, 200, "text/plain; version=0.0.4; charset=utf-8",
-                static_cast<const HttpServer::Pages*>(pages)->metrics());
-}
+/// For all of a request: who sends a byte now and then has no longer.
+constexpr std::chrono::seconds kToAsk{1};
+constexpr std::chrono::seconds kToTakeTheAnswer{10};
+constexpr unsigned kMaxHeaderBytes = 8 << 10;
+/// More connections are ended at once.
+constexpr size_t kMaxOpen = 1'000;
+/// So that who waits for long figures keeps nobody from asking whether the server lives.
+constexpr int kThreads = 2;
+/// Before the next try where no connection could be taken.
+constexpr std::chrono::milliseconds kRest{100};
 
-int OnHealth(mg_connection* connection, void*) { return Answer(connection, 200, "text/plain", "ok\n"); }
+/// A connection: one request and its answer.
+class Session : public std::enable_shared_from_this<Session> {
+ public:
+  Session(tcp::socket socket, const HttpServer::Pages& pages, std::atomic<size_t>& open)
+      : stream_(std::move(socket)), pages_(pages), open_(open) {
+    ++open_;
+    parser_.header_limit(kMaxHeaderBytes);
+  }
+  ~Session() { --open_; }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
 
-int OnReady(mg_connection* connection, void* pages) {
-  const bool ready = static_cast<const HttpServer::Pages*>(pages)->ready();
-  return Answer(connection, ready ? 200 : 503, "text/plain", ready ? "ok\n" : "not ready\n");
-}
+  void Start() {
+    stream_.expires_after(kToAsk);
+    // What comes behind the header is not read.
+    http::async_read_header(stream_, buffer_, parser_, [self = shared_from_this()](error_code error, size_t) {
+      if (!error) self->Answer();
+    });
+  }
+
+ private:
+  void Answer() {
+    const auto& request = parser_.get();
+    const std::string_view target(request.target().data(), request.target().size());
+    const std::string_view page = target.substr(0, target.find('?'));
+    const bool head = request.method() == http::verb::head;
+    if (!head && request.method() != http::verb::get) {
+      Set(http::status::method_not_allowed, "text/plain", "GET and HEAD only\n");
+    } else if (page == "/metrics") {
+      Set(http::status::ok, "text/plain; version=0.0.4; charset=utf-8", pages_.metrics());
+    } else if (page == "/healthz") {
+      Set(http::status::ok, "text/plain", "ok\n");
+    } else if (page == "/readyz") {
+      const bool ready = pages_.ready();
+      Set(ready ? http::status::ok : http::status::service_unavailable, "text/plain",
+          ready ? "ok\n" : "not ready\n");
+    } else {
+      Set(http::status::not_found, "text/plain", "there are /metrics, /healthz and /readyz\n");
+    }
+    if (head) response_.body().clear();
+    stream_.expires_after(kToTakeTheAnswer);
+    http::async_write(stream_, response_, [self = shared_from_this()](error_code, size_t) {
+      error_code ignored;
+      self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
+    });
+  }
+
+  void Set(http::status status, std::string_view type, std::string body) {
+    response_.result(status);
+    response_.set(http::field::content_type, beast::string_view(type.data(), type.size()));
+    response_.keep_alive(false);
+    response_.content_length(body.size());
+    response_.body() = std::move(body);
+  }
+
+  beast::tcp_stream stream_;
+  const HttpServer::Pages& pages_;
+  std::atomic<size_t>& open_;
+  beast::flat_buffer buffer_;
+  http::request_parser<http::empty_body> parser_;
+  http::response<http::string_body> response_;
+};
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, Pages pages) {
-  std::unique_ptr<HttpServer> server(new HttpServer(std::move(pages)));
-  // Many threads, which only wait, and short patience: it takes many who are slow to keep others out, and
-  // they do not for long.
-  const char* options[] = {"listening_ports",
-                           address.c_str(),
-                           "num_threads",
-                           "64",
-                           "request_timeout_ms",
-                           "1000",
-                           "enable_keep_alive",
-                           "no",
-                           nullptr};
-  mg_callbacks callbacks{};
-  // Its own messages go nowhere: that it cannot listen is told below.
-  callbacks.log_message = [](const mg_connection*, const char*) { return 1; };
-  server->context_ = mg_start(&callbacks, nullptr, options);
-  if (server->context_ == nullptr) {
-    return absl::UnavailableError(fmt::format("cannot listen on {} for HTTP", address));
+class HttpServer::Listener {
+ public:
+  explicit Listener(Pages pages) : pages_(std::move(pages)) {}
+  ~Listener() {
+    context_.stop();
+    for (std::thread& thread : threads_) thread.join();
   }
-  auto* data = const_cast<Pages*>(&server->pages_);
-  mg_set_request_handler(server->context_, "/metrics$", &OnMetrics, data);
-  mg_set_request_handler(server->context_, "/healthz$", &OnHealth, data);
-  mg_set_request_handler(server->context_, "/readyz$", &OnReady, data);
-  return server;
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+
+  /// What is wrong with the address, if anything is.
+  error_code Listen(const std::string& address) {
+    const auto host = HostOf(address);
+    if (!host) return asio::error::make_error_code(asio::error::invalid_argument);
+    error_code error;
+    const auto found = tcp::resolver(context_).resolve(*host, address.substr(address.rfind(':') + 1),
+                                                       tcp::resolver::passive, error);
+    if (error) return error;
+    const tcp::endpoint endpoint = found.begin()->endpoint();
+    acceptor_.open(endpoint.protocol(), error);
+    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
+    if (!error) acceptor_.bind(endpoint, error);
+    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
+    if (!error) port_ = acceptor_.local_endpoint(error).port();
+    if (error) return error;
+    Accept();
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { context_.run(); });
+    return {};
+  }
+  int port() const { return port_; }
+
+ private:
+  void Accept() {
+    acceptor_.async_accept(asio::make_strand(context_), [this](error_code error, tcp::socket socket) {
+      if (error) return Rest();
+      if (open_ < kMaxOpen) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
+      Accept();
+    });
+  }
+  /// There was no descriptor, say.
+  void Rest() {
+    rest_.expires_after(kRest);
+    rest_.async_wait([this](error_code) { Accept(); });
+  }
+
+  const Pages pages_;
+  std::atomic<size_t> open_{0};
+  asio::io_context context_;
+  tcp::acceptor acceptor_{context_};
+  asio::steady_timer rest_{context_};
+  int port_ = 0;
+  std::vector<std::thread> threads_;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Listener> listener) : listener_(std::move(listener)) {}
+HttpServer::~HttpServer() = default;
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, Pages pages) {
+  auto listener = std::make_unique<Listener>(std::move(pages));
+  if (const error_code error = listener->Listen(address)) {
+    return absl::UnavailableError(fmt::format("cannot listen on {} for HTTP: {}", address, error.message()));
+  }
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(listener)));
 }
 
-HttpServer::~HttpServer() {
-  if (context_ != nullptr) mg_stop(context_);
-}
-
-int HttpServer::port() const {
-  mg_server_port port{};
-  return mg_get_server_ports(context_, 1, &port) > 0 ? port.port : 0;
-}
+int HttpServer::port() const { return listener_->port(); }
 
 }  // namespace kvstore::server

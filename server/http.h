@@ -6,12 +6,11 @@
 
 #include "absl/status/statusor.h"
 
-struct mg_context;
-
 namespace kvstore::server {
 
 /// The pages that machines look at, by HTTP/1.1: /metrics, /healthz (the process runs), /readyz (it takes
-/// calls). Thread-safe.
+/// calls). Who asks has a second for that, and nothing but GET and HEAD is answered; the connection ends
+/// then. Thread-safe.
 class HttpServer {
  public:
   struct Pages {
@@ -29,10 +28,10 @@ class HttpServer {
   int port() const;
 
  private:
-  explicit HttpServer(Pages pages) : pages_(std::move(pages)) {}
+  class Listener;
+  explicit HttpServer(std::unique_ptr<Listener> listener);
 
-  const Pages pages_;
-  mg_context* context_ = nullptr;
+  const std::unique_ptr<Listener> listener_;
 };
 
 }  // namespace kvstore::server

@@ -106,7 +106,7 @@ class Server::Impl {
   Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access)
       : core_(router, migrations, options, std::move(access)),
         service_(core_),
-        health_([this] { return !core_.draining.load(); }) {}
+        health_([this] { return !core_.draining.load(); }, core_.anonymous) {}
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
@@ -183,6 +183,8 @@ class Server::Impl {
       core_.access->Refresh();
       core_.open.CancelStalled(std::chrono::steady_clock::now() -
                                std::chrono::milliseconds(core_.options.limits.stall_ms));
+      core_.anonymous.CancelOld();
+      core_.figures.CancelOld();
       lock.lock();
     }
   }

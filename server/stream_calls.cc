@@ -83,6 +83,8 @@ void ImportCall::OnWriteDone(bool ok) {
 
 void ImportCall::Close(const absl::Status& status) {
   End(status);
+  // It may not be counted, and the client may take its time to hear this.
+  incoming_.message = {};
   WaitForClient();
   Finish(wire::ToWire(status));
 }

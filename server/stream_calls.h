@@ -38,7 +38,11 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
 
   void OnReadDone(bool ok) override {
     GoOn();
-    if (auto status = Take(ok); !status.ok()) return Close(status);
+    if (auto status = Take(ok); !status.ok()) {
+      // It is not counted, and the client may take its time to hear this.
+      incoming_.message = {};
+      return Close(status);
+    }
     producer_ = Produce(core_.router, incoming_.message);
     Run([this] { MakeNext(); });
   }

@@ -183,13 +183,18 @@ template <typename Request, typename Response>
 class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Response> {
  public:
   UnaryReactor(Core& core, Operation operation, grpc::CallbackServerContext& context)
-      : call_(core, operation, context, incoming_.message, response_) {}
+      : core_(core), call_(core, operation, context, incoming_.message, response_) {}
 
   void Start() {
     call_.Track();
-    // Anybody may ask which server this is. There is nothing in that request: it is not read.
-    if constexpr (std::is_same_v<Request, v1::GetServerRequest>) return Take();
+    // Anybody may ask which server this is.
+    if constexpr (std::is_same_v<Request, v1::GetServerRequest>) {
+      const absl::Status status = call_.EnterAmong(core_.anonymous);
+      return status.ok() ? Take() : Refuse(status);
+    }
     if (auto status = call_.Greet(); !status.ok()) return Refuse(status);
+    // There is nothing in that request, either: it is not read.
+    if constexpr (std::is_same_v<Request, v1::GetMetricsRequest>) return Take();
     call_.WaitForClient();
     this->StartRead(&incoming_);
   }
@@ -218,6 +223,8 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
   }
   void Refuse(const absl::Status& status) {
     call_.End(status);
+    // It is not counted, and the client may take its time to hear this.
+    incoming_.message = {};
     Send(status);
   }
   void Send(const absl::Status& status) {
@@ -227,6 +234,7 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
     this->StartWriteAndFinish(&response_, {}, grpc::Status::OK);
   }
 
+  Core& core_;
   Incoming<Request> incoming_;
   std::atomic<bool> sent_{false};
   Response response_;

@@ -4,12 +4,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "client/connect.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/loopback.h"
 #include "tests/support/status_matchers.h"
@@ -103,6 +105,23 @@ TEST_F(ConnectionsTest, HealthIsToldWhileManySendHalfARequest) {
   int open = 0;
   for (const auto& half : halves) open += half->IsOpen() ? 1 : 0;
   EXPECT_GT(open, 0) << "it was told only when all of them were shown out";
+}
+
+TEST_F(ConnectionsTest, HealthIsToldWhileManySendABodyByteByByte) {
+  const uint16_t port = PortOf(server_.http());
+  std::vector<std::unique_ptr<Connection>> bodies;
+  for (int i = 0; i < 100; ++i) {
+    bodies.push_back(std::make_unique<Connection>(port));
+    bodies.back()->Send("POST /healthz HTTP/1.1\r\nHost: kv\r\nContent-Length: 1000000000\r\n\r\nx");
+  }
+  for (int i = 0; i < 5; ++i) {
+    for (const auto& body : bodies) body->Send("x");
+    EXPECT_EQ(Get(port, "/healthz"), "HTTP/1.1 200");
+  }
+  // None is read to its end.
+  EXPECT_TRUE(testing::Eventually([&] {
+    return std::none_of(bodies.begin(), bodies.end(), [](const auto& body) { return body->IsOpen(); });
+  }));
 }
 
 }  // namespace

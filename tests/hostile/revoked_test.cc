@@ -38,6 +38,25 @@ TEST_F(RevokedTest, AnImportThatIsOpenWritesNothingMore) {
   EXPECT_TRUE(served_->router().GetRow("alice", "after", {})->items.empty());
 }
 
+TEST_F(RevokedTest, AStreamOfCallsThatIsOpenEnds) {
+  Serve();
+  grpc::ClientContext context;
+  As(context, "alice");
+  const auto stream = stub_->Calls(&context);
+  v1::CallsRequest request;
+  v1::Call& call = *request.add_calls();
+  call.set_number(1);
+  call.mutable_get_row()->set_dataset("alice");
+  call.mutable_get_row()->set_row("r");
+  v1::CallsResponse response;
+  ASSERT_TRUE(stream->Write(request));
+  ASSERT_TRUE(stream->Read(&response));
+  Revoke();
+  stream->Write(request);
+  while (stream->Read(&response)) EXPECT_EQ(response.answers_size(), 0);
+  EXPECT_EQ(stream->Finish().error_code(), grpc::UNAUTHENTICATED);
+}
+
 TEST_F(RevokedTest, AScanThatIsOpenEnds) {
   Serve();
   PutRows("alice", 4'000, 4'000);

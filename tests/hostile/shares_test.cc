@@ -84,6 +84,44 @@ TEST_F(SharesTest, OneMessageOfManyLargeReadsHoldsLittle) {
       << "some is counted still";
 }
 
+TEST_F(SharesTest, MessagesThatWaitAreCounted) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.max_bytes = 128 << 20;
+  Serve(options);
+  PutRows("alice", 1, 4'000'000);
+  {
+    grpc::ClientContext context;
+    As(context, "alice");
+    const auto stream = stub_->Calls(&context);
+    v1::CallsRequest reads;
+    for (uint64_t i = 0; i < 12; ++i) {
+      v1::Call& call = *reads.add_calls();
+      call.set_number(i);
+      call.mutable_get_row()->set_dataset("alice");
+      call.mutable_get_row()->set_row("r10000");
+    }
+    ASSERT_TRUE(stream->Write(reads));
+    ASSERT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > 16 * kMiB; }));
+    const double before = Metric("kvstore_bytes_in_flight");
+    // A read that waits for its turn, and a write that is not allowed, with all that a put may have: the
+    // message is there as long as the read.
+    v1::CallsRequest request;
+    v1::Call& read = *request.add_calls();
+    read.set_number(100);
+    read.mutable_get_row()->set_dataset("alice");
+    read.mutable_get_row()->set_row("r10000");
+    v1::Call& write = *request.add_calls();
+    write.set_number(101);
+    write.mutable_put_row()->set_dataset("bob");
+    for (int i = 0; i < 100'000; ++i) write.mutable_put_row()->add_cells();
+    ASSERT_TRUE(stream->Write(request));
+    EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > before + 12 * kMiB; }));
+    context.TryCancel();
+    stream->Finish();
+  }
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
+}
+
 TEST_F(SharesTest, AClientThatLeavesItsLargeReadsLeavesNothingBehind) {
   Serve();
   PutRows("alice", 1, 4'000'000);

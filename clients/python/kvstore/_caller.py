@@ -100,6 +100,8 @@ class Caller:
                 self._stub.GetServer(
                     messages.GetServerRequest(), timeout=wait, metadata=self.metadata, wait_for_ready=True
                 )
+                # It is there again. A server that ends each connection at once is not asked without a pause, either.
+                until = min(until, time.monotonic() + wait / 8)
             except (grpc.RpcError, ValueError):  # The second: the client was closed.
                 pass
         time.sleep(max(0, until - time.monotonic()))
