@@ -65,6 +65,7 @@ struct Core {
   const std::unique_ptr<Access> access;
   Admission admission;
   BriefCalls anonymous{1'000};  ///< Of anybody: which server this is, and whether it serves.
+  BriefCalls greetings{1'000};  ///< The first of these of who is known, who does not wait for strangers.
   BriefCalls figures{32};       ///< GetMetrics.
   RequestMemory memory;
   Metrics metrics;

@@ -1,8 +1,11 @@
 #include "server/http.h"
 
 #include <fmt/format.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -31,12 +34,19 @@ using boost::system::error_code;
 constexpr std::chrono::seconds kToAsk{1};
 constexpr std::chrono::seconds kToTakeTheAnswer{10};
 constexpr unsigned kMaxHeaderBytes = 8 << 10;
-/// More connections are ended at once.
+/// More connections are ended at once: so many, and no more than a tenth of all descriptors.
 constexpr size_t kMaxOpen = 1'000;
+constexpr size_t kMinOpen = 64;
 /// So that who waits for long figures keeps nobody from asking whether the server lives.
 constexpr int kThreads = 2;
 /// Before the next try where no connection could be taken.
 constexpr std::chrono::milliseconds kRest{100};
+
+size_t MostOpen() {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  return std::clamp<size_t>(limit.rlim_cur / 10, kMinOpen, kMaxOpen);
+}
 
 /// A connection: one request and its answer.
 class Session : public std::enable_shared_from_this<Session> {
@@ -51,6 +61,11 @@ class Session : public std::enable_shared_from_this<Session> {
   Session& operator=(const Session&) = delete;
 
   void Start() {
+    asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->Read(); });
+  }
+
+ private:
+  void Read() {
     stream_.expires_after(kToAsk);
     // What comes behind the header is not read.
     http::async_read_header(stream_, buffer_, parser_, [self = shared_from_this()](error_code error, size_t) {
@@ -58,7 +73,6 @@ class Session : public std::enable_shared_from_this<Session> {
     });
   }
 
- private:
   void Answer() {
     const auto& request = parser_.get();
     const std::string_view target(request.target().data(), request.target().size());
@@ -138,7 +152,7 @@ class HttpServer::Listener {
   void Accept() {
     acceptor_.async_accept(asio::make_strand(context_), [this](error_code error, tcp::socket socket) {
       if (error) return Rest();
-      if (open_ < kMaxOpen) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
+      if (open_ < most_open_) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
       Accept();
     });
   }
@@ -149,6 +163,7 @@ class HttpServer::Listener {
   }
 
   const Pages pages_;
+  const size_t most_open_ = MostOpen();
   std::atomic<size_t> open_{0};
   asio::io_context context_;
   tcp::acceptor acceptor_{context_};

@@ -184,6 +184,7 @@ class Server::Impl {
       core_.open.CancelStalled(std::chrono::steady_clock::now() -
                                std::chrono::milliseconds(core_.options.limits.stall_ms));
       core_.anonymous.CancelOld();
+      core_.greetings.CancelOld();
       core_.figures.CancelOld();
       lock.lock();
     }

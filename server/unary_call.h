@@ -189,7 +189,8 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
     call_.Track();
     // Anybody may ask which server this is.
     if constexpr (std::is_same_v<Request, v1::GetServerRequest>) {
-      const absl::Status status = call_.EnterAmong(core_.anonymous);
+      const bool known = !core_.access->open_to_all() && call_.Greet().ok();
+      const absl::Status status = call_.EnterAmong(known ? core_.greetings : core_.anonymous);
       return status.ok() ? Take() : Refuse(status);
     }
     if (auto status = call_.Greet(); !status.ok()) return Refuse(status);
