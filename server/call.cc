@@ -207,6 +207,11 @@ absl::Status Call::EnterAmong(BriefCalls& others) {
   return absl::OkStatus();
 }
 
+absl::Status Call::EnterOfAnybody() {
+  const bool known = !core_.access->open_to_all() && Identify().ok();
+  return EnterAmong(known ? core_.greetings : core_.anonymous);
+}
+
 std::shared_ptr<void> Call::HoldBytes(size_t bytes) {
   if (!core_.admission.Replace(*share_, 0, bytes)) return nullptr;
   return {share_,

@@ -65,7 +65,7 @@ struct Core {
   const std::unique_ptr<Access> access;
   Admission admission;
   BriefCalls anonymous{1'000};  ///< Of anybody: which server this is, and whether it serves.
-  BriefCalls greetings{1'000};  ///< The first of these of who is known, who does not wait for strangers.
+  BriefCalls greetings{1'000};  ///< Of who is known: which server this is.
   BriefCalls figures{32};       ///< GetMetrics.
   RequestMemory memory;
   Metrics metrics;
@@ -108,8 +108,9 @@ class Call {
   /// ask again who it is.
   absl::Status Greet();
 
-  /// Has the call count among these, to its end. RESOURCE_EXHAUSTED: they are too many.
-  absl::Status EnterAmong(BriefCalls& others);
+  /// Lets in, for a few seconds, a call that anybody may make; who is known does not wait for strangers.
+  /// RESOURCE_EXHAUSTED: there are too many.
+  absl::Status EnterOfAnybody();
   /// Whether who calls may still do so. Costs nothing where everybody may.
   absl::Status CheckCaller();
   /// Counts bytes that are in memory for a caller who was greeted, beside those of its calls, for as long as
@@ -193,6 +194,8 @@ class Call {
  private:
   friend class OpenCalls;
 
+  /// Has the call count among these, to its end. RESOURCE_EXHAUSTED: they are too many.
+  absl::Status EnterAmong(BriefCalls& others);
   absl::Status Identify();
   /// Of the client's certificate, which was checked; empty: it has none.
   std::string CommonName() const;

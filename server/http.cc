@@ -42,6 +42,7 @@ constexpr int kThreads = 2;
 /// Before the next try where no connection could be taken.
 constexpr std::chrono::milliseconds kRest{100};
 
+/// Of all connections, by what this process may open.
 size_t MostOpen() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);

@@ -183,19 +183,16 @@ template <typename Request, typename Response>
 class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Response> {
  public:
   UnaryReactor(Core& core, Operation operation, grpc::CallbackServerContext& context)
-      : core_(core), call_(core, operation, context, incoming_.message, response_) {}
+      : call_(core, operation, context, incoming_.message, response_) {}
 
   void Start() {
     call_.Track();
     // Anybody may ask which server this is.
-    if constexpr (std::is_same_v<Request, v1::GetServerRequest>) {
-      const bool known = !core_.access->open_to_all() && call_.Greet().ok();
-      const absl::Status status = call_.EnterAmong(known ? core_.greetings : core_.anonymous);
-      return status.ok() ? Take() : Refuse(status);
-    }
-    if (auto status = call_.Greet(); !status.ok()) return Refuse(status);
-    // There is nothing in that request, either: it is not read.
-    if constexpr (std::is_same_v<Request, v1::GetMetricsRequest>) return Take();
+    constexpr bool kOfAnybody = std::is_same_v<Request, v1::GetServerRequest>;
+    const absl::Status status = kOfAnybody ? call_.EnterOfAnybody() : call_.Greet();
+    if (!status.ok()) return Refuse(status);
+    // There is nothing in these requests: they are not read.
+    if constexpr (kOfAnybody || std::is_same_v<Request, v1::GetMetricsRequest>) return Take();
     call_.WaitForClient();
     this->StartRead(&incoming_);
   }
@@ -235,7 +232,6 @@ class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Res
     this->StartWriteAndFinish(&response_, {}, grpc::Status::OK);
   }
 
-  Core& core_;
   Incoming<Request> incoming_;
   std::atomic<bool> sent_{false};
   Response response_;

@@ -107,6 +107,20 @@ TEST_F(ConnectionsTest, HealthIsToldWhileManySendHalfARequest) {
   EXPECT_GT(open, 0) << "it was told only when all of them were shown out";
 }
 
+TEST_F(ConnectionsTest, NothingButGetAndHeadIsAnswered) {
+  const auto ask = [port = PortOf(server_.http())](const std::string& line) {
+    const Connection connection(port);
+    connection.Send(line + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return connection.ReadAll();
+  };
+  EXPECT_EQ(ask("GET /healthz?x=y").substr(0, 12), "HTTP/1.1 200");
+  EXPECT_EQ(ask("GET /healthz/x").substr(0, 12), "HTTP/1.1 404");
+  EXPECT_EQ(ask("POST /healthz").substr(0, 12), "HTTP/1.1 405");
+  const std::string head = ask("HEAD /metrics");
+  EXPECT_EQ(head.substr(0, 12), "HTTP/1.1 200");
+  EXPECT_TRUE(head.ends_with("\r\n\r\n")) << head;
+}
+
 TEST_F(ConnectionsTest, HealthIsToldWhileManySendABodyByteByByte) {
   const uint16_t port = PortOf(server_.http());
   std::vector<std::unique_ptr<Connection>> bodies;

@@ -122,6 +122,49 @@ TEST_F(SharesTest, MessagesThatWaitAreCounted) {
   EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
 }
 
+TEST_F(SharesTest, AMessageForWhichThereIsNoRoomIsTurnedAwayCallByCall) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.max_bytes = 48 << 20;
+  Serve(options);
+  PutRows("alice", 1, 4'000'000);
+  grpc::ClientContext context;
+  As(context, "alice");
+  const auto stream = stub_->Calls(&context);
+  constexpr uint64_t kReads = 12;
+  v1::CallsRequest reads;
+  for (uint64_t i = 0; i < kReads; ++i) {
+    v1::Call& call = *reads.add_calls();
+    call.set_number(i);
+    call.mutable_get_row()->set_dataset("alice");
+    call.mutable_get_row()->set_row("r10000");
+  }
+  ASSERT_TRUE(stream->Write(reads));
+  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > 16 * kMiB; }));
+  // It is allowed, and more than what is left of the half.
+  v1::CallsRequest request;
+  v1::Call& write = *request.add_calls();
+  write.set_number(100);
+  write.mutable_put_row()->set_dataset("alice");
+  write.mutable_put_row()->set_row("r");
+  for (uint64_t i = 0; i < 100'000; ++i) write.mutable_put_row()->add_cells()->set_column("c");
+  ASSERT_TRUE(stream->Write(request));
+  // Before any room is made.
+  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_calls_refused_total") > 0; }));
+  uint64_t answers = 0;
+  for (v1::CallsResponse response; answers < kReads + 1 && stream->Read(&response);) {
+    for (const v1::Answer& answer : response.answers()) {
+      ++answers;
+      if (answer.number() != 100) continue;
+      EXPECT_EQ(answer.error().code(), static_cast<int>(absl::StatusCode::kResourceExhausted));
+      EXPECT_EQ(answer.outcome(), "refused") << "the client may make it again";
+    }
+  }
+  EXPECT_EQ(answers, kReads + 1);
+  EXPECT_TRUE(served_->router().GetRow("alice", "r", {})->items.empty());
+  context.TryCancel();
+  stream->Finish();
+}
+
 TEST_F(SharesTest, AClientThatLeavesItsLargeReadsLeavesNothingBehind) {
   Serve();
   PutRows("alice", 1, 4'000'000);
