@@ -1,16 +1,20 @@
-#include "registry/repair.h"
+#include "assembly/repair.h"
 
 #include <utility>
 
-#include "backends/rocksdb/data_dir.h"
-#include "backends/rocksdb/log_repair.h"
+#include "assembly/backend_config.h"
+#include "backends/rocksdb/engine/data_dir.h"
+#include "backends/rocksdb/engine/log_repair.h"
 
 namespace kvstore {
 
 absl::StatusOr<std::optional<LeftOutLogs>> RepairLogs(const OpenOptions& given, bool apply) {
   OpenOptions options = given;
   options.create_if_missing = false;
-  if (options.rocksdb.empty()) return absl::InvalidArgumentError("config: has no backend of type rocksdb");
+  if (!FindBackendOfType(options, kRocksDb)) {
+    return absl::InvalidArgumentError(
+        "config: backends: none is of type rocksdb, and only that engine has logs that can be repaired");
+  }
   const absl::Status problem = Open(options).status();
   if (problem.ok()) return std::nullopt;
   if (!absl::IsDataLoss(problem)) return problem;

@@ -1,4 +1,4 @@
-#include "registry/secrets.h"
+#include "assembly/secrets.h"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,18 @@
 #include <string_view>
 
 #include "base/files.h"
-#include "kvstore_api/json.h"
+#include "json/json.h"
 
 namespace kvstore {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The fields of a configuration that are secrets; NAME_file names a file that has it.
+/// The fields of a configuration that hold secrets. NAME_file holds the name of a file with the secret.
 constexpr std::array<std::string_view, 4> kSecrets = {"password", "auth", "zookeeper_auth", "token"};
 
-/// Adds the files that have secrets, below a value of the configuration `file`.
+/// Adds the files with secrets that `json`, a value of the configuration `file`, names at any depth, and
+/// `file` itself if a secret stands in it.
 void Collect(const Json& json, const fs::path& file, std::set<fs::path>& found) {
   if (!json.is_object()) return;
   for (const auto& [name, value] : json.items()) {
@@ -29,22 +30,22 @@ void Collect(const Json& json, const fs::path& file, std::set<fs::path>& found) 
       if (name == secret) found.insert(file);
       if (name == fmt::format("{}_file", secret)) found.insert(named);
     }
-    // Only a "tls" has one of this name.
+    // Only a "tls" has a field of this name: the file with the private key.
     if (name == "key") found.insert(named);
   }
 }
 
-bool Has(const fs::path& path, fs::perms wanted) {
+bool HasPermissions(const fs::path& path, fs::perms wanted) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   return !error && (status.permissions() & wanted) == wanted;
 }
 
-/// Whether others come as far as to the path, and may do this there.
+/// Whether other users have these permissions on the path and can enter all folders above it.
 bool OthersMay(const fs::path& path, fs::perms wanted) {
-  if (!Has(path, wanted)) return false;
+  if (!HasPermissions(path, wanted)) return false;
   for (fs::path folder = path.parent_path();; folder = folder.parent_path()) {
-    if (!Has(folder, fs::perms::others_exec)) return false;
+    if (!HasPermissions(folder, fs::perms::others_exec)) return false;
     if (folder == folder.parent_path()) return true;
   }
 }

@@ -10,11 +10,11 @@
 
 namespace kvstore {
 
-/// The answers of one batch of reads have at most about so many bytes of names and values together: the entry
-/// that passes it is the last one that is read. 10,000 rows may be asked for at once, and have 8 MiB each.
+/// The limit for the names and values in all answers of one batch of reads. The entry that exceeds it is the
+/// last one that is read. Without it, a batch of 10,000 rows with 8 MiB each would not fit into memory.
 inline constexpr size_t kMaxBatchBytes = kMaxPageBytes;
 
-/// Counts what a batch has read. Thread-safe.
+/// Counts the bytes that a batch has read. Thread-safe.
 class BatchBytes {
  public:
   bool full() const { return bytes_.load(std::memory_order_relaxed) > kMaxBatchBytes; }
@@ -32,8 +32,8 @@ class BatchBytes {
   std::atomic<size_t> bytes_{0};
 };
 
-/// What an entry behind is told: RESOURCE_EXHAUSTED, and to be asked for in another batch. It is one of those
-/// that IsPaused (looks.h) says yes to.
+/// The error of entries behind the limit, which were not read: RESOURCE_EXHAUSTED, ask for them in another
+/// batch. IsPaused (scan_budget.h) is true for it.
 absl::Status BatchFullError();
 
 }  // namespace kvstore

@@ -9,12 +9,12 @@
 
 namespace kvstore {
 
-/// What to list of one ID's entries.
+/// Which of one ID's entries to list.
 struct MappingQuery {
   bool descending = false;
   uint32_t limit = 0;
   uint64_t offset = 0;
-  std::optional<MappingEntry> after;  ///< Read on behind this entry, in the direction of the listing.
+  std::optional<MappingEntry> after;  ///< Start behind this entry, in the direction of the listing.
 };
 
 struct MappingList {
@@ -22,14 +22,14 @@ struct MappingList {
   bool more = false;  ///< Entries remain behind the last one.
 };
 
-/// The mappings of one dataset in a backend. Thread-safe. Arguments were checked before they come here.
+/// The mappings of one dataset in a backend. Thread-safe. The router has checked all arguments.
 class MappingStore {
  public:
   virtual ~MappingStore() = default;
 
-  /// Adds (from, to), or moves it to another place in the order. Without a sequence: the store's time in ms.
+  /// Adds (from, to), or changes its sequence. Without one the sequence is the store's time in ms.
   [[nodiscard]] virtual absl::Status Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) = 0;
-  /// Whether there was such an entry.
+  /// Returns whether there was such an entry.
   [[nodiscard]] virtual absl::StatusOr<bool> Remove(uint64_t from, uint64_t to) = 0;
   [[nodiscard]] virtual absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Count(uint64_t from) = 0;

@@ -1,10 +1,10 @@
-#include "kvstore_api/marker.h"
+#include "backend_api/marker.h"
 
 #include <boost/crc.hpp>
 #include <optional>
 
 #include "absl/strings/escaping.h"
-#include "kvstore_api/big_endian.h"
+#include "base/big_endian.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore {
@@ -33,10 +33,10 @@ std::string Seal(std::string body, std::string_view scope) {
 
 absl::Status Refused() {
   return absl::InvalidArgumentError(
-      "marker: not one that this read returned (of another dataset or row, or changed)");
+      "marker: this read has not returned it: it belongs to another dataset or row, or was changed");
 }
 
-/// The position inside a token of `kind`, without header and checksum.
+/// Returns the position inside a token of `kind`, without header and checksum.
 absl::StatusOr<std::string> Open(char kind, std::string_view scope, std::string_view marker) {
   std::string body;
   const absl::string_view text(marker.data(), marker.size());
@@ -65,8 +65,9 @@ std::optional<RowPosition> ReadPosition(std::string_view in) {
   return position;
 }
 
-/// Takes bytes, at least one, with their size before them from the front of `in`.
-bool TakeSized(std::string& in, std::string& out) {
+/// Removes bytes that follow their size from the front of `in`, and returns them in `out`. False if they are
+/// malformed or empty.
+bool ConsumeSized(std::string& in, std::string& out) {
   if (in.size() < 2) return false;
   const size_t size = ReadBigEndian<uint16_t>(in);
   if (size == 0 || in.size() < 2 + size) return false;
@@ -126,9 +127,9 @@ absl::StatusOr<ScanPosition> OpenScanMarker(uint64_t incarnation, std::string_vi
   auto body = Open(kScan, RowScope(incarnation, ""), marker);
   if (!body.ok()) {
     body = Open(kScanInOrder, RowScope(incarnation, ""), marker);
-    if (!body.ok() || !TakeSized(*body, position.order)) return Refused();
+    if (!body.ok() || !ConsumeSized(*body, position.order)) return Refused();
   }
-  if (!TakeSized(*body, position.row) || position.row.size() > kMaxRowKeyBytes) return Refused();
+  if (!ConsumeSized(*body, position.row) || position.row.size() > kMaxRowKeyBytes) return Refused();
   if (!body->empty()) {
     position.inside = ReadPosition(*body);
     if (!position.inside) return Refused();

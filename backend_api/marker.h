@@ -5,18 +5,18 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/mapping_store.h"
-#include "kvstore_api/row_store.h"
+#include "backend_api/mapping_store.h"
+#include "backend_api/row_store.h"
 
-/// Markers: positions as opaque tokens. A token is base64url text of: format byte, kind byte, the position,
-/// and a CRC-64 over all of that and over what the token belongs to (the dataset's incarnation; the row, or
-/// the ID and order). So a token from elsewhere, or a changed one, is found out, and the token itself stays
-/// short. It guards against mistakes and not against forgery, which would gain nothing: a position only says
-/// where to read on.
+/// Markers: positions as opaque tokens. A token is the base64url text of a format byte, a kind byte, the
+/// position, and a CRC-64 over all of that and over what the token belongs to (the dataset's incarnation; the
+/// row, or the ID and order). So a token of another read, or a changed one, is detected, although the token
+/// itself stays short. This guards against mistakes, not against forgery, which would gain nothing: a
+/// position only says where to continue.
 namespace kvstore {
 
 std::string SealRowMarker(uint64_t incarnation, std::string_view row, const RowPosition& position);
-/// With ScanPosition::order, if it has one; those of before there was such a thing have none.
+/// Includes ScanPosition::order unless it is empty; tokens of earlier versions have none.
 std::string SealScanMarker(uint64_t incarnation, const ScanPosition& position);
 std::string SealMappingMarker(uint64_t incarnation, uint64_t from, bool descending, const MappingEntry& last);
 

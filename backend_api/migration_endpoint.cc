@@ -1,4 +1,4 @@
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/migration_endpoint.h"
 
 namespace kvstore {
 
@@ -16,6 +16,23 @@ std::string_view Name(EndpointState state) {
       return "moved";
   }
   return "unknown";
+}
+
+bool MayTransition(EndpointState from, bool captures, EndpointState to) {
+  using enum EndpointState;
+  switch (to) {
+    case kAbsent:
+      return from == kAbsent || from == kImporting || from == kMoved;
+    case kImporting:
+      return from == kAbsent || from == kImporting;
+    case kServing:
+      return from != kAbsent;
+    case kFrozen:
+      return (from == kServing || from == kFrozen) && captures;
+    case kMoved:
+      return from == kFrozen || from == kMoved;
+  }
+  return false;
 }
 
 }  // namespace kvstore

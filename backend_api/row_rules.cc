@@ -1,4 +1,4 @@
-#include "kvstore_api/row_rules.h"
+#include "backend_api/row_rules.h"
 
 #include <algorithm>
 
@@ -23,9 +23,9 @@ bool Collides(std::span<const CellWrite> cells, uint64_t assigned) {
 absl::Status CheckCondition(const Condition& condition, const std::optional<std::string_view>& newest) {
   if (!condition.equals) {
     if (!newest) return absl::OkStatus();
-    return absl::AlreadyExistsError("condition: the column is not absent");
+    return absl::AlreadyExistsError("condition: the column must be absent, but has a value");
   }
-  if (!newest) return absl::FailedPreconditionError("condition: the column is absent");
+  if (!newest) return absl::FailedPreconditionError("condition: the column has no value");
   if (*newest == *condition.equals) return absl::OkStatus();
   return absl::FailedPreconditionError("condition: the column's latest value is another one");
 }

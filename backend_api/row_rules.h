@@ -11,18 +11,19 @@
 #include "kvstore_api/options.h"
 #include "kvstore_api/types.h"
 
-/// What every backend of rows does in the same way.
+/// Rules that all backends of rows share.
 namespace kvstore {
 
-/// Ascending, each once.
+/// Returns the columns in ascending order, without duplicates.
 std::vector<std::string> SortedColumns(std::vector<std::string> columns);
 
-/// Whether a cell of the put that brings its timestamp has this one, and the column of one that has none:
-/// then another one must be assigned.
+/// Whether two cells of a put would be the same one with this assigned timestamp: one that brings it, and one
+/// of the same column without a timestamp. Then another timestamp must be assigned.
 bool Collides(std::span<const CellWrite> cells, uint64_t assigned);
 
-/// Whether the condition holds of a column whose newest visible value is `newest`; nullopt: it has none. The
-/// codes are those of Condition.
+/// Checks a condition on a column. The error codes are those of Condition.
+///
+/// newest  the column's newest visible value; nullopt: it has none.
 absl::Status CheckCondition(const Condition& condition, const std::optional<std::string_view>& newest);
 
 }  // namespace kvstore

@@ -14,12 +14,11 @@
 
 namespace kvstore {
 
-/// The last thing that a paginated read of a row returned; the next page starts right behind it. A value: it
-/// can be kept, sent elsewhere, and used after a restart. Writes in between do not disturb it.
+/// The last cell that a page of a row returned; the next page starts right behind it. A value, which can be
+/// stored, sent elsewhere, and used after a restart. Writes in between do not invalidate it.
 struct RowPosition {
   std::string column;
-  /// 0: the column is done with. Else so many cells of it were returned, down to `timestamp`, and more may
-  /// follow.
+  /// 0: all cells of the column were returned. Else this many were, down to `timestamp`, and more may follow.
   uint32_t cells = 0;
   uint64_t timestamp = 0;
   friend bool operator==(const RowPosition&, const RowPosition&) = default;
@@ -27,35 +26,34 @@ struct RowPosition {
 
 struct RowPage {
   std::vector<Item> items;
-  std::optional<RowPosition> next;  ///< Where to read on; none at the end of the row.
+  std::optional<RowPosition> next;  ///< Where the next page starts; none at the end of the row.
 };
 
-/// Where a scan stands: behind `row`, or inside it.
+/// The position of a scan: behind `row`, or inside it.
 struct ScanPosition {
   std::string row;
   std::optional<RowPosition> inside;
-  /// Of a backend that has its rows from elsewhere: in whose order they come. Set and read by the backend
-  /// alone, and by the layer above for the backend itself.
+  /// For a backend that reads its rows from elsewhere: identifies the order in which they come. The backend
+  /// sets and reads it; the layer above adds the backend's own name in markers.
   std::string order = {};
   friend bool operator==(const ScanPosition&, const ScanPosition&) = default;
 };
 
-/// Walks rows, pulled by its caller; bounded in memory. Externally synchronised.
+/// Reads rows one by one, with bounded memory. Externally synchronised.
 class RowScan {
  public:
   virtual ~RowScan() = default;
-  /// Reads the next row, or piece of one, into `row`, reusing its memory; false at the end.
+  /// Reads the next row, or the next piece of a large one, into `row`, reusing its memory; false at the end.
   [[nodiscard]] virtual absl::StatusOr<bool> Next(ScannedRow& row) = 0;
-  /// Behind what Next returned last; none before the first.
+  /// The position behind what Next returned last; none before the first.
   [[nodiscard]] virtual std::optional<ScanPosition> position() const = 0;
 };
 
 /// The rows of one dataset in a backend. Thread-safe.
 ///
-/// Arguments were checked against the limits of the data model before they come here. Markers are opened and
-/// sealed above: `ReadOptions::marker` and `ScanOptions::marker` are not looked at, positions come as
-/// arguments. The meaning of every call is that of KVStore; a backend that passes tests/backend_suite is
-/// right.
+/// The router has checked all arguments against the limits of the data model, and opens and seals markers: a
+/// backend ignores `ReadOptions::marker` and `ScanOptions::marker`, and gets positions as arguments instead.
+/// Each call means what it means in KVStore; tests/backend_suite checks that.
 class RowStore {
  public:
   virtual ~RowStore() = default;
@@ -66,17 +64,18 @@ class RowStore {
                                                       const WriteOptions& options) = 0;
   [[nodiscard]] virtual absl::Status Delete(std::string_view row, const DeleteOptions& options) = 0;
 
-  /// First pages of many rows, in the order asked. A backend groups and parallelises as it can.
+  /// Returns the first pages of many rows, in the order asked. A backend groups and parallelises the reads as
+  /// it can.
   [[nodiscard]] virtual std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) = 0;
-  /// Each row succeeds or fails on its own; writes of the same row happen in the order given. Behind one that
-  /// was refused because the dataset moves (moved.h), no further one of the same row is carried out: it is
-  /// refused as well. That holds for DeleteMany, too.
+  /// Each row succeeds or fails on its own; writes of the same row are made in the order given. After a write
+  /// that was refused because the dataset migrates (backend_api/outcome.h), all later writes of the same row
+  /// are refused as well. The same holds for DeleteMany.
   [[nodiscard]] virtual std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) = 0;
   [[nodiscard]] virtual std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) = 0;
 
-  /// About `wanted` partitions of about equal size; at least one.
+  /// Returns about `wanted` partitions of about equal size; at least one.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) = 0;
-  /// A row that is written while the scan runs is seen as before or as after the write.
+  /// A row that is written while the scan runs is returned as it was before or after the write.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<RowScan>> Scan(
       const RowRange& range, const ScanOptions& options, const std::optional<ScanPosition>& after) = 0;
 };

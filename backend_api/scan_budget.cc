@@ -1,9 +1,9 @@
-#include "kvstore_api/looks.h"
+#include "backend_api/scan_budget.h"
 
 #include <algorithm>
 
 #include "absl/strings/cord.h"
-#include "kvstore_api/batch_bytes.h"
+#include "backend_api/batch_bytes.h"
 
 namespace kvstore {
 namespace {
@@ -20,17 +20,17 @@ absl::Status Paused(std::string_view message, std::string_view position) {
 
 }  // namespace
 
-LookScope::LookScope(uint64_t cells) : before_(left) { left = cells; }
-LookScope::~LookScope() { left = before_; }
+ScanBudget::ScanBudget(uint64_t cells) : before_(left) { left = cells; }
+ScanBudget::~ScanBudget() { left = before_; }
 
-void SpendLooks(uint64_t cells) {
+void SpendScanBudget(uint64_t cells) {
   if (left) *left -= std::min(*left, cells);
 }
-bool LooksSpent() { return left == uint64_t{0}; }
-bool LooksAreLimited() { return left.has_value(); }
+bool IsScanBudgetSpent() { return left == uint64_t{0}; }
+bool HasScanBudget() { return left.has_value(); }
 
 absl::Status PausedError(std::string_view position) {
-  return Paused("the scan has found nothing so far: go on with it", position);
+  return Paused("the scan has found nothing so far: call it again to continue", position);
 }
 bool IsPaused(const absl::Status& status) { return !status.ok() && status.GetPayload(kPayload).has_value(); }
 std::string PausedAt(const absl::Status& status) {

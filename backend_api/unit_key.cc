@@ -1,10 +1,10 @@
-#include "kvstore_api/unit_key.h"
+#include "backend_api/unit_key.h"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "kvstore_api/big_endian.h"
+#include "base/big_endian.h"
 
 namespace kvstore {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 constexpr char kEscaped = static_cast<char>(0xFF);
 constexpr char kEnd = 0x01;
 
-/// Bytes of a name that a message shows at most.
+/// How many bytes of a name a message shows at most.
 constexpr size_t kShown = 64;
 
 std::string Show(std::string_view bytes) {

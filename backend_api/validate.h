@@ -6,18 +6,19 @@
 #include "absl/status/status.h"
 #include "kvstore_api/options.h"
 
-/// Checks of arguments against the limits of the data model, done once, above the backends. Each returns
-/// INVALID_ARGUMENT with the field, the problem and the limit.
+/// Checks of arguments against the limits of the data model, which the router makes once for all backends.
+/// Each returns INVALID_ARGUMENT with the field, the problem and the limit.
 namespace kvstore {
 
 absl::Status ValidateRowKey(std::string_view row);
 absl::Status ValidateRead(std::string_view row, const ReadOptions& options);
-/// Also that no (column, timestamp) is given twice, where cells without a timestamp count as one timestamp.
+/// Also checks that no (column, timestamp) is given twice; cells without a timestamp count as having the same
+/// one.
 absl::Status ValidatePut(std::string_view row, std::span<const CellWrite> cells, const WriteOptions& options);
 absl::Status ValidateDelete(std::string_view row, const DeleteOptions& options);
 absl::Status ValidateScan(const RowRange& range, const ScanOptions& options);
 absl::Status ValidateBatch(size_t size);
-/// `field` names the ID in the message.
+/// field  the name of the ID in the message.
 absl::Status ValidateId(std::string_view field, uint64_t id);
 absl::Status ValidateListing(const MappingListOptions& options);
 

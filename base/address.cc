@@ -35,14 +35,14 @@ bool IsLocal(std::string_view address) {
   return ::inet_pton(AF_INET6, host->c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-bool IsTaken(std::string_view address) {
+bool IsListening(std::string_view address) {
   if (!address.starts_with(kUnixPrefix)) return false;
   const std::string_view path = address.substr(kUnixPrefix.size());
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof(name.sun_path)) return false;
   std::memcpy(name.sun_path, path.data(), path.size());
-  // It must not wait for a server that does not accept: that one is there, too.
+  // Do not wait for a server that does not accept: it is listening, too.
   const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   if (socket < 0) return false;
   const bool connected = ::connect(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)) == 0;

@@ -6,18 +6,19 @@
 
 namespace kvstore {
 
-/// What an address of a socket in the file system begins with; its path follows.
+/// The prefix of the address of a Unix domain socket; the path of the socket follows.
 inline constexpr std::string_view kUnixPrefix = "unix:";
 
-/// The host of "host:port" or "[ipv6]:port", without brackets; none if it is no such thing.
+/// Returns the host of "host:port" or "[ipv6]:port", without brackets; nullopt if the text has neither form.
 std::optional<std::string> HostOf(std::string_view address);
 
-/// Whether only this machine reaches an address: "127.x.x.x:port", "[::1]:port", "localhost:port",
-/// "unix:/path". Names are not looked up: all others are taken to be elsewhere.
+/// Whether an address can be reached from this machine only: "127.x.x.x:port", "[::1]:port",
+/// "localhost:port", "unix:/path". Other names are not looked up, and count as reachable from elsewhere.
 bool IsLocal(std::string_view address);
 
-/// Whether somebody answers at the socket of "unix:/path" now. A server that binds a path takes it from
-/// whoever has it, without an error. False for other addresses, whose ports the system guards.
-bool IsTaken(std::string_view address);
+/// Whether a process listens on the socket of "unix:/path" now. A server that binds a path takes it over from
+/// another server without an error, so it must ask first. False for other addresses, whose ports the system
+/// guards.
+bool IsListening(std::string_view address);
 
 }  // namespace kvstore

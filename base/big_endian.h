@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-/// Fixed-width big-endian numbers, whose byte order is their numeric order.
+/// Fixed-width unsigned numbers in big-endian form, which sort as bytes in the order of their values.
 namespace kvstore {
 
 namespace internal {
@@ -24,13 +24,14 @@ constexpr T SwapToBig(T value) {
 
 }  // namespace internal
 
+/// Appends the sizeof(T) bytes of `value`.
 template <std::unsigned_integral T>
 void AppendBigEndian(std::string& out, T value) {
   const T big = internal::SwapToBig(value);
   out.append(reinterpret_cast<const char*>(&big), sizeof(T));
 }
 
-/// `bytes` must have at least sizeof(T) bytes; the rest is not looked at.
+/// Reads a number from the first sizeof(T) bytes of `bytes`, which must have as many; the rest is ignored.
 template <std::unsigned_integral T>
 T ReadBigEndian(std::string_view bytes) {
   T big;

@@ -5,15 +5,15 @@
 
 namespace kvstore {
 
-/// A step of something long at which a test stops, kills or breaks it. Those of migrations are listed in
-/// docs/migrating.md. Costs a load from memory where nobody has set a hook.
+/// Marks a named step of a long operation, at which a test can stop, kill or break it. The steps of
+/// migrations are listed in docs/migrating.md. Costs a load from memory if no hook is set.
 ///
-/// The environment variable KV_FAIL_POINT=NAME kills the process (SIGKILL) when NAME is reached, for tests of
-/// processes.
+/// If the environment variable KV_FAIL_POINT is NAME, the process is killed (SIGKILL) when it reaches NAME;
+/// if it is hang:NAME, each thread that reaches NAME hangs there for ever.
 void Reached(std::string_view name);
 
-/// For tests: called with the name of each point that is reached, by any thread, also by one that has just
-/// reached a point when another hook is set. Null: none. Thread-safe.
+/// For tests: sets the hook that is called with the name of each point that any thread reaches; null removes
+/// it. A thread that reached a point just before may still call the hook set earlier. Thread-safe.
 void SetFailPointHook(std::function<void(std::string_view)> hook);
 
 }  // namespace kvstore

@@ -19,7 +19,8 @@ absl::Status FileError(const std::filesystem::path& path, std::string_view actio
 namespace {
 
 absl::Status WriteAndSync(const std::filesystem::path& path, std::string_view text) {
-  // What an attempt before this one has left behind, or what somebody put there for it to be written through.
+  // The file may be left over from an interrupted attempt, or be a link that somebody put there to have its
+  // target written.
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(path, "remove", errno);
   const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (file < 0) return FileError(path, "create", errno);

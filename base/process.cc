@@ -22,8 +22,8 @@ std::string FirstLine(const std::string& path) {
   return line;
 }
 
-/// The machine since its start, and what of its processes can be seen from here.
-const std::string& Place() {
+/// Identifies the machine since its boot, and the PID namespace of this process; empty if one is unknown.
+const std::string& MachineAndNamespace() {
   static const std::string place = [] {
     std::error_code error;
     const auto names = std::filesystem::read_symlink("/proc/self/ns/pid", error);
@@ -33,10 +33,10 @@ const std::string& Place() {
   return place;
 }
 
-/// What /proc says of a process: one field of its line, the third one being its state; empty: nothing.
-std::string FieldOf(std::string_view pid, int wanted) {
+/// Returns one field of /proc/PID/stat, counted from 1; the state is field 3. Empty if it cannot be read.
+std::string StatField(std::string_view pid, int wanted) {
   const std::string stat = FirstLine("/proc/" + std::string(pid) + "/stat");
-  // The name, in brackets, may hold anything.
+  // The name of the program, in brackets, may hold any characters.
   const size_t name = stat.rfind(')');
   if (name == std::string::npos) return "";
   std::istringstream rest(stat.substr(name + 1));
@@ -46,7 +46,7 @@ std::string FieldOf(std::string_view pid, int wanted) {
 }
 
 constexpr int kState = 3;
-/// When it was started, in ticks since the machine was.
+/// The time of the start, in clock ticks since the boot.
 constexpr int kStart = 22;
 
 std::string UserName() {
@@ -69,11 +69,12 @@ std::string ProcessName() {
 
 std::string ProcessIdentity() {
   const std::string pid = std::to_string(::getpid());
-  return Place().empty() ? "" : Place() + "/" + pid + "/" + FieldOf(pid, kStart);
+  return MachineAndNamespace().empty() ? ""
+                                       : MachineAndNamespace() + "/" + pid + "/" + StatField(pid, kStart);
 }
 
 bool ProcessHasEnded(std::string_view identity) {
-  const std::string& place = Place();
+  const std::string& place = MachineAndNamespace();
   if (place.empty() || !identity.starts_with(place) || identity.substr(place.size()).empty()) return false;
   identity.remove_prefix(place.size());
   const size_t slash = identity.find('/', 1);
@@ -83,9 +84,10 @@ bool ProcessHasEnded(std::string_view identity) {
   const auto [end, error] = std::from_chars(pid.data(), pid.data() + pid.size(), number);
   if (error != std::errc() || end != pid.data() + pid.size()) return false;
   if (::kill(number, 0) != 0 && errno == ESRCH) return true;
-  const std::string start = FieldOf(pid, kStart);
-  // Processes of others may be hidden; a number is given again; one that was killed may still be listed.
-  return !start.empty() && (start != identity.substr(slash + 1) || FieldOf(pid, kState) == "Z");
+  const std::string start = StatField(pid, kStart);
+  // The system may hide processes of other users, reuse a number, and still list a process that was killed (a
+  // zombie).
+  return !start.empty() && (start != identity.substr(slash + 1) || StatField(pid, kState) == "Z");
 }
 
 }  // namespace kvstore

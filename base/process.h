@@ -5,13 +5,15 @@
 
 namespace kvstore {
 
-/// Who runs this process, for people: "ann@ops1, process 4711".
+/// Names the user, the host and this process, for people: "ann@ops1, process 4711".
 std::string ProcessName();
 
-/// Tells this process from all others of this machine, also from a later one with the same number.
+/// Identifies this process on its machine, also against a later process with the same number. Empty if the
+/// system does not say enough.
 std::string ProcessIdentity();
 
-/// Whether the process of that identity has ended, for certain. Of another machine, or another container: no.
+/// Whether the process of that identity has certainly ended. False for processes of another machine or
+/// another container.
 bool ProcessHasEnded(std::string_view identity);
 
 }  // namespace kvstore

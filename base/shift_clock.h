@@ -4,8 +4,8 @@
 
 namespace kvstore {
 
-/// For tests: from now on WallClockMs of this process is ahead of the machine's clock by so many ms;
-/// negative: behind. Thread-safe.
+/// For tests: makes WallClockMs of this process run ahead of the machine's clock by `ms`, or behind it if
+/// `ms` is negative. Thread-safe.
 void ShiftWallClock(int64_t ms);
 
 }  // namespace kvstore

@@ -1,4 +1,4 @@
-#include "kvstore_api/catalog.h"
+#include "catalog/catalog.h"
 
 #include <spdlog/spdlog.h>
 

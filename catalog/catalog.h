@@ -9,109 +9,112 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/metrics_sink.h"
+#include "catalog/ledger.h"
 #include "kvstore_api/dataset.h"
-#include "kvstore_api/ledger.h"
-#include "kvstore_api/metrics_sink.h"
 
 namespace kvstore {
 
-/// Where a dataset is in its life. A create or drop that a crash cut short is seen here, and finished later.
+/// The state of a dataset's entry. It shows a create or drop that a crash cut short, which is finished later.
 /// Values are stored: never renumber.
 enum class DatasetState : uint8_t { kCreating = 1, kActive = 2, kDropping = 3 };
 
 struct CatalogEntry {
   DatasetSpec spec;
   DatasetState state = DatasetState::kActive;
-  /// Of a state that is not kActive: the process that is at it, as Catalog::self gives it.
+  /// While the dataset is created or dropped: the process that does it, as Catalog::self returns it.
   std::string owner = {};
-  /// While the dataset migrates: the backend on the other side, and its DatasetSpec::engine. Until that ends
-  /// the dataset is not altered or dropped.
+  /// While the dataset migrates: the backend on the other side, and the engine there (DatasetSpec::engine).
+  /// The dataset cannot be altered or dropped until the migration has ended.
   std::string other_backend = {};
   std::string other_engine = {};
   friend bool operator==(const CatalogEntry&, const CatalogEntry&) = default;
 };
 
-/// The dataset as its other side has it.
+/// The dataset as the other side of its migration has it.
 DatasetSpec OtherSide(const CatalogEntry& entry);
 
 struct CatalogContents {
   std::vector<CatalogEntry> entries;  ///< By name, ascending.
-  int64_t version = 0;                ///< Another one after each change.
+  int64_t version = 0;                ///< Differs after each change.
 };
 
-/// A document beside the catalog.
+/// The record of a migration, a document that is stored beside the catalog.
 struct CatalogRecord {
   std::string text;
-  int64_t version = 0;  ///< Another one after each change.
+  int64_t version = 0;  ///< Differs after each change.
 };
 
-/// The record of a migration as whoever works at it knows it. A change that names one is made only if the
-/// record is at this version still: a worker that another one has overtaken changes nothing any more.
+/// The version of a migration's record that a worker knows. A change that names a fence is made only if the
+/// record is still at this version, so that a worker that another one has overtaken changes nothing any more.
 struct RecordFence {
-  std::string_view name;  ///< Of the dataset.
+  std::string_view name;  ///< The dataset's.
   int64_t version = 0;
 };
 
-/// The list of datasets with their settings, kept durably, of one process or shared by many. Changes are
-/// compare-and-set: they name the version that they were decided on. Externally synchronised, but for
-/// `OnChange`'s call and `Describe`.
+/// The list of datasets with their settings, stored durably, of one process or shared by many. Changes are
+/// compare-and-set: they name the version that they were decided on. Externally synchronised, except for
+/// `ledger`, `Describe`, and the call that `OnChange` asks for.
 class Catalog {
  public:
   virtual ~Catalog() = default;
 
-  /// As it is now. DATA_LOSS if what is stored cannot be read, UNAVAILABLE if it cannot be reached.
+  /// Returns the catalog as it is now. DATA_LOSS if what is stored does not decode, UNAVAILABLE if it cannot
+  /// be reached.
   [[nodiscard]] virtual absl::StatusOr<CatalogContents> Load() = 0;
-  /// As it was when it could be reached last, from a copy on this machine; NOT_FOUND without one.
+  /// Returns the catalog as it was when it was last loaded, from a copy on this machine; NOT_FOUND without
+  /// one.
   [[nodiscard]] virtual absl::StatusOr<CatalogContents> LoadCopy() const = 0;
 
-  /// Adds or replaces the entry of that name, and gives the new version. ABORTED if the catalog has changed
-  /// since `version`. Durable when it returns OK; UNAVAILABLE leaves open if it happened.
+  /// Adds or replaces the entry of that name, and returns the catalog's new version. ABORTED if the catalog
+  /// has changed since `version`. The change is durable when this returns OK; after UNAVAILABLE it may or may
+  /// not have been made.
   ///
-  /// fence  ABORTED also if this record is not at its version any more, or is gone; the check and the change
-  /// are
-  ///        one step. None: no record is looked at.
+  /// fence  ABORTED also if this record is gone, or at another version; the check and the change are atomic.
+  ///        None: no record is checked.
   [[nodiscard]] virtual absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
                                                     const std::optional<RecordFence>& fence) = 0;
   [[nodiscard]] absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version) {
     return Put(entry, version, std::nullopt);
   }
-  /// The same for taking an entry out. OK if there is none.
+  /// Removes an entry, with the same results as Put. OK if there is none.
   [[nodiscard]] virtual absl::StatusOr<int64_t> Remove(std::string_view name, int64_t version) = 0;
 
-  /// How many datasets of that name are gone, or about to: what other processes may still take the next one
-  /// for. 0 where there are no others.
+  /// How many datasets of that name were dropped, or are being dropped: other processes may still mistake the
+  /// next one for one of them. 0 where there are no other processes.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CountDropped(std::string_view) { return 0; }
 
   /// The record of a dataset's migration; NOT_FOUND if there is none.
   [[nodiscard]] virtual absl::StatusOr<CatalogRecord> GetRecord(std::string_view name) = 0;
-  /// Writes it, and gives its new version. ABORTED if it is not at `version` any more; -1: if there is one.
+  /// Writes a record, and returns its new version. ABORTED if it is not at `version` any more. With -1 the
+  /// record is created: ABORTED if there is one.
   [[nodiscard]] virtual absl::StatusOr<int64_t> PutRecord(std::string_view name, std::string_view text,
                                                           int64_t version) = 0;
-  /// ABORTED if it is not at `version` any more: it is another migration's, or another worker's. OK if there
-  /// is none.
+  /// Removes a record. ABORTED if it is not at `version` any more, because it belongs to another worker or
+  /// another migration. OK if there is none.
   [[nodiscard]] virtual absl::Status RemoveRecord(std::string_view name, int64_t version) = 0;
-  /// The names of all, ascending.
+  /// The names of all datasets that have a record, ascending.
   [[nodiscard]] virtual absl::StatusOr<std::vector<std::string>> ListRecords() = 0;
 
-  /// What is being done to datasets, shards and hosts, by all who change this catalog. Thread-safe.
+  /// The operations of everybody who changes this catalog, on datasets, shards and hosts. Thread-safe.
   [[nodiscard]] virtual Ledger& ledger() = 0;
-  /// Whether other processes change it too.
+  /// Whether other processes change the catalog too.
   [[nodiscard]] virtual bool shared() const = 0;
-  /// This process, as CatalogEntry::owner.
+  /// The name of this process for CatalogEntry::owner.
   [[nodiscard]] virtual std::string self() const = 0;
-  /// Whether that process still runs. In doubt: yes.
+  /// Whether that process still runs. True if that cannot be found out.
   [[nodiscard]] virtual bool IsAlive(const std::string& owner) = 0;
-  /// Calls `on_change`, from any thread, when the catalog may have changed since it was loaded. It must not
-  /// block. Null: no more calls; returns when none is running.
+  /// Makes the catalog call `on_change`, from any thread, when it may have changed since it was loaded. The
+  /// call must not block. Null: no more calls; returns once none is running.
   virtual void OnChange(std::function<void()> on_change) = 0;
-  /// How long to wait for such a call before loading again anyway.
+  /// How long to wait for such a call before the catalog should be loaded anyway.
   [[nodiscard]] virtual std::chrono::milliseconds poll_interval() const = 0;
 
   virtual void Describe(MetricsSink& sink) const = 0;
 };
 
-/// For a start: the catalog as it is now or, where it is shared and cannot be read, its copy on this machine,
-/// which the log says. What is wrong with the catalog if there is no copy.
+/// Returns the catalog for the start of a process: as it is now or, if it is shared and cannot be read, its
+/// copy on this machine, with a warning in the log. The error of the catalog if there is no copy either.
 absl::StatusOr<CatalogContents> LoadOrCopy(Catalog& catalog);
 
 }  // namespace kvstore

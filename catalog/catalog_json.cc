@@ -1,4 +1,4 @@
-#include "kvstore_api/catalog_json.h"
+#include "catalog/catalog_json.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "kvstore_api/dataset_json.h"
-#include "kvstore_api/json_text.h"
+#include "json/dataset_json.h"
+#include "json/json_text.h"
 
 namespace kvstore {
 namespace {
@@ -73,9 +73,25 @@ absl::StatusOr<CatalogEntry> DecodeCatalogEntry(std::string_view text) {
 }
 
 std::string EncodeCatalog(const std::vector<CatalogEntry>& entries) {
-  Json datasets = Json::array();
-  for (const CatalogEntry& entry : entries) datasets.push_back(EntryToJson(entry));
-  return TextOf(Json{{"format", kFormat}, {"datasets", std::move(datasets)}}, 2) + "\n";
+  std::vector<std::string> parts;
+  for (const CatalogEntry& entry : entries) parts.push_back(EncodeCatalogPart(entry));
+  return JoinCatalogParts({parts.begin(), parts.end()});
+}
+
+std::string EncodeCatalogPart(const CatalogEntry& entry) {
+  constexpr std::string_view kIndent = "    ";
+  std::string part(kIndent);
+  for (const char c : TextOf(EntryToJson(entry), 2)) {
+    part += c;
+    // Strings contain no line breaks: JSON escapes them.
+    if (c == '\n') part += kIndent;
+  }
+  return part;
+}
+
+std::string JoinCatalogParts(const std::vector<std::string_view>& parts) {
+  return fmt::format("{{\n  \"datasets\": [{}{}{}],\n  \"format\": {}\n}}\n", parts.empty() ? "" : "\n",
+                     fmt::join(parts, ",\n"), parts.empty() ? "" : "\n  ", kFormat);
 }
 
 absl::StatusOr<std::vector<CatalogEntry>> DecodeCatalog(std::string_view text) {

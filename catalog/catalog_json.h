@@ -5,20 +5,26 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/catalog.h"
+#include "catalog/catalog.h"
 
-/// The stored forms of the catalog. Pinned by golden tests.
+/// The stored forms of the catalog. Golden tests pin them.
 namespace kvstore {
 
-/// One entry: {"dataset": "...", ..., "incarnation": "...", "state": "active"}, and back.
+/// Encodes an entry as {"dataset": "...", ..., "incarnation": "...", "state": "active"}, and decodes it.
 std::string EncodeCatalogEntry(const CatalogEntry& entry);
 absl::StatusOr<CatalogEntry> DecodeCatalogEntry(std::string_view text);
 
-/// All of them: {"format": 1, "datasets": [...]}, and back.
+/// Encodes a catalog as {"format": 1, "datasets": [...]}, and decodes it.
 std::string EncodeCatalog(const std::vector<CatalogEntry>& entries);
+/// EncodeCatalog in two steps, so that a change of one entry need not encode all others again: the text of
+/// one entry within the catalog's, ...
+std::string EncodeCatalogPart(const CatalogEntry& entry);
+/// ... and the catalog's text, of those of all entries.
+std::string JoinCatalogParts(const std::vector<std::string_view>& parts);
 absl::StatusOr<std::vector<CatalogEntry>> DecodeCatalog(std::string_view text);
 
-/// A file of that form. DATA_LOSS if it does not decode, FAILED_PRECONDITION if a newer version wrote it.
+/// Reads a file of that form. DATA_LOSS if it does not decode, FAILED_PRECONDITION if a newer version of the
+/// program wrote it.
 absl::StatusOr<std::vector<CatalogEntry>> ReadCatalogFile(const std::string& path);
 
 }  // namespace kvstore

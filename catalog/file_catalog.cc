@@ -1,10 +1,11 @@
-#include "kvstore_api/file_catalog.h"
+#include "catalog/file_catalog.h"
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "base/files.h"
-#include "kvstore_api/catalog_json.h"
+#include "catalog/catalog_json.h"
 
 namespace kvstore {
 namespace {
@@ -14,13 +15,32 @@ absl::Status RecordChanged() { return absl::AbortedError("the migration's record
 }  // namespace
 
 absl::StatusOr<CatalogContents> FileCatalog::Load() {
-  entries_.clear();
   std::error_code error;
-  if (!std::filesystem::exists(path_, error) && !error) return CatalogContents{{}, version_};
-  auto entries = ReadCatalogFile(path_.string());
-  if (!entries.ok()) return entries.status();
-  for (const CatalogEntry& entry : *entries) entries_.insert_or_assign(entry.spec.name, entry);
-  return CatalogContents{*std::move(entries), version_};
+  if (!std::filesystem::exists(path_, error) && !error) {
+    entries_.clear();
+    text_.clear();
+    return CatalogContents{{}, version_};
+  }
+  auto text = ReadFile(path_);
+  if (!text.ok()) return text.status();
+  if (*text != text_ || text_.empty()) {
+    entries_.clear();
+    text_.clear();
+    const auto entries = ReadCatalogFile(path_.string());
+    if (!entries.ok()) return entries.status();
+    coded_ += entries->size();
+    for (const CatalogEntry& entry : *entries) entries_.insert_or_assign(entry.spec.name, EncodeEntry(entry));
+    text_ = *std::move(text);
+  }
+  CatalogContents contents{{}, version_};
+  contents.entries.reserve(entries_.size());
+  for (const auto& [name, kept] : entries_) contents.entries.push_back(kept.entry);
+  return contents;
+}
+
+FileCatalog::EncodedEntry FileCatalog::EncodeEntry(const CatalogEntry& entry) {
+  ++coded_;
+  return {entry, EncodeCatalogPart(entry)};
 }
 
 absl::StatusOr<CatalogContents> FileCatalog::LoadCopy() const {
@@ -30,29 +50,34 @@ absl::StatusOr<CatalogContents> FileCatalog::LoadCopy() const {
 absl::StatusOr<int64_t> FileCatalog::Put(const CatalogEntry& entry, int64_t version,
                                          const std::optional<RecordFence>& fence) {
   if (fence && !IsRecordAt(fence->name, fence->version)) return RecordChanged();
-  Entries entries = entries_;
-  entries.insert_or_assign(entry.spec.name, entry);
-  return Replace(std::move(entries), version, entry.state == DatasetState::kDropping);
+  return Replace(entry.spec.name, &entry, version, entry.state == DatasetState::kDropping);
 }
 
 absl::StatusOr<int64_t> FileCatalog::Remove(std::string_view name, int64_t version) {
-  Entries entries = entries_;
-  if (const auto found = entries.find(name); found != entries.end()) entries.erase(found);
-  return Replace(std::move(entries), version, /*drops=*/true);
+  return Replace(name, nullptr, version, /*drops=*/true);
 }
 
-absl::StatusOr<int64_t> FileCatalog::Replace(Entries entries, int64_t version, bool drops) {
+absl::StatusOr<int64_t> FileCatalog::Replace(std::string_view name, const CatalogEntry* entry,
+                                             int64_t version, bool drops) {
   if (version != version_) return absl::AbortedError("the catalog has changed meanwhile");
-  std::vector<CatalogEntry> list;
-  for (const auto& [name, entry] : entries) list.push_back(entry);
-  const std::string text = EncodeCatalog(list);
+  Entries::node_type before;
+  if (const auto found = entries_.find(name); found != entries_.end()) before = entries_.extract(found);
+  if (entry != nullptr) entries_.emplace(name, EncodeEntry(*entry));
+  std::vector<std::string_view> parts;
+  parts.reserve(entries_.size());
+  for (const auto& [other, kept] : entries_) parts.push_back(kept.text);
+  std::string text = JoinCatalogParts(parts);
   absl::Status status = ReplaceFile(path_, text);
   if (absl::IsResourceExhausted(status) && drops && make_room_) {
     make_room_();
     status = ReplaceFile(path_, text);
   }
-  if (!status.ok()) return status;
-  entries_ = std::move(entries);
+  if (!status.ok()) {
+    if (const auto found = entries_.find(name); found != entries_.end()) entries_.erase(found);
+    if (!before.empty()) entries_.insert(std::move(before));
+    return status;
+  }
+  text_ = std::move(text);
   return ++version_;
 }
 
@@ -94,9 +119,9 @@ absl::Status FileCatalog::RemoveRecord(std::string_view name, int64_t version) {
   if (!IsRecordAt(name, version)) return RecordChanged();
   std::filesystem::remove(path, error);
   if (error) return FileError(path, "remove", error.value());
-  // The versions of the next record of that name go on from here.
+  // The next record of that name continues with higher versions.
   ++record_versions_[std::string(name)];
-  std::filesystem::remove(path.parent_path(), error);  // if it was the last
+  std::filesystem::remove(path.parent_path(), error);  // Only succeeds if this was the last record.
   return absl::OkStatus();
 }
 

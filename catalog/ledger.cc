@@ -1,4 +1,4 @@
-#include "kvstore_api/ledger.h"
+#include "catalog/ledger.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -14,9 +14,10 @@ namespace kvstore {
 namespace {
 
 constexpr char kPassing[] = "kvstore/passing-operation";
-/// How often those that end by themselves are looked at again.
-constexpr std::chrono::milliseconds kLookAgain{100};
+/// How often BeginWithin retries.
+constexpr std::chrono::milliseconds kBeginRetryInterval{100};
 
+/// Whether two operations conflict; `where` is then set to the claim of `other` that is in the way.
 bool Conflict(const Operation& one, const Operation& other, const Claim** where) {
   for (const Claim& claim : other.claims) {
     for (const Claim& wanted : one.claims) {
@@ -119,7 +120,7 @@ LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, 
       where_passing = where;
     }
   }
-  // The one that has to be waited for longest is named.
+  // The refusal names the operation that takes longest to end: a lasting one first.
   if (lasting != nullptr) {
     decision.refused = absl::FailedPreconditionError(Refusal(wanted, *lasting, *where_lasting));
   } else if (passing != nullptr) {
@@ -131,7 +132,7 @@ LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, 
 
 bool EndsByItself(const absl::Status& status) { return status.GetPayload(kPassing).has_value(); }
 
-// ---- operations that were begun ----
+// ---- Held ----
 
 Held& Held::operator=(Held&& other) noexcept {
   std::swap(ledger_, other.ledger_);
@@ -156,10 +157,11 @@ absl::Status Held::End() {
   return ledger_->End(id);
 }
 
-// ---- any ledger ----
+// ---- what all ledgers share ----
 
 namespace {
 
+/// Sets the fields that say who begins the operation, and when.
 Operation Completed(Operation operation) {
   if (operation.who.empty()) operation.who = ProcessName();
   operation.since_ms = WallClockMs();
@@ -170,11 +172,11 @@ Operation Completed(Operation operation) {
 }  // namespace
 
 absl::StatusOr<Held> Ledger::Begin(Operation operation) {
-  return Enter(Completed(std::move(operation)), /*over=*/false);
+  return AcquireClaims(Completed(std::move(operation)), /*over=*/false);
 }
 
 absl::StatusOr<Held> Ledger::BeginOver(Operation operation) {
-  return Enter(Completed(std::move(operation)), /*over=*/true);
+  return AcquireClaims(Completed(std::move(operation)), /*over=*/true);
 }
 
 absl::StatusOr<Held> Ledger::BeginWithin(const Operation& operation, std::chrono::milliseconds wait) {
@@ -182,7 +184,7 @@ absl::StatusOr<Held> Ledger::BeginWithin(const Operation& operation, std::chrono
   for (;;) {
     auto hold = Begin(operation);
     if (!EndsByItself(hold.status()) || std::chrono::steady_clock::now() >= deadline) return hold;
-    std::this_thread::sleep_for(kLookAgain);
+    std::this_thread::sleep_for(kBeginRetryInterval);
   }
 }
 
@@ -201,8 +203,8 @@ absl::StatusOr<Operation> Ledger::Release(std::string_view id, bool force) {
   const auto found =
       std::find_if(all->begin(), all->end(), [&](const Operation& one) { return one.id == id; });
   if (found == all->end()) {
-    return absl::NotFoundError(
-        fmt::format("operation: there is none with the ID {}: kv shards operations", id));
+    return absl::NotFoundError(fmt::format(
+        "operation: there is none with the ID {}; kv shards operations lists those that there are", id));
   }
   if (!force && found->lasting) {
     return absl::FailedPreconditionError(fmt::format(
@@ -231,8 +233,8 @@ std::string IdOf(uint64_t number) { return fmt::format("{:08x}", number); }
 
 }  // namespace
 
-absl::StatusOr<Held> MemoryLedger::Enter(Operation operation, bool over) {
-  const std::lock_guard lock(mutex_);
+absl::StatusOr<Held> MemoryLedger::AcquireClaims(Operation operation, bool over) {
+  const MutexLock lock(mutex_);
   std::vector<Operation> held;
   for (const auto& [number, other] : by_age_) held.push_back(other);
   const LedgerDecision decision = Decide(operation, held, over);
@@ -253,7 +255,7 @@ absl::StatusOr<Held> MemoryLedger::Enter(Operation operation, bool over) {
 }
 
 absl::Status MemoryLedger::Check(std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [number, operation] : by_age_) {
     if (operation.id == id) return absl::OkStatus();
   }
@@ -262,89 +264,91 @@ absl::Status MemoryLedger::Check(std::string_view id) {
 }
 
 absl::Status MemoryLedger::End(std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(by_age_, [&](const auto& entry) { return entry.second.id == id; });
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<Operation>> MemoryLedger::List() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Operation> all;
   for (const auto& [number, operation] : by_age_) all.push_back(operation);
   return all;
 }
 
-// ---- two as one ----
+// ---- JoinedLedger ----
 
 namespace {
 
+/// Whether the claim concerns the fleet, which other catalogs share.
 bool OfFleet(const Claim& claim) { return claim.kind != Claim::Kind::kDataset; }
 
 }  // namespace
 
-absl::StatusOr<Held> JoinedLedger::Enter(Operation operation, bool over) {
+absl::StatusOr<Held> JoinedLedger::AcquireClaims(Operation operation, bool over) {
   const bool both =
       fleet_ != nullptr && std::any_of(operation.claims.begin(), operation.claims.end(), OfFleet);
-  if (!both) return own_.Enter(std::move(operation), over);
+  if (!both) return own_.AcquireClaims(std::move(operation), over);
   Operation there = operation;
-  // Names of datasets mean something in their own catalog only.
+  // The names of datasets have a meaning in their own catalog only.
   std::erase_if(there.claims, [](const Claim& claim) { return !OfFleet(claim); });
-  auto first = own_.Enter(operation, over);
+  auto first = own_.AcquireClaims(operation, over);
   if (!first.ok()) return first;
-  auto second = fleet_->Enter(std::move(there), over);
+  auto second = fleet_->AcquireClaims(std::move(there), over);
   if (!second.ok() && !first->taken_over()) {
     first->End().IgnoreError();
     return second.status();
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!second.ok()) {
-    // What it was before in the other one it still is.
-    if (auto before = there_.extract(first->before()); !before.empty()) {
+    // The own operation was taken over and has a new ID; its counterpart in the fleet's ledger is unchanged.
+    if (auto before = counterparts_.extract(first->before()); !before.empty()) {
       before.key() = first->id();
-      there_.insert(std::move(before));
+      counterparts_.insert(std::move(before));
     }
     return second.status();
   }
-  there_.erase(first->before());
+  counterparts_.erase(first->before());
   const std::string before = first->taken_over() ? first->before() : second->before();
-  const std::string id = first->Leave();
-  there_.insert_or_assign(id, There{second->Leave(), operation.lasting});
+  const std::string id = first->Detach();
+  counterparts_.insert_or_assign(id, Counterpart{second->Detach(), operation.lasting});
   return Held(this, id, operation.lasting, before);
 }
 
-JoinedLedger::There JoinedLedger::FindThere(std::string_view id) {
-  const std::lock_guard lock(mutex_);
-  const auto found = there_.find(id);
-  return found == there_.end() ? There{} : found->second;
+JoinedLedger::Counterpart JoinedLedger::FindCounterpart(std::string_view id) {
+  const MutexLock lock(mutex_);
+  const auto found = counterparts_.find(id);
+  return found == counterparts_.end() ? Counterpart{} : found->second;
 }
 
 absl::Status JoinedLedger::Check(std::string_view id) {
-  const There there = FindThere(id);
+  const Counterpart there = FindCounterpart(id);
   if (auto status = own_.Check(id); !status.ok() || there.id.empty()) return status;
   return fleet_->Check(there.id);
 }
 
 absl::Status JoinedLedger::End(std::string_view id) {
-  const There there = FindThere(id);
+  const Counterpart there = FindCounterpart(id);
   if (there.id.empty()) {
-    // As List gives it it may be one of the other ledger only.
+    // An ID that List returned may be that of an operation in the fleet's ledger only.
     const bool elsewhere = fleet_ != nullptr && absl::IsAborted(own_.Check(id));
     return elsewhere ? fleet_->End(id) : own_.End(id);
   }
   const absl::Status status = fleet_->End(there.id);
-  // A lasting one is ended again by whoever finds it here; of another one the other ledger sees to the rest.
+  // If a lasting operation could not be ended in the fleet's ledger, it stays in both, so that it can be
+  // ended again. For others the fleet's ledger retries by itself (RetryEnds).
   if (!status.ok() && there.lasting) return status;
   {
-    const std::lock_guard lock(mutex_);
-    there_.erase(std::string(id));
+    const MutexLock lock(mutex_);
+    counterparts_.erase(std::string(id));
   }
   const absl::Status ended = own_.End(id);
   return status.ok() ? ended : status;
 }
 
-void JoinedLedger::Tidy() {
-  own_.Tidy();
-  if (fleet_ != nullptr) fleet_->Tidy();
+void JoinedLedger::RetryEnds() {
+  own_.RetryEnds();
+  if (fleet_ != nullptr) fleet_->RetryEnds();
 }
 
 absl::StatusOr<std::vector<Operation>> JoinedLedger::List() {
@@ -352,9 +356,9 @@ absl::StatusOr<std::vector<Operation>> JoinedLedger::List() {
   if (fleet_ == nullptr || !all.ok()) return all;
   auto more = fleet_->List();
   if (!more.ok()) return more;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (Operation& operation : *more) {
-    const bool known = std::any_of(there_.begin(), there_.end(),
+    const bool known = std::any_of(counterparts_.begin(), counterparts_.end(),
                                    [&](const auto& entry) { return entry.second.id == operation.id; });
     if (!known) all->push_back(std::move(operation));
   }

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,29 +12,30 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 
 namespace kvstore {
 
-/// How an operation has what it claims.
+/// How an operation shares what it claims with other operations.
 enum class ClaimMode : uint8_t {
-  kShared,     ///< Beside others that share it, and beside one that updates it.
-  kUpdate,     ///< Beside those that share it; one at a time.
+  kShared,     ///< Together with others that share it, and with one that updates it.
+  kUpdate,     ///< Together with others that share it; only one operation updates it at a time.
   kExclusive,  ///< Alone.
 };
 
 /// A part of the store that an operation touches.
 struct Claim {
   enum class Kind : uint8_t {
-    kDataset,  ///< That it is there, its settings, and where it is.
+    kDataset,  ///< The existence of a dataset, its settings, and the backend that it is on.
     kShards,   ///< Which shards of a space are open, and have the tables of datasets.
     kHomes,    ///< Which hosts have those shards.
     kHost,     ///< A host of the fleet, and its role.
   };
   Kind kind = Kind::kDataset;
   ClaimMode mode = ClaimMode::kExclusive;
-  std::string name;    ///< Of a dataset or a host; empty: of all.
+  std::string name;    ///< The dataset's or host's name; empty: all of them.
   bool mod = false;    ///< Shards and homes: mod shards, which have the rows; else ID shards.
-  uint32_t first = 0;  ///< Shards and homes: the range.
+  uint32_t first = 0;  ///< Shards and homes: the first and the last shard.
   uint32_t last = 0;
 
   static constexpr uint32_t kLastShard = 65'535;
@@ -45,33 +45,36 @@ struct Claim {
   static Claim Homes(bool mod, uint32_t first, uint32_t last, ClaimMode mode);
   static Claim Host(std::string_view name, ClaimMode mode);
 
-  /// Whether two operations cannot have these at the same time.
+  /// Whether two operations cannot have these claims at the same time.
   bool ConflictsWith(const Claim& other) const;
   /// "dataset 'events'", "shards db 4-7", "the homes of shards mod 0-7", "host MySQL001A".
   std::string ToString() const;
   friend bool operator==(const Claim&, const Claim&) = default;
 };
 
-/// Something that an operator, or a program for him, does to datasets, shards or hosts, and that others must
-/// not cross.
+/// Something that an operator, or a program, does to datasets, shards or hosts, and that conflicting
+/// operations must not interrupt.
 struct Operation {
-  std::string id;         ///< Given by the ledger.
-  std::string what;       ///< "open shards db 4-7". Names a lasting one: begun again it is the same one.
+  std::string id;  ///< Assigned by the ledger.
+  /// "open shards db 4-7". Identifies a lasting operation: begun again under this text it is the same one.
+  std::string what;
   std::string who;        ///< "ann@ops1, process 4711"; empty at Begin: this process.
-  uint64_t since_ms = 0;  ///< Given by the ledger.
-  /// It is held until it is ended, by whichever process; else it goes with its process, or that one's session
-  /// with ZooKeeper.
+  uint64_t since_ms = 0;  ///< When it was begun; assigned by the ledger.
+  /// The operation is held until some process ends it. One that is not lasting ends with its process, or with
+  /// that process' session with ZooKeeper.
   bool lasting = false;
-  /// Others do not wait for it: who conflicts takes its claims away, and it stops when it looks next (Check).
+  /// Conflicting operations do not wait for this one but take its claims away. It stops when it notices
+  /// (Check).
   bool yields = false;
-  std::string go_on;    ///< A lasting one: the commands that go on with it, or give it up.
-  std::string process;  ///< ProcessIdentity; given by the ledger.
+  std::string go_on;    ///< A lasting operation: the commands that continue it, or give it up.
+  std::string process;  ///< ProcessIdentity; assigned by the ledger.
   std::vector<Claim> claims;
 };
 
 class Ledger;
 
-/// An operation that was begun. Ends it when this goes, unless it is a lasting one.
+/// An operation that was begun. Destroying this ends it, unless it is a lasting one. Externally synchronised;
+/// the ledger must outlive it.
 class Held {
  public:
   Held() = default;
@@ -81,18 +84,18 @@ class Held {
   Held& operator=(Held&& other) noexcept;
   ~Held();
 
-  /// Empty: nothing was begun, or it has ended.
+  /// The operation's ID; empty if nothing was begun, or it has ended.
   const std::string& id() const { return id_; }
-  /// Whether it was begun before: a lasting one, of which this process goes on.
+  /// Whether this process continues a lasting operation that was begun before.
   bool taken_over() const { return !before_.empty(); }
-  /// The ID that it had then; who has it by that one does not hold it any more.
+  /// The ID under which a lasting operation was held before. Whoever knows it by that ID holds it no more.
   const std::string& before() const { return before_; }
-  /// ABORTED: it is not held any more, and must stop. UNAVAILABLE: not known.
+  /// ABORTED: the operation is not held any more, and must stop. UNAVAILABLE: that could not be found out.
   absl::Status Check() const;
-  /// Ends it, also a lasting one.
+  /// Ends the operation, also a lasting one.
   absl::Status End();
-  /// It goes on without this; gives its ID.
-  std::string Leave() { return std::exchange(id_, ""); }
+  /// Returns the ID of the operation, which is not ended when this is destroyed.
+  std::string Detach() { return std::exchange(id_, ""); }
 
  private:
   Ledger* ledger_ = nullptr;
@@ -101,60 +104,66 @@ class Held {
   std::string before_;
 };
 
-/// What is being done to datasets, shards and hosts, of one process or shared by many: whoever begins names
-/// what it touches, in one step with the look at what others have. Thread-safe.
+/// The operations that are being done to datasets, shards and hosts, by one process or by many that share the
+/// ledger. An operation begins by claiming what it touches, atomically with the check for conflicting claims.
+/// Thread-safe.
 ///
-/// Errors: UNAVAILABLE if it cannot be reached.
+/// Errors: UNAVAILABLE if the ledger cannot be reached.
 class Ledger {
  public:
   virtual ~Ledger() = default;
 
-  /// FAILED_PRECONDITION if another operation has something of it; says which, who is at it since when, and
-  /// how to go on. See EndsByItself. A lasting one that is there already is taken over, with these claims
-  /// and another ID: who had it before does not hold it any more.
+  /// Begins an operation. FAILED_PRECONDITION if another one has a conflicting claim; the message says which,
+  /// who runs it since when, and what to do. EndsByItself tells whether waiting helps. A lasting operation
+  /// that is held already is taken over, with these claims and a new ID; whoever held it before holds it no
+  /// more.
   [[nodiscard]] absl::StatusOr<Held> Begin(Operation operation);
-  /// The same, and waits so long for those that end by themselves.
+  /// As Begin, but retries for up to `wait` while all conflicting operations end by themselves.
   [[nodiscard]] absl::StatusOr<Held> BeginWithin(const Operation& operation, std::chrono::milliseconds wait);
-  /// Begins whatever others hold, for what must not wait: lasting ones stay beside it, the claims of the rest
-  /// are taken away, so that they cannot go on unseen.
+  /// Begins an operation that must not wait, whatever others hold. Conflicting operations that last stay held
+  /// beside it; the others lose their claims, so that they notice and stop.
   [[nodiscard]] absl::StatusOr<Held> BeginOver(Operation operation);
-  /// ABORTED: it is not held any more: its session has ended, or somebody took it over or away.
+  /// ABORTED: the operation is not held any more, because its session has ended, or because somebody has
+  /// taken it over or taken its claims away.
   [[nodiscard]] virtual absl::Status Check(std::string_view id) = 0;
-  /// OK if there is none.
+  /// Ends an operation. OK if there is none of that ID.
   virtual absl::Status End(std::string_view id) = 0;
-  /// Ends the lasting one of that name, if there is one.
+  /// Ends the lasting operation of that name (Operation::what). OK if there is none.
   absl::Status EndLasting(std::string_view what);
-  /// Tries once more to end what could not be ended; does nothing if there is nothing of that.
-  virtual void Tidy() {}
-  /// What is held now, oldest first.
+  /// Retries to end operations whose end failed. Costs nothing if there are none.
+  virtual void RetryEnds() {}
+  /// The operations that are held now, oldest first.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Operation>> List() = 0;
-  /// Takes the claims of an operation away whose process is gone, and gives what it was. NOT_FOUND if there
-  /// is none.
+  /// Takes away the claims of an operation whose process is gone, and returns the operation. NOT_FOUND if
+  /// there is none of that ID.
   ///
-  /// force  Also if its process may live, or it is a lasting one. FAILED_PRECONDITION else.
+  /// force  Also if its process may be alive, or it is lasting; without it these are FAILED_PRECONDITION.
   absl::StatusOr<Operation> Release(std::string_view id, bool force);
 
  protected:
   friend class JoinedLedger;
-  /// Begins an operation that has all fields but its ID.
-  [[nodiscard]] virtual absl::StatusOr<Held> Enter(Operation operation, bool over) = 0;
+  /// Claims what an operation touches. All of its fields but the ID are set.
+  ///
+  /// over  As BeginOver.
+  [[nodiscard]] virtual absl::StatusOr<Held> AcquireClaims(Operation operation, bool over) = 0;
 };
 
-/// What an operation that is to begin meets.
+/// The result of comparing an operation's claims with those that are held.
 struct LedgerDecision {
-  absl::Status refused;           ///< FAILED_PRECONDITION, as Begin gives it.
-  std::string same;               ///< ID of the lasting operation that it is; empty: a new one.
-  std::vector<std::string> gone;  ///< IDs of those that are taken away.
+  absl::Status refused;           ///< FAILED_PRECONDITION, as Begin returns it; OK: it may begin.
+  std::string same;               ///< The ID of the lasting operation that this one continues; empty: none.
+  std::vector<std::string> gone;  ///< The IDs of operations that lose their claims.
 };
 LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, bool over);
 
-/// Whether an error is a refusal by operations only that end by themselves, soon or with their process.
+/// Whether an error of Begin is due only to operations that end by themselves, soon or with their process.
 bool EndsByItself(const absl::Status& status);
 
 /// "'compact dataset events', of ann@ops1, process 4711, since 2026-11-23 00:40:12 UTC (operation 3fa29c1b),"
 std::string ToString(const Operation& operation);
 
-/// A ledger of one process, in memory. Lasting operations are begun again by who goes on with them.
+/// A ledger of one process, in memory. After a restart, whoever continues a lasting operation begins it
+/// again.
 class MemoryLedger : public Ledger {
  public:
   absl::Status Check(std::string_view id) override;
@@ -162,42 +171,43 @@ class MemoryLedger : public Ledger {
   absl::StatusOr<std::vector<Operation>> List() override;
 
  protected:
-  absl::StatusOr<Held> Enter(Operation operation, bool over) override;
+  absl::StatusOr<Held> AcquireClaims(Operation operation, bool over) override;
 
  private:
-  std::mutex mutex_;
-  uint64_t begun_ = 0;                    // guarded by mutex_
-  std::map<uint64_t, Operation> by_age_;  // guarded by mutex_
+  Mutex mutex_;
+  uint64_t begun_ ABSL_GUARDED_BY(mutex_) = 0;  // how many operations were begun
+  std::map<uint64_t, Operation> by_age_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Two ledgers as one: where the catalog is not kept where the fleet's operators have theirs, what touches
-/// shards or hosts is begun in both.
+/// Two ledgers as one, for a catalog that is not kept where the fleet's operators keep their ledger:
+/// operations on shards or hosts are begun in both.
 class JoinedLedger : public Ledger {
  public:
-  /// own    must outlive it.
-  /// fleet  null: there is only one.
+  /// own    the catalog's ledger; must outlive this.
+  /// fleet  the fleet's ledger; null: there is none.
   JoinedLedger(Ledger& own, std::unique_ptr<Ledger> fleet) : own_(own), fleet_(std::move(fleet)) {}
 
   absl::Status Check(std::string_view id) override;
   absl::Status End(std::string_view id) override;
-  void Tidy() override;
+  void RetryEnds() override;
   absl::StatusOr<std::vector<Operation>> List() override;
 
  protected:
-  absl::StatusOr<Held> Enter(Operation operation, bool over) override;
+  absl::StatusOr<Held> AcquireClaims(Operation operation, bool over) override;
 
  private:
-  /// What an operation is in the other one.
-  struct There {
-    std::string id;
+  /// An operation's counterpart in the fleet's ledger.
+  struct Counterpart {
+    std::string id;  // empty: it has none
     bool lasting = false;
   };
-  There FindThere(std::string_view id);
+  Counterpart FindCounterpart(std::string_view id);
 
   Ledger& own_;
   const std::unique_ptr<Ledger> fleet_;
-  std::mutex mutex_;
-  std::map<std::string, There, std::less<>> there_;  // by the ID in the own one; guarded by mutex_
+  Mutex mutex_;
+  // By the ID in own_.
+  std::map<std::string, Counterpart, std::less<>> counterparts_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kvstore

@@ -1,4 +1,4 @@
-#include "kvstore_api/ledger_json.h"
+#include "catalog/ledger_json.h"
 
 #include <fmt/format.h>
 
@@ -34,7 +34,8 @@ Json ToJson(const Claim& claim) {
   return json;
 }
 
-/// Throws Json::exception; nothing for a kind or mode that is not known.
+/// Returns nothing for a kind or mode that this version does not know. Throws Json::exception if the form is
+/// wrong.
 std::optional<Claim> FromJson(const Json& json) {
   Claim claim;
   const auto mode = std::find(kModes.begin(), kModes.end(), json.at("mode").get<std::string>());

@@ -4,14 +4,15 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/json.h"
-#include "kvstore_api/ledger.h"
+#include "catalog/ledger.h"
+#include "json/json.h"
 
-/// The stored form of operations. Pinned by a golden test.
+/// The stored form of operations. A golden test pins it.
 namespace kvstore {
 
-/// {"what": "open shards db 4-7", "who": "...", "since_ms": 1, "lasting": false, "claims": [...], ...},
-/// without the ID, and back. Fields that are not known are passed over.
+/// Encodes an operation, without its ID, and decodes it:
+/// {"what": "open shards db 4-7", "who": "...", "since_ms": 1, "lasting": false, "claims": [...], ...}
+/// Unknown fields are ignored; unknown kinds of claims are FAILED_PRECONDITION.
 Json OperationToJson(const Operation& operation);
 absl::StatusOr<Operation> DecodeOperation(std::string_view text);
 

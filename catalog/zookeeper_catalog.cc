@@ -1,4 +1,4 @@
-#include "kvstore_api/zookeeper_catalog.h"
+#include "catalog/zookeeper_catalog.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -12,15 +12,17 @@
 #include <thread>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "base/files.h"
-#include "kvstore_api/catalog_json.h"
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/json.h"
-#include "kvstore_api/json_text.h"
+#include "catalog/catalog_json.h"
+#include "json/json.h"
+#include "json/json_text.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore {
 namespace {
 
+/// How often Load reads a catalog that others change while it is read.
 constexpr int kReadAttempts = 50;
 
 std::string RandomName() {
@@ -33,19 +35,19 @@ std::string HostName() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 
-/// Whether a stored entry is that of a dataset that is not being dropped yet.
-bool Stays(const ZooKeeperNode& node) {
+/// Whether a stored entry's dataset is not being dropped. True for an entry that does not decode.
+bool IsNotDropping(const ZooKeeperNode& node) {
   const auto entry = DecodeCatalogEntry(node.data);
   return !entry.ok() || entry->state != DatasetState::kDropping;
 }
 
-/// What a node of /dropped says.
+/// Parses the content of a node below /dropped.
 absl::StatusOr<uint64_t> ParseCount(const ZooKeeperNode& node, const std::string& path) {
   uint64_t count = 0;
   const char* const end = node.data.data() + node.data.size();
   const auto [at, error] = std::from_chars(node.data.data(), end, count);
   if (error == std::errc() && at == end) return count;
-  return absl::DataLossError(fmt::format("ZooKeeper, {}: '{}' is no number", path, node.data));
+  return absl::DataLossError(fmt::format("ZooKeeper, {}: '{}' is not a number", path, node.data));
 }
 
 }  // namespace
@@ -61,7 +63,7 @@ ZooKeeperCatalog::ZooKeeperCatalog(const ZooKeeperOptions& options, const std::s
       program_version_(std::move(version)),
       self_(RandomName()),
       ledger_(zookeeper_, root),
-      zookeeper_(options, [this] { Changed(); }) {}
+      zookeeper_(options, [this] { NotifyChanged(); }) {}
 
 std::string ZooKeeperCatalog::PathOf(std::string_view name) const {
   return fmt::format("{}/{}", datasets_, name);
@@ -72,12 +74,12 @@ std::string ZooKeeperCatalog::RecordPath(std::string_view name) const {
 }
 
 void ZooKeeperCatalog::OnChange(std::function<void()> on_change) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   on_change_ = std::move(on_change);
 }
 
-void ZooKeeperCatalog::Changed() {
-  const std::lock_guard lock(mutex_);
+void ZooKeeperCatalog::NotifyChanged() {
+  const MutexLock lock(mutex_);
   if (on_change_) on_change_();
 }
 
@@ -88,7 +90,7 @@ absl::Status ZooKeeperCatalog::Register() {
     if (!absl::IsNotFound(node.status())) return node.status();
     if (auto made = zookeeper_.Create(path, ""); !made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
-  // Watched: an expired session takes it away, the new one makes it again.
+  // Watched, so that after a session has expired, which removes the node, the next Load creates it again.
   const std::string own = fmt::format("{}/{}", clients_, self_);
   const auto node = zookeeper_.Get(own, /*watch=*/true);
   if (!absl::IsNotFound(node.status())) return node.status();
@@ -125,15 +127,16 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::Read() {
 
 absl::StatusOr<CatalogContents> ZooKeeperCatalog::Load() {
   absl::Status ready = Register();
-  // What others wrote before this call is to be seen, also if this session's server is behind.
+  // Makes visible everything that others wrote before this call, even if this session's server lags behind.
   if (ready.ok()) ready = zookeeper_.Sync(datasets_);
   absl::StatusOr<CatalogContents> contents = ready.ok() ? Read() : ready;
-  // Others change it while it is read: again, a little later each time.
+  // If others changed the catalog while it was read, it is read again, each time after a longer pause.
   for (int attempt = 1; attempt < kReadAttempts && absl::IsAborted(contents.status()); ++attempt) {
     std::this_thread::sleep_for(std::chrono::milliseconds(attempt));
     contents = Read();
   }
-  reached_ = contents.ok();
+  // A failure because the caller had no time left says nothing about ZooKeeper.
+  if (contents.ok() || CheckCall().ok()) reached_ = contents.ok();
   if (!contents.ok()) {
     if (!absl::IsAborted(contents.status())) return contents;
     return absl::UnavailableError(
@@ -146,7 +149,8 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::Load() {
       if (auto status = ReplaceFile(copy_, text); status.ok()) {
         copied_ = std::move(text);
       } else {
-        spdlog::warn("the catalog cannot be copied: {}", std::string(status.message()));
+        spdlog::warn("the copy of the catalog on this machine cannot be written: {}",
+                     std::string(status.message()));
       }
     }
   }
@@ -170,13 +174,13 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Change(std::vector<ZooKeeperStep> step
       steps.begin(),
       {.kind = ZooKeeperStep::Kind::kSet, .path = datasets_, .version = static_cast<int32_t>(version)});
   if (!dropped.empty()) {
-    auto count = Count(dropped);
+    auto count = CountDropStep(dropped);
     if (!count.ok()) return count.status();
     steps.push_back(*std::move(count));
   }
   absl::Status status = zookeeper_.Change(std::move(steps));
   if (status.ok()) return version + 1;
-  // Another one was faster; or an entry was made, or taken away, by hand.
+  // Another process was faster, or somebody created or removed an entry by hand.
   if (absl::IsFailedPrecondition(status) || absl::IsAlreadyExists(status) || absl::IsNotFound(status)) {
     return absl::AbortedError(std::string(status.message()));
   }
@@ -185,7 +189,7 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Change(std::vector<ZooKeeperStep> step
       fmt::format("{}; the catalog may or may not have changed", std::string(status.message()))));
 }
 
-absl::StatusOr<ZooKeeperStep> ZooKeeperCatalog::Count(std::string_view name) {
+absl::StatusOr<ZooKeeperStep> ZooKeeperCatalog::CountDropStep(std::string_view name) {
   std::string path = fmt::format("{}/{}", dropped_, name);
   const auto node = zookeeper_.Get(path, /*watch=*/false);
   if (absl::IsNotFound(node.status())) {
@@ -214,7 +218,7 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Put(const CatalogEntry& entry, int64_t
   const std::string path = PathOf(entry.spec.name);
   const auto node = zookeeper_.Get(path, /*watch=*/false);
   if (!node.ok() && !absl::IsNotFound(node.status())) return node.status();
-  const bool drops = entry.state == DatasetState::kDropping && node.ok() && Stays(*node);
+  const bool drops = entry.state == DatasetState::kDropping && node.ok() && IsNotDropping(*node);
   std::vector<ZooKeeperStep> steps = {
       {.kind = node.ok() ? ZooKeeperStep::Kind::kSet : ZooKeeperStep::Kind::kCreate,
        .path = path,
@@ -234,7 +238,7 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::Remove(std::string_view name, int64_t 
   if (absl::IsNotFound(node.status())) return version;
   if (!node.ok()) return node.status();
   return Change({{.kind = ZooKeeperStep::Kind::kDelete, .path = path, .version = node->version}},
-                Stays(*node) ? name : "", version);
+                IsNotDropping(*node) ? name : "", version);
 }
 
 // ---- records ----
@@ -271,7 +275,7 @@ absl::StatusOr<int64_t> ZooKeeperCatalog::PutRecord(std::string_view name, std::
 absl::Status ZooKeeperCatalog::RemoveRecord(std::string_view name, int64_t version) {
   const absl::Status status = zookeeper_.Set(RecordPath(name), "", static_cast<int32_t>(version));
   if (absl::IsFailedPrecondition(status)) {
-    // Also if an attempt before has done it and its answer was lost.
+    // An earlier attempt, whose answer was lost, may have removed the record.
     return absl::IsNotFound(GetRecord(name).status()) ? absl::OkStatus()
                                                       : absl::AbortedError(status.message());
   }

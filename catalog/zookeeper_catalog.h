@@ -5,34 +5,35 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
+#include "catalog/catalog.h"
+#include "catalog/zookeeper_ledger.h"
 #include "coordination/zookeeper.h"
-#include "kvstore_api/catalog.h"
-#include "kvstore_api/zookeeper_ledger.h"
 
 namespace kvstore {
 
 /// A catalog in ZooKeeper, shared by many processes. Below a root:
 ///
-///   /datasets          counts the changes: each sets it, in one transaction with what it changes
+///   /datasets          its version counts the changes: each sets it, in one transaction with what it changes
 ///   /datasets/NAME     one entry (catalog_json.h)
 ///   /dropped/NAME      how many datasets of that name were dropped
-///   /migrations/NAME   the record of a dataset's migration; empty when there is none any more: versions
-///   never
-///                      repeat, so that a worker of an earlier one cannot pass for one of the next
-///   /operations/ID     what is being done (zookeeper_ledger.h)
+///   /migrations/NAME   the record of a dataset's migration; empty when the migration has ended. The node
+///                      stays, so that versions never repeat, and a worker of an earlier migration cannot
+///                      pass for one of the next
+///   /operations/ID     an operation (zookeeper_ledger.h)
 ///   /clients/ID        ephemeral: a process that has the catalog open; {"host", "pid", "version"}
 ///
-/// So one watch sees every change, two changes at once cannot both be made, and what an operator edits by
-/// hand in an entry is seen by the next poll.
+/// So one watch sees every change, and of two concurrent changes only one is made. An operator's edit of an
+/// entry, which does not touch /datasets, is seen by the next poll.
 class ZooKeeperCatalog : public Catalog {
  public:
   /// Returns at once, whether or not ZooKeeper can be reached.
   ///
-  /// copy     file that keeps what was loaded last, for a start without ZooKeeper; empty: none.
-  /// version  of this program.
+  /// copy     the file to which the catalog is saved when it was loaded, for a start without ZooKeeper;
+  ///          empty: none.
+  /// version  the version of this program, for /clients.
   ZooKeeperCatalog(const ZooKeeperOptions& options, const std::string& root, std::filesystem::path copy,
                    std::string version);
 
@@ -56,14 +57,17 @@ class ZooKeeperCatalog : public Catalog {
   void Describe(MetricsSink& sink) const override;
 
  private:
+  /// Reads all entries. ABORTED if the catalog changes meanwhile.
   absl::StatusOr<CatalogContents> Read();
-  /// Makes /datasets, /dropped and the node of this process, where they are missing.
+  /// Creates /datasets, /dropped, /clients and the node of this process, where they are missing.
   absl::Status Register();
-  void Changed();
-  /// Makes the steps and counts the change. dropped: the dataset of that name that this drops; empty: none.
+  void NotifyChanged();
+  /// Makes all steps in one transaction that also counts the change. Returns the catalog's new version.
+  ///
+  /// dropped  the name of the dataset that the change drops; empty: none.
   absl::StatusOr<int64_t> Change(std::vector<ZooKeeperStep> steps, std::string_view dropped, int64_t version);
-  /// The step that counts a dataset of that name as dropped.
-  absl::StatusOr<ZooKeeperStep> Count(std::string_view name);
+  /// Returns the step that counts one more dropped dataset of that name.
+  absl::StatusOr<ZooKeeperStep> CountDropStep(std::string_view name);
   std::string PathOf(std::string_view name) const;
   std::string RecordPath(std::string_view name) const;
 
@@ -75,13 +79,13 @@ class ZooKeeperCatalog : public Catalog {
   const std::filesystem::path copy_;
   const std::string program_version_;
   const std::string self_;
-  std::string copied_;  // what the copy holds
+  std::string copied_;  // the content of the file `copy_`
   std::atomic<int64_t> loaded_version_{-1};
   std::atomic<bool> reached_{false};
-  std::mutex mutex_;
-  std::function<void()> on_change_;  // guarded by mutex_
+  Mutex mutex_;
+  std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);
   ZooKeeperLedger ledger_;
-  mutable ZooKeeper zookeeper_;  // last: its events use what is above
+  mutable ZooKeeper zookeeper_;  // the last member, because its events use those above
 };
 
 }  // namespace kvstore

@@ -1,4 +1,4 @@
-#include "kvstore_api/zookeeper_ledger.h"
+#include "catalog/zookeeper_ledger.h"
 
 #include <fmt/format.h>
 
@@ -9,13 +9,17 @@
 #include <tuple>
 #include <utility>
 
-#include "kvstore_api/json_text.h"
-#include "kvstore_api/ledger_json.h"
+#include "catalog/ledger_json.h"
+#include "json/json_text.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore {
 namespace {
 
-/// How often others may be faster.
+/// The name of the resource that ledger_mutex_ guards, for the error of a call that waited for it too long.
+constexpr std::string_view kTheLedger = "the ledger of operations";
+
+/// How often an attempt may fail because others changed the ledger meanwhile.
 constexpr int kAttempts = 100;
 
 std::string RandomId() {
@@ -23,7 +27,7 @@ std::string RandomId() {
   return fmt::format("{:08x}", device());
 }
 
-/// Of a node that this version cannot read: as it may have anything, nothing is done beside it.
+/// Stands for a node that this version cannot read. It may claim anything, so it conflicts with everything.
 Operation Unreadable(const absl::Status& why) {
   Operation operation{
       .what = fmt::format("an operation that this version cannot read: {}", std::string(why.message())),
@@ -39,6 +43,7 @@ Operation Unreadable(const absl::Status& why) {
   return operation;
 }
 
+/// Whether a transaction failed because others changed the ledger meanwhile.
 bool WasOvertaken(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) || absl::IsNotFound(status) || absl::IsAlreadyExists(status);
 }
@@ -48,7 +53,7 @@ bool WasOvertaken(const absl::Status& status) {
 absl::Status ZooKeeperLedger::Refresh() {
   version_ = -1;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    // Not behind what others have begun, if this session's server is.
+    // This session's server may lag behind what others have begun.
     if (attempt > 0) {
       if (auto status = zookeeper_.Sync(folder_); !status.ok()) return status;
     }
@@ -66,7 +71,7 @@ absl::Status ZooKeeperLedger::Refresh() {
       if (known_.contains(id)) continue;
       const auto node = zookeeper_.Get(PathOf(id), /*watch=*/false);
       if (absl::IsNotFound(node.status())) {
-        whole = false;  // It has ended; or this session's server is behind.
+        whole = false;  // The operation has ended, or this session's server lags behind.
         break;
       }
       if (!node.ok()) return node.status();
@@ -83,20 +88,29 @@ absl::Status ZooKeeperLedger::Refresh() {
 }
 
 void ZooKeeperLedger::RemoveLeftOver() {
-  while (!left_over_.empty()) {
-    const absl::Status status = zookeeper_.Delete(PathOf(left_over_.back()));
-    if (!status.ok() && !absl::IsNotFound(status)) return;
-    left_over_.pop_back();
+  std::vector<std::string> ids;
+  {
+    const MutexLock lock(left_mutex_);
+    ids.swap(left_over_);
   }
+  while (!ids.empty()) {
+    const absl::Status status = zookeeper_.Delete(PathOf(ids.back()));
+    if (!status.ok() && !absl::IsNotFound(status)) break;
+    ids.pop_back();
+  }
+  for (std::string& id : ids) AddLeftOver(std::move(id));
 }
 
-void ZooKeeperLedger::Tidy() {
-  const std::lock_guard lock(mutex_);
-  RemoveLeftOver();
+void ZooKeeperLedger::AddLeftOver(std::string id) {
+  const MutexLock lock(left_mutex_);
+  left_over_.push_back(std::move(id));
 }
 
-absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
-  const std::lock_guard lock(mutex_);
+void ZooKeeperLedger::RetryEnds() { RemoveLeftOver(); }
+
+absl::StatusOr<Held> ZooKeeperLedger::AcquireClaims(Operation operation, bool over) {
+  const auto lock = ledger_mutex_.Acquire(kTheLedger);
+  if (!lock.ok()) return lock.status();
   RemoveLeftOver();
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const bool fresh = version_ < 0;
@@ -107,7 +121,7 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
     for (const auto& [id, other] : known_) held.push_back(other);
     const LedgerDecision decision = Decide(operation, held, over);
     if (!decision.refused.ok() || !decision.gone.empty()) {
-      // What is in the way may have ended.
+      // The operations that are in the way may have ended since they were read.
       if (!fresh) {
         version_ = -1;
         continue;
@@ -120,7 +134,7 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
     using Kind = ZooKeeperStep::Kind;
     std::vector<ZooKeeperStep> steps = {{.kind = Kind::kSet, .path = folder_, .version = version_}};
     for (const std::string& id : decision.gone) steps.push_back({.kind = Kind::kDelete, .path = PathOf(id)});
-    // Who had it before cannot publish anything from here on.
+    // Whoever held the operation before cannot publish anything from here on.
     if (again) steps.push_back({.kind = Kind::kDelete, .path = PathOf(decision.same)});
     steps.push_back({.kind = operation.lasting ? Kind::kCreate : Kind::kCreateEphemeral,
                      .path = PathOf(operation.id),
@@ -135,8 +149,9 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
     }
     version_ = -1;
     if (WasOvertaken(status)) continue;
-    // A lasting one that was begun all the same is taken over when it is begun again.
-    if (!operation.lasting) left_over_.push_back(operation.id);
+    // The node may have been created all the same. A lasting operation is then taken over when it is begun
+    // again; the node of another one must be removed.
+    if (!operation.lasting) AddLeftOver(operation.id);
     return status;
   }
   return absl::UnavailableError(
@@ -144,6 +159,9 @@ absl::StatusOr<Held> ZooKeeperLedger::Enter(Operation operation, bool over) {
 }
 
 absl::Status ZooKeeperLedger::Check(std::string_view id) {
+  // Callers that cannot confirm that they hold an operation undo what they have done. So this is asked
+  // without the deadline of the thread's call.
+  const ZooKeeper::IgnoreDeadline ignore_deadline;
   const absl::Status status = zookeeper_.Get(PathOf(id), /*watch=*/false).status();
   if (!absl::IsNotFound(status)) return status;
   return absl::AbortedError(fmt::format(
@@ -153,19 +171,21 @@ absl::Status ZooKeeperLedger::Check(std::string_view id) {
 }
 
 absl::Status ZooKeeperLedger::End(std::string_view id) {
+  const ZooKeeper::IgnoreDeadline ignore_deadline;
   absl::Status status = zookeeper_.Delete(PathOf(id));
-  const std::lock_guard lock(mutex_);
+  const DeadlineMutex::Guard lock = ledger_mutex_.AcquireWithoutDeadline();
   const auto known = known_.find(id);
   const bool lasting = known != known_.end() && known->second.lasting;
   if (known != known_.end()) known_.erase(known);
   if (status.ok() || absl::IsNotFound(status)) return absl::OkStatus();
-  // A lasting one may be another process' by the time it could be removed.
-  if (!lasting) left_over_.emplace_back(id);
+  // A lasting operation may belong to another process by the time when its node could be removed.
+  if (!lasting) AddLeftOver(std::string(id));
   return status;
 }
 
 absl::StatusOr<std::vector<Operation>> ZooKeeperLedger::List() {
-  const std::lock_guard lock(mutex_);
+  const auto lock = ledger_mutex_.Acquire(kTheLedger);
+  if (!lock.ok()) return lock.status();
   RemoveLeftOver();
   if (auto status = zookeeper_.Sync("/"); !status.ok()) return status;
   if (auto status = Refresh(); !status.ok()) return status;

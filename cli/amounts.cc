@@ -18,7 +18,7 @@ bool AreDigits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
 }
 
-/// Digits as a number; none if it takes more than 64 bits.
+/// Converts digits to a number; none if that takes more than 64 bits.
 std::optional<uint64_t> Number(std::string_view digits) {
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -42,7 +42,7 @@ class Reader {
  public:
   explicit Reader(std::string_view text) : rest_(text) {}
 
-  /// So many digits; none, and then none ever after, if they are not there.
+  /// Reads `count` digits. If they are not there, returns 0, and good() is false from then on.
   uint64_t Digits(size_t count) {
     const std::string_view digits = rest_.substr(0, count);
     if (digits.size() < count || !AreDigits(digits)) {
@@ -52,8 +52,8 @@ class Reader {
     rest_.remove_prefix(count);
     return *Number(digits);
   }
-  void Expect(char c) { good_ = Take(c) && good_; }
-  bool Take(char c) {
+  void Expect(char c) { good_ = Accept(c) && good_; }
+  bool Accept(char c) {
     if (!rest_.starts_with(c)) return false;
     rest_.remove_prefix(1);
     return true;
@@ -73,7 +73,7 @@ absl::Status NoTime(std::string_view text, std::string_view why) {
                   text, why));
 }
 
-/// Replaces what was given by the number that CLI11 then reads.
+/// Returns a validator that replaces the given text by the number that CLI11 then reads.
 template <typename Parse>
 CLI::Validator Replace(Parse parse) {
   return CLI::Validator(
@@ -134,11 +134,11 @@ absl::StatusOr<uint64_t> ParseTime(std::string_view text) {
     hour = reader.Digits(2);
     reader.Expect(':');
     minute = reader.Digits(2);
-    if (reader.Take(':')) {
+    if (reader.Accept(':')) {
       second = reader.Digits(2);
-      if (reader.Take('.')) ms = reader.Digits(3);
+      if (reader.Accept('.')) ms = reader.Digits(3);
     }
-    utc = reader.Take('Z');
+    utc = reader.Accept('Z');
   }
   if (!reader.good() || (utc && !reader.AtEnd())) return NoTime(text, "not a time");
   if (!utc) return NoTime(text, "it is not said to be in UTC, by a Z at its end");
@@ -165,7 +165,7 @@ CLI::Option* TakeTime(CLI::Option* option) {
 
 void RefuseBadNumbers(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
-    // What CLI11 calls what it keeps in unsigned numbers, and what we call some of them.
+    // UINT is CLI11's type name for unsigned numbers; ID and BYTES are our type names for some of them.
     const std::string type = option->get_type_name();
     const std::string_view kind = std::string_view(type).substr(0, type.find(':'));
     if (kind != "UINT" && kind != "ID" && kind != "BYTES") continue;

@@ -7,28 +7,29 @@
 
 #include "absl/status/statusor.h"
 
-/// Numbers, durations and times as people give them on the command line. CLI11 alone would take -1 for
-/// 18446744073709551615, and 010 for 8.
+/// Parsers of the numbers, durations and times that people give on the command line. CLI11 alone would read
+/// -1 as 18446744073709551615, and 010 as 8. All return INVALID_ARGUMENT for anything else than they
+/// describe.
 namespace kvstore::cli {
 
-/// Decimal digits and nothing else.
+/// Parses decimal digits, and nothing else, up to `max`.
 absl::StatusOr<uint64_t> ParseWhole(std::string_view text,
                                     uint64_t max = std::numeric_limits<uint64_t>::max());
 
-/// Milliseconds: a whole number of them, or one with a unit: 500ms, 10s, 5m, 1h, 30d.
+/// Returns milliseconds: `text` is a whole number of them, or one with a unit: 500ms, 10s, 5m, 1h, 30d.
 absl::StatusOr<uint64_t> ParseDuration(std::string_view text,
                                        uint64_t max = std::numeric_limits<uint64_t>::max());
 
-/// Milliseconds since 1970: a whole number of them, or a date in UTC: 2026-01-01, 2026-01-01T12:30Z,
-/// 2026-01-01T12:30:00Z, 2026-01-01T12:30:00.250Z.
+/// Returns milliseconds since 1970: `text` is a whole number of them, or a date in UTC: 2026-01-01,
+/// 2026-01-01T12:30Z, 2026-01-01T12:30:00Z, 2026-01-01T12:30:00.250Z.
 absl::StatusOr<uint64_t> ParseTime(std::string_view text);
 
-/// Makes an option take a duration, of at most `max` ms, and its help say so.
+/// Makes an option accept a duration of at most `max` ms, and its help say so.
 CLI::Option* TakeDuration(CLI::Option* option, uint64_t max = std::numeric_limits<uint64_t>::max());
-/// Makes an option take a time, and its help say so.
+/// Makes an option accept a time, and its help say so.
 CLI::Option* TakeTime(CLI::Option* option);
-/// Makes all options of all commands that hold whole numbers, and are of the kinds above not, refuse what
-/// ParseWhole refuses.
+/// Makes every option of every command that holds a whole number, and is neither a duration nor a time,
+/// refuse what ParseWhole refuses.
 void RefuseBadNumbers(CLI::App& app);
 
 }  // namespace kvstore::cli

@@ -1,222 +1,47 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
-#include <iostream>
-#include <nlohmann/json.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <vector>
 
-#include "bench/clients.h"
-#include "bench/migrate_bench.h"
-#include "bench/mysql_fixture.h"
-#include "bench/routing_bench.h"
-#include "bench/rows_bench.h"
-#include "bench/server_bench.h"
-#include "cli/command.h"
-#include "cli/escape.h"
-#include "cli/load_commands.h"
-#include "cli/table.h"
+#include "cli/commands.h"
 
-/// kv bench: how fast the store is, and how much of the engine's speed it keeps.
+/// kv bench: starts kv-bench, a program of its own, so that kv does not link what only benchmarks need.
 namespace kvstore::cli {
 namespace {
 
-void PrintReport(const bench::Report& report) {
-  cli::Print("workload {}, backend {}, on {} cores, {}\n", report.workload, report.backend, report.cores,
-             report.cpu);
-  Table table({"PATH", "OURS/S", "RAW/S", "RATIO", "P50 US", "P99 US"});
-  for (const bench::PathResult& result : report.results) {
-    const bool compared = result.raw_ops_s > 0;
-    table.Add({result.path, fmt::format("{:.0f}", result.ours_ops_s),
-               compared ? fmt::format("{:.0f}", result.raw_ops_s) : "-",
-               compared ? fmt::format("{:.3f}", result.ratio) : "-", fmt::format("{:.1f}", result.p50_us),
-               result.p99_us > 0 ? fmt::format("{:.1f}", result.p99_us) : "-"});
-  }
-  table.Print();
-  for (const auto& [name, value] : report.figures) cli::Print("{}: {:.1f}\n", name, value);
-  if (report.growth.empty()) return;
-  Table growth({"GROWTH", "SMALL US", "LARGE US", "FACTOR"});
-  for (const bench::GrowthResult& result : report.growth) {
-    growth.Add({result.path, fmt::format("{:.1f}", result.small_us), fmt::format("{:.1f}", result.large_us),
-                fmt::format("{:.3f}", result.factor)});
-  }
-  growth.Print();
-  if (report.paged_read_rss_bytes == 0) return;
-  cli::Print("resident memory grew by {:.1f} MiB during the full paged read\n",
-             static_cast<double>(report.paged_read_rss_bytes) / (1 << 20));
-}
-
-/// paths  that were asked for.
-void Print(const bench::Report& report, bool json, const std::vector<std::string>& paths = {}) {
-  OrFail(bench::CheckPaths(paths, report));
-  if (json) {
-    PrintJson(bench::ToJson(report));
-  } else {
-    PrintReport(report);
-  }
-}
-
-/// Options that the workloads share.
-struct Arguments {
-  std::string backend = kRocksDb;
-  std::string compare = "raw";
-  bench::RowsOptions rows;
-
-  void AddTo(CLI::App& command, std::vector<std::string> backends) {
-    backend = backends.front();
-    command.add_option("--backend", backend, "Where the data is stored; mysql: on the servers of --config")
-        ->check(CLI::IsMember(std::move(backends)))
-        ->capture_default_str();
-    command.add_option("--compare", compare, "What to measure beside the store")
-        ->check(CLI::IsMember({"raw", "none"}))
-        ->capture_default_str();
-    command.add_option("--rounds", rows.rounds, "Interleaved rounds; the median counts")
-        ->capture_default_str();
-    command.add_option("--seconds", rows.seconds, "Of each side of a path in a round")->capture_default_str();
-    command.add_option("--paths", rows.paths, "Only these paths")->delimiter(',');
-  }
-
-  bench::MySqlBenchOptions MySql(const Globals& globals) const {
-    const OpenOptions options = globals.StoreOptions();
-    if (!options.mysql) {
-      throw Failure{
-          absl::InvalidArgumentError("--config: name a configuration with MySQL servers; ./dev up starts "
-                                     "some, and says which file that is")};
-    }
-    return {.fleet = *options.mysql,
-            .rounds = rows.rounds,
-            .seconds = rows.seconds,
-            .compare = compare == "raw",
-            .paths = rows.paths};
-  }
-};
-
-/// A workload that runs on MySQL servers only.
-void AddMySqlWorkload(CLI::App& group, Globals& globals, const std::string& name,
-                      const std::string& description,
-                      absl::StatusOr<bench::Report> (*run)(const bench::MySqlBenchOptions&)) {
-  auto args = std::make_shared<Arguments>();
-  CLI::App* command = group.add_subcommand(name, description);
-  args->AddTo(*command, {kMySql});
-  command->footer(fmt::format("Example: kv --config /etc/kvstore/kv.json bench {}", name));
-  command->callback(
-      [args, run, &globals] { Print(OrFail(run(args->MySql(globals))), globals.json, args->rows.paths); });
+/// Replaces this process by kv-bench; throws Failure if that cannot be started.
+[[noreturn]] void ExecuteBench(std::vector<std::string> arguments) {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::filesystem::path program = self.parent_path() / kBenchProgram;
+  std::vector<char*> argv;
+  for (std::string& word : arguments) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  ::execv(program.c_str(), argv.data());
+  throw Failure{absl::UnavailableError(
+      fmt::format("cannot start {}, which measures the store and belongs beside kv: {}", program.string(),
+                  std::strerror(errno)))};
 }
 
 }  // namespace
 
 void AddBenchCommand(CLI::App& app, Globals& globals) {
-  CLI::App* group = app.add_subcommand(
-      "bench", "Measure the store on this machine, in a directory of its own that is removed again");
-  group->require_subcommand(1);
-
-  auto server = std::make_shared<bench::ServerBenchOptions>();
-  auto rows = std::make_shared<Arguments>();
-  CLI::App* rows_command = group->add_subcommand(
-      "rows",
-      "Rows through the store, and the same cells straight through RocksDB or MySQL Connector/C++; with "
-      "--server as the workload server");
-  rows->AddTo(*rows_command, {kRocksDb, kMySql});
-  rows_command->add_option("--cells", rows->rows.cells, "RocksDB: cells of 100 bytes to load, ten a row")
-      ->capture_default_str();
-  rows_command
-      ->add_option("--counted", rows->rows.counted,
-                   "RocksDB: do so many operations of each path, for a profiler that counts instructions")
-      ->group("");
-  rows_command->add_flag("--growth", rows->rows.growth,
-                         "RocksDB: also how costs grow: versions, columns, datasets");
-  rows_command->footer("Example: kv bench rows --compare raw");
-  rows_command->callback([rows, server, &globals] {
-    if (!globals.server.empty()) {
-      server->address = globals.server;
-      server->connection = globals.ServerConnection();
-      server->rounds = rows->rows.rounds;
-      server->seconds = rows->rows.seconds;
-      server->paths = rows->rows.paths;
-      Print(OrFail(bench::BenchServer(*server)), globals.json, server->paths);
-      return;
-    }
-    if (rows->backend == kMySql) {
-      Print(OrFail(bench::BenchMySqlRows(rows->MySql(globals))), globals.json, rows->rows.paths);
-      return;
-    }
-    rows->rows.compare = rows->compare == "raw";
-    rows->rows.dir = globals.data;
-    Print(OrFail(bench::BenchRows(rows->rows)), globals.json, rows->rows.paths);
+  CLI::App* bench = app.add_subcommand("bench", "Measure the store on this machine: see kv bench --help");
+  // All that follows the word belongs to kv-bench, --help included.
+  bench->prefix_command();
+  bench->fallthrough(false);
+  bench->set_help_flag();
+  bench->footer("Example: kv bench rows");
+  bench->callback([bench, &globals] {
+    std::vector<std::string> arguments = globals.arguments;
+    // Leaves out the word `bench`, which stands before the remaining arguments.
+    arguments.erase(arguments.end() - static_cast<ptrdiff_t>(bench->remaining_size()) - 1);
+    ExecuteBench(std::move(arguments));
   });
-  AddMySqlWorkload(*group, globals, "objects", "Objects: gets, creates, batches", &bench::BenchObjects);
-  AddMySqlWorkload(*group, globals, "mappings", "Pages of a board of 100,000 pins", &bench::BenchMappings);
-  {
-    auto migrate = std::make_shared<bench::MigrateBenchOptions>();
-    CLI::App* command = group->add_subcommand(
-        "migrate",
-        "A dataset moves from an embedded store to the MySQL servers of --config and back, under load");
-    command->add_option("--cells", migrate->cells, "Cells of 100 bytes")->capture_default_str();
-    command->add_option("--seconds", migrate->seconds, "Of load between the steps")->capture_default_str();
-    command->add_option("--svg", migrate->svg, "File for a picture of what clients saw");
-    command->add_flag("--tell", migrate->tell, "Say what happens");
-    command->add_flag("!--clients-only", migrate->raw, "Leave out the comparison with the engines alone");
-    command->footer("Example: kv --config /etc/kvstore/kv.json bench migrate --cells 1000000 --tell");
-    command->callback([migrate, &globals] {
-      migrate->fleet = Arguments().MySql(globals).fleet;
-      Print(OrFail(bench::BenchMigrate(*migrate)), globals.json);
-    });
-  }
-  {
-    auto clients = std::make_shared<bench::ClientsOptions>();
-    CLI::App* command = group->add_subcommand("clients",
-                                              "Clients read, write and delete until standard input ends, "
-                                              "while something is done to the store; then what "
-                                              "they were told is checked: nothing lost, nothing resurrected, "
-                                              "no time gone back. Exit code 1 if not");
-    command->add_option("--dataset", clients->dataset, "Made for it, and dropped")->capture_default_str();
-    command->add_option("--threads", clients->threads)->check(CLI::Range(1, 64))->capture_default_str();
-    command->footer("Example: kv --server 127.0.0.1:7400 bench clients; end it by Ctrl-D");
-    command->callback([clients, &globals] {
-      const auto store = globals.OpenStore(/*create_if_missing=*/true);
-      const auto report = OrFail(bench::BenchClients(*store, *clients, [] {
-        std::string line;
-        while (std::getline(std::cin, line)) continue;
-      }));
-      Print(report, globals.json);
-      if (!globals.json)
-        cli::Print("nothing lost, nothing resurrected: there is an order that explains every answer\n");
-    });
-  }
-  AddLoadCommands(*group, globals);
-  AddMySqlWorkload(*group, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
-                   &bench::BenchLinks);
-
-  CLI::App* server_command = group->add_subcommand(
-      "server",
-      "A server beside a bare gRPC service; without --server one is started, on a store of its own");
-  server_command->add_option("--rounds", server->rounds, "Interleaved rounds; the median counts")
-      ->capture_default_str();
-  server_command->add_option("--seconds", server->seconds, "Of each side of a path in a round")
-      ->capture_default_str();
-  server_command->add_option("--rows", server->rows, "Rows of 1 KiB to load")->capture_default_str();
-  server_command->add_option("--connections", server->connection.connections, "Of the client")
-      ->capture_default_str();
-  server_command->add_option("--paths", server->paths, "Only these paths")->delimiter(',');
-  const auto bench_server = [server, &globals] {
-    server->address = globals.server;
-    const size_t connections = server->connection.connections;
-    server->connection = globals.ServerConnection();
-    server->connection.connections = connections;
-    Print(OrFail(bench::BenchServer(*server)), globals.json, server->paths);
-  };
-  server_command->footer("Example: kv bench server");
-  server_command->callback(bench_server);
-  group->add_subcommand("echo-server", "The bare service, for the measurement of a server")
-      ->group("")
-      ->callback([] { bench::RunEchoServer(); });
-
-  auto routing = std::make_shared<Arguments>();
-  CLI::App* routing_command = group->add_subcommand("routing", "What the router adds to a call in process");
-  routing_command->add_option("--rounds", routing->rows.rounds)->capture_default_str();
-  routing_command->add_option("--seconds", routing->rows.seconds)->capture_default_str();
-  routing_command->footer("Example: kv bench routing");
-  routing_command->callback([routing, &globals] {
-    Print(OrFail(bench::BenchRouting(routing->rows.rounds, routing->rows.seconds)), globals.json);
-  });
-  group->footer("Example: kv bench rows");
 }
 
 }  // namespace kvstore::cli

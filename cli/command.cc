@@ -8,23 +8,22 @@
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_split.h"
+#include "assembly/config.h"
 #include "cli/amounts.h"
-#include "cli/answers.h"
 #include "cli/escape.h"
 #include "cli/usage.h"
-#include "client/connect.h"
-#include "registry/config.h"
+#include "json_api/answers.h"
+#include "kvstore_api/connect.h"
 
 namespace kvstore::cli {
 namespace {
 
-/// What a person may want to do about an error; empty if the message says it all.
+/// Returns what a person may do about an error; empty if the message says it all.
 std::string_view NextStep(const absl::Status& status) {
   const std::string message(status.message());
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
   if (says("write to standard output")) {
-    return "only the answer is lost: what the command was to change may be done, so look before running it "
-           "again";
+    return "only the answer is lost: the command may have made its changes, so check before you run it again";
   }
   if (says("there is no store at"))
     return "name another directory with --data, or make one: kv dataset create NAME";
@@ -44,24 +43,7 @@ std::string_view NextStep(const absl::Status& status) {
   }
 }
 
-constexpr char kDescription[] =
-    "One store, three shapes of data: rows (wide column), objects (JSON under 64-bit IDs), mappings (ordered "
-    "lists of IDs).";
-
-constexpr char kFooter[] = R"(Begin here:
-  kv --data /tmp/store dataset create events --max-versions 50
-  kv --data /tmp/store put events user:7 click=pin:3 view=pin:9
-  kv --data /tmp/store get events user:7
-  kv get --help                 what else a read can do
-
-  kv --data /tmp/store serve    the same store for others: kv --server 127.0.0.1:7400 get events user:7
-
-The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG, a server as
-KV_SERVER. A server goes before both; --data goes before what the configuration says.
-Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage. When the reader of standard output has
-gone (kv scan events --all | head), kv ends by SIGPIPE without a word, which shells call 141.)";
-
-/// Of commands whose help does not say more of them.
+/// The exit codes of commands whose help does not describe its own.
 constexpr char kExitCodes[] =
     "Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage.";
 
@@ -89,12 +71,13 @@ Config Globals::ReadConfiguration() const {
 ConnectOptions Globals::ServerConnection() const {
   ConnectOptions options{.plain_token = plain_token};
   if (timeout_ms) options.deadline_ms = *timeout_ms;
-  // Not on the command line, which everybody on the machine can see.
+  // A token is not taken from the command line, which every user of the machine can see.
   if (!token_file.empty()) {
     std::ifstream in(token_file);
     std::getline(in, options.token);
     if (!in && options.token.empty()) {
-      throw Failure{absl::NotFoundError("--token-file: there is no token in " + token_file)};
+      throw Failure{
+          absl::NotFoundError("--token-file: cannot read a token from the first line of " + token_file)};
     }
   } else if (const char* token = std::getenv("KV_TOKEN"); token != nullptr) {
     options.token = token;
@@ -114,9 +97,9 @@ std::string Globals::Bytes(const std::string& argument) const {
   return escaped ? OrFail(Unescape(argument)) : argument;
 }
 
-std::vector<std::string> Globals::Bytes(const std::vector<std::string>& arguments) const {
+std::vector<std::string> Globals::Bytes(const std::vector<std::string>& given) const {
   std::vector<std::string> bytes;
-  for (const std::string& argument : arguments) bytes.push_back(Bytes(argument));
+  for (const std::string& argument : given) bytes.push_back(Bytes(argument));
   return bytes;
 }
 
@@ -132,7 +115,7 @@ void OrFail(const absl::Status& status) {
 
 void PrintError(const absl::Status& status, bool json) {
   if (json) {
-    WriteErr(ToLine(ErrorToJson(status)) + "\n");
+    WriteErr(ToLine(json_api::ErrorToJson(status)) + "\n");
     return;
   }
   // A list of mistakes has a line for each.
@@ -146,13 +129,12 @@ void PrintError(const absl::Status& status, bool json) {
 
 void PrintJson(const Json& json) { WriteOut(ToLine(json) + "\n"); }
 
-void AddCommands(CLI::App& app, Globals& globals) {
-  app.description(kDescription);
+void AddGlobals(CLI::App& app, Globals& globals) {
   app.set_version_flag("--version", "kv " KV_VERSION);
   app.require_subcommand(1);
   app.fallthrough();
   app.add_option("--data", globals.data, "Directory of the store")->envname("KV_DATA")->type_name("DIR");
-  app.add_option("--config", globals.config, "File that configures the store: its directory, MySQL servers")
+  app.add_option("--config", globals.config, "Configuration file of the store: its directory, MySQL servers")
       ->envname("KV_CONFIG")
       ->type_name("FILE");
   app.add_option("--server", globals.server,
@@ -160,44 +142,33 @@ void AddCommands(CLI::App& app, Globals& globals) {
       ->envname("KV_SERVER")
       ->type_name("ADDR");
   TakeDuration(app.add_option("--timeout-ms", globals.timeout_ms,
-                              "How long a call of a server may take, 10000 if it is not given; of get --all "
-                              "and scan, all calls")
+                              "How long a call to a server may take, 10000 by default; for get --all and "
+                              "scan, all calls together")
                    ->envname("KV_TIMEOUT_MS"),
                std::numeric_limits<uint32_t>::max());
-  app.add_option("--token-file", globals.token_file, "File with the token for the server; or KV_TOKEN has it")
+  app.add_option("--token-file", globals.token_file, "File with the token for the server; or set KV_TOKEN")
       ->type_name("FILE");
   app.add_flag("--plain-token", globals.plain_token,
-               "Send the token to another machine without encryption, too, where others may see it");
+               "Send the token even to another machine without encryption, where others may read it");
   app.add_flag("--tls", globals.use_tls, "Encrypt the connection to the server");
-  app.add_option("--tls-ca", globals.tls.ca, "Certificates that the server's is checked against")
+  app.add_option("--tls-ca", globals.tls.ca,
+                 "File with the authorities that the server's certificate is verified against")
       ->envname("KV_TLS_CA")
       ->type_name("FILE");
-  app.add_option("--tls-cert", globals.tls.cert, "Our certificate, and ...")
+  app.add_option("--tls-cert", globals.tls.cert, "File with the client's certificate")
       ->envname("KV_TLS_CERT")
       ->type_name("FILE");
-  app.add_option("--tls-key", globals.tls.key, "... its key")->envname("KV_TLS_KEY")->type_name("FILE");
-  app.add_option("--tls-name", globals.tls.server_name, "The name in the server's certificate")
+  app.add_option("--tls-key", globals.tls.key, "File with the key of --tls-cert")
+      ->envname("KV_TLS_KEY")
+      ->type_name("FILE");
+  app.add_option("--tls-name", globals.tls.server_name, "Name to expect in the server's certificate")
       ->type_name("NAME");
   app.add_flag("--json", globals.json, "Answer in JSON, one object a line, as in docs/json-lines.md");
   app.add_flag("--escaped", globals.escaped,
                "Row keys, columns and values are given with \\xNN for any byte and \\\\ for \\");
-  AddRowCommands(app, globals);
-  AddDatasetCommands(app, globals);
-  AddObjectCommands(app, globals);
-  AddMappingCommands(app, globals);
-  AddIdCommands(app, globals);
-  AddShardsCommands(app, globals);
-  AddImportCommand(app, globals);
-  AddExecCommand(app, globals);
-  AddServeCommand(app, globals);
-  AddMigrateCommands(app, globals);
-  AddStatCommand(app, globals);
-  AddConfigCommands(app, globals);
-  AddRepairCommand(app, globals);
-  AddBenchCommand(app, globals);
-  AddCompletionCommand(app);
-  // Behind the commands, which would inherit it.
-  app.footer(kFooter);
+}
+
+void FinishCommands(CLI::App& app) {
   AddExitCodes(app);
   RefuseBadNumbers(app);
   app.failure_message(

@@ -6,43 +6,44 @@
 #include <string>
 #include <vector>
 
-#include "client/options.h"
+#include "assembly/config.h"
+#include "json/json.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/json.h"
+#include "kvstore_api/connect.h"
 #include "kvstore_api/kvstore.h"
-#include "registry/config.h"
 
-/// What the commands of `kv` share. A command is a function that adds itself to the program; it reports
+/// Code that the commands of `kv` share. A command is a function that adds itself to the program; it reports
 /// failure by throwing Failure, which only main catches.
 namespace kvstore::cli {
 
-/// Options that stand before or after any command.
+/// Options that may stand before or after any command.
 struct Globals {
-  std::string data;    ///< Directory of the store.
-  std::string config;  ///< File that configures it.
-  std::string server;  ///< Address of a server, instead of the two.
+  std::vector<std::string> arguments;  ///< All arguments of the process, its name first.
+  std::string data;                    ///< Directory of the store.
+  std::string config;                  ///< The configuration file.
+  std::string server;                  ///< Address of a server, in place of `data` and `config`.
   std::string token_file;
   ClientTls tls;
   bool use_tls = false;
   std::optional<uint32_t> timeout_ms;
   bool plain_token = false;  ///< As in ConnectOptions.
   bool json = false;
-  bool escaped = false;  ///< Arguments are given with \xNN escapes.
+  bool escaped = false;  ///< Row keys, columns and values are given with \xNN escapes.
 
-  /// What data and config say. Throws Failure.
+  /// Returns the configuration that `data` and `config` describe. Throws Failure.
   Config ReadConfiguration() const;
   OpenOptions StoreOptions() const { return ReadConfiguration().store; }
-  /// What server and the options with it say. Throws Failure.
+  /// Returns the options of the connection to `server`. Throws Failure.
   ConnectOptions ServerConnection() const;
   /// Opens the store, or connects to it. Throws Failure.
   std::unique_ptr<KVStore> OpenStore(bool create_if_missing) const;
-  /// An argument as bytes. Throws Failure if it is escaped badly.
+  /// Returns an argument as bytes. Throws Failure if one of its escapes is invalid.
   std::string Bytes(const std::string& argument) const;
   std::vector<std::string> Bytes(const std::vector<std::string>& arguments) const;
 };
 
-/// While it lives all calls of a server together may take what --timeout-ms says, if it was given: for
-/// commands that read page after page, which else a server could keep busy for ever.
+/// While it exists, all calls of the command together may take --timeout-ms, if that was given. For commands
+/// that read page after page: otherwise a server could keep them busy for ever.
 class WholeCommand {
  public:
   explicit WholeCommand(const Globals& globals);
@@ -56,7 +57,7 @@ struct Failure {
   absl::Status status;
 };
 
-/// The value, or Failure.
+/// Returns the value, or throws Failure.
 template <typename T>
 T OrFail(absl::StatusOr<T> result) {
   if (!result.ok()) throw Failure{result.status()};
@@ -64,28 +65,15 @@ T OrFail(absl::StatusOr<T> result) {
 }
 void OrFail(const absl::Status& status);
 
-/// "kv: CODE: message" and what to do next, on standard error; JSON under --json.
+/// Prints "kv: CODE: message", and what to do next, on standard error; JSON under --json.
 void PrintError(const absl::Status& status, bool json);
-/// One line of JSON on standard output.
+/// Prints one line of JSON on standard output.
 void PrintJson(const Json& json);
 
-/// The whole program. `globals` must outlive the app.
-void AddCommands(CLI::App& app, Globals& globals);
-
-void AddRowCommands(CLI::App& app, Globals& globals);
-void AddDatasetCommands(CLI::App& app, Globals& globals);
-void AddObjectCommands(CLI::App& app, Globals& globals);
-void AddMappingCommands(CLI::App& app, Globals& globals);
-void AddIdCommands(CLI::App& app, Globals& globals);
-void AddShardsCommands(CLI::App& app, Globals& globals);
-void AddImportCommand(CLI::App& app, Globals& globals);
-void AddExecCommand(CLI::App& app, Globals& globals);
-void AddServeCommand(CLI::App& app, Globals& globals);
-void AddMigrateCommands(CLI::App& app, Globals& globals);
-void AddStatCommand(CLI::App& app, Globals& globals);
-void AddConfigCommands(CLI::App& app, Globals& globals);
-void AddBenchCommand(CLI::App& app, Globals& globals);
-void AddRepairCommand(CLI::App& app, Globals& globals);
-void AddCompletionCommand(CLI::App& app);
+/// Adds the options that may stand before or after any command. `globals` must outlive the app.
+void AddGlobals(CLI::App& app, Globals& globals);
+/// Completes the commands' helps, checks and usage errors in a common way. Call it after the last command was
+/// added.
+void FinishCommands(CLI::App& app);
 
 }  // namespace kvstore::cli

@@ -1,24 +1,18 @@
 #include <fmt/format.h>
 
-#include "cli/command.h"
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+
+#include "cli/commands.h"
+#include "cli/completion_words.h"
 #include "cli/standard_output.h"
 
-/// kv completion: a script made from the commands themselves.
+/// kv completion: prints a script that is made from the commands themselves.
 namespace kvstore::cli {
 namespace {
-
-/// Adds a line for each command below `app`: what may follow the words that lead to it.
-void AddCases(const CLI::App& app, const std::string& words, std::string& cases) {
-  std::string next;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    next += command->get_name() + " ";
-    AddCases(*command, words + " " + command->get_name(), cases);
-  }
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) next += "--" + name + " ";
-  }
-  cases += fmt::format("    '{}') words='{}' ;;\n", words, next);
-}
 
 constexpr std::string_view kScript = R"(# Completion of kv for bash, and for zsh with bashcompinit.
 _kv() {{
@@ -34,13 +28,24 @@ _kv() {{
 complete -o default -F _kv kv
 )";
 
-/// " kv get; kv dataset; kv dataset create; ...": every path of commands.
-void AddPaths(const CLI::App& app, const std::string& words, std::string& paths) {
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    const std::string path = words + " " + command->get_name();
-    paths += " " + path + ";";
-    AddPaths(*command, path, paths);
+/// Asks kv-bench, which lies beside this program, for the words of its commands; none if it is not there.
+std::optional<CompletionWords> AskBench() {
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const std::string program = (self.parent_path() / kBenchProgram).string();
+  // The path stands between quotes of the shell.
+  if (error || program.find('\'') != std::string::npos) return std::nullopt;
+  const std::string command = fmt::format("'{}' {} 2>/dev/null", program, kCompletionWords);
+  std::FILE* const pipe = ::popen(command.c_str(), "r");
+  if (pipe == nullptr) return std::nullopt;
+  std::string printed;
+  std::array<char, 4096> buffer{};
+  for (size_t size = 0; (size = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) {
+    printed.append(buffer.data(), size);
   }
+  const size_t line = printed.find('\n');
+  if (::pclose(pipe) != 0 || line == std::string::npos) return std::nullopt;
+  return CompletionWords{.paths = printed.substr(0, line), .cases = printed.substr(line + 1)};
 }
 
 }  // namespace
@@ -53,12 +58,13 @@ void AddCompletionCommand(CLI::App& app) {
   completion->footer(
       "Example, a line for ~/.bashrc (or for ~/.zshrc, with zsh):  source <(kv completion bash)");
   completion->callback([&app, shell] {
-    std::string cases;
-    std::string paths;
-    AddCases(app, "kv", cases);
-    AddPaths(app, "kv", paths);
+    CompletionWords words = ListCompletionWords(app, "kv");
+    if (const auto bench = AskBench(); bench) {
+      words.paths += bench->paths;
+      words.cases += bench->cases;
+    }
     if (*shell == "zsh") WriteOut("autoload -U +X bashcompinit && bashcompinit\n");
-    WriteOut(fmt::format(kScript, paths, cases));
+    WriteOut(fmt::format(kScript, words.paths, words.cases));
   });
 }
 

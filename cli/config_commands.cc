@@ -6,28 +6,31 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/command.h"
+#include "assembly/backend_config.h"
+#include "assembly/config.h"
+#include "assembly/secrets.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "client/token.h"
-#include "kvstore_api/json_text.h"
-#include "registry/config.h"
-#include "registry/secrets.h"
-#include "server/access.h"
+#include "json/json_text.h"
 #include "server/address.h"
+#include "server/call/access.h"
 
-/// kv config: the configuration file. kv token: who may call a server.
+/// kv config: checks the configuration file. kv token: makes tokens for callers of a server.
 namespace kvstore::cli {
 namespace {
 
-/// What is wrong with a configuration as a whole; the files that it names are read too.
+/// Checks a configuration as a whole, including the files that it names. Throws Failure.
 void Check(const Config& config) {
   OrFail(server::CheckAddresses(config.server));
   OrFail(server::Access::Open(config.server.tokens));
-  for (const auto& [name, remote] : config.store.remotes) {
+  for (const PlacedBackend& backend : AllBackends(config.store)) {
+    if (backend.config->type != kRemote) continue;
+    const RemoteServer remote = OrFail(OptionsOf<RemoteServer>(backend));
     const auto token = client::TokenFor(remote.address, remote.options);
     if (!token.ok()) {
       OrFail(absl::InvalidArgumentError(
-          fmt::format("config: backends.{}: {}", name, std::string(token.status().message()))));
+          fmt::format("config: {}: {}", backend.path, std::string(token.status().message()))));
     }
   }
 }
@@ -37,7 +40,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
   CLI::App* check = group.add_subcommand("check",
                                          "Check a file without opening anything; lists every mistake, and "
                                          "warns of secrets that others can read");
-  check->add_option("file", *file, "The file; without it that of --config");
+  check->add_option("file", *file, "The file; default: that of --config");
   check->footer("Example: kv config check /etc/kvstore/kv.json");
   check->callback([file, &globals] {
     const std::string& path = file->empty() ? globals.config : *file;
@@ -79,7 +82,7 @@ void AddConfigCommands(CLI::App& app, Globals& globals) {
   CLI::App* token = app.add_subcommand(
       "token", "Make a token for a caller of a server, and the entry for the server's file of tokens");
   token->add_option("name", args->name, "Who the token is for")->required();
-  token->add_option("--right", args->rights, "DATASET read, write or admin; * is every dataset");
+  token->add_option("--right", args->rights, "DATASET followed by read, write or admin; * is every dataset");
   token->footer(R"(The token is shown once: the file holds only its SHA-256.
 
 Example:

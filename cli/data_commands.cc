@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/amounts.h"
-#include "cli/answers.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/table.h"
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
+#include "json_api/answers.h"
 #include "kvstore_api/limits.h"
 
 /// kv put, get, delete, scan: rows.
@@ -31,10 +31,11 @@ struct Choice {
   std::string marker;
 
   void AddTo(CLI::App& command) {
-    command.add_option("--versions", versions, "Cells of a column, newest first")->capture_default_str();
+    command.add_option("--versions", versions, "How many cells of each column, newest first")
+        ->capture_default_str();
     TakeTime(command.add_option("--start-timestamp", range.start, "Only cells from this time on"));
     TakeTime(command.add_option("--end-timestamp", range.end, "Only cells before this time"));
-    command.add_option("--marker", marker, "Go on where the page with this marker ended")
+    command.add_option("--marker", marker, "Continue where the page with this marker ended")
         ->type_name("MARKER");
   }
 };
@@ -64,13 +65,14 @@ void AddPut(CLI::App& app, Globals& globals) {
   CLI::App* put = app.add_subcommand("put", "Write columns of a row, all or none");
   put->add_option("dataset", args->dataset)->required();
   put->add_option("row", args->row)->required();
-  put->add_option("columns", args->assignments, "COLUMN=VALUE; the first '=' divides")->required();
-  TakeTime(put->add_option("--timestamp", args->timestamp, "Of the cells; without it the store assigns one"));
+  put->add_option("columns", args->assignments, "COLUMN=VALUE, divided at the first '='")->required();
+  TakeTime(put->add_option("--timestamp", args->timestamp,
+                           "Timestamp of the cells; without it the store assigns one"));
   put->add_option("--if-absent", args->if_absent, "Only if this column has no value")->type_name("COLUMN");
   put->add_option("--if-equals", args->if_equals, "Only if the newest value of this column is this one")
       ->type_name("COLUMN=VALUE")
       ->excludes("--if-absent");
-  put->add_flag("--sync", args->sync, "Answer only when it is on stable storage");
+  put->add_flag("--sync", args->sync, "Wait until the write is on stable storage");
   put->footer("Example: kv put events user:7 click=pin:3 view=pin:9 --timestamp 1700000000000");
   put->callback([put, args, &globals] {
     const auto assignments = globals.Bytes(args->assignments);
@@ -110,9 +112,9 @@ void AddGet(CLI::App& app, Globals& globals) {
   CLI::App* get = app.add_subcommand("get", "Read a row, or columns of it, page by page");
   get->add_option("dataset", args->dataset)->required();
   get->add_option("row", args->row)->required();
-  get->add_option("columns", args->choice.columns, "Only these; without any, all");
+  get->add_option("columns", args->choice.columns, "Only these columns; without any, all");
   args->choice.AddTo(*get);
-  get->add_option("--limit", args->limit, "Columns of a page")->capture_default_str();
+  get->add_option("--limit", args->limit, "Columns in a page")->capture_default_str();
   get->add_flag("--all", args->all, "Read page after page to the end of the row");
   get->footer("Example, the newest 5 clicks of a user: kv get events user:7 click --versions 5");
   get->callback([args, &globals] {
@@ -128,7 +130,7 @@ void AddGet(CLI::App& app, Globals& globals) {
     do {
       const Row page = OrFail(store->GetRow(args->dataset, row, options));
       if (globals.json) {
-        Json answer = RowToJson(row, page);
+        Json answer = json_api::RowToJson(row, page);
         answer["ok"] = true;
         PrintJson(answer);
       } else {
@@ -152,7 +154,8 @@ void AddDelete(CLI::App& app, Globals& globals) {
   CLI::App* command = app.add_subcommand("delete", "Delete a row, columns of it, or single cells");
   command->add_option("dataset", args->dataset)->required();
   command->add_option("row", args->row)->required();
-  command->add_option("columns", args->columns, "All versions of these; without any, the whole row");
+  command->add_option("columns", args->columns,
+                      "Delete all versions of these columns; without any, the whole row");
   TakeTime(command->add_option(
       "--timestamp", args->timestamp,
       "Only the cell with this timestamp of each column named; for datasets that keep all versions"));
@@ -189,9 +192,12 @@ void AddScan(CLI::App& app, Globals& globals) {
   scan->add_option("--start-row", args->range.start, "From this row on")->type_name("ROW");
   scan->add_option("--end-row", args->range.end, "Before this row")->type_name("ROW");
   scan->add_option("--partition", args->range.shard, "Only rows of this shard: mod00003, for instance");
-  scan->add_option("--columns", args->choice.columns, "Only these; rows without any are left out");
+  scan->add_option("--columns", args->choice.columns,
+                   "Only these columns; rows without any of them are left out");
   args->choice.AddTo(*scan);
-  scan->add_option("--limit", args->limit, "Rows")->capture_default_str()->check(CLI::PositiveNumber);
+  scan->add_option("--limit", args->limit, "How many rows")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
   scan->add_flag("--all", args->all, "Read to the end");
   scan->footer("Example: kv scan events --start-row user:1 --end-row user:2 --columns click");
   scan->callback([args, &globals] {
@@ -213,13 +219,13 @@ void AddScan(CLI::App& app, Globals& globals) {
         break;
       }
       if (globals.json) {
-        PrintJson({{"row", BytesToJson(row.key)}, {"items", ItemsToJson(row.items)}});
+        PrintJson({{"row", BytesToJson(row.key)}, {"items", json_api::ItemsToJson(row.items)}});
       } else {
         AddItems(table, row.items, {Escape(row.key)});
       }
     }
     if (globals.json) {
-      PrintJson({{"marker", MarkerToJson(marker)}});
+      PrintJson({{"marker", json_api::MarkerToJson(marker)}});
       return;
     }
     table.Print();

@@ -2,12 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "assembly/backend_config.h"
 #include "cli/amounts.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "kvstore_api/dataset_json.h"
+#include "json/dataset_json.h"
 
 /// kv dataset ..., kv compact.
 namespace kvstore::cli {
@@ -29,10 +30,10 @@ struct Settings {
 
   void AddTo(CLI::App& command) {
     command.add_option("--max-versions", max_versions, "Newest cells of a column that are kept; 0: all");
-    TakeDuration(command.add_option("--ttl-ms", ttl_ms, "Cells expire when they are older; 0: never"));
+    TakeDuration(command.add_option("--ttl-ms", ttl_ms, "Age at which cells expire; 0: never"));
     command
         .add_option("--durability", durability,
-                    "What a write survives: the death of the process, or power loss")
+                    "What an acknowledged write survives: the death of the process, or also a power loss")
         ->check(CLI::IsMember({"process", "machine"}));
   }
   DatasetChange ToChange() const { return {max_versions, ttl_ms, ParseDurability(durability)}; }
@@ -68,7 +69,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
                    "Objects: the type number in their IDs; the default is the lowest free one")
       ->check(CLI::Range(1, 1023));
   args->settings.AddTo(*create);
-  create->add_option("--compression", args->compression, "Of its files")
+  create->add_option("--compression", args->compression, "Compression of its files")
       ->check(CLI::IsMember({"none", "lz4", "zstd"}))
       ->capture_default_str();
   create
@@ -98,7 +99,7 @@ void AddAlter(CLI::App& group, Globals& globals) {
     Settings settings;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* alter = group.add_subcommand("alter", "Change settings; in force at once");
+  CLI::App* alter = group.add_subcommand("alter", "Change settings, with immediate effect");
   alter->add_option("name", args->name)->required();
   args->settings.AddTo(*alter);
   alter->footer("Example: kv dataset alter events --max-versions 10 --ttl-ms 30d");
@@ -122,9 +123,9 @@ void AddDrop(CLI::App& group, Globals& globals) {
     const auto store = globals.OpenStore(false);
     const auto stats = OrFail(store->GetStats(args->name));
     if (!args->yes) {
-      throw Failure{absl::FailedPreconditionError(
-          fmt::format("this removes {} with about {} entries for good; say --yes to do it", args->name,
-                      stats.approximate_entries))};
+      throw Failure{absl::FailedPreconditionError(fmt::format(
+          "this would remove {} with about {} entries for good; nothing was removed; say --yes to do it",
+          args->name, stats.approximate_entries))};
     }
     OrFail(store->DropDataset(args->name, {}));
     PrintDone(globals, fmt::format("dropped {}", args->name));
@@ -132,7 +133,7 @@ void AddDrop(CLI::App& group, Globals& globals) {
 }
 
 void AddList(CLI::App& group, Globals& globals) {
-  CLI::App* list = group.add_subcommand("list", "The datasets and their settings");
+  CLI::App* list = group.add_subcommand("list", "List the datasets and their settings");
   list->footer("Example: kv dataset list");
   list->callback([&globals] {
     const auto specs = OrFail(globals.OpenStore(false)->ListDatasets());
@@ -153,7 +154,7 @@ void AddList(CLI::App& group, Globals& globals) {
 
 void AddShow(CLI::App& group, Globals& globals) {
   auto name = std::make_shared<std::string>();
-  CLI::App* show = group.add_subcommand("show", "All about one dataset");
+  CLI::App* show = group.add_subcommand("show", "Show settings and size of a dataset");
   show->add_option("name", *name)->required();
   show->footer("Example: kv dataset show events");
   show->callback([name, &globals] {
@@ -225,12 +226,12 @@ void AddPurge(CLI::App& app, Globals& globals) {
     std::optional<uint64_t> cells_per_s;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* purge = app.add_subcommand(
-      "purge",
-      "The same on MySQL servers: in small transactions, hosts in parallel, not faster than allowed");
+  CLI::App* purge = app.add_subcommand("purge",
+                                       "Do what compact does on MySQL servers: in small transactions, on "
+                                       "hosts in parallel, no faster than allowed");
   purge->add_option("dataset", args->name)->required();
   purge->add_option("--cells-per-second", args->cells_per_s,
-                    "Look at so many a second on each host; 0: no limit; the default is the configuration's");
+                    "Cells to read per second on each host; 0: no limit; the default is the configuration's");
   purge->footer("Example: kv --config /etc/kvstore/kv.json purge events --cells-per-second 100000");
   purge->callback([args, &globals] {
     if (!globals.server.empty()) {
@@ -242,7 +243,8 @@ void AddPurge(CLI::App& app, Globals& globals) {
     }
     OpenOptions options = globals.StoreOptions();
     options.create_if_missing = false;
-    if (options.mysql && args->cells_per_s) options.mysql->options.purge_cells_per_s = *args->cells_per_s;
+    MySqlFleetOptions* fleet = FindFleet(options);
+    if (fleet != nullptr && args->cells_per_s) fleet->options.purge_cells_per_s = *args->cells_per_s;
     Reclaim(*OrFail(Open(options)), args->name, "purge", globals);
   });
 }

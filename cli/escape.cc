@@ -5,14 +5,15 @@
 #include <algorithm>
 #include <charconv>
 
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
+#include "json/json_text.h"
 
 namespace kvstore::cli {
 
 namespace {
 
-/// The character at the beginning of UTF-8, if it is one of more than one byte that a terminal would obey;
-/// else 0.
+/// Returns the first character of UTF-8 text, and its size in `bytes`, if it has more than one byte and a
+/// terminal would act on it; else 0.
 uint32_t Obeyed(std::string_view text, size_t& bytes) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   uint32_t code = 0;
@@ -33,7 +34,7 @@ void AppendHex(std::string& out, std::string_view bytes) {
   for (const char c : bytes) out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
 }
 
-/// Marks what must not reach a terminal; `plain` says of the other bytes how they are shown.
+/// Replaces everything that must not reach a terminal by \xNN; `plain` appends each of the other bytes.
 template <typename Plain>
 std::string Mark(std::string_view text, Lines lines, const Plain& plain) {
   const bool utf8 = IsUtf8(text);
@@ -111,5 +112,7 @@ absl::StatusOr<std::string> Unescape(std::string_view text) {
   }
   return out;
 }
+
+std::string ToLine(const Json& json) { return PrintableJson(TextOf(json)); }
 
 }  // namespace kvstore::cli

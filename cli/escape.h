@@ -9,26 +9,33 @@
 
 #include "absl/status/statusor.h"
 #include "cli/standard_output.h"
+#include "json/json.h"
 
-/// Bytes on a terminal, which must not obey what somebody has stored or a server sent: controls (C0, DEL,
-/// C1), what turns the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069),
-/// separators of lines and bytes that are not UTF-8 are shown as \xNN.
+/// Output of bytes to a terminal, which must not act on control sequences that somebody has stored or a
+/// server has sent. Shown as \xNN are: control characters (C0, DEL, C1), characters that change the direction
+/// of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), line separators, and bytes that are
+/// not UTF-8.
 namespace kvstore::cli {
 
-/// All other text as it is, and \ as \\: Unescape undoes it.
+/// Shows all other text unchanged, and \ as \\, so that Unescape restores the bytes.
 std::string Escape(std::string_view bytes);
 
 enum class Lines : uint8_t {
   kOne,   ///< Newlines and tabs are shown as \xNN, too.
-  kMany,  ///< They stay.
+  kMany,  ///< Newlines and tabs stay.
 };
-/// For text that is for people: \ stays as it is.
+/// The same for text that only people read: \ stays as it is.
 std::string Printable(std::string_view text, Lines lines);
 
-/// In a line of JSON: those that JSON allows in its strings as \uNNNN, which says the same.
+/// The same for a line of JSON: the characters that JSON allows in its strings become \uNNNN, which means the
+/// same.
 std::string PrintableJson(std::string json);
 
-/// Prints to standard output what of it is printable, in many lines. Throws OutputLost.
+/// Returns JSON as one line, without a newline at its end. Bytes that are not UTF-8, which only a message can
+/// contain, are replaced.
+std::string ToLine(const Json& json);
+
+/// Formats, makes the text Printable as several lines, and writes it to standard output. Throws OutputLost.
 template <typename... Args>
 void Print(fmt::format_string<Args...> format, Args&&... args) {
   WriteOut(Printable(fmt::format(format, std::forward<Args>(args)...), Lines::kMany));

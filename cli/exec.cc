@@ -5,20 +5,21 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "cli/answers.h"
-#include "cli/command.h"
-#include "cli/exec_protocol.h"
+#include "cli/commands.h"
+#include "cli/escape.h"
 #include "cli/line_reader.h"
+#include "json_api/answers.h"
+#include "json_api/execute.h"
 
 /// kv exec: JSON lines on standard input and output.
 namespace kvstore::cli {
 namespace {
 
-/// A put of the largest size, each of its bytes escaped as \u00XX, fits.
+/// Large enough for a put of the largest size with each of its bytes escaped as \u00XX.
 constexpr size_t kMaxRequestBytes = size_t{64} << 20;
 constexpr size_t kMaxBufferedBytes = size_t{1} << 20;
 
-/// Buffers answers. Throws Failure when standard output takes no more.
+/// Buffers answers. Throws Failure when standard output can no longer be written.
 class Output {
  public:
   void Add(const std::string& line) {
@@ -53,10 +54,10 @@ void Exec(KVStore& store) {
     const LineReader::Result result = OrFail(reader.Next(line));
     if (result == LineReader::Result::kEnd) break;
     if (result == LineReader::Result::kTooLong) {
-      output.Add(ToLine(ErrorToJson(absl::InvalidArgumentError(
+      output.Add(ToLine(json_api::ErrorToJson(absl::InvalidArgumentError(
           fmt::format("request: the line is longer than the limit of {} bytes", kMaxRequestBytes)))));
     } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
-      output.Add(Execute(store, line));
+      output.Add(PrintableJson(json_api::Execute(store, line)));
     }
   }
   output.Flush();
@@ -65,10 +66,10 @@ void Exec(KVStore& store) {
 }  // namespace
 
 void AddExecCommand(CLI::App& app, Globals& globals) {
-  CLI::App* exec = app.add_subcommand("exec", "Carry out requests given as JSON lines on standard input");
+  CLI::App* exec = app.add_subcommand("exec", "Execute requests given as JSON lines on standard input");
   exec->footer(
-      R"(One request a line in, one answer a line out, in order. A request that fails does not end the process.
-docs/json-lines.md lists the operations. The store is made if there is none. Blank lines are passed over.
+      R"(Reads one request a line and writes one answer a line, in the same order. A request that fails does not end the process.
+docs/json-lines.md lists the operations. The store is created if there is none. Blank lines are skipped.
 
 Example:
   printf '%s\n' '{"op":"create_dataset","dataset":"events"}' \

@@ -10,13 +10,15 @@
 #include <utility>
 #include <vector>
 
+#include "assembly/backend_config.h"
+#include "assembly/fleet_init.h"
 #include "base/clock.h"
 #include "cli/amounts.h"
 #include "cli/escape.h"
 #include "cli/operated.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "shardops/open.h"
 #include "shardops/status.h"
 
@@ -77,18 +79,18 @@ void PrintReports(const std::vector<HostReport>& reports, const Globals& globals
   table.Print();
 }
 
-/// "14:03:07", UTC.
+/// Returns the time of day in UTC: "14:03:07".
 std::string TimeOfDay() {
   const auto seconds = WallClockMs() / 1000 % 86'400;
   return fmt::format("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
 }
 
-/// While ZooKeeper is away it goes by the copies of the maps, and says so.
-std::vector<HostReport> Look(Operated& fleet) {
-  auto reports = shardops::Look(*fleet);
+/// Inspects all hosts. While ZooKeeper is down it uses the copies of the maps, and says so.
+std::vector<HostReport> InspectHosts(Operated& fleet) {
+  auto reports = shardops::InspectFleet(*fleet);
   if (!absl::IsUnavailable(reports.status()) || fleet.options().data.empty())
     return OrFail(std::move(reports));
-  auto by_copies = shardops::LookByCopies((*fleet).access, fleet.options().data);
+  auto by_copies = shardops::InspectFleetByCopies((*fleet).access, fleet.options().data);
   if (!by_copies.ok()) OrFail(reports.status());
   PrintErr(
       "ZooKeeper does not answer ({}). The maps are those of the copy in {}; nothing that is proposed "
@@ -98,17 +100,16 @@ std::vector<HostReport> Look(Operated& fleet) {
 }
 
 void AddStatus(CLI::App& group, Globals& globals) {
-  CLI::App* status =
-      group.add_subcommand("status",
-                           "All hosts of the maps: role, replication, load; problems first. While ZooKeeper "
-                           "is away it goes by the "
-                           "copy of the maps in the data directory. Exit code 1 if there are problems");
+  CLI::App* status = group.add_subcommand(
+      "status",
+      "Show all hosts of the maps: problems first, then role, replication, load. While ZooKeeper is down it "
+      "uses the copy of the maps in the data directory. Exit code 1 if there are problems");
   status->footer("Example: kv --config /etc/kvstore/kv.json shards status");
   status->callback([&globals] {
     Operated fleet(globals);
-    const auto reports = Look(fleet);
+    const auto reports = InspectHosts(fleet);
     PrintReports(reports, globals);
-    // A host may be in several pairs, where the maps are wrong or a move is under way.
+    // A host may be in several pairs if the maps are wrong or a move is in progress.
     std::set<Host> hosts;
     std::set<Host> troubled;
     for (const HostReport& report : reports) {
@@ -125,14 +126,13 @@ void AddStatus(CLI::App& group, Globals& globals) {
 void AddCheck(CLI::App& group, Globals& globals) {
   CLI::App* check = group.add_subcommand(
       "check",
-      "Compare the maps and the catalog with what is on the hosts: missing databases and tables, databases "
-      "of "
+      "Compare the maps and the catalog with the hosts: finds missing databases and tables, databases of "
       "shards that are elsewhere, wrong roles, writable slaves. Exit code 1 if anything is found");
   check->footer("Example: kv --config /etc/kvstore/kv.json shards check");
   check->callback([&globals] {
     Operated fleet(globals);
     const auto datasets = OrFail(MySqlDatasets(fleet.options()));
-    const auto found = OrFail(shardops::Check(*fleet, datasets));
+    const auto found = OrFail(shardops::CheckFleet(*fleet, datasets));
     if (globals.json) {
       PrintJson({{"ok", found.empty()}, {"problems", found}});
     } else {
@@ -154,24 +154,24 @@ void AddPromote(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* promote = group.add_subcommand(
       "promote",
-      "Make a slave the master of its shards: the master stops taking writes, the slave applies the rest, "
-      "the maps name it, and the old master replicates from it; clients wait meanwhile. If it was stopped "
-      "halfway, run it again for the slave, and it goes on, or for the old master, and it goes back. For a "
-      "master that replicates from nobody it puts in order what the maps say: it takes writes, its slave "
-      "replicates from it");
-  promote->add_option("host", args->host, "The slave, as the maps have it")->required();
+      "Make a slave the master of its shards: the master stops accepting writes, the slave applies the rest, "
+      "the maps name it, and the old master replicates from it; clients wait meanwhile. If the command was "
+      "interrupted, run it again for the slave to continue, or for the old master to go back. For a host "
+      "that is the master by the maps already, and replicates from nobody, it restores what the maps say: "
+      "the host accepts writes, and its slave replicates from it");
+  promote->add_option("host", args->host, "The slave, as it is written in the maps")->required();
   promote->add_flag("--emergency", args->options.emergency,
                     "The master is gone. Refused while it answers, or if acknowledged writes may be lost");
-  promote->add_option(
-      "--accept-loss", args->options.accept_loss,
-      "With --emergency: go on although up to so many acknowledged transactions may be lost, or "
-      "it is not known how many");
+  promote->add_option("--accept-loss", args->options.accept_loss,
+                      "With --emergency: continue although up to this number of acknowledged transactions "
+                      "may be lost, or the number is not known");
   TakeDuration(promote
                    ->add_option("--catch-up", args->catch_up_ms,
                                 "How long the slave may take to apply what it lacks, in ms")
                    ->check(CLI::Range(1, 3'600'000))
                    ->capture_default_str());
-  promote->add_flag("--dry-run", args->options.dry_run, "Look at both hosts, and say what would be done");
+  promote->add_flag("--dry-run", args->options.dry_run,
+                    "Only inspect both hosts, and say what would be done");
   promote->footer(R"(Examples:
   kv shards promote MySQL001B --dry-run
   kv shards promote MySQL001B
@@ -203,12 +203,12 @@ void AddOpen(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* open =
       group.add_subcommand("open",
-                           "Open more ID shards: both hosts are looked at, databases and tables made, then "
-                           "the map names them. If it was stopped halfway, run it again");
+                           "Open more ID shards: inspects both hosts, makes databases and tables, then adds "
+                           "the shards to the map. If it was interrupted, run it again");
   open->add_option("--range", args->range, "First and last shard")->required()->type_name("A-B");
-  open->add_option("--master", args->master, "Host that takes the writes")->required()->type_name("HOST");
-  open->add_option("--slave", args->slave, "Host that follows it")->required()->type_name("HOST");
-  open->add_flag("--dry-run", args->dry_run, "Only look at the hosts");
+  open->add_option("--master", args->master, "Host that accepts the writes")->required()->type_name("HOST");
+  open->add_option("--slave", args->slave, "Host that replicates from it")->required()->type_name("HOST");
+  open->add_flag("--dry-run", args->dry_run, "Only inspect the hosts");
   open->footer("Example: kv shards open --range 3440-3455 --master MySQL001A --slave MySQL001B --dry-run");
   open->callback([args, &globals] {
     Operated fleet(globals);
@@ -216,10 +216,10 @@ void AddOpen(CLI::App& group, Globals& globals) {
     const shardops::NewShards shards{
         range.first, range.last, {ParseHost(args->master), ParseHost(args->slave)}};
     if (args->dry_run) {
-      const auto problems = shardops::WhyNot(*fleet, shards.pair);
+      const auto problems = shardops::FindPairProblems(*fleet, shards.pair);
       for (const std::string& problem : problems) Print("{}\n", problem);
-      if (!problems.empty()) throw Failure{absl::FailedPreconditionError("the hosts will not do")};
-      Print("both hosts will do\n");
+      if (!problems.empty()) throw Failure{absl::FailedPreconditionError("the hosts cannot take the shards")};
+      Print("both hosts can take the shards\n");
       return;
     }
     {
@@ -238,8 +238,8 @@ void AddFence(CLI::App& group, Globals& globals) {
   auto host = std::make_shared<std::string>();
   CLI::App* fence = group.add_subcommand("fence",
                                          "Make a host read-only and end the connections of clients to it. "
-                                         "`kv shards promote` makes a master take writes again");
-  fence->add_option("host", *host, "As the maps have it")->required();
+                                         "`kv shards promote` makes a master accept writes again");
+  fence->add_option("host", *host, "The host, as it is written in the maps")->required();
   fence->footer("Example: kv shards fence MySQL001A");
   fence->callback([host, &globals] {
     Operated fleet(globals);
@@ -252,9 +252,9 @@ void AddFence(CLI::App& group, Globals& globals) {
   });
 }
 
-/// What is wrong with the hosts now.
-std::set<std::string> Problems(shardops::Fleet& fleet) {
-  const auto reports = shardops::Look(fleet);
+/// Returns the current problems of all hosts.
+std::set<std::string> Problems(shardops::FleetOperator& fleet) {
+  const auto reports = shardops::InspectFleet(fleet);
   if (!reports.ok()) return {std::string(reports.status().message())};
   std::set<std::string> problems;
   for (const HostReport& report : *reports) {
@@ -269,7 +269,8 @@ std::set<std::string> Problems(shardops::Fleet& fleet) {
 bool HasOperator(const Globals& globals) {
   if (globals.config.empty()) return false;
   const OpenOptions options = globals.StoreOptions();
-  return options.mysql && !options.mysql->admin.user.empty() && !options.mysql->zookeeper.servers.empty();
+  const MySqlFleetOptions* fleet = FindFleet(options);
+  return fleet != nullptr && !fleet->admin.user.empty() && !fleet->zookeeper.servers.empty();
 }
 
 void WatchHosts(const Globals& globals, std::chrono::seconds interval, const absl::Notification& end) {

@@ -7,12 +7,13 @@
 
 namespace kvstore::cli {
 
-/// Those of `kv shards` that need operators' rights on the hosts.
+/// Adds the commands of `kv shards` that need an operator's rights on the hosts.
 void AddFleetCommands(CLI::App& group, Globals& globals);
 
-/// Whether the configuration has an operator's login, if there is one.
+/// Returns whether there is a configuration and it has an operator's login.
 bool HasOperator(const Globals& globals);
-/// Looks at all hosts and prints problems as they come and go, until `end`. Throws OutputLost.
+/// Inspects all hosts at this interval and prints problems as they appear and disappear, until `end`. Throws
+/// OutputLost.
 void WatchHosts(const Globals& globals, std::chrono::seconds interval, const absl::Notification& end);
 
 }  // namespace kvstore::cli

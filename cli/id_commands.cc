@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "idgen/object_id.h"
 
@@ -10,7 +10,7 @@
 namespace kvstore::cli {
 
 void AddIdCommands(CLI::App& app, Globals& globals) {
-  CLI::App* group = app.add_subcommand("id", "Compose IDs and take them apart; needs no store");
+  CLI::App* group = app.add_subcommand("id", "Compose and decode IDs; needs no store");
   group->require_subcommand(1);
 
   struct Parts {
@@ -32,7 +32,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
   });
 
   auto text = std::make_shared<std::string>();
-  CLI::App* decode = group->add_subcommand("decode", "Take an ID apart");
+  CLI::App* decode = group->add_subcommand("decode", "Print the shard, type and local number of an ID");
   decode->add_option("id", *text)->required();
   decode->footer("Example: kv id decode 241294492511762325");
   decode->callback([text, &globals] {

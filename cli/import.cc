@@ -11,18 +11,33 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
-#include "cli/answers.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/line_loader.h"
 #include "cli/line_reader.h"
+#include "cli/object_loader.h"
 #include "cli/progress.h"
-#include "kvstore_api/bytes_json.h"
-#include "kvstore_api/json_fields.h"
+#include "cli/row_loader.h"
+#include "json/bytes_json.h"
+#include "json/json_fields.h"
+#include "json_api/answers.h"
 
-/// kv import: JSON lines into a dataset.
+/// kv import: loads JSON lines into a dataset.
 namespace kvstore::cli {
 namespace {
+
+/// Returns a loader for the dataset's shape. The store must outlive it.
+std::unique_ptr<LineLoader> NewLineLoader(KVStore& store, const DatasetSpec& spec, const LoadMode& mode) {
+  switch (spec.shape) {
+    case Shape::kRows:
+      return NewRowLoader(store, spec, mode);
+    case Shape::kObjects:
+      return NewObjectLoader(store, spec, mode);
+    case Shape::kMappings:
+      break;
+  }
+  return NewMappingLoader(store, spec, mode);
+}
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
@@ -30,8 +45,8 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxLineBytes = size_t{64} << 20;
 constexpr size_t kBatchLines = 1000;
 constexpr size_t kBatchBytes = size_t{4} << 20;
-/// Without a reject file: what is told of rejected lines instead.
-constexpr size_t kToldRejects = 5;
+/// How many rejected lines are reported where there is no reject file.
+constexpr size_t kReportedRejects = 5;
 
 struct Arguments {
   std::string dataset;
@@ -46,21 +61,21 @@ struct Arguments {
   LoadMode Mode() const { return {.compare = only_changes || verify, .write = !verify, .keys = keys}; }
 };
 
-/// Something that is counted, with its name in JSON and in the progress file.
+/// A counter, with its name in JSON and in the progress file.
 struct State;
 struct Count {
   const char* name;
   uint64_t State::*place;
 };
 
-/// What was done so far; kept in the progress file, so that an import that was stopped goes on.
+/// The work done so far. It is saved in the progress file, so that an interrupted import can continue.
 struct State {
-  uint64_t offset = 0;  // bytes of the input that are done with
+  uint64_t offset = 0;  // bytes of the input that are processed
   uint64_t lines = 0;
   uint64_t imported = 0;  // written
   uint64_t rejected = 0;
-  uint64_t blank = 0;  // passed over
-  // Where they are compared.
+  uint64_t blank = 0;  // skipped
+  // Counted only where lines are compared.
   uint64_t fresh = 0;
   uint64_t changed = 0;
   uint64_t same = 0;
@@ -79,8 +94,8 @@ constexpr std::array<Count, 8> State::Counts() {
            {"same", &State::same}}};
 }
 
-/// What would be in the reject file, where there is none.
-struct NotKept {
+/// The first rejected lines, and their number, where there is no reject file.
+struct RejectedLines {
   struct Rejected {
     uint64_t line = 0;
     std::string why;
@@ -90,7 +105,7 @@ struct NotKept {
 
   void Add(uint64_t line, const std::string& why) {
     ++all;
-    if (first.size() < kToldRejects) first.push_back({line, why});
+    if (first.size() < kReportedRejects) first.push_back({line, why});
   }
 };
 
@@ -127,9 +142,9 @@ class Input {
 
 class Import {
  public:
-  Import(const Arguments& args, KVStore& store, NotKept& not_kept)
+  Import(const Arguments& args, KVStore& store, RejectedLines& rejected_lines)
       : args_(args),
-        not_kept_(not_kept),
+        rejected_lines_(rejected_lines),
         loader_(NewLineLoader(store, OrFail(store.GetDataset(args.dataset)), args.Mode())),
         input_(args.file),
         reader_(input_.file(), kMaxLineBytes, [] {}),
@@ -201,18 +216,18 @@ class Import {
           fmt::format("stopped at line {}: {}{}", batch_.front().number, std::string(status.message()),
                       args_.progress_file.empty() ? "" : "; the same command goes on from here"))};
     }
-    for (const Line& line : batch_) Settle(line);
+    for (const Line& line : batch_) CountOutcome(line);
     batch_.clear();
     bytes_ = 0;
     state_.offset = start_ + reader_.consumed();
-    KeepProgress();
+    SaveProgress();
     const double seconds = Seconds();
     bar_.Show(input_.size() > 0 ? state_.offset : state_.lines, input_.size(),
               fmt::format("{} lines, {:.0f} a second, {} rejected", state_.lines,
                           static_cast<double>(state_.lines) / std::max(seconds, 0.001), state_.rejected));
   }
 
-  void Settle(const Line& line) {
+  void CountOutcome(const Line& line) {
     switch (line.outcome) {
       case Outcome::kRejected:
         ++state_.rejected;
@@ -236,7 +251,7 @@ class Import {
 
   void Reject(const Line& line, const std::string& why) {
     if (args_.reject_file.empty()) {
-      not_kept_.Add(line.number, why);
+      rejected_lines_.Add(line.number, why);
       return;
     }
     if (!rejects_.is_open()) rejects_.open(args_.reject_file, resumed() ? std::ios::app : std::ios::trunc);
@@ -245,7 +260,7 @@ class Import {
     if (!rejects_) throw Failure{absl::UnavailableError(fmt::format("cannot write {}", args_.reject_file))};
   }
 
-  void KeepProgress() {
+  void SaveProgress() {
     if (args_.progress_file.empty()) return;
     Json json = {{"dataset", args_.dataset}, {"file_bytes", input_.size()}, {"mode", ModeName()}};
     for (const Count& count : State::Counts()) json[count.name] = state_.*count.place;
@@ -253,7 +268,7 @@ class Import {
   }
 
   const Arguments args_;
-  NotKept& not_kept_;
+  RejectedLines& rejected_lines_;
   const std::unique_ptr<LineLoader> loader_;
   const Input input_;
   LineReader reader_;
@@ -266,17 +281,18 @@ class Import {
   std::ofstream rejects_;
 };
 
-void Tell(const NotKept& not_kept) {
-  if (not_kept.all == 0) return;
-  for (const NotKept::Rejected& rejected : not_kept.first) {
+void PrintRejected(const RejectedLines& rejected_lines) {
+  if (rejected_lines.all == 0) return;
+  for (const RejectedLines::Rejected& rejected : rejected_lines.first) {
     PrintErr("line {}: {}\n", rejected.line, rejected.why);
   }
-  if (not_kept.all > not_kept.first.size()) PrintErr("and {} more\n", not_kept.all - not_kept.first.size());
+  if (rejected_lines.all > rejected_lines.first.size())
+    PrintErr("and {} more\n", rejected_lines.all - rejected_lines.first.size());
   PrintErr("rejected lines are kept nowhere: --reject-file FILE would keep them, with the reasons\n");
 }
 
-/// Its numbers of lines, in one line for people; they add up to all.
-std::string Counted(const Arguments& args, const State& state) {
+/// Formats the numbers of lines, which add up to all, as one line for people.
+std::string CountsText(const Arguments& args, const State& state) {
   if (args.verify) {
     return fmt::format("{} lines: {} are there, {} are not, {} are different, {} rejected", state.lines,
                        state.same, state.fresh, state.changed, state.rejected);
@@ -288,8 +304,8 @@ std::string Counted(const Arguments& args, const State& state) {
   return fmt::format("{} lines: {} imported, {} rejected", state.lines, state.imported, state.rejected);
 }
 
-std::string Told(const Arguments& args, const State& state) {
-  return Counted(args, state) + (state.blank == 0 ? "" : fmt::format(", {} blank", state.blank));
+std::string Summary(const Arguments& args, const State& state) {
+  return CountsText(args, state) + (state.blank == 0 ? "" : fmt::format(", {} blank", state.blank));
 }
 
 void RunImport(Arguments& args, const Globals& globals) {
@@ -299,14 +315,14 @@ void RunImport(Arguments& args, const Globals& globals) {
   }
   const auto store = globals.OpenStore(false);
   State state;
-  NotKept not_kept;
+  RejectedLines rejected_lines;
   double seconds = 0;
   try {
-    Import import_run(args, *store, not_kept);
+    Import import_run(args, *store, rejected_lines);
     state = import_run.Run();
     seconds = import_run.Seconds();
   } catch (const Failure&) {
-    if (!globals.json) Tell(not_kept);
+    if (!globals.json) PrintRejected(rejected_lines);
     throw;
   }
   const bool differs = args.verify && state.same < state.fresh + state.changed + state.same + state.rejected;
@@ -318,19 +334,20 @@ void RunImport(Arguments& args, const Globals& globals) {
           count.place == &State::fresh || count.place == &State::changed || count.place == &State::same;
       if (of_comparison == args.Mode().compare || !of_comparison) json[count.name] = state.*count.place;
     }
-    for (const NotKept::Rejected& rejected : not_kept.first) {
+    for (const RejectedLines::Rejected& rejected : rejected_lines.first) {
       json["first_rejected"].push_back({{"line", rejected.line}, {"error", rejected.why}});
     }
     PrintJson(json);
   } else {
-    Tell(not_kept);
-    Print("{}, in {:.1f} s ({:.0f} lines a second)\n", Told(args, state), seconds,
+    PrintRejected(rejected_lines);
+    Print("{}, in {:.1f} s ({:.0f} lines a second)\n", Summary(args, state), seconds,
           static_cast<double>(state.lines) / std::max(seconds, 0.001));
     if (!args.reject_file.empty() && (state.rejected > 0 || differs)) {
       Print("{} lines are in {}\n", args.verify ? "these" : "rejected", args.reject_file);
     }
   }
-  if (differs) throw Failure{absl::FailedPreconditionError("not all is there as the file says")};
+  if (differs)
+    throw Failure{absl::FailedPreconditionError("the dataset does not have all lines of the file")};
 }
 
 constexpr char kFooter[] =
@@ -339,20 +356,20 @@ constexpr char kFooter[] =
   objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
-Lines that are wrong are counted, written to the reject file with their number and reason, and passed over; blank lines
-are counted and passed over. The reject file of FILE is FILE.rejects; of standard input there is none unless --reject-file
-names one, and the first five reasons are told on standard error (with --json, in the answer as first_rejected).
-An import from a file that was stopped goes on where it was when the same command is run again: FILE.progress remembers.
-Then up to one batch (1,000 lines) is loaded twice: harmless where lines have timestamps or sequences of their own.
+Invalid lines are skipped, counted, and written to the reject file with their number and reason; blank lines are skipped
+and counted. The reject file of FILE is FILE.rejects. Standard input has none unless --reject-file names one; instead,
+the first five reasons are printed on standard error (with --json, they are first_rejected in the answer).
+An import from a file that was interrupted continues when the same command is run again: FILE.progress has the position.
+Up to one batch (1,000 lines) is then loaded twice, which is harmless where lines have their own timestamps or sequences.
 
-Moving in from elsewhere, while that is still written to: load a first dump, then newer ones with --only-changes until a
-pass finds little or nothing that is new or changed; stop the writes there, load a last time, and --verify. A cell with a
-timestamp is compared with the one of that time, one without with the newest; what nobody would see, because it has
-expired or max_versions newer ones are there, counts as the same. What is in the dataset and not in the file stays.
+To import from a system that is still written to, load a first dump, then newer ones with --only-changes until a pass
+finds little or nothing that is new or changed; stop the writes there, load a last time, and --verify. A cell with a
+timestamp is compared with the stored one of that time, a cell without one with the newest. A cell that nobody would see,
+because it has expired or max_versions newer ones exist, counts as the same. Data that is not in the file stays.
 
---keys names a dataset of rows that remembers which object has which key: row KEY, column id. With it a line of objects
-says which object it is by "key", and is one object however often it is loaded; and from and to of a mapping may be
-{"key": "..."}. A line with an "id" changes the object that has it.
+--keys names a dataset of rows that maps each object's key elsewhere to its ID: row KEY, column id. With it a line of
+objects names its object by "key", and makes only one object however often it is loaded; and from and to of a mapping may
+be {"key": "..."}. A line with an "id" changes the object with that ID.
 
 Examples:
   kv import events events.jsonl
@@ -365,27 +382,25 @@ usage.)";
 
 void AddImportCommand(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
-  CLI::App* import = app.add_subcommand("import", "Load a file of JSON lines into a dataset");
-  import->add_option("dataset", args->dataset)->required();
-  import->add_option("file", args->file, "- or nothing: standard input")->capture_default_str();
-  import
+  CLI::App* command = app.add_subcommand("import", "Load a file of JSON lines into a dataset");
+  command->add_option("dataset", args->dataset)->required();
+  command->add_option("file", args->file, "- or nothing: standard input")->capture_default_str();
+  command
       ->add_option("--reject-file", args->reject_file,
-                   "Where lines that are wrong go; FILE.rejects by default, for standard input nowhere")
+                   "Where invalid lines go; FILE.rejects by default, for standard input nowhere")
       ->type_name("FILE");
-  import->add_flag("--restart", args->restart, "Begin at the first line, whatever FILE.progress says");
-  CLI::Option* changes = import->add_flag("--only-changes", args->only_changes,
-                                          "Compare with what is there, write only what is new or changed");
-  import
+  command->add_flag("--restart", args->restart, "Begin at the first line, whatever FILE.progress says");
+  CLI::Option* changes = command->add_flag("--only-changes", args->only_changes,
+                                           "Compare with the dataset, and write only what is new or changed");
+  command
       ->add_flag("--verify", args->verify,
-                 "Write nothing; lines that are not there, or differ, go to the reject file")
+                 "Write nothing; lines that are missing in the dataset, or differ, go to the reject file")
       ->excludes(changes);
-  import
-      ->add_option("--keys", args->keys,
-                   "Dataset of rows that knows the objects' IDs by their keys elsewhere")
+  command
+      ->add_option("--keys", args->keys, "Dataset of rows that maps the objects' keys elsewhere to their IDs")
       ->type_name("DATASET");
-  import->footer(kFooter);
-  import->callback([args, &globals] { RunImport(*args, globals);
-});
-}  // namespace kvstore::cli
+  command->footer(kFooter);
+  command->callback([args, &globals] { RunImport(*args, globals); });
+}
 
 }  // namespace kvstore::cli

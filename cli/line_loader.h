@@ -1,39 +1,38 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "kvstore_api/kvstore.h"
 
-/// What `kv import` does with the lines of its file.
+/// How `kv import` loads the lines of its file.
 namespace kvstore::cli {
 
-/// What became of a line, or with LoadMode::write unset what would have.
+/// What was done with a line; with LoadMode::write unset, what would have been done.
 enum class Outcome : uint8_t {
   kRejected,  ///< Line::problem says why.
-  kLoaded,    ///< It was not compared.
-  kNew,       ///< Nothing was there under its names.
-  kChanged,   ///< Something else was there.
-  kSame,      ///< The store answers already as it says. Nothing is written.
+  kLoaded,    ///< Written without a comparison.
+  kNew,       ///< The store had nothing under its names.
+  kChanged,   ///< The store had something else.
+  kSame,      ///< The store has it already. Nothing is written.
 };
 
 struct Line {
   uint64_t number = 0;  ///< From 1.
   std::string text;
-  absl::Status problem;  ///< What is wrong with it; one that has a problem already is passed over.
+  absl::Status problem;  ///< What is wrong with the line. A loader skips a line that has a problem already.
   Outcome outcome = Outcome::kRejected;
 };
 
-/// Whether trying the line again would help nothing.
+/// Returns whether the error is the line's own fault, so that a retry would not help.
 bool IsLinesFault(const absl::Status& status);
 
 struct LoadMode {
-  bool compare = false;  ///< Looks at what is there first, and writes only what differs.
+  bool compare = false;  ///< Reads what the store has first, and writes only what differs.
   bool write = true;
-  /// A dataset of rows that knows the objects' IDs by the keys that they had elsewhere, as column "id";
+  /// Name of a dataset of rows that maps the keys that objects had elsewhere to their IDs here (column "id");
   /// empty: none.
   std::string keys;
 };
@@ -42,12 +41,9 @@ struct LoadMode {
 class LineLoader {
  public:
   virtual ~LineLoader() = default;
-  /// Loads some lines, and sets their problems and outcomes. An error of the store, which another try may
-  /// cure, is returned: then some of them may have been loaded.
+  /// Loads some lines, and sets their problems and outcomes. Returns an error of the store, after which a
+  /// retry may succeed; some of the lines may have been loaded then.
   [[nodiscard]] virtual absl::Status Load(std::vector<Line>& lines) = 0;
 };
-
-/// A loader for the dataset's shape. The store must outlive it.
-std::unique_ptr<LineLoader> NewLineLoader(KVStore& store, const DatasetSpec& spec, const LoadMode& mode);
 
 }  // namespace kvstore::cli

@@ -8,22 +8,21 @@
 
 namespace kvstore::cli {
 
-/// Reads lines from a file descriptor, without its end. Externally synchronised.
+/// Reads lines, without their newlines, from a file descriptor. Externally synchronised.
 class LineReader {
  public:
-  /// before_wait  called when no whole line is at hand and more is to be read, which may take long: the
-  /// moment to flush
-  ///              what was answered so far.
+  /// before_wait  called when no whole line is buffered and the next read may wait for long, so that the
+  /// caller can flush its answers first.
   LineReader(int file, size_t max_line_bytes, std::function<void()> before_wait)
       : file_(file), max_line_bytes_(max_line_bytes), before_wait_(std::move(before_wait)) {}
 
   enum class Result { kLine, kTooLong, kEnd };
 
-  /// Reads the next line into `line`. A line beyond the limit is passed over: kTooLong. The last line may
-  /// lack its end. UNAVAILABLE if reading fails.
+  /// Reads the next line into `line`. Skips a line beyond the limit, and returns kTooLong. The last line may
+  /// lack its newline. UNAVAILABLE if reading fails.
   absl::StatusOr<Result> Next(std::string& line);
 
-  /// Bytes of input that lie before the next line.
+  /// Returns how many bytes of input lie before the next line.
   size_t consumed() const { return consumed_; }
 
  private:
@@ -33,8 +32,8 @@ class LineReader {
   const size_t max_line_bytes_;
   const std::function<void()> before_wait_;
   std::string buffer_;
-  size_t begin_ = 0;    // of what is not yet returned
-  size_t scanned_ = 0;  // no line end before
+  size_t begin_ = 0;    // where the part that is not yet returned begins
+  size_t scanned_ = 0;  // there is no newline between begin_ and here
   size_t consumed_ = 0;
   bool end_ = false;
 };

@@ -12,13 +12,13 @@
 #include <utility>
 #include <vector>
 
+#include "catalog/zookeeper_ledger.h"
 #include "cli/escape.h"
 #include "cli/fleet_commands.h"
 #include "cli/map_place.h"
 #include "cli/operated.h"
 #include "cli/table.h"
 #include "coordination/zookeeper.h"
-#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/diff.h"
 #include "shardmap/mod_shard.h"
 #include "shardops/map_check.h"
@@ -40,8 +40,8 @@ bool Confirm(const std::string& question) {
   return std::getline(std::cin, answer) && (answer == "y" || answer == "yes");
 }
 
-/// An edit of the map in the ledger: shards that it opens or closes are its alone. Hosts may be edited at any
-/// time: that may be an emergency.
+/// Returns an edit of the map as an operation of the ledger, with exclusive claims on the shards that it
+/// opens or closes. Edits of hosts claim nothing, because they may be emergencies.
 Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
   Operation operation{.what = "set the shard map"};
   for (const ShardChange& change : changes) {
@@ -51,7 +51,7 @@ Operation EditOf(bool mod, const std::vector<ShardChange>& changes) {
   return operation;
 }
 
-/// What an edit is told to do without.
+/// The options of the commands that edit a map.
 struct Edit {
   MapPlace place;
   bool yes = false;
@@ -59,24 +59,23 @@ struct Edit {
 
   void AddTo(CLI::App& command) {
     command.add_flag("--yes", yes, "Do not ask");
-    command.add_flag("--unchecked", unchecked,
-                     "Although the other map disagrees, or the hosts are not as this map says");
+    command.add_flag("--unchecked", unchecked, "Even if the other map or the hosts contradict this map");
     place.AddTo(command);
     place.AddAuth(command);
   }
 };
 
-/// Throws Failure if the maps would disagree, or the hosts are not as the map says. They are looked at if the
-/// configuration has an operator's login.
+/// Throws Failure if the two maps would contradict each other, or the hosts contradict the map. The hosts are
+/// inspected if the configuration has an operator's login.
 void Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const ShardMap& next) {
   if (edit.unchecked) return;
   const auto now = Maps::Load(zookeeper, edit.place.root);
-  // One that does not parse is mended by this, or the other one after it.
+  // A map that does not parse is repaired by this edit, or by the next one if it is the other map.
   if (!now.ok()) return;
   const bool look = HasOperator(globals);
-  shardops::Fleet fleet{.zookeeper = zookeeper, .root = edit.place.root};
+  shardops::FleetOperator fleet{.zookeeper = zookeeper, .root = edit.place.root};
   if (look) fleet.access = (*Operated(globals)).access;
-  const auto problems = shardops::WhyNotInForce(fleet, *now, edit.place.mod, next, look);
+  const auto problems = shardops::FindMapProblems(fleet, *now, edit.place.mod, next, look);
   if (problems.empty()) return;
   throw Failure{absl::FailedPreconditionError(fmt::format(
       "{}\nnothing was written; if the map is right all the same: --unchecked", fmt::join(problems, "\n")))};
@@ -88,7 +87,7 @@ void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
   const auto node = zookeeper.Get(place.path(), /*watch=*/false);
   if (!node.ok() && !absl::IsNotFound(node.status())) throw Failure{node.status()};
   std::vector<ShardChange> changes;
-  // A map that is damaged is replaced without a diff: nobody could use it.
+  // A damaged map is replaced without a diff: nobody could use it.
   const auto current = node.ok() ? ShardMap::Parse(node->data) : absl::NotFoundError("none");
   if (current.ok()) {
     if (place.mod) OrFail(ValidateModUpdate(*current, next));
@@ -107,7 +106,7 @@ void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
     Print("{} made\n", place.path());
     return;
   }
-  // An edit may be an emergency: it does not wait for a history.
+  // An edit may be an emergency, so it must not fail because of the history.
   shardops::PrepareHistory(zookeeper, place.root).IgnoreError();
   ZooKeeperLedger ledger(zookeeper, place.root);
   const Held held = OrFail(ledger.Begin(EditOf(place.mod, changes)));
@@ -118,11 +117,11 @@ void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
 void AddSet(CLI::App& group, Globals& globals) {
   auto edit = std::make_shared<Edit>();
   auto file = std::make_shared<std::string>("-");
-  CLI::App* set = group.add_subcommand("set",
-                                       "Put a file in force, if nobody else changes the map meanwhile. "
-                                       "Refused if a host would be in two pairs, or, "
-                                       "with mysql.operator in the configuration, if the hosts are not as "
-                                       "the map says. kv shards undo goes back");
+  CLI::App* set =
+      group.add_subcommand("set",
+                           "Put a file in force as the map, if nobody else changes the map meanwhile. "
+                           "Refused if a host would be in two pairs, or, with mysql.operator in the "
+                           "configuration, if the hosts contradict the map. kv shards undo goes back");
   set->add_option("file", *file, "- or nothing: standard input");
   edit->AddTo(*set);
   set->footer("Example: kv shards get > map.json; edit it; kv shards set map.json");
@@ -166,13 +165,12 @@ void PrintHistory(const std::vector<KeptMap>& history, const Globals& globals) {
 void AddHistory(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
   auto show = std::make_shared<std::string>();
-  CLI::App* history = group.add_subcommand(
-      "history",
-      fmt::format(
-          "The last {} maps that were in force, the newest first: since when, who put them there, what "
-          "they changed",
-          shardops::kKeptMaps));
-  history->add_option("--show", *show, "Print one of them, as kv shards set takes it")->type_name("KEPT");
+  CLI::App* history =
+      group.add_subcommand("history", fmt::format("List the last {} maps that were in force, the newest "
+                                                  "first: since when, who put them there, what they changed",
+                                                  shardops::kKeptMaps));
+  history->add_option("--show", *show, "Print one of them, in the form that kv shards set reads")
+      ->type_name("KEPT");
   place->AddTo(*history);
   history->footer("Example: kv shards history --mod");
   history->callback([place, show, &globals] {
@@ -193,7 +191,7 @@ void AddHistory(CLI::App& group, Globals& globals) {
   });
 }
 
-/// The map to go back to: the one named, or the newest that is not in force. Throws Failure.
+/// Returns the map to go back to: the one named `to`, or the newest that is not in force. Throws Failure.
 const KeptMap& Before(const std::vector<KeptMap>& history, const std::string& to,
                       const std::string& current) {
   const auto map = ShardMap::Parse(current);
@@ -209,12 +207,12 @@ const KeptMap& Before(const std::vector<KeptMap>& history, const std::string& to
 void AddUndo(CLI::App& group, Globals& globals) {
   auto edit = std::make_shared<Edit>();
   auto to = std::make_shared<std::string>();
-  CLI::App* undo = group.add_subcommand(
-      "undo",
-      "Put the map before this one in force again, or the one of kv shards history that --to names; checked "
-      "as by kv shards set. Run twice, it puts back what it took away. For an edit that was wrong: what "
-      "promote and move have changed is undone by them");
-  undo->add_option("--to", *to, "Which of kv shards history")->type_name("KEPT");
+  CLI::App* undo =
+      group.add_subcommand("undo",
+                           "Put the previous map in force again, or the one of kv shards history that --to "
+                           "names; checked as by kv shards set. A second undo undoes the first. For edits by "
+                           "hand: undo what promote and move have changed by those commands");
+  undo->add_option("--to", *to, "A name that kv shards history lists")->type_name("KEPT");
   edit->AddTo(*undo);
   undo->footer("Example: kv shards undo");
   undo->callback([edit, to, &globals] {

@@ -4,7 +4,7 @@
 
 namespace kvstore::cli {
 
-/// kv shards set, history, undo: which map is in force, and which were.
+/// Adds kv shards set, history and undo, which change the map that is in force and list earlier ones.
 void AddMapCommands(CLI::App& group, Globals& globals);
 
 }  // namespace kvstore::cli

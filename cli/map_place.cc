@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "assembly/backend_config.h"
 #include "cli/escape.h"
 #include "shardmap/mod_shard.h"
 
@@ -31,21 +32,22 @@ void MapPlace::AddServers(CLI::App& command) {
   command.add_option("--zookeeper", zookeeper.servers, "Servers of ZooKeeper: host:port,host:port")
       ->envname("KV_ZOOKEEPER")
       ->type_name("SERVERS");
-  command.add_option("--root", root, "Node below which all nodes are; /kvstore");
+  command.add_option("--root", root, "Node of ZooKeeper below which all nodes are [/kvstore]");
 }
 
 void MapPlace::Complete(const Globals& globals) {
   if (zookeeper.servers.empty() && !globals.config.empty()) {
     const OpenOptions options = globals.StoreOptions();
-    if (options.mysql) {
-      const std::string auth = std::exchange(zookeeper, options.mysql->zookeeper).auth;
+    if (const MySqlFleetOptions* fleet = FindFleet(options); fleet != nullptr) {
+      const std::string auth = std::exchange(zookeeper, fleet->zookeeper).auth;
       if (!auth.empty()) zookeeper.auth = auth;
-      if (root.empty()) root = options.mysql->root;
+      if (root.empty()) root = fleet->root;
     }
   }
   if (zookeeper.servers.empty()) {
     throw Failure{
-        absl::InvalidArgumentError("zookeeper: say --zookeeper SERVERS, or --config with the fleet's")};
+        absl::InvalidArgumentError("zookeeper: name its servers with --zookeeper host:port,... (or "
+                                   "KV_ZOOKEEPER), or the fleet's configuration with --config")};
   }
   if (root.empty()) root = "/kvstore";
 }
@@ -53,11 +55,13 @@ void MapPlace::Complete(const Globals& globals) {
 void MapPlace::AddAuth(CLI::App& command) {
   command
       .add_option("--auth", zookeeper.auth,
-                  "user:password; a node that this makes can be written by this user only")
+                  "user:password; only this user can write nodes that the command creates")
       ->envname("KV_ZOOKEEPER_AUTH");
 }
 
-void MapPlace::AddKind(CLI::App& command) { command.add_flag("--mod", mod, "The map of mod shards"); }
+void MapPlace::AddKind(CLI::App& command) {
+  command.add_flag("--mod", mod, "Use the map of mod shards, not of ID shards");
+}
 
 std::string ReadText(const std::string& file) {
   if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};

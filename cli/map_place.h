@@ -9,28 +9,29 @@
 #include "shardmap/nodes.h"
 #include "shardmap/shard_map.h"
 
-/// What the commands on the shard maps share.
+/// Code that the commands on the shard maps share.
 namespace kvstore::cli {
 
-/// Where the maps are, and which of the two is meant.
+/// Where the maps are, and which of the two (ID or mod shards) a command works on.
 struct MapPlace {
   ZooKeeperOptions zookeeper;
   std::string root;
   bool mod = false;
 
-  /// All options but --auth.
+  /// Adds all options except --auth.
   void AddTo(CLI::App& command);
   void AddServers(CLI::App& command);
   void AddAuth(CLI::App& command);
   void AddKind(CLI::App& command);
-  /// What is not said is as the configuration has it. Throws Failure.
+  /// Takes options that were not given from the configuration. Throws Failure if they are not there either.
   void Complete(const Globals& globals);
   std::string path() const { return MapPath(root, mod); }
 };
 
-/// The text of a file, "-" for standard input. Throws Failure.
+/// Returns the text of a file, "-" for standard input. Throws Failure.
 std::string ReadText(const std::string& file);
-/// Throws Failure if it is no map, or none of mod shards where it should be.
+/// Parses a map. Throws Failure if the text is not a valid map, or, with `mod`, not a valid map of mod
+/// shards.
 ShardMap ReadMap(const std::string& text, bool mod);
 void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals);
 

@@ -7,21 +7,22 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "assembly/open_router.h"
 #include "cli/amounts.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "client/client.h"
-#include "kvstore_api/json_text.h"
+#include "json/json_text.h"
+#include "kvstore_api/open.h"
 #include "migration/migrator.h"
-#include "registry/open.h"
 
-/// kv migrate: a dataset moves between backends while it serves.
+/// kv migrate: migrates a dataset between backends while it serves.
 namespace kvstore::cli {
 namespace {
 
-/// Who is remembered in the log as having asked.
+/// Returns the person and machine that the migration's log names for a command: "ann@ops1".
 std::string Who() {
   const char* const user = std::getenv("USER");
   std::array<char, 256> host{};
@@ -29,10 +30,10 @@ std::string Who() {
   return fmt::format("{}@{}", user != nullptr ? user : std::to_string(::getuid()), host.data());
 }
 
-/// What carries commands out: a server, or this process for as long as the command takes.
-class Door {
+/// Executes commands of migrations: on a server, or in this process for as long as the command takes.
+class MigrationService {
  public:
-  explicit Door(const Globals& globals) {
+  explicit MigrationService(const Globals& globals) {
     if (!globals.server.empty()) {
       client_ = std::make_unique<client::Client>(
           OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
@@ -40,14 +41,14 @@ class Door {
     }
     const Config config = globals.ReadConfiguration();
     router_ = OrFail(OpenRouter(config.store));
-    migrator_ = std::make_unique<Migrator>(*router_, config.store.data / "migrations.log");
+    migrator_ = std::make_unique<Migrator>(router_->keeper(), config.store.data / "migrations.log");
   }
 
-  /// Whether the work ends with this process.
+  /// Returns whether this process does the work, so that the work ends with it.
   bool embedded() const { return migrator_ != nullptr; }
-  absl::StatusOr<Json> Try(Json command) {
+  absl::StatusOr<Json> Execute(Json command) {
     command["who"] = Who();
-    // Numbers as they come over the wire.
+    // Makes the numbers the same as if they came over the wire.
     const Json sent = Json::parse(TextOf(command));
     return migrator_ ? migrator_->Command(sent) : client_->Command(sent);
   }
@@ -58,8 +59,8 @@ class Door {
   std::unique_ptr<Migrator> migrator_;
 };
 
-/// Whether it waits for an operator, or is at its end.
-bool Rests(const Json& status) {
+/// Returns whether the migration waits for an operator, or has ended.
+bool IsIdle(const Json& status) {
   const std::string phase = status.value("phase", "");
   if (phase == "finished" || phase == "aborted") return true;
   if (status.value("paused", false) || !status.value("doubt", "").empty()) return true;
@@ -68,7 +69,7 @@ bool Rests(const Json& status) {
              : false;
 }
 
-/// A command of `kv migrate` as one types it; what only the operator can know is in capitals.
+/// Returns a command of `kv migrate` as one types it; arguments that only the operator knows are in capitals.
 std::string WithArguments(const std::string& command, const std::string& dataset) {
   const char* more = "";
   if (command == "resolve") more = " --keep BACKEND";
@@ -122,19 +123,19 @@ void PrintStatus(const Json& status, const Globals& globals) {
   }
 }
 
-/// Waits until it rests; the last status.
-Json Watch(Door& door, const std::string& dataset, const Globals& globals) {
+/// Waits until the migration needs an operator or has ended; returns its last status.
+Json Watch(MigrationService& service, const std::string& dataset, const Globals& globals) {
   ProgressBar bar("migrate " + dataset, "units");
   std::string phase;
   for (;;) {
-    auto status = door.Try({{"command", "status"}, {"dataset", dataset}});
-    // Its record is gone when it is at its end.
+    auto status = service.Execute({{"command", "status"}, {"dataset", dataset}});
+    // The record of a migration that has ended is removed.
     if (absl::IsNotFound(status.status()) && !phase.empty()) {
       return {{"dataset", dataset}, {"phase", phase == "aborting" ? "aborted" : "finished"}};
     }
     Json now = OrFail(std::move(status));
     phase = now.value("phase", "");
-    if (Rests(now)) return now;
+    if (IsIdle(now)) return now;
     const uint64_t done =
         phase == "verify" ? now.value("compared_units", uint64_t{0}) : now.value("units_done", uint64_t{0});
     const std::string problem = now.value("problem", "");
@@ -164,10 +165,9 @@ struct Arguments {
   void AddLimits(CLI::App& command) {
     command.add_option("--units-per-s", units_per_s, "Units copied a second at most; 0: no limit");
     command.add_option("--bytes-per-s", bytes_per_s, "Bytes copied a second at most; 0: no limit");
-    command.add_option(
-        "--max-read-us", max_read_us,
-        "Copy less while a read of the side that serves takes longer than so many us; 0: do not "
-        "look [0]");
+    command.add_option("--max-read-us", max_read_us,
+                       "Copy less while a read of the side that serves takes longer than this many us; 0: do "
+                       "not measure [0]");
     command.add_option("--share", share, "Percent of its time that each copying thread works [50]")
         ->check(CLI::Range(1, 100));
   }
@@ -189,20 +189,20 @@ struct Arguments {
   }
 };
 
-void Do(const std::string& command, const Arguments& args, const Globals& globals) {
-  Door door(globals);
-  Json status = OrFail(door.Try(args.ToJson(command)));
+void RunCommand(const std::string& command, const Arguments& args, const Globals& globals) {
+  MigrationService service(globals);
+  Json status = OrFail(service.Execute(args.ToJson(command)));
   const bool works = command != "create" && command != "throttle" && command != "pause" && !args.dry_run;
-  // An embedded store has nobody else who would do it.
-  if (works && (args.wait || door.embedded())) status = Watch(door, args.dataset, globals);
+  // Nobody else works on an embedded store.
+  if (works && (args.wait || service.embedded())) status = Watch(service, args.dataset, globals);
   PrintStatus(status, globals);
   const std::string problem = status.value("problem", "");
   if (works && args.wait && !problem.empty()) throw Failure{absl::UnavailableError(problem)};
 }
 
 void List(const Globals& globals) {
-  Door door(globals);
-  const Json list = OrFail(door.Try({{"command", "list"}}));
+  MigrationService service(globals);
+  const Json list = OrFail(service.Execute({{"command", "list"}}));
   if (globals.json) {
     Json line = list;
     line["ok"] = true;
@@ -218,129 +218,152 @@ void List(const Globals& globals) {
   table.Print();
 }
 
-/// more  of its example, behind the dataset.
+/// more  the arguments of the example behind the dataset.
 CLI::App* Add(CLI::App& group, const std::string& command, const std::string& about, Globals& globals,
               const std::shared_ptr<Arguments>& args, const std::string& more = "") {
   CLI::App* const added = group.add_subcommand(command, about);
   added->add_option("dataset", args->dataset)->required();
-  added->add_flag("--dry-run", args->dry_run, "Only say whether it is possible, and how things stand");
+  added->add_flag("--dry-run", args->dry_run,
+                  "Only say whether the command is possible, and print the status");
   added->footer(fmt::format("Example: kv migrate {} events{}", command, more));
-  added->callback([command, args, &globals] { Do(command, *args, globals); });
+  added->callback([command, args, &globals] { RunCommand(command, *args, globals); });
   return added;
+}
+
+void AddCreate(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* const create =
+      Add(group, "create", "Check both sides, and record the migration", globals, args, " --to mysql");
+  create->add_option("--to", args->target, "The backend to migrate to")->required()->type_name("BACKEND");
+  create->add_option("--engine", args->engine, "Its storage engine, where it has several");
+  create->add_flag("--auto", args->automatic, "Cut over as soon as both sides are the same");
+  create->add_option("--threads", args->threads, "Partitions copied at a time [4]")->check(CLI::Range(1, 64));
+  TakeDuration(create
+                   ->add_option("--freeze-ms", args->freeze_ms,
+                                "How long a cutover may hold writes before it is given up [1000]")
+                   ->check(CLI::Range(10, 60'000)));
+  args->AddLimits(*create);
+}
+
+/// Adds the commands that have no arguments but the dataset.
+void AddSimple(CLI::App& group, Globals& globals) {
+  struct Simple {
+    const char* name;
+    const char* about;
+  };
+  for (const Simple& one : std::array<Simple, 8>{{
+           {"start",
+            "Copy the dataset, keep the copy current, and compare both sides, up to the phase ready"},
+           {"resume", "Continue after a pause, or where a process that died has stopped"},
+           {"verify", "Compare both sides again"},
+           {"cutover", "Let the target serve; the source is kept current"},
+           {"reverse", "Let the source serve again; the target is kept current"},
+           {"rollback", "Let the source serve again, and remove the target"},
+           {"finish", "Remove the source: there is no way back any more"},
+           {"cancel", "Before the cutover: remove the target, and leave everything as it was"},
+       }}) {
+    auto args = std::make_shared<Arguments>();
+    Add(group, one.name, one.about, globals, args)
+        ->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+  }
+}
+
+void AddResolve(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* const resolve =
+      Add(group, "resolve", "Say which side is right, when both differ and one may have lost writes", globals,
+          args, " --keep mysql");
+  resolve
+      ->add_option("--keep", args->keep,
+                   "The backend that is right. If it is the one that serves, the copy is made like it; if "
+                   "it is the other one, that one serves again, with its own data")
+      ->required()
+      ->type_name("BACKEND");
+  resolve->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+}
+
+void AddAbandon(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* const abandon =
+      Add(group, "abandon", "End the migration without a side whose hosts will never be back", globals, args,
+          " --gone mysql");
+  abandon
+      ->add_option("--gone", args->gone,
+                   "The backend that is gone; refused while it answers. The other one serves, with its own "
+                   "data. The hosts that are gone must not come back as they were: clients that have not "
+                   "heard of the change would use them")
+      ->required()
+      ->type_name("BACKEND");
+  abandon->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+}
+
+void AddPause(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  Add(group, "pause", "Suspend copying until resume; writes are recorded meanwhile", globals, args);
+}
+
+void AddThrottle(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  args->AddLimits(*Add(group, "throttle", "Change the limits of copying, with immediate effect", globals,
+                       args, " --units-per-s 10000"));
+}
+
+void AddStatus(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* const status = group.add_subcommand(
+      "status", "Show the state of a migration, and the commands that are possible next");
+  status->add_option("dataset", args->dataset)->required();
+  status->footer("Example: kv migrate status events");
+  status->callback([args, &globals] {
+    MigrationService service(globals);
+    PrintStatus(OrFail(service.Execute({{"command", "status"}, {"dataset", args->dataset}})), globals);
+  });
+}
+
+void AddWatch(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<Arguments>();
+  CLI::App* const watch =
+      group.add_subcommand("watch", "Wait until the migration needs an operator or has ended");
+  watch->add_option("dataset", args->dataset)->required();
+  watch->footer("Example: kv migrate watch events");
+  watch->callback([args, &globals] {
+    MigrationService service(globals);
+    if (service.embedded()) OrFail(service.Execute({{"command", "resume"}, {"dataset", args->dataset}}));
+    if (OrFail(service.Execute({{"command", "status"}, {"dataset", args->dataset}})).value("phase", "") ==
+        "created") {
+      throw Failure{absl::FailedPreconditionError(
+          fmt::format("the migration of '{0}' was not started yet: kv migrate start {0}", args->dataset))};
+    }
+    const Json last = Watch(service, args->dataset, globals);
+    PrintStatus(last, globals);
+    if (!last.value("problem", "").empty()) {
+      throw Failure{absl::UnavailableError(last.value("problem", ""))};
+    }
+  });
 }
 
 }  // namespace
 
 void AddMigrateCommands(CLI::App& app, Globals& globals) {
   CLI::App* const group =
-      app.add_subcommand("migrate", "Move a dataset to another backend while it serves, and back");
+      app.add_subcommand("migrate", "Migrate a dataset to another backend while it serves, and back");
   group->require_subcommand(1);
-  {
-    auto args = std::make_shared<Arguments>();
-    CLI::App* const create = Add(*group, "create", "Look at both sides, and write down what is to be done",
-                                 globals, args, " --to mysql");
-    create->add_option("--to", args->target, "The backend to move to")->required()->type_name("BACKEND");
-    create->add_option("--engine", args->engine, "Its storage engine, where it has several");
-    create->add_flag("--auto", args->automatic, "Cut over as soon as both sides are the same");
-    create->add_option("--threads", args->threads, "Partitions copied at a time [4]")
-        ->check(CLI::Range(1, 64));
-    TakeDuration(create
-                     ->add_option("--freeze-ms", args->freeze_ms,
-                                  "How long a cutover may hold writes before it is given up [1000]")
-                     ->check(CLI::Range(10, 60'000)));
-    args->AddLimits(*create);
-  }
-  struct Simple {
-    const char* name;
-    const char* about;
-  };
-  for (const Simple& one : std::array<Simple, 8>{{
-           {"start", "Copy, keep the copy current, and compare: up to phase ready"},
-           {"resume", "Go on where a process before stopped, or after a pause"},
-           {"verify", "Compare both sides again"},
-           {"cutover", "Let the target serve; the source is kept current"},
-           {"reverse", "Let the source serve again; the target is kept current"},
-           {"rollback", "Let the source serve again, and remove the target"},
-           {"finish", "Remove the source: there is no way back any more"},
-           {"cancel", "Before the cutover: remove the target, and leave all as it was"},
-       }}) {
-    auto args = std::make_shared<Arguments>();
-    Add(*group, one.name, one.about, globals, args)
-        ->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
-  }
-  {
-    auto args = std::make_shared<Arguments>();
-    CLI::App* const resolve =
-        Add(*group, "resolve", "Say which side is right, when both differ and one may have lost writes",
-            globals, args, " --keep mysql");
-    resolve
-        ->add_option(
-            "--keep", args->keep,
-            "The backend that is right. The one that serves: the copy is made like it. The other one: it "
-            "serves again, with what it has")
-        ->required()
-        ->type_name("BACKEND");
-    resolve->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
-  }
-  {
-    auto args = std::make_shared<Arguments>();
-    CLI::App* const abandon =
-        Add(*group, "abandon", "End the migration without a side whose hosts will never be back", globals,
-            args, " --gone mysql");
-    abandon
-        ->add_option(
-            "--gone", args->gone,
-            "That backend. The other one serves, with what it has; refused while this one answers. Its hosts "
-            "must not come back: clients that know of no change would use them")
-        ->required()
-        ->type_name("BACKEND");
-    abandon->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
-  }
-  {
-    auto args = std::make_shared<Arguments>();
-    Add(*group, "pause", "Copy nothing until resume; what is written meanwhile is remembered", globals, args);
-  }
-  {
-    auto args = std::make_shared<Arguments>();
-    args->AddLimits(*Add(*group, "throttle", "Change how fast it copies, at once", globals, args,
-                         " --units-per-s 10000"));
-  }
-  {
-    auto args = std::make_shared<Arguments>();
-    CLI::App* const status =
-        group->add_subcommand("status", "How a migration stands, and what may be done next");
-    status->add_option("dataset", args->dataset)->required();
-    status->footer("Example: kv migrate status events");
-    status->callback([args, &globals] {
-      Door door(globals);
-      PrintStatus(OrFail(door.Try({{"command", "status"}, {"dataset", args->dataset}})), globals);
-    });
-    CLI::App* const watch =
-        group->add_subcommand("watch", "Wait until it needs an operator or is at its end");
-    watch->add_option("dataset", args->dataset)->required();
-    watch->footer("Example: kv migrate watch events");
-    watch->callback([args, &globals] {
-      Door door(globals);
-      if (door.embedded()) OrFail(door.Try({{"command", "resume"}, {"dataset", args->dataset}}));
-      if (OrFail(door.Try({{"command", "status"}, {"dataset", args->dataset}})).value("phase", "") ==
-          "created") {
-        throw Failure{absl::FailedPreconditionError("it was not started yet")};
-      }
-      const Json last = Watch(door, args->dataset, globals);
-      PrintStatus(last, globals);
-      if (!last.value("problem", "").empty()) {
-        throw Failure{absl::UnavailableError(last.value("problem", ""))};
-      }
-    });
-  }
-  group->add_subcommand("list", "All migrations")->footer("Example: kv migrate list")->callback([&globals] {
-    List(globals);
-  });
+  AddCreate(*group, globals);
+  AddSimple(*group, globals);
+  AddResolve(*group, globals);
+  AddAbandon(*group, globals);
+  AddPause(*group, globals);
+  AddThrottle(*group, globals);
+  AddStatus(*group, globals);
+  AddWatch(*group, globals);
+  group->add_subcommand("list", "List all migrations")
+      ->footer("Example: kv migrate list")
+      ->callback([&globals] { List(globals); });
   group->footer(
-      R"(With --server the server does the work, and goes on when this command has ended. An embedded store is worked on by the
-command itself, which therefore waits. docs/migrating.md tells the whole story, and what to do when something dies.
+      R"(With --server the server does the work, and continues when this command has ended. On an embedded store the command
+itself does the work, and therefore waits. docs/migrating.md describes every step, and what to do when something dies.
 
-Exit codes: 0 done; 1 refused, or with --wait and watch: it met a problem; 2 wrong usage.
+Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem; 2 wrong usage.
 
 Example:
   kv --server 127.0.0.1:7400 migrate create events --to mysql

@@ -31,7 +31,9 @@ struct RangeArguments {
     command.add_flag("--mod", mod, "Mod shards, which have the rows; else ID shards");
   }
   MoveRange Get() const {
-    if (range.empty()) throw Failure{absl::InvalidArgumentError("range: say --range FIRST-LAST")};
+    if (range.empty())
+      throw Failure{absl::InvalidArgumentError(
+          "range: name the shards with --range FIRST-LAST, for example --range 256-511")};
     return ParseRange(range, mod);
   }
 };
@@ -40,12 +42,13 @@ struct RangeArguments {
 Pair ParsePair(const std::string& text) {
   const size_t comma = text.find(',');
   if (comma == std::string::npos) {
-    throw Failure{absl::InvalidArgumentError(fmt::format("to: '{}' is not MASTER,SLAVE", text))};
+    throw Failure{absl::InvalidArgumentError(
+        fmt::format("to: '{}' is not a pair of hosts; write --to MASTER,SLAVE", text))};
   }
   return {ParseHost(text.substr(0, comma)), ParseHost(text.substr(comma + 1))};
 }
 
-/// A bar for each step of the work.
+/// Shows a progress bar for each step of the work.
 class StepBars {
  public:
   bool Show(std::string_view step, uint64_t done, uint64_t total) {
@@ -68,13 +71,13 @@ class StepBars {
 
 void RunMove(const Globals& globals, const MoveRange& range, const std::string& to,
              shardops::MoveOptions options) {
-  if (to.empty()) throw Failure{absl::InvalidArgumentError("to: say --to MASTER,SLAVE")};
+  if (to.empty()) throw Failure{absl::InvalidArgumentError("to: name the new pair with --to MASTER,SLAVE")};
   Operated fleet(globals);
   StepBars bars;
-  const auto tell = (*fleet).tell;
-  (*fleet).tell = [&](const std::string& text) {
+  const auto report = (*fleet).report;
+  (*fleet).report = [&](const std::string& text) {
     bars.Close();
-    tell(text);
+    report(text);
   };
   options.progress = [&](auto step, uint64_t done, uint64_t total) { return bars.Show(step, done, total); };
   const auto moved = shardops::MoveShards(*fleet, range, ParsePair(to), options);
@@ -92,7 +95,7 @@ void RunMove(const Globals& globals, const MoveRange& range, const std::string& 
 
 Json ToJson(const MoveRecord& move) {
   Json leaves = Json::array();
-  for (const Pair& pair : move.leaves) leaves.push_back(pair.master.ToString());
+  for (const Pair& pair : move.old_homes) leaves.push_back(pair.master.ToString());
   return {{"space", move.range.mod ? "mod" : "db"},
           {"range", {move.range.first, move.range.last}},
           {"from", {move.from.master.ToString(), move.from.slave.ToString()}},
@@ -133,26 +136,26 @@ void AddMove(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* move = group.add_subcommand(
       "move",
-      "Move shards to another pair of hosts while clients use them: a copy, which follows what changes, is "
-      "compared, and takes over a few shards at a time; clients wait for less than half a second. If it was "
-      "stopped at any step, run it again and it goes on, or cancel it. The old tables stay, renamed, until "
-      "it is finished");
+      "Move shards to another pair of hosts while clients use them: copies them, applies changes to the "
+      "copy, compares it, and switches a few shards at a time; clients wait for less than half a second. If "
+      "it was interrupted at any step, run it again to continue, or cancel it. The old tables stay, renamed, "
+      "until you finish the move");
   move->require_subcommand(0, 1);
   args->AddTo(*move);
-  move->add_option("--to", args->to, "The pair that is to have them")->type_name("MASTER,SLAVE");
-  move->add_flag("--dry-run", args->options.dry_run, "Only look if it can be done");
-  move->add_flag(
-      "--hold-writes", args->options.hold_writes,
-      "Let commits at the old master wait, up to 400 ms at a time, when the copy does not catch up "
-      "within 10 s: else a master that is written to faster than the new one applies never moves");
-  CLI::App* status = move->add_subcommand("status", "What is moving, and what old tables are left");
+  move->add_option("--to", args->to, "The pair that gets the shards")->type_name("MASTER,SLAVE");
+  move->add_flag("--dry-run", args->options.dry_run, "Only check whether the move is possible");
+  move->add_flag("--hold-writes", args->options.hold_writes,
+                 "When the copy does not catch up within 10 s, make commits at the old master wait, up to "
+                 "400 ms at a time. Needed if clients write faster than the new master applies");
+  CLI::App* status =
+      move->add_subcommand("status", "Show the moves in progress, and the old tables that are left");
   status->footer("Example: kv shards move status");
   status->callback([&globals] { PrintMoves(globals); });
 
   auto cancelled = std::make_shared<RangeArguments>();
   CLI::App* cancel = move->add_subcommand(
       "cancel",
-      "Give a move up: shards that have not moved are used where they are, and their copies removed");
+      "Give a move up: shards that have not moved stay in use where they are, and their copies are removed");
   cancelled->AddTo(*cancel);
   cancel->footer("Example: kv shards move cancel --range 256-511");
   cancel->callback([cancelled, &globals] {
@@ -162,8 +165,8 @@ void AddMove(CLI::App& group, Globals& globals) {
   });
 
   auto finished = std::make_shared<RangeArguments>();
-  CLI::App* finish = move->add_subcommand(
-      "finish", "Remove the old tables of shards that have moved. There is no way back to those");
+  CLI::App* finish =
+      move->add_subcommand("finish", "Remove the old tables of shards that have moved, for good");
   finished->AddTo(*finish);
   finish->footer("Example: kv shards move finish --range 256-511");
   finish->callback([finished, &globals] {
@@ -195,12 +198,12 @@ void AddReplaceSlave(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* replace = group.add_subcommand(
       "replace-slave",
-      "Make a slave from its master, or another host in its place: a copy of all databases and users, from "
-      "which it replicates. For a slave that is lost, or has something that its master never had. If it was "
-      "stopped halfway, run it again with --discard");
-  replace->add_option("host", args->host, "The slave, as the maps have it")->required();
+      "Rebuild a slave from its master, or put another host in its place: copies all databases and users, "
+      "then replicates from there. For a slave that is lost, or has transactions that its master never had. "
+      "If it was interrupted, run it again with --discard");
+  replace->add_option("host", args->host, "The slave, as it is written in the maps")->required();
   replace->add_option("--by", args->by, "The host that takes its place")->type_name("HOST");
-  replace->add_flag("--discard", args->discard, "Remove what databases that host has");
+  replace->add_flag("--discard", args->discard, "Remove the databases that the host has");
   replace->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
   replace->footer("Example: kv shards replace-slave MySQL001B --by MySQL001C --dry-run");
   replace->callback([args, &globals] {

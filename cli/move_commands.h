@@ -4,7 +4,7 @@
 
 namespace kvstore::cli {
 
-/// Those of `kv shards` that copy data from host to host.
+/// Adds the commands of `kv shards` that copy data from host to host.
 void AddMoveCommands(CLI::App& group, Globals& globals);
 
 }  // namespace kvstore::cli

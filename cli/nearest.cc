@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kMost = 3;
 
-/// Mistakes that make `word` of the name, or of one of its parts.
+/// Returns the fewest mistakes that turn the name, or one of its parts, into `word`.
 size_t Mistakes(std::string_view word, const std::string& name) {
   if (name.starts_with(word)) return 0;
   size_t least = EditDistance(word, name);
@@ -23,7 +23,8 @@ size_t Mistakes(std::string_view word, const std::string& name) {
 }  // namespace
 
 size_t EditDistance(std::string_view a, std::string_view b) {
-  // Rows of the table of distances between beginnings: of a without its last two letters, without its last.
+  // Rows of the table of distances between prefixes of a and b: the row before the last one, the last one,
+  // this one.
   std::vector<size_t> before_last(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);
   std::vector<size_t> row(b.size() + 1);
@@ -45,7 +46,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 std::vector<std::string> Nearest(std::string_view word, const std::vector<std::string>& names) {
   if (word.empty()) return {};
   std::vector<std::pair<size_t, std::string>> ranked;
-  // A word of four letters with two wrong ones would be like any other.
+  // A word of four letters with two mistakes would resemble any other.
   const size_t allowed = word.size() < 3 ? 0 : word.size() < 6 ? 1 : word.size() / 3;
   for (const std::string& name : names) {
     if (const size_t mistakes = Mistakes(word, name); mistakes <= allowed)

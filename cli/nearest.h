@@ -7,11 +7,13 @@
 
 namespace kvstore::cli {
 
-/// How many letters one has to add, remove, change or swap with the next to make one word of the other.
+/// Returns how many letters must be added, removed, changed or swapped with the next one to turn one word
+/// into the other.
 size_t EditDistance(std::string_view a, std::string_view b);
 
-/// Those of `names` that somebody who typed `word` may have meant, the likeliest first, at most three: names
-/// that begin with it, and those that are it, or have it as a part between hyphens, but for some mistakes.
+/// Returns at most three of `names` that somebody who typed `word` may have meant, the likeliest first: names
+/// that begin with it, and names that equal it, or have a part between hyphens that equals it, except for a
+/// few mistakes.
 std::vector<std::string> Nearest(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace kvstore::cli

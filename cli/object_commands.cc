@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/amounts.h"
-#include "cli/answers.h"
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/table.h"
+#include "json_api/answers.h"
 
 /// kv object ..., kv mapping ...
 namespace kvstore::cli {
@@ -14,7 +14,7 @@ namespace {
 
 void PrintObject(const Object& object, bool json) {
   if (json) {
-    Json answer = OrFail(ObjectToJson(object));
+    Json answer = OrFail(json_api::ObjectToJson(object));
     answer["ok"] = true;
     answer["object_id"] = std::to_string(object.id);
     PrintJson(answer);
@@ -32,8 +32,9 @@ void AddCreateObject(CLI::App& group, Globals& globals) {
   CLI::App* create = group.add_subcommand("create", "Store a JSON object and print its new ID");
   create->add_option("dataset", args->dataset)->required();
   create->add_option("data", args->data, "A JSON object")->required();
-  create->add_option("--near", args->options.near, "On the shard of this ID")->type_name("ID");
-  create->add_option("--shard", args->options.shard, "On this shard, 0 to 65535")->excludes("--near");
+  create->add_option("--near", args->options.near, "Create it on the shard of this ID")->type_name("ID");
+  create->add_option("--shard", args->options.shard, "Create it on this shard, 0 to 65535")
+      ->excludes("--near");
   create->footer("Example: kv object create pins '{\"title\": \"a chair\"}' --near 241294492511762325");
   create->callback([args, &globals] {
     const uint64_t id =
@@ -56,7 +57,7 @@ void AddGetObject(CLI::App& group, Globals& globals) {
   CLI::App* get = group.add_subcommand("get", "Print objects");
   get->add_option("dataset", args->dataset)->required();
   get->add_option("id", args->ids)->required();
-  get->add_flag("--include-inactive", args->options.include_inactive, "Also those that were deleted softly");
+  get->add_flag("--include-inactive", args->options.include_inactive, "Also objects that were soft-deleted");
   get->footer("Example: kv object get pins 241294492511762325");
   get->callback([args, &globals] {
     const auto store = globals.OpenStore(false);
@@ -81,8 +82,9 @@ void AddUpdateObject(CLI::App& group, Globals& globals) {
   update->add_option("id", args->id)->required();
   update->add_option("patch", args->patch, "A JSON object; null removes a field")->required();
   TakeTime(update->add_option("--expected-timestamp", args->options.expected_timestamp,
-                              "Only if it was last changed then"));
-  update->add_flag("--include-inactive", args->options.include_inactive, "Also if it was deleted softly");
+                              "Only if the object was last changed at this time"));
+  update->add_flag("--include-inactive", args->options.include_inactive,
+                   "Also if the object was soft-deleted");
   update->footer(
       "Example: kv object update pins 241294492511762325 '{\"title\": \"a table\", \"note\": null}'");
   update->callback([args, &globals] {
@@ -130,7 +132,7 @@ void AddAddMapping(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* add = group.add_subcommand("add", "Add an entry, or move it to another place in the order");
   args->AddTo(*add, /*with_to=*/true);
-  add->add_option("--sequence", args->sequence, "Its place in the order; without it the time in ms");
+  add->add_option("--sequence", args->sequence, "Its place in the order; default: the time in ms");
   add->footer("Example: kv mapping add board_has_pins 241294492511762301 241294492511762325");
   add->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->AddMapping(args->dataset, args->from, args->to, args->sequence));
@@ -170,7 +172,7 @@ void AddCountMapping(CLI::App& group, Globals& globals) {
 
 void PrintPage(const MappingPage& page, bool json) {
   if (json) {
-    Json answer = MappingToJson(page);
+    Json answer = json_api::MappingToJson(page);
     answer["ok"] = true;
     PrintJson(answer);
     return;
@@ -189,8 +191,8 @@ void PrintJoined(const JoinedPage& page, bool json) {
   for (const JoinedObject& joined : page.objects) {
     const std::string to = std::to_string(joined.entry.to);
     if (json) {
-      Json one =
-          joined.object.ok() ? OrFail(ObjectToJson(*joined.object)) : ErrorToJson(joined.object.status());
+      Json one = joined.object.ok() ? OrFail(json_api::ObjectToJson(*joined.object))
+                                    : json_api::ErrorToJson(joined.object.status());
       one["to"] = to;
       one["sequence"] = joined.entry.sequence;
       objects.push_back(std::move(one));
@@ -201,7 +203,8 @@ void PrintJoined(const JoinedPage& page, bool json) {
     }
   }
   if (json) {
-    PrintJson({{"ok", true}, {"objects", std::move(objects)}, {"marker", MarkerToJson(page.marker)}});
+    PrintJson(
+        {{"ok", true}, {"objects", std::move(objects)}, {"marker", json_api::MarkerToJson(page.marker)}});
     return;
   }
   table.Print();
@@ -218,10 +221,10 @@ void AddListMapping(CLI::App& group, Globals& globals) {
   CLI::App* list = group.add_subcommand("list", "List the entries of an ID by sequence");
   args->AddTo(*list, /*with_to=*/false);
   list->add_flag("--desc", args->descending, "Greatest sequence first");
-  list->add_option("--limit", args->options.limit, "Entries of a page")->capture_default_str();
+  list->add_option("--limit", args->options.limit, "Entries in a page")->capture_default_str();
   list->add_option("--offset", args->options.offset,
                    "Entries to skip; page by marker instead where there are many");
-  list->add_option("--marker", args->options.marker, "Go on where the page with this marker ended")
+  list->add_option("--marker", args->options.marker, "Continue where the page with this marker ended")
       ->type_name("MARKER");
   list->add_flag("--objects", args->objects, "Show the objects that the entries point to");
   list->footer("Example: kv mapping list board_has_pins 241294492511762301 --objects");

@@ -5,23 +5,24 @@
 #include <charconv>
 #include <string_view>
 
+#include "assembly/backend_config.h"
 #include "cli/escape.h"
 
 namespace kvstore::cli {
 
 Operated::Operated(const Globals& globals)
     : options_(globals.StoreOptions()), zookeeper_(Mysql().zookeeper, nullptr) {
-  const MySqlFleet& mysql = Mysql();
-  fleet_ = std::make_unique<shardops::Fleet>(shardops::Fleet{.zookeeper = zookeeper_, .root = mysql.root});
+  const MySqlFleetOptions& mysql = Mysql();
+  fleet_ = std::make_unique<shardops::FleetOperator>(
+      shardops::FleetOperator{.zookeeper = zookeeper_, .root = mysql.root});
   fleet_->access.admin = mysql.options;
   fleet_->access.admin.user = mysql.admin.user;
   fleet_->access.admin.password = mysql.admin.password;
   fleet_->access.replication_user = mysql.replication.user;
   fleet_->access.replication_password = mysql.replication.password;
   if (!globals.json) {
-    // An operation on hosts goes on to its end, whoever reads what it tells; the exit code says that nobody
-    // has.
-    fleet_->tell = [](const std::string& text) {
+    // An operation on hosts runs to its end even if nobody reads its messages; the exit code reports that.
+    fleet_->report = [](const std::string& text) {
       try {
         Print("{}\n", text);
         FlushOut();
@@ -31,16 +32,17 @@ Operated::Operated(const Globals& globals)
   }
 }
 
-const MySqlFleet& Operated::Mysql() const {
+const MySqlFleetOptions& Operated::Mysql() const {
   const auto missing = [](const char* what) {
     return Failure{
         absl::InvalidArgumentError(fmt::format("config: has no {}; see docs/configuration.md", what))};
   };
-  if (!options_.mysql) throw missing("mysql");
-  if (options_.mysql->zookeeper.servers.empty()) throw missing("zookeeper, where the shard maps would be");
-  if (options_.mysql->admin.user.empty()) throw missing("mysql.operator");
-  if (options_.mysql->replication.user.empty()) throw missing("mysql.replication");
-  return *options_.mysql;
+  const MySqlFleetOptions* fleet = FindFleet(options_);
+  if (fleet == nullptr) throw missing("mysql");
+  if (fleet->zookeeper.servers.empty()) throw missing("zookeeper, where the shard maps would be");
+  if (fleet->admin.user.empty()) throw missing("mysql.operator");
+  if (fleet->replication.user.empty()) throw missing("mysql.replication");
+  return *fleet;
 }
 
 shardops::MoveRange ParseRange(const std::string& text, bool mod) {
@@ -53,7 +55,8 @@ shardops::MoveRange ParseRange(const std::string& text, bool mod) {
   const size_t dash = all.find('-');
   if (dash == std::string_view::npos || !number(all.substr(0, dash), range.first) ||
       !number(all.substr(dash + 1), range.last)) {
-    throw Failure{absl::InvalidArgumentError(fmt::format("range: '{}' is not FIRST-LAST", text))};
+    throw Failure{absl::InvalidArgumentError(
+        fmt::format("range: '{}' is not a range of shards; write FIRST-LAST, for example 256-511", text))};
   }
   return range;
 }

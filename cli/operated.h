@@ -5,32 +5,32 @@
 
 #include "cli/command.h"
 #include "coordination/zookeeper.h"
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "shardmap/shard_map.h"
 #include "shardops/move_record.h"
 #include "shardops/promote.h"
 
 namespace kvstore::cli {
 
-/// The fleet of a configuration, as its operator has it. Throws Failure where the configuration lacks
-/// something.
+/// The fleet of a configuration, with an operator's access to its hosts. The constructor throws Failure if
+/// the configuration lacks something for that.
 class Operated {
  public:
   explicit Operated(const Globals& globals);
-  shardops::Fleet& operator*() { return *fleet_; }
+  shardops::FleetOperator& operator*() { return *fleet_; }
   const OpenOptions& options() const { return options_; }
 
  private:
-  const MySqlFleet& Mysql() const;
+  const MySqlFleetOptions& Mysql() const;
 
   const OpenOptions options_;
   ZooKeeper zookeeper_;
-  std::unique_ptr<shardops::Fleet> fleet_;
+  std::unique_ptr<shardops::FleetOperator> fleet_;
 };
 
-/// "0-511". Throws Failure.
+/// Parses "0-511". Throws Failure.
 shardops::MoveRange ParseRange(const std::string& text, bool mod);
-/// A host as the shard map has it. Throws Failure.
+/// Parses a host as it is written in shard maps. Throws Failure.
 Host ParseHost(const std::string& text);
 
 }  // namespace kvstore::cli

@@ -7,31 +7,33 @@
 #include <string>
 #include <vector>
 
+#include "assembly/backend_config.h"
 #include "base/process.h"
+#include "catalog/ledger_json.h"
+#include "catalog/zookeeper_ledger.h"
 #include "cli/escape.h"
 #include "cli/table.h"
-#include "kvstore_api/ledger_json.h"
-#include "kvstore_api/zookeeper_ledger.h"
 
-/// kv shards operations, release: what operators and programs have begun.
+/// kv shards operations, release: operations in progress, of operators and of programs.
 namespace kvstore::cli {
 namespace {
 
-/// That of the fleet, or of the catalog where there is no fleet. Throws Failure.
+/// Opens the ledger of the fleet, or of the catalog where there is no fleet. Throws Failure.
 std::unique_ptr<Ledger> OpenLedger(const Globals& globals) {
   const OpenOptions options = globals.StoreOptions();
-  if (options.mysql && !options.mysql->zookeeper.servers.empty()) {
-    return std::make_unique<ZooKeeperLedger>(options.mysql->zookeeper, options.mysql->root);
+  if (const MySqlFleetOptions* fleet = FindFleet(options); fleet && !fleet->zookeeper.servers.empty()) {
+    return std::make_unique<ZooKeeperLedger>(fleet->zookeeper, fleet->root);
   }
   if (options.coordination) {
     return std::make_unique<ZooKeeperLedger>(options.coordination->zookeeper, options.coordination->root);
   }
-  throw Failure{absl::InvalidArgumentError(
-      "config: names no ZooKeeper; what a single process is at is known to that process only")};
+  throw Failure{
+      absl::InvalidArgumentError("config: names no ZooKeeper; without one, a store is open in a single "
+                                 "process, and only that process knows its operations")};
 }
 
-std::string Has(const Operation& operation) {
-  // Some have claims on many datasets.
+std::string ClaimsText(const Operation& operation) {
+  // Some operations have claims on many datasets.
   constexpr size_t kShown = 4;
   std::vector<std::string> claims;
   for (const Claim& claim : operation.claims) {
@@ -44,23 +46,23 @@ std::string Has(const Operation& operation) {
   return fmt::format("{}", fmt::join(claims, ", "));
 }
 
-std::string State(const Operation& operation) {
+/// Returns when the operation ends, for the column ENDS.
+std::string EndsText(const Operation& operation) {
   if (operation.lasting) return "lasts";
   return ProcessHasEnded(operation.process) ? "its process is gone" : "with its process";
 }
 
 void AddOperations(CLI::App& group, Globals& globals) {
-  CLI::App* operations =
-      group.add_subcommand("operations",
-                           "List what is under way: who is at what since when, and what of the store that "
-                           "has. Two operations that "
-                           "would cross exclude each other: the second is refused, and names the first");
+  CLI::App* operations = group.add_subcommand(
+      "operations",
+      "List the operations in progress: who does what since when, and what it claims. Two operations that "
+      "would interfere exclude each other: the second is refused, with a message that names the first");
   operations->footer(
-      R"(Columns: ID (for kv shards release), WHAT, WHO, SINCE (UTC), HAS (what others cannot have meanwhile), ENDS:
+      R"(Columns: ID (for kv shards release), WHAT, WHO, SINCE (UTC), HAS (its claims, which others cannot have meanwhile), ENDS:
   with its process      it ends by itself; if its process dies, within the session timeout of ZooKeeper (10 s)
-  its process is gone   it died on this machine: the next operation takes its place at once
+  its process is gone   the process died on this machine: the next operation replaces it at once
   lasts                 a migration or a move of shards: from its start until it is finished or cancelled, whichever
-                        process is at it
+                        process works on it
 
 Examples:
   kv shards operations
@@ -80,13 +82,13 @@ Exit codes: 0 done, also if there are none; 1 failed; 2 wrong usage. docs/operat
       return;
     }
     if (all.empty()) {
-      Print("nothing is under way\n");
+      Print("no operation is under way\n");
       return;
     }
     Table table({"ID", "WHAT", "WHO", "SINCE", "HAS", "ENDS"});
     for (const Operation& operation : all) {
-      table.Add({operation.id, operation.what, operation.who, UtcText(operation.since_ms), Has(operation),
-                 State(operation)});
+      table.Add({operation.id, operation.what, operation.who, UtcText(operation.since_ms),
+                 ClaimsText(operation), EndsText(operation)});
     }
     table.Print();
   });
@@ -98,26 +100,26 @@ void AddRelease(CLI::App& group, Globals& globals) {
     bool force = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* release = group.add_subcommand("release",
-                                           "Take away what an operation has, so that others can begin. Only "
-                                           "if its process is gone; one that may live, "
-                                           "or lasts, is left alone without --force");
-  release->add_option("id", args->id, "As kv shards operations gives it")->required();
-  release->add_flag(
-      "--force", args->force,
-      "Also if its process may live, or if it lasts. It is not stopped by this: it stops when it looks "
-      "next, at the latest when it would change a shard map");
+  CLI::App* release = group.add_subcommand(
+      "release",
+      "Take away the claims of an operation whose process is gone, so that others can begin. Refused without "
+      "--force if the process may be alive, or if the operation lasts beyond its process");
+  release->add_option("id", args->id, "The ID that kv shards operations shows")->required();
+  release->add_flag("--force", args->force,
+                    "Even if its process may be alive, or if it lasts. This does not stop the process: it "
+                    "stops when it next checks its claims, at the latest when it would change a shard map");
   release->footer(
-      R"(Seldom needed. What a process has goes with it: at once if it died on this machine, else when its session
-with ZooKeeper has run out (10 s). First see what it is, and go on with it or give it up by its own command:
+      R"(Seldom needed. The claims of a process normally vanish with it: at once if it died on this machine, otherwise when its
+session with ZooKeeper has expired (10 s). First see what the operation is, and continue it or give it up by its own
+command:
 
   a migration          kv migrate status DATASET; kv migrate cancel DATASET, or finish
   a move of shards     kv shards move status; run the move again, or kv shards move cancel
   anything else        stop its process, or wait
 
-With --force you say that nobody is at it any more, and that nothing of it is left half done. If somebody is, he can
-cross what begins next: shards that are opened while a dataset migrates would lack its copy. Emergency promotions
-(kv shards promote --emergency) are refused by no claim, and do not need this.
+With --force you state that nobody works on it any more, and that nothing of it is left half done. If somebody does, he
+may interfere with what begins next: shards that are opened while a dataset migrates would lack its copy. Emergency
+promotions (kv shards promote --emergency) are refused by no claim, and do not need this.
 
 Examples:
   kv shards operations
@@ -131,7 +133,7 @@ Exit codes: 0 done; 1 there is none of that ID, or it was left alone, and the me
       json["id"] = operation.id;
       PrintJson({{"ok", true}, {"released", std::move(json)}});
     } else {
-      Print("'{}', of {}, has nothing any more\n", operation.what, operation.who);
+      Print("'{}', of {}, has no claims any more\n", operation.what, operation.who);
     }
   });
 }

@@ -4,7 +4,7 @@
 
 namespace kvstore::cli {
 
-/// Those of `kv shards` about what is under way: operations, release.
+/// Adds the commands of `kv shards` about operations in progress: operations, release.
 void AddOperationsCommands(CLI::App& group, Globals& globals);
 
 }  // namespace kvstore::cli

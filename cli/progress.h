@@ -6,15 +6,15 @@
 
 namespace kvstore::cli {
 
-/// A bar on standard error while long work runs; silent unless that is a terminal. Externally synchronised.
+/// A progress bar on standard error, shown only if that is a terminal. Externally synchronised.
 class ProgressBar {
  public:
-  /// unit  what is counted: "bytes", "lines".
+  /// unit  the unit of the progress: "bytes", "lines".
   ProgressBar(std::string title, std::string unit);
   ~ProgressBar();
 
-  /// total  0 if it is not known.
-  /// note   shown behind the figures: a rate, say.
+  /// total  the final value of `done`; 0 if it is not known.
+  /// note   text behind the figures, a rate for example.
   void Show(uint64_t done, uint64_t total, const std::string& note = "");
 
  private:

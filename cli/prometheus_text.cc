@@ -8,7 +8,8 @@
 namespace kvstore::cli {
 namespace {
 
-/// Takes what comes before `end` off the front of `text`; none if it does not occur.
+/// Removes the part before the first of `end` from the front of `text` and returns it; none if there is no
+/// such character.
 std::optional<std::string> TakeUntil(std::string_view& text, std::string_view ends) {
   const size_t at = text.find_first_of(ends);
   if (at == std::string_view::npos) return std::nullopt;
@@ -17,7 +18,7 @@ std::optional<std::string> TakeUntil(std::string_view& text, std::string_view en
   return taken;
 }
 
-/// A label's value, behind its opening quote; \\, \" and \n are escaped in it.
+/// Reads a label's value, behind its opening quote; \\, \" and \n are escaped in it.
 std::optional<std::string> TakeQuoted(std::string_view& text) {
   std::string value;
   for (size_t i = 0; i < text.size(); ++i) {

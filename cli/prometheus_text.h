@@ -13,13 +13,13 @@ struct Sample {
   std::vector<std::pair<std::string, std::string>> labels;
   double value = 0;
 
-  /// The value of a label; empty if there is none.
+  /// Returns the value of a label; empty if there is none.
   std::string Label(std::string_view label) const;
-  /// `name{label="value",...}`, or only the name.
+  /// Returns `name{label="value",...}`, or only the name.
   std::string Text() const;
 };
 
-/// The samples of a text, in order; lines that are none are passed over.
+/// Returns the samples of a text, in order; skips all other lines.
 std::vector<Sample> ParsePrometheus(std::string_view text);
 
 }  // namespace kvstore::cli

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/command.h"
+#include "assembly/repair.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
-#include "registry/repair.h"
 
 /// kv repair.
 namespace kvstore::cli {
@@ -30,15 +30,14 @@ Json ToJson(const LeftOutLogs& logs) {
 void AddRepairCommand(CLI::App& app, Globals& globals) {
   auto yes = std::make_shared<bool>(false);
   CLI::App* repair = app.add_subcommand(
-      "repair",
-      "Make a store whose log is damaged end where the damage begins, and say what that leaves out");
+      "repair", "End the logs of a store where a damage begins, and say what that leaves out");
   repair->add_flag("--yes", *yes, "Do it; without this nothing is changed");
   repair->footer(
-      R"(For a store that does not open because a log of writes has a hole, or is shorter than it was at the last
-close (DATA_LOSS). A backup loses less or more: compare first. All that was written behind the damage is left out, but
-for what has gone into tables since; it can be megabytes, and of all datasets. The logs that are left out are moved into
-the folder left-out of the store, and can be removed when nobody wants them any more. IDs of objects that were created
-behind the damage are not given again. What is damaged elsewhere than in a log is not repaired.
+      R"(For a store that does not open because a write-ahead log has a hole, or is shorter than it was at the last close
+(DATA_LOSS). Restoring a backup may lose less or more: compare first. Everything written after the damage is left out,
+except for what has reached tables since; that can be megabytes, of all datasets. The logs that are left out are moved
+into the folder left-out of the store; remove them when nobody needs them any more. IDs of objects that were created
+after the damage are not given again. Damage elsewhere than in a log is not repaired.
 
 Examples:
   kv --data /var/lib/events repair          says what would be left out; exit code 1
@@ -47,8 +46,8 @@ Examples:
 Exit codes: 0 done, or the store opens as it is; 1 failed, or without --yes something would be left out; 2 wrong usage.)");
   repair->callback([yes, &globals] {
     if (!globals.server.empty()) {
-      throw Failure{
-          absl::InvalidArgumentError("--server: repair is for a directory, that no process has open")};
+      throw Failure{absl::InvalidArgumentError(
+          "--server: repair works on a directory that no process has open; name it with --data")};
     }
     const auto left_out = OrFail(RepairLogs(globals.StoreOptions(), *yes));
     if (left_out && !*yes) {

@@ -7,14 +7,14 @@
 #include <utility>
 
 #include "base/clock.h"
-#include "cli/exec_protocol.h"
-#include "kvstore_api/json_fields.h"
+#include "json/json_fields.h"
+#include "json_api/put_items.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::cli {
 namespace {
 
-/// Reads that are sent together.
+/// How many reads are sent together.
 constexpr size_t kTogether = 1000;
 
 class RowLoader : public LineLoader {
@@ -53,8 +53,8 @@ class RowLoader : public LineLoader {
   struct Request {
     Line* line = nullptr;
     std::string row;
-    PutItems items;
-    std::vector<Outcome> outcomes;  // of each of its cells
+    json_api::PutItems items;
+    std::vector<Outcome> outcomes;  // one for each cell
   };
   /// A cell of a request.
   struct Place {
@@ -64,7 +64,7 @@ class RowLoader : public LineLoader {
     Outcome& outcome() const { return request->outcomes[cell]; }
   };
   /// A read, and the cells that it is for, by column.
-  struct Look {
+  struct PlannedRead {
     RowRead read;
     std::map<std::string_view, Place> places;
   };
@@ -76,7 +76,7 @@ class RowLoader : public LineLoader {
       const auto json = ParseJson(line.text);
       if (line.problem = json.status(); !json.ok()) continue;
       JsonFields fields(*json, "");
-      Request request{&line, fields.Bytes("row"), ReadItems(fields), {}};
+      Request request{&line, fields.Bytes("row"), json_api::ReadItems(fields), {}};
       if (line.problem = fields.Finish(); !line.problem.ok()) continue;
       request.outcomes.assign(request.items.cells.size(), Outcome::kNew);
       requests.push_back(std::move(request));
@@ -95,7 +95,7 @@ class RowLoader : public LineLoader {
       return std::find(request.outcomes.begin(), request.outcomes.end(), outcome) != request.outcomes.end();
     };
     if (has(Outcome::kChanged)) return Outcome::kChanged;
-    // No cell at all is a mistake that the store tells.
+    // A line without cells is invalid; the store reports that.
     return has(Outcome::kNew) || request.outcomes.empty() ? Outcome::kNew : Outcome::kSame;
   }
 
@@ -108,7 +108,7 @@ class RowLoader : public LineLoader {
   }
 
   absl::Status Compare(std::vector<Request>& requests) {
-    std::vector<Look> looks;
+    std::vector<PlannedRead> planned;
     for (Request& request : requests) {
       // Cells of one time are read together.
       std::map<std::optional<uint64_t>, std::map<std::string_view, Place>> times;
@@ -119,72 +119,73 @@ class RowLoader : public LineLoader {
       for (auto& [timestamp, places] : times) {
         TimeRange range;
         if (timestamp) range = {*timestamp, *timestamp + 1};
-        looks.push_back(LookAt(request, std::move(places), range, 1));
+        planned.push_back(PlanRead(request, std::move(places), range, 1));
       }
     }
-    absl::Status status = ReadAll(looks, [](const Place& place, const std::vector<Cell>& cells) {
+    absl::Status status = ReadAll(planned, [](const Place& place, const std::vector<Cell>& cells) {
       place.outcome() = cells[0].value == place.write().value ? Outcome::kSame : Outcome::kChanged;
     });
     if (!status.ok()) return status;
-    return FindHidden(looks);
+    return FindHidden(planned);
   }
 
-  static Look LookAt(const Request& request, std::map<std::string_view, Place> places, const TimeRange& range,
-                     uint32_t versions) {
-    Look look{.read = {.row = request.row}, .places = std::move(places)};
-    look.read.options.columns.emplace();
-    for (const auto& [column, place] : look.places) look.read.options.columns->emplace_back(column);
-    look.read.options.time_range = range;
-    look.read.options.versions = versions;
-    look.read.options.limit = static_cast<uint32_t>(std::max<size_t>(1, look.places.size()));
-    return look;
+  static PlannedRead PlanRead(const Request& request, std::map<std::string_view, Place> places,
+                              const TimeRange& range, uint32_t versions) {
+    PlannedRead plan{.read = {.row = request.row}, .places = std::move(places)};
+    plan.read.options.columns.emplace();
+    for (const auto& [column, place] : plan.places) plan.read.options.columns->emplace_back(column);
+    plan.read.options.time_range = range;
+    plan.read.options.versions = versions;
+    plan.read.options.limit = static_cast<uint32_t>(std::max<size_t>(1, plan.places.size()));
+    return plan;
   }
 
-  /// Of cells that are not there: those that would not be seen if they were.
-  absl::Status FindHidden(const std::vector<Look>& compared) {
+  /// Finds, among the cells that are missing, those that nobody would see if they were stored; they count as
+  /// the same.
+  absl::Status FindHidden(const std::vector<PlannedRead>& compared) {
     const uint64_t now = WallClockMs();
-    std::vector<Look> looks;
-    for (const Look& look : compared) {
-      for (const auto& [column, place] : look.places) {
+    std::vector<PlannedRead> planned;
+    for (const PlannedRead& plan : compared) {
+      for (const auto& [column, place] : plan.places) {
         if (place.outcome() != Outcome::kNew || !place.write().timestamp) continue;
         const uint64_t timestamp = *place.write().timestamp;
         if (spec_.ttl_ms != 0 && timestamp < now && now - timestamp > spec_.ttl_ms) {
           place.outcome() = Outcome::kSame;
         } else if (spec_.max_versions != 0 && timestamp < kMaxTimestamp) {
-          looks.push_back(
-              LookAt(*place.request, {{column, place}}, {.start = timestamp + 1}, spec_.max_versions));
+          planned.push_back(
+              PlanRead(*place.request, {{column, place}}, {.start = timestamp + 1}, spec_.max_versions));
         }
       }
     }
-    return ReadAll(looks, [this](const Place& place, const std::vector<Cell>& cells) {
+    return ReadAll(planned, [this](const Place& place, const std::vector<Cell>& cells) {
       if (cells.size() >= spec_.max_versions) place.outcome() = Outcome::kSame;
     });
   }
 
-  /// Reads what `looks` look at, and hands the cells of each column that has any to `found`, whole.
+  /// Makes all the reads, and passes all cells of each column that has any to `found`.
   template <typename Found>
-  absl::Status ReadAll(std::vector<Look>& looks, const Found& found) {
+  absl::Status ReadAll(std::vector<PlannedRead>& planned, const Found& found) {
     std::vector<RowRead> reads;
-    for (size_t begin = 0; begin < looks.size(); begin += kTogether) {
-      const size_t end = std::min(looks.size(), begin + kTogether);
+    for (size_t begin = 0; begin < planned.size(); begin += kTogether) {
+      const size_t end = std::min(planned.size(), begin + kTogether);
       reads.clear();
-      for (size_t i = begin; i < end; ++i) reads.push_back(looks[i].read);
+      for (size_t i = begin; i < end; ++i) reads.push_back(planned[i].read);
       auto rows = store_.GetRows(spec_.name, reads);
       if (!rows.ok()) return rows.status();
       for (size_t i = begin; i < end; ++i) {
         absl::StatusOr<Row>& row = (*rows)[i - begin];
         if (!row.ok() && IsLinesFault(row.status())) {
-          Reject(*looks[i].places.begin()->second.request, row.status());
+          Reject(*planned[i].places.begin()->second.request, row.status());
           continue;
         }
-        if (auto status = ReadRow(looks[i], std::move(row), found); !status.ok()) return status;
+        if (auto status = ReadRow(planned[i], std::move(row), found); !status.ok()) return status;
       }
     }
     return absl::OkStatus();
   }
 
   template <typename Found>
-  absl::Status ReadRow(Look& look, absl::StatusOr<Row> row, const Found& found) {
+  absl::Status ReadRow(PlannedRead& plan, absl::StatusOr<Row> row, const Found& found) {
     std::map<std::string, std::vector<Cell>> columns;
     for (;;) {
       if (!row.ok()) return row.status();
@@ -193,11 +194,11 @@ class RowLoader : public LineLoader {
         std::move(item.cells.begin(), item.cells.end(), std::back_inserter(cells));
       }
       if (row->marker.empty()) break;
-      look.read.options.marker = std::move(row->marker);
-      row = store_.GetRow(spec_.name, look.read.row, look.read.options);
+      plan.read.options.marker = std::move(row->marker);
+      row = store_.GetRow(spec_.name, plan.read.row, plan.read.options);
     }
     for (const auto& [column, cells] : columns) {
-      if (const auto place = look.places.find(column); place != look.places.end())
+      if (const auto place = plan.places.find(column); place != plan.places.end())
         found(place->second, cells);
     }
     return absl::OkStatus();

@@ -6,8 +6,9 @@
 
 namespace kvstore::cli {
 
-/// Loads rows. A cell with a timestamp is compared with the cell of that time, one without with the newest;
-/// one that no reader would see, because it is expired or max_versions newer ones are there, counts as there.
+/// Returns a loader of rows. A cell with a timestamp is compared with the stored cell of that time, a cell
+/// without one with the newest. A cell that no reader would see, because it has expired or max_versions newer
+/// ones exist, counts as stored. The store must outlive the loader.
 std::unique_ptr<LineLoader> NewRowLoader(KVStore& store, const DatasetSpec& spec, const LoadMode& mode);
 
 }  // namespace kvstore::cli

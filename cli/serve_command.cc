@@ -2,22 +2,31 @@
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <chrono>
 #include <csignal>
+#include <optional>
+#include <string>
+#include <utility>
 
-#include "cli/command.h"
+#include "assembly/open_router.h"
+#include "base/end_in_time.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "migration/migrator.h"
-#include "registry/open.h"
 #include "server/server.h"
 
-/// kv serve: the store for other processes and machines.
+/// kv serve: serves the store to other processes and machines.
 namespace kvstore::cli {
 namespace {
 
+/// What ends by itself behind limits.drain_ms, when it is told to: answers that are on their way, the steps
+/// that migrations are at.
+constexpr std::chrono::milliseconds kToEnd{3'000};
+
 void Serve(const Config& config) {
-  // The log goes to standard error, whose reader it is that has the time.
+  // The log goes to standard error; standard output has one line, which says where the server listens.
   spdlog::set_default_logger(spdlog::stderr_color_mt("kv"));
-  // Before there are threads, so that the signals come here and nowhere else.
+  // Blocked before there are other threads, so that the signals are delivered to sigwait below.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
@@ -25,12 +34,13 @@ void Serve(const Config& config) {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 
   const auto router = OrFail(OpenRouter(config.store));
-  Migrator migrator(*router, config.store.data / "migrations.log");
-  migrator.TakeOverAbandoned();
-  const auto server = OrFail(Server::Start(*router, config.server, &migrator));
+  EndInTime end;
+  std::optional<Migrator> migrator(std::in_place, router->keeper(), config.store.data / "migrations.log");
+  migrator->TakeOverAbandoned();
+  auto server = OrFail(Server::Start(*router, config.server, &*migrator));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
-  // Clients do not depend on somebody reading this.
+  // The server runs even if nobody reads this line.
   if (const absl::Status said = TryOut(Printable(fmt::format("serving on {}\n", where), Lines::kMany));
       !said.ok()) {
     spdlog::warn("{}; serving on {}", std::string(said.message()), where);
@@ -39,7 +49,23 @@ void Serve(const Config& config) {
   sigwait(&signals, &signal);
   spdlog::info("{}: taking no new calls, waiting for {} to end", signal == SIGTERM ? "SIGTERM" : "SIGINT",
                "those that are open");
+  // A call may hang in a statement or in a file access that does not observe the call's limits. Acknowledged
+  // writes are in the log, so the process may end without closing the store.
+  end.Begin(
+      std::chrono::milliseconds(config.server.limits.drain_ms) + kToEnd,
+      [&server] { return server->OpenCalls(); },
+      [](const std::string& left) {
+        spdlog::error(
+            "limits.drain_ms are over, and this was cancelled and has not ended: {}; the process "
+            "ends without it",
+            left);
+        spdlog::default_logger()->flush();
+      });
   server->Drain();
+  end.SetWaitingFor([] { return std::string("the end of calls, and of migrations' workers"); });
+  server.reset();
+  migrator.reset();
+  end.Done();
   spdlog::info("stopped");
 }
 
@@ -53,16 +79,15 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* serve = app.add_subcommand("serve", "Serve the store over gRPC until SIGTERM or SIGINT");
-  serve
-      ->add_option("--listen", args->listen,
-                   "host:port or unix:/path, more than once if wanted [127.0.0.1:7400]")
+  serve->add_option("--listen", args->listen, "host:port or unix:/path; may be repeated [127.0.0.1:7400]")
       ->type_name("ADDR");
   serve->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
   serve->add_flag("--insecure", args->insecure,
-                  "Listen also beyond this machine without encryption and without knowing who calls");
+                  "Allow other machines to connect without encryption and without tokens");
   serve->footer(
-      R"(The rest is said by the configuration's "server" (docs/configuration.md): TLS, tokens, limits. On SIGTERM the
-server takes no new calls and ends when those that are open have ended, at the latest after limits.drain_ms.
+      R"(The configuration's "server" (docs/configuration.md) sets the rest: TLS, tokens, limits. On SIGTERM the server accepts
+no new calls and ends when the open ones have ended. After limits.drain_ms they are cancelled. If some still hang three
+seconds later, the server ends all the same, with exit code 1, and the log names them.
 
 Examples:
   kv --data /var/lib/kvstore serve

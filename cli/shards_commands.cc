@@ -5,11 +5,14 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "cli/command.h"
+#include "assembly/fleet_init.h"
+#include "catalog/zookeeper_ledger.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/fleet_commands.h"
 #include "cli/map_commands.h"
@@ -18,12 +21,13 @@
 #include "cli/operated.h"
 #include "cli/operations_commands.h"
 #include "cli/progress.h"
+#include "cli/standard_output.h"
 #include "coordination/zookeeper.h"
-#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/diff.h"
 #include "shardmap/mod_shard.h"
 #include "shardmap/watcher.h"
 #include "shardmap/weights.h"
+#include "shardmap/zookeeper_source.h"
 
 /// kv shards: the shard map.
 namespace kvstore::cli {
@@ -48,7 +52,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
 
 void AddGet(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
-  CLI::App* get = group.add_subcommand("get", "Print the map that is in ZooKeeper, as it is there");
+  CLI::App* get = group.add_subcommand("get", "Print the map in ZooKeeper, unchanged");
   place->AddTo(*get);
   get->footer("Example: kv shards get --zookeeper zk1:2181,zk2:2181,zk3:2181 > map.json");
   get->callback([place, &globals] {
@@ -62,7 +66,7 @@ void AddGet(CLI::App& group, Globals& globals) {
 void AddDiff(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
   auto file = std::make_shared<std::string>("-");
-  CLI::App* diff = group.add_subcommand("diff", "Say what a file would change of the map in ZooKeeper");
+  CLI::App* diff = group.add_subcommand("diff", "Show what a file would change in the map in ZooKeeper");
   diff->add_option("file", *file, "- or nothing: standard input");
   place->AddTo(*diff);
   diff->footer("Example: kv shards diff map.json");
@@ -77,15 +81,14 @@ void AddDiff(CLI::App& group, Globals& globals) {
 
 void AddWatch(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
-  CLI::App* watch = group.add_subcommand(
-      "watch",
-      "Print each change of the map that comes into force, until it is stopped. With mysql.operator in the "
-      "configuration, hosts are looked at too: problems as they come and go, and for a master that is down "
-      "the "
-      "command that replaces it");
+  CLI::App* watch =
+      group.add_subcommand("watch",
+                           "Print each change of the map that comes into force, until it is stopped. With "
+                           "mysql.operator in the configuration it also inspects the hosts: it prints "
+                           "problems as they appear and disappear, each with the command that helps");
   place->AddTo(*watch);
   auto interval_s = std::make_shared<uint32_t>(5);
-  watch->add_option("--interval", *interval_s, "Seconds between two looks at the hosts")
+  watch->add_option("--interval", *interval_s, "Seconds between two inspections of the hosts")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   watch->footer("Example: kv --config /etc/kvstore/kv.json shards watch");
@@ -93,8 +96,12 @@ void AddWatch(CLI::App& group, Globals& globals) {
     place->Complete(globals);
     std::optional<ShardMap> before;
     absl::Notification output_lost;
-    // On the watcher's thread, which an exception must not reach.
-    const auto print = [&before, &output_lost, &globals](const ShardMap& map) {
+    std::once_flag lost_once;
+    const auto lose = [&] { std::call_once(lost_once, [&] { output_lost.Notify(); }); };
+    // The command ends when the reader of its output has gone, without waiting for the next change.
+    const ReaderWatch reader(lose);
+    // This runs on the watcher's thread, which an exception must not reach.
+    const auto print = [&before, &lose, &globals](const ShardMap& map) {
       try {
         if (before) {
           PrintChanges(Diff(*before, map), globals);
@@ -103,7 +110,7 @@ void AddWatch(CLI::App& group, Globals& globals) {
         }
         FlushOut();
       } catch (const OutputLost&) {
-        if (!output_lost.HasBeenNotified()) output_lost.Notify();
+        lose();
       }
       before = map;
     };
@@ -114,7 +121,7 @@ void AddWatch(CLI::App& group, Globals& globals) {
   });
 }
 
-/// Writes a node, whether it is there or not.
+/// Writes a node: creates it if it did not exist `before`.
 absl::Status Put(ZooKeeper& zookeeper, const std::string& path, const absl::StatusOr<ZooKeeperNode>& before,
                  const std::string& text) {
   return before.ok() ? zookeeper.Set(path, text, before->version) : zookeeper.Create(path, text);
@@ -136,10 +143,10 @@ void AddWeight(CLI::App& group, Globals& globals) {
     std::optional<uint32_t> weight;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* weight = group.add_subcommand("weight",
-                                          "How many new objects shards get, in proportion; 0: none, but "
-                                          "those made near others that are there. Without a "
-                                          "weight: what they are. All processes see it within seconds");
+  CLI::App* weight = group.add_subcommand(
+      "weight",
+      "Set how many new objects shards get, in proportion; 0: only those that are created near others there. "
+      "Without a weight, print the weights. All processes see a change within seconds");
   weight->add_option("weight", args->weight)->check(CLI::Range(0U, ShardWeight::kMax));
   weight->add_option("--range", args->range, "First and last shard")->type_name("A-B");
   args->place.AddServers(*weight);
@@ -162,7 +169,7 @@ void AddWeight(CLI::App& group, Globals& globals) {
       throw Failure{absl::InvalidArgumentError(
           fmt::format("range: {} is not within 0-{}", args->range, ShardMap::kMaxShard))};
     }
-    weights = With(weights, {range.first, range.last, *args->weight});
+    weights = WithWeight(weights, {range.first, range.last, *args->weight});
     OrFail(Put(zookeeper, path, node, ToJson(weights)));
     PrintWeights(weights, globals);
   });
@@ -171,7 +178,7 @@ void AddWeight(CLI::App& group, Globals& globals) {
 void AddInit(CLI::App& group, Globals& globals) {
   CLI::App* init = group.add_subcommand(
       "init",
-      "Make the databases of all open shards, and the tables of all datasets on them; what is there stays. "
+      "Make the databases of all open shards, and the tables of all datasets in them; whatever exists stays. "
       "Needs --config. Run it before the first dataset, and after shards were opened");
   init->footer("Example: kv --config /etc/kvstore/kv.json shards init");
   init->callback([&globals] {
@@ -205,7 +212,8 @@ void AddInit(CLI::App& group, Globals& globals) {
 
 void AddShardsCommands(CLI::App& app, Globals& globals) {
   CLI::App* group = app.add_subcommand(
-      "shards", "The shard maps, which say what MySQL hosts have which shards, and those hosts");
+      "shards",
+      "The shard maps, which say which MySQL hosts have which shards, and the operation of those hosts");
   group->require_subcommand(1);
   AddValidate(*group, globals);
   AddGet(*group, globals);

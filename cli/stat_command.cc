@@ -10,14 +10,14 @@
 #include <thread>
 #include <vector>
 
-#include "cli/command.h"
+#include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/prometheus_text.h"
 #include "cli/table.h"
 #include "client/caller.h"
 #include "client/client.h"
 
-/// kv stat: what a server's /metrics shows, for people.
+/// kv stat: shows the figures of a server's /metrics to people.
 namespace kvstore::cli {
 namespace {
 
@@ -28,7 +28,7 @@ struct Calls {
   double count = 0;
   double seconds = 0;
   double errors = 0;
-  std::map<double, double> buckets;  // calls that took up to so many seconds
+  std::map<double, double> buckets;  // number of calls that took at most so many seconds
 };
 
 std::map<std::pair<std::string, std::string>, Calls> CallsOf(const std::vector<Sample>& samples) {
@@ -58,7 +58,7 @@ Calls Minus(Calls after, const Calls& before) {
   return after;
 }
 
-/// The bound below which this share of the calls lies.
+/// Returns the bound below which this share of the calls lies.
 std::string Quantile(const Calls& calls, double share) {
   for (const auto& [bound, count] : calls.buckets) {
     if (count < share * calls.count) continue;
@@ -82,13 +82,13 @@ void PrintCalls(const std::vector<Sample>& before, const std::vector<Sample>& af
   table.Print();
 }
 
-/// All that is not by operation, a line each; what counts, by the second.
+/// Prints all figures that are not by operation, one line each; counters as rates.
 void PrintOthers(const std::vector<Sample>& before, const std::vector<Sample>& after, double seconds) {
   std::map<std::string, double> old;
   for (const Sample& sample : before) old[sample.Text()] = sample.value;
   Table table({"FIGURE", "VALUE"});
   for (const Sample& sample : after) {
-    // What is by operation stands in the table of calls.
+    // Figures by operation are in the table of calls.
     if (!sample.Label("operation").empty()) continue;
     if (sample.name.ends_with("_total")) {
       const auto found = old.find(sample.Text());
@@ -108,7 +108,7 @@ struct Arguments {
 
 void Stat(const Arguments& args, const Globals& globals) {
   if (globals.server.empty()) {
-    throw Failure{absl::InvalidArgumentError("--server: name the server whose figures are wanted")};
+    throw Failure{absl::InvalidArgumentError("--server: name the server whose figures you want to see")};
   }
   client::Client client(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
   std::optional<std::vector<Sample>> before;
@@ -145,11 +145,11 @@ void Stat(const Arguments& args, const Globals& globals) {
 void AddStatCommand(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* stat = app.add_subcommand(
-      "stat", "What a server does, again and again: its calls, and the figures of its parts");
-  stat->add_option("--interval", args->interval_s, "Seconds that are counted together")
+      "stat", "Show continuously what a server does: its calls, and the figures of its parts");
+  stat->add_option("--interval", args->interval_s, "Seconds between two updates")
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
-  stat->add_flag("--once", args->once, "One interval, then end");
+  stat->add_flag("--once", args->once, "Show one interval, then exit");
   stat->footer(
       R"(docs/operations.md says what the figures mean, and when to act. /metrics has the same for Prometheus.
 

@@ -10,16 +10,16 @@ namespace kvstore::cli {
 class Table {
  public:
   explicit Table(std::vector<std::string> heading) : rows_{std::move(heading)} {}
-  /// The cells may be what a server sent: they are shown as Printable makes them, in one line each.
+  /// Adds a row. Its cells may come from a server: they are made Printable, each as one line.
   void Add(std::vector<std::string> row);
-  /// Writes to standard output; just "(none)" if no row was added. Throws OutputLost.
+  /// Writes the table to standard output; only "(none)" if no row was added. Throws OutputLost.
   void Print() const;
 
  private:
   std::vector<std::vector<std::string>> rows_;
 };
 
-/// "2026-11-23 04:03:00": a time in ms since 1970, in UTC, for people.
+/// Formats a time in ms since 1970 for people, in UTC: "2026-11-23 04:03:00".
 std::string UtcText(uint64_t at_ms);
 
 }  // namespace kvstore::cli

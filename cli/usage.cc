@@ -15,7 +15,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Words that other programs have for the same; each line is one meaning.
+/// Words that other programs use for the same operation; each line is one meaning.
 const std::vector<Words>& Synonyms() {
   static const std::vector<Words> synonyms = {
       {"list", "ls", "dir"},
@@ -45,7 +45,7 @@ bool MeanTheSame(std::string_view a, std::string_view b) {
 std::vector<const CLI::App*> CommandsOf(const CLI::App& app) {
   std::vector<const CLI::App*> commands;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
-    // An empty group: not for people.
+    // A command without a group is hidden from people.
     if (!command->get_group().empty()) commands.push_back(command);
   }
   return commands;
@@ -56,13 +56,13 @@ std::string PathOf(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : PathOf(*app.get_parent()) + " " + app.get_name();
 }
 
-/// The innermost command that was recognised.
+/// Returns the innermost command that was recognised.
 const CLI::App& Innermost(const CLI::App& app) {
   const auto parsed = app.get_subcommands();
   return parsed.empty() ? app : Innermost(*parsed.back());
 }
 
-/// All below `app` whose names `fits` likes.
+/// Adds the paths of all commands below `app` whose names `fits` accepts.
 template <typename Fits>
 void Find(const CLI::App& app, const Fits& fits, Words& paths) {
   for (const CLI::App* command : CommandsOf(app)) {
@@ -71,7 +71,7 @@ void Find(const CLI::App& app, const Fits& fits, Words& paths) {
   }
 }
 
-/// Commands that somebody may have meant by `word` behind `app`.
+/// Returns the commands that somebody may have meant by `word` after `app`.
 Words Meant(const CLI::App& app, const std::string& word) {
   Words paths;
   const auto add = [&paths](std::string path) {

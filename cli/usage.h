@@ -5,9 +5,8 @@
 
 namespace kvstore::cli {
 
-/// What is wrong with a command line, in lines for people: names the word, and what may have been meant.
-///
-/// app    the whole program, as it is after `error` was thrown.
+/// Says in lines for people what is wrong with a command line: names the word, and what may have been meant.
+/// app    the whole program, in its state after `error` was thrown.
 std::string ExplainUsage(const CLI::App& app, const CLI::Error& error);
 
 }  // namespace kvstore::cli

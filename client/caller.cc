@@ -7,16 +7,16 @@
 #include <thread>
 #include <utility>
 
+#include "backend_api/outcome.h"
+#include "client/outcome.h"
 #include "client/token.h"
-#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/moved.h"
 #include "wire/convert.h"
 
 namespace kvstore::client {
 namespace {
 
-/// Between two attempts: twice as long after each, up to this.
+/// The pause between two attempts begins with the one, and doubles after each up to the other.
 constexpr uint64_t kMinBackoffMs = 10;
 constexpr uint64_t kMaxBackoffMs = 1'000;
 
@@ -38,8 +38,8 @@ std::string NewRequestId() {
   return id;
 }
 
-CallStream::Metadata MetadataOf(const ConnectOptions& options) {
-  CallStream::Metadata metadata;
+MultiplexedStream::Metadata MetadataOf(const ConnectOptions& options) {
+  MultiplexedStream::Metadata metadata;
   if (!options.token.empty()) metadata.emplace_back("authorization", "Bearer " + options.token);
   if (!options.backend.empty()) metadata.emplace_back(wire::kBackend, options.backend);
   return metadata;
@@ -72,14 +72,15 @@ grpc::ClientContext& Caller::Try::Context() {
 
 std::string Caller::Try::outcome() const { return context_ ? OutcomeOf(*context_) : outcome_; }
 
-grpc::Status Caller::MakeStreamed(v1::Call call, v1::Answer& answer, Try& attempt) {
+grpc::Status Caller::AttemptOverStream(v1::Call call, v1::Answer& answer, Try& attempt) {
   const auto kind = static_cast<int>(call.call_case());
   call.set_tell_moving(!CallScope::Current().waits);
-  grpc::Status status = streams_.Get()->Make(std::move(call), attempt.deadline(), answer);
+  grpc::Status status = streams_.Get()->Execute(std::move(call), attempt.deadline(), answer);
   if (status.ok() && static_cast<int>(answer.answer_case()) != kind) {
-    return {grpc::StatusCode::INTERNAL, "the answer is one to another call"};
+    return {grpc::StatusCode::INTERNAL, "the server answered another call than this one"};
   }
-  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED && answer.outcome().empty()) streams_.GiveUp();
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED && answer.outcome().empty())
+    streams_.MarkUnsupported();
   attempt.SetOutcome(answer.outcome());
   return status;
 }
@@ -95,38 +96,33 @@ Caller::Clock::time_point Caller::Deadline() const {
   return limits.deadline ? *limits.deadline : Clock::now() + std::chrono::milliseconds(options_.deadline_ms);
 }
 
-std::string OutcomeOf(const grpc::ClientContext& context) {
-  const auto& metadata = context.GetServerTrailingMetadata();
-  const auto found = metadata.find(wire::kOutcome);
-  return found == metadata.end() ? "" : std::string(found->second.data(), found->second.size());
-}
-
-absl::Status Caller::Nonsense(std::string_view what) const {
+absl::Status Caller::InvalidAnswerError(std::string_view what) const {
   return absl::InternalError(fmt::format("server {}: {}", address(), what));
 }
 
 absl::Status Caller::CheckPage(int entries, size_t limit, std::string_view asked, std::string_view next,
                                bool may_be_empty) const {
-  if (static_cast<size_t>(entries) > limit) return Nonsense("answered more entries than a page may have");
+  if (static_cast<size_t>(entries) > limit)
+    return InvalidAnswerError("answered more entries than a page may have");
   if (!next.empty() && (next == asked || (entries == 0 && !may_be_empty))) {
-    return Nonsense("answered a page that does not go on");
+    return InvalidAnswerError("answered a page that does not go on");
   }
   return absl::OkStatus();
 }
 
-Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& outcome, bool writes) const {
+Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& outcome, bool writes) const {
   if (status.ok()) return {};
   absl::Status error = wire::FromWire(status);
-  if (outcome == wire::kRefused) return {.again = true, .status = std::move(error)};
-  if (outcome == wire::kMoved) return {.status = MovedError(std::string(error.message()))};
+  if (outcome == wire::kRefused) return {.retry = true, .status = std::move(error)};
+  if (outcome == wire::kMoved) return {.status = ServedElsewhereError(std::string(error.message()))};
   if (outcome == wire::kInDoubt) return {.status = MarkInDoubt(std::move(error))};
   if (!outcome.empty()) return {.status = std::move(error)};
-  // It failed on the way, there or back; a server that ends cancels what is left.
+  // The attempt was lost on the way there or back. A server that ends cancels the calls that are left.
   const auto code =
       error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
   std::string message(error.message());
-  // A name or a certificate that does not fit is said by gRPC; one side that encrypts and one that does not,
-  // so:
+  // gRPC's errors name a certificate that does not fit, but do not say when one side encrypts and the other
+  // does not. Their texts let that be guessed.
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
   if (options_.tls && says("handshake")) message += "; does it speak TLS?";
   if (!options_.tls && says("failed to connect") && says("Socket closed"))
@@ -134,13 +130,13 @@ Caller::Verdict Caller::Judge(const grpc::Status& status, const std::string& out
   error = absl::Status(code, fmt::format("server {}: {}{}", address(), message,
                                          writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));
-  const bool again = absl::IsUnavailable(error);
-  return {.again = again, .status = std::move(error)};
+  const bool retry = absl::IsUnavailable(error);
+  return {.retry = retry, .status = std::move(error)};
 }
 
 bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {
   const uint64_t most = std::min<uint64_t>(kMinBackoffMs << std::min(attempt, 20), kMaxBackoffMs);
-  // Half of it at least, so that clients that were turned away together do not come back together.
+  // Random, so that clients that were refused together do not come back together; at least half of it.
   const auto pause = std::chrono::microseconds(most * 500 + Generator()() % (most * 500 + 1));
   if (deadline && Clock::now() + pause >= *deadline) return false;
   channels_->Pause(pause);
@@ -154,21 +150,21 @@ absl::Status Caller::Repeat(const Attempt& attempt, bool writes) const {
     Try once(*this, deadline);
     const grpc::Status status = attempt(once);
     if (status.ok()) return absl::OkStatus();
-    const Verdict verdict = Judge(status, once.outcome(), writes);
-    if (!verdict.again || IsInDoubt(verdict.status) || !Pause(count, deadline)) return verdict.status;
+    const Verdict verdict = Classify(status, once.outcome(), writes);
+    if (!verdict.retry || IsInDoubt(verdict.status) || !Pause(count, deadline)) return verdict.status;
   }
 }
 
 absl::StatusOr<std::string> Caller::Instance() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!instance_.empty()) return instance_;
   }
-  // Not under the lock: others may have less time.
+  // Without the lock, because other threads may have less time.
   v1::GetServerResponse server;
   const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
   if (!status.ok()) return status;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   instance_ = server.instance();
   return instance_;
 }
@@ -177,7 +173,7 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
   if (auto status = CheckCall(); !status.ok()) return status;
   const auto deadline = Deadline();
   const CallScope scope(CallLimits{.deadline = deadline});
-  // Known before the first attempt: afterwards it could be another's.
+  // Asked before the first attempt: afterwards another server could answer.
   const auto instance = Instance();
   if (!instance.ok()) return instance.status();
   const auto sent = Clock::now();
@@ -187,30 +183,31 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
     Try once(*this, deadline);
     const grpc::Status status = attempt(once);
     if (status.ok()) return absl::OkStatus();
-    const Verdict verdict = Judge(status, once.outcome(), /*writes=*/true);
+    const Verdict verdict = Classify(status, once.outcome(), /*writes=*/true);
     in_doubt = in_doubt || IsInDoubt(verdict.status);
     if (in_doubt) names.clear_first();
     if (in_doubt && names.instance().empty()) {
       names.set_instance(*instance);
-      // The next write asks who is there by then.
-      const std::lock_guard lock(mutex_);
+      // The next write must ask which server there is by then.
+      const MutexLock lock(mutex_);
       instance_.clear();
     }
-    if (!verdict.again || !Pause(count, deadline)) {
+    if (!verdict.retry || !Pause(count, deadline)) {
       if (!in_doubt) return verdict.status;
-      // Without what else it says: a call that is "moved" is repeated by routers, because nothing was done.
+      // Other marks of the error are dropped: routers would repeat a call that is "moved", because that means
+      // that nothing was done.
       return MarkInDoubt(absl::Status(verdict.status.code(), verdict.status.message()));
     }
-    if (!names.instance().empty() && !names.has_sent_us()) Date(names, sent);
+    if (!names.instance().empty() && !names.has_sent_us()) SetSentTime(names, sent);
   }
 }
 
-void Caller::Date(v1::Attempt& names, Clock::time_point sent) {
+void Caller::SetSentTime(v1::Attempt& names, Clock::time_point sent) {
   v1::GetServerResponse server;
   const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
   if (!status.ok() || server.instance() != names.instance() || server.clock_us() == 0) return;
-  // The server has read its clock before now, so this is too early by the way back. The clocks may also run
-  // apart, by less than a thousandth.
+  // The server read its clock before now, so the result is too early by the time of the way back. That is the
+  // safe side, and so is a thousandth for clocks that run at different speeds.
   const auto passed = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent);
   const auto since = static_cast<uint64_t>(passed.count() + passed.count() / 1'000 + 1);
   names.set_sent_us(server.clock_us() > since ? server.clock_us() - since : 0);

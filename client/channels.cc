@@ -44,7 +44,7 @@ absl::Status CheckAddress(const std::string& address) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      fmt::format("address: '{}' is none; it is \"host:port\" or \"unix:/path\"", address));
+      fmt::format("address: '{}' is not an address; give \"host:port\" or \"unix:/path\"", address));
 }
 
 }  // namespace
@@ -57,28 +57,29 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
   std::unique_ptr<Channels> channels(new Channels(address));
   for (size_t i = 0; i < std::max<size_t>(1, options.connections); ++i) {
     grpc::ChannelArguments arguments;
-    // A socket of its own; else channels to one address share theirs.
+    // Gives each channel a socket of its own; otherwise channels to one address share one.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     arguments.SetMaxReceiveMessageSize(wire::kMaxAnswerBytes);
     arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-    // This is also how long making a connection may take, handshakes included: over TLS that is several ways
-    // there and back.
+    // This is also how long connecting may take with all handshakes, which over TLS are several round trips.
     arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5'000);
     arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1'000);
-    // No pings that estimate the network's bandwidth; a window that is large enough for streams instead.
+    // No pings to estimate the network's bandwidth; instead the window is large enough for streams.
     arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
     arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 20);
-    // What gRPC does for each call and nobody here asks for.
+    // gRPC's statistics of channels and its compression cost something in each call, and nothing here uses
+    // them.
     arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
-    // Nor is what a server compressed taken: a megabyte could become a gigabyte before its size is looked at.
-    // The first refuses the call, which may be after the message was unpacked; the second does not unpack.
+    // Compressed answers are refused: a megabyte could become a gigabyte before its size is checked. The
+    // first argument refuses the call, but perhaps after the message was unpacked; the second one keeps it
+    // packed.
     arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
     arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
-    // A server's machine that is gone without a word is found out.
+    // Notices when the server's machine is gone without having closed the connection.
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 20'000);
     arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
-    // Repeating is done above, where it is known what may be repeated.
+    // Caller retries, because it knows which calls may be retried.
     arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
     arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     if (options.tls && !options.tls->server_name.empty()) {
@@ -97,7 +98,7 @@ void Channels::Pause(std::chrono::microseconds pause) const {
   grpc::Channel& channel = *channels_[Number()];
   if (channel.GetState(/*try_to_connect=*/true) == GRPC_CHANNEL_READY)
     return std::this_thread::sleep_for(pause);
-  // A server that ends each connection at once is not asked without a pause either.
+  // A server that ends each connection at once must not be called again without any pause.
   std::this_thread::sleep_for(pause / 8);
   channel.WaitForConnected(end);
 }

@@ -6,26 +6,29 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "client/options.h"
 #include "kvstore/v1/endpoint.grpc.pb.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
+#include "kvstore_api/connect.h"
 
 namespace kvstore::client {
 
-/// The connections to one server. Each has its own socket, because one carries only so many calls a second.
-/// Thread-safe.
+/// The connections to one server. Each has a socket of its own, because one socket can only carry so many
+/// calls a second. Thread-safe.
 class Channels {
  public:
+  /// Returns at once; connections are made when they are used. INVALID_ARGUMENT names a mistake in the
+  /// address or in the options.
   static absl::StatusOr<std::unique_ptr<Channels>> Open(const std::string& address,
                                                         const ConnectOptions& options);
 
-  /// One of them, always the same for a thread.
+  /// Returns the stub of one connection, always the same for a thread.
   v1::KVStore::StubInterface& Stub() const { return *stubs_[Number()]; }
   v1::Endpoints::StubInterface& Endpoints() const { return *endpoints_[Number()]; }
-  /// Which.
+  /// Returns which connection the thread uses.
   size_t Number() const;
-  /// Waits; hardly longer than until this thread's connection is there again, if it was lost. gRPC makes a
-  /// connection only while a thread waits for it, or else every five seconds: who sleeps instead sleeps long.
+  /// Waits, but if the thread's connection was lost only until soon after it is there again. gRPC reconnects
+  /// while a thread waits for the connection, and else every five seconds; therefore callers must wait here,
+  /// and not sleep.
   void Pause(std::chrono::microseconds pause) const;
   size_t count() const { return stubs_.size(); }
   const std::string& address() const { return address_; }

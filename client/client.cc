@@ -3,9 +3,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "client/connect.h"
 #include "client/endpoint.h"
-#include "kvstore_api/json_text.h"
+#include "client/outcome.h"
+#include "json/json_text.h"
+#include "kvstore_api/connect.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -52,7 +53,8 @@ absl::StatusOr<DatasetSpec> Client::GetDataset(std::string_view dataset) {
   request.set_dataset(std::string(dataset));
   v1::GetDatasetResponse response;
   if (auto status = caller_->Read(&Stub::GetDataset, request, response); !status.ok()) return status;
-  if (response.dataset().name() != dataset) return caller_->Nonsense("answered with another dataset");
+  if (response.dataset().name() != dataset)
+    return caller_->InvalidAnswerError("answered with another dataset");
   return wire::FromWire(response.dataset());
 }
 
@@ -96,8 +98,8 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
     }
   }
   const grpc::Status status = stream->Finish();
-  if (stopped) return absl::CancelledError("was stopped; what was done stays done");
-  if (!status.ok()) return caller_->Judge(status, OutcomeOf(context), /*writes=*/false).status;
+  if (stopped) return absl::CancelledError("the compaction was stopped; what it has done stays done");
+  if (!status.ok()) return caller_->Classify(status, OutcomeOf(context), /*writes=*/false).status;
   return result;
 }
 
@@ -115,11 +117,12 @@ absl::StatusOr<Json> Client::Command(const Json& command) {
   request.set_dataset(dataset.empty() ? "*" : dataset);
   request.set_command(TextOf(command));
   v1::MigrateResponse response;
-  // Those who watch ask often: their answers are not worth a place in the server's memory of requests.
+  // Commands that only read are often repeated by watchers. As reads their answers do not take place in the
+  // server's memory of requests.
   const std::string name = command.value("command", "");
-  const bool looks = name == "status" || name == "list";
-  if (auto status = looks ? caller_->Read(&Stub::Migrate, request, response)
-                          : caller_->Write(&Stub::Migrate, request, response);
+  const bool only_reads = name == "status" || name == "list";
+  if (auto status = only_reads ? caller_->Read(&Stub::Migrate, request, response)
+                               : caller_->Write(&Stub::Migrate, request, response);
       !status.ok()) {
     return status;
   }
@@ -140,7 +143,7 @@ absl::StatusOr<uint64_t> Client::CreateObject(std::string_view dataset, std::str
   if (options.near) request.set_near(*options.near);
   if (options.shard) request.set_shard(*options.shard);
   request.mutable_attempt()->set_request_id(options.request_id);
-  // One that the caller does not give is made for this call.
+  // Without an ID of the caller's a new one is made, so this is its first attempt.
   request.mutable_attempt()->set_first(options.request_id.empty() || options.first_attempt);
   v1::CreateObjectResponse response;
   if (auto status = caller_->Write(&Stub::CreateObject, request, response); !status.ok()) return status;
@@ -155,14 +158,15 @@ absl::StatusOr<Object> Client::GetObject(std::string_view dataset, uint64_t id,
   request.set_include_inactive(options.include_inactive);
   v1::GetObjectResponse response;
   if (auto status = caller_->Read(&Stub::GetObject, request, response); !status.ok()) return status;
-  if (response.object().id() != id) return caller_->Nonsense("answered with another object");
+  if (response.object().id() != id) return caller_->InvalidAnswerError("answered with another object");
   return wire::FromWire(*response.mutable_object());
 }
 
 absl::StatusOr<Object> Client::Update(v1::UpdateObjectRequest& request) {
   v1::UpdateObjectResponse response;
   if (auto status = caller_->Write(&Stub::UpdateObject, request, response); !status.ok()) return status;
-  if (response.object().id() != request.id()) return caller_->Nonsense("answered with another object");
+  if (response.object().id() != request.id())
+    return caller_->InvalidAnswerError("answered with another object");
   return wire::FromWire(*response.mutable_object());
 }
 
@@ -184,7 +188,7 @@ absl::StatusOr<Object> Client::UpdateObject(std::string_view dataset, uint64_t i
     request.set_expected_timestamp(object->timestamp);
     request.set_include_inactive(options.include_inactive);
     auto updated = Update(request);
-    // Somebody else was faster.
+    // FAILED_PRECONDITION: another writer was faster, so the transform is applied to the new version.
     const bool lost = absl::IsFailedPrecondition(updated.status()) && !options.expected_timestamp;
     if (!lost || !caller_->Pause(attempt, CallScope::Current().deadline)) return updated;
   }
@@ -280,7 +284,8 @@ absl::StatusOr<JoinedPage> Client::ListObjects(std::string_view dataset, uint64_
     if (result.has_error()) {
       page.objects.push_back({entry, wire::FromWire(result.error())});
     } else {
-      if (result.object().id() != entry.to) return caller_->Nonsense("answered with another object");
+      if (result.object().id() != entry.to)
+        return caller_->InvalidAnswerError("answered with another object");
       page.objects.push_back({entry, wire::FromWire(*result.mutable_object())});
     }
   }

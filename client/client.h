@@ -5,14 +5,14 @@
 #include <string_view>
 #include <vector>
 
+#include "backend_api/migration_endpoint.h"
+#include "backend_api/migrations.h"
 #include "client/caller.h"
 #include "kvstore_api/kvstore.h"
-#include "kvstore_api/migration_endpoint.h"
-#include "kvstore_api/migrations.h"
 
 namespace kvstore::client {
 
-/// The KVStore behind a server, and what moves its datasets. See connect.h.
+/// The KVStore behind a server, and the migrations of its datasets. See kvstore_api/connect.h. Thread-safe.
 class Client : public KVStore, public Migrations {
  public:
   explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
@@ -63,21 +63,21 @@ class Client : public KVStore, public Migrations {
   absl::StatusOr<JoinedPage> ListObjects(std::string_view dataset, uint64_t from,
                                          const MappingListOptions& options) override;
 
-  /// What the server's /metrics shows.
+  /// Returns the text of the server's /metrics.
   absl::StatusOr<std::string> GetMetrics();
 
   absl::StatusOr<Json> Command(const Json& command) override;
 
   const std::string& address() const { return caller_->address(); }
-  /// A dataset in the server's backend of the spec, for the worker of a migration.
+  /// Opens a dataset in the backend that the spec names on the server, for the worker of a migration.
   std::unique_ptr<MigrationEndpoint> OpenForMigration(const DatasetSpec& spec) const;
 
  private:
   absl::StatusOr<Object> Update(v1::UpdateObjectRequest& request);
-  /// PutRows of more than one message. Adds a result for each.
+  /// PutRows with more than one message. Adds a result for each write.
   absl::Status Import(std::string_view dataset, std::span<const RowWrite> writes,
                       std::vector<absl::StatusOr<PutResult>>& results);
-  /// The same without another try: a verdict with `again` and no results says that nothing was done.
+  /// One attempt of Import. A verdict with `retry` and no results says that nothing was done.
   Caller::Verdict ImportOnce(std::string_view dataset, std::span<const RowWrite> writes,
                              std::vector<absl::StatusOr<PutResult>>& results);
 

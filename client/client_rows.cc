@@ -2,25 +2,25 @@
 #include <deque>
 #include <utility>
 
+#include "backend_api/batch_bytes.h"
+#include "backend_api/outcome.h"
+#include "backend_api/validate.h"
 #include "client/client.h"
 #include "client/cursor.h"
-#include "kvstore_api/batch_bytes.h"
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/validate.h"
+#include "client/outcome.h"
 #include "wire/convert.h"
 #include "wire/packed_items.h"
 
-/// Rows over the network; batches are cut into messages.
+/// Client: the calls on rows, and batches, which are cut into messages.
 namespace kvstore::client {
 namespace {
 
 using Stub = v1::KVStore::StubInterface;
 
-/// A message of a batch is closed when it has so much; one entry may be larger.
+/// No entry is added to a message that would have more bytes with it. One entry alone may be larger.
 constexpr size_t kMessageBytes = size_t{4} << 20;
 constexpr size_t kMessageEntries = 2'000;
-/// Messages of an import that are on their way at a time.
+/// How many messages of an import are in flight at a time.
 constexpr size_t kMessagesAhead = 2;
 
 size_t SizeOf(const RowRead& read) {
@@ -48,7 +48,7 @@ size_t SizeOf(const RowDelete& one) {
   return bytes;
 }
 
-/// How many of the first entries go into one message; at least one.
+/// Returns how many of the first entries go into one message; at least one.
 template <typename Entry>
 size_t CountOfMessage(std::span<const Entry> entries) {
   size_t bytes = SizeOf(entries[0]);
@@ -85,7 +85,7 @@ absl::StatusOr<PutResult> FromResult(const v1::PutRowsResponse::Result& result) 
   return put;
 }
 
-/// From a message with items and marker.
+/// Converts a message with items and a marker.
 template <typename Message>
 absl::StatusOr<Row> RowOf(const Caller& caller, const ReadOptions& options, Message& message) {
   Row row;
@@ -93,38 +93,38 @@ absl::StatusOr<Row> RowOf(const Caller& caller, const ReadOptions& options, Mess
   const auto fits = caller.CheckPage(columns, options.limit, options.marker, message.marker(),
                                      /*may_be_empty=*/true);
   if (!fits.ok()) return fits;
-  if (auto status = wire::TakeItems(message, row.items); !status.ok()) return status;
+  if (auto status = wire::ItemsFromWire(message, row.items); !status.ok()) return status;
   row.marker = std::move(*message.mutable_marker());
   return row;
 }
 
-/// INTERNAL unless there are as many results as entries were sent.
+/// Returns INTERNAL unless there are as many results as entries were sent.
 absl::Status CheckCount(const Caller& caller, size_t results, size_t sent) {
   if (results == sent) return absl::OkStatus();
-  return caller.Nonsense(results < sent ? "answered fewer entries than were sent"
-                                        : "answered more entries than were sent");
+  return caller.InvalidAnswerError(results < sent ? "answered fewer entries than were sent"
+                                                  : "answered more entries than were sent");
 }
 
-/// Takes the messages of a stream that answers a batch, and ends it where they are nonsense or too much.
+/// Reads the messages of a stream that answers a batch, and cancels the stream when they are invalid or too
+/// much. Returns INTERNAL for a message without entries, or with more than were asked for.
 ///
-/// add      adds a result to `results`, and its bytes to `bytes`.
-/// count    how many results there are to be, with those that are there. If they are too much (BatchBytes)
-///          the rest of these are BatchFullError.
-/// INTERNAL for a message that has none, or more than are asked for.
+/// count  How many results there have to be at the end, with those that are there. When they become too much
+///        (BatchBytes) the rest of them is BatchFullError.
+/// add    Adds a result to `results`, and its bytes to `bytes`.
 template <typename Response, typename Result, typename Add>
-absl::Status TakeResults(const Caller& caller, Caller::Try& attempt,
+absl::Status ReadResults(const Caller& caller, Caller::Try& attempt,
                          grpc::ClientReaderInterface<Response>& stream, size_t count,
                          std::vector<absl::StatusOr<Result>>& results, const BatchBytes& bytes,
                          const Add& add) {
-  absl::Status nonsense;
+  absl::Status invalid;
   for (Response response; results.size() < count && stream.Read(&response);) {
     const auto more = static_cast<size_t>(response.results_size());
     if (more == 0) {
-      nonsense = caller.Nonsense("answered a message without entries");
+      invalid = caller.InvalidAnswerError("answered a message without entries");
     } else {
-      nonsense = CheckCount(caller, std::max(results.size() + more, count), count);
+      invalid = CheckCount(caller, std::max(results.size() + more, count), count);
     }
-    if (nonsense.ok()) {
+    if (invalid.ok()) {
       for (auto& result : *response.mutable_results()) add(result);
       if (!bytes.full()) continue;
       results.resize(count, BatchFullError());
@@ -133,7 +133,7 @@ absl::Status TakeResults(const Caller& caller, Caller::Try& attempt,
     static_cast<void>(stream.Finish());
     break;
   }
-  return nonsense;
+  return invalid;
 }
 
 }  // namespace
@@ -153,7 +153,7 @@ absl::StatusOr<Row> Client::GetRow(std::string_view dataset, std::string_view ro
 
 absl::StatusOr<PutResult> Client::PutRow(std::string_view dataset, std::string_view row,
                                          std::span<const CellWrite> cells, const WriteOptions& options) {
-  // The wire has its own limit, which says less.
+  // The server would refuse too large a message with a less helpful error.
   if (auto status = ValidatePut(row, cells, options); !status.ok()) return status;
   v1::PutRowRequest request;
   request.set_dataset(std::string(dataset));
@@ -191,8 +191,8 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
       break;
     }
     const size_t end = rows.size() + CountOfMessage(reads.subspan(rows.size()));
-    // An attempt goes on behind what the one before has brought.
-    absl::Status nonsense;
+    // Each attempt asks for the rows that the ones before did not bring.
+    absl::Status invalid;
     const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
       v1::GetRowsRequest request;
       request.set_dataset(std::string(dataset));
@@ -206,11 +206,11 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Client::GetRows(std::string_vie
           if (rows.back().ok()) bytes.Add(rows.back()->items);
         }
       };
-      nonsense = TakeResults(*caller_, attempt, *stream, end, rows, bytes, add);
-      return nonsense.ok() && !bytes.full() ? stream->Finish() : grpc::Status::OK;
+      invalid = ReadResults(*caller_, attempt, *stream, end, rows, bytes, add);
+      return invalid.ok() && !bytes.full() ? stream->Finish() : grpc::Status::OK;
     });
     if (!status.ok()) return status;
-    if (!nonsense.ok()) return nonsense;
+    if (!invalid.ok()) return invalid;
     if (auto counted = CheckCount(*caller_, rows.size(), end); !counted.ok()) return counted;
   }
   return rows;
@@ -223,7 +223,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::stri
   std::vector<absl::StatusOr<Object>> objects;
   objects.reserve(ids.size());
   BatchBytes bytes;
-  absl::Status nonsense;
+  absl::Status invalid;
   const absl::Status status = caller_->Repeat([&](Caller::Try& attempt) {
     v1::GetObjectsRequest request;
     request.set_dataset(std::string(dataset));
@@ -234,17 +234,17 @@ absl::StatusOr<std::vector<absl::StatusOr<Object>>> Client::GetObjects(std::stri
       if (result.has_error()) {
         objects.emplace_back(wire::FromWire(result.error()));
       } else if (result.object().id() != ids[objects.size()]) {
-        objects.emplace_back(caller_->Nonsense("answered with another object"));
+        objects.emplace_back(caller_->InvalidAnswerError("answered with another object"));
       } else {
         objects.emplace_back(wire::FromWire(*result.mutable_object()));
         bytes.Add(objects.back()->data.size());
       }
     };
-    nonsense = TakeResults(*caller_, attempt, *stream, ids.size(), objects, bytes, add);
-    return nonsense.ok() && !bytes.full() ? stream->Finish() : grpc::Status::OK;
+    invalid = ReadResults(*caller_, attempt, *stream, ids.size(), objects, bytes, add);
+    return invalid.ok() && !bytes.full() ? stream->Finish() : grpc::Status::OK;
   });
   if (!status.ok()) return status;
-  if (!nonsense.ok()) return nonsense;
+  if (!invalid.ok()) return invalid;
   if (auto counted = CheckCount(*caller_, objects.size(), ids.size()); !counted.ok()) return counted;
   return objects;
 }
@@ -254,7 +254,7 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
   if (auto status = ValidateBatch(writes.size()); !status.ok()) return status;
   std::vector<absl::StatusOr<PutResult>> results;
   results.reserve(writes.size());
-  // An entry that cannot succeed may also be too large to send.
+  // Invalid entries are answered here, because they may be too large to send.
   std::vector<absl::Status> problems;
   std::vector<RowWrite> valid;
   for (const RowWrite& write : writes) {
@@ -289,12 +289,12 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
 absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> writes,
                             std::vector<absl::StatusOr<PutResult>>& results) {
   const auto deadline = CallScope::Current().deadline;
-  // Without a deadline a server that has no room is given up at last.
+  // Without a deadline the import gives up after so many refusals.
   constexpr int kMaxRefusals = 12;
   for (int refusals = 0;; ++refusals) {
     if (auto status = CheckCall(); !status.ok()) return status;
     const Caller::Verdict verdict = ImportOnce(dataset, writes, results);
-    const bool refused = verdict.again && results.empty() && !IsInDoubt(verdict.status);
+    const bool refused = verdict.retry && results.empty() && !IsInDoubt(verdict.status);
     if (!refused || refusals == kMaxRefusals || !caller_->Pause(refusals, deadline)) return verdict.status;
   }
 }
@@ -306,7 +306,7 @@ Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const Row
   const auto stream = caller_->Stub().ImportRows(&context);
   std::span<const RowWrite> rest = writes;
   bool broken = false;
-  std::deque<size_t> ahead;  // how many writes each message has that is on its way
+  std::deque<size_t> ahead;  // how many writes each message in flight has
   size_t sent = 0;
   while (!broken && results.size() < writes.size()) {
     while (!broken && !rest.empty() && ahead.size() < kMessagesAhead) {
@@ -321,7 +321,7 @@ Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const Row
     }
     v1::PutRowsResponse response;
     if (broken || !stream->Read(&response)) break;
-    // Each message is answered by one.
+    // Each message has one answer, in order.
     if (auto status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), ahead.front());
         !status.ok()) {
       context.TryCancel();
@@ -335,10 +335,10 @@ Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const Row
   const grpc::Status status = stream->Finish();
   if (results.size() >= writes.size()) return {};
   if (status.ok()) return {.status = CheckCount(*caller_, results.size(), writes.size())};
-  Caller::Verdict verdict = caller_->Judge(status, OutcomeOf(context), /*writes=*/true);
+  Caller::Verdict verdict = caller_->Classify(status, OutcomeOf(context), /*writes=*/true);
   if (results.empty() && !IsInDoubt(verdict.status)) return verdict;
   while (results.size() < sent) results.emplace_back(verdict.status);
-  // These were not sent.
+  // The rest was not sent.
   while (results.size() < writes.size()) {
     results.emplace_back(absl::UnavailableError("not sent: " + std::string(status.error_message())));
   }
@@ -363,7 +363,7 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
       const auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
       if (!answered.ok()) return answered;
     }
-    absl::Status moving;
+    absl::Status migrating;
     for (size_t i = 0; i < count; ++i) {
       if (!status.ok()) {
         results.push_back(status);
@@ -371,10 +371,10 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
         const auto& result = response.results(static_cast<int>(i));
         results.push_back(result.has_error() ? wire::FromWire(result.error()) : absl::OkStatus());
       }
-      if (IsMoving(results.back())) moving = results.back();
+      if (IsMigrating(results.back())) migrating = results.back();
     }
-    // What is made again must not come behind a later one of the same row.
-    if (!moving.ok()) results.resize(deletes.size(), moving);
+    // Nothing behind it is sent: a delete that is retried must not come behind a later one of the same row.
+    if (!migrating.ok()) results.resize(deletes.size(), migrating);
   }
   return results;
 }
@@ -388,7 +388,7 @@ absl::StatusOr<std::unique_ptr<RowCursor>> Client::ScanRows(std::string_view dat
   wire::ToWire(range, *request.mutable_range());
   wire::ToWire(options, request);
   auto cursor = std::make_unique<Cursor>(*caller_, std::move(request));
-  // Mistakes are found out now, as in process.
+  // Opened here, so that mistakes are reported by this call, as by a store in process.
   if (auto status = cursor->Open(); !status.ok()) return status;
   return cursor;
 }

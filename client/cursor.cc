@@ -2,8 +2,9 @@
 
 #include <utility>
 
-#include "kvstore_api/looks.h"
-#include "kvstore_api/marker.h"
+#include "backend_api/marker.h"
+#include "backend_api/scan_budget.h"
+#include "client/outcome.h"
 #include "wire/packed_items.h"
 
 namespace kvstore::client {
@@ -44,24 +45,24 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
         failures_ = 0;
         return true;
       }
-      // A message without rows says how far the server has looked; at an end that it was at, only once.
+      // A message without rows says how far the server has looked. It may say once that it got no further.
       if (moved) {
         failures_ = 0;
         if (last_key_.empty()) start_ = marker;
       } else if (std::exchange(stream_->empty, true)) {
-        return caller_.Nonsense("answered a scan with one message after the other without rows");
+        return caller_.InvalidAnswerError("answered a scan with one message after the other without rows");
       }
       if (any) return true;
-      if (LooksAreLimited()) return PausedError();
+      if (HasScanBudget()) return PausedError();
       continue;
     }
     const grpc::Status status = stream_->reader->Finish();
-    const auto verdict = caller_.Judge(status, OutcomeOf(stream_->context), /*writes=*/false);
+    const auto verdict = caller_.Classify(status, OutcomeOf(stream_->context), /*writes=*/false);
     stream_.reset();
     if (status.ok()) return false;
-    // Without a deadline a server that does not come back is given up at last.
+    // Without a deadline the scan gives up after so many failures.
     constexpr int kMaxFailures = 12;
-    if (!verdict.again || failures_ == kMaxFailures || !caller_.Pause(failures_, deadline)) {
+    if (!verdict.retry || failures_ == kMaxFailures || !caller_.Pause(failures_, deadline)) {
       return verdict.status;
     }
     ++failures_;
@@ -81,13 +82,14 @@ absl::StatusOr<bool> Cursor::Next(ScannedRow& row) {
   v1::ScanRowsResponse::Row& read = *message_.mutable_rows(next_++);
   last_key_ = read.key();
   row.key = std::move(*read.mutable_key());
-  if (auto status = wire::TakeItems(read, row.items); !status.ok()) return status;
+  if (auto status = wire::ItemsFromWire(read, row.items); !status.ok()) return status;
   row.continues = read.continues();
   return true;
 }
 
 std::string Cursor::marker() const {
-  // The message's own is behind its last row; the one that it was asked for by, before its first.
+  // The message's marker is behind its last row, that of the request is before its first. In between a marker
+  // is made of the row that was returned last.
   if (last_key_.empty()) return start_;
   if (next_ == message_.rows_size() || ended_) return request_.marker();
   const auto end = OpenScanMarker(incarnation_, request_.marker());

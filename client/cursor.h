@@ -11,27 +11,28 @@
 
 namespace kvstore::client {
 
-/// A scan over the network. It goes on behind the last row when its server is lost and comes back.
+/// A scan over the network. When the server is lost and comes back it goes on behind the last row. Externally
+/// synchronised.
 class Cursor : public RowCursor {
  public:
   Cursor(Caller& caller, v1::ScanRowsRequest request);
   ~Cursor() override;
 
-  /// Waits for the first answer.
+  /// Waits for the first answer, so that mistakes in the request are reported here.
   absl::Status Open();
   absl::StatusOr<bool> Next(ScannedRow& row) override;
   std::string marker() const override;
 
  private:
-  /// One call, and what came of it.
+  /// One RPC of the scan.
   struct Stream {
     grpc::ClientContext context;
     std::unique_ptr<grpc::ClientReaderInterface<v1::ScanRowsResponse>> reader;
     bool empty = false;  ///< A message without rows has come.
   };
 
-  /// Reads the next message that has rows, or the next one of any kind; false at the end. In a LookScope
-  /// (looks.h) a PausedError where the server has found nothing so far.
+  /// Reads the next message that has rows, or with `any` the next message. Returns false at the end. In a
+  /// ScanBudget (scan_budget.h) it returns a PausedError where the server has found nothing so far.
   absl::StatusOr<bool> ReadMessage(bool any);
 
   Caller& caller_;

@@ -10,14 +10,14 @@ namespace {
 using Request = v1::EndpointRequest;
 using Response = v1::EndpointResponse;
 
-absl::Status LookFor(Caller& caller, const Request& request, Response& response) {
+absl::Status QueryEndpoint(Caller& caller, const Request& request, Response& response) {
   return caller.Repeat([&](Caller::Try& attempt) {
     response.Clear();
     return caller.Endpoints().Ask(&attempt.Context(), request, &response);
   });
 }
 
-/// Each page is a call: the server keeps nothing between them.
+/// A scan whose pages are calls of their own: the server keeps nothing between them.
 class RemoteUnitScan : public UnitScan {
  public:
   RemoteUnitScan(std::shared_ptr<Caller> caller, Request request)
@@ -25,11 +25,12 @@ class RemoteUnitScan : public UnitScan {
 
   absl::StatusOr<std::vector<Unit>> Next() override {
     Response response;
-    if (auto status = LookFor(*caller_, request_, response); !status.ok()) return status;
-    // In the order of their keys, or the next page would bring them again.
+    if (auto status = QueryEndpoint(*caller_, request_, response); !status.ok()) return status;
+    // They must be in the order of their keys, or the next page could have them again.
     const std::string* last = &request_.scan().after();
     for (const v1::Unit& unit : response.units()) {
-      if (unit.key() <= *last) return caller_->Nonsense("answered with units that are out of order");
+      if (unit.key() <= *last)
+        return caller_->InvalidAnswerError("answered with units that are out of order");
       last = &unit.key();
     }
     std::vector<Unit> units = wire::FromWire(response.units());
@@ -47,8 +48,8 @@ class RemoteUnitScan : public UnitScan {
 RemoteEndpoint::RemoteEndpoint(std::shared_ptr<Caller> caller, const DatasetSpec& spec)
     : caller_(std::move(caller)), spec_(spec) {}
 
-absl::Status RemoteEndpoint::Look(const Request& request, Response& response) {
-  return LookFor(*caller_, request, response);
+absl::Status RemoteEndpoint::Query(const Request& request, Response& response) {
+  return QueryEndpoint(*caller_, request, response);
 }
 
 absl::Status RemoteEndpoint::Change(const Request& request) {
@@ -74,7 +75,7 @@ absl::StatusOr<std::string> RemoteEndpoint::Extent() {
   Request request = NewRequest();
   request.mutable_extent();
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return std::move(*response.mutable_extent());
 }
 
@@ -87,15 +88,15 @@ absl::StatusOr<EndpointStatus> RemoteEndpoint::Status() {
   Request request = NewRequest();
   request.mutable_status();
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return wire::FromWire(response);
 }
 
-absl::StatusOr<std::string> RemoteEndpoint::Boot() {
+absl::StatusOr<std::string> RemoteEndpoint::BootId() {
   Request request = NewRequest();
   request.mutable_boot();
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return std::move(*response.mutable_boot());
 }
 
@@ -105,7 +106,7 @@ absl::Status RemoteEndpoint::RaiseEpoch(uint64_t epoch) {
   return Change(request);
 }
 
-absl::Status RemoteEndpoint::Enter(uint64_t epoch, EndpointState state, bool capture) {
+absl::Status RemoteEndpoint::TransitionTo(uint64_t epoch, EndpointState state, bool capture) {
   Request request = NewRequest(epoch);
   request.mutable_enter()->set_state(static_cast<uint32_t>(state));
   request.mutable_enter()->set_capture(capture);
@@ -125,7 +126,7 @@ absl::StatusOr<std::vector<DirtyEntry>> RemoteEndpoint::ReadDirty(size_t limit) 
   Request request = NewRequest();
   request.set_read_dirty(limit);
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return wire::FromWire(response.entries());
 }
 
@@ -139,7 +140,7 @@ absl::StatusOr<DirtyLag> RemoteEndpoint::Lag() {
   Request request = NewRequest();
   request.mutable_lag();
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return DirtyLag{response.lag_entries(), response.oldest_ms()};
 }
 
@@ -149,7 +150,7 @@ absl::StatusOr<std::vector<UnitRange>> RemoteEndpoint::Partitions(size_t wanted)
   Request request = NewRequest();
   request.set_partitions(static_cast<uint32_t>(wanted));
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   std::vector<UnitRange> ranges;
   for (const v1::UnitRange& range : response.ranges()) ranges.push_back(wire::FromWire(range));
   return ranges;
@@ -163,13 +164,13 @@ absl::StatusOr<std::vector<Unit>> RemoteEndpoint::Read(std::span<const std::stri
     request.mutable_read()->set_as_of(as_of);
     for (const std::string& key : keys.subspan(units.size())) request.mutable_read()->add_keys(key);
     Response response;
-    if (auto status = Look(request, response); !status.ok()) return status;
+    if (auto status = Query(request, response); !status.ok()) return status;
     std::vector<Unit> some = wire::FromWire(response.units());
     if (some.empty() || some.size() > keys.size() - units.size()) {
-      return caller_->Nonsense("answered another number of units than asked for");
+      return caller_->InvalidAnswerError("answered another number of units than asked for");
     }
     for (Unit& unit : some) {
-      if (unit.key != keys[units.size()]) return caller_->Nonsense("answered with another unit");
+      if (unit.key != keys[units.size()]) return caller_->InvalidAnswerError("answered with another unit");
       units.push_back(std::move(unit));
     }
   }
@@ -203,7 +204,7 @@ absl::StatusOr<uint64_t> RemoteEndpoint::LastTimestamp() {
   Request request = NewRequest();
   request.mutable_last_timestamp();
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return response.timestamp();
 }
 
@@ -217,7 +218,7 @@ absl::StatusOr<std::map<uint32_t, uint64_t>> RemoteEndpoint::NextLocalIds() {
   Request request = NewRequest();
   request.mutable_next_local_ids();
   Response response;
-  if (auto status = Look(request, response); !status.ok()) return status;
+  if (auto status = Query(request, response); !status.ok()) return status;
   return std::map<uint32_t, uint64_t>(response.next_local_ids().begin(), response.next_local_ids().end());
 }
 

@@ -5,15 +5,16 @@
 #include <string>
 #include <vector>
 
+#include "backend_api/migration_endpoint.h"
 #include "client/caller.h"
 #include "kvstore/v1/endpoint.pb.h"
 #include "kvstore_api/dataset.h"
-#include "kvstore_api/migration_endpoint.h"
 
 namespace kvstore::client {
 
-/// A dataset in a backend of another server, as a migration sees it (endpoint.proto). What changes something
-/// is asked once: UNAVAILABLE or DEADLINE_EXCEEDED, and it may have happened, or still will. Thread-safe.
+/// A dataset in a backend of another server, as a migration sees it (endpoint.proto). Requests that change
+/// something are not retried when they were lost: after UNAVAILABLE or DEADLINE_EXCEEDED the change may have
+/// happened, or may still happen. Thread-safe.
 class RemoteEndpoint : public MigrationEndpoint {
  public:
   RemoteEndpoint(std::shared_ptr<Caller> caller, const DatasetSpec& spec);
@@ -21,9 +22,9 @@ class RemoteEndpoint : public MigrationEndpoint {
   absl::StatusOr<std::string> Extent() override;
   absl::Status Limit(const std::string& extent) override;
   absl::StatusOr<EndpointStatus> Status() override;
-  absl::StatusOr<std::string> Boot() override;
+  absl::StatusOr<std::string> BootId() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override;
   absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
@@ -40,14 +41,14 @@ class RemoteEndpoint : public MigrationEndpoint {
  private:
   v1::EndpointRequest NewRequest(uint64_t epoch = 0) const;
 
-  /// Asks what changes nothing.
-  absl::Status Look(const v1::EndpointRequest& request, v1::EndpointResponse& response);
-  /// Asks for a change, once.
+  /// Sends a request that changes nothing, with retries.
+  absl::Status Query(const v1::EndpointRequest& request, v1::EndpointResponse& response);
+  /// Sends a request for a change, once.
   absl::Status Change(const v1::EndpointRequest& request);
 
   const std::shared_ptr<Caller> caller_;
   const DatasetSpec spec_;
-  std::string extent_;  // sent with each request; set before the rest is used
+  std::string extent_;  // sent with each request; set by Limit before anything else is called
 };
 
 }  // namespace kvstore::client

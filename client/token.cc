@@ -16,7 +16,7 @@ absl::Status CheckMetadata(std::string_view name, std::string_view text) {
     const auto byte = static_cast<unsigned char>(text[i]);
     if (byte >= 0x20 && byte < 0x7F) continue;
     return absl::InvalidArgumentError(
-        fmt::format("{}: byte {} of {} is {:#04x}, which is no printable ASCII character", name, i + 1,
+        fmt::format("{}: byte {} of {} is {:#04x}, which is not a printable ASCII character", name, i + 1,
                     text.size(), byte));
   }
   return absl::OkStatus();
@@ -27,11 +27,10 @@ absl::StatusOr<std::string> TokenFor(const std::string& address, const ConnectOp
   if (token.starts_with(kByteOrderMark)) token.remove_prefix(kByteOrderMark.size());
   if (auto status = CheckMetadata("token", token); !status.ok()) return status;
   if (!token.empty() && !options.tls && !options.plain_token && !IsLocal(address)) {
-    return absl::InvalidArgumentError(
-        fmt::format("token: the connection to {} is not encrypted, and whoever sees its packets would have "
-                    "the token: use "
-                    "TLS, or say plain_token (kv: --plain-token)",
-                    address));
+    return absl::InvalidArgumentError(fmt::format(
+        "token: the connection to {} is not encrypted, so anybody who sees its packets would have "
+        "the token: use TLS, or say plain_token (kv: --plain-token)",
+        address));
   }
   return std::string(token);
 }

@@ -7,6 +7,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # GCC 12 reports these inside inlined std::string code that is right (GCC bug 105329 and its kin).
   list(APPEND warnings -Wno-restrict -Wno-maybe-uninitialized)
 endif()
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # Checks the locks that are declared with base/mutex.h.
+  list(APPEND warnings -Wthread-safety)
+endif()
 # Of ours, not of those who use the installed libraries.
 target_compile_options(kv_flags INTERFACE "$<BUILD_INTERFACE:${warnings}>")
 if(KV_SANITIZE)
@@ -20,10 +24,52 @@ if(KV_FUZZ)
   target_compile_options(kv_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
+# Of the libraries that an application needs which only talks to a server: fmt is compiled into them, so that it needs
+# gRPC and abseil alone.
+set(KV_FMT $<BUILD_INTERFACE:fmt::fmt-header-only>)
+
 # kv_library(NAME SOURCES ... PUBLIC ... PRIVATE ...): the one library of a folder. PUBLIC are the targets its
 # headers need, PRIVATE those that only its sources need.
 function(kv_library name)
   cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
   target_link_libraries(${name} PUBLIC kv_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
+
+# What many sources of a folder include, and what a compiler parses for seconds each time. A cache of compilers
+# (CMAKE_CXX_COMPILER_LAUNCHER, which ./dev sets where ccache is installed) does better without: it would take every
+# source for changed that has a precompiled header which was made anew. The fuzz build does without, too, so that a
+# source which forgets an include is found.
+set(precompile ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER OR KV_FUZZ)
+  set(precompile OFF)
+endif()
+option(KV_PRECOMPILE "Precompile the heavy headers of libraries" ${precompile})
+
+# kv_precompile(TARGET HEADER...) precompiles headers for a target, in the form of target_precompile_headers;
+# kv_precompile(TARGET FROM OTHER) uses those of another target, which must have the same flags.
+function(kv_precompile target)
+  if(NOT KV_PRECOMPILE)
+    return()
+  endif()
+  # A source whose flags differ is compiled without, which takes longer and is no fault.
+  target_compile_options(${target} PRIVATE -Wno-error=invalid-pch)
+  if("${ARGV1}" STREQUAL FROM)
+    target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+  else()
+    target_precompile_headers(${target} PRIVATE ${ARGN})
+  endif()
+endfunction()
+
+# kv_program(NAME): what the programs that are installed have in common.
+function(kv_program name)
+  if(NOT KV_SANITIZE)
+    # Answers are made on one thread and freed on another, which glibc's malloc is slow at (docs/performance.md).
+    find_library(Jemalloc_LIBRARY jemalloc REQUIRED)
+    target_link_libraries(${name} PRIVATE ${Jemalloc_LIBRARY})
+  endif()
+  if(KV_SANITIZE MATCHES "thread")
+    target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/cli/tsan_options.cc)
+  endif()
+  install(TARGETS ${name})
 endfunction()

@@ -1,19 +1,25 @@
 include(GoogleTest)
 
-# kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds] [WHOLE]): one test program; each of its tests is one of
-# ctest's, or with WHOLE all of them together, because they share what is slow to start.
+# kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds] [WHOLE] [LONG]): one test program; each of its tests is one of
+# ctest's, or with WHOLE all of them together, because they share what is slow to start. LONG: kills, histories and the
+# like, again and again, which ./dev test --quick leaves out.
 function(kv_test name)
-  cmake_parse_arguments(arg "WHOLE" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kv_test_support ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  set(labels "")
+  if(arg_LONG)
+    # They are begun first, so that none is alone at the end.
+    set(labels LABELS long COST 100)
+  endif()
   if(arg_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
-    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT})
+    set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ${labels})
     return()
   endif()
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 TEST_PREFIX "${name}."
-                       PROPERTIES TIMEOUT ${arg_TIMEOUT})
+                       PROPERTIES TIMEOUT ${arg_TIMEOUT} ${labels})
 endfunction()

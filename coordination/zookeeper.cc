@@ -3,36 +3,41 @@
 #include <fmt/format.h>
 #include <zookeeper/zookeeper.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <utility>
+
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore {
 namespace {
 
-/// What a completion leaves for the caller that waits. Held by both: the caller may give up first.
+/// The answer that a completion leaves for the caller that waits.
 struct Answer {
   int code = ZOPERATIONTIMEOUT;
   ZooKeeperNode node;
   std::vector<std::string> children;
 };
 
-/// Starts a call of the client's asynchronous interface, which alone can be given up, and waits for its
-/// answer.
+/// Starts a call of the client's asynchronous interface, and waits for its answer for as long as `left`.
+/// (Calls of the synchronous interface cannot be abandoned.)
 ///
-/// start  is given the completion's data and returns the client's code.
+/// start  Is called with the data to pass to the completion; returns the client's code.
 template <typename Start>
-Answer Call(uint32_t timeout_ms, Start start) {
+Answer Call(std::chrono::nanoseconds left, Start start) {
   auto promise = std::make_shared<std::promise<Answer>>();
   auto future = promise->get_future();
-  // Owned by the completion, which the client calls exactly once, at the latest when the handle is closed.
+  // The promise is shared with the completion, since the caller may give up first. The completion owns
+  // `data`: the client calls it exactly once, at the latest when the handle is closed.
   auto* data = new std::shared_ptr<std::promise<Answer>>(promise);
   if (const int code = start(data); code != ZOK) {
     delete data;
     return {.code = code};
   }
-  if (future.wait_for(std::chrono::milliseconds(timeout_ms)) != std::future_status::ready) return {};
+  if (future.wait_for(left) != std::future_status::ready) return {};
   return future.get();
 }
 
@@ -76,7 +81,7 @@ absl::Status CheckSize(const std::string& path, std::string_view data) {
       fmt::format("{}: {} bytes, a node holds at most {}", path, data.size(), ZooKeeper::kMaxNodeBytes));
 }
 
-/// The access list of new nodes: with a user, everybody may read and the user may write.
+/// The access list of new nodes. An owned node may be read by everybody and written by its user only.
 class Acl {
  public:
   explicit Acl(bool owned) : owned_(owned) {}
@@ -88,8 +93,8 @@ class Acl {
   ACL_vector vector_{static_cast<int32_t>(entries_.size()), entries_.data()};
 };
 
-/// A multi-operation, and where the client writes its results: kept until its completion, as the caller may
-/// give up before.
+/// A transaction, and where the client writes its results. Lives until the completion, since the caller may
+/// give up before that.
 struct Multi {
   Multi(std::vector<ZooKeeperStep> wanted, bool owned) : steps(std::move(wanted)), acl(owned) {
     results.resize(steps.size());
@@ -133,13 +138,43 @@ void OnMulti(int code, const void* data) {
 
 }  // namespace
 
+thread_local bool ZooKeeper::ignores_deadline_ = false;
+
+/// How long a call may wait: until its caller's deadline, and in each wait for at most call_timeout_ms.
+class ZooKeeper::WaitBudget {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit WaitBudget(const ZooKeeperOptions& options) : most_(options.call_timeout_ms) {
+    if (deadline_ && *deadline_ - Clock::now() < most_) at_first_ = std::max(Left(), Clock::duration(0));
+  }
+
+  /// How long the next wait may take, for a connection or for an answer.
+  Clock::duration Left() const {
+    if (!deadline_) return most_;
+    return std::clamp<Clock::duration>(*deadline_ - Clock::now(), Clock::duration(0), most_);
+  }
+  /// "within 5000 ms", for messages.
+  std::string Within() const {
+    if (!at_first_) return fmt::format("within {} ms", most_.count());
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*at_first_);
+    return fmt::format("within {} ms, which is what was left of the call's time", left.count());
+  }
+
+ private:
+  const std::chrono::milliseconds most_;
+  const std::optional<Clock::time_point> deadline_ =
+      ignores_deadline_ ? std::nullopt : CallScope::Current().deadline;
+  std::optional<Clock::duration> at_first_;  // what the caller had left, if that is less
+};
+
 /// One session of the C client.
 class ZooKeeper::Handle {
  public:
   explicit Handle(ZooKeeper& owner)
       : zh_(zookeeper_init2(owner.options_.servers.c_str(), &Handle::OnEvent,
                             static_cast<int>(owner.options_.session_timeout_ms), nullptr, &owner, 0,
-                            // The client's own log goes nowhere: what it says is in the errors of calls.
+                            // The client's own log is dropped: calls return the same errors.
                             [](const char*) {})) {}
   ~Handle() {
     if (zh_ != nullptr) zookeeper_close(zh_);
@@ -154,10 +189,10 @@ class ZooKeeper::Handle {
            zoo_state(zh_) == ZOO_AUTH_FAILED_STATE;
   }
 
-  /// Of sessions and of nodes alike; only passes the word on.
+  /// Receives the events of sessions and of nodes, and passes both on without looking at them.
   static void OnEvent(zhandle_t*, int, int, const char*, void* context) {
     auto* const owner = static_cast<ZooKeeper*>(context);
-    { const std::lock_guard lock(owner->mutex_); }
+    { const MutexLock lock(owner->mutex_); }
     owner->state_changed_.notify_all();
     if (owner->on_event_) owner->on_event_();
   }
@@ -172,15 +207,16 @@ ZooKeeper::ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event)
 ZooKeeper::~ZooKeeper() {
   std::shared_ptr<Handle> last;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     last = std::move(handle_);
   }
-  // Closed here, without the lock, which its last events want.
+  // `last` is closed here, without the lock, which OnEvent takes for the session's last events.
 }
 
-absl::StatusOr<std::shared_ptr<ZooKeeper::Handle>> ZooKeeper::Connected() {
-  std::shared_ptr<Handle> ended;  // closed behind the lock
-  std::unique_lock lock(mutex_);
+absl::StatusOr<std::shared_ptr<ZooKeeper::Handle>> ZooKeeper::AwaitConnection(const WaitBudget& budget) {
+  std::shared_ptr<Handle>
+      ended;  // destroyed after the lock: closing it waits for OnEvent, which takes the lock
+  MutexLock lock(mutex_);
   if (handle_ && handle_->ended()) ended = std::move(handle_);
   if (!handle_) {
     handle_ = std::make_shared<Handle>(*this);
@@ -197,15 +233,18 @@ absl::StatusOr<std::shared_ptr<ZooKeeper::Handle>> ZooKeeper::Connected() {
     }
   }
   const std::shared_ptr<Handle> handle = handle_;
-  const bool connected = state_changed_.wait_for(lock, std::chrono::milliseconds(options_.call_timeout_ms),
-                                                 [&] { return handle->connected() || handle->ended(); });
-  lock.unlock();
-  if (connected && handle->connected()) return handle;
+  const auto deadline = WaitBudget::Clock::now() + budget.Left();
+  while (!handle->connected() && !handle->ended()) {
+    if (lock.WaitUntil(state_changed_, deadline)) break;
+  }
+  lock.Unlock();
+  if (handle->connected()) return handle;
   return absl::UnavailableError(
-      fmt::format("ZooKeeper at {}: no connection within {} ms", options_.servers, options_.call_timeout_ms));
+      fmt::format("ZooKeeper at {}: no connection {}", options_.servers, budget.Within()));
 }
 
-absl::Status ZooKeeper::ToStatus(int code, std::string_view action, const std::string& path) const {
+absl::Status ZooKeeper::ToStatus(int code, const WaitBudget& budget, std::string_view action,
+                                 const std::string& path) const {
   switch (code) {
     case ZOK:
       return absl::OkStatus();
@@ -222,7 +261,11 @@ absl::Status ZooKeeper::ToStatus(int code, std::string_view action, const std::s
       return absl::PermissionDeniedError(
           fmt::format("ZooKeeper at {}: not allowed to {} {}", options_.servers, action, path));
     case ZBADARGUMENTS:
-      return absl::InvalidArgumentError(fmt::format("ZooKeeper path: '{}' is not one", path));
+      return absl::InvalidArgumentError(
+          fmt::format("'{}' is not a path of ZooKeeper: it must begin with / and not end with it", path));
+    case ZOPERATIONTIMEOUT:
+      return absl::UnavailableError(fmt::format("ZooKeeper at {}: cannot {} {}: no answer {}",
+                                                options_.servers, action, path, budget.Within()));
     default:
       return absl::UnavailableError(
           fmt::format("ZooKeeper at {}: cannot {} {}: {}", options_.servers, action, path, zerror(code)));
@@ -230,44 +273,47 @@ absl::Status ZooKeeper::ToStatus(int code, std::string_view action, const std::s
 }
 
 absl::StatusOr<ZooKeeperNode> ZooKeeper::Get(const std::string& path, bool watch) {
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
   const watcher_fn watcher = watch ? &Handle::OnEvent : nullptr;
-  Answer answer = Call(options_.call_timeout_ms, [&](const void* data) {
+  Answer answer = Call(budget.Left(), [&](const void* data) {
     return zoo_awget((*handle)->get(), path.c_str(), watcher, this, &OnData, data);
   });
   if (answer.code == ZNONODE && watch) {
-    // A watch for its creation.
-    const Answer exists = Call(options_.call_timeout_ms, [&](const void* data) {
+    // The read has set no watch on a node that does not exist; this sets one for its creation.
+    const Answer exists = Call(budget.Left(), [&](const void* data) {
       return zoo_awexists((*handle)->get(), path.c_str(), watcher, this, &OnStat, data);
     });
-    // Made in between: the caller reads again.
+    // It was created in between: the event makes the caller read again.
     if (exists.code == ZOK && on_event_) on_event_();
   }
-  if (auto status = ToStatus(answer.code, "read", path); !status.ok()) return status;
+  if (auto status = ToStatus(answer.code, budget, "read", path); !status.ok()) return status;
   return std::move(answer.node);
 }
 
 absl::Status ZooKeeper::Set(const std::string& path, std::string_view data, int32_t version) {
   if (auto status = CheckSize(path, data); !status.ok()) return status;
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
-  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+  const Answer answer = Call(budget.Left(), [&](const void* completion) {
     return zoo_aset((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), version,
                     &OnStat, completion);
   });
-  return ToStatus(answer.code, "write", path);
+  return ToStatus(answer.code, budget, "write", path);
 }
 
 absl::Status ZooKeeper::CreateOne(const std::string& path, std::string_view data, bool ephemeral, bool open) {
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
   const Acl acl(!open && !options_.auth.empty());
-  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+  const Answer answer = Call(budget.Left(), [&](const void* completion) {
     return zoo_acreate((*handle)->get(), path.c_str(), data.data(), static_cast<int>(data.size()), acl.get(),
                        ephemeral ? ZOO_EPHEMERAL : ZOO_PERSISTENT, &OnString, completion);
   });
-  return ToStatus(answer.code, "create", path);
+  return ToStatus(answer.code, budget, "create", path);
 }
 
 absl::Status ZooKeeper::CreateEphemeral(const std::string& path, std::string_view data) {
@@ -275,32 +321,35 @@ absl::Status ZooKeeper::CreateEphemeral(const std::string& path, std::string_vie
 }
 
 absl::Status ZooKeeper::Delete(const std::string& path) {
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
-  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+  const Answer answer = Call(budget.Left(), [&](const void* completion) {
     return zoo_adelete((*handle)->get(), path.c_str(), -1,
                        [](int code, const void* data) { Complete(data, {.code = code}); }, completion);
   });
-  return ToStatus(answer.code, "delete", path);
+  return ToStatus(answer.code, budget, "delete", path);
 }
 
 absl::StatusOr<std::vector<std::string>> ZooKeeper::Children(const std::string& path) {
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
-  Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+  Answer answer = Call(budget.Left(), [&](const void* completion) {
     return zoo_aget_children((*handle)->get(), path.c_str(), 0, &OnChildren, completion);
   });
-  if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
+  if (auto status = ToStatus(answer.code, budget, "list", path); !status.ok()) return status;
   return std::move(answer.children);
 }
 
 absl::StatusOr<ZooKeeperListing> ZooKeeper::List(const std::string& path) {
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
-  Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+  Answer answer = Call(budget.Left(), [&](const void* completion) {
     return zoo_aget_children2((*handle)->get(), path.c_str(), 0, &OnListing, completion);
   });
-  if (auto status = ToStatus(answer.code, "list", path); !status.ok()) return status;
+  if (auto status = ToStatus(answer.code, budget, "list", path); !status.ok()) return status;
   return ZooKeeperListing{std::move(answer.children), answer.node.version};
 }
 
@@ -308,44 +357,46 @@ absl::Status ZooKeeper::Change(std::vector<ZooKeeperStep> steps) {
   for (const ZooKeeperStep& step : steps) {
     if (auto status = CheckSize(step.path, step.data); !status.ok()) return status;
   }
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
   auto multi = std::make_shared<Multi>(std::move(steps), !options_.auth.empty());
   auto done = multi->done.get_future();
-  // Owned by the completion.
+  // The completion owns this.
   auto* const data = new std::shared_ptr<Multi>(multi);
   int code = zoo_amulti((*handle)->get(), static_cast<int>(multi->ops.size()), multi->ops.data(),
                         multi->results.data(), &OnMulti, data);
   if (code != ZOK) {
     delete data;
-  } else if (done.wait_for(std::chrono::milliseconds(options_.call_timeout_ms)) ==
-             std::future_status::ready) {
+  } else if (done.wait_for(budget.Left()) == std::future_status::ready) {
     code = done.get();
   } else {
     code = ZOPERATIONTIMEOUT;
   }
   if (code == ZOK) return absl::OkStatus();
-  // The first step that failed says why; those around it say that they were not done.
-  if (done.valid()) return ToStatus(code, "change", multi->steps.front().path);
+  // The step that failed has the reason; the results of the others only say that they were not done. Until
+  // the answer has arrived the client may still write the results.
+  if (done.valid()) return ToStatus(code, budget, "change", multi->steps.front().path);
   for (size_t i = 0; i < multi->steps.size(); ++i) {
     const int failed = multi->results[i].err;
     if (failed != ZOK && failed != ZRUNTIMEINCONSISTENCY)
-      return ToStatus(failed, "change", multi->steps[i].path);
+      return ToStatus(failed, budget, "change", multi->steps[i].path);
   }
-  return ToStatus(code, "change", multi->steps.front().path);
+  return ToStatus(code, budget, "change", multi->steps.front().path);
 }
 
 absl::Status ZooKeeper::Sync(const std::string& path) {
-  const auto handle = Connected();
+  const WaitBudget budget(options_);
+  const auto handle = AwaitConnection(budget);
   if (!handle.ok()) return handle.status();
-  const Answer answer = Call(options_.call_timeout_ms, [&](const void* completion) {
+  const Answer answer = Call(budget.Left(), [&](const void* completion) {
     return zoo_async((*handle)->get(), path.c_str(), &OnString, completion);
   });
-  return ToStatus(answer.code, "sync", path);
+  return ToStatus(answer.code, budget, "sync", path);
 }
 
 bool ZooKeeper::connected() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return handle_ && handle_->connected();
 }
 

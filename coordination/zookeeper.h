@@ -1,110 +1,130 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "kvstore_api/zookeeper_options.h"
 
 namespace kvstore {
 
-struct ZooKeeperOptions {
-  std::string servers;  ///< "host:port,host:port"
-  /// "user:password" of the digest scheme; empty: none. Nodes that are then created can be written by this
-  /// user only.
-  std::string auth;
-  uint32_t session_timeout_ms = 10'000;
-  uint32_t call_timeout_ms = 5'000;  ///< How long a call waits for a connection and an answer.
-};
-
-/// What a node holds.
+/// The contents of a node.
 struct ZooKeeperNode {
   std::string data;
-  int32_t version = 0;  ///< Counts the changes.
+  int32_t version = 0;  ///< Counts the changes of the data.
 };
 
 /// One step of ZooKeeper::Change.
 struct ZooKeeperStep {
   enum class Kind {
     kCreate,
-    kCreateEphemeral,  ///< A node that goes with the session.
+    kCreateEphemeral,  ///< Creates a node that disappears with the session.
     kSet,
     kDelete,
-    kCheck,  ///< Changes nothing: the node must be there, at the version.
+    kCheck,  ///< Changes nothing, but fails unless the node exists and has the version.
   };
   Kind kind = Kind::kSet;
   std::string path;
   std::string data;
-  int32_t version = -1;  ///< Set, delete and check: only if the node has this version; -1: whichever.
+  int32_t version = -1;  ///< kSet, kDelete and kCheck fail unless the node has this version; -1: any version.
 };
 
-/// What is below a node, and the node's version at that moment.
+/// The names of the nodes below a node, and that node's version at the same moment.
 struct ZooKeeperListing {
-  std::vector<std::string> names;  ///< In no order.
+  std::vector<std::string> names;  ///< In no particular order.
   int32_t version = 0;
 };
 
-/// A session with ZooKeeper that renews itself: when it has expired, the next call begins another.
+/// A session with ZooKeeper that renews itself: after it has expired, the next call begins another one.
 /// Thread-safe.
 ///
-/// Errors: UNAVAILABLE names the servers (not reachable, or no answer in time), NOT_FOUND and ALREADY_EXISTS
-/// the node, FAILED_PRECONDITION a version that has changed, PERMISSION_DENIED a right that is missing.
+/// Calls block, for at most call_timeout_ms or what is left until the deadline of the caller's CallScope.
+/// Their errors are: UNAVAILABLE, with the servers' names, if they cannot be reached or do not answer in time
+/// (the outcome of a write is unknown then); NOT_FOUND and ALREADY_EXISTS, with the node; FAILED_PRECONDITION
+/// if a version has changed; PERMISSION_DENIED if the user lacks a right.
 class ZooKeeper {
  public:
-  /// ZooKeeper refuses nodes beyond about 1 MiB by cutting the connection.
+  /// While one of these lives, calls of this thread ignore the deadline of its CallScope, and end with
+  /// call_timeout_ms alone. For the last steps of something that must not be left half done because its
+  /// caller has no time left.
+  class IgnoreDeadline {
+   public:
+    IgnoreDeadline() : before_(std::exchange(ignores_deadline_, true)) {}
+    ~IgnoreDeadline() { ignores_deadline_ = before_; }
+    IgnoreDeadline(const IgnoreDeadline&) = delete;
+    IgnoreDeadline& operator=(const IgnoreDeadline&) = delete;
+
+   private:
+    const bool before_;
+  };
+
+  /// The largest node that the functions below write. ZooKeeper refuses nodes beyond about 1 MiB, by closing
+  /// the connection.
   static constexpr size_t kMaxNodeBytes = size_t{1000} << 10;
 
   /// Returns at once, whether or not the servers can be reached.
   ///
-  /// on_event  called from a thread of the client, when a watched node may have changed and when the
-  /// session's state did. A
-  ///           watch fires once, and is lost with its session: read again to renew it. Must not block, nor
-  ///           call this.
+  /// on_event  Is called by a thread of the client when a watched node may have changed, and when the state
+  /// of the
+  ///           session has. A watch fires once, and is lost with its session: read the node again to renew
+  ///           it. `on_event` must not block, nor call this object. May be null.
   ZooKeeper(ZooKeeperOptions options, std::function<void()> on_event);
   ~ZooKeeper();
   ZooKeeper(const ZooKeeper&) = delete;
   ZooKeeper& operator=(const ZooKeeper&) = delete;
 
-  /// Reads a node; with `watch`, on_event is called when it changes.
+  /// Reads a node. With `watch`, on_event is called when the node changes, or is created if it does not
+  /// exist.
   absl::StatusOr<ZooKeeperNode> Get(const std::string& path, bool watch);
-  /// Writes a node if its version is still this one.
+  /// Writes a node if it still has this version.
   absl::Status Set(const std::string& path, std::string_view data, int32_t version);
-  /// Makes a node, and its parents if they are missing.
+  /// Creates a node, and those above it that are missing.
   ///
-  /// open  Everybody may write it, and make and remove nodes below, whoever the user is.
+  /// open  Whether every user may write the node, and create and delete nodes below it.
   absl::Status Create(const std::string& path, std::string_view data, bool open = false);
-  /// Makes a node that goes with this session; its parents must be there.
+  /// Creates a node that disappears with this session. The node above it must exist.
   absl::Status CreateEphemeral(const std::string& path, std::string_view data);
+  /// Deletes a node, whatever its version.
   absl::Status Delete(const std::string& path);
-  /// The names of the nodes below one, in no order.
+  /// Returns the names of the nodes below a node, in no particular order.
   absl::StatusOr<std::vector<std::string>> Children(const std::string& path);
-  /// The same with the version that the node above had at that very moment.
+  /// Returns the same, and the version that the node above them had at the same moment.
   absl::StatusOr<ZooKeeperListing> List(const std::string& path);
-  /// All steps, or none: the error of the first that cannot be done.
+  /// Does all steps in one transaction, or none; returns the error of the first step that failed.
   absl::Status Change(std::vector<ZooKeeperStep> steps);
-  /// Waits until this session sees what was written before.
+  /// Waits until this session sees all that any session has written before.
   absl::Status Sync(const std::string& path);
-  /// Whether there is a session now.
+  /// Whether the session is connected now. Does not wait.
   bool connected();
 
  private:
-  class Handle;
+  static thread_local bool ignores_deadline_;
 
-  absl::StatusOr<std::shared_ptr<Handle>> Connected();
-  absl::Status ToStatus(int code, std::string_view action, const std::string& path) const;
+  class Handle;
+  class WaitBudget;
+
+  /// Returns the connected session; begins one if there is none, or the last one has ended.
+  absl::StatusOr<std::shared_ptr<Handle>> AwaitConnection(const WaitBudget& budget);
+  absl::Status ToStatus(int code, const WaitBudget& budget, std::string_view action,
+                        const std::string& path) const;
   absl::Status CreateOne(const std::string& path, std::string_view data, bool ephemeral, bool open);
 
   const ZooKeeperOptions options_;
   const std::function<void()> on_event_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable state_changed_;
-  std::shared_ptr<Handle> handle_;  // guarded by mutex_
+  std::shared_ptr<Handle> handle_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kvstore

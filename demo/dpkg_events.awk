@@ -1,5 +1,5 @@
-# dpkg's log as events of packages, in the JSON lines of `kv import`: row = package, column = action, timestamp = when, in
-# ms, value = version. dpkg notes seconds: events of one second are told apart by their order, as milliseconds.
+# Converts dpkg's log into events of packages, as JSON lines for `kv import`: row = package, column = action, timestamp = time
+# in ms, value = version. dpkg logs seconds; the events of one second get different milliseconds, in their order.
 #
 #   2025-06-24 14:36:25 upgrade libsystemd0:amd64 252.36 252.38   ->  upgrade at ...  = 252.38
 #   2025-06-24 14:36:25 status unpacked libsystemd0:amd64 252.38  ->  status:unpacked = 252.38

@@ -10,29 +10,29 @@
 
 namespace kvstore {
 
-/// The 64-bit ID of an object: where it lives (shard), what it is (type), and which one (local).
+/// The 64-bit ID of an object: where it lives (shard), what it is (type), and which one it is (local).
 ///
 ///   bit 63..62  reserved, zero
 ///   bit 61..46  shard, 0..65535
 ///   bit 45..36  type, 1..1023
 ///   bit 35..0   local, 1..2^36-1, counted up by the shard
 ///
-/// An object never leaves its shard, so an ID says for ever where to look. An ObjectId holds only valid
-/// values; it is made by Make, FromValue or Parse. Thread-safe, as a plain value is. Source: "Sharding
-/// Pinterest: How we scaled our MySQL fleet".
+/// An object never leaves its shard, so its ID always says where it is. An ObjectId holds only valid values;
+/// Make, FromValue and Parse make one. A plain value, and as thread-safe as one. Source: "Sharding Pinterest:
+/// How we scaled our MySQL fleet".
 class ObjectId {
  public:
   static constexpr uint32_t kMaxShard = 0xFFFF;
   static constexpr uint32_t kMaxType = 0x3FF;
   static constexpr uint64_t kMaxLocal = (uint64_t{1} << 36) - 1;
 
-  /// Composes an ID. INVALID_ARGUMENT names the part that is out of its range.
+  /// Composes an ID. INVALID_ARGUMENT names the part that is out of range.
   static absl::StatusOr<ObjectId> Make(uint64_t shard, uint64_t type, uint64_t local);
 
-  /// Checks a raw value. INVALID_ARGUMENT if a reserved bit is set, or type or local is zero.
+  /// Makes an ID from its raw value. INVALID_ARGUMENT if a reserved bit is set, or type or local is zero.
   static absl::StatusOr<ObjectId> FromValue(uint64_t value);
 
-  /// Reads the decimal text form. INVALID_ARGUMENT for anything but digits, and as FromValue.
+  /// Reads the decimal text form. INVALID_ARGUMENT for anything but digits, and as FromValue does.
   static absl::StatusOr<ObjectId> Parse(std::string_view text);
 
   uint64_t value() const { return value_; }

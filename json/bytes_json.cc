@@ -1,4 +1,4 @@
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
 
 #include <algorithm>
 #include <boost/locale/utf.hpp>
@@ -31,8 +31,7 @@ absl::StatusOr<std::string> BytesFromJson(const Json& json) {
   }
   const auto& text = json["b64"].get_ref<const std::string&>();
   std::string bytes;
-  // The decoder forgives blanks and missing padding; encoding again tells whether there was anything to
-  // forgive.
+  // The decoder accepts blanks and missing padding; encoding the result again shows whether there were any.
   if (!absl::Base64Unescape(text, &bytes) || absl::Base64Escape(bytes) != text) {
     return absl::InvalidArgumentError("b64 is not base64 of the standard alphabet, padded");
   }

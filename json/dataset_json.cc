@@ -1,4 +1,4 @@
-#include "kvstore_api/dataset_json.h"
+#include "json/dataset_json.h"
 
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -8,10 +8,10 @@
 namespace kvstore {
 namespace {
 
-/// A field whose value is one of a few names.
+/// Reads a field whose value is one of a few names; a mistake is recorded in `fields`.
 template <typename E>
-std::optional<E> Choice(JsonFields& fields, std::string_view name,
-                        std::optional<E> (*parse)(std::string_view), std::string_view allowed) {
+std::optional<E> ReadChoice(JsonFields& fields, std::string_view name,
+                            std::optional<E> (*parse)(std::string_view), std::string_view allowed) {
   const auto text = fields.OptionalString(name);
   if (!text) return std::nullopt;
   const auto value = parse(*text);
@@ -42,7 +42,7 @@ DatasetChange DatasetChangeFromFields(JsonFields& fields) {
     change.max_versions = static_cast<uint32_t>(*value);
   }
   change.ttl_ms = fields.OptionalUint("ttl_ms", 0, kMaxTimestamp);
-  change.durability = Choice(fields, "durability", &ParseDurability, "\"process\" or \"machine\"");
+  change.durability = ReadChoice(fields, "durability", &ParseDurability, "\"process\" or \"machine\"");
   return change;
 }
 
@@ -50,11 +50,11 @@ DatasetSpec DatasetFromFields(JsonFields& fields, bool stored_fields) {
   DatasetSpec spec;
   spec.name = fields.String("dataset");
   spec.shape =
-      Choice(fields, "shape", &ParseShape, "\"rows\", \"objects\" or \"mappings\"").value_or(spec.shape);
+      ReadChoice(fields, "shape", &ParseShape, "\"rows\", \"objects\" or \"mappings\"").value_or(spec.shape);
   spec.backend = fields.OptionalString("backend").value_or("");
   spec.type = static_cast<uint32_t>(fields.OptionalUint("type", 1, 1023).value_or(0));
   if (stored_fields) {
-    spec.compression = Choice(fields, "compression", &ParseCompression, "\"none\", \"lz4\" or \"zstd\"")
+    spec.compression = ReadChoice(fields, "compression", &ParseCompression, "\"none\", \"lz4\" or \"zstd\"")
                            .value_or(spec.compression);
     spec.blob_threshold =
         fields.OptionalUint("blob_threshold", 0, std::numeric_limits<uint64_t>::max()).value_or(0);

@@ -1,18 +1,18 @@
-#include "kvstore_api/json.h"
+#include "json/json.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "kvstore_api/json_text.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore {
 namespace {
 
-/// How deep arrays and objects nest. Counts brackets outside of strings: exact for well-formed text.
-int Depth(std::string_view text) {
+/// Returns how deep arrays and objects nest. Counts brackets outside of strings, which is exact for
+/// well-formed text.
+int NestingDepth(std::string_view text) {
   int depth = 0;
   int deepest = 0;
   bool in_string = false;
@@ -35,9 +35,10 @@ int Depth(std::string_view text) {
   return deepest;
 }
 
-/// What the library says has what it has read last, which is somebody's data: errors are logged, and shown.
+/// Makes the error for a text that is not JSON. It does not quote the library's message, which contains the
+/// text read last: that is somebody's data, and errors are logged and shown.
 ///
-/// byte  of the first that does not belong there, from 1.
+/// byte  the position of the first byte that is wrong, from 1.
 absl::Status NotJson(std::string_view text, size_t byte) {
   if (byte > text.size()) return absl::InvalidArgumentError("not JSON: it ends too early");
   const std::string_view before = text.substr(0, byte == 0 ? 0 : byte - 1);
@@ -50,7 +51,7 @@ absl::Status NotJson(std::string_view text, size_t byte) {
 }  // namespace
 
 absl::StatusOr<Json> ParseJson(std::string_view text) {
-  if (const int depth = Depth(text); depth > kMaxJsonDepth) {
+  if (const int depth = NestingDepth(text); depth > kMaxJsonDepth) {
     return absl::InvalidArgumentError(
         fmt::format("JSON nests {} deep, the limit is {}", depth, kMaxJsonDepth));
   }
@@ -59,13 +60,9 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
   } catch (const Json::parse_error& error) {
     return NotJson(text, error.byte);
   } catch (const Json::exception&) {
-    // A number too large for a double, of which it does not say where it is.
+    // A number is too large for a double; the library does not say where.
     return absl::InvalidArgumentError("not JSON: a number is out of range");
   }
-}
-
-std::string TextOf(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 absl::StatusOr<Json> ParseDocument(std::string_view text) {
@@ -83,7 +80,9 @@ absl::StatusOr<Json> ParseDocument(std::string_view text) {
 }
 
 bool IsInactive(std::string_view document) {
-  // Cheap for nearly all documents, which do not have the word, nor an escape that may spell it.
+  // Most documents are searched once and not parsed: an inactive one has the literal `false`, which cannot be
+  // spelled in another way, and the word, unless an escape spells that.
+  if (document.find("false") == std::string_view::npos) return false;
   if (document.find("\"active\"") == std::string_view::npos && document.find("\\u") == std::string_view::npos)
     return false;
   const auto json = ParseJson(document);

@@ -1,11 +1,11 @@
-#include "kvstore_api/json_fields.h"
+#include "json/json_fields.h"
 
 #include <fmt/format.h>
 
 #include <charconv>
 #include <nlohmann/json.hpp>
 
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
 
 namespace kvstore {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kvstore_api/json.h"
+#include "json/json.h"
 
 namespace kvstore {
 
@@ -19,14 +19,16 @@ namespace kvstore {
 ///   const uint64_t limit = fields.OptionalUint("limit", 1, 1000).value_or(100);
 ///   if (auto status = fields.Finish(); !status.ok()) return status;   // only now trust row and limit
 ///
-/// A getter gives an empty value for a field that is wrong; Finish reports the first mistake, with the
-/// field's path, or an unknown field, and FinishAll all of them. The JSON must outlive this. Externally
-/// synchronised.
+/// A getter returns an empty value for a field that is wrong, and records the mistake. Finish reports the
+/// first mistake with the field's path, or an unknown field; FinishAll reports all of them. A field is known
+/// once a getter was called for it. The JSON must outlive this object. Externally synchronised.
 class JsonFields {
  public:
-  /// `path` is put before the field's name in messages: "items[3]." or "".
+  /// path  precedes names of fields in messages: "items[3]." or "".
   JsonFields(const Json& object, std::string path);
   JsonFields(const Json&& object, std::string path) = delete;
+
+  // Without "Optional" in its name, a getter records a mistake if the field is missing.
 
   std::string String(std::string_view name);
   std::optional<std::string> OptionalString(std::string_view name);
@@ -38,21 +40,23 @@ class JsonFields {
   uint64_t Uint(std::string_view name, uint64_t min, uint64_t max);
   std::optional<uint64_t> OptionalUint(std::string_view name, uint64_t min, uint64_t max);
   std::optional<bool> OptionalBool(std::string_view name);
-  /// The field as it is, null if it is not there.
+  /// The field as it is; null if it is missing.
   const Json* Find(std::string_view name);
-  /// A field that must be there, as it is; null if it is not.
+  /// A required field as it is; null after a mistake.
   const Json* Require(std::string_view name);
-  /// The elements of a field that must be there and be an array; none after a mistake.
+  /// The elements of a required array; none after a mistake.
   const std::vector<Json>& Array(std::string_view name);
 
   /// Records a mistake found by the caller in a field: "path.name: problem".
   void Fail(std::string_view name, std::string_view problem);
-  /// Records the mistake of a nested object, which names its own path.
+  /// Records the mistake of a nested object, whose message has its path already; does nothing for OK.
   void Fail(const absl::Status& status);
-  /// Records all mistakes of a nested object, unknown fields among them.
+  /// Records all mistakes of a nested object, including unknown fields.
   void FailAll(JsonFields& inner);
+  /// The path of a field, as messages show it.
   std::string Path(std::string_view name) const;
 
+  /// OK, or INVALID_ARGUMENT with the first mistake; see above.
   [[nodiscard]] absl::Status Finish();
   /// As Finish, with a line for each mistake.
   [[nodiscard]] absl::Status FinishAll();
@@ -60,14 +64,15 @@ class JsonFields {
  private:
   const Json& object_;
   std::string path_;
-  std::set<std::string, std::less<>> known_;
+  std::set<std::string, std::less<>> known_;  // fields that were asked for
+  /// Records a mistake for each field that is not known.
   void AddUnknown();
 
   std::vector<std::string> mistakes_;
-  bool no_object_ = false;
+  bool no_object_ = false;  // the JSON is not an object
 };
 
-/// A number or a decimal string as an unsigned number; nullopt for anything else.
+/// Reads a number or a decimal string as an unsigned number; nullopt for anything else.
 std::optional<uint64_t> UintFromJson(const Json& json);
 
 }  // namespace kvstore

@@ -1,11 +1,10 @@
-#include "cli/answers.h"
+#include "json_api/answers.h"
 
 #include <nlohmann/json.hpp>
 
-#include "cli/escape.h"
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
 
-namespace kvstore::cli {
+namespace kvstore::json_api {
 
 Json ItemsToJson(std::span<const Item> items) {
   Json list = Json::array();
@@ -45,8 +44,4 @@ Json ErrorToJson(const absl::Status& status) {
            {{"code", absl::StatusCodeToString(status.code())}, {"message", std::string(status.message())}}}};
 }
 
-std::string ToLine(const Json& json) {
-  return PrintableJson(json.dump(-1, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace));
-}
-
-}  // namespace kvstore::cli
+}  // namespace kvstore::json_api

@@ -1,14 +1,16 @@
-#include "cli/exec_protocol.h"
+#include "json_api/execute.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 #include <utility>
 
-#include "cli/exec_operations.h"
-#include "kvstore_api/dataset_json.h"
+#include "json/dataset_json.h"
+#include "json/json_text.h"
+#include "json_api/answers.h"
+#include "json_api/operations.h"
 
-namespace kvstore::cli {
+namespace kvstore::json_api {
 namespace {
 
 // ---- datasets ----
@@ -58,7 +60,7 @@ const Operations& DatasetOperations() {
   return kOperations;
 }
 
-/// Null if there is none of that name.
+/// The operation of that name; null if there is none.
 Operation Find(std::string_view name) {
   for (const Operations* operations :
        {&DatasetOperations(), &RowOperations(), &ObjectOperations(), &MappingOperations()}) {
@@ -72,8 +74,8 @@ Answer Dispatch(const Json& request, KVStore& store) {
   fields.Find("id");
   const std::string name = fields.String("op");
   if (const Operation operation = Find(name)) return operation(fields, store);
-  // A request that is no object, or has no op, is the first mistake; the fields of an unknown op cannot be
-  // judged.
+  // If the request is not an object, or has no op, Finish reports that. The fields of an unknown op are not
+  // checked.
   fields.Fail("op", fmt::format("there is no operation '{}'", name));
   return fields.Finish();
 }
@@ -102,11 +104,11 @@ uint32_t ReadCount(JsonFields& fields, std::string_view name, uint32_t otherwise
 
 std::string Execute(KVStore& store, std::string_view line) {
   const auto request = ParseJson(line);
-  if (!request.ok()) return ToLine(ErrorToJson(request.status()));
+  if (!request.ok()) return TextOf(ErrorToJson(request.status()));
   const Answer answer = Dispatch(*request, store);
   Json envelope = answer.ok() ? WithOk(*answer) : ErrorToJson(answer.status());
   if (request->is_object() && request->contains("id")) envelope["id"] = (*request)["id"];
-  return ToLine(envelope);
+  return TextOf(envelope);
 }
 
-}  // namespace kvstore::cli
+}  // namespace kvstore::json_api

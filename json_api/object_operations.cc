@@ -2,10 +2,10 @@
 
 #include <limits>
 
-#include "cli/exec_operations.h"
+#include "json_api/operations.h"
 #include "kvstore_api/limits.h"
 
-namespace kvstore::cli {
+namespace kvstore::json_api {
 namespace {
 
 // ---- objects ----
@@ -146,4 +146,4 @@ const Operations& MappingOperations() {
   return kOperations;
 }
 
-}  // namespace kvstore::cli
+}  // namespace kvstore::json_api

@@ -7,32 +7,34 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "cli/answers.h"
-#include "kvstore_api/json_fields.h"
+#include "json/json_fields.h"
+#include "json_api/answers.h"
 #include "kvstore_api/kvstore.h"
 
-/// The operations of exec_protocol.h, by shape, and what they share.
-namespace kvstore::cli {
+/// The operations of execute.h by shape, and what they share.
+namespace kvstore::json_api {
 
-/// The fields of an answer beside "ok".
+/// The fields of an answer except "ok", or an error.
 using Answer = absl::StatusOr<Json>;
+/// Reads its request from `fields`, and carries it out.
 using Operation = Answer (*)(JsonFields& fields, KVStore& store);
+/// Operations by name ("op").
 using Operations = std::map<std::string, Operation, std::less<>>;
 
 const Operations& RowOperations();
 const Operations& ObjectOperations();
 const Operations& MappingOperations();
 
-/// No fields, or the error.
+/// Returns an answer without fields if `status` is OK, else the error.
 Answer Done(const absl::Status& status);
-/// `answer` with "ok": true.
+/// Returns `answer` with "ok": true.
 Json WithOk(Json answer);
-/// The marker to go on from: a string, or null as the last page has it.
+/// Reads the marker to go on from: a string, or null as the last page has it, which is the same as none.
 std::string ReadMarker(JsonFields& fields);
-/// A count of at least 1.
+/// Reads a count of at least 1; `otherwise` if it is not given.
 uint32_t ReadCount(JsonFields& fields, std::string_view name, uint32_t otherwise);
 
-/// The answers of a batch, each with its own ok.
+/// Returns the answers of a batch, each with its own "ok". `to_json` makes the answer of the i-th entry.
 template <typename Results, typename ToJson>
 Json ResultsToJson(const Results& results, ToJson to_json) {
   Json list = Json::array();
@@ -43,4 +45,4 @@ Json ResultsToJson(const Results& results, ToJson to_json) {
   return {{"results", std::move(list)}};
 }
 
-}  // namespace kvstore::cli
+}  // namespace kvstore::json_api

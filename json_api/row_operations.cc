@@ -2,12 +2,12 @@
 
 #include <utility>
 
-#include "cli/exec_operations.h"
-#include "cli/exec_protocol.h"
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
+#include "json_api/operations.h"
+#include "json_api/put_items.h"
 #include "kvstore_api/limits.h"
 
-namespace kvstore::cli {
+namespace kvstore::json_api {
 namespace {
 
 constexpr size_t kMaxScanPageBytes = kDefaultScanBytes;
@@ -97,7 +97,7 @@ RowDeleteRequest ReadRowDelete(JsonFields& fields) {
   return request;
 }
 
-/// Reads `rows: [...]`, each element by `read`. Mistakes are left in `fields`.
+/// Reads `rows: [...]`, each element by `read`. Mistakes are recorded in `fields`.
 template <typename Request>
 std::vector<Request> ReadRowsOf(JsonFields& fields, Request (*read)(JsonFields&)) {
   std::vector<Request> requests;
@@ -192,7 +192,7 @@ size_t BytesOf(const ScannedRow& row) {
   return bytes;
 }
 
-/// One page of a scan: up to `limit` rows or 1 MiB.
+/// Returns one page of a scan: up to `limit` rows or 1 MiB.
 Answer ScanPage(RowCursor& cursor, uint32_t limit) {
   Json rows = Json::array();
   size_t bytes = 0;
@@ -230,6 +230,7 @@ Answer ScanRows(JsonFields& fields, KVStore& store) {
   ScanOptions options;
   options.columns = fields.OptionalBytesList("columns");
   options.versions = ReadCount(fields, "versions", options.versions);
+  options.time_range = ReadTimeRange(fields);
   options.marker = ReadMarker(fields);
   if (auto status = fields.Finish(); !status.ok()) return status;
   const auto cursor = store.ScanRows(dataset, range, options);
@@ -238,21 +239,6 @@ Answer ScanRows(JsonFields& fields, KVStore& store) {
 }
 
 }  // namespace
-
-PutItems ReadItems(JsonFields& fields) {
-  PutItems items;
-  const auto& list = fields.Array("items");
-  items.bytes.reserve(list.size() * 2);  // the cells point into it
-  for (size_t i = 0; i < list.size(); ++i) {
-    JsonFields inner(list[i], fields.Path(fmt::format("items[{}].", i)));
-    const std::string& column = items.bytes.emplace_back(inner.Bytes("column"));
-    const std::string& value = items.bytes.emplace_back(inner.Bytes("value"));
-    const auto timestamp = inner.OptionalUint("timestamp", 0, kMaxTimestamp);
-    items.cells.push_back({column, value, timestamp});
-    fields.Fail(inner.Finish());
-  }
-  return items;
-}
 
 const Operations& RowOperations() {
   static const Operations kOperations = {
@@ -263,4 +249,4 @@ const Operations& RowOperations() {
   return kOperations;
 }
 
-}  // namespace kvstore::cli
+}  // namespace kvstore::json_api

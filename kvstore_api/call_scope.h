@@ -8,25 +8,26 @@
 
 namespace kvstore {
 
-/// How long a call may take, and whether anybody still waits for it. A value; what it points to must outlive
+/// How long a call may take, and whether its caller has cancelled it. A value; what it points to must outlive
 /// the calls.
 struct CallLimits {
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> deadline;
-  const std::atomic<bool>* cancelled = nullptr;  ///< Null: nobody cancels.
-  /// False: a call that meets a dataset that moves (moved.h) is told so at once, and does not wait in its
-  /// thread; of a batch, those entries are told so that met the move. For who makes them again himself.
+  const std::atomic<bool>* cancelled = nullptr;  ///< Becomes true when the caller cancels; null: never.
+  /// Whether a call waits in its thread, and is retried, when its dataset migrates (backend_api/outcome.h).
+  /// If false, it fails at once, or those entries of a batch do that were refused; for callers that retry
+  /// themselves.
   bool waits = true;
 };
 
-/// Puts limits on all calls of a KVStore that this thread makes while it lives:
+/// Limits all calls of a KVStore that this thread makes during the scope's lifetime:
 ///
 ///   const CallScope scope(std::chrono::milliseconds(50));
 ///   auto row = store->GetRow("events", "user:7", {});   // DEADLINE_EXCEEDED if it takes longer
 ///
-/// A scope inside another can only be narrower. A call that is over its limits ends soon and not at once:
-/// between two rows, statements or attempts. A write that it ends may or may not have happened. Also over the
-/// network: the server gets what is left of the time.
+/// A scope inside another one can only narrow its limits. A call that exceeds them does not end at once but
+/// at the next check, between two rows, statements or attempts. A write that is ended in this way may or may
+/// not have happened. The limits also apply over the network: the server is told how much time is left.
 class CallScope {
  public:
   explicit CallScope(CallLimits::Clock::duration timeout);
@@ -35,20 +36,20 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  /// What is in force in this thread; to be handed on to other threads that do a part of a call.
+  /// The limits in force in this thread, for handing them to other threads that do a part of the call.
   static const CallLimits& Current();
 
  private:
   const CallLimits before_;
 };
 
-/// Whether the call of this thread may go on: DEADLINE_EXCEEDED or CANCELLED if not. Costs nothing without
+/// Returns DEADLINE_EXCEEDED or CANCELLED if the call of this thread must end; else OK. Costs nothing without
 /// limits.
 [[nodiscard]] absl::Status CheckCall();
 
-/// The earlier of the call's deadline and this time.
+/// Returns the earlier of the call's deadline and `time`.
 CallLimits::Clock::time_point EarlierDeadline(CallLimits::Clock::time_point time);
-/// What is left of the call's time, but no more than this.
+/// Returns the time that the call has left, but at most `most`.
 CallLimits::Clock::duration LeftOfCall(CallLimits::Clock::duration most);
 
 }  // namespace kvstore

@@ -11,7 +11,8 @@
 namespace kvstore {
 namespace {
 
-/// So that the table's name has room for what a migration adds to it, and the lock for its name.
+/// Limited so that there is room for what a migration appends to a table's name, and for the name of the
+/// lock.
 constexpr size_t kMaxTableDigits = 6;
 
 template <typename E, size_t N>
@@ -61,7 +62,7 @@ absl::Status ValidateName(std::string_view name) {
   return absl::OkStatus();
 }
 
-/// It stands in statements as it is.
+/// Checks DatasetSpec::table, which is put into SQL statements unchanged.
 absl::Status ValidateTable(const DatasetSpec& spec) {
   if (spec.table.empty()) return absl::OkStatus();
   const std::string_view table = spec.table;

@@ -15,7 +15,7 @@ inline constexpr size_t kMaxPutBytes = size_t{8} << 20;    ///< Column names and
 inline constexpr size_t kMaxBatchRows = 10'000;            ///< Rows, or object IDs, of one batch call.
 inline constexpr size_t kMaxListEntries = 10'000;          ///< Entries of one page of a mapping.
 inline constexpr size_t kMaxDatasetNameBytes = 48;
-inline constexpr size_t kRequestIdBytes = 16;  ///< Of CreateOptions::request_id.
+inline constexpr size_t kRequestIdBytes = 16;  ///< The size of CreateOptions::request_id.
 
 /// Timestamps are unsigned milliseconds below 2^63; sequences of mappings share the range.
 inline constexpr uint64_t kMaxTimestamp = (uint64_t{1} << 63) - 1;
@@ -23,10 +23,10 @@ inline constexpr uint64_t kMaxTimestamp = (uint64_t{1} << 63) - 1;
 /// IDs leave their top two bits zero.
 inline constexpr uint64_t kMaxId = (uint64_t{1} << 62) - 1;
 
-/// A page of a row holds at most this many bytes of names and values if the caller does not say: what one put
-/// wrote, one page returns.
+/// The default limit for the names and values in a page of a row, chosen so that one page returns what one
+/// put wrote.
 inline constexpr size_t kDefaultPageBytes = kMaxPutBytes;
-/// A scanned row is handed out in pieces of at most this many bytes.
+/// The default limit for a piece of a scanned row.
 inline constexpr size_t kDefaultScanBytes = size_t{1} << 20;
 /// A server sends pages, and pieces of scanned rows, of at most this many bytes.
 inline constexpr size_t kMaxWireBytes = size_t{4} << 20;
@@ -34,7 +34,7 @@ inline constexpr size_t kMaxPageBytes = size_t{64} << 20;
 /// A page, a piece of a scanned row or a put has at most this many cells; a read or delete names no more.
 inline constexpr size_t kMaxPageCells = 100'000;
 
-/// JSON documents nest at most this deep; deeper ones are refused before any recursive code meets them.
+/// JSON documents nest at most this deep; deeper ones are refused before they reach any recursive code.
 inline constexpr int kMaxJsonDepth = 100;
 
 }  // namespace kvstore

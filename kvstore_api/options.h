@@ -10,7 +10,7 @@
 #include "kvstore_api/limits.h"
 #include "kvstore_api/types.h"
 
-/// How a call is to be carried out. Defaults are what most callers want.
+/// Options of calls. The defaults are what most callers want.
 namespace kvstore {
 
 /// [start, end) in ms: start inclusive, end exclusive.
@@ -19,25 +19,26 @@ struct TimeRange {
   uint64_t end = kMaxTimestamp + 1;
 };
 
-/// What to read of a row.
+/// Selects what to read of a row.
 struct ReadOptions {
   /// Only these columns, in any order; nullopt: all. An empty list is INVALID_ARGUMENT.
   std::optional<std::vector<std::string>> columns;
-  /// At most this many cells a column, newest first; at least 1. More than the dataset's max_versions gives
-  /// max_versions.
+  /// At most this many cells of each column, newest first; at least 1. The dataset's max_versions limits it,
+  /// too.
   uint32_t versions = 1;
   TimeRange time_range;
   /// A page ends after this many columns (at least 1) ...
   uint32_t limit = 100;
-  /// ... or before it would pass this many bytes of column names and values (1..kMaxPageBytes), or
-  /// kMaxPageCells cells. A single cell that is larger than this is a page of its own, so that each page
-  /// goes on. A server ends pages at kMaxWireBytes already.
+  /// ... or before it would exceed this many bytes of column names and values (1..kMaxPageBytes), or
+  /// kMaxPageCells cells. A cell that is larger than that is a page of its own, so that each page makes
+  /// progress. A server ends pages at kMaxWireBytes. If many cells have to be skipped, a page ends earlier,
+  /// possibly empty: see KVStore::GetRow.
   size_t max_bytes = kDefaultPageBytes;
   /// Row::marker of the page before; empty for the first page.
   std::string marker;
 };
 
-/// Must hold for a put to happen, checked atomically with it.
+/// A condition under which a put is made; checked atomically with it.
 struct Condition {
   std::string_view column;
   /// nullopt: the column has no visible cell (else ALREADY_EXISTS). A value: the newest visible cell of the
@@ -51,11 +52,13 @@ struct WriteOptions {
   bool sync = false;
 };
 
-/// What to delete of a row. Neither given: the whole row. A list that is given must not be empty.
+/// Selects what to delete of a row; without either list the whole row. A list that is given must not be
+/// empty.
 struct DeleteOptions {
   std::optional<std::vector<std::string>> columns;  ///< All versions of these columns.
-  /// Just these cells. FAILED_PRECONDITION unless the dataset keeps all versions (max_versions = 0):
-  /// elsewhere what a removed version uncovers would depend on compaction. Not together with `columns`.
+  /// Only these cells. FAILED_PRECONDITION unless the dataset keeps all versions (max_versions = 0):
+  /// otherwise it would depend on compaction which older version becomes visible. Not together with
+  /// `columns`.
   std::optional<std::vector<CellName>> cells;
 };
 
@@ -75,31 +78,33 @@ struct RowDelete {
   DeleteOptions options;
 };
 
-/// What to read of each row of a scan.
+/// Selects what to read of each row of a scan.
 struct ScanOptions {
   std::optional<std::vector<std::string>>
       columns;  ///< As in ReadOptions; a row without any of them is not returned.
   uint32_t versions = 1;
   TimeRange time_range;
   size_t max_bytes = kDefaultScanBytes;  ///< Rows larger than this are returned in pieces; 1..kMaxPageBytes.
-  std::string marker;                    ///< RowCursor::marker() to read on from; empty to start.
+  std::string marker;                    ///< RowCursor::marker() to continue from; empty to start.
 };
 
-/// Where a new object is to live. At most one of `near` and `shard`; none: on any open shard.
+/// Where a new object is placed. At most one of `near` and `shard`; without either, on any open shard.
 struct CreateOptions {
-  /// Makes the create safe to repeat: 16 random bytes, the same each time. For a day the same request_id in
-  /// the same dataset, with the same `near` and `shard`, gives the same object. Without a place it chooses
-  /// one shard, and the create fails while that is down. Empty: every create makes an object.
+  /// Makes the create idempotent: 16 random bytes, the same in each attempt. For a day, creates with the same
+  /// request_id, dataset, `near` and `shard` return the same object. If no place is given, the request_id
+  /// determines the shard, and the create fails while that shard is down. Empty: not idempotent.
   std::string request_id;
-  /// The request_id is new, and nobody has tried it before: saves looking for what it has made where objects
-  /// went before shards were opened or weights were set. Not for a request_id that is tried again.
+  /// Promises that this is the first attempt with the request_id. That saves searching for an object of an
+  /// earlier attempt on the shards where it would have gone before shards were opened or weights were
+  /// changed.
   bool first_attempt = false;
-  std::optional<uint64_t> near;   ///< On the shard of this ID, so that what is read together lies together.
+  std::optional<uint64_t>
+      near;  ///< On the shard of this ID, so that what is read together is stored together.
   std::optional<uint32_t> shard;  ///< On this shard, 0..65535.
 };
 
 struct DropOptions {
-  /// Drop only if the dataset is this one (DatasetSpec::incarnation); 0: whichever has the name.
+  /// Drop only the dataset of this incarnation (DatasetSpec::incarnation); 0: whichever has the name.
   uint64_t incarnation = 0;
 };
 
@@ -117,9 +122,9 @@ struct MappingListOptions {
   enum class Order { kAscending, kDescending };
   Order order = Order::kAscending;  ///< By sequence.
   uint32_t limit = 100;             ///< Entries of a page, 1..kMaxListEntries.
-  uint64_t offset = 0;              ///< Entries to skip; costs a step each: page by marker instead.
-  /// ListObjects: a page ends before it would pass this many bytes of objects (1..kMaxPageBytes); it holds at
-  /// least one entry.
+  uint64_t offset = 0;              ///< Entries to skip. Each one costs time, so prefer a marker.
+  /// ListObjects: a page ends before it would exceed this many bytes of objects (1..kMaxPageBytes), but has
+  /// at least one entry.
   size_t max_bytes = kDefaultPageBytes;
   std::string marker;  ///< MappingPage::marker of the page before, same order. Not with an offset.
 };

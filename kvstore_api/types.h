@@ -9,13 +9,13 @@
 
 #include "absl/status/statusor.h"
 
-/// The data that goes in and out of a KVStore. Plain values; views (std::string_view, std::span) are only
-/// ever arguments and need to live no longer than the call that takes them.
+/// The data that calls of a KVStore take and return. Plain values. Views (std::string_view, std::span) are
+/// used only in arguments, and need to live no longer than the call.
 namespace kvstore {
 
 // ---- rows ----
 
-/// One version of a column. (row, column, timestamp) names it.
+/// One version of a column, identified by (row, column, timestamp).
 struct Cell {
   uint64_t timestamp = 0;  ///< Milliseconds, 0..kMaxTimestamp.
   std::string value;
@@ -29,14 +29,15 @@ struct Item {
   friend bool operator==(const Item&, const Item&) = default;
 };
 
-/// One page of a row: columns in ascending byte order. A row that does not exist has no items.
+/// One page of a row: columns in ascending byte order. A row that does not exist has no items and no marker.
 struct Row {
   std::vector<Item> items;
-  /// Empty: this was the last page. Else pass it as ReadOptions::marker to read on.
+  /// Empty: this was the last page. Else pass it as ReadOptions::marker to continue, even if the page has
+  /// fewer columns than were asked for, or none, because many cells had to be skipped.
   std::string marker;
 };
 
-/// A row, or a piece of a large one, as a scan returns it.
+/// A row, or a piece of a large one, as a scan returns it: at least one item.
 struct ScannedRow {
   std::string key;
   std::vector<Item> items;
@@ -56,7 +57,7 @@ struct PutResult {
   std::optional<uint64_t> timestamp;
 };
 
-/// Names one cell of a known row.
+/// Identifies a cell within a row.
 struct CellName {
   std::string column;
   uint64_t timestamp = 0;
@@ -88,8 +89,9 @@ struct Object {
       0;  ///< When it was last changed, ms. Grows with every change: it serves as its version.
 };
 
-/// Computes an object's new JSON text from its current one. May be called more than once for one update, and
-/// under a lock of the store: it must not call the store. An error makes the update fail with that error.
+/// Computes an object's new JSON text from its current one. May be called more than once for an update, and
+/// under a lock of the store, so it must not call the store. If it returns an error, the update fails with
+/// that error.
 using ObjectTransform = std::function<absl::StatusOr<std::string>(std::string_view current)>;
 
 // ---- mappings ----
@@ -103,7 +105,9 @@ struct MappingEntry {
 
 struct MappingPage {
   std::vector<MappingEntry> entries;
-  std::string marker;  ///< Empty: the last page. Else pass it as MappingListOptions::marker.
+  /// Empty: this was the last page. Else pass it as MappingListOptions::marker to continue; the page then has
+  /// as many entries as were asked for.
+  std::string marker;
 };
 
 /// One entry of ListObjects: the mapping's entry and the object it points to, or why there is none.
@@ -114,16 +118,16 @@ struct JoinedObject {
 
 struct JoinedPage {
   std::vector<JoinedObject> objects;
-  std::string marker;  ///< As in MappingPage.
+  std::string marker;  ///< As in MappingPage, but the page may have fewer entries, at least one (max_bytes).
 };
 
 // ---- long work ----
 
-/// Called now and then by long work with bytes done and bytes in all (an estimate, may grow). Returns false
-/// to stop the work, which then ends with CANCELLED and may be started again.
+/// Called now and then by long work with the bytes that are done and the bytes in all (an estimate, which may
+/// grow). Returns false to stop the work, which then ends with CANCELLED and may be started again.
 using Progress = std::function<bool(uint64_t done, uint64_t total)>;
 
-/// What Compact gave back.
+/// The result of Compact.
 struct ReclaimResult {
   uint64_t bytes_before = 0;  ///< On disk.
   uint64_t bytes_after = 0;
@@ -131,10 +135,10 @@ struct ReclaimResult {
   uint64_t surplus_cells = 0;  ///< Cells removed because max_versions newer ones exist.
 };
 
-/// Rough sizes of a dataset, from what the backend knows without reading it.
+/// Rough sizes of a dataset, which the backend knows without reading data.
 struct DatasetStats {
   uint64_t approximate_bytes = 0;
-  uint64_t approximate_entries = 0;  ///< Cells, objects, or mapping entries, stale ones included.
+  uint64_t approximate_entries = 0;  ///< Cells, objects or mapping entries, including stale ones.
 };
 
 }  // namespace kvstore

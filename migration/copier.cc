@@ -7,36 +7,37 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/scan_budget.h"
+#include "backend_api/unit_key.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "kvstore_api/looks.h"
-#include "kvstore_api/unit_key.h"
 
 namespace kvstore::migration {
 namespace {
 
-/// Units that are read and replaced together.
+/// How many units are read and replaced together.
 constexpr size_t kTogether = 500;
+/// How long the drainer sleeps when the log is empty or it is paused.
 constexpr std::chrono::milliseconds kIdle{5};
-/// Cells without anything to copy that one page looks at.
-constexpr uint64_t kPageLooks = 200'000;
+/// How many cells one page of a scan examines without finding anything to copy.
+constexpr uint64_t kPageScanBudget = 200'000;
 
 }  // namespace
 
-void CopyLock::Enter(bool alone) {
-  std::unique_lock lock(mutex_);
+void CopyLock::Lock(bool exclusive) {
+  MutexLock lock(mutex_);
   const uint64_t ticket = next_++;
-  changed_.wait(lock, [&] { return serving_ == ticket && !alone_ && (!alone || inside_ == 0); });
+  while (serving_ != ticket || exclusive_ || (exclusive && holders_ != 0)) lock.Wait(changed_);
   ++serving_;
-  ++inside_;
-  alone_ = alone;
+  ++holders_;
+  exclusive_ = exclusive;
   changed_.notify_all();
 }
 
-void CopyLock::Leave() {
-  const std::lock_guard lock(mutex_);
-  --inside_;
-  alone_ = false;
+void CopyLock::Unlock() {
+  const MutexLock lock(mutex_);
+  --holders_;
+  exclusive_ = false;
   changed_.notify_all();
 }
 
@@ -61,7 +62,8 @@ absl::Status Copier::Replace(std::span<const Unit> units) {
 
 absl::Status Copier::CopyRow(const std::string& row) {
   const UnitRange range{.start = row, .end = EndOf(row)};
-  // Scans, because each read of a column would pass over all that is deleted beside it.
+  // Scans the whole row, because reading its columns one by one would pass over deleted cells again and
+  // again.
   const auto all = [&](MigrationEndpoint& side,
                        const std::function<absl::Status(std::vector<Unit>&)>& work) -> absl::Status {
     auto scan = side.Scan(range, WallClockMs());
@@ -73,8 +75,8 @@ absl::Status Copier::CopyRow(const std::string& row) {
       if (auto status = work(*page); !status.ok()) return status;
     }
   };
-  // What the copy has and the truth lacks is copied as absent. Columns that come meanwhile have entries of
-  // their own.
+  // Columns that the copy has and the truth lacks are removed. Columns that are written meanwhile have log
+  // entries of their own.
   std::set<std::string> surplus;
   absl::Status status = all(to_, [&](std::vector<Unit>& page) {
     for (Unit& unit : page) surplus.insert(std::move(unit.key));
@@ -97,7 +99,7 @@ absl::Status Copier::CopyRow(const std::string& row) {
 }
 
 absl::StatusOr<size_t> Copier::Drain() {
-  const auto alone = lock_.Exclude();
+  const auto exclusive = lock_.Exclude();
   const auto entries = from_.ReadDirty(listed_);
   if (!entries.ok()) return entries.status();
   if (entries->empty()) return 0;
@@ -109,7 +111,7 @@ absl::StatusOr<size_t> Copier::Drain() {
   }
   for (const std::string& row : rows) {
     if (auto status = CopyRow(row); !status.ok()) return status;
-    // Its columns are copied with it.
+    // The row's columns have just been copied.
     std::erase_if(units, [&](const std::string& unit) { return unit.starts_with(row); });
   }
   if (auto status = Copy(std::vector<std::string>(units.begin(), units.end())); !status.ok()) return status;
@@ -136,8 +138,8 @@ absl::Status Copier::DrainAll(std::chrono::steady_clock::time_point deadline, co
 
 absl::StatusOr<Copier::Page> Copier::CopyPage(UnitScan& scan, bool fresh) {
   const auto shared = lock_.Share();
-  // Whoever wants the copy to stop, or the lock, does not wait until something is found.
-  const LookScope looks(kPageLooks);
+  // Bounded, so that neither a stop nor a waiter for the lock is delayed by a scan that finds nothing.
+  const ScanBudget budget(kPageScanBudget);
   const auto units = scan.Next();
   Page page;
   if (IsPaused(units.status())) {
@@ -159,7 +161,7 @@ absl::StatusOr<Copier::Page> Copier::CopyPage(UnitScan& scan, bool fresh) {
   return page;
 }
 
-// ---- in the background ----
+// ---- draining in the background ----
 
 Drainer::Drainer(Copier& copier) : copier_(copier), thread_([this] { Run(); }) {}
 
@@ -169,7 +171,7 @@ Drainer::~Drainer() {
 }
 
 absl::Status Drainer::status() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return status_;
 }
 
@@ -181,7 +183,7 @@ void Drainer::Run() {
     }
     const auto drained = copier_.Drain();
     if (!drained.ok()) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       status_ = drained.status();
       return;
     }

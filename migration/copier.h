@@ -7,27 +7,29 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 
 #include "absl/status/statusor.h"
+#include "backend_api/migration_endpoint.h"
+#include "base/mutex.h"
 #include "kvstore_api/dataset.h"
-#include "kvstore_api/migration_endpoint.h"
 
 namespace kvstore::migration {
 
-/// One copy of a unit at a time: those who copy what nobody else copies share it, those who copy anything
-/// have it alone. In the order in which they came: a lock of the standard library lets the one that has just
-/// had it take it again, and the others wait for ever. Thread-safe.
+/// Ensures that a unit is copied by one thread at a time. Threads that copy units which nobody else copies
+/// share the lock; a thread that may copy any unit holds it exclusively.
+///
+/// It is granted in the order of arrival. The locks of the standard library let a thread that has just
+/// released the lock take it again at once, so that the others would starve. Thread-safe.
 class CopyLock {
  public:
-  /// Holds it, until it goes.
+  /// Holds the lock until it is destroyed.
   class Guard {
    public:
-    Guard(CopyLock& lock, bool alone) : lock_(lock) { lock_.Enter(alone); }
-    ~Guard() { lock_.Leave(); }
+    Guard(CopyLock& lock, bool exclusive) : lock_(lock) { lock_.Lock(exclusive); }
+    ~Guard() { lock_.Unlock(); }
     Guard(const Guard&) = delete;
     Guard& operator=(const Guard&) = delete;
 
@@ -39,15 +41,15 @@ class CopyLock {
   [[nodiscard]] Guard Exclude() { return Guard(*this, true); }
 
  private:
-  void Enter(bool alone);
-  void Leave();
+  void Lock(bool exclusive);
+  void Unlock();
 
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;
   std::condition_variable changed_;
-  uint64_t next_ = 0;     // ticket
-  uint64_t serving_ = 0;  // the ticket whose turn it is
-  int inside_ = 0;
-  bool alone_ = false;
+  uint64_t next_ ABSL_GUARDED_BY(mutex_) = 0;     // the next thread's ticket
+  uint64_t serving_ ABSL_GUARDED_BY(mutex_) = 0;  // the ticket that is granted next
+  int holders_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool exclusive_ ABSL_GUARDED_BY(mutex_) = false;  // one of them holds it exclusively
 };
 
 /// Copies units from the side that is the truth to the other one, under one epoch. Thread-safe.
@@ -59,27 +61,31 @@ class Copier {
  public:
   /// Both endpoints must outlive it.
   ///
-  /// check  asked between the reading of units and their writing on the other side, but for a backfill:
-  /// whether what
-  ///        was read is still to be believed. What it gives other than OK, the copy fails with. May be null.
+  /// check  called after units were read and before they are written to the other side, except in a backfill:
+  ///        tells whether what was read can still be trusted. The copy fails with its error. May be null.
   Copier(Shape shape, MigrationEndpoint& from, MigrationEndpoint& to, uint64_t epoch,
          std::function<absl::Status()> check)
       : shape_(shape), from_(from), to_(to), epoch_(epoch), check_(std::move(check)) {}
 
-  /// Copies the units of the first entries of the dirty log. How many entries there were; 0: none is left.
+  /// Copies the units that the first entries of the dirty log name, and removes those entries. Returns how
+  /// many entries there were; 0: the log is empty.
   absl::StatusOr<size_t> Drain();
-  /// Drains until nothing is left; DEADLINE_EXCEEDED if that takes longer, CANCELLED if `stop` says so. No
-  /// write may come in between for it to mean that all is copied.
+  /// Drains until the log is empty. That means that everything is copied only if clients' writes are held.
+  /// DEADLINE_EXCEEDED if the log is not empty by then; CANCELLED if `stop` becomes true.
   absl::Status DrainAll(std::chrono::steady_clock::time_point deadline, const std::atomic<bool>& stop);
 
-  /// What one page of a partition's scan had.
+  /// The size and the end of one page of a partition's scan.
   struct Page {
     size_t units = 0;
     size_t bytes = 0;
-    bool ended = false;
-    std::string last;  ///< Key of the last unit, or, without units, where the scan goes on; empty at the end.
+    bool ended = false;  ///< The scan has ended.
+    /// The key of the last unit. On a page without units the key at which the scan continues; empty at the
+    /// end.
+    std::string last;
   };
-  /// Copies the next page of the scan. fresh: as in MigrationEndpoint::Replace.
+  /// Copies the next page of the scan.
+  ///
+  /// fresh  as in MigrationEndpoint::Replace.
   absl::StatusOr<Page> CopyPage(UnitScan& scan, bool fresh);
 
   CopyLock& lock() { return lock_; }
@@ -87,17 +93,18 @@ class Copier {
   MigrationEndpoint& from() { return from_; }
   MigrationEndpoint& to() { return to_; }
 
-  /// Copies these units. Under the lock, exclusively.
+  /// Copies these units. The caller holds lock() exclusively.
   absl::Status Copy(std::span<const std::string> keys);
 
  private:
-  /// Entries of each log that are listed together: more where they are of few units, written again and again.
+  /// How many entries of each log are listed together: at first, and at most, which is reached where many
+  /// entries name few units that are written again and again.
   static constexpr size_t kEntries = 4000;
   static constexpr size_t kMostEntries = 64'000;
 
   /// Copies all units of a row.
   absl::Status CopyRow(const std::string& row);
-  /// Writes what was read, if it is to be believed.
+  /// Writes units to the other side, unless check_ says that what was read cannot be trusted.
   absl::Status Replace(std::span<const Unit> units);
 
   const Shape shape_;
@@ -106,11 +113,12 @@ class Copier {
   const uint64_t epoch_;
   const std::function<absl::Status()> check_;
   CopyLock lock_;
-  size_t listed_ = kEntries;  // entries that the next drain lists; guarded by lock_, alone
+  size_t listed_ =
+      kEntries;  // how many entries the next drain lists; whoever holds lock_ exclusively uses it
   std::atomic<uint64_t> drained_{0};
 };
 
-/// Drains in a thread of its own, as long as it lives.
+/// Drains the dirty log in a thread of its own, until it is destroyed or a drain fails.
 class Drainer {
  public:
   explicit Drainer(Copier& copier);
@@ -118,7 +126,7 @@ class Drainer {
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
 
-  /// What it has failed with, and stopped.
+  /// The error that has stopped it; OK while it works.
   absl::Status status() const;
   /// Stops copying until it is called with false.
   void Pause(bool paused) { paused_ = paused; }
@@ -129,8 +137,8 @@ class Drainer {
   Copier& copier_;
   std::atomic<bool> stop_{false};
   std::atomic<bool> paused_{false};
-  mutable std::mutex mutex_;
-  absl::Status status_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

@@ -15,18 +15,27 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kRetry{500};
-constexpr milliseconds kLook{50};
-/// How often it looks whether hosts were restarted and partitions appeared.
-constexpr milliseconds kLookAround{1000};
+/// How long the worker waits before it retries a step that failed.
+constexpr milliseconds kRetryInterval{500};
+/// How often the worker checks for failures of the drainer, and for an automatic cutover.
+constexpr milliseconds kPollInterval{50};
+/// How often the worker checks whether hosts were restarted and partitions appeared.
+constexpr milliseconds kCheckSidesInterval{1000};
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
+/// The error for a command that was given before with another backend in `field`, and is not done yet.
+absl::Status AlreadyAskedError(std::string_view command, std::string_view field, const std::string& side) {
+  return absl::FailedPreconditionError(
+      fmt::format("{}: {} with '{}' was asked for before, and is not done yet: see kv migrate status", field,
+                  command, side));
+}
+
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(Router& router, std::string_view dataset) {
+absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper, std::string_view dataset) {
   CatalogRecord stored;
-  absl::Status status = router.WithCatalog([&](Catalog& catalog) {
+  absl::Status status = keeper.WithCatalog([&](Catalog& catalog) {
     auto found = catalog.GetRecord(dataset);
     if (!found.ok()) return found.status();
     stored = *std::move(found);
@@ -38,11 +47,11 @@ absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(Router& router, std::
   if (!status.ok()) return status;
   auto record = Decode(stored.text);
   if (!record.ok()) return record.status();
-  return std::unique_ptr<Migration>(new Migration(router, *std::move(record), stored.version));
+  return std::unique_ptr<Migration>(new Migration(keeper, *std::move(record), stored.version));
 }
 
-Migration::Migration(Router& router, Record record, int64_t version)
-    : router_(router),
+Migration::Migration(CatalogKeeper& keeper, Record record, int64_t version)
+    : keeper_(keeper),
       names_(record),
       record_(std::move(record)),
       version_(version),
@@ -53,7 +62,7 @@ Migration::Migration(Router& router, Record record, int64_t version)
 // ---- the record ----
 
 Record Migration::record() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   Record record = record_;
   if (copier_) record.drained_units += copier_->drained();
   if (const Verifier* const verifier = verifier_.load()) record.compared_units = verifier->compared();
@@ -63,7 +72,7 @@ Record Migration::record() const {
 std::optional<DirtyLag> Migration::Lag() const {
   std::shared_ptr<MigrationEndpoint> endpoint;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!source_ || !target_) return std::nullopt;
     if (record_.phase == Phase::kFinished || record_.phase == Phase::kAborted) return std::nullopt;
     endpoint = record_.on_target ? target_ : source_;
@@ -74,52 +83,104 @@ std::optional<DirtyLag> Migration::Lag() const {
 
 absl::Status Migration::Save() {
   const std::string text = Encode(record_);
+  // A copy, because the analysis does not know that these lambdas run under mutex_.
+  int64_t version = version_;
   const auto put = [&](Catalog& catalog) {
-    const auto version = catalog.PutRecord(record_.dataset, text, version_);
-    if (version.ok()) version_ = *version;
-    return version.status();
+    const auto stored = catalog.PutRecord(names_.dataset, text, version);
+    if (stored.ok()) version = *stored;
+    return stored.status();
   };
-  absl::Status status = router_.WithCatalog(put);
-  if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) return status;
-  // It, or one before it whose answer was lost, may have been written: then what is there is of this worker.
+  absl::Status status = keeper_.WithCatalog(put);
+  if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) {
+    version_ = version;
+    return status;
+  }
+  // This write, or an earlier one whose answer was lost, may have happened: then the stored record is this
+  // worker's, and its version is the one to write on.
   bool written = false;
-  absl::Status looked = router_.WithCatalog([&](Catalog& catalog) -> absl::Status {
-    const auto stored = catalog.GetRecord(record_.dataset);
+  absl::Status read = keeper_.WithCatalog([&](Catalog& catalog) -> absl::Status {
+    const auto stored = catalog.GetRecord(names_.dataset);
     if (!stored.ok()) return stored.status();
     written = stored->text == text;
     const auto there = Decode(stored->text);
     const bool mine =
-        there.ok() && there->owner == catalog.self() && there->incarnation == record_.incarnation;
+        there.ok() && there->owner == catalog.self() && there->incarnation == names_.incarnation;
     if (!written && !mine) return status;
-    version_ = stored->version;
+    version = stored->version;
     return absl::OkStatus();
   });
-  if (absl::IsNotFound(looked)) return absl::AbortedError("another worker has ended the migration");
-  if (!looked.ok() || written) return looked;
-  return router_.WithCatalog(put);
+  version_ = version;
+  if (absl::IsNotFound(read)) return absl::AbortedError("another worker has ended the migration");
+  if (!read.ok() || written) return read;
+  status = keeper_.WithCatalog(put);
+  version_ = version;
+  return status;
 }
 
-absl::Status Migration::Change(const std::function<void(Record&)>& change, std::string event,
-                               std::string who) {
-  const std::lock_guard lock(mutex_);
+absl::Status Migration::ChangeOrRefuse(const std::function<absl::Status(Record&)>& change, std::string event,
+                                       std::string who) {
+  const MutexLock lock(mutex_);
   const Record before = record_;
-  change(record_);
-  if (!event.empty()) {
-    spdlog::info("migration of '{}': {} ({})", record_.dataset, event, who);
-    record_.Add(std::move(who), std::move(event), WallClockMs());
+  absl::Status status = change(record_);
+  if (status.ok()) {
+    if (!event.empty()) {
+      spdlog::info("migration of '{}': {} ({})", record_.dataset, event, who);
+      record_.AddEvent(std::move(who), std::move(event), WallClockMs());
+    }
+    status = Save();
   }
-  absl::Status status = Save();
   if (!status.ok()) record_ = before;
   return status;
 }
 
+absl::Status Migration::Change(const std::function<void(Record&)>& change, std::string event,
+                               std::string who) {
+  return ChangeOrRefuse(
+      [&](Record& record) {
+        change(record);
+        return absl::OkStatus();
+      },
+      std::move(event), std::move(who));
+}
+
+absl::Status Migration::RecordRequest(Wanted wanted, const std::function<absl::Status(Record&)>& change,
+                                      std::string event, std::string who) {
+  bool asked = false;
+  absl::Status status = ChangeOrRefuse(
+      [&](Record& record) -> absl::Status {
+        if (auto possible = CheckCommand(record, Name(wanted)); !possible.ok()) return possible;
+        asked = record.wanted == wanted;
+        if (auto changed = change(record); !changed.ok()) return changed;
+        // The same was requested before: once is enough.
+        if (asked) return absl::CancelledError();
+        record.wanted = wanted;
+        return absl::OkStatus();
+      },
+      std::move(event), std::move(who));
+  wake_run_.notify_all();
+  return asked && absl::IsCancelled(status) ? absl::OkStatus() : status;
+}
+
+absl::Status Migration::ActOnRequest(Wanted wanted, const std::function<void(Record&)>& change,
+                                     std::string event) {
+  bool replaced = false;
+  absl::Status status = ChangeOrRefuse(
+      [&](Record& record) -> absl::Status {
+        replaced = record.wanted != wanted;
+        if (replaced) return absl::CancelledError();
+        change(record);
+        return absl::OkStatus();
+      },
+      std::move(event), "worker");
+  return replaced ? absl::OkStatus() : status;
+}
+
 void Migration::Checkpoint() {
-  const std::lock_guard lock(mutex_);
-  // What is not written down is copied again.
+  const MutexLock lock(mutex_);
   Save().IgnoreError();
 }
 
-absl::Status Migration::Enter(Phase phase, std::string event) {
+absl::Status Migration::AdvanceTo(Phase phase, std::string event) {
   return Change(
       [phase](Record& record) {
         record.phase = phase;
@@ -131,68 +192,72 @@ absl::Status Migration::Enter(Phase phase, std::string event) {
 absl::Status Migration::ChangeEntry(const std::function<absl::Status(CatalogEntry&)>& change) {
   const auto checked = [&](CatalogEntry& entry) -> absl::Status {
     if (entry.spec.incarnation != names_.incarnation) {
-      return absl::FailedPreconditionError("dataset: is another one of the same name");
+      return absl::FailedPreconditionError("dataset: was dropped, and there is another one of the same name");
     }
     return change(entry);
   };
   for (;;) {
     const int64_t at = version();
-    absl::Status status = router_.ChangeEntry(names_.dataset, checked, {names_.dataset, at});
+    absl::Status status = keeper_.ChangeEntry(names_.dataset, checked, {names_.dataset, at});
     if (!absl::IsAborted(status)) return status;
-    // An operator's command may have changed the record meanwhile. That others change the catalog too says
-    // nothing about this migration's worker; whether another one has taken over is found out when it begins
-    // again.
+    // An operator's command may have changed the record meanwhile. If the record is unchanged, somebody else
+    // changed the catalog; that does not mean that another worker has taken over, which this worker finds out
+    // when it retries.
     if (at == version()) return absl::UnavailableError(status.message());
   }
 }
 
-// ---- what is asked ----
+// ---- requests of operators ----
 
 void Migration::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stop_ = true;
   }
-  asked_.notify_all();
+  wake_run_.notify_all();
 }
 
 bool Migration::IsOver() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return record_.phase == Phase::kFinished || record_.phase == Phase::kAborted;
 }
 
-void Migration::Wait(milliseconds time) {
-  std::unique_lock lock(mutex_);
-  asked_.wait_for(lock, time, [this] { return stop_.load() || record_.wanted != Wanted::kNothing; });
+void Migration::WaitForRequest(milliseconds time) {
+  const auto until = std::chrono::steady_clock::now() + time;
+  MutexLock lock(mutex_);
+  while (!stop_ && record_.wanted == Wanted::kNothing) {
+    if (lock.WaitUntil(wake_run_, until)) return;
+  }
 }
 
-absl::Status Migration::Ask(Wanted wanted, std::string who) {
-  absl::Status status = Change([wanted](Record& record) { record.wanted = wanted; },
-                               std::string(Name(wanted)) + " asked for", std::move(who));
-  asked_.notify_all();
-  return status;
+absl::Status Migration::Request(Wanted wanted, std::string who) {
+  return RecordRequest(
+      wanted, [](Record&) { return absl::OkStatus(); }, std::string(Name(wanted)) + " asked for",
+      std::move(who));
 }
 
 absl::Status Migration::Resolve(std::string keep, std::string who) {
-  absl::Status status = Change(
-      [&](Record& record) {
-        record.wanted = Wanted::kResolve;
+  return RecordRequest(
+      Wanted::kResolve,
+      [&](Record& record) -> absl::Status {
+        if (record.wanted == Wanted::kResolve && record.keep != keep)
+          return AlreadyAskedError("resolve", "keep", record.keep);
         record.keep = keep;
+        return absl::OkStatus();
       },
       fmt::format("'{}' is to be kept", keep), std::move(who));
-  asked_.notify_all();
-  return status;
 }
 
 absl::Status Migration::Abandon(std::string gone, std::string who) {
-  absl::Status status = Change(
-      [&](Record& record) {
-        record.wanted = Wanted::kAbandon;
+  return RecordRequest(
+      Wanted::kAbandon,
+      [&](Record& record) -> absl::Status {
+        if (record.wanted == Wanted::kAbandon && record.gone != gone)
+          return AlreadyAskedError("abandon", "gone", record.gone);
         record.gone = gone;
+        return absl::OkStatus();
       },
       fmt::format("'{}' is to be given up for good", gone), std::move(who));
-  asked_.notify_all();
-  return status;
 }
 
 absl::Status Migration::Pause(bool paused, std::string who) {
@@ -234,28 +299,37 @@ absl::Status Migration::Run() {
       continue;
     }
     drainer_.reset();
-    if (absl::IsAborted(status) && Overtaken()) {
+    if (absl::IsAborted(status) && WasOvertaken()) {
       spdlog::warn("migration of '{}': {}", names_.dataset, Text(status));
       return status;
     }
     if (stopping()) break;
-    // A write to the other side may still be under way: the next attempt has an epoch of its own.
+    // A write of this attempt to the other side may still be in flight: the next attempt takes over under a
+    // new epoch.
     taken = false;
     fresh_ = false;
-    bool told = false;
+    bool told = false;  // the same failure was logged before
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       told = record_.problem == Text(status);
       record_.problem = Text(status);
     }
-    if (!told) spdlog::warn("migration of '{}': {}; it is tried again", names_.dataset, Text(status));
+    if (!told) {
+      spdlog::warn("migration of '{}': {}; the step is retried every {} ms", names_.dataset, Text(status),
+                   kRetryInterval.count());
+    }
     Checkpoint();
-    std::unique_lock lock(mutex_);
-    // What was asked for during the attempt is not waited with; what it failed at, is.
-    asked_.wait_for(lock, kRetry, [&] {
-      return stop_.load() || (record_.wanted != before &&
-                              (record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon));
-    });
+    const auto retry_at = std::chrono::steady_clock::now() + kRetryInterval;
+    MutexLock lock(mutex_);
+    while (!stop_) {
+      // A way out that was requested during the attempt is taken at once; what failed is retried after a
+      // pause.
+      if (record_.wanted != before &&
+          (record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon)) {
+        break;
+      }
+      if (lock.WaitUntil(wake_run_, retry_at)) break;
+    }
   }
   drainer_.reset();
   return absl::OkStatus();
@@ -265,7 +339,8 @@ absl::Status Migration::RunPhase() {
   const Record now = record();
   if (now.wanted == Wanted::kCancel && now.phase != Phase::kAborting && !now.on_target &&
       now.phase != Phase::kCutover) {
-    if (auto status = Change(
+    if (auto status = ActOnRequest(
+            Wanted::kCancel,
             [](Record& record) {
               record.phase = Phase::kAborting;
               record.wanted = Wanted::kNothing;
@@ -286,7 +361,7 @@ absl::Status Migration::RunPhase() {
       return Verify();
     case Phase::kReady:
     case Phase::kReversible: {
-      const auto again = VerifyAgain(boots_);
+      const auto again = VerifyAgain(boot_ids_);
       if (!again.ok() || *again) return again.status();
       return Follow();
     }
@@ -297,8 +372,8 @@ absl::Status Migration::RunPhase() {
     case Phase::kAborting:
       return Abort();
     case Phase::kCreated:
-      // About to be cancelled.
-      Wait(kLook);
+      // Only a migration that is to be cancelled is run in this phase.
+      WaitForRequest(kPollInterval);
       break;
     case Phase::kFinished:
     case Phase::kAborted:
@@ -309,76 +384,91 @@ absl::Status Migration::RunPhase() {
 
 absl::Status Migration::Follow() {
   if (!drainer_) drainer_ = std::make_unique<Drainer>(*copier_);
-  auto looked = std::chrono::steady_clock::now();
+  auto checked = std::chrono::steady_clock::now();
   while (!stopping()) {
     if (auto status = drainer_->status(); !status.ok()) return status;
     const Record now = record();
-    if (now.wanted != Wanted::kNothing || std::chrono::steady_clock::now() - looked >= kLookAround) {
+    if (now.wanted != Wanted::kNothing || std::chrono::steady_clock::now() - checked >= kCheckSidesInterval) {
       const auto changed = HasChanged();
       if (!changed.ok()) return changed.status();
       if (*changed) {
         retake_ = true;
         return absl::OkStatus();
       }
-      looked = std::chrono::steady_clock::now();
+      checked = std::chrono::steady_clock::now();
     }
     drainer_->Pause(now.paused);
-    Wanted wanted = now.wanted;
-    if (wanted == Wanted::kNothing && now.automatic && now.phase == Phase::kReady) wanted = Wanted::kCutover;
-    switch (wanted) {
-      case Wanted::kNothing:
-        break;
-      case Wanted::kResolve:
-        if (auto status = Change([](Record& record) { record.wanted = Wanted::kNothing; }); !status.ok())
-          return status;
-        break;
-      case Wanted::kAbandon:
-        retake_ = true;
-        return absl::OkStatus();
-      case Wanted::kVerify:
-        return Change(
-            [](Record& record) {
-              record.phase = Phase::kVerify;
-              record.wanted = Wanted::kNothing;
-            },
-            "both sides are compared again");
-      case Wanted::kCancel:
-        if (!now.on_target) return absl::OkStatus();
-        [[fallthrough]];
-      case Wanted::kRollback:
-      case Wanted::kReverse:
-      case Wanted::kCutover:
-        if ((wanted == Wanted::kCutover) == now.on_target) {
-          // It is there already.
-          const bool cancels = wanted == Wanted::kRollback;
-          if (auto status = Change([cancels](Record& record) {
-                record.wanted = cancels ? Wanted::kCancel : Wanted::kNothing;
-              });
-              !status.ok()) {
-            return status;
-          }
-          if (cancels) return absl::OkStatus();
-          break;
-        }
-        return Change([](Record& record) { record.phase = Phase::kCutover; },
-                      fmt::format("cutover to '{}' begins", now.on_target ? now.source : now.target));
-      case Wanted::kFinish:
-        if (!now.on_target) {
-          // It was asked for while the truth was there.
-          if (auto status = Change([](Record& record) { record.wanted = Wanted::kNothing; }); !status.ok())
-            return status;
-          break;
-        }
-        return Change(
-            [](Record& record) {
-              record.phase = Phase::kFinishing;
-              record.wanted = Wanted::kNothing;
-            },
-            "finish begins");
-    }
-    Wait(kLook);
+    const auto leaves = ActOnWanted(now);
+    if (!leaves.ok() || *leaves) return leaves.status();
+    WaitForRequest(kPollInterval);
   }
   return absl::OkStatus();
+}
+
+absl::StatusOr<bool> Migration::ActOnWanted(const Record& now) {
+  const Wanted asked = now.wanted;
+  if (asked != Wanted::kNothing) Reached("follow.asked");
+  Wanted wanted = asked;
+  if (wanted == Wanted::kNothing && now.automatic && now.phase == Phase::kReady) wanted = Wanted::kCutover;
+  const auto clear = [](Record& record) { record.wanted = Wanted::kNothing; };
+  absl::Status status;
+  bool leaves = true;
+  switch (wanted) {
+    case Wanted::kNothing:
+      return false;
+    case Wanted::kResolve:
+      // There is no doubt any more.
+      leaves = false;
+      status = ActOnRequest(asked, clear);
+      break;
+    case Wanted::kAbandon:
+      retake_ = true;
+      break;
+    case Wanted::kVerify:
+      status = ActOnRequest(
+          asked,
+          [](Record& record) {
+            record.phase = Phase::kVerify;
+            record.wanted = Wanted::kNothing;
+          },
+          "both sides are compared again");
+      break;
+    case Wanted::kCancel:
+      // RunPhase begins to abort.
+      if (!now.on_target) break;
+      [[fallthrough]];
+    case Wanted::kRollback:
+    case Wanted::kReverse:
+    case Wanted::kCutover:
+      if ((wanted == Wanted::kCutover) == now.on_target) {
+        // The side that is asked for is the truth already. A rollback goes on with the removal of the target.
+        leaves = wanted == Wanted::kRollback;
+        status = ActOnRequest(
+            asked, [leaves](Record& record) { record.wanted = leaves ? Wanted::kCancel : Wanted::kNothing; });
+        break;
+      }
+      status = ActOnRequest(
+          asked, [](Record& record) { record.phase = Phase::kCutover; },
+          fmt::format("cutover to '{}' begins", now.on_target ? now.source : now.target));
+      break;
+    case Wanted::kFinish:
+      if (!now.on_target) {
+        // It was requested while the target was the truth.
+        leaves = false;
+        status = ActOnRequest(asked, clear);
+        break;
+      }
+      status = ActOnRequest(
+          asked,
+          [](Record& record) {
+            record.phase = Phase::kFinishing;
+            record.wanted = Wanted::kNothing;
+          },
+          "finish begins");
+      break;
+  }
+  if (!status.ok()) return status;
+  return leaves;
 }
 
 }  // namespace kvstore::migration

@@ -1,194 +1,256 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/router.h"
+#include "base/mutex.h"
 #include "migration/copier.h"
 #include "migration/record.h"
 #include "migration/throttle.h"
 #include "migration/verifier.h"
+#include "router/catalog_keeper.h"
 
 namespace kvstore::migration {
 
-/// One dataset's way from backend to backend: the state machine of docs/migrating.md, run by one thread. Each
-/// step is written down before it is done, and may be done again: a process that dies at any instruction is
-/// followed by another, which begins with Open.
+/// The migration of one dataset from one backend to another: the state machine of docs/migrating.md, which
+/// one thread, the worker, runs. Each step is written into the record before it is done, and is idempotent:
+/// when a process dies at any instruction, another one continues with Open.
 ///
-/// Run has a thread of its caller; the rest may be called by any thread.
+/// A migration has two sides, source and target. At each time one of them is the truth, which serves clients,
+/// and the other one is the copy.
+///
+/// Run blocks the worker's thread; everything else may be called by any thread.
 class Migration {
  public:
-  /// Loads the record. NOT_FOUND if the dataset does not migrate. The router must outlive it.
-  static absl::StatusOr<std::unique_ptr<Migration>> Open(Router& router, std::string_view dataset);
+  /// Loads the record. NOT_FOUND if the dataset does not migrate. The keeper must outlive the migration.
+  static absl::StatusOr<std::unique_ptr<Migration>> Open(CatalogKeeper& keeper, std::string_view dataset);
 
-  /// A migration that was created is to be run: written down when it returns OK, and then Run does it, here
-  /// or elsewhere.
+  /// Starts a migration that was created: the record says so when this returns OK, and Run then does the
+  /// work, here or in another process.
   absl::Status Begin(std::string who);
-  /// Does what is to be done, until the migration is at its end or Stop is called: OK. Troubles are waited
-  /// out and tried again, and stand in the record's `problem`. ABORTED: another worker has taken over.
+  /// Works until the migration has ended or Stop is called, and then returns OK. A step that fails is retried
+  /// every 500 ms, and Record::problem says why it failed. ABORTED: another worker has taken over.
   absl::Status Run();
-  /// Run ends soon, between two steps.
+  /// Makes Run return soon, between two steps.
   void Stop();
 
-  /// What an operator asks for; checked by CheckCommand before. Written down when it returns OK.
-  absl::Status Ask(Wanted wanted, std::string who);
+  // Requests of operators. They are recorded when a call returns OK, and carried out later by the worker.
+  // `who` stands in the record's events. Callers check by CheckCommand that a request is possible; those that
+  // set Record::wanted check it again, and fail with FAILED_PRECONDITION.
+
+  absl::Status Request(Wanted wanted, std::string who);
   absl::Status Pause(bool paused, std::string who);
-  /// Of two sides that differ, the backend that is right; Record::doubt says why somebody must say it.
+  /// Says which of two sides that differ is right: the backend `keep`. Record::doubt says why an operator
+  /// must decide that.
   absl::Status Resolve(std::string keep, std::string who);
-  /// The backend that will never be back: the migration ends without it.
+  /// Says that the backend `gone` will never be back: the migration ends without it.
   absl::Status Abandon(std::string gone, std::string who);
   absl::Status SetLimits(const Limits& limits, std::string who);
 
+  /// Returns a copy of the record, with progress that is newer than what is stored.
   Record record() const;
-  /// Of the side that is the truth; none if it cannot be told.
+  /// Returns how much the copy lags behind the truth; nothing if that is not known now. Asks the backend.
   std::optional<DirtyLag> Lag() const;
 
  private:
-  Migration(Router& router, Record record, int64_t version);
+  Migration(CatalogKeeper& keeper, Record record, int64_t version);
 
-  // ---- migration_takeover.cc ----
+  // ---- takeover (migration_takeover.cc) ----
 
-  /// Claims the migration: a new epoch, on both sides, which are brought to where its phase has them.
+  /// Claims the migration: raises the epoch on both sides, and brings them to the states that the record's
+  /// phase requires.
   absl::Status TakeOver();
-  /// Opens both sides as the catalog describes the dataset now. NOT_FOUND if it is gone.
+  /// Opens both sides as the catalog describes the dataset now. NOT_FOUND if the dataset is gone.
   absl::Status OpenSides();
-  /// Takes in the partitions that there are now, unless a step is under way that began with others.
-  absl::Status FixExtents();
-  /// Whether a phase that has partly been gone through can be left, or ended, without the side that is no
-  /// truth.
+  /// Makes the migration cover the partitions that exist now, unless a step is under way that began with
+  /// others.
+  absl::Status RefreshExtents();
+  /// Whether the phase can be left, or the migration ended, while the side that is not the truth cannot be
+  /// reached.
   ///
-  /// same_truth  Its hosts are those of when both sides were last found the same.
-  bool GoesOnAlone(const EndpointStatus& truth, bool same_truth) const;
-  /// Whether the hosts of the truth, or of the other side, are those of when both were last found the same.
-  /// Asks them.
-  bool IsAsVerified(bool of_truth);
-  /// A cutover that opened the other side everywhere before the side that it leaves was lost.
-  absl::Status TakeOverOpened(const EndpointStatus& opened);
-  /// As the ledger has it.
+  /// same_truth  The hosts of the truth are those of the last comparison that found both sides the same.
+  bool CanProceedAlone(const EndpointStatus& truth, bool same_truth) const;
+  /// Whether the hosts of one side, the truth or the copy, are those of the last comparison that found both
+  /// sides the same. Asks them; false if they cannot be asked.
+  bool IsUnchangedSinceVerified(bool of_truth);
+  /// Takes over a cutover that had opened the other side everywhere when the side that it leaves was lost.
+  absl::Status TakeOverOpenedCutover(const EndpointStatus& opened);
+  /// The migration, as the ledger of operations has it.
   Operation AsOperation() const;
-  /// Takes it over in the ledger.
+  /// Takes the operation over in the ledger.
   absl::Status BeginOperation();
-  /// Writes down the claim.
+  /// Writes this process and its epoch into the record.
   absl::Status Claim(uint64_t epoch);
-  /// Under the epoch: brings both sides to the states that they have between two steps.
+  /// Brings both sides to the states that they have between two steps. Needs the epoch on both.
   absl::Status ReassertSides(const EndpointStatus& copy);
-  /// Reads what both sides stand on.
-  absl::Status LookAtBoots();
-  void NoteTruthBoot();
-  /// Whether the side that is the truth may have lost what it had when both were last found the same.
+  /// Sets boot_ids_ to what both sides report now.
+  absl::Status ReadBootIds();
+  void UpdateTruthBootId();
+  /// Whether a host of the truth was restarted or replaced since both sides were last found the same, so that
+  /// it may have lost data.
   bool TruthWasReplaced() const;
   bool CopyWasReplaced() const;
-  /// OK while the truth is what it was when this worker took over.
+  /// OK while no host of the truth was restarted or replaced since this worker took over; else UNAVAILABLE.
   absl::Status CheckTruth();
-  /// Whether partitions appeared, or a host was restarted or replaced, since it took over.
+  /// Whether partitions appeared, or a host was restarted or replaced, since this worker took over.
   absl::StatusOr<bool> HasChanged();
-  /// Whether the record is another worker's, or gone. In doubt: no.
-  bool Overtaken();
-  /// The dataset of a migration that was never started is gone, or is another one.
+  /// Whether the record belongs to another worker, or is gone. False if that cannot be found out.
+  bool WasOvertaken();
+  /// Ends a migration whose dataset is gone, or has been replaced by another one of the same name. Only
+  /// possible before it has changed anything.
   absl::Status EndOrphan();
-  /// Ends it without the side that will never be back.
-  absl::Status EndWithout();
+  /// Ends the migration without the side that an operator has given up (Record::gone).
+  absl::Status EndWithoutGoneSide();
   void NewCopier(Shape shape);
+
+  // ---- phases ----
 
   absl::Status RunPhase();
   absl::Status Prepare();
   absl::Status Backfill();
-  /// Tells the throttle what a read takes now.
-  absl::Status Probe();
+  /// Copies all parts that are not done yet, by as many threads as the record says, and saves the progress
+  /// once a second. Returns what failed first.
+  absl::Status CopyParts();
+  /// Copies one part until it is done, or `stop` returns true.
+  absl::Status CopyPart(size_t part, const std::function<bool()>& stop);
+  /// Whether an operator wants the backfill to stop: cancelled, abandoned or paused.
+  bool BackfillIsInterrupted() const;
+  /// Measures a read of the truth, for Limits::max_read_us.
+  absl::Status ProbeReadLatency();
   absl::Status Verify();
-  /// Writes down what a pass found.
+  /// The mode of a verification; ChooseVerifyMode has the rules.
+  struct VerifyMode {
+    bool repairs = false;  ///< Differences are repaired on the copy.
+    bool drains = false;   ///< The dirty log is drained meanwhile.
+  };
+  absl::StatusOr<VerifyMode> ChooseVerifyMode();
+  /// Ranges that together are all units and mean the same on both sides.
+  absl::StatusOr<std::vector<UnitRange>> RangesOfBothSides();
+  /// Compares all ranges once, in parallel. Returns what failed first.
+  absl::Status ComparePass(Verifier& verifier, const std::vector<UnitRange>& ranges);
+  /// Writes the result of a pass into the record.
   absl::Status EndPass(const Verifier& verifier, bool repairs);
-  /// Both sides are the same: what the log of the copy has says nothing any more.
-  absl::Status ForgetStrayed();
-  /// Waits for an operator to say which side is right.
+  /// Empties the copy's dirty log, which says nothing any more once both sides are found the same.
+  absl::Status ClearCopyLog();
+  /// Waits until an operator has said which side is right.
   absl::Status AwaitResolve();
+  /// Keeps the copy current until something is requested.
   absl::Status Follow();
+  /// Begins what Record::wanted asks for. Returns whether Follow is to return, because another phase begins.
+  absl::StatusOr<bool> ActOnWanted(const Record& now);
+
+  // ---- cutover and end (migration_cutover.cc) ----
+
   absl::Status Cutover();
-  /// From where writes are held and all is copied to where the other side serves.
+  /// Completes a cutover: from held writes and a complete copy to the other side serving.
   ///
-  /// opened  Whether it serves in part already.
-  absl::Status MoveOver(bool opened);
-  /// A cutover that a worker before this one began; none of this one's.
-  absl::StatusOr<bool> GoOnWithCutover();
-  /// Gives the cutover up, for an operator to say which side is right.
-  absl::StatusOr<bool> Doubt(const std::string& why);
-  /// All that takes time, while writes go on.
+  /// opened  The other side serves in part already.
+  absl::Status SwitchSides(bool opened);
+  /// Finishes or gives up a cutover that an earlier worker began. False if there is none.
+  absl::StatusOr<bool> ResumeCutover();
+  /// Gives the cutover up until an operator has said which side is right. Returns true.
+  absl::StatusOr<bool> RaiseDoubt(const std::string& why);
+  /// Does everything that takes time, while clients still write.
   absl::Status Arm();
-  /// Holds writes, and copies the rest.
+  /// Holds clients' writes, copies the rest, and switches sides.
   absl::Status Freeze();
-  /// The catalog, and the record, name the side that serves now.
+  /// Makes the catalog, and the record, name the side that serves now.
   absl::Status Route();
+  /// Gives the cutover up: the truth serves as before.
   absl::Status BackOut(const absl::Status& why);
   absl::Status Finish();
   absl::Status Abort();
-  /// The dataset migrates no more.
-  absl::Status LeaveCatalog();
+  /// Removes the other side from the dataset's entry in the catalog: the dataset migrates no more.
+  absl::Status ClearOtherSide();
+  /// Removes the record, and ends the operation in the ledger.
   absl::Status End(Phase phase, std::string event);
 
   MigrationEndpoint& truth() { return on_target_ ? *target_ : *source_; }
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
-  /// What both sides stand on.
-  static absl::StatusOr<std::string> Boots(MigrationEndpoint& source, MigrationEndpoint& target);
-  /// Compares again, where what was found the same may not be so any more. Whether that was begun.
+  /// The boot IDs of both sides, "SOURCE|TARGET".
+  static absl::StatusOr<std::string> BootIdsOf(MigrationEndpoint& source, MigrationEndpoint& target);
+  /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
+  /// same. Returns whether it did.
   absl::StatusOr<bool> VerifyAgain(const std::string& boots);
-  Phase Resting() const { return on_target_ ? Phase::kReversible : Phase::kReady; }
+  /// The phase in which the copy is only kept current.
+  Phase RestingPhase() const { return on_target_ ? Phase::kReversible : Phase::kReady; }
 
-  /// Changes the record and writes it down; with `event`, one line more.
+  // ---- the record ----
+
+  /// Changes the record and stores it, with one event more unless `event` is empty. `change` may refuse by an
+  /// error, which is returned; then, and if storing fails, the record stays as it was.
+  absl::Status ChangeOrRefuse(const std::function<absl::Status(Record&)>& change, std::string event,
+                              std::string who);
+  /// ChangeOrRefuse for an operator's request: sets Record::wanted, unless CheckCommand refuses it. OK, and
+  /// nothing is changed, if the same was requested before.
+  absl::Status RecordRequest(Wanted wanted, const std::function<absl::Status(Record&)>& change,
+                             std::string event, std::string who);
+  /// ChangeOrRefuse for the worker that begins what was requested. OK, and nothing is changed, if
+  /// Record::wanted is not `wanted` any more.
+  absl::Status ActOnRequest(Wanted wanted, const std::function<void(Record&)>& change,
+                            std::string event = {});
+  /// ChangeOrRefuse with a change that cannot fail.
   absl::Status Change(const std::function<void(Record&)>& change, std::string event = {},
                       std::string who = "worker");
-  /// Writes down how far it is; failures do not matter.
+  /// Stores the progress. Failures are ignored: what is not stored is copied again.
   void Checkpoint();
-  absl::Status Save();
-  absl::Status Enter(Phase phase, std::string event);
-  /// Whether it has come to its end.
+  absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AdvanceTo(Phase phase, std::string event);
+  /// Whether the migration has ended.
   bool IsOver() const;
   bool stopping() const { return stop_.load(std::memory_order_relaxed); }
-  /// Until the time is over or something is asked for.
-  void Wait(std::chrono::milliseconds time);
-  /// Fenced by the record. UNAVAILABLE if it could not be changed for now.
+  /// Waits until an operator requests something, the worker is to stop, or the time has passed.
+  void WaitForRequest(std::chrono::milliseconds time);
+  /// Changes the dataset's entry in the catalog, provided that the record is still this worker's. UNAVAILABLE
+  /// if the entry could not be changed for now.
   absl::Status ChangeEntry(const std::function<absl::Status(CatalogEntry&)>& change);
   int64_t version() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return version_;
   }
 
-  Router& router_;
-  const Record names_;  // as it was loaded, for what does not change
-  mutable std::mutex mutex_;
-  std::condition_variable asked_;
-  Record record_;        // guarded by mutex_; written by Run's thread and by what is asked
-  int64_t version_ = 0;  // of the record in the catalog; guarded by mutex_
+  CatalogKeeper& keeper_;
+  const Record names_;  // the record as it was loaded, for fields that never change
+  mutable Mutex mutex_;
+  std::condition_variable wake_run_;
+  Record record_ ABSL_GUARDED_BY(mutex_);        // written by the worker and by operators' requests
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // the stored record's version
   Throttle throttle_;
   std::atomic<bool> stop_{false};
 
-  // Of Run's thread; what others read of it, under mutex_.
-  bool on_target_ = false;
-  bool fresh_ = false;  // nothing of the target was written by a worker before
+  // The worker's own; threads that it starts and joins read them too. The analysis cannot check these: the
+  // worker reads them without mutex_, and holds it only to change source_, target_, copier_ and verifier_,
+  // which other threads read under it.
+  bool on_target_ = false;  // whether the target is the truth
+  bool fresh_ = false;      // no earlier worker has written anything to the target
   uint64_t epoch_ = 0;
-  std::string boots_;       // of both sides, when this worker took over
-  std::string truth_boot_;  // the part of the truth; read by copying threads, which it outlives
-  DatasetSpec spec_;        // as the sides were opened with
-  std::string operation_;   // its ID in the ledger; empty: it was not begun there
-  bool alone_ = false;      // the other side is not reachable, and not needed for what is to be done
-  bool retake_ = false;     // what it took over has changed: it begins again, and nothing is wrong
-  /// Since when clients wait for a cutover that goes on; none where a worker before this one began it.
-  struct Held {
+  std::string boot_ids_;       // of both sides, when this worker took over
+  std::string truth_boot_id_;  // the truth's part of boot_ids_
+  DatasetSpec spec_;           // the dataset that the sides were opened with
+  std::string operation_;      // the ID in the ledger; empty if the operation was not begun there
+  bool alone_ = false;         // the other side cannot be reached, and is not needed for what is to be done
+  bool retake_ = false;  // what this worker took over has changed: it takes over again, without an error
+  /// Since when clients have been waiting for the cutover.
+  struct PausedSince {
     std::chrono::steady_clock::time_point writes;
     std::chrono::steady_clock::time_point reads;
   };
-  std::optional<Held> held_;
-  std::string verified_;  // Record::verified, for a cutover, which must not wait for who writes the record
-  std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch; Run's thread changes them under mutex_
+  std::optional<PausedSince> paused_since_;  // none if an earlier worker began the cutover
+  // Record::verified for a cutover, which must not wait for whoever holds mutex_ to store the record.
+  std::string verified_;
+  std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch
   std::shared_ptr<MigrationEndpoint> target_;
-  std::unique_ptr<Copier> copier_;    // of the present direction, under the present epoch
-  std::unique_ptr<Drainer> drainer_;  // while it is kept current
+  std::unique_ptr<Copier> copier_;    // in the present direction, under the present epoch
+  std::unique_ptr<Drainer> drainer_;  // while the copy is kept current
   std::atomic<Verifier*> verifier_{nullptr};
 };
 

@@ -6,12 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/unit_key.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "kvstore_api/unit_key.h"
 #include "migration/migration.h"
 
-/// From the start to where both sides are the same: prepare, backfill, verify.
+/// The phases from the start until both sides are the same: prepare, backfill, verify.
 namespace kvstore::migration {
 namespace {
 
@@ -19,17 +19,37 @@ using Clock = std::chrono::steady_clock;
 using State = EndpointState;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{50};
+constexpr milliseconds kPollInterval{50};
+/// How often the backfill stores its progress.
 constexpr milliseconds kCheckpoint{1000};
-/// Passes of verification, after which it is said that it does not come to an end.
+/// How often the worker checks the sides while it waits for an operator.
+constexpr milliseconds kCheckSidesInterval{1000};
+/// Passes of verification after which the worker reports that it does not converge.
 constexpr uint64_t kMaxPasses = 20;
+
+/// Keeps the error of the thread that failed first. Thread-safe.
+class FirstFailure {
+ public:
+  void Add(const absl::Status& status) {
+    const MutexLock lock(mutex_);
+    if (status_.ok()) status_ = status;
+  }
+  absl::Status status() const {
+    const MutexLock lock(mutex_);
+    return status_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace
 
 absl::Status Migration::Prepare() {
   Reached("prepare.begin");
   if (auto status = ChangeEntry([&](CatalogEntry& entry) -> absl::Status {
-        // The sides were opened with these settings, which nobody changes from here on.
+        // Both sides were opened with spec_, and nobody can alter the dataset from here on.
         if (entry.spec != spec_)
           return absl::UnavailableError("dataset: was altered just now; it is opened again");
         entry.other_backend = names_.target;
@@ -41,26 +61,26 @@ absl::Status Migration::Prepare() {
   }
   Reached("prepare.named");
   const uint64_t epoch = epoch_;
-  // What an earlier migration left there, which was ended without this side, is not what is copied now.
+  // An earlier migration that was ended without this side may have left data there: it is removed.
   const auto left = target_->Status();
   if (!left.ok()) return left.status();
   if (left->Any(State::kMoved) || left->Any(State::kImporting)) {
-    if (auto status = target_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
-    // The state of the worker's epoch went with it.
+    if (auto status = target_->TransitionTo(epoch, State::kAbsent, false); !status.ok()) return status;
+    // The epoch was stored with the state that has just been removed.
     if (auto status = target_->RaiseEpoch(epoch); !status.ok()) return status;
   }
-  if (auto status = target_->Enter(epoch, State::kImporting, false); !status.ok()) return status;
-  // Whether it could serve, once: what it lacks for that is said now, and not at the cutover.
-  if (auto status = target_->Enter(epoch, State::kImporting, true); !status.ok()) return status;
-  if (auto status = target_->Enter(epoch, State::kImporting, false); !status.ok()) return status;
+  if (auto status = target_->TransitionTo(epoch, State::kImporting, false); !status.ok()) return status;
+  // Capture is tried once, so that what the target lacks for serving is reported now and not at the cutover.
+  if (auto status = target_->TransitionTo(epoch, State::kImporting, true); !status.ok()) return status;
+  if (auto status = target_->TransitionTo(epoch, State::kImporting, false); !status.ok()) return status;
   Reached("prepare.target");
-  // What the target lacks of the source's shards is said now, and not when rows are copied.
+  // Fails now, and not when objects are copied, if the target lacks one of the source's shards.
   const auto ids = source_->NextLocalIds();
   if (!ids.ok()) return ids.status();
   if (auto status = target_->RaiseLocalIds(epoch, *ids); !status.ok()) return status;
-  if (auto status = source_->Enter(epoch, State::kServing, true); !status.ok()) return status;
+  if (auto status = source_->TransitionTo(epoch, State::kServing, true); !status.ok()) return status;
   Reached("prepare.capture");
-  const auto ranges = source_->Partitions(size_t{4} * record_.threads);
+  const auto ranges = source_->Partitions(size_t{4} * record().threads);
   if (!ranges.ok()) return ranges.status();
   return Change(
       [&](Record& record) {
@@ -72,88 +92,87 @@ absl::Status Migration::Prepare() {
       fmt::format("writes are recorded, {} partitions are to be copied", ranges->size()));
 }
 
-absl::Status Migration::Backfill() {
-  drainer_ = std::make_unique<Drainer>(*copier_);
-  const uint64_t before_ms = record().backfill_ms;
-  const auto begin = Clock::now();
-  std::atomic<size_t> next{0};
-  std::mutex failed_mutex;
-  absl::Status failed;
-  std::atomic<bool> ended{false};
-  const auto fail = [&](const absl::Status& status) {
-    const std::lock_guard lock(failed_mutex);
-    if (failed.ok()) failed = status;
-    ended = true;
-  };
-  const auto wanted = [&] {
-    const std::lock_guard lock(mutex_);
-    return record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon || record_.paused;
-  };
-  const auto copy_part = [&](size_t i) -> absl::Status {
-    UnitRange range;
-    {
-      const std::lock_guard lock(mutex_);
-      if (record_.parts[i].done) return absl::OkStatus();
-      range = record_.parts[i].range;
-      if (!record_.parts[i].next.empty()) range.start = record_.parts[i].next;
-    }
-    auto scan = truth().Scan(range, WallClockMs());
-    if (!scan.ok()) return scan.status();
-    while (!ended && !stopping() && !wanted()) {
-      const auto started = Clock::now();
-      const auto page = copier_->CopyPage(**scan, fresh_);
-      if (!page.ok()) return page.status();
-      {
-        const std::lock_guard lock(mutex_);
-        Part& part = record_.parts[i];
-        part.done = page->ended;
-        part.units += page->units;
-        part.bytes += page->bytes;
-        if (!page->last.empty()) part.next = page->last;
-        if (part.done) return absl::OkStatus();
-      }
-      const auto pause = throttle_.Pause(page->units, page->bytes, Clock::now() - started);
-      if (pause > Clock::duration::zero()) std::this_thread::sleep_for(pause);
-    }
-    return absl::OkStatus();
-  };
-  size_t count = 0;
-  uint32_t threads = 0;
+bool Migration::BackfillIsInterrupted() const {
+  const MutexLock lock(mutex_);
+  return record_.wanted == Wanted::kCancel || record_.wanted == Wanted::kAbandon || record_.paused;
+}
+
+absl::Status Migration::CopyPart(size_t part, const std::function<bool()>& stop) {
+  UnitRange range;
   {
-    const std::lock_guard lock(mutex_);
-    count = record_.parts.size();
-    threads = record_.threads;
+    const MutexLock lock(mutex_);
+    const Part& copied = record_.parts[part];
+    if (copied.done) return absl::OkStatus();
+    range = copied.range;
+    if (!copied.next.empty()) range.start = copied.next;
   }
-  std::atomic<size_t> running{std::min<size_t>(threads, count)};
+  auto scan = truth().Scan(range, WallClockMs());
+  if (!scan.ok()) return scan.status();
+  while (!stop()) {
+    const auto started = Clock::now();
+    const auto page = copier_->CopyPage(**scan, fresh_);
+    if (!page.ok()) return page.status();
+    {
+      const MutexLock lock(mutex_);
+      Part& copied = record_.parts[part];
+      copied.done = page->ended;
+      copied.units += page->units;
+      copied.bytes += page->bytes;
+      if (!page->last.empty()) copied.next = page->last;
+      if (copied.done) return absl::OkStatus();
+    }
+    const auto pause = throttle_.Pause(page->units, page->bytes, Clock::now() - started);
+    if (pause > Clock::duration::zero()) std::this_thread::sleep_for(pause);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Migration::CopyParts() {
+  const Record before = record();
+  const auto begin = Clock::now();
+  FirstFailure failure;
+  std::atomic<bool> failed{false};
+  const auto fail = [&](const absl::Status& status) {
+    failure.Add(status);
+    failed = true;
+  };
+  const auto stop = [&] { return failed || stopping() || BackfillIsInterrupted(); };
+  const size_t count = before.parts.size();
+  const size_t threads = std::min<size_t>(before.threads, count);
+  std::atomic<size_t> next{0};
+  std::atomic<size_t> running{threads};
   std::vector<std::thread> copiers;
-  for (size_t t = 0; t < std::min<size_t>(threads, count); ++t) {
+  for (size_t t = 0; t < threads; ++t) {
     copiers.emplace_back([&] {
-      for (size_t i = next++; i < count && !ended && !stopping(); i = next++) {
-        if (auto status = copy_part(i); !status.ok()) fail(status);
+      for (size_t i = next++; i < count && !failed && !stopping(); i = next++) {
+        if (auto status = CopyPart(i, stop); !status.ok()) fail(status);
       }
       --running;
     });
   }
+  const auto count_time = [&] {
+    const MutexLock lock(mutex_);
+    record_.backfill_ms = before.backfill_ms + Milliseconds(Clock::now() - begin);
+  };
   auto saved = Clock::now();
   while (running > 0) {
-    std::this_thread::sleep_for(kLook / 5);
+    std::this_thread::sleep_for(kPollInterval / 5);
     if (auto status = drainer_->status(); !status.ok()) fail(status);
-    if (auto status = Probe(); !status.ok()) fail(status);
+    if (auto status = ProbeReadLatency(); !status.ok()) fail(status);
     if (Clock::now() - saved < kCheckpoint) continue;
-    {
-      const std::lock_guard lock(mutex_);
-      record_.backfill_ms = before_ms + Milliseconds(Clock::now() - begin);
-    }
+    count_time();
     Checkpoint();
     Reached("backfill.checkpoint");
     saved = Clock::now();
   }
   for (std::thread& copier : copiers) copier.join();
-  {
-    const std::lock_guard lock(mutex_);
-    record_.backfill_ms = before_ms + Milliseconds(Clock::now() - begin);
-  }
-  if (!failed.ok()) return failed;
+  count_time();
+  return failure.status();
+}
+
+absl::Status Migration::Backfill() {
+  drainer_ = std::make_unique<Drainer>(*copier_);
+  if (auto status = CopyParts(); !status.ok()) return status;
   if (stopping()) return absl::OkStatus();
   const Record now = record();
   if (now.wanted == Wanted::kCancel) return absl::OkStatus();
@@ -162,24 +181,24 @@ absl::Status Migration::Backfill() {
     return absl::OkStatus();
   }
   if (now.PartsDone() < now.parts.size()) {
-    // Paused: what is copied is kept current.
+    // The backfill is paused. What it has copied so far is still kept current.
     while (record().paused && !stopping() && record().wanted != Wanted::kCancel &&
            record().wanted != Wanted::kAbandon) {
       if (auto status = drainer_->status(); !status.ok()) return status;
-      Wait(kLook);
+      WaitForRequest(kPollInterval);
     }
     return absl::OkStatus();
   }
   Reached("backfill.done");
-  return Enter(Phase::kVerify, fmt::format("{} units are copied, in {:.1f} s", now.UnitsDone(),
-                                           static_cast<double>(now.backfill_ms) / 1000));
+  return AdvanceTo(Phase::kVerify, fmt::format("{} units are copied, in {:.1f} s", now.UnitsDone(),
+                                               static_cast<double>(now.backfill_ms) / 1000));
 }
 
-absl::Status Migration::Probe() {
+absl::Status Migration::ProbeReadLatency() {
   if (throttle_.limits().max_read_us == 0) return absl::OkStatus();
   std::string key;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Part& part : record_.parts) {
       if (!part.next.empty() && !part.done) key = part.next;
     }
@@ -192,38 +211,33 @@ absl::Status Migration::Probe() {
   return absl::OkStatus();
 }
 
-absl::Status Migration::Verify() {
-  if (!record().doubt.empty()) return AwaitResolve();
-  // From the first cutover on both sides have what clients were told is written. The copy is made like the
-  // truth only if it is the copy that may have lost something, and the truth has not; what differs else is
-  // for an operator.
+absl::StatusOr<Migration::VerifyMode> Migration::ChooseVerifyMode() {
+  // From the first cutover on, both sides have what clients were told is written. The copy is repaired from
+  // the truth only if the copy may have lost something and the truth has not; who is right about any other
+  // difference, an operator must decide.
   const Record before = record();
-  const bool trusted = before.trusted == boots_;
-  // Clients wrote to the side that must not serve, in the belief that it did.
+  const bool trusted = before.trusted == boot_ids_;
+  // Clients wrote to the side that must not serve, because they believed that it did.
   bool strayed = false;
   if (before.crossed && !trusted) {
     const auto lag = copy().Lag();
     if (!lag.ok()) return lag.status();
     strayed = lag->entries > 0;
   }
-  const bool repairs = !before.crossed || trusted || (CopyWasReplaced() && !TruthWasReplaced() && !strayed);
-  // A drain would already make the copy what the truth is.
-  const bool drains = repairs || (!TruthWasReplaced() && !strayed);
-  if (!drains) {
-    drainer_.reset();
-  } else if (!drainer_) {
-    drainer_ = std::make_unique<Drainer>(*copier_);
-  }
-  const auto stop = [this] {
-    if (stopping() || (drainer_ && !drainer_->status().ok())) return true;
-    const std::lock_guard lock(mutex_);
-    return (record_.wanted == Wanted::kCancel && !on_target_) || record_.wanted == Wanted::kAbandon;
-  };
-  // Ranges that both sides know: of keys, or the same shards.
-  auto ranges = source_->Partitions(record().threads);
-  if (!ranges.ok()) return ranges.status();
-  const auto others = target_->Partitions(record().threads);
-  if (!others.ok()) return others.status();
+  VerifyMode mode;
+  mode.repairs = !before.crossed || trusted || (CopyWasReplaced() && !TruthWasReplaced() && !strayed);
+  // Draining the log would already overwrite what the copy has with what the truth has.
+  mode.drains = mode.repairs || (!TruthWasReplaced() && !strayed);
+  return mode;
+}
+
+absl::StatusOr<std::vector<UnitRange>> Migration::RangesOfBothSides() {
+  const size_t wanted = record().threads;
+  auto ranges = source_->Partitions(wanted);
+  if (!ranges.ok()) return ranges;
+  const auto others = target_->Partitions(wanted);
+  if (!others.ok()) return others;
+  // Ranges of keys mean the same on both sides; those of shards only where both sides have the same ones.
   const auto keys = [](const std::vector<UnitRange>& some) {
     return std::all_of(some.begin(), some.end(), [](const UnitRange& range) { return range.shard.empty(); });
   };
@@ -232,30 +246,52 @@ absl::Status Migration::Verify() {
     if (!keys(*ranges)) ranges->clear();
   }
   if (ranges->empty()) ranges->emplace_back();
+  return ranges;
+}
+
+absl::Status Migration::ComparePass(Verifier& verifier, const std::vector<UnitRange>& ranges) {
+  const auto stop = [this] {
+    if (stopping() || (drainer_ && !drainer_->status().ok())) return true;
+    const MutexLock lock(mutex_);
+    return (record_.wanted == Wanted::kCancel && !on_target_) || record_.wanted == Wanted::kAbandon;
+  };
+  verifier_ = &verifier;
+  std::atomic<size_t> next{0};
+  FirstFailure failure;
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < std::min<size_t>(record().threads, ranges.size()); ++t) {
+    threads.emplace_back([&] {
+      for (size_t i = next++; i < ranges.size(); i = next++) {
+        absl::Status status = verifier.Compare(ranges[i], stop);
+        if (status.ok()) continue;
+        failure.Add(status);
+        return;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  {
+    // Under the lock, so that record() does not use a verifier that is about to be destroyed.
+    const MutexLock lock(mutex_);
+    verifier_ = nullptr;
+  }
+  return failure.status();
+}
+
+absl::Status Migration::Verify() {
+  if (!record().doubt.empty()) return AwaitResolve();
+  const auto mode = ChooseVerifyMode();
+  if (!mode.ok()) return mode.status();
+  if (!mode->drains) {
+    drainer_.reset();
+  } else if (!drainer_) {
+    drainer_ = std::make_unique<Drainer>(*copier_);
+  }
+  const auto ranges = RangesOfBothSides();
+  if (!ranges.ok()) return ranges.status();
   for (uint64_t pass = 1;; ++pass) {
-    Verifier verifier(*copier_, repairs);
-    verifier_ = &verifier;
-    std::atomic<size_t> next{0};
-    std::mutex failed_mutex;
-    absl::Status failed;
-    std::vector<std::thread> threads;
-    for (size_t t = 0; t < std::min<size_t>(record().threads, ranges->size()); ++t) {
-      threads.emplace_back([&] {
-        for (size_t i = next++; i < ranges->size(); i = next++) {
-          absl::Status status = verifier.Compare((*ranges)[i], stop);
-          if (status.ok()) continue;
-          const std::lock_guard lock(failed_mutex);
-          if (failed.ok()) failed = status;
-          return;
-        }
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    {
-      // Who shows how far it is has it no more.
-      const std::lock_guard lock(mutex_);
-      verifier_ = nullptr;
-    }
+    Verifier verifier(*copier_, mode->repairs);
+    const absl::Status compared = ComparePass(verifier, *ranges);
     if (drainer_) {
       if (auto status = drainer_->status(); !status.ok()) return status;
     }
@@ -265,12 +301,12 @@ absl::Status Migration::Verify() {
       retake_ = true;
       return absl::OkStatus();
     }
-    if (!failed.ok()) return failed;
-    // What was read is of the hosts that this worker took over, or it says nothing.
+    if (!compared.ok()) return compared;
+    // The result only counts if the truth's hosts are still those that this worker took over.
     if (auto status = CheckTruth(); !status.ok()) return status;
-    if (auto status = EndPass(verifier, repairs); !status.ok()) return status;
+    if (auto status = EndPass(verifier, mode->repairs); !status.ok()) return status;
     Reached("verify.pass");
-    if (verifier.differences() == 0 || !repairs) return absl::OkStatus();
+    if (verifier.differences() == 0 || !mode->repairs) return absl::OkStatus();
     if (pass == kMaxPasses) {
       return absl::InternalError(
           fmt::format("both sides still differ after {} passes of verification", pass));
@@ -281,7 +317,7 @@ absl::Status Migration::Verify() {
 absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
   const bool clean = verifier.differences() == 0;
   if (clean && record().crossed) {
-    if (auto status = ForgetStrayed(); !status.ok()) return status;
+    if (auto status = ClearCopyLog(); !status.ok()) return status;
   }
   std::string found = fmt::format("{} units compared, {} differed, {} copied again", verifier.compared(),
                                   verifier.differences(), verifier.repaired());
@@ -291,9 +327,10 @@ absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
     const std::string& copy = on_target_ ? names_.source : names_.target;
     doubt = fmt::format("of {} units {} differ, {} of them are on '{}' only and not on '{}', which serves",
                         verifier.compared(), verifier.differences(), verifier.only_in_copy(), copy, truth);
+    std::string_view before = "; for example ";
     for (const std::string& key : verifier.examples()) {
-      doubt += fmt::format("{}{}", &key == &verifier.examples().front() ? "; for example " : ", ",
-                           ShowUnitKey(spec_.shape, key));
+      doubt += fmt::format("{}{}", before, ShowUnitKey(spec_.shape, key));
+      before = ", ";
     }
   }
   return Change(
@@ -303,12 +340,12 @@ absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
         record.differences += verifier.differences();
         record.repaired += verifier.repaired();
         record.doubt = doubt;
-        // What was asked for before is asked for again when it is known which side is right.
-        if (!doubt.empty()) record.wanted = Wanted::kNothing;
+        // An operator has to repeat what was requested, once it is known which side is right.
+        if (!doubt.empty()) record.ClearWantedUnlessAbandon();
         if (clean) {
-          record.phase = Resting();
-          // As they were before it was begun.
-          record.verified = boots_;
+          record.phase = RestingPhase();
+          // The boot IDs from before the comparison began: a host that was restarted since is compared again.
+          record.verified = boot_ids_;
           record.trusted.clear();
         }
         record.problem.clear();
@@ -316,7 +353,7 @@ absl::Status Migration::EndPass(const Verifier& verifier, bool repairs) {
       doubt.empty() ? found : found + ": " + doubt);
 }
 
-absl::Status Migration::ForgetStrayed() {
+absl::Status Migration::ClearCopyLog() {
   for (;;) {
     const auto entries = copy().ReadDirty(1000);
     if (!entries.ok()) return entries.status();
@@ -331,30 +368,33 @@ absl::Status Migration::AwaitResolve() {
     const Record now = record();
     const std::string& truth = on_target_ ? names_.target : names_.source;
     if (now.wanted == Wanted::kResolve && now.keep == truth) {
-      // What this worker stands on is to be believed; what is lost after that is not.
-      return Change(
+      // The truth is trusted as it is now; if a host loses something after this, it is not trusted any more.
+      return ActOnRequest(
+          now.wanted,
           [&](Record& record) {
-            record.trusted = boots_;
+            record.trusted = boot_ids_;
             record.doubt.clear();
             record.wanted = Wanted::kNothing;
           },
           fmt::format("the copy is made like '{}'", truth));
     }
     if (now.wanted == Wanted::kResolve) {
-      // The way back, without having been found the same.
-      return Change(
+      // The truth returns to the other side, although the sides differ.
+      return ActOnRequest(
+          now.wanted,
           [&](Record& record) {
             record.phase = Phase::kCutover;
-            record.verified = boots_;
-            // Nobody has compared: what serves then is to be believed, and the other side is made like it.
-            record.trusted = boots_;
+            record.verified = boot_ids_;
+            // The side that serves then is trusted without a comparison, and the other one is made like it.
+            record.trusted = boot_ids_;
             record.doubt.clear();
             record.wanted = Wanted::kNothing;
           },
           fmt::format("cutover to '{}' begins, with what it has", now.keep));
     }
     if (now.wanted == Wanted::kVerify) {
-      return Change(
+      return ActOnRequest(
+          now.wanted,
           [](Record& record) {
             record.doubt.clear();
             record.wanted = Wanted::kNothing;
@@ -371,7 +411,7 @@ absl::Status Migration::AwaitResolve() {
       retake_ = true;
       return absl::OkStatus();
     }
-    Wait(milliseconds(1000));
+    WaitForRequest(kCheckSidesInterval);
   }
   return absl::OkStatus();
 }

@@ -9,7 +9,7 @@
 #include "base/fail_point.h"
 #include "migration/migration.h"
 
-/// The change of sides, and the end.
+/// The cutover, by which the truth changes sides, and the end of a migration.
 namespace kvstore::migration {
 namespace {
 
@@ -19,37 +19,39 @@ using std::chrono::milliseconds;
 
 /// How long a cutover waits for the dirty log to become short.
 constexpr std::chrono::seconds kShortLog{30};
-/// Entries of the dirty log, beyond which writes are not held.
+/// Writes are not held while the dirty log has more entries than this.
 constexpr size_t kMaxLag = 2000;
-/// Local IDs that the target is raised above those of the source before the freeze: to do it costs more than
-/// the gap that it leaves.
+/// How far the other side's local IDs are raised above those of the truth before the freeze. The freeze
+/// itself then has nothing to raise unless more objects are created meanwhile; the gap in the IDs costs less
+/// than the time that would take.
 constexpr uint64_t kLocalIdMargin = 4096;
 
 }  // namespace
 
 absl::Status Migration::BackOut(const absl::Status& why) {
-  // Of a worker that was overtaken this is refused; whatever else went wrong, writes are not held any longer.
-  absl::Status serves = truth().Enter(epoch_, State::kServing, true);
+  // Whatever went wrong, writes are not held any longer. A worker that was overtaken is refused here.
+  absl::Status serves = truth().TransitionTo(epoch_, State::kServing, true);
   if (absl::IsAborted(why)) return why;
   if (!serves.ok()) return serves;
-  held_.reset();
-  // The other side is looked for again from the beginning.
+  paused_since_.reset();
+  // The other side could not be reached: the next takeover tries it again.
   if (alone_) retake_ = true;
   const std::string told = "the cutover was given up: " + std::string(why.message());
   return Change(
       [&](Record& record) {
-        record.phase = Resting();
-        record.wanted = Wanted::kNothing;
+        record.phase = RestingPhase();
+        record.ClearWantedUnlessAbandon();
         record.automatic = false;
         record.problem = told;
-        // What an operator has said is right was to serve, and does not: the sides differ as before.
+        // The side that an operator has declared right should serve now, and does not: the sides still
+        // differ.
         if (!record.trusted.empty()) record.verified.clear();
         record.trusted.clear();
       },
       told);
 }
 
-absl::StatusOr<bool> Migration::GoOnWithCutover() {
+absl::StatusOr<bool> Migration::ResumeCutover() {
   const auto give_up = [this](const absl::Status& why) -> absl::StatusOr<bool> {
     if (auto status = BackOut(why); !status.ok()) return status;
     return true;
@@ -60,49 +62,49 @@ absl::StatusOr<bool> Migration::GoOnWithCutover() {
   const auto to = copy().Status();
   if (!to.ok()) return to.status();
   if (to->Any(State::kServing) && CopyWasReplaced() && !TruthWasReplaced()) {
-    // It may serve as it did before an earlier cutover, without what was written since; this side has all of
-    // that.
-    return Doubt(
+    // The other side may serve as it did before an earlier cutover, without what was written since; this side
+    // has all of that.
+    return RaiseDoubt(
         fmt::format("a host of '{}' was restarted or replaced while the truth moved there; whether clients "
                     "wrote there before that is not known",
                     on_target_ ? names_.source : names_.target));
   }
   if (to->Any(State::kServing)) {
-    // A side that came back with less than it had may serve again: it must not beside the other one.
+    // This side may have come back with older data and serve again, which it must not beside the other one.
     if (!from->All(State::kMoved)) {
       if (auto status = truth().Reassert(epoch_, State::kMoved, true); !status.ok()) return status;
     }
-    if (auto status = MoveOver(/*opened=*/true); !status.ok()) return status;
+    if (auto status = SwitchSides(/*opened=*/true); !status.ok()) return status;
     return true;
   }
   if (!from->Any(State::kMoved) && !from->Any(State::kFrozen)) return false;
   if (!from->Any(State::kMoved)) {
-    // Nobody knows for how long writes have been held.
+    // Writes have been held since the earlier worker froze this side, nobody knows for how long.
     return give_up(absl::UnavailableError("it was interrupted"));
   }
   if (from->Any(State::kServing)) {
-    // It was being given up, and clients write to what serves again: the rest follows.
+    // The cutover was being given up, and clients already write to the partitions that serve again.
     return give_up(absl::UnavailableError("it was interrupted while it was given up"));
   }
-  // Nothing is written: what that worker has not copied is copied now.
+  // Nobody can write: what the earlier worker has not copied is copied now.
   const auto deadline = Clock::now() + milliseconds(names_.freeze_ms);
   if (auto status = copier_->DrainAll(deadline, stop_); !status.ok()) return give_up(status);
   verified_ = record().verified;
-  if (auto status = MoveOver(/*opened=*/false); !status.ok()) return status;
+  if (auto status = SwitchSides(/*opened=*/false); !status.ok()) return status;
   return true;
 }
 
-absl::StatusOr<bool> Migration::Doubt(const std::string& why) {
+absl::StatusOr<bool> Migration::RaiseDoubt(const std::string& why) {
   absl::Status status = Change(
       [&](Record& record) {
         record.phase = Phase::kVerify;
-        record.wanted = Wanted::kNothing;
+        record.ClearWantedUnlessAbandon();
         record.doubt = why;
         record.trusted.clear();
       },
       why);
   if (!status.ok()) return status;
-  // The side that is left serves again.
+  // The takeover lets this side serve again.
   retake_ = true;
   return true;
 }
@@ -120,15 +122,16 @@ absl::Status Migration::Arm() {
     const auto begun = Clock::now();
     const auto drained = copier_->Drain();
     if (!drained.ok()) return drained.status();
-    // What comes in such a time is copied in such a time again: short of what writes may be held for.
+    // Draining what is written during one drain takes about as long again, while writes are held: that must
+    // be well below the time for which they may be held.
     if (*drained <= kMaxLag && Clock::now() - begun <= milliseconds(names_.freeze_ms) / 4) break;
     if (Clock::now() > give_up) {
       return BackOut(absl::UnavailableError("writes come faster than they are copied"));
     }
   }
-  // What is begun now is gone through with; without the catalog that could not be done. It is asked before
-  // writes are held, because its answer may take as long as it likes. From here on either side may have what
-  // the other has not.
+  // From here on either side may have data that the other one lacks, which the record must say first. The
+  // catalog is written before writes are held, because it may be slow, and because the cutover could not be
+  // completed without it.
   absl::Status reachable = Change([](Record& record) { record.crossed = true; });
   if (!reachable.ok()) return BackOut(reachable);
   Reached("cutover.drained");
@@ -141,9 +144,9 @@ absl::Status Migration::Freeze() {
   const auto check_time = [&]() -> absl::Status {
     if (Clock::now() < in_time) return absl::OkStatus();
     return absl::DeadlineExceededError(
-        fmt::format("writes were held for {} ms, which is as long as they may be", names_.freeze_ms));
+        fmt::format("writes were held for {} ms, which is the limit (freeze_ms)", names_.freeze_ms));
   };
-  if (auto status = truth().Enter(epoch_, State::kFrozen, true); !status.ok()) return BackOut(status);
+  if (auto status = truth().TransitionTo(epoch_, State::kFrozen, true); !status.ok()) return BackOut(status);
   Reached("cutover.frozen");
   if (auto status = copier_->DrainAll(in_time, stop_); !status.ok()) return BackOut(status);
   Reached("cutover.empty");
@@ -156,15 +159,15 @@ absl::Status Migration::Freeze() {
   if (auto status = copy().RaiseLocalIds(epoch_, *ids); !status.ok()) return BackOut(status);
   if (auto status = check_time(); !status.ok()) return BackOut(status);
   Reached("cutover.counted");
-  held_ = Held{.writes = frozen_at, .reads = Clock::now()};
-  return MoveOver(/*opened=*/false);
+  paused_since_ = PausedSince{.writes = frozen_at, .reads = Clock::now()};
+  return SwitchSides(/*opened=*/false);
 }
 
 absl::Status Migration::Cutover() {
   drainer_.reset();
-  const auto gone_on = GoOnWithCutover();
+  const auto gone_on = ResumeCutover();
   if (!gone_on.ok() || *gone_on) return gone_on.status();
-  const auto boots = Boots(*source_, *target_);
+  const auto boots = BootIdsOf(*source_, *target_);
   if (!boots.ok()) return boots.status();
   const auto again = VerifyAgain(*boots);
   if (!again.ok()) return again.status();
@@ -175,20 +178,20 @@ absl::Status Migration::Cutover() {
   return Freeze();
 }
 
-absl::Status Migration::MoveOver(bool opened) {
+absl::Status Migration::SwitchSides(bool opened) {
   if (!opened) {
-    if (auto status = truth().Enter(epoch_, State::kMoved, true); !status.ok()) return BackOut(status);
+    if (auto status = truth().TransitionTo(epoch_, State::kMoved, true); !status.ok()) return BackOut(status);
   }
   Reached("cutover.moved");
   if (!opened) {
-    // Nobody has written to the other side yet: the way back is open.
-    const auto boots = Boots(*source_, *target_);
+    // Nobody has written to the other side yet, so that the cutover can still be given up.
+    const auto boots = BootIdsOf(*source_, *target_);
     if (!boots.ok()) return BackOut(boots.status());
     if (*boots != verified_) {
       return BackOut(absl::UnavailableError("a host was restarted or replaced"));
     }
   }
-  if (auto status = copy().Enter(epoch_, State::kServing, true); !status.ok()) return status;
+  if (auto status = copy().TransitionTo(epoch_, State::kServing, true); !status.ok()) return status;
   Reached("cutover.serving");
   return Route();
 }
@@ -206,9 +209,9 @@ absl::Status Migration::Route() {
   const auto routed_at = Clock::now();
   Reached("cutover.routed");
   std::string event = fmt::format("'{}' serves", to_target ? names_.target : names_.source);
-  const uint64_t writes = held_ ? Milliseconds(routed_at - held_->writes) : 0;
-  const uint64_t reads = held_ ? Milliseconds(routed_at - held_->reads) : 0;
-  if (held_) event += fmt::format("; writes were held for {} ms, reads for {} ms", writes, reads);
+  const uint64_t writes = paused_since_ ? Milliseconds(routed_at - paused_since_->writes) : 0;
+  const uint64_t reads = paused_since_ ? Milliseconds(routed_at - paused_since_->reads) : 0;
+  if (paused_since_) event += fmt::format("; writes were held for {} ms, reads for {} ms", writes, reads);
   absl::Status status = Change(
       [&](Record& record) {
         record.write_pause_ms = writes;
@@ -216,20 +219,31 @@ absl::Status Migration::Route() {
         record.on_target = to_target;
         record.crossed = true;
         record.phase = to_target ? Phase::kReversible : Phase::kReady;
-        // It serves because an operator has said that it is right: the other side is not the same yet.
+        // After `resolve` this side serves because an operator declared it right; the sides still differ.
         if (!record.trusted.empty()) record.verified.clear();
         record.automatic = false;
         record.problem.clear();
-        // A rollback goes on with the removal of the target.
+        // A rollback continues with the removal of the target.
         const bool rolls_back = record.wanted == Wanted::kRollback || record.wanted == Wanted::kCancel;
-        record.wanted = rolls_back && !to_target ? Wanted::kCancel : Wanted::kNothing;
+        if (rolls_back && !to_target) {
+          record.wanted = Wanted::kCancel;
+        } else {
+          record.ClearWantedUnlessAbandon();
+        }
+        // The command to abandon this side was checked when the other one was the truth.
+        if (record.wanted == Wanted::kAbandon && record.gone == (to_target ? names_.target : names_.source)) {
+          record.wanted = Wanted::kNothing;
+          record.AddEvent("worker", fmt::format("'{}' is the truth now, and is not given up", record.gone),
+                          WallClockMs());
+          record.gone.clear();
+        }
       },
       std::move(event));
   if (!status.ok()) return status;
   Reached("cutover.recorded");
-  held_.reset();
+  paused_since_.reset();
   on_target_ = to_target;
-  NoteTruthBoot();
+  UpdateTruthBootId();
   NewCopier(spec_.shape);
   return absl::OkStatus();
 }
@@ -239,19 +253,19 @@ absl::Status Migration::Route() {
 absl::Status Migration::Finish() {
   drainer_.reset();
   const uint64_t epoch = epoch_;
-  // As long as nothing is dropped the way back is open.
+  // While nothing has been dropped yet, the migration can still return to the reversible phase.
   const auto left = source_->Status();
   if (!left.ok()) return left.status();
   if (!left->Any(State::kAbsent) && TruthWasReplaced()) {
     return Change([](Record& record) { record.phase = Phase::kReversible; },
                   "a host was restarted or replaced: both sides are compared before a finish");
   }
-  // First what is retired, everywhere; only then nothing is recorded any more.
-  if (auto status = source_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
+  // The source is dropped everywhere before the target stops recording writes.
+  if (auto status = source_->TransitionTo(epoch, State::kAbsent, false); !status.ok()) return status;
   Reached("finish.dropped");
-  if (auto status = target_->Enter(epoch, State::kServing, false); !status.ok()) return status;
+  if (auto status = target_->TransitionTo(epoch, State::kServing, false); !status.ok()) return status;
   Reached("finish.plain");
-  if (auto status = LeaveCatalog(); !status.ok()) return status;
+  if (auto status = ClearOtherSide(); !status.ok()) return status;
   Reached("finish.routed");
   return End(Phase::kFinished, "finished: the source is gone");
 }
@@ -260,20 +274,20 @@ absl::Status Migration::Abort() {
   drainer_.reset();
   const uint64_t epoch = epoch_;
   if (!record().released) {
-    // Also from a freeze that was interrupted.
-    if (auto status = source_->Enter(epoch, State::kServing, false); !status.ok()) return status;
-    // However long the target cannot be reached: clients do not notice.
+    // The source may still be frozen by a cutover that was interrupted.
+    if (auto status = source_->TransitionTo(epoch, State::kServing, false); !status.ok()) return status;
+    // The removal of the target may wait until it can be reached, without effect on clients.
     if (auto status = Change([](Record& record) { record.released = true; }); !status.ok()) return status;
   }
   Reached("abort.plain");
-  if (auto status = target_->Enter(epoch, State::kAbsent, false); !status.ok()) return status;
+  if (auto status = target_->TransitionTo(epoch, State::kAbsent, false); !status.ok()) return status;
   Reached("abort.dropped");
-  if (auto status = LeaveCatalog(); !status.ok()) return status;
+  if (auto status = ClearOtherSide(); !status.ok()) return status;
   Reached("abort.routed");
   return End(Phase::kAborted, "cancelled: the target is gone");
 }
 
-absl::Status Migration::LeaveCatalog() {
+absl::Status Migration::ClearOtherSide() {
   return ChangeEntry([](CatalogEntry& entry) {
     entry.other_backend.clear();
     entry.other_engine.clear();
@@ -282,20 +296,21 @@ absl::Status Migration::LeaveCatalog() {
 }
 
 absl::Status Migration::End(Phase phase, std::string event) {
-  // As long as there is the record, the dataset is not altered or dropped all the same.
-  // And another worker's is not ended.
-  Ledger& ledger = router_.ledger();
+  // The operation ends before the record is removed: while there is a record, nobody can alter or drop the
+  // dataset anyway. It is ended by its ID, so that one that another worker has taken over stays.
+  Ledger& ledger = keeper_.ledger();
   const absl::Status ended =
       operation_.empty() ? ledger.EndLasting(AsOperation().what) : ledger.End(operation_);
   if (!ended.ok()) return ended;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
+  const int64_t version = version_;
   absl::Status status =
-      router_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset, version_); });
+      keeper_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset, version); });
   if (!status.ok()) return status;
   spdlog::info("migration of '{}': {}", names_.dataset, event);
   record_.phase = phase;
   record_.problem.clear();
-  record_.Add("worker", std::move(event), WallClockMs());
+  record_.AddEvent("worker", std::move(event), WallClockMs());
   return absl::OkStatus();
 }
 

@@ -9,21 +9,21 @@
 #include "base/fail_point.h"
 #include "migration/migration.h"
 
-/// A worker begins: it claims the migration and brings both sides to where the record has them. It ends when
-/// another one has.
+/// How a worker begins: it claims the migration, and brings both sides to the states that the record
+/// requires. It works until another one has claimed the migration.
 namespace kvstore::migration {
 namespace {
 
 using State = EndpointState;
 
-/// The two halves of what Boots gives.
-std::pair<std::string_view, std::string_view> Halves(std::string_view boots) {
+/// Splits what BootIdsOf returned into the source's and the target's boot ID.
+std::pair<std::string_view, std::string_view> SplitBootIds(std::string_view boots) {
   const size_t bar = boots.find('|');
   if (bar == std::string_view::npos) return {boots, {}};
   return {boots.substr(0, bar), boots.substr(bar + 1)};
 }
 
-/// Phases between whose steps partitions may be taken in, and in which the truth serves.
+/// Whether the truth serves in this phase, and new partitions may be added between two of its steps.
 bool IsBetweenSteps(Phase phase) {
   return phase == Phase::kBackfill || phase == Phase::kVerify || phase == Phase::kReady ||
          phase == Phase::kReversible;
@@ -34,17 +34,17 @@ bool IsBetweenSteps(Phase phase) {
 // ---- the claim ----
 
 absl::Status Migration::OpenSides() {
-  auto entry = router_.LoadEntry(names_.dataset);
+  auto entry = keeper_.LoadEntry(names_.dataset);
   if (!entry.ok()) return entry.status();
   if (entry->spec.incarnation != names_.incarnation) {
-    return absl::NotFoundError("dataset: is another one of the same name");
+    return absl::NotFoundError("dataset: was dropped, and there is another one of the same name");
   }
   const auto open = [&](const std::string& name,
                         const std::string& engine) -> absl::StatusOr<std::shared_ptr<MigrationEndpoint>> {
     DatasetSpec spec = entry->spec;
     spec.backend = name;
     spec.engine = engine;
-    const auto backend = router_.FindBackend(name);
+    const auto backend = keeper_.FindBackend(name);
     if (!backend.ok()) return backend.status();
     auto endpoint = (*backend)->OpenForMigration(spec);
     if (!endpoint.ok()) return endpoint.status();
@@ -55,7 +55,7 @@ absl::Status Migration::OpenSides() {
   auto target = open(names_.target, names_.target_engine);
   if (!target.ok()) return target.status();
   spec_ = entry->spec;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (copier_) record_.drained_units += copier_->drained();
   copier_.reset();
   source_ = *std::move(source);
@@ -63,36 +63,36 @@ absl::Status Migration::OpenSides() {
   return absl::OkStatus();
 }
 
-absl::Status Migration::FixExtents() {
+absl::Status Migration::RefreshExtents() {
   const Record now = record();
   std::string source = now.source_extent;
   std::string target = now.target_extent;
   const bool fixed =
       now.phase == Phase::kCutover || now.phase == Phase::kFinishing || now.phase == Phase::kAborting;
   if (!fixed) {
-    // Of a side that cannot be asked, what is known of it.
+    // For a side that cannot be asked, the extent in the record stays.
     if (auto extent = source_->Extent(); extent.ok()) source = *std::move(extent);
     if (auto extent = target_->Extent(); extent.ok()) target = *std::move(extent);
   }
   if (auto status = source_->Limit(source); !status.ok()) return status;
   if (auto status = target_->Limit(target); !status.ok()) return status;
-  // Records of earlier versions, and of migrations that begin, have none.
+  // Records that earlier versions wrote, and those of migrations that begin, have no extents yet.
   const bool grew = (now.source_extent != source && !now.source_extent.empty()) ||
                     (now.target_extent != target && !now.target_extent.empty());
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   record_.source_extent = std::move(source);
   record_.target_extent = std::move(target);
-  // What was written there before it was captured is found when both sides are compared.
+  // New partitions may have been written to before capture began there: the comparison finds that.
   if (grew && (now.phase == Phase::kReady || now.phase == Phase::kReversible)) {
     record_.phase = Phase::kVerify;
-    record_.Add("worker", "shards were opened or closed: both sides are compared again", WallClockMs());
+    record_.AddEvent("worker", "shards were opened or closed: both sides are compared again", WallClockMs());
   }
   return absl::OkStatus();
 }
 
 absl::Status Migration::Claim(uint64_t epoch) {
   std::string self;
-  absl::Status asked = router_.WithCatalog([&](Catalog& catalog) {
+  absl::Status asked = keeper_.WithCatalog([&](Catalog& catalog) {
     self = catalog.self();
     return absl::OkStatus();
   });
@@ -107,10 +107,10 @@ absl::Status Migration::Claim(uint64_t epoch) {
   return absl::OkStatus();
 }
 
-bool Migration::GoesOnAlone(const EndpointStatus& truth, bool same_truth) const {
-  const std::lock_guard lock(mutex_);
-  // Writes may be held: they are let go whether or not the other side can be asked. Not by a side that may
-  // have lost its memory: the other one may serve by now.
+bool Migration::CanProceedAlone(const EndpointStatus& truth, bool same_truth) const {
+  const MutexLock lock(mutex_);
+  // A cutover may be holding writes, which must end whether or not the other side can be reached. But if this
+  // side may have lost its state, the other one may be serving by now.
   if (record_.phase == Phase::kCutover) return !truth.Any(State::kMoved) && same_truth;
   if (record_.phase == Phase::kAborting) return true;
   return record_.wanted == Wanted::kCancel && !record_.on_target;
@@ -120,28 +120,30 @@ absl::Status Migration::TakeOver() {
   drainer_.reset();
   alone_ = false;
   if (auto status = OpenSides(); !status.ok()) return absl::IsNotFound(status) ? EndOrphan() : status;
-  if (auto status = FixExtents(); !status.ok()) return status;
+  if (auto status = RefreshExtents(); !status.ok()) return status;
   const Record now = record();
-  if (now.wanted == Wanted::kAbandon) return EndWithout();
-  // Of a truth that records no more nothing is asked.
+  if (now.wanted == Wanted::kAbandon) return EndWithoutGoneSide();
+  // A truth that was released serves without the migration, and is not asked any more.
   const auto truth_status =
       now.released ? absl::StatusOr<EndpointStatus>(EndpointStatus{}) : truth().Status();
   const auto copy_status = copy().Status();
   if (!truth_status.ok()) {
     if (now.phase == Phase::kCutover && copy_status.ok() && copy_status->All(State::kServing) &&
-        IsAsVerified(/*of_truth=*/false)) {
-      return TakeOverOpened(*copy_status);
+        IsUnchangedSinceVerified(/*of_truth=*/false)) {
+      return TakeOverOpenedCutover(*copy_status);
     }
     return truth_status.status();
   }
   if (!copy_status.ok()) {
-    if (!GoesOnAlone(*truth_status, IsAsVerified(/*of_truth=*/true))) return copy_status.status();
+    if (!CanProceedAlone(*truth_status, IsUnchangedSinceVerified(/*of_truth=*/true)))
+      return copy_status.status();
     alone_ = true;
   }
   const uint64_t above =
       std::max({now.epoch, truth_status->epoch, copy_status.ok() ? copy_status->epoch : 0, WallClockMs()});
   if (auto status = Claim(above + 1); !status.ok()) return status;
-  // Behind the first step nothing waits for it: clients may.
+  // Only the first phase requires the operation in the ledger; later ones go on without, because clients may
+  // be waiting for them.
   const absl::Status begun = BeginOperation();
   if (now.phase == Phase::kPrepare && !begun.ok()) return begun;
   if (!now.released) {
@@ -150,7 +152,7 @@ absl::Status Migration::TakeOver() {
   Reached("takeover.half");
   if (alone_) return absl::OkStatus();
   if (!now.released) {
-    if (auto status = LookAtBoots(); !status.ok()) return status;
+    if (auto status = ReadBootIds(); !status.ok()) return status;
   }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
   return ReassertSides(*copy_status);
@@ -162,25 +164,25 @@ Operation Migration::AsOperation() const {
   source.backend = names_.source;
   DatasetSpec target = source;
   target.backend = names_.target;
-  return router_.MigrationOf(source, target);
+  return keeper_.MigrationOf(source, target);
 }
 
 absl::Status Migration::BeginOperation() {
-  // It was begun when the migration was created, unless an earlier version did that, or the ledger is only in
-  // memory.
-  auto begun = router_.ledger().Begin(AsOperation());
-  if (begun.ok()) operation_ = begun->Leave();
+  // The operation was begun when the migration was created, unless an earlier version created it, or the
+  // ledger is only in memory.
+  auto begun = keeper_.ledger().Begin(AsOperation());
+  if (begun.ok()) operation_ = begun->Detach();
   return begun.status();
 }
 
-absl::Status Migration::TakeOverOpened(const EndpointStatus& opened) {
+absl::Status Migration::TakeOverOpenedCutover(const EndpointStatus& opened) {
   if (auto status = Claim(std::max({record().epoch, opened.epoch, WallClockMs()}) + 1); !status.ok())
     return status;
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
   NewCopier(spec_.shape);
-  // What is left to do needs the catalog only. The side that is lost is asked again when it is followed.
+  // Only the catalog is still to be changed. The next takeover tries the lost side again.
   retake_ = true;
-  boots_.clear();
+  boot_ids_.clear();
   return Route();
 }
 
@@ -191,13 +193,13 @@ absl::Status Migration::ReassertSides(const EndpointStatus& copy_status) {
     return copy().Reassert(epoch_, State::kMoved, true);
   }
   if (!IsBetweenSteps(now.phase)) return absl::OkStatus();
-  // The copy first: at no time both may serve.
+  // The copy first, so that the two never serve at the same time.
   const State idle = now.crossed ? State::kMoved : State::kImporting;
   if (auto status = copy().Reassert(epoch_, idle, now.crossed); !status.ok()) return status;
   if (auto status = truth().Reassert(epoch_, State::kServing, true); !status.ok()) return status;
   Reached("takeover.reasserted");
-  // Of a side that must not serve the log is empty, unless it did all the same.
-  if (!now.crossed || !now.doubt.empty() || now.trusted == boots_) return absl::OkStatus();
+  // A side that must not serve has an empty log, unless it came back and clients wrote there all the same.
+  if (!now.crossed || !now.doubt.empty() || now.trusted == boot_ids_) return absl::OkStatus();
   const auto lag = copy().Lag();
   if (!lag.ok()) return lag.status();
   if (lag->entries == 0) return absl::OkStatus();
@@ -210,7 +212,7 @@ absl::Status Migration::ReassertSides(const EndpointStatus& copy_status) {
       [&](Record& record) {
         record.phase = Phase::kVerify;
         record.doubt = doubt;
-        record.wanted = Wanted::kNothing;
+        record.ClearWantedUnlessAbandon();
       },
       doubt);
 }
@@ -218,7 +220,8 @@ absl::Status Migration::ReassertSides(const EndpointStatus& copy_status) {
 absl::Status Migration::EndOrphan() {
   const Record now = record();
   if (now.phase == Phase::kCreated || now.phase == Phase::kPrepare || now.wanted == Wanted::kCancel) {
-    return End(Phase::kAborted, "cancelled: the dataset is gone, or is another one of the same name");
+    return End(Phase::kAborted,
+               "cancelled: the dataset was dropped, or replaced by another one of the same name");
   }
   return absl::UnavailableError(
       fmt::format("the dataset '{0}' that migrates is not in the catalog any more; kv migrate cancel {0} "
@@ -226,12 +229,12 @@ absl::Status Migration::EndOrphan() {
                   names_.dataset));
 }
 
-bool Migration::Overtaken() {
+bool Migration::WasOvertaken() {
   absl::Status gone;
   std::string self;
   absl::StatusOr<Record> there = absl::NotFoundError("");
-  // The record's lock is never taken inside of the catalog's.
-  absl::Status looked = router_.WithCatalog([&](Catalog& catalog) {
+  // Lock order: mutex_ before the catalog's; so the record is compared after the catalog was read.
+  absl::Status looked = keeper_.WithCatalog([&](Catalog& catalog) {
     const auto stored = catalog.GetRecord(names_.dataset);
     self = catalog.self();
     gone = stored.status();
@@ -240,64 +243,64 @@ bool Migration::Overtaken() {
   });
   if (!looked.ok()) return false;
   if (!there.ok()) return absl::IsNotFound(gone);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return there->owner != self || there->incarnation != names_.incarnation || there->epoch > record_.epoch;
 }
 
 void Migration::NewCopier(Shape shape) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (copier_) record_.drained_units += copier_->drained();
   copier_ = std::make_unique<Copier>(shape, truth(), copy(), epoch_, [this] { return CheckTruth(); });
 }
 
-// ---- what the sides stand on ----
+// ---- boot IDs: whether a host was restarted or replaced ----
 
-absl::StatusOr<std::string> Migration::Boots(MigrationEndpoint& source, MigrationEndpoint& target) {
-  auto first = source.Boot();
+absl::StatusOr<std::string> Migration::BootIdsOf(MigrationEndpoint& source, MigrationEndpoint& target) {
+  auto first = source.BootId();
   if (!first.ok()) return first;
-  auto second = target.Boot();
+  auto second = target.BootId();
   if (!second.ok()) return second;
   return *first + "|" + *second;
 }
 
-absl::Status Migration::LookAtBoots() {
-  auto boots = Boots(*source_, *target_);
+absl::Status Migration::ReadBootIds() {
+  auto boots = BootIdsOf(*source_, *target_);
   if (!boots.ok()) return boots.status();
-  boots_ = *std::move(boots);
-  NoteTruthBoot();
+  boot_ids_ = *std::move(boots);
+  UpdateTruthBootId();
   return absl::OkStatus();
 }
 
-void Migration::NoteTruthBoot() {
-  const auto [source, target] = Halves(boots_);
-  truth_boot_ = on_target_ ? target : source;
+void Migration::UpdateTruthBootId() {
+  const auto [source, target] = SplitBootIds(boot_ids_);
+  truth_boot_id_ = on_target_ ? target : source;
 }
 
-bool Migration::IsAsVerified(bool of_truth) {
+bool Migration::IsUnchangedSinceVerified(bool of_truth) {
   const std::string verified = record().verified;
-  const auto [source, target] = Halves(verified);
+  const auto [source, target] = SplitBootIds(verified);
   const bool of_target = of_truth == on_target_;
-  const auto boot = (of_target ? *target_ : *source_).Boot();
+  const auto boot = (of_target ? *target_ : *source_).BootId();
   return boot.ok() && *boot == (of_target ? target : source);
 }
 
 bool Migration::TruthWasReplaced() const {
   const std::string verified = record().verified;
-  const auto [source, target] = Halves(verified);
-  return (on_target_ ? target : source) != truth_boot_;
+  const auto [source, target] = SplitBootIds(verified);
+  return (on_target_ ? target : source) != truth_boot_id_;
 }
 
 bool Migration::CopyWasReplaced() const {
   const std::string verified = record().verified;
-  const auto before = Halves(verified);
-  const auto now = Halves(boots_);
+  const auto before = SplitBootIds(verified);
+  const auto now = SplitBootIds(boot_ids_);
   return on_target_ ? before.first != now.first : before.second != now.second;
 }
 
 absl::Status Migration::CheckTruth() {
-  const auto boot = truth().Boot();
+  const auto boot = truth().BootId();
   if (!boot.ok()) return boot.status();
-  if (*boot == truth_boot_) return absl::OkStatus();
+  if (*boot == truth_boot_id_) return absl::OkStatus();
   return absl::UnavailableError(
       fmt::format("a host of '{}' was restarted or replaced", on_target_ ? names_.target : names_.source));
 }
@@ -310,9 +313,9 @@ absl::StatusOr<bool> Migration::HasChanged() {
     if (!extent.ok()) return extent.status();
     if (*extent != known) return true;
   }
-  const auto boots = Boots(*source_, *target_);
+  const auto boots = BootIdsOf(*source_, *target_);
   if (!boots.ok()) return boots.status();
-  return *boots != boots_;
+  return *boots != boot_ids_;
 }
 
 absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
@@ -325,7 +328,7 @@ absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
 
 // ---- without a side ----
 
-absl::Status Migration::EndWithout() {
+absl::Status Migration::EndWithoutGoneSide() {
   const Record now = record();
   const bool target_gone = now.gone == names_.target && now.gone != names_.source;
   MigrationEndpoint& left = target_gone ? *source_ : *target_;
@@ -336,7 +339,7 @@ absl::Status Migration::EndWithout() {
   if (!status.ok()) return status.status();
   const bool serves_alone = status->All(State::kServing) && !status->capture;
   if (!serves_alone && dead.Status().ok()) {
-    // It may have been written to since it was given up.
+    // Clients may have written to it since it was given up.
     retake_ = true;
     return Change(
         [](Record& record) {
@@ -349,9 +352,9 @@ absl::Status Migration::EndWithout() {
     return claimed;
   BeginOperation().IgnoreError();
   if (auto raised = left.RaiseEpoch(epoch_); !raised.ok()) return raised;
-  // Shards that appeared meanwhile are made.
+  // Also creates shards that appeared meanwhile.
   if (auto made = left.Reassert(epoch_, State::kServing, true); !made.ok()) return made;
-  if (auto entered = left.Enter(epoch_, State::kServing, false); !entered.ok()) return entered;
+  if (auto entered = left.TransitionTo(epoch_, State::kServing, false); !entered.ok()) return entered;
   Reached("abandon.serving");
   absl::Status routed = ChangeEntry([&](CatalogEntry& entry) {
     entry.spec.backend = serves;

@@ -5,33 +5,36 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
-#include "kvstore_api/metrics_sink.h"
-#include "kvstore_api/migrations.h"
-#include "kvstore_api/router.h"
+#include "backend_api/migrations.h"
+#include "base/metrics_sink.h"
+#include "base/mutex.h"
 #include "migration/migration.h"
+#include "router/catalog_keeper.h"
 
 namespace kvstore {
+namespace migration {
+struct CommandOptions;
+}  // namespace migration
 
-/// The migrations of this process' datasets: a thread for each that is started. Where the catalog is shared,
-/// one process is at a migration: the others say which; when that one is gone, any other may `resume` it.
-/// Thread-safe.
+/// Runs the migrations of this process: one thread for each that is started. Where the catalog is shared,
+/// only one process at a time runs a migration; the others refuse commands for it and name that process. When
+/// it is gone, any other may `resume` the migration. Thread-safe.
 class Migrator : public Migrations {
  public:
-  /// The router must outlive it.
+  /// The keeper must outlive it.
   ///
-  /// audit  file to which a line of JSON is added for each command and each step; empty: none.
-  Migrator(Router& router, std::filesystem::path audit);
-  /// Stops all threads between two steps. The migrations stay as they are, to be resumed.
+  /// audit  file to which a line of JSON is appended for each command; empty: none.
+  Migrator(CatalogKeeper& keeper, std::filesystem::path audit);
+  /// Stops all threads, each between two steps. The migrations stay as they are, and can be resumed.
   ~Migrator() override;
 
-  /// Goes on with the migrations whose process is gone, now and from now on, as long as this lives: of many
-  /// processes that have both backends of one, one is at it.
+  /// Starts a thread that resumes migrations whose process is gone, every 3 s until this is destroyed. Of
+  /// several processes that have both backends of a migration, one will run it. Call once.
   void TakeOverAbandoned();
 
   absl::StatusOr<Json> Command(const Json& command) override;
@@ -42,38 +45,49 @@ class Migrator : public Migrations {
   struct Running {
     std::shared_ptr<migration::Migration> migration;
     std::thread thread;
-    bool ended = false;  // guarded by mutex_
+    bool ended = false;  // guarded by the Migrator's mutex_, which the analysis cannot express here
   };
-  /// The fields of a command.
-  struct Options;
+  using Options = migration::CommandOptions;
 
-  /// One look.
+  /// Resumes the migrations whose process is gone, once.
   absl::Status ResumeAbandoned();
   absl::StatusOr<Json> Create(const Options& options);
-  /// Of all datasets that migrate.
-  absl::StatusOr<std::vector<std::string>> Names();
+  /// Checks that a migration can begin with this side: all of its hosts answer, and its state allows it.
+  ///
+  /// serves  it is the source, which must serve; else the target, which must not have the dataset.
+  absl::Status CheckNewSide(const DatasetSpec& side, bool serves) const;
+  /// Claims the dataset in the ledger, and stores the record of a new migration.
+  absl::Status StoreNew(const migration::Record& record, const DatasetSpec& source, const DatasetSpec& target,
+                        const std::string& who);
+  /// The names of all datasets that migrate.
+  absl::StatusOr<std::vector<std::string>> ListNames();
   absl::StatusOr<Json> List();
   absl::StatusOr<Json> Status(const std::string& dataset);
+  /// Starts the worker's thread for a migration, unless this process runs it already. FAILED_PRECONDITION if
+  /// another process does.
+  ///
+  /// resume  Not checked whether the command is possible: the caller has done that.
   absl::Status Start(const Options& options, bool resume);
-  absl::StatusOr<Json> Ask(const Options& options);
-  /// Of resolve and abandon: the backend that is named.
+  /// Carries out a command on a migration that exists; starts its thread first.
+  absl::StatusOr<Json> Execute(const Options& options);
+  /// Checks the backend that `resolve` or `abandon` names.
   absl::Status CheckSide(const migration::Record& record, const Options& options);
-  /// One that this process works at; null if there is none.
-  std::shared_ptr<migration::Migration> Find(const std::string& dataset) const;
-  /// How it stands: here, as it is stored, or as it ended here last. NOT_FOUND if there is none.
-  absl::StatusOr<migration::Record> Look(const std::string& dataset);
-  /// Forgets a migration of this process that is at its end.
-  void Forget(const std::string& dataset);
+  /// The migration, if this process runs it; else null.
+  std::shared_ptr<migration::Migration> FindRunning(const std::string& dataset) const;
+  /// The record of a migration that runs here, is stored, or ended here last. NOT_FOUND if there is none.
+  absl::StatusOr<migration::Record> LoadRecord(const std::string& dataset);
+  /// Joins the thread of a migration that has ended here, and forgets it.
+  void ForgetEnded(const std::string& dataset);
   void Audit(const Options& options, const absl::Status& status);
 
-  Router& router_;
+  CatalogKeeper& keeper_;
   const std::filesystem::path audit_;
-  mutable std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Running>, std::less<>> running_;  // guarded by mutex_
-  std::mutex audit_mutex_;
-  std::mutex start_mutex_;  // one start at a time
+  mutable Mutex mutex_;
+  std::map<std::string, std::unique_ptr<Running>, std::less<>> running_ ABSL_GUARDED_BY(mutex_);
+  Mutex audit_mutex_;  // serialises appends to the audit file
+  Mutex start_mutex_;  // serialises Start; acquired before mutex_
   std::condition_variable stopped_;
-  bool stopping_ = false;  // guarded by mutex_
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread follower_;
 };
 

@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "kvstore_api/bytes_json.h"
-#include "kvstore_api/json_fields.h"
-#include "kvstore_api/json_text.h"
+#include "json/bytes_json.h"
+#include "json/json_fields.h"
+#include "json/json_text.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::migration {
 namespace {
 
-/// Events that a record keeps.
+/// How many events a record keeps.
 constexpr size_t kMaxEvents = 200;
 
 constexpr std::array<std::pair<Phase, std::string_view>, 11> kPhases = {{
@@ -44,7 +44,7 @@ constexpr std::array<std::pair<Wanted, std::string_view>, 9> kWanted = {{
     {Wanted::kAbandon, "abandon"},
 }};
 
-/// A plain number of a record.
+/// A field of the record that is a plain number.
 struct Number {
   const char* name;
   uint64_t Record::*place;
@@ -88,7 +88,7 @@ void ReadName(JsonFields& fields, const char* field,
     value = one;
     return;
   }
-  fields.Fail(field, "is none that is known");
+  fields.Fail(field, "has a value that this version does not know");
 }
 
 Part PartFrom(const Json& json, const std::string& path, JsonFields& whole) {
@@ -136,7 +136,7 @@ uint64_t Record::BytesDone() const {
   return bytes;
 }
 
-void Record::Add(std::string who, std::string what, uint64_t now_ms) {
+void Record::AddEvent(std::string who, std::string what, uint64_t now_ms) {
   if (events.size() >= kMaxEvents) events.erase(events.begin());
   events.push_back({now_ms, std::move(who), std::move(what)});
 }
@@ -205,7 +205,7 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   record.on_target = fields.OptionalBool("on_target").value_or(false);
   record.automatic = fields.OptionalBool("automatic").value_or(false);
   record.paused = fields.OptionalBool("paused").value_or(false);
-  // Records of earlier versions have none of these.
+  // Records that earlier versions wrote lack these fields.
   record.crossed = fields.OptionalBool("crossed").value_or(record.on_target);
   record.source_extent = fields.OptionalString("source_extent").value_or("");
   record.target_extent = fields.OptionalString("target_extent").value_or("");
@@ -247,7 +247,7 @@ absl::StatusOr<Record> Decode(std::string_view text) {
 
 namespace {
 
-/// What may be asked for in a phase, the safest first.
+/// The commands that are possible in the record's phase, the safest first.
 std::vector<std::string_view> Allowed(const Record& record) {
   if (record.phase == Phase::kFinished || record.phase == Phase::kAborted) return {};
   std::vector<std::string_view> commands;
@@ -328,15 +328,39 @@ Json StatusJson(const Record& record, const std::optional<DirtyLag>& lag) {
   return json;
 }
 
+namespace {
+
+/// Whether a command may replace a request that is not done yet. If any could, two operators would both be
+/// told OK, and one of the requests would be lost.
+bool MayReplace(std::string_view command, Wanted pending) {
+  if (pending == Wanted::kNothing || command == Name(pending)) return true;
+  const bool is_request =
+      std::any_of(kWanted.begin(), kWanted.end(), [&](const auto& one) { return one.second == command; });
+  // Commands that are no requests, such as throttle, replace nothing. A pending comparison can be replaced,
+  // because it changes nothing; and `abandon` replaces everything, because nothing else can be done without
+  // the side that is gone.
+  if (!is_request || pending == Wanted::kVerify || command == "abandon") return true;
+  if (command == "cancel") return pending == Wanted::kCutover || pending == Wanted::kResolve;
+  return command == "rollback" && pending == Wanted::kReverse;
+}
+
+}  // namespace
+
 absl::Status CheckCommand(const Record& record, std::string_view command) {
+  if (!MayReplace(command, record.wanted)) {
+    return absl::FailedPreconditionError(
+        fmt::format("{0}: {1} was asked for before, and is not done yet; wait for it (kv migrate watch {2}), "
+                    "then ask again",
+                    command, Name(record.wanted), record.dataset));
+  }
   std::string allowed;
   for (const std::string_view one : Allowed(record)) {
     if (one == command) return absl::OkStatus();
     allowed += fmt::format("{}{}", allowed.empty() ? "" : ", ", one);
   }
-  // It may have been noticed by whoever asks, and not by the worker yet.
+  // The operator may know that a side is gone before the worker has noticed.
   if (command == "abandon" && record.phase != Phase::kCreated && !allowed.empty()) return absl::OkStatus();
-  // One that is not paused may have lost its worker.
+  // A migration that is not paused may have lost its worker, which `resume` replaces.
   if (command == "resume" && !allowed.empty() && record.phase != Phase::kCreated) return absl::OkStatus();
   return absl::FailedPreconditionError(
       fmt::format("{}: not while the migration of '{}' is in phase {}; commands that are possible now: {}",

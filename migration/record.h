@@ -7,29 +7,29 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/json.h"
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/migration_endpoint.h"
+#include "json/json.h"
 #include "migration/throttle.h"
 
 namespace kvstore::migration {
 
-/// Where a migration stands. Which side is the truth: docs/migrating.md.
+/// The phase of a migration. docs/migrating.md says which side is the truth in which phase.
 enum class Phase : uint8_t {
-  kCreated,     ///< Nothing was done.
-  kPrepare,     ///< The target is made, and writes to the truth begin to be recorded.
-  kBackfill,    ///< Partitions are copied, what is written meanwhile too.
+  kCreated,     ///< Nothing has been done yet.
+  kPrepare,     ///< The target is created, and the source begins to record writes in its dirty log.
+  kBackfill,    ///< All partitions are copied, and what is written meanwhile.
   kVerify,      ///< Both sides are compared.
-  kReady,       ///< The copy is kept current; waits for the cutover.
-  kCutover,     ///< The truth changes sides.
-  kReversible,  ///< The target is the truth, the source is kept current.
-  kFinishing,   ///< The source goes.
-  kAborting,    ///< The target goes.
+  kReady,       ///< The copy is kept current until an operator asks for the cutover.
+  kCutover,     ///< The truth moves to the other side.
+  kReversible,  ///< The target is the truth, and the source is kept current.
+  kFinishing,   ///< The source is being removed.
+  kAborting,    ///< The target is being removed.
   kFinished,
   kAborted,
 };
 std::string_view Name(Phase phase);
 
-/// What an operator has asked for and was not done yet.
+/// An operator's request that the worker has not carried out yet.
 enum class Wanted : uint8_t {
   kNothing,
   kVerify,
@@ -38,28 +38,28 @@ enum class Wanted : uint8_t {
   kRollback,
   kFinish,
   kCancel,
-  kResolve,  ///< Record::keep says which side is right.
-  kAbandon,  ///< Record::gone says which side will never be back.
+  kResolve,  ///< Decide which side is right: Record::keep.
+  kAbandon,  ///< End without the side that will never be back: Record::gone.
 };
 std::string_view Name(Wanted wanted);
 
-/// A partition of the source.
+/// A partition of the source, and the progress of its backfill.
 struct Part {
   UnitRange range;
-  std::string next;  ///< The unit to go on with, in the order of keys; empty: its start.
+  std::string next;  ///< The key of the unit from which a copy continues; empty: the start of the range.
   bool done = false;
   uint64_t units = 0;
   uint64_t bytes = 0;
 };
 
-/// A line of what happened.
+/// A line of the migration's history.
 struct Event {
   uint64_t at_ms = 0;
-  std::string who;  ///< "user@host", or the worker.
+  std::string who;  ///< The operator, "user@host", or "worker".
   std::string what;
 };
 
-/// All that is known of a migration: kept in the catalog, written before each step that it describes.
+/// The state of a migration. It is stored with the catalog, and written before each step that it describes.
 struct Record {
   std::string dataset;
   uint64_t incarnation = 0;
@@ -68,63 +68,72 @@ struct Record {
   std::string target;
   std::string target_engine;
   Phase phase = Phase::kCreated;
-  /// Which side is the truth; during a cutover the one that it leaves.
+  /// Whether the target is the truth. During a cutover the truth is still the side that the cutover leaves.
   bool on_target = false;
   Wanted wanted = Wanted::kNothing;
-  bool automatic = false;  ///< Cuts over as soon as it is ready.
+  bool automatic = false;  ///< Whether the migration cuts over by itself as soon as it is ready.
   bool paused = false;
-  /// A cutover was begun: either side may have held the truth, and have what clients were told is written.
+  /// Whether a cutover was ever begun. From then on either side may hold writes that were acknowledged to
+  /// clients.
   bool crossed = false;
-  /// The partitions that it works on, as MigrationEndpoint::Extent of each side gave them.
+  /// The partitions that the migration covers, as MigrationEndpoint::Extent of each side returned them.
   std::string source_extent;
   std::string target_extent;
-  /// The side that was given up serves already, and records nothing more; what is left is to remove the other
-  /// one.
+  /// While aborting: the source serves again without recording writes, and only the removal of the target is
+  /// left.
   bool released = false;
   uint64_t epoch = 0;
-  std::string owner;  ///< The process whose worker is at it.
+  std::string owner;  ///< The process of the present worker, as Catalog::self returned it.
   Limits limits;
   uint32_t threads = 4;
-  uint64_t freeze_ms = 1000;  ///< How long writes may be held at a cutover, before it is given up.
+  uint64_t freeze_ms = 1000;  ///< How long a cutover may hold writes; then it is given up.
   std::vector<Part> parts;
-  uint64_t estimated_units = 0;  ///< About so many are there to copy.
-  uint64_t drained_units = 0;    ///< Copied because they were written meanwhile.
+  uint64_t estimated_units = 0;  ///< How many units there are to copy, roughly.
+  uint64_t drained_units = 0;    ///< Units copied because they were written meanwhile.
   uint64_t backfill_ms = 0;
-  // Of verification.
+  // Verification.
   uint64_t passes = 0;
-  uint64_t compared_units = 0;  ///< In this pass.
-  uint64_t differences = 0;     ///< Found in all passes, ...
-  uint64_t repaired = 0;        ///< ... and copied again.
-  std::string verified;         ///< MigrationEndpoint::Boot of both sides when they were last found the same.
-  /// Both sides differ, and nobody but an operator can say which one is right: what was found. Nothing is
-  /// copied until `resolve`. Empty: there is no such doubt.
+  uint64_t compared_units = 0;  ///< Units compared in this pass.
+  uint64_t differences = 0;     ///< Units that differed, in all passes together.
+  uint64_t repaired = 0;        ///< How many of those were copied again.
+  std::string verified;  ///< MigrationEndpoint::BootId of both sides when they were last found the same.
+  /// How the sides differ, if only an operator can say which one is right; nothing is copied until `resolve`.
+  /// Empty: there is no such doubt.
   std::string doubt;
-  /// MigrationEndpoint::Boot of both sides, of which an operator has said that the truth is right.
+  /// MigrationEndpoint::BootId of both sides when an operator declared the truth right.
   std::string trusted;
   std::string keep;  ///< With Wanted::kResolve: the backend that is right.
   std::string gone;  ///< With Wanted::kAbandon: the backend that will never be back.
-  // Of the last cutover.
+  // How long clients waited in the last cutover.
   uint64_t write_pause_ms = 0;
   uint64_t read_pause_ms = 0;
-  std::string problem;  ///< What it waits for, or why a step failed last.
+  /// Why a step failed last, which the worker retries, or why a cutover was given up. Empty: neither.
+  std::string problem;
   std::vector<Event> events;
 
-  /// Partitions that are copied, and their units and bytes.
+  /// How many partitions are copied, and how many units and bytes.
   uint64_t PartsDone() const;
   uint64_t UnitsDone() const;
   uint64_t BytesDone() const;
-  void Add(std::string who, std::string what, uint64_t now_ms);
+  /// Adds an event; the oldest of more than 200 are dropped.
+  void AddEvent(std::string who, std::string what, uint64_t now_ms);
+  /// Forgets what was requested, because it is done or given up. A request to abandon a side stays.
+  void ClearWantedUnlessAbandon() {
+    if (wanted != Wanted::kAbandon) wanted = Wanted::kNothing;
+  }
 };
 
+/// The stored form of a record, as JSON, and back. DATA_LOSS if the text does not decode.
 std::string Encode(const Record& record);
-/// DATA_LOSS if it does not decode.
 absl::StatusOr<Record> Decode(std::string_view text);
 
-/// The record as users see it, with what may be asked for next; `lag` of the side that is the truth, if
-/// known.
+/// The record as operators see it, with the commands that are possible next.
+///
+/// lag  the dirty log of the side that is the truth; none if it is not known.
 Json StatusJson(const Record& record, const std::optional<DirtyLag>& lag);
 
-/// Checks that a command may be given in this phase: FAILED_PRECONDITION says why not.
+/// Checks that a command is possible in this phase, and beside what was requested before and is not done yet.
+/// FAILED_PRECONDITION says why it is not, and which commands are.
 absl::Status CheckCommand(const Record& record, std::string_view command);
 
 }  // namespace kvstore::migration

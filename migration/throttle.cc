@@ -7,9 +7,10 @@ namespace {
 
 using Clock = Throttle::Clock;
 
-/// What a thread sleeps at most at a time, so that it hears of other limits, and of a stop.
+/// How long a thread sleeps at most at a time, so that it notices new limits, and a stop, soon.
 constexpr std::chrono::milliseconds kMaxPause{500};
-/// Reads that are too slow slow the copy down at once, those that are not speed it up again by and by.
+/// A read that is too slow slows the copy down at once; reads that are fast enough speed it up again
+/// gradually.
 constexpr double kSlower = 2;
 constexpr double kFaster = 0.9;
 constexpr double kSlowest = 64;
@@ -22,27 +23,27 @@ Clock::duration For(uint64_t amount, uint64_t per_s) {
 }  // namespace
 
 void Throttle::Set(const Limits& limits) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   limits_ = limits;
   units_due_ = bytes_due_ = {};
   slowed_ = 1;
 }
 
 void Throttle::Observe(Clock::duration read) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool slow = limits_.max_read_us != 0 && read > std::chrono::microseconds(limits_.max_read_us);
   slowed_ = slow ? std::min(slowed_ * kSlower, kSlowest) : std::max(slowed_ * kFaster, 1.0);
 }
 
 Limits Throttle::limits() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return limits_;
 }
 
 Clock::duration Throttle::Pause(size_t units, size_t bytes, Clock::duration took) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto now = Clock::now();
-  // At twice as slow a thread works half of the share of its time.
+  // A thread that is slowed by two works for half of its share of the time.
   const double share = limits_.share / 100.0 / slowed_;
   auto pause = std::chrono::duration_cast<Clock::duration>(took * ((1 - share) / share));
   const auto add = [&](Clock::time_point& due, uint64_t amount, uint64_t per_s) {

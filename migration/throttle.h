@@ -3,18 +3,20 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
+
+#include "base/mutex.h"
 
 namespace kvstore::migration {
 
-/// How fast a migration may copy. Each limit holds on its own; 0: none.
+/// How fast a migration may copy. Each limit applies on its own; 0: no such limit.
 struct Limits {
   uint64_t units_per_s = 0;
   uint64_t bytes_per_s = 0;
-  /// Of each copying thread's time, percent, 1..100: the rest it sleeps, which leaves the machine to the
-  /// calls of clients.
+  /// Percent of its time for which each copying thread works, 1..100. It sleeps for the rest, which leaves
+  /// the machine to clients' calls.
   uint32_t share = 50;
-  /// While a read of the side that serves takes longer, us, threads sleep longer and longer.
+  /// While a read of the side that serves takes longer than this many microseconds, threads sleep longer and
+  /// longer.
   uint64_t max_read_us = 0;
   friend bool operator==(const Limits&, const Limits&) = default;
 };
@@ -29,19 +31,20 @@ class Throttle {
   void Set(const Limits& limits);
   Limits limits() const;
 
-  /// What a read has just taken that stands for those of clients.
+  /// Reports the duration of a read that was just made as a sample of what clients' reads take.
   void Observe(Clock::duration read);
 
-  /// How long a thread that has just copied so much, in `took`, waits before it goes on.
+  /// Returns how long a thread that has just copied `units` and `bytes`, in the time `took`, must sleep
+  /// before it continues; at most 500 ms.
   Clock::duration Pause(size_t units, size_t bytes, Clock::duration took);
 
  private:
-  mutable std::mutex mutex_;
-  Limits limits_;
-  double slowed_ = 1;  // pauses are so many times as long, and work so many times as rare
-  // When all that was copied would have been, at the limits.
-  Clock::time_point units_due_{};
-  Clock::time_point bytes_due_{};
+  mutable Mutex mutex_;
+  Limits limits_ ABSL_GUARDED_BY(mutex_);
+  double slowed_ ABSL_GUARDED_BY(mutex_) = 1;  // the factor by which slow reads reduce the share
+  // When a copy at exactly the limits would have copied as much as was copied.
+  Clock::time_point units_due_ ABSL_GUARDED_BY(mutex_){};
+  Clock::time_point bytes_due_ ABSL_GUARDED_BY(mutex_){};
 };
 
 }  // namespace kvstore::migration

@@ -10,24 +10,26 @@
 #include <thread>
 #include <utility>
 
+#include "backend_api/unit_key.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "kvstore_api/unit_key.h"
 
 namespace kvstore::migration {
 namespace {
 
+/// How many units that differ are collected before they are read again.
 constexpr size_t kSuspects = 500;
-/// Entries that are looked through for those of suspects.
+/// How many entries of each log are searched for writes to those units.
 constexpr size_t kEntries = 20'000;
-/// The same where nothing is drained meanwhile, so that the log grows. Units with writes beyond are taken for
-/// different: an operator looks too often rather than too rarely.
+/// The same for a verifier that does not repair: the log may not be drained meanwhile, and then grows. A unit
+/// whose entry lies beyond counts as different: better an operator decides too often than too rarely.
 constexpr size_t kAllEntries = 100'000;
+/// How long to wait between two rechecks.
 constexpr std::chrono::milliseconds kPause{10};
-/// Looks at a unit that is written again and again.
-constexpr int kMaxLooks = 30;
+/// How often a unit is read again that always has a write in flight.
+constexpr int kMaxRechecks = 30;
 
-/// Units of one side, one after another; the next page is read while this one is compared.
+/// The units of one side in order. The next page is read in the background while this one is compared.
 class Side {
  public:
   Side(MigrationEndpoint& endpoint, const UnitRange& range, uint64_t as_of)
@@ -64,10 +66,10 @@ class Side {
   std::vector<Unit> page_;
   size_t at_ = 0;
   bool done_ = false;
-  boost::asio::thread_pool reader_{1};  // last: it ends first
+  boost::asio::thread_pool reader_{1};  // the last member, so that it is destroyed first
 };
 
-/// Whether one of the logs may have more.
+/// Whether one of the logs may have more entries than were read.
 bool IsCut(const std::vector<DirtyEntry>& entries) {
   std::map<uint32_t, size_t> counts;
   for (const DirtyEntry& entry : entries) {
@@ -76,14 +78,14 @@ bool IsCut(const std::vector<DirtyEntry>& entries) {
   return false;
 }
 
-/// Whether a unit has content that is newer than all of the other side's: with a write of the other side on
-/// its way it should be the older one.
+/// Whether a unit is newer than the other side's. If it only lacked a write of the other side that is in
+/// flight, it would be the older one.
 bool IsNewer(const Unit& unit, const Unit& other) {
   return !unit.cells.empty() && !other.cells.empty() &&
          unit.cells.front().timestamp > other.cells.front().timestamp;
 }
 
-/// The units, and the whole rows, of log entries.
+/// The units and whole rows that log entries name: writes to them are in flight.
 class Pending {
  public:
   explicit Pending(const std::vector<DirtyEntry>& entries) {
@@ -121,21 +123,21 @@ absl::Status Verifier::Compare(const UnitRange& range, const std::function<bool(
     if (from_copy) copy.Advance();
     const uint64_t compared = compared_.fetch_add(1, std::memory_order_relaxed) + 1;
     if (suspects.size() >= kSuspects) {
-      if (auto status = LookAgain(std::exchange(suspects, {}), stop); !status.ok()) return status;
+      if (auto status = Recheck(std::exchange(suspects, {}), stop); !status.ok()) return status;
     }
     if (compared % 1000 == 0 && stop()) return absl::CancelledError("verification was stopped");
   }
-  return LookAgain(std::move(suspects), stop);
+  return Recheck(std::move(suspects), stop);
 }
 
-void Verifier::Note(const Unit& truth, const Unit& copy) {
+void Verifier::RecordDifference(const Unit& truth, const Unit& copy) {
   if (truth.cells.empty()) ++only_in_copy_;
-  const std::lock_guard lock(examples_mutex_);
+  const MutexLock lock(examples_mutex_);
   if (examples_.size() < kExamples) examples_.push_back(copy.key);
 }
 
-absl::Status Verifier::LookAgain(std::vector<std::string> suspects, const std::function<bool()>& stop) {
-  for (int look = 1; !suspects.empty(); ++look) {
+absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::function<bool()>& stop) {
+  for (int recheck = 1; !suspects.empty(); ++recheck) {
     if (stop()) return absl::CancelledError("verification was stopped");
     {
       const auto alone = copier_.lock().Exclude();
@@ -144,22 +146,22 @@ absl::Status Verifier::LookAgain(std::vector<std::string> suspects, const std::f
       if (!truth.ok()) return truth.status();
       const auto copy = copier_.to().Read(suspects, as_of);
       if (!copy.ok()) return copy.status();
-      // Read after the truth: what was written before has its entry here, or was copied.
+      // The log is read after the truth: a write from before that read has an entry here, or was copied.
       const auto entries = copier_.from().ReadDirty(repairs_ ? kEntries : kAllEntries);
       if (!entries.ok()) return entries.status();
       const Pending pending(*entries);
-      // A log that was not read to its end may have any of them.
+      // A log that was not read to its end may have an entry of any unit.
       const bool cut = repairs_ && IsCut(*entries);
       std::vector<std::string> later;
       std::vector<std::string> different;
       for (size_t i = 0; i < suspects.size(); ++i) {
         if ((*truth)[i].cells == (*copy)[i].cells) continue;
-        const bool on_its_way = cut || pending.Has(suspects[i]);
-        if (on_its_way && (repairs_ || !IsNewer((*copy)[i], (*truth)[i]))) {
+        const bool in_flight = cut || pending.Has(suspects[i]);
+        if (in_flight && (repairs_ || !IsNewer((*copy)[i], (*truth)[i]))) {
           later.push_back(suspects[i]);
         } else {
           different.push_back(suspects[i]);
-          Note((*truth)[i], (*copy)[i]);
+          RecordDifference((*truth)[i], (*copy)[i]);
         }
       }
       if (!repairs_) {
@@ -173,8 +175,9 @@ absl::Status Verifier::LookAgain(std::vector<std::string> suspects, const std::f
         repaired_ += different.size();
       }
       suspects = std::move(later);
-      if (look == kMaxLooks) {
-        // It has never been quiet. Each write has it copied as a whole, as it is now.
+      if (recheck == kMaxRechecks) {
+        // These units had a write in flight at every recheck. Copying them once makes both sides equal as of
+        // now, and each later write copies them as a whole again.
         return copier_.Copy(suspects);
       }
     }

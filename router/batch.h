@@ -8,11 +8,11 @@
 
 namespace kvstore {
 
-/// Sends the valid entries of a batch on together and answers the others with what is wrong with them, all in
-/// order.
+/// Sends the valid entries of a batch on together, and answers the others with what is wrong with them.
+/// Returns one answer for each entry, in order.
 ///
-/// check  gives the Status of an entry.
-/// send   gives the answers of a list of valid entries, one each, in order.
+/// check  returns the Status of an entry.
+/// send   returns the answers to a list of valid entries, one for each, in order.
 template <typename Answer, typename Entry, typename Check, typename Send>
 std::vector<Answer> SendValid(std::span<const Entry> entries, Check check, Send send) {
   std::vector<absl::Status> problems;

@@ -6,19 +6,20 @@
 #include <thread>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/router.h"
+#include "router/catalog_keeper.h"
 
-/// The router and its catalog: datasets are created, altered and dropped.
+/// How the router changes the catalog: it creates, alters and drops datasets, and changes entries for
+/// migrations.
 namespace kvstore {
 namespace {
 
-/// A change that loses to others so often fails.
+/// How often a change is retried when other processes change the catalog at the same time.
 constexpr int kChangeAttempts = 10;
-/// How long a change waits for operations that end by themselves, and how often it looks.
-constexpr std::chrono::milliseconds kPatience{2'000};
-constexpr std::chrono::milliseconds kLookAgain{50};
+/// How long a change waits for conflicting operations that end by themselves, and how often it retries.
+constexpr std::chrono::milliseconds kMaxOperationWait{2'000};
+constexpr std::chrono::milliseconds kBeginRetryInterval{50};
 
 uint64_t RandomIncarnation() {
   std::random_device device;
@@ -43,8 +44,8 @@ const CatalogEntry* FindEntry(const CatalogContents& contents, std::string_view 
   return entry == contents.entries.end() ? nullptr : &*entry;
 }
 
-/// FAILED_PRECONDITION for a dataset that migrates: its settings are those of both sides.
-absl::Status CheckStays(const CatalogEntry& entry) {
+/// FAILED_PRECONDITION for a dataset that migrates, because both sides must keep the same settings.
+absl::Status CheckNotMigrating(const CatalogEntry& entry) {
   if (entry.other_backend.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(fmt::format(
       "dataset: '{}' migrates between '{}' and '{}', and is not altered or dropped until that is finished or "
@@ -52,8 +53,8 @@ absl::Status CheckStays(const CatalogEntry& entry) {
       entry.spec.name, entry.spec.backend, entry.other_backend));
 }
 
-/// OK if the entry is as this process left it.
-absl::Status CheckMine(const CatalogContents& contents, const CatalogEntry& mine) {
+/// OK if the entry is as this process left it; else UNAVAILABLE, in doubt.
+absl::Status CheckStillOwned(const CatalogContents& contents, const CatalogEntry& mine) {
   const CatalogEntry* entry = FindEntry(contents, mine.spec.name);
   if (entry != nullptr && entry->spec.incarnation == mine.spec.incarnation && entry->state == mine.state &&
       entry->owner == mine.owner) {
@@ -67,18 +68,18 @@ absl::Status CheckMine(const CatalogContents& contents, const CatalogEntry& mine
 
 }  // namespace
 
-// ---- what others do meanwhile ----
+// ---- operations that conflict ----
 
 namespace {
 
-/// All shards that a dataset of that shape may be on.
+/// A shared claim on all shards that a dataset of that shape may be on.
 Claim AllShards(Claim::Kind kind, Shape shape) {
   return {.kind = kind, .mode = ClaimMode::kShared, .mod = shape == Shape::kRows, .last = Claim::kLastShard};
 }
 
 }  // namespace
 
-Operation Router::MigrationOf(const DatasetSpec& source, const DatasetSpec& target) const {
+Operation CatalogKeeper::MigrationOf(const DatasetSpec& source, const DatasetSpec& target) const {
   const std::string& name = source.name;
   Operation operation{
       .what = fmt::format("migrate dataset {}", name),
@@ -97,8 +98,8 @@ Operation Router::MigrationOf(const DatasetSpec& source, const DatasetSpec& targ
   return operation;
 }
 
-absl::Status Router::BeginChange(std::string_view verb, const DatasetSpec& spec, Patience& patience,
-                                 Held& held) {
+absl::Status CatalogKeeper::BeginChange(std::string_view verb, const DatasetSpec& spec,
+                                        WaitDeadline& deadline, Held& held) {
   if (!held.id().empty()) return absl::OkStatus();
   Operation operation{.what = fmt::format("{} dataset {}", verb, spec.name),
                       .claims = {Claim::Dataset(spec.name, ClaimMode::kExclusive)}};
@@ -112,13 +113,13 @@ absl::Status Router::BeginChange(std::string_view verb, const DatasetSpec& spec,
     return absl::OkStatus();
   }
   const auto now = std::chrono::steady_clock::now();
-  if (!patience) patience = now + kPatience;
-  if (!EndsByItself(begun.status()) || now >= *patience) return begun.status();
-  std::this_thread::sleep_for(kLookAgain);
+  if (!deadline) deadline = now + kMaxOperationWait;
+  if (!EndsByItself(begun.status()) || now >= *deadline) return begun.status();
+  std::this_thread::sleep_for(kBeginRetryInterval);
   return absl::AbortedError("another operation is at it");
 }
 
-absl::Status Router::CheckNoMigration(std::string_view name) {
+absl::Status CatalogKeeper::CheckNoMigrationRecord(std::string_view name) {
   const absl::Status found = catalog_->GetRecord(name).status();
   if (absl::IsNotFound(found)) return absl::OkStatus();
   if (!found.ok()) return found;
@@ -128,32 +129,35 @@ absl::Status Router::CheckNoMigration(std::string_view name) {
       name, name, name));
 }
 
-absl::Status Router::Settle(const CatalogEntry& mine, int64_t version,
-                            const std::function<absl::StatusOr<int64_t>(int64_t)>& change) {
+absl::Status CatalogKeeper::AdvanceEntry(const CatalogEntry& mine, int64_t version,
+                                         const std::function<absl::StatusOr<int64_t>(int64_t)>& change) {
   for (int attempt = 1;; ++attempt) {
     absl::Status status = change(version).status();
     if (!absl::IsAborted(status) || attempt == kChangeAttempts) return status;
     const auto contents = catalog_->Load();
     if (!contents.ok()) return contents.status();
-    if (status = CheckMine(*contents, mine); !status.ok()) return status;
+    if (status = CheckStillOwned(*contents, mine); !status.ok()) return status;
     version = contents->version;
   }
 }
 
-absl::Status Router::FinishDrop(const CatalogEntry& mine, int64_t version, const Held* held) {
-  // As long as that is held, the session that owns the entry has not ended.
+absl::Status CatalogKeeper::FinishDrop(const CatalogEntry& mine, int64_t version, const Held* held) {
+  // Even if the rest fails, calls must not find the dataset any more.
+  directory_.Unpublish(mine.spec.name);
+  // While the operation is held, the session that owns the entry has not ended, and nobody takes the entry
+  // over.
   if (held != nullptr) {
     if (auto status = held->Check(); !status.ok()) {
       return MarkInDoubt(absl::UnavailableError(std::string(status.message())));
     }
   }
   if (auto status = DropHere(mine.spec); !status.ok()) return status;
-  return Settle(mine, version, [&](int64_t at) { return catalog_->Remove(mine.spec.name, at); });
+  return AdvanceEntry(mine, version, [&](int64_t at) { return catalog_->Remove(mine.spec.name, at); });
 }
 
 // ---- changes ----
 
-absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents) {
+absl::Status CatalogKeeper::CompleteSpec(DatasetSpec& spec, const CatalogContents& contents) {
   if (spec.backend.empty()) spec.backend = default_backend_;
   const auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
@@ -165,7 +169,7 @@ absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents
   for (const CatalogEntry& entry : contents.entries) {
     const bool going = entry.state == DatasetState::kDropping;
     if (entry.spec.name == spec.name) {
-      // The rest of a drop that nobody is at is replaced.
+      // A drop that was cut short is finished before the name is used again (FinishAbandonedDrop).
       if (going && (entry.owner == catalog_->self() || !catalog_->IsAlive(entry.owner))) continue;
       return absl::AlreadyExistsError(fmt::format("dataset: '{}' {}", spec.name,
                                                   going ? "is being dropped by another process"
@@ -187,14 +191,15 @@ absl::Status Router::Complete(DatasetSpec& spec, const CatalogContents& contents
     if (spec.type == 0) return absl::ResourceExhaustedError("type: all 1023 type numbers are taken");
   }
   if (spec.incarnation == 0) spec.incarnation = RandomIncarnation();
-  // Who has not heard that another one of the name was dropped must not take this one's tables for it.
+  // A process that has not heard that an earlier dataset of that name was dropped must not mistake this one's
+  // tables for that one's.
   const auto dropped = catalog_->CountDropped(spec.name);
   if (!dropped.ok()) return dropped.status();
   spec.table = *dropped == 0 ? "" : NumberedTable(spec.name, *dropped + 1);
   return Validate(spec);
 }
 
-absl::Status Router::FinishRest(const CatalogContents& contents, const std::string& name) {
+absl::Status CatalogKeeper::FinishAbandonedDrop(const CatalogContents& contents, const std::string& name) {
   const CatalogEntry* const rest = FindEntry(contents, name);
   if (rest == nullptr) return absl::OkStatus();
   if (!backends_.contains(rest->spec.backend)) {
@@ -205,69 +210,78 @@ absl::Status Router::FinishRest(const CatalogContents& contents, const std::stri
   return DropHere(rest->spec);
 }
 
-absl::Status Router::CreateDataset(const DatasetSpec& wanted) {
+absl::Status CatalogKeeper::FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held) {
+  const DatasetSpec& spec = mine.spec;
+  absl::Status status = CreateHere(spec);
+  if (!status.ok()) {
+    // If this fails too, the entry is finished as an abandoned one later.
+    FinishDrop(mine, version, &held).IgnoreError();
+    return status;
+  }
+  if (status = held.Check(); !status.ok()) {
+    // Without the operation, shards may have been opened or moved meanwhile that the dataset is not on.
+    const absl::Status undone = FinishDrop(mine, version, catalog_->shared() ? &held : nullptr);
+    if (undone.ok()) return absl::UnavailableError(std::string(status.message()));
+    return MarkInDoubt(absl::UnavailableError(
+        fmt::format("dataset: while '{0}' was being created here, its operation was lost ({1}), and another "
+                    "process may have undone it: look at it with kv dataset show {0}",
+                    spec.name, std::string(status.message()))));
+  }
+  status = AdvanceEntry(mine, version, [&](int64_t at) {
+    return catalog_->Put({spec, DatasetState::kActive}, at);
+  });
+  if (status.ok()) return status;
+  // If the catalog is shared, other processes may see the dataset as created: it is left alone until the
+  // catalog can be read again.
+  if (catalog_->shared()) {
+    directory_.Unpublish(spec.name);
+    return MarkInDoubt(status);
+  }
+  FinishDrop(mine, version, &held).IgnoreError();
+  return status;
+}
+
+absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
   if (auto status = Validate(wanted); !status.ok()) return status;
-  const std::lock_guard lock(catalog_mutex_);
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
   Held held;
-  Patience patience;
+  WaitDeadline deadline;
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
     if (const CatalogEntry* entry = FindEntry(*contents, wanted.name);
         wanted.incarnation != 0 && entry != nullptr && entry->spec.incarnation == wanted.incarnation &&
         entry->state != DatasetState::kDropping) {
-      // Done before; or another process that shares the catalog creates it, and this is its part here.
+      // The same create was done before; or another process that shares the catalog creates the dataset, and
+      // this is its part here.
       if (!entry->other_backend.empty()) return absl::OkStatus();
       return CreateHere(entry->spec);
     }
     DatasetSpec spec = wanted;
-    if (auto status = Complete(spec, *contents); !status.ok()) return status;
-    if (auto status = BeginChange("create", spec, patience, held); !status.ok()) {
+    if (auto status = CompleteSpec(spec, *contents); !status.ok()) return status;
+    if (auto status = BeginChange("create", spec, deadline, held); !status.ok()) {
       if (absl::IsAborted(status)) continue;
       return status;
     }
-    if (auto status = FinishRest(*contents, spec.name); !status.ok()) return status;
+    if (auto status = FinishAbandonedDrop(*contents, spec.name); !status.ok()) return status;
     const CatalogEntry mine = {spec, DatasetState::kCreating, catalog_->self()};
     const auto version = catalog_->Put(mine, contents->version);
     if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
     if (!version.ok()) return version.status();
-    absl::Status status = CreateHere(spec);
-    if (!status.ok()) {
-      // If this fails too, it is finished later.
-      FinishDrop(mine, *version, &held).IgnoreError();
-      return status;
-    }
-    if (status = held.Check(); !status.ok()) {
-      // Shards may have been opened, or taken away, without it.
-      Unpublish(spec.name);
-      const absl::Status undone = FinishDrop(mine, *version, catalog_->shared() ? &held : nullptr);
-      if (undone.ok()) return absl::UnavailableError(std::string(status.message()));
-      return MarkInDoubt(absl::UnavailableError(fmt::format(
-          "dataset: while '{0}' was being created here, its operation was lost ({1}), and another "
-          "process may have undone it: look at it with kv dataset show {0}",
-          spec.name, std::string(status.message()))));
-    }
-    status = Settle(mine, *version, [&](int64_t at) {
-      return catalog_->Put({spec, DatasetState::kActive}, at);
-    });
-    if (status.ok()) return status;
-    // Where others may see it as created, it stays until the catalog can be read again.
-    if (catalog_->shared()) {
-      Unpublish(spec.name);
-      return MarkInDoubt(status);
-    }
-    FinishDrop(mine, *version, &held).IgnoreError();
-    return status;
+    return FinishCreate(mine, *version, held);
   }
 }
 
-absl::Status Router::WithCatalog(const std::function<absl::Status(Catalog&)>& work) {
-  const std::lock_guard lock(catalog_mutex_);
+absl::Status CatalogKeeper::WithCatalog(const std::function<absl::Status(Catalog&)>& work) {
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
   return work(*catalog_);
 }
 
-absl::StatusOr<CatalogEntry> Router::LoadEntry(std::string_view name) {
-  const std::lock_guard lock(catalog_mutex_);
+absl::StatusOr<CatalogEntry> CatalogKeeper::LoadEntry(std::string_view name) {
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
   const auto contents = catalog_->Load();
   if (!contents.ok()) return contents.status();
   const CatalogEntry* entry = FindEntry(*contents, name);
@@ -275,10 +289,11 @@ absl::StatusOr<CatalogEntry> Router::LoadEntry(std::string_view name) {
   return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
 }
 
-absl::Status Router::ChangeEntry(std::string_view name,
-                                 const std::function<absl::Status(CatalogEntry&)>& change,
-                                 const RecordFence& fence) {
-  const std::lock_guard lock(catalog_mutex_);
+absl::Status CatalogKeeper::ChangeEntry(std::string_view name,
+                                        const std::function<absl::Status(CatalogEntry&)>& change,
+                                        const RecordFence& fence) {
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
   for (int attempt = 1;; ++attempt) {
     const auto contents = catalog_->Load();
     if (!contents.ok()) return contents.status();
@@ -297,44 +312,46 @@ absl::Status Router::ChangeEntry(std::string_view name,
   }
 }
 
-absl::Status Router::AlterDataset(std::string_view name, const DatasetChange& change) {
-  const std::lock_guard lock(catalog_mutex_);
+absl::Status CatalogKeeper::AlterDataset(std::string_view name, const DatasetChange& change) {
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
   Held held;
-  Patience patience;
+  WaitDeadline deadline;
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
-    const auto found = Find(name);
+    const auto found = directory_.Find(name);
     if (!found.ok()) return found.status();
     if (!(*found)->problem.ok()) return (*found)->problem;
     if (!change.max_versions && !change.ttl_ms && !change.durability) {
       return absl::InvalidArgumentError("alter: give at least one of max_versions, ttl_ms, durability");
     }
-    if (auto status = CheckStays(*FindEntry(*contents, name)); !status.ok()) return status;
-    auto changed = std::make_shared<Dataset>(*found->dataset);
+    if (auto status = CheckNotMigrating(*FindEntry(*contents, name)); !status.ok()) return status;
+    auto changed = std::make_shared<ServedDataset>(*found->dataset);
     changed->spec = Apply(changed->spec, change);
     if (auto status = Validate(changed->spec); !status.ok()) return status;
     if (changed->spec != (*found)->spec) {
-      if (auto status = BeginChange("alter", changed->spec, patience, held); !status.ok()) {
+      if (auto status = BeginChange("alter", changed->spec, deadline, held); !status.ok()) {
         if (absl::IsAborted(status)) continue;
         return status;
       }
-      if (auto status = CheckNoMigration(name); !status.ok()) return status;
+      if (auto status = CheckNoMigrationRecord(name); !status.ok()) return status;
       const auto version = catalog_->Put({changed->spec, DatasetState::kActive}, contents->version);
       if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
       if (!version.ok()) return version.status();
     }
-    // The catalog has them: they come into force, if not now.
+    // The catalog has the new settings: if they cannot be put in force now, they will be later.
     if (auto status = changed->backend->AlterDataset(changed->spec); !status.ok()) return MarkInDoubt(status);
-    Publish(name, std::move(changed));
+    directory_.Publish(name, std::move(changed));
     return absl::OkStatus();
   }
 }
 
-absl::Status Router::DropDataset(std::string_view name, const DropOptions& options) {
-  const std::lock_guard lock(catalog_mutex_);
+absl::Status CatalogKeeper::DropDataset(std::string_view name, const DropOptions& options) {
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
   Held held;
-  Patience patience;
+  WaitDeadline deadline;
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
@@ -344,7 +361,8 @@ absl::Status Router::DropDataset(std::string_view name, const DropOptions& optio
                                              entry != nullptr ? " of that incarnation" : ""));
     }
     if (entry->state != DatasetState::kActive) {
-      // Another process that shares the catalog drops it, or undoes its creation, and this is its part here.
+      // Another process that shares the catalog drops the dataset, or undoes its creation, and this is its
+      // part here.
       if (options.incarnation != 0) return DropHere(entry->spec);
       if (entry->state == DatasetState::kDropping) {
         return absl::NotFoundError(fmt::format("dataset: there is none named '{}' any more", name));
@@ -352,17 +370,17 @@ absl::Status Router::DropDataset(std::string_view name, const DropOptions& optio
       return absl::FailedPreconditionError(
           fmt::format("dataset: '{}' is being created by another process", name));
     }
-    if (auto status = CheckStays(*entry); !status.ok()) return status;
-    if (auto status = BeginChange("drop", entry->spec, patience, held); !status.ok()) {
+    if (auto status = CheckNotMigrating(*entry); !status.ok()) return status;
+    if (auto status = BeginChange("drop", entry->spec, deadline, held); !status.ok()) {
       if (absl::IsAborted(status)) continue;
       return status;
     }
-    if (auto status = CheckNoMigration(name); !status.ok()) return status;
+    if (auto status = CheckNoMigrationRecord(name); !status.ok()) return status;
     const CatalogEntry mine = {entry->spec, DatasetState::kDropping, catalog_->self()};
     const auto version = catalog_->Put(mine, contents->version);
     if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
     if (!version.ok()) return version.status();
-    // From here on it goes, if not now.
+    // From here on the dataset will be dropped, even if that fails now.
     const absl::Status status = FinishDrop(mine, *version, &held);
     return status.ok() ? status : MarkInDoubt(status);
   }

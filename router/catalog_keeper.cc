@@ -1,3 +1,5 @@
+#include "router/catalog_keeper.h"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -6,57 +8,44 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore_api/leftover.h"
-#include "kvstore_api/router.h"
+#include "router/leftovers.h"
 
-/// The router and its catalog: what it says is in force here.
+/// How the catalog is followed, and put in force here.
 namespace kvstore {
 namespace {
 
+/// How long the follower waits after it could not load the catalog.
 constexpr std::chrono::seconds kRetryLoad{1};
 
 }  // namespace
 
 // ---- opening and following ----
 
-absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog, Backends backends,
-                                                     std::string default_backend) {
-  const auto contents = LoadOrCopy(*catalog);
-  if (!contents.ok()) return contents.status();
-  return Open(std::move(catalog), *contents, std::move(backends), std::move(default_backend));
-}
+CatalogKeeper::CatalogKeeper(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend,
+                             std::unique_ptr<Ledger> fleet)
+    : catalog_(std::move(catalog)),
+      ledger_(catalog_->ledger(), std::move(fleet)),
+      backends_(std::move(backends)),
+      default_backend_(std::move(default_backend)) {}
 
-absl::StatusOr<std::unique_ptr<Router>> Router::Open(std::unique_ptr<Catalog> catalog,
-                                                     const CatalogContents& contents, Backends backends,
-                                                     std::string default_backend,
-                                                     std::unique_ptr<Ledger> fleet) {
-  std::unique_ptr<Router> router(
-      new Router(std::move(catalog), std::move(backends), std::move(default_backend), std::move(fleet)));
-  Router* const self = router.get();
-  const bool shared = self->catalog_->shared();
+absl::Status CatalogKeeper::Start(const CatalogContents& contents) {
   {
-    const std::lock_guard lock(self->catalog_mutex_);
-    if (auto status = self->Adopt(contents); !status.ok()) return status;
-    if (auto status = self->FinishAbandoned(contents); !status.ok()) return status;
+    const DeadlineMutex::Guard catalog_lock = catalog_mutex_.AcquireWithoutDeadline();
+    if (auto status = Adopt(contents); !status.ok()) return status;
+    if (auto status = FinishAbandoned(contents); !status.ok()) return status;
   }
-  if (!shared) return router;
-  self->catalog_->OnChange([self] {
-    {
-      const std::lock_guard lock(self->follow_mutex_);
-      self->refresh_ = true;
-    }
-    self->wanted_.notify_all();
-  });
-  // What changed before that call was not heard of.
-  self->refresh_ = true;
-  self->follower_ = std::thread([self] { self->Follow(); });
-  return router;
+  if (!catalog_->shared()) return absl::OkStatus();
+  catalog_->OnChange([this] { RequestRefresh(); });
+  // Changes from before that call were not reported: the follower begins by loading the catalog.
+  RequestRefresh();
+  follower_ = std::thread([this] { Follow(); });
+  return absl::OkStatus();
 }
 
-Router::~Router() {
+CatalogKeeper::~CatalogKeeper() {
   catalog_->OnChange(nullptr);
   {
-    const std::lock_guard lock(follow_mutex_);
+    const MutexLock lock(follow_mutex_);
     stopping_ = true;
   }
   wanted_.notify_all();
@@ -64,49 +53,98 @@ Router::~Router() {
   if (follower_.joinable()) follower_.join();
 }
 
-void Router::Follow() {
+void CatalogKeeper::Follow() {
   std::chrono::milliseconds wait = catalog_->poll_interval();
   absl::Status last;
-  std::unique_lock lock(follow_mutex_);
+  MutexLock lock(follow_mutex_);
   for (;;) {
-    wanted_.wait_for(lock, wait, [this] { return stopping_ || refresh_; });
+    const auto until = Clock::now() + wait;
+    while (!stopping_ && !refresh_) {
+      if (lock.WaitUntil(wanted_, until)) break;
+    }
     if (stopping_) return;
     refresh_ = false;
-    lock.unlock();
+    lock.Unlock();
     absl::Status status;
     {
-      const std::lock_guard catalog_lock(catalog_mutex_);
+      const DeadlineMutex::Guard catalog_lock = catalog_mutex_.AcquireWithoutDeadline();
       auto contents = Refresh();
       status = contents.ok() ? FinishAbandoned(*std::move(contents)) : contents.status();
     }
     if (!status.ok() && status != last) {
-      spdlog::warn("the catalog cannot be followed, known datasets are served on: {}",
+      spdlog::warn("the catalog cannot be read; known datasets are still served: {}",
                    std::string(status.message()));
     } else if (status.ok() && !last.ok()) {
-      spdlog::info("the catalog is followed again");
+      spdlog::info("the catalog can be read again");
     }
     last = status;
-    ledger_.Tidy();
+    ledger_.RetryEnds();
     wait = status.ok() ? catalog_->poll_interval() : kRetryLoad;
-    lock.lock();
+    lock.Lock();
+    unread_ = last;
   }
 }
 
-absl::StatusOr<CatalogContents> Router::Refresh() {
+absl::Status CatalogKeeper::RefreshNow() {
+  const auto lock = LockCatalog();
+  if (!lock.ok()) return lock.status();
+  return Refresh().status();
+}
+
+void CatalogKeeper::RequestRefresh() {
+  const MutexLock lock(follow_mutex_);
+  refresh_ = true;
+  wanted_.notify_all();
+}
+
+void CatalogKeeper::RefreshAndWait(Clock::time_point until) {
+  MutexLock lock(follow_mutex_);
+  refresh_ = true;
+  wanted_.notify_all();
+  const uint64_t before = adoptions_;
+  while (!stopping_ && adoptions_ == before) {
+    if (lock.WaitUntil(adopted_, until)) return;
+  }
+}
+
+bool CatalogKeeper::WaitForNewCatalog(std::shared_ptr<const void>& seen) {
+  const auto until = Clock::now() + kRetryInterval;
+  MutexLock lock(follow_mutex_);
+  if (seen == nullptr) seen = directory_.Load();
+  for (bool timed_out = false;; timed_out = lock.WaitUntil(adopted_, until)) {
+    const std::shared_ptr<const void> now = directory_.Load();
+    // Compared by address, because each Load may return a pointer with a count of its own.
+    if (std::exchange(seen, now).get() != now.get()) return true;
+    if (timed_out) return false;
+  }
+}
+
+absl::StatusOr<DeadlineMutex::Guard> CatalogKeeper::LockCatalog() {
+  auto catalog_lock = catalog_mutex_.Acquire("the catalog of datasets");
+  if (catalog_lock.ok()) return catalog_lock;
+  const MutexLock lock(follow_mutex_);
+  if (unread_.ok()) return catalog_lock;
+  return absl::Status(
+      catalog_lock.status().code(),
+      fmt::format("{}; it could not be read when that was last tried: {}",
+                  std::string(catalog_lock.status().message()), std::string(unread_.message())));
+}
+
+absl::StatusOr<CatalogContents> CatalogKeeper::Refresh() {
   auto contents = catalog_->Load();
   if (!contents.ok()) return contents;
   if (auto status = Adopt(*contents); !status.ok()) return status;
   return contents;
 }
 
-absl::Status Router::Adopt(const CatalogContents& contents) {
-  const auto current = snapshot_.Load();
+absl::Status CatalogKeeper::Adopt(const CatalogContents& contents) {
+  const auto current = directory_.Load();
   Datasets next;
   bool changed = false;
   for (const CatalogEntry& entry : contents.entries) {
     const auto known = current->find(entry.spec.name);
     const bool same = known != current->end() && known->second->spec.incarnation == entry.spec.incarnation;
-    // What another process creates with a part of it here is open already.
+    // A dataset that another process creates, with a part of it here, may be open here already.
     if (entry.state != DatasetState::kActive && !(same && entry.state == DatasetState::kCreating)) continue;
     if (same && known->second->problem.ok() &&
         (entry.state == DatasetState::kCreating || known->second->spec == entry.spec)) {
@@ -119,73 +157,73 @@ absl::Status Router::Adopt(const CatalogContents& contents) {
     changed = true;
   }
   if (changed || next.size() != current->size()) {
-    snapshot_.Store(std::make_shared<const Datasets>(std::move(next)));
+    directory_.Replace(std::move(next));
   }
   {
-    const std::lock_guard lock(follow_mutex_);
+    const MutexLock lock(follow_mutex_);
     ++adoptions_;
   }
   adopted_.notify_all();
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::AdoptDataset(const DatasetSpec& spec) {
-  const auto current = snapshot_.Load();
+absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::AdoptDataset(const DatasetSpec& spec) {
+  const auto current = directory_.Load();
   const auto known = current->find(spec.name);
   if (known != current->end() && known->second->problem.ok() &&
       known->second->spec.incarnation == spec.incarnation && known->second->spec.backend == spec.backend &&
       known->second->spec.engine == spec.engine) {
-    // Other settings. If they cannot be put in force now, the next look at the catalog tries again.
+    // Only the settings differ. If they cannot be put in force now, the next refresh retries.
     if (auto status = known->second->backend->NoteSettings(spec); !status.ok()) {
       spdlog::warn("dataset '{}': its new settings are not in force here: {}", spec.name,
                    std::string(status.message()));
       return known->second;
     }
-    auto dataset = std::make_shared<Dataset>(*known->second);
+    auto dataset = std::make_shared<ServedDataset>(*known->second);
     dataset->spec = spec;
     return dataset;
   }
   auto opened = OpenDataset(spec);
   if (opened.ok() || !catalog_->shared()) return opened;
   const absl::Status problem = opened.status();
-  // One dataset that cannot be served here does not take the others with it.
+  // A dataset that cannot be opened here does not keep the others from being served.
   if (known == current->end() || known->second->problem != problem) {
     spdlog::error("dataset '{}' cannot be opened: {}", spec.name, std::string(problem.message()));
   }
-  auto dataset = std::make_shared<Dataset>();
+  auto dataset = std::make_shared<ServedDataset>();
   dataset->spec = spec;
   if (const auto backend = backends_.find(spec.backend); backend != backends_.end()) {
     dataset->backend = backend->second.get();
     dataset->backend_name = backend->first;
   }
-  // Whatever it is, it may be mended without the caller.
+  // The code tells callers that a retry may succeed, since the problem may be mended without them.
   dataset->problem = absl::Status(
       absl::IsDataLoss(problem) ? absl::StatusCode::kDataLoss : absl::StatusCode::kUnavailable,
       fmt::format("dataset '{}' cannot be opened here: {}", spec.name, std::string(problem.message())));
   return dataset;
 }
 
-absl::Status Router::FinishAbandoned(CatalogContents contents) {
+absl::Status CatalogKeeper::FinishAbandoned(CatalogContents contents) {
   for (const CatalogEntry& entry : std::vector<CatalogEntry>(contents.entries)) {
     if (entry.state == DatasetState::kActive) continue;
-    // While another one was finished here, somebody may have gone on with this one.
+    // While another entry was finished here, this one may have changed.
     if (std::find(contents.entries.begin(), contents.entries.end(), entry) == contents.entries.end())
       continue;
-    // Of this process: under the lock nobody is at it any more.
+    // An entry of this process is abandoned: whoever works on one holds catalog_mutex_.
     if (entry.owner != catalog_->self() && catalog_->IsAlive(entry.owner)) continue;
     if (contents.version < 0 || !backends_.contains(entry.spec.backend)) continue;
-    // Neither was acknowledged as done, or as wanted any more: what is there goes. First it is taken over, so
-    // that no other process does the same, and the name is not used again meanwhile.
+    // A create was not acknowledged, or a drop was wanted: in both cases the dataset goes. This process first
+    // takes the entry over, so that no other one does the same, and the name is not used again meanwhile.
     const CatalogEntry mine = {entry.spec, DatasetState::kDropping, catalog_->self()};
     const auto version = catalog_->Put(mine, contents.version);
-    if (absl::IsAborted(version.status())) return absl::OkStatus();  // the change is heard of
+    if (absl::IsAborted(version.status())) return absl::OkStatus();  // The follower will load the change.
     if (!version.ok()) return version.status();
     absl::Status status = FinishDrop(mine, *version, nullptr);
     auto after = catalog_->Load();
     if (!after.ok()) return after.status();
     contents = *std::move(after);
     if (status.ok()) continue;
-    // A host that is down does not keep the rest from opening: the drop is finished at a later time.
+    // A host that is down does not keep the other datasets from opening: the drop is finished later.
     if (!absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) && !catalog_->shared()) {
       return status;
     }
@@ -194,9 +232,22 @@ absl::Status Router::FinishAbandoned(CatalogContents contents) {
   return absl::OkStatus();
 }
 
-// ---- datasets here ----
+// ---- backends and datasets of this process ----
 
-absl::StatusOr<Backend*> Router::FindBackend(std::string_view name) const {
+absl::StatusOr<DatasetStats> CatalogKeeper::GetStats(std::string_view name) const {
+  const auto found = directory_.Find(name);
+  if (!found.ok()) return found.status();
+  if (!(*found)->problem.ok()) return (*found)->problem;
+  return (*found)->backend->Stats((*found)->spec);
+}
+
+std::vector<std::string> CatalogKeeper::BackendNames() const {
+  std::vector<std::string> names;
+  for (const auto& [name, backend] : backends_) names.push_back(name);
+  return names;
+}
+
+absl::StatusOr<Backend*> CatalogKeeper::FindBackend(std::string_view name) const {
   const auto backend = backends_.find(name);
   if (backend != backends_.end()) return backend->second.get();
   std::string known;
@@ -205,10 +256,10 @@ absl::StatusOr<Backend*> Router::FindBackend(std::string_view name) const {
   return absl::InvalidArgumentError(fmt::format("backend: there is none named '{}', only {}", name, known));
 }
 
-absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::OpenDataset(const DatasetSpec& spec) {
+absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::OpenDataset(const DatasetSpec& spec) {
   auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
-  auto dataset = std::make_shared<Dataset>();
+  auto dataset = std::make_shared<ServedDataset>();
   dataset->spec = spec;
   dataset->backend = *backend;
   dataset->backend_name = backends_.find(spec.backend)->first;
@@ -234,33 +285,32 @@ absl::StatusOr<std::shared_ptr<const Router::Dataset>> Router::OpenDataset(const
   return dataset;
 }
 
-void Router::Publish(std::string_view name, std::shared_ptr<const Dataset> dataset) {
-  Datasets next = *snapshot_.Load();
-  next.insert_or_assign(std::string(name), std::move(dataset));
-  snapshot_.Store(std::make_shared<const Datasets>(std::move(next)));
-}
-
-void Router::Unpublish(std::string_view name) {
-  Datasets next = *snapshot_.Load();
-  if (const auto entry = next.find(name); entry != next.end()) next.erase(entry);
-  snapshot_.Store(std::make_shared<const Datasets>(std::move(next)));
-}
-
-absl::Status Router::CreateHere(const DatasetSpec& spec) {
+absl::Status CatalogKeeper::CreateHere(const DatasetSpec& spec) {
   auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
   if (auto status = CreateWithoutLeftovers(**backend, *catalog_, spec); !status.ok()) return status;
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();
-  Publish(spec.name, *std::move(dataset));
+  directory_.Publish(spec.name, *std::move(dataset));
   return absl::OkStatus();
 }
 
-absl::Status Router::DropHere(const DatasetSpec& spec) {
-  Unpublish(spec.name);
+absl::Status CatalogKeeper::DropHere(const DatasetSpec& spec) {
+  directory_.Unpublish(spec.name);
   const auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
   return (*backend)->DropDataset(spec);
+}
+
+void CatalogKeeper::Describe(MetricsSink& sink) const {
+  const auto datasets = directory_.Load();
+  const auto broken = std::count_if(datasets->begin(), datasets->end(),
+                                    [](const auto& entry) { return !entry.second->problem.ok(); });
+  sink.Gauge("kvstore_datasets", "Datasets that are known", {}, static_cast<double>(datasets->size()));
+  sink.Gauge("kvstore_datasets_broken", "Datasets that could not be opened: their calls fail", {},
+             static_cast<double>(broken));
+  catalog_->Describe(sink);
+  for (const auto& [name, backend] : backends_) backend->Describe(sink);
 }
 
 }  // namespace kvstore

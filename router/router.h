@@ -1,118 +1,75 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <type_traits>
-#include <unordered_map>
+#include <utility>
+#include <vector>
 
-#include "base/snapshot.h"
-#include "kvstore_api/backend.h"
-#include "kvstore_api/batch.h"
+#include "backend_api/backend.h"
+#include "backend_api/outcome.h"
+#include "backend_api/validate.h"
+#include "catalog/catalog.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/catalog.h"
 #include "kvstore_api/kvstore.h"
-#include "kvstore_api/moved.h"
+#include "router/batch.h"
+#include "router/catalog_keeper.h"
+#include "router/dataset_directory.h"
 
 namespace kvstore {
 
-/// The KVStore in process: checks arguments, finds the dataset's store, opens and seals markers, and calls
-/// the backend. Finding costs one hash look-up in an immutable snapshot of the catalog, without a lock that
-/// others hold for long.
+/// The KVStore in this process. It checks arguments, finds the dataset's store (DatasetDirectory), opens and
+/// seals markers, and calls the backend. CatalogKeeper makes and changes the datasets.
 ///
-/// Where the catalog is shared, changes by other processes come into force here within a second. While it
-/// cannot be reached, known datasets are served, and none is created, changed or dropped.
+/// When a backend refuses a call because its dataset migrates (backend_api/outcome.h), the caller does not
+/// see that: the call waits, and is retried on the backend that the catalog names by then, until its deadline
+/// or, without one, for kMaxMigrationWait. It waits in its thread; with CallLimits::waits false it fails at
+/// once instead.
 ///
-/// A backend that refuses a call because its dataset moves (moved.h) does not fail it: the call waits, and is
-/// repeated where the catalog says by then, until its deadline or, without one, for kMaxHold. It waits in its
-/// thread, unless CallLimits::waits is false: then it is told so at once.
+/// Thread-safe.
 class Router : public KVStore {
  public:
-  using Backends = std::map<std::string, std::unique_ptr<Backend>, std::less<>>;
-
+  using Backends = CatalogKeeper::Backends;
   using Clock = CallLimits::Clock;
+  using Where = DatasetDirectory::Where;
 
-  /// How long a call without a deadline waits for a dataset that moves.
-  static constexpr std::chrono::seconds kMaxHold{10};
-  /// So long such a call waits at most until it is tried again.
-  static constexpr std::chrono::milliseconds kHoldStep{20};
+  /// How long a call without a deadline waits for a dataset that migrates.
+  static constexpr std::chrono::seconds kMaxMigrationWait{10};
+  /// How long such a call waits at most before it is retried.
+  static constexpr std::chrono::milliseconds kMigrationRetryInterval = CatalogKeeper::kRetryInterval;
 
-  /// Takes over catalog and backends, opens every dataset, and finishes creates and drops that a crash cut
-  /// short. With a shared catalog a dataset that cannot be opened here fails its own calls, saying why.
+  /// Opens every dataset of the catalog, and finishes creates and drops that a crash cut short. Takes
+  /// ownership of catalog and backends. If the catalog is shared, a dataset that cannot be opened here does
+  /// not fail this; its calls fail and say why.
   ///
-  /// contents         of the catalog, as LoadOrCopy gave it.
-  /// default_backend  where datasets go whose creator names no backend; must be one of `backends`.
-  /// fleet            where operators of the fleet begin what they do to shards; null: the catalog's ledger.
+  /// contents         the catalog's contents, as LoadOrCopy returned them.
+  /// default_backend  the backend for datasets whose creator names none; must be one of `backends`.
+  /// fleet            the ledger of the fleet's operators; null: they use the catalog's.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog,
                                                       const CatalogContents& contents, Backends backends,
                                                       std::string default_backend,
                                                       std::unique_ptr<Ledger> fleet = nullptr);
-  /// The same for a catalog that is loaded here.
+  /// As above, and loads the catalog.
   static absl::StatusOr<std::unique_ptr<Router>> Open(std::unique_ptr<Catalog> catalog, Backends backends,
                                                       std::string default_backend);
-  ~Router() override;
+  /// Where calls on a dataset go; nothing for a dataset that is not known.
+  std::optional<Where> Locate(std::string_view dataset) const { return directory().Locate(dataset); }
 
-  /// Where calls on a dataset go.
-  struct Where {
-    std::string_view backend;                      ///< Its name; valid as long as the router.
-    bool waits = false;                            ///< Capabilities::waits.
-    Durability durability = Durability::kProcess;  ///< DatasetSpec::durability.
-  };
-  /// Nothing for a dataset that is not known.
-  std::optional<Where> Locate(std::string_view dataset) const;
+  /// The catalog, the backends and the ledger, for migrations and operators.
+  CatalogKeeper& keeper() { return keeper_; }
 
-  std::vector<std::string> BackendNames() const;
-  /// INVALID_ARGUMENT names those that there are.
-  absl::StatusOr<Backend*> FindBackend(std::string_view name) const;
-
-  /// Whether the catalog is also that of other processes.
-  bool SharesCatalog() const { return catalog_->shared(); }
-  /// Has a shared catalog read again, soon. Returns at once.
-  void LookAgain();
-
-  // ---- for who makes calls that do not wait (CallLimits::waits) ----
-
-  /// How long a call that was told `moving`, at first at `since`, is to be made again, if it has so much
-  /// time.
-  static Clock::time_point HeldUntil(Clock::time_point since, const absl::Status& moving);
-  /// Waits until another catalog than `seen` is in force, which then is that one, or for kHoldStep. False:
-  /// only the time is over.
+  /// Until when a call that fails because its dataset migrates is to be retried, as far as its deadline
+  /// allows; for callers that do not wait in their thread (CallLimits::waits), and retry calls themselves.
   ///
-  /// seen  null at first: the one in force; not to be looked into.
-  bool AwaitCatalog(std::shared_ptr<const void>& seen);
+  /// since      when it failed so for the first time.
+  /// migrating  the error (IsMigrating).
+  static Clock::time_point MigrationWaitDeadline(Clock::time_point since, const absl::Status& migrating);
 
-  // ---- for migrations ----
-
-  /// Calls `work` with the catalog, while no other change is made here.
-  absl::Status WithCatalog(const std::function<absl::Status(Catalog&)>& work);
-  /// The dataset's entry, as the catalog has it now.
-  absl::StatusOr<CatalogEntry> LoadEntry(std::string_view dataset);
-  /// Changes the dataset's entry by `change`, which may be called again on a newer one, and puts it in force
-  /// here. What `change` returns other than OK is returned, and nothing changed.
-  ///
-  /// fence  As in Catalog::Put. ABORTED if it does not hold any more, or if others change the catalog all the
-  /// time.
-  absl::Status ChangeEntry(std::string_view dataset, const std::function<absl::Status(CatalogEntry&)>& change,
-                           const RecordFence& fence);
-
-  /// What is being done to datasets and shards, by this process and those that share the catalog or the
-  /// fleet.
-  Ledger& ledger() { return ledger_; }
-  /// The migration of a dataset, as it is begun in the ledger from its creation to its end: nobody creates,
-  /// alters or drops the dataset, nor opens or moves shards that it is or will be on.
-  Operation MigrationOf(const DatasetSpec& source, const DatasetSpec& target) const;
-
-  /// Catalog and backends.
-  void Describe(MetricsSink& sink) const;
-  /// OK unless one of its backends cannot write anything (Backend::CheckWrites).
+  /// The first error of Backend::CheckWrites; OK if all backends can be written to.
   absl::Status CheckWrites();
 
   absl::Status CreateDataset(const DatasetSpec& spec) override;
@@ -162,48 +119,24 @@ class Router : public KVStore {
                                          const MappingListOptions& options) override;
 
  private:
-  /// An open dataset: the store of its shape is set, the others are null.
-  struct Dataset {
-    DatasetSpec spec;
-    Backend* backend = nullptr;
-    std::string_view backend_name;
-    bool waits = false;
-    absl::Status problem;  // why no store is set
-    std::shared_ptr<RowStore> rows;
-    std::shared_ptr<ObjectStore> objects;
-    std::shared_ptr<MappingStore> mappings;
-  };
-
-  struct NameHash {
-    using is_transparent = void;
-    size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-  };
-  using Datasets = std::unordered_map<std::string, std::shared_ptr<const Dataset>, NameHash, std::equal_to<>>;
-
-  /// Until when a change waits for operations that end by themselves; none: it has not met one yet.
-  using Patience = std::optional<std::chrono::steady_clock::time_point>;
-
-  /// A dataset and what keeps it alive during a call.
-  struct Found {
-    std::shared_ptr<const Datasets> snapshot;
-    const Dataset* dataset;
-    const Dataset* operator->() const { return dataset; }
-  };
-
   Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend,
-         std::unique_ptr<Ledger> fleet);
+         std::unique_ptr<Ledger> fleet)
+      : keeper_(std::move(catalog), std::move(backends), std::move(default_backend), std::move(fleet)) {}
 
-  // ---- finding ----
+  const DatasetDirectory& directory() const { return keeper_.directory(); }
 
-  absl::StatusOr<Found> Find(std::string_view name) const;
-  absl::StatusOr<Found> Find(std::string_view name, Shape shape) const;
-  /// Finds the dataset and makes the call `call(const Dataset&)`, which gives a Status or StatusOr; again
-  /// while the dataset moves.
-  template <typename Call>
-  auto Route(std::string_view name, Shape shape, const Call& call)
-      -> std::invoke_result_t<Call, const Dataset&>;
-  /// The same for a batch: `send(const Dataset&, std::span<const Entry>)` gives the answers in order; those
-  /// entries that met a move are sent again. `check(const Dataset&, const Entry&)` is the Status of an entry.
+  /// Finds the dataset and returns `call(const ServedDataset&)`, a Status or StatusOr. Retries while the
+  /// dataset migrates.
+  ///
+  /// check  `check(const ServedDataset&)` returns the Status of the call's arguments; called once, or again
+  /// if
+  ///        another dataset has that name by then.
+  template <typename Check, typename Call>
+  auto Route(std::string_view name, Shape shape, const Check& check, const Call& call)
+      -> std::invoke_result_t<Call, const ServedDataset&>;
+  /// Route for a batch: `send(const ServedDataset&, std::span<const Entry>)` returns one answer for each
+  /// entry, in order. Entries that were refused because the dataset migrates are sent again. `check(const
+  /// ServedDataset&, const Entry&)` returns the Status of an entry.
   template <typename Answer, typename Entry, typename Check, typename Send>
   absl::StatusOr<std::vector<Answer>> RouteBatch(std::string_view name, Shape shape,
                                                  std::span<const Entry> entries, const Check& check,
@@ -213,81 +146,40 @@ class Router : public KVStore {
   static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
     return result.status();
   }
-  /// The objects behind entries of a mapping, of whichever datasets.
+  /// Reads the objects that entries of a mapping point to, from whichever datasets they are in.
   std::vector<JoinedObject> Join(std::span<const MappingEntry> entries);
-  /// Waits a moment for a dataset that moves, if the call may. OK: try again. Else what to tell the caller.
-  absl::Status Hold(Clock::time_point since, const absl::Status& moving);
-
-  // ---- the catalog; all under catalog_mutex_ ----
-
-  /// Loads the catalog and puts it in force.
-  absl::StatusOr<CatalogContents> Refresh();
-  /// Puts what the catalog says in force here: opens what is new, closes what is gone.
-  absl::Status Adopt(const CatalogContents& contents);
-  absl::StatusOr<std::shared_ptr<const Dataset>> AdoptDataset(const DatasetSpec& spec);
-  /// Creates and drops that nobody will finish any more: what is there goes.
-  absl::Status FinishAbandoned(CatalogContents contents);
-  absl::StatusOr<std::shared_ptr<const Dataset>> OpenDataset(const DatasetSpec& spec);
-  absl::Status CreateHere(const DatasetSpec& spec);
-  absl::Status DropHere(const DatasetSpec& spec);
-  /// Drops what `mine`, an entry that this process has put at that version, says, and takes the entry out.
+  /// Waits before a call is retried that failed with `migrating`. OK: retry it; else the error for the
+  /// caller, who may not wait, or not any longer.
   ///
-  /// held  of the operation, if there is one: what has been taken over by another process is left alone.
-  absl::Status FinishDrop(const CatalogEntry& mine, int64_t version, const Held* held);
-  /// Writes the next step of a create or drop at which this process is, by `change(version)`, which gives the
-  /// new version or ABORTED, on whichever version the catalog is by now. UNAVAILABLE, in doubt, if the entry
-  /// is not `mine` any more: another process has taken over.
-  absl::Status Settle(const CatalogEntry& mine, int64_t version,
-                      const std::function<absl::StatusOr<int64_t>(int64_t)>& change);
-  /// Begins a change of a dataset, if `held` does not have it yet. ABORTED: another operation is in the way
-  /// that ends by itself; look at the catalog again.
-  absl::Status BeginChange(std::string_view verb, const DatasetSpec& spec, Patience& patience, Held& held);
-  /// FAILED_PRECONDITION if there is a record of a migration of the dataset, started or not.
-  absl::Status CheckNoMigration(std::string_view name);
-  /// Gives a spec of CreateDataset its backend, type and incarnation.
-  absl::Status Complete(DatasetSpec& spec, const CatalogContents& contents);
-  /// Removes what a drop that nobody is at has left of the entry of that name, before it is used again:
-  /// afterwards nobody would know what is to be removed.
-  absl::Status FinishRest(const CatalogContents& contents, const std::string& name);
-  void Publish(std::string_view name, std::shared_ptr<const Dataset> dataset);
-  void Unpublish(std::string_view name);
-  /// The thread that follows a shared catalog.
-  void Follow();
+  /// since  when the call failed so for the first time.
+  absl::Status WaitForMigration(Clock::time_point since, const absl::Status& migrating);
 
-  const std::unique_ptr<Catalog> catalog_;
-  JoinedLedger ledger_;
-  const Backends backends_;
-  const std::string default_backend_;
-  std::mutex catalog_mutex_;  // one change of a dataset at a time; guards catalog_ and replacing snapshot_
-  Snapshot<Datasets> snapshot_;
-
-  std::mutex follow_mutex_;  // guards what follows
-  std::condition_variable wanted_;
-  std::condition_variable adopted_;
-  bool refresh_ = false;
-  bool stopping_ = false;
-  uint64_t adoptions_ = 0;  // how often the catalog was put in force
-  std::thread follower_;
+  CatalogKeeper keeper_;
 };
 
 // ---- implementation ----
 
-template <typename Call>
-auto Router::Route(std::string_view name, Shape shape, const Call& call)
-    -> std::invoke_result_t<Call, const Dataset&> {
+template <typename Check, typename Call>
+auto Router::Route(std::string_view name, Shape shape, const Check& check, const Call& call)
+    -> std::invoke_result_t<Call, const ServedDataset&> {
   if (auto status = CheckCall(); !status.ok()) return status;
   std::optional<Clock::time_point> since;
+  std::optional<uint64_t> checked;  // the incarnation of the dataset for which the arguments were checked
   for (;;) {
-    absl::Status moving;
+    absl::Status migrating;
     {
-      const auto found = Find(name, shape);
+      const auto found = directory().Find(name, shape);
       if (!found.ok()) return found.status();
+      if (checked != found->dataset->spec.incarnation) {
+        if (absl::Status status = check(*found->dataset); !status.ok()) return status;
+        checked = found->dataset->spec.incarnation;
+      }
       auto result = call(*found->dataset);
-      if (result.ok() || !IsMoving(StatusOf(result))) return result;
-      moving = StatusOf(result);
+      if (result.ok() || !IsMigrating(StatusOf(result))) return result;
+      migrating = StatusOf(result);
     }
     if (!since) since = Clock::now();
-    if (auto status = Hold(*since, moving); !status.ok()) return status;
+    if (auto status = WaitForMigration(*since, migrating); !status.ok()) return status;
   }
 }
 
@@ -296,8 +188,9 @@ absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Sh
                                                        std::span<const Entry> entries, const Check& check,
                                                        const Send& send) {
   std::vector<Answer> answers;
-  std::vector<size_t> places;  // of the entries that met a move
-  auto sent = Route(name, shape, [&](const Dataset& dataset) -> absl::Status {
+  std::vector<size_t> places;  // the indices of entries that were refused because the dataset migrates
+  const auto check_size = [&](const ServedDataset&) { return ValidateBatch(entries.size()); };
+  auto sent = Route(name, shape, check_size, [&](const ServedDataset& dataset) -> absl::Status {
     const bool first = answers.empty();
     std::vector<Entry> again;
     for (const size_t place : places) again.push_back(entries[place]);
@@ -308,12 +201,12 @@ absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Sh
     if (first) {
       answers = std::move(some);
       for (size_t i = 0; i < answers.size(); ++i) {
-        if (IsMoving(StatusOf(answers[i]))) places.push_back(i);
+        if (IsMigrating(StatusOf(answers[i]))) places.push_back(i);
       }
     } else {
       std::vector<size_t> still;
       for (size_t i = 0; i < places.size(); ++i) {
-        if (IsMoving(StatusOf(some[i]))) still.push_back(places[i]);
+        if (IsMigrating(StatusOf(some[i]))) still.push_back(places[i]);
         answers[places[i]] = std::move(some[i]);
       }
       places = std::move(still);
@@ -321,9 +214,9 @@ absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Sh
     return places.empty() ? absl::OkStatus() : StatusOf(answers[places.front()]);
   });
   if (answers.empty() && !sent.ok()) return sent;
-  // Those that were held until the end keep what they were told, but for calls that ran out of time.
+  // Entries that were refused until the end keep their answers, unless the call ran out of time.
   for (const size_t place : places) {
-    if (!IsMoving(sent)) answers[place] = sent;
+    if (!IsMigrating(sent)) answers[place] = sent;
   }
   return answers;
 }

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "backend_api/marker.h"
+#include "backend_api/validate.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/json.h"
+#include "json/json.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/marker.h"
-#include "kvstore_api/router.h"
-#include "kvstore_api/validate.h"
+#include "router/router.h"
 
 namespace kvstore {
 namespace {
@@ -26,14 +26,14 @@ absl::Status CheckId(uint64_t id, uint32_t type, std::string_view dataset) {
   return absl::OkStatus();
 }
 
-/// Objects of a joined page that are read before their size is known.
+/// How many objects of a joined page are read at first, before their average size is known.
 constexpr size_t kFirstJoined = 512;
 
 absl::Status ValidateCreate(const CreateOptions& options) {
   if (options.near && options.shard)
     return absl::InvalidArgumentError("near, shard: give one of them, not both");
   if (options.near) {
-    // Of any type: objects of different datasets can live on one shard.
+    // The ID may have any type, because objects of different datasets can live on one shard.
     if (auto id = ObjectId::FromValue(*options.near); !id.ok()) {
       return absl::InvalidArgumentError(fmt::format("near: {}", std::string(id.status().message())));
     }
@@ -49,7 +49,7 @@ absl::Status ValidateCreate(const CreateOptions& options) {
   return absl::OkStatus();
 }
 
-/// A transform whose result is checked to be a document.
+/// Returns a transform that also checks that the result is a document. `transform` must outlive it.
 ObjectTransform Checked(const ObjectTransform& transform) {
   return [&transform](std::string_view current) -> absl::StatusOr<std::string> {
     auto data = transform(current);
@@ -59,21 +59,27 @@ ObjectTransform Checked(const ObjectTransform& transform) {
   };
 }
 
+absl::Status ValidateEntry(uint64_t from, uint64_t to) {
+  if (auto status = ValidateId("from", from); !status.ok()) return status;
+  return ValidateId("to", to);
+}
+
 }  // namespace
 
 absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::string_view data,
                                               const CreateOptions& options) {
-  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::StatusOr<uint64_t> {
+  const auto check = [&](const ServedDataset&) -> absl::Status {
     if (auto status = ValidateCreate(options); !status.ok()) return status;
-    if (auto document = ParseDocument(data); !document.ok()) return document.status();
-    return found.objects->Create(data, options);
-  });
+    return ParseDocument(data).status();
+  };
+  return Route(dataset, Shape::kObjects, check,
+               [&](const ServedDataset& found) { return found.objects->Create(data, options); });
 }
 
 absl::StatusOr<Object> Router::GetObject(std::string_view dataset, uint64_t id,
                                          const ObjectReadOptions& options) {
-  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::StatusOr<Object> {
-    if (auto status = CheckId(id, found.spec.type, dataset); !status.ok()) return status;
+  const auto check = [&](const ServedDataset& found) { return CheckId(id, found.spec.type, dataset); };
+  return Route(dataset, Shape::kObjects, check, [&](const ServedDataset& found) -> absl::StatusOr<Object> {
     return found.objects->Get(id, options);
   });
 }
@@ -81,20 +87,18 @@ absl::StatusOr<Object> Router::GetObject(std::string_view dataset, uint64_t id,
 absl::StatusOr<std::vector<absl::StatusOr<Object>>> Router::GetObjects(std::string_view dataset,
                                                                        std::span<const uint64_t> ids,
                                                                        const ObjectReadOptions& options) {
-  if (auto found = Find(dataset, Shape::kObjects); !found.ok()) return found.status();
-  if (auto status = ValidateBatch(ids.size()); !status.ok()) return status;
   return RouteBatch<absl::StatusOr<Object>>(
       dataset, Shape::kObjects, ids,
-      [&](const Dataset& found, uint64_t id) { return CheckId(id, found.spec.type, dataset); },
-      [&](const Dataset& found, std::span<const uint64_t> valid) {
+      [&](const ServedDataset& found, uint64_t id) { return CheckId(id, found.spec.type, dataset); },
+      [&](const ServedDataset& found, std::span<const uint64_t> valid) {
         return found.objects->GetMany(valid, options);
       });
 }
 
 absl::StatusOr<Object> Router::UpdateObject(std::string_view dataset, uint64_t id,
                                             const ObjectTransform& transform, const UpdateOptions& options) {
-  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::StatusOr<Object> {
-    if (auto status = CheckId(id, found.spec.type, dataset); !status.ok()) return status;
+  const auto check = [&](const ServedDataset& found) { return CheckId(id, found.spec.type, dataset); };
+  return Route(dataset, Shape::kObjects, check, [&](const ServedDataset& found) -> absl::StatusOr<Object> {
     return found.objects->Update(id, Checked(transform), options);
   });
 }
@@ -118,62 +122,61 @@ absl::StatusOr<Object> Router::PatchObject(std::string_view dataset, uint64_t id
 
 absl::Status Router::DeleteObject(std::string_view dataset, uint64_t id, bool hard) {
   if (!hard) return PatchObject(dataset, id, R"({"active": false})", {.include_inactive = true}).status();
-  return Route(dataset, Shape::kObjects, [&](const Dataset& found) -> absl::Status {
-    if (auto status = CheckId(id, found.spec.type, dataset); !status.ok()) return status;
-    return found.objects->Erase(id);
-  });
+  const auto check = [&](const ServedDataset& found) { return CheckId(id, found.spec.type, dataset); };
+  return Route(dataset, Shape::kObjects, check,
+               [&](const ServedDataset& found) -> absl::Status { return found.objects->Erase(id); });
 }
 
 // ---- mappings ----
 
 absl::Status Router::AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
                                 std::optional<uint64_t> sequence) {
-  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::Status {
-    if (auto status = ValidateId("from", from); !status.ok()) return status;
-    if (auto status = ValidateId("to", to); !status.ok()) return status;
-    if (sequence && *sequence > kMaxTimestamp) {
-      return absl::InvalidArgumentError(
-          fmt::format("sequence: {} is out of range 0..{}", *sequence, kMaxTimestamp));
-    }
-    return found.mappings->Add(from, to, sequence);
-  });
+  const auto check = [&](const ServedDataset&) -> absl::Status {
+    if (auto status = ValidateEntry(from, to); !status.ok()) return status;
+    if (!sequence || *sequence <= kMaxTimestamp) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        fmt::format("sequence: {} is out of range 0..{}", *sequence, kMaxTimestamp));
+  };
+  return Route(dataset, Shape::kMappings, check,
+               [&](const ServedDataset& found) { return found.mappings->Add(from, to, sequence); });
 }
 
 absl::StatusOr<bool> Router::RemoveMapping(std::string_view dataset, uint64_t from, uint64_t to) {
-  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::StatusOr<bool> {
-    if (auto status = ValidateId("from", from); !status.ok()) return status;
-    if (auto status = ValidateId("to", to); !status.ok()) return status;
-    return found.mappings->Remove(from, to);
-  });
+  const auto check = [&](const ServedDataset&) { return ValidateEntry(from, to); };
+  return Route(dataset, Shape::kMappings, check,
+               [&](const ServedDataset& found) { return found.mappings->Remove(from, to); });
 }
 
 absl::StatusOr<MappingPage> Router::ListMapping(std::string_view dataset, uint64_t from,
                                                 const MappingListOptions& options) {
-  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::StatusOr<MappingPage> {
-    if (auto status = ValidateId("from", from); !status.ok()) return status;
-    if (auto status = ValidateListing(options); !status.ok()) return status;
-    const uint64_t incarnation = found.spec.incarnation;
-    MappingQuery query{.descending = options.order == MappingListOptions::Order::kDescending,
-                       .limit = options.limit,
-                       .offset = options.offset};
-    if (!options.marker.empty()) {
-      auto last = OpenMappingMarker(incarnation, from, query.descending, options.marker);
-      if (!last.ok()) return last.status();
-      query.after = *last;
-    }
-    auto list = found.mappings->List(from, query);
-    if (!list.ok()) return list.status();
-    MappingPage page{.entries = std::move(list->entries)};
-    if (list->more) page.marker = SealMappingMarker(incarnation, from, query.descending, page.entries.back());
-    return page;
-  });
+  const auto check = [&](const ServedDataset&) {
+    const absl::Status status = ValidateId("from", from);
+    return status.ok() ? ValidateListing(options) : status;
+  };
+  return Route(dataset, Shape::kMappings, check,
+               [&](const ServedDataset& found) -> absl::StatusOr<MappingPage> {
+                 const uint64_t incarnation = found.spec.incarnation;
+                 MappingQuery query{.descending = options.order == MappingListOptions::Order::kDescending,
+                                    .limit = options.limit,
+                                    .offset = options.offset};
+                 if (!options.marker.empty()) {
+                   auto last = OpenMappingMarker(incarnation, from, query.descending, options.marker);
+                   if (!last.ok()) return last.status();
+                   query.after = *last;
+                 }
+                 auto list = found.mappings->List(from, query);
+                 if (!list.ok()) return list.status();
+                 MappingPage page{.entries = std::move(list->entries)};
+                 if (list->more)
+                   page.marker = SealMappingMarker(incarnation, from, query.descending, page.entries.back());
+                 return page;
+               });
 }
 
 absl::StatusOr<uint64_t> Router::CountMapping(std::string_view dataset, uint64_t from) {
-  return Route(dataset, Shape::kMappings, [&](const Dataset& found) -> absl::StatusOr<uint64_t> {
-    if (auto status = ValidateId("from", from); !status.ok()) return status;
-    return found.mappings->Count(from);
-  });
+  const auto check = [&](const ServedDataset&) { return ValidateId("from", from); };
+  return Route(dataset, Shape::kMappings, check,
+               [&](const ServedDataset& found) { return found.mappings->Count(from); });
 }
 
 std::vector<JoinedObject> Router::Join(std::span<const MappingEntry> entries) {
@@ -184,7 +187,7 @@ std::vector<JoinedObject> Router::Join(std::span<const MappingEntry> entries) {
     joined.push_back({entries[i], id.ok() ? absl::NotFoundError("not looked up") : id.status()});
     if (id.ok()) places_by_type[id->type()].push_back(i);
   }
-  const auto snapshot = snapshot_.Load();
+  const auto snapshot = directory().Load();
   for (const auto& [type, places] : places_by_type) {
     std::string dataset;
     for (const auto& [name, candidate] : *snapshot) {
@@ -206,7 +209,7 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
   auto page = ListMapping(dataset, from, options);
   if (!page.ok()) return page.status();
   JoinedPage joined{.marker = std::move(page->marker)};
-  // Some at a time, as many as will fit by what those before had.
+  // Objects are read in groups, each as large as will fit by the average size so far.
   const std::span<const MappingEntry> entries(page->entries);
   size_t bytes = 0;
   for (size_t done = 0; done < entries.size();) {
@@ -216,8 +219,8 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
     for (JoinedObject& object : Join(entries.subspan(done, std::min(some, entries.size() - done)))) {
       const size_t size = object.object.ok() ? object.object->data.size() : 0;
       if (done > 0 && bytes + size > options.max_bytes) {
-        // The page ends here.
-        const auto found = Find(dataset, Shape::kMappings);
+        // The page is full: it ends before this object.
+        const auto found = directory().Find(dataset, Shape::kMappings);
         if (!found.ok()) return found.status();
         joined.marker = SealMappingMarker((*found)->spec.incarnation, from,
                                           options.order == MappingListOptions::Order::kDescending,

@@ -2,22 +2,23 @@
 
 #include <utility>
 
-#include "kvstore_api/batch_bytes.h"
-#include "kvstore_api/marker.h"
-#include "kvstore_api/router.h"
-#include "kvstore_api/validate.h"
+#include "backend_api/batch_bytes.h"
+#include "backend_api/marker.h"
+#include "backend_api/validate.h"
+#include "router/router.h"
 
 namespace kvstore {
 namespace {
 
-/// The order of a backend's rows is known by the backend's name and by what it says of the order itself.
+/// Puts the backend's name in front of the order that the backend itself reported (ScanPosition::order):
+/// together they identify the order of its rows.
 void AddBackend(std::string_view backend, std::string& order) {
   order = order.empty() ? std::string(backend) : fmt::format("{}/{}", backend, order);
 }
 
-/// Leaves what the backend itself has said. FAILED_PRECONDITION if it was another one.
-absl::Status TakeBackend(std::string_view dataset, std::string_view backend, std::string& order) {
-  // Sealed by a version that did not say.
+/// Undoes AddBackend. FAILED_PRECONDITION if the order is that of another backend.
+absl::Status StripBackend(std::string_view dataset, std::string_view backend, std::string& order) {
+  // The marker was sealed by a version that did not record the order.
   if (order.empty()) return absl::OkStatus();
   const std::string_view whole(order);
   if (whole == backend) {
@@ -33,7 +34,7 @@ absl::Status TakeBackend(std::string_view dataset, std::string_view backend, std
   return absl::OkStatus();
 }
 
-/// A backend's scan with its positions sealed. Keeps the store open.
+/// A cursor over a backend's scan that seals its positions as markers. Keeps the store open.
 class SealedCursor : public RowCursor {
  public:
   SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, std::string_view backend,
@@ -61,7 +62,7 @@ class SealedCursor : public RowCursor {
   const std::unique_ptr<RowScan> scan_;
   const std::string_view backend_;
   const uint64_t incarnation_;
-  const std::string marker_;  // where this cursor began
+  const std::string marker_;  // the marker from which this cursor started; empty: the beginning
 };
 
 Row SealRow(uint64_t incarnation, std::string_view row, RowPage page) {
@@ -76,8 +77,8 @@ bool Contains(const RowRange& range, std::string_view row) {
 
 absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view row,
                                    const ReadOptions& options) {
-  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<Row> {
-    if (auto status = ValidateRead(row, options); !status.ok()) return status;
+  const auto check = [&](const ServedDataset&) { return ValidateRead(row, options); };
+  return Route(dataset, Shape::kRows, check, [&](const ServedDataset& found) -> absl::StatusOr<Row> {
     const uint64_t incarnation = found.spec.incarnation;
     std::optional<RowPosition> after;
     if (!options.marker.empty()) {
@@ -93,31 +94,29 @@ absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view ro
 
 absl::StatusOr<PutResult> Router::PutRow(std::string_view dataset, std::string_view row,
                                          std::span<const CellWrite> cells, const WriteOptions& options) {
-  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<PutResult> {
-    if (auto status = ValidatePut(row, cells, options); !status.ok()) return status;
+  const auto check = [&](const ServedDataset&) { return ValidatePut(row, cells, options); };
+  return Route(dataset, Shape::kRows, check, [&](const ServedDataset& found) -> absl::StatusOr<PutResult> {
     return found.rows->Put(row, cells, options);
   });
 }
 
 absl::Status Router::DeleteRow(std::string_view dataset, std::string_view row, const DeleteOptions& options) {
-  return Route(dataset, Shape::kRows, [&](const Dataset& found) {
-    if (auto status = ValidateDelete(row, options); !status.ok()) return status;
-    return found.rows->Delete(row, options);
-  });
+  const auto check = [&](const ServedDataset&) { return ValidateDelete(row, options); };
+  return Route(dataset, Shape::kRows, check,
+               [&](const ServedDataset& found) { return found.rows->Delete(row, options); });
 }
 
 absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_view dataset,
                                                                  std::span<const RowRead> reads) {
-  if (auto found = Find(dataset, Shape::kRows); !found.ok()) return found.status();
-  if (auto status = ValidateBatch(reads.size()); !status.ok()) return status;
   uint64_t incarnation = 0;
   auto pages = RouteBatch<absl::StatusOr<RowPage>>(
       dataset, Shape::kRows, reads,
-      [](const Dataset&, const RowRead& read) {
-        // A read that goes on from a marker is made on its own below.
+      [](const ServedDataset&, const RowRead& read) {
+        // A read that continues from a marker is made on its own below. Its placeholder error is not
+        // returned.
         return read.options.marker.empty() ? ValidateRead(read.row, read.options) : absl::UnknownError("");
       },
-      [&](const Dataset& found, std::span<const RowRead> valid) {
+      [&](const ServedDataset& found, std::span<const RowRead> valid) {
         incarnation = found.spec.incarnation;
         return found.rows->GetMany(valid);
       });
@@ -148,37 +147,35 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
 
 absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Router::PutRows(std::string_view dataset,
                                                                        std::span<const RowWrite> writes) {
-  if (auto found = Find(dataset, Shape::kRows); !found.ok()) return found.status();
-  if (auto status = ValidateBatch(writes.size()); !status.ok()) return status;
   return RouteBatch<absl::StatusOr<PutResult>>(
       dataset, Shape::kRows, writes,
-      [](const Dataset&, const RowWrite& write) {
+      [](const ServedDataset&, const RowWrite& write) {
         return ValidatePut(write.row, write.cells, write.options);
       },
-      [](const Dataset& found, std::span<const RowWrite> valid) { return found.rows->PutMany(valid); });
+      [](const ServedDataset& found, std::span<const RowWrite> valid) { return found.rows->PutMany(valid); });
 }
 
 absl::StatusOr<std::vector<absl::Status>> Router::DeleteRows(std::string_view dataset,
                                                              std::span<const RowDelete> deletes) {
-  if (auto found = Find(dataset, Shape::kRows); !found.ok()) return found.status();
-  if (auto status = ValidateBatch(deletes.size()); !status.ok()) return status;
   return RouteBatch<absl::Status>(
       dataset, Shape::kRows, deletes,
-      [](const Dataset&, const RowDelete& one) { return ValidateDelete(one.row, one.options); },
-      [](const Dataset& found, std::span<const RowDelete> valid) { return found.rows->DeleteMany(valid); });
+      [](const ServedDataset&, const RowDelete& one) { return ValidateDelete(one.row, one.options); },
+      [](const ServedDataset& found, std::span<const RowDelete> valid) {
+        return found.rows->DeleteMany(valid);
+      });
 }
 
 absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dataset, const RowRange& range,
                                                             const ScanOptions& options) {
   using Cursor = std::unique_ptr<RowCursor>;
-  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<Cursor> {
-    if (auto status = ValidateScan(range, options); !status.ok()) return status;
+  const auto check = [&](const ServedDataset&) { return ValidateScan(range, options); };
+  return Route(dataset, Shape::kRows, check, [&](const ServedDataset& found) -> absl::StatusOr<Cursor> {
     const uint64_t incarnation = found.spec.incarnation;
     std::optional<ScanPosition> after;
     if (!options.marker.empty()) {
       auto position = OpenScanMarker(incarnation, options.marker);
       if (!position.ok()) return position.status();
-      if (auto status = TakeBackend(dataset, found.backend_name, position->order); !status.ok())
+      if (auto status = StripBackend(dataset, found.backend_name, position->order); !status.ok())
         return status;
       if (!Contains(range, position->row)) {
         return absl::InvalidArgumentError("marker: lies outside of start_row and end_row");
@@ -193,12 +190,12 @@ absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dat
 }
 
 absl::StatusOr<std::vector<Partition>> Router::ListPartitions(std::string_view dataset, size_t wanted) {
-  return Route(dataset, Shape::kRows, [&](const Dataset& found) -> absl::StatusOr<std::vector<Partition>> {
-    if (wanted < 1 || wanted > 65536) {
-      return absl::InvalidArgumentError(fmt::format("wanted: {} partitions, out of range 1..65536", wanted));
-    }
-    return found.rows->Partitions(wanted);
-  });
+  const auto check = [&](const ServedDataset&) -> absl::Status {
+    if (wanted >= 1 && wanted <= 65536) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("wanted: {} partitions, out of range 1..65536", wanted));
+  };
+  return Route(dataset, Shape::kRows, check,
+               [&](const ServedDataset& found) { return found.rows->Partitions(wanted); });
 }
 
 }  // namespace kvstore

@@ -14,7 +14,7 @@ absl::Status CheckAddresses(const ServerOptions& options) {
     if (address.starts_with(kUnixPrefix) ? address.size() > kUnixPrefix.size() : HostOf(address).has_value())
       return true;
     mistakes.push_back(
-        fmt::format("{}: '{}' is no address; it is \"host:port\" or \"unix:/path\"", field, address));
+        fmt::format("{}: '{}' is not an address; give \"host:port\" or \"unix:/path\"", field, address));
     return false;
   };
   const bool authenticated = !options.tokens.empty() || !options.tls.client_ca.empty();
@@ -24,13 +24,13 @@ absl::Status CheckAddresses(const ServerOptions& options) {
     if (!check(field, address) || IsLocal(address) || options.insecure) continue;
     if (options.tls.cert.empty()) {
       mistakes.push_back(fmt::format(
-          "{}: '{}' is reached from other machines: give server.tls, or say --insecure", field, address));
+          "{}: '{}' can be reached from other machines: give server.tls, or say --insecure", field, address));
     }
     if (!authenticated) {
-      mistakes.push_back(
-          fmt::format("{}: '{}' is reached from other machines: give server.tokens or server.tls.client_ca, "
-                      "or say --insecure",
-                      field, address));
+      mistakes.push_back(fmt::format(
+          "{}: '{}' can be reached from other machines: give server.tokens or server.tls.client_ca, "
+          "or say --insecure",
+          field, address));
     }
   }
   if (!options.http.empty() && options.http.starts_with(kUnixPrefix)) {
@@ -38,7 +38,8 @@ absl::Status CheckAddresses(const ServerOptions& options) {
   } else if (!options.http.empty() && check("server.http", options.http) && !IsLocal(options.http) &&
              !options.insecure && !options.http_open) {
     mistakes.push_back(fmt::format(
-        "server.http: '{}' is reached from other machines, without encryption: say \"http_open\": true",
+        "server.http: '{}' can be reached from other machines, and is not encrypted: if that is wanted, say "
+        "\"http_open\": true",
         options.http));
   }
   if (mistakes.empty()) return absl::OkStatus();
@@ -47,7 +48,7 @@ absl::Status CheckAddresses(const ServerOptions& options) {
 
 absl::Status CheckNotTaken(const std::vector<std::string>& listen) {
   for (const std::string& address : listen) {
-    if (IsTaken(address)) {
+    if (IsListening(address)) {
       return absl::UnavailableError(fmt::format("cannot listen on {}: another server has it", address));
     }
   }

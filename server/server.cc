@@ -9,17 +9,17 @@
 #include <spdlog/spdlog.h>
 
 #include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/files.h"
-#include "server/acceptor.h"
+#include "base/mutex.h"
 #include "server/address.h"
-#include "server/health.h"
-#include "server/http.h"
-#include "server/service.h"
-#include "server/waker.h"
+#include "server/grpc/acceptor.h"
+#include "server/grpc/health.h"
+#include "server/grpc/service.h"
+#include "server/grpc/waker.h"
+#include "server/http/http.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -29,13 +29,13 @@ using server::Access;
 using server::Core;
 using server::HttpServer;
 
-/// How often files that may change, and calls that may hang, are looked at, and threads woken (Waker).
+/// How often the list of tokens is read again, stalled calls are cancelled, and threads woken (Waker).
 constexpr std::chrono::milliseconds kTick{500};
-/// When all calls have ended their answers are still on their way.
+/// How long the last answers may take to be sent when all calls have ended.
 constexpr std::chrono::milliseconds kLastAnswers{50};
-/// Calls of one connection at a time; clients with more use more connections.
+/// How many calls one connection may have at a time; clients with more use more connections.
 constexpr int kMaxStreams = 256;
-/// A connection that has no calls for so long is ended; clients connect again when they have one.
+/// A connection without calls is closed after so long; clients connect again when they have one.
 constexpr int kMaxIdleMs = 300'000;
 
 absl::StatusOr<std::string> ReadPem(std::string_view field, const std::filesystem::path& file) {
@@ -65,32 +65,34 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const Serve
 void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetMaxReceiveMessageSize(wire::kMaxRequestBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreams);
-  // No pings that estimate the network's bandwidth; a window that is large enough for imports instead.
+  // No pings to estimate the network's bandwidth; instead the window is large enough for imports.
   builder.AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 256 << 10);
-  // What gRPC does for each call and nobody here asks for: statistics of channels, compression of answers, a
-  // timer of its own beside the call's limits.
+  // gRPC's statistics of channels, compression of answers, and deadline timers beside our own limits cost
+  // something in each call, and nothing here uses them.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
-  // A small message could be made a large one, before anybody has looked at its size or asked who sends it.
+  // A compressed message could be small and become a large one, before its size is checked and its sender
+  // authenticated.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder.AddChannelArgument(GRPC_ARG_ENABLE_DEADLINE_CHECKS, 0);
-  // Who does not speak HTTP/2 soon is shown out; who is gone without a word is found out.
+  // Closes connections whose clients do not speak HTTP/2 within the timeout, or vanished without closing
+  // them.
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kMaxIdleMs);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 30'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 10'000);
   builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5'000);
-  // What is read from all sockets together, before it is a request of ours.
+  // Limits what gRPC buffers of all sockets together before it becomes a request that Admission counts.
   grpc::ResourceQuota quota("kvstore");
   quota.Resize(options.limits.max_bytes * 2);
   builder.SetResourceQuota(quota);
 }
 
-/// Leaves out what gRPC adds to all servers of a process, which is reflection.
+/// Leaves out the plugins that gRPC adds to all servers of a process; the only one is reflection.
 class WithoutPlugins : public grpc::ServerBuilderOption {
  public:
   void UpdateArguments(grpc::ChannelArguments*) override {}
@@ -106,13 +108,15 @@ class Server::Impl {
   Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access)
       : core_(router, migrations, options, std::move(access)),
         service_(core_),
-        health_([this] { return !core_.draining.load(); }, core_.anonymous) {}
+        health_([this] { return !core_.draining.load(); },
+                [this](const std::string& peer) { core_.connections.StrangerCalled(peer); },
+                core_.stranger_probes) {}
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
     http_.reset();
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       stopping_ = true;
     }
     wanted_.notify_all();
@@ -126,7 +130,7 @@ class Server::Impl {
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
     if (auto status = server::CheckNotTaken(core_.options.listen); !status.ok()) return status;
-    // Reflection reads what anybody sends, as large as it may be: not that of strangers.
+    // Reflection reads requests of any size before anybody is authenticated, so strangers must not reach it.
     if (!core_.access->open_to_all()) builder.SetOption(std::make_unique<WithoutPlugins>());
     auto acceptor = server::Acceptor::Listen(core_.options.listen);
     if (!acceptor.ok()) return acceptor.status();
@@ -137,7 +141,9 @@ class Server::Impl {
     grpc_ = builder.BuildAndStart();
     if (!grpc_) return absl::UnavailableError("gRPC cannot serve with these certificates");
     acceptor_ = *std::move(acceptor);
-    acceptor_->Start([given = std::shared_ptr(std::move(connections))](int listener, int connection) {
+    acceptor_->Start([this, given = std::shared_ptr(std::move(connections))](int listener, int connection) {
+      // Where everybody may do everything there are no strangers.
+      if (!core_.access->open_to_all()) core_.connections.Accepted(connection);
       grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
       parameters.listener_fd = listener;
       parameters.fd = connection;
@@ -159,7 +165,7 @@ class Server::Impl {
     if (!grpc_ || std::exchange(stopped_, true)) return;
     core_.draining = true;
     core_.open.Drain();
-    // gRPC's own patience would also wait for clients that have a connection and no call.
+    // Shutdown with this deadline would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
     while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -169,24 +175,29 @@ class Server::Impl {
     grpc_->Wait();
   }
 
+  std::string OpenCalls() {
+    constexpr size_t kMost = 10;
+    return fmt::format("{} calls: {}", core_.admission.calls(), fmt::join(core_.open.Describe(kMost), ", "));
+  }
+
   const Core& core() const { return core_; }
   const std::vector<std::string>& addresses() const { return acceptor_->addresses(); }
   int http_port() const { return http_ ? http_->port() : 0; }
 
  private:
   void Watch() {
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     while (!stopping_) {
-      wanted_.wait_for(lock, kTick);
-      lock.unlock();
+      lock.WaitUntil(wanted_, std::chrono::steady_clock::now() + kTick);
+      lock.Unlock();
       waker_.Wake();
       core_.access->Refresh();
       core_.open.CancelStalled(std::chrono::steady_clock::now() -
                                std::chrono::milliseconds(core_.options.limits.stall_ms));
-      core_.anonymous.CancelOld();
-      core_.greetings.CancelOld();
-      core_.figures.CancelOld();
-      lock.lock();
+      core_.stranger_probes.CancelOld();
+      core_.caller_probes.CancelOld();
+      core_.metrics_calls.CancelOld();
+      lock.Lock();
     }
   }
 
@@ -198,16 +209,17 @@ class Server::Impl {
   server::Waker waker_;
   std::unique_ptr<HttpServer> http_;
   bool stopped_ = false;
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;
   std::condition_variable wanted_;
-  bool stopping_ = false;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread janitor_;
 };
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const ServerOptions& options,
                                                       Migrations* migrations) {
   if (auto status = server::CheckAddresses(options); !status.ok()) return status;
-  // What does not decode is told to who sent it, and by the log of calls, which has a limit.
+  // protobuf must not log messages that do not decode: their senders are told, and the log of calls, which is
+  // limited, has them.
   google::protobuf::SetLogHandler(nullptr);
   auto access = Access::Open(options.tokens);
   if (!access.ok()) return access.status();
@@ -220,6 +232,7 @@ Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Server::~Server() = default;
 
 void Server::Drain() { impl_->Stop(std::chrono::milliseconds(impl_->core().options.limits.drain_ms)); }
+std::string Server::OpenCalls() const { return impl_->OpenCalls(); }
 const std::vector<std::string>& Server::addresses() const { return impl_->addresses(); }
 int Server::http_port() const { return impl_->http_port(); }
 

@@ -5,36 +5,42 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/migrations.h"
-#include "kvstore_api/router.h"
-#include "server/options.h"
+#include "backend_api/migrations.h"
+#include "router/router.h"
+#include "server/call/options.h"
 
 namespace kvstore {
 
-/// Serves a store over gRPC, as kvstore.proto says, with health checking (grpc.health.v1) and reflection.
-/// docs/server.md and docs/security.md are for those who run it. Thread-safe.
+/// Serves a store over gRPC, as kvstore.proto says, with health checking (grpc.health.v1) and, where
+/// everybody may do everything, reflection. docs/server.md and docs/security.md are for its operators.
+/// Thread-safe.
 class Server {
  public:
   /// Begins to serve. Router and migrations must outlive the server.
   ///
-  /// migrations  What moves the datasets of this process; null: calls for that are refused.
+  /// migrations  What migrates the datasets of this process; null: such calls are refused.
   ///
-  /// INVALID_ARGUMENT  has a line for each mistake in the options, files that cannot be read among them.
-  /// UNAVAILABLE       an address cannot be listened on.
+  /// INVALID_ARGUMENT has a line for each mistake in the options, such as a file that cannot be read.
+  /// UNAVAILABLE names an address that cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Router& router, const ServerOptions& options,
                                                        Migrations* migrations = nullptr);
-  /// Ends all calls at once, if Drain did not before.
+  /// Cancels all calls, unless Drain has ended them.
   ~Server();
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  /// Takes no new calls, says so to those who ask for its health, and returns when the calls that are open
-  /// have ended, or drain_ms are over: then they are cancelled.
+  /// Refuses new calls, reports NOT_SERVING to health checks, and returns when the open calls have ended, or
+  /// after drain_ms: then they are cancelled. A call that hangs where its limits are not checked, as in a
+  /// read from a disk that does not answer, keeps this from returning; see EndInTime for a process that must
+  /// end.
   void Drain();
 
-  /// The addresses that it listens on; where port 0 was given, with the port that the system has chosen.
+  /// Describes the open calls for people: "2 calls: GetRow for 12.3 s, ScanRows for 0.1 s".
+  std::string OpenCalls() const;
+
+  /// Returns the addresses that it listens on, with the port that the system has chosen in place of port 0.
   const std::vector<std::string>& addresses() const;
-  /// The port of /metrics; 0: none.
+  /// Returns the port of /metrics; 0 if it is not served.
   int http_port() const;
 
  private:

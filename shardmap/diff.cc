@@ -54,7 +54,7 @@ std::string ShardChange::ToString() const {
 }
 
 std::vector<ShardChange> Diff(const ShardMap& before, const ShardMap& after) {
-  // Between two neighbouring cuts all shards are alike, in either map.
+  // Between two neighbouring cuts all shards have the same entry, in either map.
   std::set<uint32_t> cuts = {0, ShardMap::kMaxShard + 1};
   for (const ShardMap* map : {&before, &after}) {
     for (const ShardRange& range : map->ranges()) cuts.insert({range.first, range.last + 1});

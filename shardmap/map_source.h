@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "coordination/zookeeper.h"
 
 namespace kvstore {
 
@@ -15,21 +14,19 @@ namespace kvstore {
 class MapSource {
  public:
   virtual ~MapSource() = default;
-  /// The text as it is now. UNAVAILABLE or NOT_FOUND says where it was looked for.
+  /// Returns the text as it is now. UNAVAILABLE and NOT_FOUND name the place that was read.
   [[nodiscard]] virtual absl::StatusOr<std::string> Read() = 0;
-  /// Calls `on_change`, from any thread, when the text may have changed since it was read last. It must not
-  /// block. Null: no more calls; returns when none is running.
+  /// From now on calls `on_change`, from any thread, when the text may have changed since it was last read.
+  /// `on_change` must not block. If it is null there are no more calls, and none is running when this
+  /// returns.
   virtual void OnChange(std::function<void()> on_change) = 0;
-  /// How long to wait for such a call before reading again anyway.
+  /// How long a reader should wait for such a call before it reads again anyway.
   [[nodiscard]] virtual std::chrono::milliseconds poll_interval() const = 0;
-  /// For people: "ZooKeeper at ..., /kvstore/shards/id".
+  /// A name for people: "ZooKeeper at ..., /kvstore/shards/id".
   [[nodiscard]] virtual std::string name() const = 0;
 };
 
-/// A file, which is read again twice a second.
+/// Returns a source that is a file. Its poll interval is half a second.
 std::unique_ptr<MapSource> OpenFileSource(const std::filesystem::path& file);
-
-/// A node of ZooKeeper, watched; read again twice a minute too, in case a watch is lost.
-std::unique_ptr<MapSource> OpenZooKeeperSource(const ZooKeeperOptions& options, const std::string& path);
 
 }  // namespace kvstore

@@ -8,11 +8,11 @@
 namespace kvstore {
 
 uint32_t ModShard(std::string_view key, uint32_t count) {
-  // MD5 places keys here, it protects nothing.
+  // MD5 only distributes keys here; its weaknesses do not matter.
   static const EVP_MD* const kMd5 = EVP_MD_fetch(nullptr, "MD5", nullptr);
   std::array<unsigned char, 16> digest{};
   EVP_Digest(key.data(), key.size(), digest.data(), nullptr, kMd5, nullptr);
-  uint64_t rest = 0;  // of what was read so far, divided by count
+  uint64_t rest = 0;  // the bytes that were read so far, as a number, modulo count
   for (const unsigned char byte : digest) rest = (rest << 8 | byte) % count;
   return static_cast<uint32_t>(rest);
 }

@@ -2,24 +2,21 @@
 
 #include <filesystem>
 #include <string>
-#include <vector>
 
-#include "coordination/zookeeper.h"
 #include "shardmap/shard_map.h"
 
-/// Where a fleet keeps what: in ZooKeeper, below its root, and as a copy beside each process.
+/// The places where a fleet stores things: nodes of ZooKeeper below the fleet's root, and files in the data
+/// directory of each process.
 namespace kvstore {
 
 /// "ROOT/shards/id" or "ROOT/shards/mod".
 std::string MapPath(const std::string& root, bool mod);
-/// "FOLDER/shards-id.json" or "FOLDER/shards-mod.json": the last good map, as a process that watches it keeps
-/// it in its data directory.
+/// "FOLDER/shards-id.json" or "FOLDER/shards-mod.json": the copy of the last good map that a process saves in
+/// its data directory, to start with while ZooKeeper is down.
 std::filesystem::path MapCopy(const std::filesystem::path& folder, bool mod);
-/// "ROOT/hosts/HOST": what is known of a host.
+/// "ROOT/hosts": has a node for each host with a note (shardops/notes.h).
+std::string HostsPath(const std::string& root);
+/// "ROOT/hosts/HOST": the note about a host.
 std::string HostPath(const std::string& root, const Host& host);
-
-/// The hosts of which something is known, also such as are in no map any more; none if ZooKeeper cannot be
-/// asked. Thread-safe.
-std::vector<Host> RememberedHosts(ZooKeeper& zookeeper, const std::string& root);
 
 }  // namespace kvstore

@@ -14,15 +14,16 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr size_t kMaxHostBytes = 253;  // of a DNS name
-constexpr int kMaxDepth = 8;           // a map nests 3 deep
+constexpr size_t kMaxHostBytes = 253;  // the longest DNS name
+constexpr int kMaxDepth = 8;           // a valid map nests 3 deep
 
 template <typename... Args>
 absl::Status Invalid(fmt::format_string<Args...> format, Args&&... args) {
   return absl::InvalidArgumentError("shard map: " + fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// Parses JSON in which no object names a field twice, which the library would let pass.
+/// Parses JSON, and refuses an object that has a field twice, which the library would accept, and deep
+/// nesting.
 absl::StatusOr<Json> ParseStrictly(std::string_view text) {
   std::vector<std::set<std::string>> open;  // the fields of the objects that are open
   std::string twice;
@@ -139,10 +140,10 @@ absl::StatusOr<ShardMap> ShardMap::Parse(std::string_view text) {
     if (!range.ok()) return range.status();
     ranges.push_back(*std::move(range));
   }
-  return Of(std::move(ranges));
+  return Create(std::move(ranges));
 }
 
-absl::StatusOr<ShardMap> ShardMap::Of(std::vector<ShardRange> ranges) {
+absl::StatusOr<ShardMap> ShardMap::Create(std::vector<ShardRange> ranges) {
   if (ranges.empty()) return Invalid("has no entries");
   for (size_t i = 0; i < ranges.size(); ++i) {
     const ShardRange& range = ranges[i];

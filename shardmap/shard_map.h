@@ -10,15 +10,15 @@
 
 namespace kvstore {
 
-/// Where a MySQL server listens.
+/// The address of a MySQL server.
 struct Host {
   static constexpr uint16_t kDefaultPort = 3306;
   std::string name;  ///< A host name or IPv4 address.
   uint16_t port = kDefaultPort;
 
-  /// "NAME", with ":PORT" if it is not the default one: as in the shard map.
+  /// Returns "NAME", followed by ":PORT" if that is not the default one, as the shard map has it.
   std::string ToString() const;
-  /// Reads that. INVALID_ARGUMENT if it is not a host name with an optional port.
+  /// Parses what ToString returns. INVALID_ARGUMENT if it is not a host name with an optional port.
   static absl::StatusOr<Host> Parse(std::string_view text);
   friend auto operator<=>(const Host&, const Host&) = default;
 };
@@ -27,41 +27,42 @@ struct Host {
 struct ShardRange {
   uint32_t first = 0;
   uint32_t last = 0;
-  Host master;  ///< Reads and writes go here, and nowhere else.
-  Host slave;   ///< Its replica, which can take its place.
+  Host master;  ///< All reads and writes go here.
+  Host slave;   ///< The master's replica, which can be promoted.
   friend bool operator==(const ShardRange&, const ShardRange&) = default;
 };
 
-/// Which hosts have which shards: the JSON that operators edit, as an immutable value. Thread-safe, as a
-/// plain value is.
+/// A shard map: which hosts have which shards. It is an immutable value, so it can be read by several
+/// threads; operators edit it as JSON:
 ///
 ///   [{"range": [0, 511],    "master": "MySQL001A", "slave": "MySQL001B"},
 ///    {"range": [512, 1023], "master": "MySQL002B", "slave": "MySQL002A:3307"}]
 ///
-/// Ranges are in order and do not overlap; gaps are shards that are not open yet.
+/// Ranges are in ascending order and do not overlap; shards in gaps are not open yet.
 /// Source: "Sharding Pinterest: How we scaled our MySQL fleet".
 class ShardMap {
  public:
   static constexpr uint32_t kMaxShard = 65535;
-  /// What ZooKeeper may hold of a map; its own limit for a node is 1 MiB.
+  /// The longest text that Parse accepts. ZooKeeper's own limit for a node is 1 MiB.
   static constexpr size_t kMaxTextBytes = size_t{500} << 10;
 
-  /// Reads and checks the text. INVALID_ARGUMENT says which entry is wrong and why.
+  /// Parses and checks the text. INVALID_ARGUMENT says which entry is wrong and why.
   static absl::StatusOr<ShardMap> Parse(std::string_view json);
 
-  /// A map of these ranges. INVALID_ARGUMENT as with Parse.
-  static absl::StatusOr<ShardMap> Of(std::vector<ShardRange> ranges);
+  /// Makes a map of these ranges. INVALID_ARGUMENT as of Parse.
+  static absl::StatusOr<ShardMap> Create(std::vector<ShardRange> ranges);
 
-  /// The range of a shard; null if it is not open, or beyond kMaxShard. A few nanoseconds.
+  /// Returns the range of a shard; null if the shard is not open, or beyond kMaxShard. Takes a few
+  /// nanoseconds.
   const ShardRange* Find(uint32_t shard) const;
 
-  /// In order; at least one.
+  /// Returns the ranges in order; there is at least one.
   std::span<const ShardRange> ranges() const { return ranges_; }
 
-  /// How many shards are open.
+  /// Returns the number of open shards.
   uint32_t open_shards() const { return open_shards_; }
 
-  /// Text that Parse reads back, an entry a line.
+  /// Returns a text that Parse accepts, with one entry a line.
   std::string ToJson() const;
 
   friend bool operator==(const ShardMap&, const ShardMap&) = default;

@@ -39,14 +39,14 @@ absl::StatusOr<std::unique_ptr<ShardMapWatcher>> ShardMapWatcher::Start(std::uni
   ShardMapWatcher* const self = watcher.get();
   self->source_->OnChange([self] {
     {
-      const std::lock_guard lock(self->mutex_);
+      const MutexLock lock(self->mutex_);
       self->wanted_ = true;
     }
     self->changed_.notify_all();
   });
-  // The cache first: it knows the number of mod shards, which a map in the source must not change.
+  // The cache is loaded first, because a map of the source must have its number of mod shards.
   const absl::Status cached = self->StartFromCache();
-  if (absl::Status status = self->Take(self->source_->Read()); !status.ok() && !cached.ok()) return status;
+  if (absl::Status status = self->Adopt(self->source_->Read()); !status.ok() && !cached.ok()) return status;
   self->thread_ = std::thread([self] { self->Run(); });
   return watcher;
 }
@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<ShardMapWatcher>> ShardMapWatcher::Start(std::uni
 ShardMapWatcher::~ShardMapWatcher() {
   source_->OnChange(nullptr);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -76,18 +76,19 @@ absl::Status ShardMapWatcher::StartFromCache() {
   }
   maps_.push_back(std::make_unique<const ShardMap>(*std::move(map)));
   current_.store(maps_.back().get(), std::memory_order_release);
+  const MutexLock lock(mutex_);
   stats_.from_cache = true;
   return absl::OkStatus();
 }
 
-absl::Status ShardMapWatcher::Take(const absl::StatusOr<std::string>& text) {
+absl::Status ShardMapWatcher::Adopt(const absl::StatusOr<std::string>& text) {
   const ShardMap* const current = current_.load();
   if (text.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stats_.read_at = std::chrono::steady_clock::now();
   }
   if (!text.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++stats_.failures;
     if (stats_.problem != text.status())
       spdlog::warn("the shard map cannot be read: {}", std::string(text.status().message()));
@@ -95,9 +96,9 @@ absl::Status ShardMapWatcher::Take(const absl::StatusOr<std::string>& text) {
   }
   auto map = ParseChecked(*text, options_.mod, current);
   if (!map.ok()) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stats_.problem = map.status();
-    // Once for each edit, however often it is read.
+    // A bad edit is counted and logged once, however often it is read.
     if (refused_text_ == *text) return map.status();
     refused_text_ = *text;
     ++stats_.refused;
@@ -107,12 +108,12 @@ absl::Status ShardMapWatcher::Take(const absl::StatusOr<std::string>& text) {
     return map.status();
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stats_.problem = absl::OkStatus();
     refused_text_.clear();
   }
   if (current != nullptr && *map == *current) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(stats_.from_cache, false)) ++stats_.updates;
     return absl::OkStatus();
   }
@@ -129,7 +130,7 @@ void ShardMapWatcher::PutInForce(ShardMap map) {
   const ShardMap& next = *maps_.back();
   current_.store(&next, std::memory_order_release);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++stats_.updates;
     stats_.from_cache = false;
   }
@@ -142,21 +143,24 @@ void ShardMapWatcher::PutInForce(ShardMap map) {
 }
 
 void ShardMapWatcher::Run() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!stopping_) {
     const auto wait =
         stats_.problem.ok() ? source_->poll_interval() : std::min(kRetry, source_->poll_interval());
-    changed_.wait_for(lock, wait, [this] { return stopping_ || wanted_; });
+    const auto deadline = std::chrono::steady_clock::now() + wait;
+    while (!stopping_ && !wanted_) {
+      if (lock.WaitUntil(changed_, deadline)) break;
+    }
     if (stopping_) return;
     wanted_ = false;
-    lock.unlock();
-    Take(source_->Read()).IgnoreError();
-    lock.lock();
+    lock.Unlock();
+    Adopt(source_->Read()).IgnoreError();
+    lock.Lock();
   }
 }
 
 WatcherStats ShardMapWatcher::stats() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return stats_;
 }
 

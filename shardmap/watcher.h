@@ -7,53 +7,54 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "shardmap/map_source.h"
 #include "shardmap/shard_map.h"
 
 namespace kvstore {
 
 struct WatcherOptions {
-  /// Where the last good map is kept, for a start while the source is down; empty: nowhere.
+  /// The file in which the last good map is saved, to start with while the source is down; empty for none.
   std::filesystem::path cache;
-  /// A map of mod shards, whose number of shards never changes.
+  /// Whether this is the map of mod shards, whose number must never change.
   bool mod = false;
-  /// Called with each map of the source that comes into force and differs from the one before: the first from
-  /// Start, later ones from the watcher's thread. Not called for the map of the cache. May be null. Must not
-  /// stop the watcher.
+  /// Is called with each map of the source that comes into force and differs from the one before: with the
+  /// first by Start, with later ones by the watcher's thread. Not called with the map of the cache. Must not
+  /// destroy the watcher. May be null.
   std::function<void(const ShardMap&)> on_update;
 };
 
-/// What the watcher has seen; for metrics and for people.
+/// What the watcher has seen so far, for metrics and for people.
 struct WatcherStats {
-  uint64_t updates = 0;   ///< Maps of the source that came into force, the first included.
-  uint64_t refused = 0;   ///< Bad edits that were seen; the map before stayed in force.
+  uint64_t updates = 0;   ///< Maps of the source that came into force, including the first.
+  uint64_t refused = 0;   ///< Bad edits that were refused; the map before stayed in force.
   uint64_t failures = 0;  ///< Reads of the source that failed.
-  bool from_cache =
-      false;  ///< The map in force is that of the cache file, because the source has not been reached yet.
-  std::chrono::steady_clock::time_point
-      read_at;  ///< When the source was last read; when watching began if never.
+  /// The map in force is that of the cache file, because the source has not been reached yet.
+  bool from_cache = false;
+  /// When the source was last read successfully; when watching began if it never was.
+  std::chrono::steady_clock::time_point read_at;
   /// Why the source's text is not in force; OK if it is.
   absl::Status problem;
 };
 
-/// Keeps the shard map in force up to date with its source. A bad edit is refused: the last good map stays,
-/// the log and stats() say why. A source that cannot be reached changes nothing. Thread-safe.
+/// Keeps the shard map in force up to date with its source. A bad edit is refused: the last good map stays in
+/// force, and the log and stats() say why. While the source cannot be reached nothing changes. Thread-safe.
 class ShardMapWatcher {
  public:
-  /// Reads the map, from the source or else from the cache, and begins to watch.
-  ///
-  /// Fails if neither gives a good map: with what is wrong with the source's.
+  /// Reads the map from the source, or else from the cache, and begins to watch. Fails if neither has a good
+  /// map, with the source's error.
   static absl::StatusOr<std::unique_ptr<ShardMapWatcher>> Start(std::unique_ptr<MapSource> source,
                                                                 WatcherOptions options);
   ~ShardMapWatcher();
 
-  /// The map in force. Takes no lock, a nanosecond or two. Valid as long as the watcher lives.
+  /// Returns the map in force. The reference stays valid, also after the map was replaced, as long as the
+  /// watcher lives. Takes no lock, and a nanosecond or two.
   const ShardMap& map() const { return *current_.load(std::memory_order_acquire); }
 
   WatcherStats stats() const;
@@ -62,23 +63,25 @@ class ShardMapWatcher {
   ShardMapWatcher(std::unique_ptr<MapSource> source, WatcherOptions options);
 
   absl::Status StartFromCache();
-  /// Takes what the source gave: in force, or refused.
-  absl::Status Take(const absl::StatusOr<std::string>& text);
+  /// Puts the text that was read from the source in force, or refuses it; returns why. Called by Start and
+  /// the thread only.
+  absl::Status Adopt(const absl::StatusOr<std::string>& text);
   void PutInForce(ShardMap map);
   void Run();
 
   const std::unique_ptr<MapSource> source_;
   const WatcherOptions options_;
-  // Readers hold no reference, so that a look-up is a single load: all maps that were in force are kept.
-  // Operators edit by hand; a map is some kilobytes.
-  std::vector<std::unique_ptr<const ShardMap>> maps_;  // changed by Start and the thread only
+  // All maps that were in force are retained, so that readers need not count references and a look-up is a
+  // single load. Operators edit by hand, and a map is some kilobytes.
+  std::vector<std::unique_ptr<const ShardMap>>
+      maps_;  // changed by Start and then by the thread, never by both
   std::atomic<const ShardMap*> current_{nullptr};
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool wanted_ = false;  // the source may have changed
-  bool stopping_ = false;
-  std::string refused_text_;
-  WatcherStats stats_;
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // the source may have changed
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string refused_text_ ABSL_GUARDED_BY(mutex_);  // the last bad text, which is logged once
+  WatcherStats stats_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

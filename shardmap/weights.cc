@@ -15,7 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// A node that is not there cannot be watched.
+/// How soon a source that has no weights is read again, since there may be no watch on a node that does not
+/// exist.
 constexpr std::chrono::seconds kUntilThere{2};
 
 absl::StatusOr<ShardWeight> ParseOne(const Json& entry, size_t index) {
@@ -64,9 +65,9 @@ std::string ToJson(const ShardWeights& weights) {
   return list.dump();
 }
 
-ShardWeights With(const ShardWeights& weights, const ShardWeight& change) {
+ShardWeights WithWeight(const ShardWeights& weights, const ShardWeight& change) {
   ShardWeights next;
-  // Weight 1 needs no entry.
+  // 1 is the weight of shards without an entry.
   if (change.weight != 1) next.push_back(change);
   for (const ShardWeight& one : weights) {
     if (one.first < change.first)
@@ -85,12 +86,12 @@ WeightsWatcher::WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights i
   if (source_ == nullptr) return;
   source_->OnChange([this] {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       wanted_ = true;
     }
     changed_.notify_all();
   });
-  Take();
+  Reload();
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -98,7 +99,7 @@ WeightsWatcher::~WeightsWatcher() {
   if (source_ == nullptr) return;
   source_->OnChange(nullptr);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -106,36 +107,41 @@ WeightsWatcher::~WeightsWatcher() {
 }
 
 std::shared_ptr<const ShardWeights> WeightsWatcher::weights() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return weights_;
 }
 
-void WeightsWatcher::Take() {
+void WeightsWatcher::Reload() {
   const auto text = source_->Read();
   auto parsed = text.ok() ? ParseWeights(*text) : absl::StatusOr<ShardWeights>(text.status());
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   missing_ = absl::IsNotFound(text.status());
-  if (parsed.ok()) {
-    refused_.clear();
-    if (*parsed == *weights_) return;
-    weights_ = std::make_shared<const ShardWeights>(*std::move(parsed));
-    spdlog::info("{}: new weights: {}", source_->name(), ToJson(*weights_));
-    const std::shared_ptr<const ShardWeights> now = weights_;
-    lock.unlock();
-    if (on_update_) on_update_(*now);
-  } else if (text.ok() && refused_ != *text) {
-    refused_ = *text;
-    spdlog::error("{}: refused, those before stay in force: {}", source_->name(),
-                  std::string(parsed.status().message()));
+  if (!parsed.ok()) {
+    if (text.ok() && refused_ != *text) {
+      refused_ = *text;
+      spdlog::error("{}: refused, those before stay in force: {}", source_->name(),
+                    std::string(parsed.status().message()));
+    }
+    return;
   }
+  refused_.clear();
+  if (*parsed == *weights_) return;
+  weights_ = std::make_shared<const ShardWeights>(*std::move(parsed));
+  spdlog::info("{}: new weights: {}", source_->name(), ToJson(*weights_));
+  const std::shared_ptr<const ShardWeights> now = weights_;
+  lock.Unlock();
+  if (on_update_) on_update_(*now);
 }
 
 void WeightsWatcher::Run() {
   for (;;) {
-    Take();
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, missing_ ? kUntilThere : source_->poll_interval(),
-                      [this] { return stopping_ || wanted_; });
+    Reload();
+    MutexLock lock(mutex_);
+    const auto deadline =
+        std::chrono::steady_clock::now() + (missing_ ? kUntilThere : source_->poll_interval());
+    while (!stopping_ && !wanted_) {
+      if (lock.WaitUntil(changed_, deadline)) break;
+    }
     wanted_ = false;
     if (stopping_) return;
   }

@@ -4,46 +4,37 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "kvstore_api/mysql_options.h"
 #include "shardmap/map_source.h"
 
 namespace kvstore {
 
-/// New objects that name no shard go to shards first..last in proportion to `weight`; 0: none go there.
-struct ShardWeight {
-  static constexpr uint32_t kMax = 1'000'000;
-  uint32_t first = 0;
-  uint32_t last = 0;
-  uint32_t weight = 1;
-  friend bool operator==(const ShardWeight&, const ShardWeight&) = default;
-};
-
-/// Shards that none of these name have weight 1; the first that names one counts.
-using ShardWeights = std::vector<ShardWeight>;
-
-/// Reads [{"range": [0, 511], "weight": 0}, ...]. INVALID_ARGUMENT says which entry is wrong and why.
+/// Parses [{"range": [0, 511], "weight": 0}, ...]. INVALID_ARGUMENT says which entry is wrong and why.
 absl::StatusOr<ShardWeights> ParseWeights(std::string_view json);
-/// Text that ParseWeights reads back.
+/// Returns a text that ParseWeights accepts.
 std::string ToJson(const ShardWeights& weights);
-/// The same with another weight for one range, in order of shards and without overlaps.
-ShardWeights With(const ShardWeights& weights, const ShardWeight& change);
+/// Returns the weights with another weight for one range, in the order of shards and without overlaps.
+ShardWeights WithWeight(const ShardWeights& weights, const ShardWeight& change);
 
-/// Keeps the weights up to date with their source. Where there are none, or they cannot be read, or they are
-/// bad, those before stay in force. Thread-safe.
+/// Keeps the weights up to date with their source. If the source has none, cannot be read, or has bad ones,
+/// the weights before stay in force. Thread-safe.
 class WeightsWatcher {
  public:
   /// Reads the source once before it returns.
   ///
-  /// source     Null: there is none.
-  /// initial    In force until the source has some.
-  /// on_update  Called with weights that come into force and differ from those before, from here or from the
-  ///            watcher's thread. May be null. Must not stop the watcher.
+  /// source     Where the weights are read from; null if they never change.
+  /// initial    The weights that are in force until the source has some.
+  /// on_update  Is called with weights that come into force and differ from those before, by the constructor
+  /// or by
+  ///            the watcher's thread. Must not destroy the watcher. May be null.
   WeightsWatcher(std::unique_ptr<MapSource> source, ShardWeights initial,
                  std::function<void(const ShardWeights&)> on_update = nullptr);
   ~WeightsWatcher();
@@ -51,18 +42,19 @@ class WeightsWatcher {
   std::shared_ptr<const ShardWeights> weights() const;
 
  private:
-  void Take();
+  /// Reads the source, and puts its weights in force if they are good.
+  void Reload();
   void Run();
 
   const std::unique_ptr<MapSource> source_;
   const std::function<void(const ShardWeights&)> on_update_;
-  mutable std::mutex mutex_;  // guards what follows
+  mutable Mutex mutex_;
   std::condition_variable changed_;
-  bool wanted_ = false;
-  bool stopping_ = false;
-  bool missing_ = false;
-  std::string refused_;
-  std::shared_ptr<const ShardWeights> weights_;
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;  // the source may have changed
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool missing_ ABSL_GUARDED_BY(mutex_) = false;  // the source has no weights
+  std::string refused_ ABSL_GUARDED_BY(mutex_);   // the last bad text, which is logged once
+  std::shared_ptr<const ShardWeights> weights_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;
 };
 

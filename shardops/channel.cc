@@ -4,7 +4,8 @@
 
 #include <thread>
 
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
+#include "shardops/channel_settings.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -13,9 +14,10 @@ using mysql::Rows;
 using std::chrono::milliseconds;
 
 constexpr char kName[] = "kvstore_move";
-constexpr milliseconds kLook{10};
+/// How often AwaitApplied asks the server.
+constexpr milliseconds kPollInterval{10};
 
-absl::Status Stands(const Host& host, const ChannelState& state) {
+absl::Status StoppedError(const Host& host, const ChannelState& state) {
   return absl::FailedPreconditionError(fmt::format(
       "{}: does not apply what comes from {}: {}. kv shards move cancel, mend that, and begin again",
       host.ToString(), state.source.ToString(), state.error.empty() ? "it was stopped" : state.error));
@@ -24,20 +26,22 @@ absl::Status Stands(const Host& host, const ChannelState& state) {
 }  // namespace
 
 absl::StatusOr<Position> ReadPosition(HostAdmin& source) {
-  return source.Do([&](mysql::Connection& connection) -> absl::StatusOr<Position> {
+  return source.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<Position> {
     Rows rows = connection.Ask("SHOW MASTER STATUS");
     if (!rows.Next()) {
-      return absl::FailedPreconditionError(source.host().ToString() + ": has no binary log (log_bin)");
+      return absl::FailedPreconditionError(source.host().ToString() +
+                                           ": has no binary log: set log_bin in its configuration, and "
+                                           "start it again");
     }
     return Position{rows.Bytes(1), rows.Uint(2)};
   });
 }
 
-std::string Patterns(bool mod, uint32_t first, uint32_t last) {
+std::string ReplicationPatterns(bool mod, uint32_t first, uint32_t last) {
   const mysql::Space space = mod ? mysql::Space::kMod : mysql::Space::kId;
   std::string patterns;
   for (uint32_t shard = first; shard <= last;) {
-    // As many digits as all of them are within the range.
+    // One pattern covers `size` shards: as many trailing digits become wildcards as stay within the range.
     uint32_t size = 1;
     while (size < 10'000 && shard % (size * 10) == 0 && shard + size * 10 - 1 <= last) size *= 10;
     std::string name = mysql::DatabaseName(space, shard);
@@ -50,7 +54,8 @@ std::string Patterns(bool mod, uint32_t first, uint32_t last) {
 }
 
 absl::StatusOr<std::optional<ChannelState>> Channel::Read() {
-  return target_.Do([&](mysql::Connection& connection) -> absl::StatusOr<std::optional<ChannelState>> {
+  return target_.WithConnection([&](mysql::Connection& connection)
+                                    -> absl::StatusOr<std::optional<ChannelState>> {
     Rows rows = connection.Ask("SHOW ALL SLAVES STATUS");
     while (rows.Next()) {
       if (rows.Named("Connection_name") != kName) continue;
@@ -71,7 +76,7 @@ absl::StatusOr<std::optional<ChannelState>> Channel::Read() {
 
 absl::Status Channel::Start(const Host& source, const Access& access, const Position& from,
                             const std::string& patterns) {
-  return target_.Do([&](mysql::Connection& connection) {
+  return target_.WithConnection([&](mysql::Connection& connection) {
     connection.Run(fmt::format(
         "CHANGE MASTER '{}' TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
         "master_log_file = {}, master_log_pos = {}, master_use_gtid = no, master_connect_retry = 1",
@@ -86,14 +91,18 @@ absl::Status Channel::Start(const Host& source, const Access& access, const Posi
   });
 }
 
-absl::Status Channel::Await(const Position& position, milliseconds wait) {
+absl::Status Channel::AwaitApplied(const Position& position, milliseconds wait) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
   for (;;) {
     const auto state = Read();
     if (!state.ok()) return state.status();
-    if (!*state) return absl::FailedPreconditionError(target_.host().ToString() + ": nothing comes to it");
+    if (!*state) {
+      return absl::FailedPreconditionError(fmt::format(
+          "{}: the channel that copies shards to it ({}) is gone. kv shards move cancel, and begin again",
+          target_.host().ToString(), kName));
+    }
     if ((*state)->applied >= position) return absl::OkStatus();
-    if (!(*state)->applies) return Stands(target_.host(), **state);
+    if (!(*state)->applies) return StoppedError(target_.host(), **state);
     if (std::chrono::steady_clock::now() >= deadline) {
       if (!(*state)->error.empty()) {
         return absl::UnavailableError(fmt::format("{}: does not reach {}: {}", target_.host().ToString(),
@@ -103,38 +112,38 @@ absl::Status Channel::Await(const Position& position, milliseconds wait) {
           fmt::format("{}: has not applied all up to {}:{} of {} in {} ms", target_.host().ToString(),
                       position.file, position.offset, (*state)->source.ToString(), wait.count()));
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
-absl::Status Channel::Hold() {
-  return target_.Do([&](mysql::Connection& connection) {
+absl::Status Channel::Pause() {
+  return target_.WithConnection([&](mysql::Connection& connection) {
     connection.Run(fmt::format("STOP SLAVE '{}' SQL_THREAD", kName));
     return absl::OkStatus();
   });
 }
 
-absl::Status Channel::HoldAt(const Position& position, milliseconds wait) {
-  auto status = target_.Do([&](mysql::Connection& connection) {
+absl::Status Channel::ApplyUpTo(const Position& position, milliseconds wait) {
+  auto status = target_.WithConnection([&](mysql::Connection& connection) {
     connection.Run(fmt::format("START SLAVE '{}' SQL_THREAD UNTIL master_log_file = {}, master_log_pos = {}",
                                kName, Quoted(position.file), position.offset));
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  status = Await(position, wait);
+  status = AwaitApplied(position, wait);
   if (!status.ok()) return status;
-  return Hold();
+  return Pause();
 }
 
-absl::Status Channel::GoOn() {
-  return target_.Do([&](mysql::Connection& connection) {
+absl::Status Channel::Resume() {
+  return target_.WithConnection([&](mysql::Connection& connection) {
     connection.Run(fmt::format("START SLAVE '{}'", kName));
     return absl::OkStatus();
   });
 }
 
 absl::Status Channel::End() {
-  return target_.Do([&](mysql::Connection& connection) {
+  return target_.WithConnection([&](mysql::Connection& connection) {
     for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
     return absl::OkStatus();
   });

@@ -8,11 +8,13 @@
 #include "absl/status/statusor.h"
 #include "shardops/host.h"
 
-/// Some databases of one master, kept up to date on another: MariaDB's own replication, under a name of its
-/// own beside whatever else the host follows, with a filter. It goes by the position in the source's binary
-/// log; transactions keep their GTIDs, so that both hosts need domains of their own.
+/// A channel keeps copies of some databases of one master up to date on another master. It is a replication
+/// connection of MariaDB ("multi-source replication"), named kvstore_move, with a filter, beside whatever
+/// else the host replicates from. The channel goes by the position in the source's binary log; transactions
+/// keep their GTIDs, so both hosts need a gtid_domain_id of their own.
 ///
-/// The server forgets the filter when it restarts: a channel that was restarted is of no more use.
+/// The server forgets the filter when it restarts, and would then apply all databases: a channel whose target
+/// was restarted must not be used any more.
 namespace kvstore::shardops {
 
 /// A place in a binary log.
@@ -22,42 +24,47 @@ struct Position {
   friend auto operator<=>(const Position&, const Position&) = default;
 };
 
-/// Where a master's binary log ends now.
+/// Returns where a master's binary log ends now. FAILED_PRECONDITION if the host writes none.
 absl::StatusOr<Position> ReadPosition(HostAdmin& source);
 
-/// The databases of shards first..last, as patterns of a replication filter: "db0001_.%,db00020.%".
-std::string Patterns(bool mod, uint32_t first, uint32_t last);
+/// Returns the databases of the shards first..last as patterns of a replication filter:
+/// "db0001_.%,db00020.%".
+std::string ReplicationPatterns(bool mod, uint32_t first, uint32_t last);
 
+/// What a host says of its channel.
 struct ChannelState {
   Host source;
   std::string patterns;
-  bool receives = false;
-  bool applies = false;
-  Position applied;   ///< What of the source's log is applied, or left out by the filter.
-  std::string error;  ///< The last; empty: none.
+  bool receives = false;  ///< The IO thread is connected to the source.
+  bool applies = false;   ///< The SQL thread runs.
+  Position applied;       ///< Up to here the source's log was applied, or left out by the filter.
+  std::string error;      ///< The last error of either thread; empty if there was none.
 };
 
-/// The one channel of a host. Neither host may be the other's slave. Externally synchronised.
+/// The one channel of a host. Neither the source nor the target may be the other's slave. Externally
+/// synchronised.
 class Channel {
  public:
-  /// `target` must outlive it.
+  /// `target` must outlive the channel.
   explicit Channel(HostAdmin& target) : target_(target) {}
 
-  /// None: there is no channel.
+  /// Returns the channel's state; nullopt if the target has no channel.
   absl::StatusOr<std::optional<ChannelState>> Read();
-  /// Begins to apply what the source has written behind `from`.
+  /// Begins to apply what the source writes from `from` on.
   absl::Status Start(const Host& source, const Access& access, const Position& from,
                      const std::string& patterns);
-  /// Waits until all up to `position` is applied. DEADLINE_EXCEEDED after `wait`, UNAVAILABLE if it has no
-  /// connection by then; FAILED_PRECONDITION with the server's error if it stands still.
-  absl::Status Await(const Position& position, std::chrono::milliseconds wait);
-  /// Stops applying at once, ...
-  absl::Status Hold();
-  /// ... applies up to `position` and not beyond, ...
-  absl::Status HoldAt(const Position& position, std::chrono::milliseconds wait);
-  /// ... and goes on.
-  absl::Status GoOn();
-  /// Ends it, if there is one.
+  /// Waits until all of the source's log up to `position` is applied. DEADLINE_EXCEEDED after `wait`;
+  /// UNAVAILABLE instead if the channel has reported an error by then, such as a lost connection;
+  /// FAILED_PRECONDITION, with the server's error, as soon as the channel does not apply any more.
+  absl::Status AwaitApplied(const Position& position, std::chrono::milliseconds wait);
+  /// Stops applying at once; the target goes on receiving.
+  absl::Status Pause();
+  /// Applies what a paused channel has received up to `position`, and pauses again. Errors as of
+  /// AwaitApplied.
+  absl::Status ApplyUpTo(const Position& position, std::chrono::milliseconds wait);
+  /// Goes on after Pause or ApplyUpTo.
+  absl::Status Resume();
+  /// Removes the channel, if there is one.
   absl::Status End();
 
  private:

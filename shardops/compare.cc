@@ -8,7 +8,7 @@
 #include <set>
 #include <span>
 
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -16,12 +16,12 @@ namespace {
 using Tables = std::set<std::string>;
 using Sums = std::map<std::string, std::string>;
 
-/// How long the channel may take to come to the moment of the comparison.
+/// How long the channel may take to reach the position at which both sides are compared.
 constexpr std::chrono::seconds kCatchUp{60};
-/// Tables of one statement: between two of them it can be stopped.
+/// How many tables one statement checks. The comparison can be cancelled between two statements only.
 constexpr size_t kBatch = 16;
 
-/// "`db00001`.`pins`" of all tables in these databases.
+/// Returns all tables in these databases, as "`db00001`.`pins`".
 absl::StatusOr<Tables> ListTables(HostAdmin& host, const std::vector<std::string>& databases) {
   const auto all = host.ReadTables();
   if (!all.ok()) return all.status();
@@ -36,17 +36,17 @@ absl::StatusOr<Tables> ListTables(HostAdmin& host, const std::vector<std::string
   return tables;
 }
 
-/// Has the connection read what there is now, from here on.
+/// Begins a transaction in which the connection reads what there is now, whatever is written later.
 absl::Status BeginSnapshot(HostAdmin& host) {
-  return host.Do([](mysql::Connection& connection) {
+  return host.WithConnection([](mysql::Connection& connection) {
     connection.Run("START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY");
     return absl::OkStatus();
   });
 }
 
-/// Where in the binary log the snapshot of a connection is.
+/// Returns the position in the binary log that the connection's snapshot has.
 absl::StatusOr<Position> SnapshotPosition(HostAdmin& host) {
-  return host.Do([](mysql::Connection& connection) -> absl::StatusOr<Position> {
+  return host.WithConnection([](mysql::Connection& connection) -> absl::StatusOr<Position> {
     Position position;
     mysql::Rows rows = connection.Ask("SHOW STATUS LIKE 'binlog_snapshot%'");
     while (rows.Next()) {
@@ -57,23 +57,23 @@ absl::StatusOr<Position> SnapshotPosition(HostAdmin& host) {
   });
 }
 
-/// Snapshots of both sides at one moment of the source's log.
+/// Begins snapshots on both sides that have the same position of the source's log.
 absl::Status BeginBoth(HostAdmin& source, HostAdmin& target, Channel& channel) {
-  if (auto status = channel.Hold(); !status.ok()) return status;
+  if (auto status = channel.Pause(); !status.ok()) return status;
   const auto both = [&]() -> absl::Status {
     if (auto status = BeginSnapshot(source); !status.ok()) return status;
     const auto position = SnapshotPosition(source);
     if (!position.ok()) return position.status();
-    if (auto status = channel.HoldAt(*position, kCatchUp); !status.ok()) return status;
+    if (auto status = channel.ApplyUpTo(*position, kCatchUp); !status.ok()) return status;
     return BeginSnapshot(target);
   };
   const absl::Status status = both();
-  const absl::Status on = channel.GoOn();
+  const absl::Status on = channel.Resume();
   return status.ok() ? on : status;
 }
 
 absl::StatusOr<Sums> Checksums(HostAdmin& host, std::span<const std::string> tables) {
-  return host.Do([&](mysql::Connection& connection) -> absl::StatusOr<Sums> {
+  return host.WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<Sums> {
     Sums sums;
     mysql::Rows rows = connection.Ask(fmt::format("CHECKSUM TABLE {} EXTENDED", fmt::join(tables, ", ")));
     while (rows.Next()) {
@@ -90,9 +90,9 @@ absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAd
                                                        const Access& access,
                                                        const std::vector<std::string>& databases,
                                                        const Progress& progress) {
-  const auto here = HostAdmin::Open(source.host(), Patient(access));
+  const auto here = HostAdmin::Open(source.host(), WithLongReadTimeout(access));
   if (!here.ok()) return here.status();
-  const auto there = HostAdmin::Open(target.host(), Patient(access));
+  const auto there = HostAdmin::Open(target.host(), WithLongReadTimeout(access));
   if (!there.ok()) return there.status();
   Channel channel(target);
   if (auto status = BeginBoth(**here, **there, channel); !status.ok()) return status;

@@ -9,13 +9,16 @@
 
 namespace kvstore::shardops {
 
-/// Compares databases of a source with their copies, which a channel keeps up to date, at one moment of the
-/// source's log: by the servers' checksums of all tables. Clients go on; the channel waits a moment.
+/// Compares databases of a source with their copies, which a channel keeps up to date, by the servers'
+/// checksums of all tables. Both sides are read in snapshots of one position of the source's log. Clients of
+/// the source go on; the channel is paused until both snapshots have begun.
 ///
-/// progress  tables compared, and in all; may be null.
+/// progress  Is called with the numbers of tables that were compared, and of all tables; may be null. The
+///           comparison ends with CANCELLED if it returns false.
 ///
-/// Returns the tables that differ, or are on one side only; none: all is the same. CANCELLED if progress says
-/// so.
+/// Returns the tables that differ or are on one side only, as "`db00001`.`pins`"; empty if all is the same.
+/// DEADLINE_EXCEEDED if the channel does not reach the source's position within a minute; DATA_LOSS if a
+/// table cannot be read.
 absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAdmin& target,
                                                        const Access& access,
                                                        const std::vector<std::string>& databases,

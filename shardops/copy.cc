@@ -7,16 +7,17 @@
 #include <set>
 #include <utility>
 
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
 #include "shardops/pipe.h"
 
 namespace kvstore::shardops {
 namespace {
 
-/// Held by the session that loads: who removes what it has made waits for it.
+/// The session that loads a copy holds this lock of the server; DropDatabases waits for it.
 constexpr char kLoading[] = "kvstore_loading";
 
-/// Whom the programs connect to, and as whom: not on the command line, where everyone could read it.
+/// Returns the text of an option file for the programs: where and as whom they log in. It is not on their
+/// command lines, where every user of the machine could read the password.
 std::string OptionFile(const Host& host, const mysql::MySqlOptions& login) {
   const auto quoted = [](const std::string& text) {
     std::string escaped;
@@ -39,7 +40,8 @@ std::string OptionFile(const Host& host, const mysql::MySqlOptions& login) {
   return text;
 }
 
-/// "... MASTER_LOG_FILE='binlog.000001', MASTER_LOG_POS=42177742;" of a dump's beginning.
+/// Finds the position that a dump names near its beginning: "... MASTER_LOG_FILE='binlog.000001',
+/// MASTER_LOG_POS=42177742;". Returns nullopt if it names none.
 std::optional<Position> FindPosition(std::string_view header) {
   constexpr std::string_view kFile = "MASTER_LOG_FILE='";
   constexpr std::string_view kOffset = "', MASTER_LOG_POS=";
@@ -65,8 +67,10 @@ std::vector<std::string> DumpCommand(const UnnamedFile& options, const std::vect
   return command;
 }
 
-/// Whoever has slept until the target was another operator's, and may be a master by now, loads nothing: the
-/// command fails where the connection begins. From there on nobody removes what is loaded (DropDatabases).
+/// The command checks the claim when its connection begins, and fails if the target is not claimed by this
+/// operator any more: a process that was suspended for long must not load into a host that another operator
+/// may have made a master by now. It takes the lock kLoading first, so that from the check on DropDatabases
+/// waits until the load ends. (A subquery with two rows is what makes the init command fail.)
 std::vector<std::string> LoadCommand(const UnnamedFile& options, uint64_t claim, bool unlogged) {
   return {"mariadb", FileOf(options), "--default-character-set=utf8mb4", "--binary-mode",
           fmt::format("--init-command=SET @loading = GET_LOCK('{}', 60), @claimed = IF(IS_USED_LOCK('{}') "
@@ -75,9 +79,9 @@ std::vector<std::string> LoadCommand(const UnnamedFile& options, uint64_t claim,
                       kLoading, kOperatorLock, claim, unlogged ? ", SESSION sql_log_bin = 0" : "")};
 }
 
-/// "'kvstore'@'10.%'" of all users but the servers' own.
+/// Returns all users but the server's own, as "'kvstore'@'10.%'".
 absl::StatusOr<std::set<std::string>> Users(HostAdmin& host) {
-  return host.Do([](mysql::Connection& connection) -> absl::StatusOr<std::set<std::string>> {
+  return host.WithConnection([](mysql::Connection& connection) -> absl::StatusOr<std::set<std::string>> {
     std::set<std::string> names;
     mysql::Rows rows = connection.Ask(
         "SELECT user, host FROM mysql.user WHERE is_role = 'N' AND user NOT IN ('root', 'mysql', "
@@ -102,13 +106,13 @@ absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, c
   const UnnamedFile from(OptionFile(source, access.admin));
   const UnnamedFile to(OptionFile(target, access.admin));
   const std::vector<std::string> load = LoadCommand(to, options.claim, options.unlogged);
-  // The dump names its position at the beginning.
+  // The beginning of the dump, which Pipe returns, names the snapshot's position.
   const auto header = Pipe(DumpCommand(from, databases), load, options.progress);
   if (!header.ok()) return header.status();
   const auto position = FindPosition(*header);
   if (!position) {
-    return absl::InternalError(
-        fmt::format("mariadb-dump: names no position of {}'s binary log", source.ToString()));
+    return absl::InternalError(fmt::format(
+        "mariadb-dump: its output does not name a position of the binary log of {}", source.ToString()));
   }
   return *position;
 }
@@ -120,7 +124,7 @@ absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
   if (!there.ok()) return there.status();
   std::vector<std::string> statements;
   std::string missing;
-  absl::Status read = source.Do([&](mysql::Connection& connection) {
+  absl::Status read = source.WithConnection([&](mysql::Connection& connection) {
     for (const std::string& name : *here) {
       if (there->contains(name)) continue;
       missing += (missing.empty() ? "" : ", ") + name;
@@ -132,7 +136,7 @@ absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
     return absl::OkStatus();
   });
   if (!read.ok() || statements.empty()) return read;
-  absl::Status made = target.Do([&](mysql::Connection& connection) {
+  absl::Status made = target.WithConnection([&](mysql::Connection& connection) {
     connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& statement : statements) connection.Run(statement);
     connection.Run("SET SESSION sql_log_bin = 1");
@@ -146,12 +150,13 @@ absl::Status CopyUsers(HostAdmin& source, HostAdmin& target) {
 }
 
 absl::Status DropDatabases(HostAdmin& host, const std::vector<std::string>& databases, bool unlogged) {
-  return host.Do([&](mysql::Connection& connection) {
+  return host.WithConnection([&](mysql::Connection& connection) {
     mysql::Rows loading = connection.Ask(fmt::format("SELECT GET_LOCK('{}', 10)", kLoading));
     if (!loading.Next() || loading.IsNull(1) || loading.Uint(1) != 1) {
       return absl::UnavailableError(
-          host.host().ToString() +
-          ": is being copied to by a command that was cut off: run this one again when that has ended");
+          fmt::format("{}: a copy of an earlier command, which has died, is still being loaded: run this "
+                      "command again when that has ended",
+                      host.host().ToString()));
     }
     if (unlogged) connection.Run("SET SESSION sql_log_bin = 0");
     for (const std::string& name : databases) connection.Run("DROP DATABASE IF EXISTS " + mysql::Quote(name));

@@ -6,41 +6,43 @@
 #include "absl/status/statusor.h"
 #include "shardops/move_record.h"
 
-/// The tables of shards are put where no client looks for them, and back. The server itself then refuses
-/// whoever reads or writes them, and our clients know what that means (Fleet::Run).
+/// Takes shards out of use on a host, and puts them back: their tables are renamed to where no client looks
+/// for them. The server itself then refuses every client that still has the old map, and our clients know
+/// what that error means (mysql::Fleet::Run).
 ///
-/// Slaves of the host do the same; a channel that copies the shards (Channel) leaves it out.
+/// The host's slaves replicate the renames; a channel that copies the shards (Channel) skips them.
 namespace kvstore::shardops {
 
-/// Makes the databases that take the tables.
-absl::Status MakePlace(HostAdmin& host, const MoveRange& shards);
+/// Creates the databases that Freeze renames tables into ("db00017_moved").
+absl::Status CreateMovedDatabases(HostAdmin& host, const MoveRange& shards);
 
-/// Renames all tables, at once: "db00017"."pins" is "db00017_moved"."pins"; and removes the databases that
-/// they were in, so that nobody makes a table there. Those that are renamed already stay. Waits for
-/// transactions that use them, and new ones wait behind: UNAVAILABLE if one takes longer than a second, and
-/// nothing has changed then.
+/// Renames all tables of the shards in one statement, "db00017"."pins" to "db00017_moved"."pins", and drops
+/// the databases that they were in, so that nobody creates a table there. Tables that are renamed already
+/// stay. Waits for transactions that use the tables, and new ones wait behind it: UNAVAILABLE if a
+/// transaction takes longer than a second, and nothing has changed then.
 ///
-/// Tables that somebody made meanwhile under the old names (he had made the database too) are removed, here
-/// and by Thaw, if they are empty. FAILED_PRECONDITION if one has rows: its writes were acknowledged, and the
-/// message says how to keep them.
+/// While a shard was out of use, somebody may have created its database and a table under the old name.
+/// Freeze and Thaw drop such a table if it is empty. If it has rows, those writes were acknowledged:
+/// FAILED_PRECONDITION, and the message says how to keep them.
 absl::Status Freeze(HostAdmin& host, const MoveRange& shards);
 
-/// The way back, from whatever was done.
+/// Undoes CreateMovedDatabases and Freeze, however far they got. Idempotent.
 absl::Status Thaw(HostAdmin& host, const MoveRange& shards);
 
-/// While it lives, commits wait. Given up by the server when its connection ends.
-class HeldCommits {
+/// Blocks all commits on a host while it lives. The server unblocks them also when this process dies, since
+/// its connection ends then.
+class BlockedCommits {
  public:
-  /// UNAVAILABLE if some statement is in the way for longer than a second.
-  static absl::StatusOr<HeldCommits> Hold(const Host& host, const Access& access);
-  HeldCommits(HeldCommits&&) = default;
+  /// UNAVAILABLE if a running statement is in the way for longer than a second.
+  static absl::StatusOr<BlockedCommits> Block(const Host& host, const Access& access);
+  BlockedCommits(BlockedCommits&&) = default;
 
  private:
-  explicit HeldCommits(std::unique_ptr<HostAdmin> host) : host_(std::move(host)) {}
+  explicit BlockedCommits(std::unique_ptr<HostAdmin> host) : host_(std::move(host)) {}
   std::unique_ptr<HostAdmin> host_;
 };
 
-/// Removes databases of shards that have no tables any more.
-absl::Status RemoveEmpty(HostAdmin& host, const MoveRange& shards);
+/// Drops those databases of the shards that have no tables.
+absl::Status DropEmptyDatabases(HostAdmin& host, const MoveRange& shards);
 
 }  // namespace kvstore::shardops

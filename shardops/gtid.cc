@@ -43,7 +43,7 @@ std::string Format(const std::map<uint64_t, Gtid>& by_domain) {
 
 }  // namespace
 
-uint64_t Missing(std::string_view has, std::string_view lacks) {
+uint64_t CountMissing(std::string_view has, std::string_view lacks) {
   std::map<uint64_t, uint64_t> reached;
   for (const Gtid& gtid : Parse(lacks)) reached[gtid.domain] = gtid.sequence;
   uint64_t missing = 0;
@@ -54,7 +54,7 @@ uint64_t Missing(std::string_view has, std::string_view lacks) {
   return missing;
 }
 
-uint64_t Beyond(std::string_view has, std::string_view lacks, bool unknown) {
+uint64_t CountBeyond(std::string_view has, std::string_view lacks, bool unknown) {
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> last;
   for (const Gtid& gtid : Parse(lacks)) last[{gtid.domain, gtid.server}] = gtid.sequence;
   uint64_t beyond = 0;
@@ -69,7 +69,7 @@ uint64_t Beyond(std::string_view has, std::string_view lacks, bool unknown) {
   return beyond;
 }
 
-std::string OfOthers(std::string_view position, std::string_view logged, uint64_t server) {
+std::string PositionOfOtherDomains(std::string_view position, std::string_view logged, uint64_t server) {
   std::map<uint64_t, Gtid> others;
   for (const Gtid& gtid : Parse(position)) {
     if (gtid.server != server) others[gtid.domain] = gtid;
@@ -78,7 +78,7 @@ std::string OfOthers(std::string_view position, std::string_view logged, uint64_
   return Format(others);
 }
 
-std::string Union(std::string_view one, std::string_view other) {
+std::string LatestOfEachDomain(std::string_view one, std::string_view other) {
   std::map<uint64_t, Gtid> latest;
   for (const std::string_view position : {one, other}) {
     for (const Gtid& gtid : Parse(position)) {

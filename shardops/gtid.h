@@ -4,22 +4,26 @@
 #include <string>
 #include <string_view>
 
+/// Arithmetic on MariaDB's GTID positions: "0-1-17,1-4-3" is a list of domain-server-sequence, at most one of
+/// each domain. Sequences of a domain count up, whichever server writes. What does not parse is left out.
 namespace kvstore::shardops {
 
-/// How many transactions of `has`, a position of MariaDB ("0-1-17,1-4-3": domain-server-sequence), are not in
-/// `lacks`: sequences of a domain count up. 0 too if either does not parse.
-uint64_t Missing(std::string_view has, std::string_view lacks);
+/// Returns how many transactions of the position `has` are not in the position `lacks`.
+uint64_t CountMissing(std::string_view has, std::string_view lacks);
 
-/// How many transactions one server has that another lacks, from what both say of their binary logs
-/// (@@gtid_binlog_state: the last sequence of each server in each domain).
+/// Returns how many transactions one server has that another lacks. Both arguments are the servers'
+/// @@gtid_binlog_state: the last sequence that each server has written in each domain, as far as it is in
+/// that binary log.
 ///
-/// unknown  Those of servers that the other one's log says nothing of count too.
-uint64_t Beyond(std::string_view has, std::string_view lacks, bool unknown);
+/// unknown  Whether a server of `has` that `lacks` does not mention counts as one transaction; else it counts
+///          as none.
+uint64_t CountBeyond(std::string_view has, std::string_view lacks, bool unknown);
 
-/// What a position has of domains that `logged` says nothing of, but for what `server` wrote.
-std::string OfOthers(std::string_view position, std::string_view logged, uint64_t server);
+/// Returns the part of `position` whose domains the position `logged` does not mention, without what the
+/// server with the ID `server` wrote.
+std::string PositionOfOtherDomains(std::string_view position, std::string_view logged, uint64_t server);
 
-/// A position that has the later one of each domain.
-std::string Union(std::string_view one, std::string_view other);
+/// Returns the position that has, of each domain, the later one of the two positions.
+std::string LatestOfEachDomain(std::string_view one, std::string_view other);
 
 }  // namespace kvstore::shardops

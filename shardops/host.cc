@@ -7,9 +7,10 @@
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/errors.h"
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/errors.h"
+#include "backends/mysql/driver/schema.h"
 #include "base/clock.h"
+#include "shardops/channel_settings.h"
 #include "shardops/gtid.h"
 
 namespace kvstore::shardops {
@@ -18,11 +19,11 @@ namespace {
 using mysql::Rows;
 using std::chrono::milliseconds;
 
-/// How often a wait looks again.
-constexpr milliseconds kLook{20};
+/// How often a wait asks the server.
+constexpr milliseconds kPollInterval{20};
 /// How long the connections of slaves may take to end.
 constexpr std::chrono::seconds kEndSlaves{5};
-/// Answers that are on their way arrive before their connections are ended.
+/// EndClients waits this long before it ends connections, so that acknowledgements in flight arrive.
 constexpr milliseconds kAnswers{30};
 
 absl::Status At(const Host& host, const absl::Status& status) {
@@ -34,7 +35,7 @@ void EndConnections(mysql::Connection& connection, const std::vector<uint64_t>& 
     try {
       connection.Run(fmt::format("KILL CONNECTION {}", id));
     } catch (const sql::SQLException&) {
-      // It has ended by itself.
+      // The connection has ended by itself.
     }
   }
 }
@@ -48,22 +49,13 @@ Host HostOf(const std::string& name, uint64_t port) {
 
 }  // namespace
 
-std::string Quoted(std::string_view text) {
-  std::string quoted = "'";
-  for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted += '\\';
-    quoted += c;
-  }
-  return quoted + "'";
-}
-
-Access Patient(Access access) {
+Access WithLongReadTimeout(Access access) {
   constexpr uint32_t kDay = 86'400;
   access.admin.pool.read_timeout_s = kDay;
   return access;
 }
 
-absl::Status HostAdmin::Tell(const sql::SQLException& error) const {
+absl::Status HostAdmin::ToStatus(const sql::SQLException& error) const {
   return At(host_, mysql::ToStatus(error));
 }
 
@@ -73,24 +65,24 @@ absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::Open(const Host& host, con
   auto connection = mysql::Connection::Open(host, options);
   if (!connection.ok()) return At(host, connection.status());
   if (!(*connection)->traits().returning) {
-    return absl::FailedPreconditionError(
-        fmt::format("{}: is a MySQL server; replication is operated for MariaDB's only", host.ToString()));
+    return absl::FailedPreconditionError(fmt::format(
+        "{}: is a MySQL server; only the replication of MariaDB servers can be operated", host.ToString()));
   }
   return std::unique_ptr<HostAdmin>(new HostAdmin(host, *std::move(connection)));
 }
 
 absl::StatusOr<std::unique_ptr<HostAdmin>> HostAdmin::OpenClaimed(const Host& host, const Access& access) {
-  auto admin = Open(host, Patient(access));
+  auto admin = Open(host, WithLongReadTimeout(access));
   if (!admin.ok()) return admin;
   if (auto status = (*admin)->Claim(); !status.ok()) return status;
   return admin;
 }
 
 absl::Status HostAdmin::Claim() {
-  return Do([&](mysql::Connection& connection) -> absl::Status {
-    // It may be long until it does something again.
+  return WithConnection([&](mysql::Connection& connection) -> absl::Status {
+    // This connection may be idle for long; the server must not end it and with it the claim.
     connection.Run("SET SESSION wait_timeout = 31536000");
-    // For a second: who has just gone may not have been noticed yet.
+    // It waits for a second, because the server may not have noticed yet that the last holder is gone.
     Rows rows = connection.Ask(fmt::format("SELECT GET_LOCK('{0}', 1), IS_USED_LOCK('{0}')", kOperatorLock));
     if (rows.Next() && !rows.IsNull(1) && rows.Uint(1) == 1) return absl::OkStatus();
     return absl::FailedPreconditionError(
@@ -100,19 +92,22 @@ absl::Status HostAdmin::Claim() {
   });
 }
 
-absl::StatusOr<uint64_t> HostAdmin::ClaimNumber() {
-  return Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+absl::StatusOr<uint64_t> HostAdmin::ClaimConnectionId() {
+  return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     Rows rows = connection.Ask(fmt::format("SELECT CONNECTION_ID(), IS_USED_LOCK('{}')", kOperatorLock));
     if (rows.Next() && !rows.IsNull(2) && rows.Uint(1) == rows.Uint(2)) return rows.Uint(1);
-    return absl::AbortedError(host_.ToString() + ": is not this operator's any more: run the command again");
+    return absl::AbortedError(host_.ToString() +
+                              ": this command has lost its claim on the host: run it again");
   });
 }
 
-// ---- looking ----
+// ---- reading ----
 
 namespace {
 
-/// Read before what that thread has received: another one that begins in between is not taken for it.
+/// Returns the connection ID of the IO thread; 0 if none runs. Must be read before what the thread has
+/// received (ReadFollowing): if another thread begins in between, what the old one had received, and the
+/// server has thrown away, is not attributed to the new one.
 uint64_t ReadSlaveThread(mysql::Connection& connection) {
   Rows rows = connection.Ask(
       "SELECT COALESCE(MIN(id), 0) FROM information_schema.processlist WHERE command = 'Slave_IO'");
@@ -142,89 +137,41 @@ std::optional<Following> ReadFollowing(mysql::Connection& connection) {
 
 }  // namespace
 
-std::vector<std::string> ReadChannels(mysql::Connection& connection) {
-  std::vector<std::string> names;
-  Rows rows = connection.Ask("SHOW ALL SLAVES STATUS");
-  while (rows.Next()) {
-    if (std::string name = rows.Named("Connection_name"); !name.empty()) names.push_back(std::move(name));
-  }
-  return names;
+bool IsBroken(const Following& following) {
+  return !following.applies || following.error.find("error 1236") != std::string::npos;
 }
 
-namespace {
-
-/// A master writes on meanwhile: its position may be older than its log by the time that it is set.
-void SetPosition(mysql::Connection& connection, const std::string& besides) {
-  constexpr int kOlderThanLog = 1947;
-  for (int tries = 20;; --tries) {
-    try {
-      connection.Run(
-          "SET GLOBAL gtid_slave_pos = CONCAT_WS(',', NULLIF(@@GLOBAL.gtid_binlog_pos, ''), NULLIF(" +
-          Quoted(besides) + ", ''))");
-      return;
-    } catch (const sql::SQLException& error) {
-      if (error.getErrorCode() != kOlderThanLog || tries == 0) throw;
-    }
+absl::Status CheckReplicates(const Host& slave, const HostState& state, const Host& master) {
+  const auto broken = [&](std::string_view why) {
+    return absl::UnavailableError(
+        fmt::format("{}: does not replicate {}: {}", slave.ToString(), master.ToString(), why));
+  };
+  if (!state.following) return broken("follows nobody");
+  const Following& following = *state.following;
+  if (following.master != master) return broken(fmt::format("follows {}", following.master.ToString()));
+  if (!following.applies || !following.receives) {
+    if (!following.error.empty()) return broken(following.error);
+    return broken(following.applies ? "is not connected to it" : "does not apply what comes from it");
   }
+  return absl::OkStatus();
 }
 
-/// Commits of the source's clients share flushes; one thread that applies has each for itself, and waits for
-/// the slave's answer besides: it would never catch up with a busy source. They commit in the log's order,
-/// of all domains, since no GTID tells a channel's place (master_use_gtid = no).
-constexpr int kThreads = 8;
-
-/// Else a server that is made a slave would leave out what a later move marks, and mix domains.
-void PutBack(mysql::Connection& connection) {
-  connection.Run("SET GLOBAL replicate_events_marked_for_skip = REPLICATE");
-  // A number that comes from the server's configuration is the operator's.
-  Rows ours = connection.Ask(
-      fmt::format("SELECT 1 FROM information_schema.system_variables WHERE variable_name = "
-                  "'SLAVE_PARALLEL_THREADS' AND global_value_origin = 'SQL' AND global_value = '{}'",
-                  kThreads));
-  if (ours.Next()) connection.Run("SET GLOBAL slave_parallel_threads = 0");
-}
-
-}  // namespace
-
-void PrepareForChannel(mysql::Connection& connection) {
-  // Renaming a table that has moved is not for the copy: see Freeze.
-  connection.Run("SET GLOBAL replicate_events_marked_for_skip = FILTER_ON_SLAVE");
-  Rows threads = connection.Ask("SELECT @@slave_parallel_threads");
-  if (threads.Next() && threads.Uint(1) == 0) {
-    connection.Run(fmt::format("SET GLOBAL slave_parallel_threads = {}", kThreads));
-  }
-}
-
-void EndChannel(mysql::Connection& connection, const std::string& name) {
-  connection.Run(fmt::format("STOP SLAVE {}", Quoted(name)));
-  uint64_t source = 0;
-  for (Rows rows = connection.Ask("SHOW ALL SLAVES STATUS"); rows.Next();) {
-    if (rows.Named("Connection_name") == name) source = std::stoull(rows.Named("Master_Server_Id"));
-  }
-  // What was left out counts no more: its slaves do not have it, nor would they ever.
-  std::string besides;
-  if (Rows rows = connection.Ask("SELECT @@GLOBAL.gtid_slave_pos, @@GLOBAL.gtid_binlog_pos"); rows.Next()) {
-    besides = OfOthers(rows.Bytes(1), rows.Bytes(2), source);
-  }
-  SetPosition(connection, besides);
-  PutBack(connection);
-  connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
-}
-
-SlowStatements ReadSlow(mysql::Connection& connection) {
-  Rows rows = connection.Ask(
-      // Of the statement nothing but the table: the rest has values.
-      fmt::format("SELECT COUNT(*) OVER (), id, REPLACE(REGEXP_SUBSTR(COALESCE(info, ''), "
-                  "'(db|mod)[0-9]{{5}}`?[.]`?[a-z0-9_@]+'), '`', ''), time, COALESCE(state, '') FROM "
-                  "information_schema.processlist WHERE command IN ('Query', 'Execute', 'Prepare') AND "
-                  "user <> 'system user' AND time >= {} ORDER BY time DESC LIMIT 1",
-                  kSlowStatementS));
-  if (!rows.Next()) return {};
-  return {rows.Uint(1), rows.Uint(2), rows.Bytes(3), rows.Uint(4), rows.Bytes(5)};
+absl::StatusOr<SlowStatements> HostAdmin::ReadSlow() {
+  return WithConnection([](mysql::Connection& connection) -> absl::StatusOr<SlowStatements> {
+    Rows rows = connection.Ask(
+        // Of the statement's text only the table is read: the rest has values of clients.
+        fmt::format("SELECT COUNT(*) OVER (), id, REPLACE(REGEXP_SUBSTR(COALESCE(info, ''), "
+                    "'(db|mod)[0-9]{{5}}`?[.]`?[a-z0-9_@]+'), '`', ''), time, COALESCE(state, '') FROM "
+                    "information_schema.processlist WHERE command IN ('Query', 'Execute', 'Prepare') AND "
+                    "user <> 'system user' AND time >= {} ORDER BY time DESC LIMIT 1",
+                    kSlowStatementS));
+    if (!rows.Next()) return SlowStatements{};
+    return SlowStatements{rows.Uint(1), rows.Uint(2), rows.Bytes(3), rows.Uint(4), rows.Bytes(5)};
+  });
 }
 
 absl::StatusOr<HostState> HostAdmin::Read() {
-  return Do([&](mysql::Connection& connection) -> absl::StatusOr<HostState> {
+  return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<HostState> {
     HostState state{.host = host_};
     std::string logged;
     {
@@ -256,7 +203,8 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       state.semi_sync_hides = rows.Uint(17) != 0;
     }
     state.channels = ReadChannels(connection);
-    // What of another master was left out has moved its position, and no slave will ever have it.
+    // Transactions that a channel left out have advanced gtid_current_pos too, and no slave will ever have
+    // them.
     if (!state.channels.empty()) state.gtid = logged;
     Rows rows = connection.Ask(
         "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_master_status', "
@@ -271,7 +219,6 @@ absl::StatusOr<HostState> HostAdmin::Read() {
       if (name == "Rpl_semi_sync_slave_status") state.semi_sync_slave_active = rows.Bytes(2) == "ON";
       if (name == "Threads_connected") state.connections = std::stoull(rows.Bytes(2));
     }
-    state.slow = ReadSlow(connection);
     const uint64_t thread = ReadSlaveThread(connection);
     state.following = ReadFollowing(connection);
     if (state.following) state.following->thread = thread;
@@ -280,7 +227,7 @@ absl::StatusOr<HostState> HostAdmin::Read() {
 }
 
 absl::StatusOr<std::vector<std::string>> HostAdmin::ReadDatabases() {
-  return Do([](mysql::Connection& connection) -> absl::StatusOr<std::vector<std::string>> {
+  return WithConnection([](mysql::Connection& connection) -> absl::StatusOr<std::vector<std::string>> {
     std::vector<std::string> names;
     Rows rows = connection.Ask(
         "SELECT schema_name FROM information_schema.schemata "
@@ -291,7 +238,7 @@ absl::StatusOr<std::vector<std::string>> HostAdmin::ReadDatabases() {
 }
 
 absl::StatusOr<uint64_t> HostAdmin::ReadSize() {
-  return Do([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+  return WithConnection([](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     Rows files = connection.Ask(
         "SELECT COALESCE(SUM(file_size), 0) FROM information_schema.innodb_sys_tablespaces "
         "WHERE name REGEXP '^(db|mod)[0-9]{5}(_moved)?/'");
@@ -300,7 +247,7 @@ absl::StatusOr<uint64_t> HostAdmin::ReadSize() {
 }
 
 absl::StatusOr<HostTables> HostAdmin::ReadTables() {
-  return Do([&](mysql::Connection& connection) -> absl::StatusOr<HostTables> {
+  return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<HostTables> {
     HostTables tables;
     Rows rows = connection.Ask(
         "SELECT schema_name, table_name FROM information_schema.schemata "
@@ -314,23 +261,23 @@ absl::StatusOr<HostTables> HostAdmin::ReadTables() {
   });
 }
 
-uint64_t Lacks(const std::string& gtid, const HostState& slave) {
-  const uint64_t applied = Missing(gtid, slave.gtid);
-  return slave.following ? std::min(applied, Missing(gtid, slave.following->received)) : applied;
+uint64_t CountNotReceived(const std::string& gtid, const HostState& slave) {
+  const uint64_t applied = CountMissing(gtid, slave.gtid);
+  return slave.following ? std::min(applied, CountMissing(gtid, slave.following->received)) : applied;
 }
 
 // ---- changing ----
 
 absl::Status HostAdmin::MakeShard(uint32_t shard, uint32_t mod_shards,
                                   const std::vector<DatasetSpec>& datasets, const mysql::ReadSpecs& read) {
-  return Do([&](mysql::Connection& connection) {
+  return WithConnection([&](mysql::Connection& connection) {
     mysql::LeftAlone left_alone;
     return mysql::MakeShard(connection, mysql::Space::kId, shard, mod_shards, datasets, read, left_alone);
   });
 }
 
 absl::Status HostAdmin::StopWrites(std::chrono::seconds wait) {
-  return Do([&](mysql::Connection& connection) {
+  return WithConnection([&](mysql::Connection& connection) {
     connection.Run(
         fmt::format("SET STATEMENT lock_wait_timeout = {} FOR SET GLOBAL read_only = 1", wait.count()));
     return absl::OkStatus();
@@ -338,14 +285,14 @@ absl::Status HostAdmin::StopWrites(std::chrono::seconds wait) {
 }
 
 absl::Status HostAdmin::AllowWrites() {
-  return Do([&](mysql::Connection& connection) {
+  return WithConnection([&](mysql::Connection& connection) {
     connection.Run("SET GLOBAL read_only = 0");
     return absl::OkStatus();
   });
 }
 
 absl::StatusOr<uint64_t> HostAdmin::EndClients() {
-  return Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+  return WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     std::vector<uint64_t> ids;
     {
       Rows rows = connection.Ask(
@@ -361,7 +308,7 @@ absl::StatusOr<uint64_t> HostAdmin::EndClients() {
 }
 
 absl::Status HostAdmin::AwaitGtid(const std::string& gtid, milliseconds wait) {
-  return Do([&](mysql::Connection& connection) -> absl::Status {
+  return WithConnection([&](mysql::Connection& connection) -> absl::Status {
     Rows rows = connection.Ask(fmt::format("SELECT MASTER_GTID_WAIT({}, {:.3f})", Quoted(gtid),
                                            std::chrono::duration<double>(wait).count()));
     if (rows.Next() && !rows.IsNull(1) && rows.Bytes(1) == "0") return absl::OkStatus();
@@ -375,25 +322,26 @@ absl::Status HostAdmin::AwaitReceived(const std::string& gtid, milliseconds wait
   for (;;) {
     const auto state = Read();
     if (!state.ok()) return state.status();
-    if (Lacks(gtid, *state) == 0) return absl::OkStatus();
+    if (CountNotReceived(gtid, *state) == 0) return absl::OkStatus();
     if (std::chrono::steady_clock::now() >= deadline) {
       return absl::DeadlineExceededError(
-          fmt::format("{}: has not got all up to {} in {} ms", host_.ToString(), gtid, wait.count()));
+          fmt::format("{}: has not received all up to {} in {} ms", host_.ToString(), gtid, wait.count()));
     }
-    std::this_thread::sleep_for(kLook);
+    std::this_thread::sleep_for(kPollInterval);
   }
 }
 
 absl::Status HostAdmin::ApplyAll(milliseconds wait) {
   const auto deadline = std::chrono::steady_clock::now() + wait;
-  return Do([&](mysql::Connection& connection) -> absl::Status {
+  return WithConnection([&](mysql::Connection& connection) -> absl::Status {
     connection.Run("STOP SLAVE IO_THREAD");
     for (;;) {
       const auto following = ReadFollowing(connection);
       if (!following) return absl::OkStatus();
-      // The state alone may be that of before the last event came in.
+      // The state alone may be from before the last event arrived.
       Rows applied = connection.Ask("SELECT @@GLOBAL.gtid_current_pos");
-      if (following->caught_up && applied.Next() && Missing(following->received, applied.Bytes(1)) == 0) {
+      if (following->caught_up && applied.Next() &&
+          CountMissing(following->received, applied.Bytes(1)) == 0) {
         return absl::OkStatus();
       }
       if (!following->applies) {
@@ -407,16 +355,16 @@ absl::Status HostAdmin::ApplyAll(milliseconds wait) {
         return absl::DeadlineExceededError(
             fmt::format("{}: has not applied all that it has in {} ms", host_.ToString(), wait.count()));
       }
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kPollInterval);
     }
   });
 }
 
-absl::Status HostAdmin::Lead() {
-  return Do([&](mysql::Connection& connection) {
+absl::Status HostAdmin::BecomeMaster() {
+  return WithConnection([&](mysql::Connection& connection) {
     connection.Run("STOP SLAVE");
     connection.Run("RESET SLAVE ALL");
-    // Commits do not wait while there is no slave: somebody would have to be there first.
+    // Commits must not wait while there is no slave: the first one has yet to connect.
     connection.Run(
         "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_wait_no_slave = OFF, "
         "rpl_semi_sync_master_enabled = ON");
@@ -425,19 +373,20 @@ absl::Status HostAdmin::Lead() {
 }
 
 absl::Status HostAdmin::SetSemiSync(bool wait_no_slave, uint64_t timeout_ms) {
-  return Do([&](mysql::Connection& connection) {
+  return WithConnection([&](mysql::Connection& connection) {
     connection.Run(
         fmt::format("SET GLOBAL rpl_semi_sync_master_timeout = {}, rpl_semi_sync_master_wait_no_slave = {}",
                     timeout_ms, wait_no_slave ? "ON" : "OFF"));
-    // What has once stopped to wait begins again with something that a slave gets. Not by switching it off
-    // and on: commits of that moment wait for answers that no slave was asked for.
+    // A master that has stopped waiting resumes when a slave acknowledges an event, so one is written that
+    // changes nothing. Switching semi-synchronous replication off and on instead would leave commits of that
+    // moment waiting for acknowledgements that no slave was asked for.
     connection.Run("DROP TABLE IF EXISTS mysql.kvstore_none");
     return absl::OkStatus();
   });
 }
 
-absl::Status HostAdmin::AnswerAlone() {
-  return Do([&](mysql::Connection& connection) -> absl::Status {
+absl::Status HostAdmin::StopWaitingForSlaves() {
+  return WithConnection([&](mysql::Connection& connection) -> absl::Status {
     connection.Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
     const auto deadline = std::chrono::steady_clock::now() + kEndSlaves;
     for (;;) {
@@ -458,19 +407,20 @@ absl::Status HostAdmin::AnswerAlone() {
             "be, then run the command again",
             host_.ToString()));
       }
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kPollInterval);
     }
   });
 }
 
 absl::Status HostAdmin::Follow(const Host& master, const Access& access) {
-  return Do([&](mysql::Connection& connection) {
+  return WithConnection([&](mysql::Connection& connection) {
     connection.Run("STOP SLAVE");
-    // What else comes to it would not come to its new master.
+    // What a channel brings to this host would not reach its new master.
     for (const std::string& name : ReadChannels(connection)) EndChannel(connection, name);
     connection.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF, rpl_semi_sync_slave_enabled = ON");
     const bool led = !ReadFollowing(connection).has_value();
-    // What it wrote as a master counts as followed: its position would else be that of before it led.
+    // master_demote_to_slave counts what it wrote as a master into its position, which would otherwise be
+    // that from before it became a master.
     connection.Run(fmt::format(
         "CHANGE MASTER TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
         "master_connect_retry = 1, {}",

@@ -15,63 +15,74 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backends/mysql/connection.h"
-#include "backends/mysql/options.h"
-#include "backends/mysql/shard_tables.h"
+#include "backends/mysql/driver/connection.h"
+#include "backends/mysql/fleet/shard_tables.h"
 #include "kvstore_api/dataset.h"
+#include "kvstore_api/mysql_options.h"
 #include "shardmap/shard_map.h"
+#include "shardops/quoted.h"
 
-/// A MySQL host as its operator sees it: what it is, whom it follows, and the few changes that make a master
-/// of a slave. Replication is the server's own; that of MariaDB, by GTID.
+/// A host as its operator sees it: its state, its replication, and the few changes that make a slave a
+/// master. Replication is MariaDB's own, by GTID.
 namespace kvstore::shardops {
 
-/// Who operators are on the hosts.
+/// The logins by which the tool operates the hosts.
 struct Access {
-  /// Of a user with the rights of an administrator; any_role is implied.
+  /// Login and options of an administrator; any_role is implied.
   mysql::MySqlOptions admin;
-  /// With which slaves follow masters.
+  /// The login by which slaves replicate from masters.
   std::string replication_user;
   std::string replication_password;
 };
 
-/// The same, for statements that take as long as they take.
-Access Patient(Access access);
+/// Returns the same logins with a read timeout of a day, for statements that may run for long.
+Access WithLongReadTimeout(Access access);
 
-/// How a host follows its master.
+/// How a host replicates from its master.
 struct Following {
   Host master;
-  /// Its events come in: the IO thread is connected.
+  /// The IO thread is connected to the master, so that its events arrive.
   bool receives = false;
-  /// It has tried to since it lost the master: the IO thread runs, and is not connected.
+  /// The IO thread runs but is not connected: it retries since it lost the master.
   bool reconnects = false;
-  /// What came in is applied: the SQL thread runs.
+  /// The SQL thread runs, so that what arrived is applied.
   bool applies = false;
-  /// All that came in is applied.
+  /// All that arrived is applied.
   bool caught_up = false;
-  /// The last transactions that came in, as in HostState::gtid; empty: none since it began to follow.
+  /// The GTIDs of the last transactions that arrived, as in HostState::gtid; empty if none did since it began
+  /// to follow this master.
   std::string received;
-  /// The connection number of the IO thread; 0: it stands still. What was received and not applied is thrown
-  /// away, and fetched again, when another one begins.
+  /// The connection ID of the IO thread; 0 if it does not run. When another IO thread begins, the server
+  /// throws away what was received and not applied, and fetches it again.
   uint64_t thread = 0;
-  std::optional<uint64_t> lag_s;  ///< None while either thread stands still.
-  std::string error;              ///< The last of either thread; empty: none.
+  std::optional<uint64_t> lag_s;  ///< None while one of the threads does not run.
+  std::string error;              ///< The last error of either thread; empty if there was none.
 };
 
-/// A master that waits so long for its slave, or longer, has not answered without it.
+/// Whether replication is broken, so that neither waiting nor following again helps: what arrived cannot be
+/// applied, or the slave asks for transactions that its master does not have (error 1236).
+bool IsBroken(const Following& following);
+
+/// How long an operation that waits for a slave puts up with one that does not replicate: one that has lost
+/// its master for a moment connects again by itself.
+inline constexpr std::chrono::seconds kMaxReplicationGap{20};
+
+/// A master whose commits wait for the slave for this long, or longer, is taken for one that never
+/// acknowledges a commit without its slave.
 inline constexpr uint64_t kForEverMs = 3'600'000;
 
-/// Statements of clients that a host is at for long (kSlowStatementS).
+/// Statements of clients that have been running on a host for kSlowStatementS or longer.
 struct SlowStatements {
   uint64_t count = 0;
-  /// Of the one that runs longest:
+  // The members below are about the statement that runs longest.
   uint64_t thread = 0;  ///< KILL with this number ends it.
-  std::string table;    ///< Of a shard, "db00017.events"; empty if it names none.
+  std::string table;    ///< The table of a shard that it names, "db00017.events"; empty if it names none.
   uint64_t seconds = 0;
-  std::string state;  ///< "Waiting for table metadata lock", in the server's words.
+  std::string state;  ///< What it does, in the server's words: "Waiting for table metadata lock".
 };
 inline constexpr uint64_t kSlowStatementS = 5;
 
-/// What a host says of itself.
+/// What a host reports about itself.
 struct HostState {
   Host host;
   std::string version;
@@ -81,134 +92,137 @@ struct HostState {
   bool log_slave_updates = false;
   bool gtid_strict = false;
   uint64_t gtid_domain = 0;
-  /// The last transaction of each domain that it has, "0-1-17,...". While shards come to it from another
-  /// master: that are in its binary log.
+  /// The last transaction of each domain that it has, "0-1-17,...". While a channel copies shards to it, only
+  /// transactions in its binary log count (@@gtid_binlog_pos).
   std::string gtid;
-  /// The last of each server in each domain in its binary log.
+  /// The last transaction of each server in each domain that is in its binary log (@@gtid_binlog_state).
   std::string gtid_state;
-  bool semi_sync_master = false;  ///< A commit is answered when a slave has it, ...
-  bool semi_sync_active = false;  ///< ... and that is so now.
-  /// Commits wait also while there is no slave.
+  bool semi_sync_master = false;  ///< Commits wait for a slave before they are acknowledged (the setting).
+  bool semi_sync_active = false;  ///< They do so now (Rpl_semi_sync_master_status).
+  /// Commits wait also while no slave is connected.
   bool semi_sync_wait_no_slave = false;
-  uint64_t semi_sync_slaves = 0;
-  /// How long a commit waits for a slave before it is answered without.
+  uint64_t semi_sync_slaves = 0;  ///< How many semi-synchronous slaves the master counts.
+  /// How long a commit waits for a slave before it is acknowledged without one.
   uint64_t semi_sync_timeout_ms = 0;
-  /// Commits wait before others see what they wrote (wait point AFTER_SYNC), not only before their answer.
+  /// Commits wait before other clients see what they wrote (wait point AFTER_SYNC), not only before they are
+  /// acknowledged.
   bool semi_sync_hides = false;
-  /// How many commits were not acknowledged by a slave since the server, or semi-synchronous replication,
-  /// began.
+  /// How many commits no slave has acknowledged since the server started, or since semi-synchronous
+  /// replication was switched on.
   uint64_t semi_sync_alone = 0;
-  bool semi_sync_slave = false;  ///< Answers a master that waits; `active` while it does.
-  bool semi_sync_slave_active = false;
-  int64_t clock_ahead_ms = 0;  ///< Of this machine's.
+  bool semi_sync_slave = false;         ///< As a slave, it acknowledges what it received (the setting).
+  bool semi_sync_slave_active = false;  ///< It does so now.
+  int64_t clock_ahead_ms = 0;           ///< How far its clock is ahead of this machine's.
   uint64_t max_packet = 0;
   uint64_t connections = 0;
-  SlowStatements slow;
   uint64_t uptime_s = 0;
-  std::optional<Following> following;
-  /// Names of further masters that it follows: shards come from there (Channel).
+  std::optional<Following> following;  ///< None if it replicates from no master.
+  /// The names of its channels (Channel), by which shards are copied to it from other masters.
   std::vector<std::string> channels;
 };
 
-/// How many transactions up to `gtid` have not come in at a slave, applied or not.
-uint64_t Lacks(const std::string& gtid, const HostState& slave);
+/// UNAVAILABLE, with the reason, if what a master commits does not come to its slave now, or is not applied
+/// there.
+absl::Status CheckReplicates(const Host& slave, const HostState& state, const Host& master);
 
-/// Databases of shards, those that have moved away ("db00017_moved") too, and the tables in each.
+/// Returns how many transactions up to `gtid` a slave has not received. What it has received counts, whether
+/// or not it is applied.
+uint64_t CountNotReceived(const std::string& gtid, const HostState& slave);
+
+/// The tables in each database of a shard; databases of shards that have moved away ("db00017_moved")
+/// included.
 using HostTables = std::map<std::string, std::set<std::string>>;
 
-/// The lock of a server (GET_LOCK) that its operator has (HostAdmin::Claim).
+/// The lock of a server (GET_LOCK) that the one operator who changes it holds (HostAdmin::Claim).
 inline constexpr char kOperatorLock[] = "kvstore_operator";
 
-/// A connection of an operator to a host. What fails has the host in its message: UNAVAILABLE, or
-/// FAILED_PRECONDITION where rights are missing or the server is none of MariaDB. Externally synchronised.
+/// An operator's connection to a host. Every error names the host: UNAVAILABLE if it cannot be reached,
+/// FAILED_PRECONDITION if rights are missing or the server is not MariaDB. Externally synchronised.
 class HostAdmin {
  public:
   static absl::StatusOr<std::unique_ptr<HostAdmin>> Open(const Host& host, const Access& access);
-  /// The same for long work, claimed.
+  /// Opens a connection with a long read timeout, and claims the host.
   static absl::StatusOr<std::unique_ptr<HostAdmin>> OpenClaimed(const Host& host, const Access& access);
 
   const Host& host() const { return host_; }
-  /// Keeps other operators from changing this host as long as this lives: who loses the connection can do
-  /// nothing more there either. FAILED_PRECONDITION if somebody has it.
+  /// Keeps other operators from changing this host as long as this connection lives. The claim is a lock of
+  /// the connection itself: an operator who has lost the claim has lost the connection too, and can change
+  /// nothing any more. FAILED_PRECONDITION if another connection has the claim.
   absl::Status Claim();
-  /// The number of the connection that has it claimed, which is this one; ABORTED if it is not.
-  absl::StatusOr<uint64_t> ClaimNumber();
+  /// Returns the ID of this connection if it holds the claim; ABORTED if it does not.
+  absl::StatusOr<uint64_t> ClaimConnectionId();
   absl::StatusOr<HostState> Read();
+  /// The server walks over all its connections for this. For display only: no change of roles depends on it.
+  absl::StatusOr<SlowStatements> ReadSlow();
   absl::StatusOr<HostTables> ReadTables();
-  /// All databases but the server's own.
+  /// Returns all databases but the server's own.
   absl::StatusOr<std::vector<std::string>> ReadDatabases();
-  /// Bytes of the files that hold shards; tables of MyRocks are not counted. Slow where there are thousands.
+  /// Returns the size in bytes of the files that hold shards, without tables of MyRocks. Slow where there are
+  /// thousands of tables.
   absl::StatusOr<uint64_t> ReadSize();
-  /// Makes the database of an ID shard with the tables of those datasets that are on such; what is there
-  /// stays, and what migrates or moves is left alone.
+  /// Creates the database of an ID shard, with the tables of those datasets that are on ID shards. What
+  /// exists stays, and tables of a dataset that migrates or a shard that moves are left alone.
   ///
-  /// read  the datasets as they are now; `datasets` as they were a moment ago.
+  /// datasets  The datasets as the caller has read them.
+  /// read      Reads them again, so that a dataset that changed since then is noticed.
   absl::Status MakeShard(uint32_t shard, uint32_t mod_shards, const std::vector<DatasetSpec>& datasets,
                          const mysql::ReadSpecs& read);
 
-  /// No client can write from now on, nor commit what it has begun. UNAVAILABLE after `wait` if a statement
-  /// that runs keeps it from that; then nothing has changed.
+  /// Makes the host read-only: from then on no client can write, nor commit what it has begun. UNAVAILABLE if
+  /// a running statement prevents that for longer than `wait`; nothing has changed then.
   absl::Status StopWrites(std::chrono::seconds wait);
   absl::Status AllowWrites();
-  /// Ends the connections that clients have now: all but replication, and this one. How many there were.
-  /// Those that come later have seen that the host is read-only.
+  /// Ends all connections that clients have now, but not those of replication, nor this one. Returns how many
+  /// there were. Called after StopWrites, so that clients which connect again find the host read-only.
   absl::StatusOr<uint64_t> EndClients();
 
-  /// Waits until a slave has got all up to this GTID, applied or not; DEADLINE_EXCEEDED if it takes longer.
+  /// Waits until a slave has received all up to this GTID, whether or not it has applied it;
+  /// DEADLINE_EXCEEDED after `wait`.
   absl::Status AwaitReceived(const std::string& gtid, std::chrono::milliseconds wait);
-  /// Waits until all up to this GTID is applied; DEADLINE_EXCEEDED if it takes longer.
+  /// Waits until a slave has applied all up to this GTID; DEADLINE_EXCEEDED after `wait`.
   absl::Status AwaitGtid(const std::string& gtid, std::chrono::milliseconds wait);
-  /// Waits until all that came in is applied.
+  /// Stops receiving, and waits until all that was received is applied. DEADLINE_EXCEEDED after `wait`;
+  /// FAILED_PRECONDITION, with what to do, if the slave does not apply.
   absl::Status ApplyAll(std::chrono::milliseconds wait);
-  /// Ends following: it is a master, whose commits wait for a slave as soon as it has one. Writes stay as
-  /// they are.
-  absl::Status Lead();
-  /// How commits of a master wait, as in HostState. From here on they do, also if they have not because a
-  /// slave was behind or away.
+  /// Stops replicating and forgets the master. From then on commits wait for a slave whenever one is
+  /// connected. Does not change whether the host takes writes.
+  absl::Status BecomeMaster();
+  /// Sets how commits of a master wait (the fields of HostState). If the master had stopped waiting because
+  /// its slave was behind or away, its commits wait again from then on.
   absl::Status SetSemiSync(bool wait_no_slave, uint64_t timeout_ms);
-  /// Has commits of a master be answered without a slave, those that wait now too: its slaves' connections
-  /// are ended, also of one that hangs, or whose end the server has not noticed. UNAVAILABLE if they come
-  /// again at once.
-  absl::Status AnswerAlone();
-  /// Follows a master from where this host stands, also after it was a master itself.
+  /// Makes a master acknowledge commits without a slave, those that are waiting now too: switches
+  /// wait_no_slave off, and ends the connections of all slaves, so that a slave which hangs, or whose lost
+  /// connection the master has not noticed, is not waited for either. UNAVAILABLE if slaves keep connecting
+  /// again.
+  absl::Status StopWaitingForSlaves();
+  /// Replicates from a master, beginning with what this host lacks; the host may have been a master itself.
   absl::Status Follow(const Host& master, const Access& access);
 
-  /// Calls `work` with the connection; it returns a Status or StatusOr, and may throw what the connector
-  /// does.
+  /// Calls `work` with the connection and returns its Status or StatusOr. `work` may throw sql::SQLException,
+  /// which becomes a Status that names the host.
   template <typename Work>
-  auto Do(const Work& work) -> std::invoke_result_t<Work, mysql::Connection&>;
+  auto WithConnection(const Work& work) -> std::invoke_result_t<Work, mysql::Connection&>;
 
  private:
   HostAdmin(Host host, std::unique_ptr<mysql::Connection> connection)
       : host_(std::move(host)), connection_(std::move(connection)) {}
-  absl::Status Tell(const sql::SQLException& error) const;
+  absl::Status ToStatus(const sql::SQLException& error) const;
 
   const Host host_;
   const std::unique_ptr<mysql::Connection> connection_;
 };
 
-/// The names of further masters that a host follows. Throws sql::SQLException, as does the next.
-std::vector<std::string> ReadChannels(mysql::Connection& connection);
-/// Settings of a server that has a channel (channel.h), but does not follow yet. They hold for whatever else
-/// it follows later: EndChannel puts them back.
-void PrepareForChannel(mysql::Connection& connection);
-/// Ends following one of them. Nothing else may be followed at that moment.
-void EndChannel(mysql::Connection& connection, const std::string& name);
-
-/// FAILED_PRECONDITION: what stands in the way, and what to do.
+/// Returns FAILED_PRECONDITION. The text says what stands in the way, and what to do.
 inline absl::Status Refuse(const std::string& text) { return absl::FailedPreconditionError(text); }
-
-/// A text of ours or of an operator's configuration in a statement.
-std::string Quoted(std::string_view text);
 
 // ---- implementation ----
 
 template <typename Work>
-auto HostAdmin::Do(const Work& work) -> std::invoke_result_t<Work, mysql::Connection&> {
+auto HostAdmin::WithConnection(const Work& work) -> std::invoke_result_t<Work, mysql::Connection&> {
   try {
     return work(*connection_);
   } catch (const sql::SQLException& error) {
-    return Tell(error);
+    return ToStatus(error);
   }
 }
 

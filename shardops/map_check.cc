@@ -10,31 +10,32 @@
 
 #include "shardmap/diff.h"
 #include "shardmap/nodes.h"
+#include "shardmap/remembered_hosts.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
 
 namespace kvstore::shardops {
 namespace {
 
-/// What a host said.
-struct Asked {
+/// What a host answered: an error, or its state and databases.
+struct HostAnswer {
   absl::Status status;
   HostState state;
   std::set<std::string> databases;
 };
 
-/// Asks each host once.
+/// Asks each host once, and remembers its answer.
 class Hosts {
  public:
-  explicit Hosts(Fleet& fleet) : fleet_(fleet) {}
-  const Asked& Ask(const Host& host) {
+  explicit Hosts(FleetOperator& fleet) : fleet_(fleet) {}
+  const HostAnswer& Ask(const Host& host) {
     const auto [found, is_new] = asked_.try_emplace(host);
-    if (is_new) found->second = Look(host);
+    if (is_new) found->second = Inspect(host);
     return found->second;
   }
 
  private:
-  Asked Look(const Host& host) {
+  HostAnswer Inspect(const Host& host) {
     const auto admin = HostAdmin::Open(host, fleet_.access);
     if (!admin.ok()) return {.status = admin.status()};
     auto state = (*admin)->Read();
@@ -45,12 +46,12 @@ class Hosts {
     return {.state = *std::move(state), .databases = {names->begin(), names->end()}};
   }
 
-  Fleet& fleet_;
-  std::map<Host, Asked> asked_;
+  FleetOperator& fleet_;
+  std::map<Host, HostAnswer> asked_;
 };
 
-/// Of the databases of a range, those that a host has, or lacks.
-std::vector<std::string> Select(const MoveRange& range, const Asked& host, bool has) {
+/// Returns those databases of a range that a host has, or, if `has` is false, that it lacks.
+std::vector<std::string> Select(const MoveRange& range, const HostAnswer& host, bool has) {
   std::vector<std::string> names = range.Databases();
   std::erase_if(names, [&](const std::string& name) { return host.databases.contains(name) != has; });
   return names;
@@ -61,13 +62,13 @@ std::string Shorten(const std::vector<std::string>& names) {
   return names.size() == 1 ? names.front() : fmt::format("{} and {} more", names.front(), names.size() - 1);
 }
 
-/// One that takes the place of another for shards that are open, or is the slave of such.
+/// Checks a host that a map makes the master or the slave of shards that are open already.
 void CheckHost(Hosts& hosts, const MoveRange& range, const Host& host, bool master,
                std::vector<std::string>& problems) {
-  const Asked& asked = hosts.Ask(host);
+  const HostAnswer& asked = hosts.Ask(host);
   if (!asked.status.ok()) {
     problems.push_back(
-        fmt::format("{}: cannot be taken: {}", host.ToString(), std::string(asked.status.message())));
+        fmt::format("{}: cannot be used: {}", host.ToString(), std::string(asked.status.message())));
     return;
   }
   if (const auto lacks = Select(range, asked, /*has=*/false); !lacks.empty()) {
@@ -89,7 +90,7 @@ void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<
   const ShardRange& after = *change.after;
   if (after.master != before.master) {
     CheckHost(hosts, range, after.master, /*master=*/true, problems);
-    const Asked& old = hosts.Ask(before.master);
+    const HostAnswer& old = hosts.Ask(before.master);
     if (old.status.ok() && !old.state.read_only && !Select(range, old, /*has=*/true).empty()) {
       problems.push_back(fmt::format(
           "{}: has shards {} and takes writes: who has not seen the new map would go on to write there",
@@ -101,7 +102,7 @@ void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<
 
 }  // namespace
 
-std::vector<Host> KnownHosts(Fleet& fleet, const Maps& maps) {
+std::vector<Host> KnownHosts(FleetOperator& fleet, const Maps& maps) {
   const std::vector<Host> remembered = RememberedHosts(fleet.zookeeper, fleet.root);
   std::set<Host> known(remembered.begin(), remembered.end());
   for (const Pair& pair : maps.Pairs()) known.insert({pair.master, pair.slave});
@@ -110,7 +111,8 @@ std::vector<Host> KnownHosts(Fleet& fleet, const Maps& maps) {
 
 namespace {
 
-std::vector<std::string> FindElsewhere(Fleet& fleet, Hosts& hosts, const Maps& now, const ShardMap& next) {
+std::vector<std::string> FindElsewhere(FleetOperator& fleet, Hosts& hosts, const Maps& now,
+                                       const ShardMap& next) {
   const StoredMap* const current = now.Find(/*mod=*/false);
   std::vector<ShardChange> changes;
   if (current != nullptr) {
@@ -127,7 +129,7 @@ std::vector<std::string> FindElsewhere(Fleet& fleet, Hosts& hosts, const Maps& n
     const MoveRange range{.mod = false, .first = change.first, .last = change.last};
     for (const Host& host : known) {
       if (host == change.after->master || host == change.after->slave) continue;
-      const Asked& asked = hosts.Ask(host);
+      const HostAnswer& asked = hosts.Ask(host);
       if (!asked.status.ok()) continue;
       if (const auto has = Select(range, asked, /*has=*/true); !has.empty()) {
         problems.push_back(
@@ -142,18 +144,18 @@ std::vector<std::string> FindElsewhere(Fleet& fleet, Hosts& hosts, const Maps& n
 
 }  // namespace
 
-std::vector<std::string> FindElsewhere(Fleet& fleet, const Maps& now, const ShardMap& next) {
+std::vector<std::string> FindElsewhere(FleetOperator& fleet, const Maps& now, const ShardMap& next) {
   Hosts hosts(fleet);
   return FindElsewhere(fleet, hosts, now, next);
 }
 
-std::vector<std::string> WhyNotInForce(Fleet& fleet, const Maps& now, bool mod, const ShardMap& next,
-                                       bool look) {
+std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, bool mod,
+                                         const ShardMap& next, bool ask_hosts) {
   std::vector<std::string> problems;
   for (const auto& [host, text] : now.With(mod, next).Disagreements()) {
     problems.push_back(fmt::format("{}: {}", host.ToString(), text));
   }
-  if (!look) return problems;
+  if (!ask_hosts) return problems;
   Hosts hosts(fleet);
   if (const StoredMap* const current = now.Find(mod); current != nullptr) {
     for (const ShardChange& change : Diff(current->map, next)) CheckChange(hosts, mod, change, problems);

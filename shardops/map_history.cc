@@ -17,14 +17,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// ZooKeeper cuts the connection at about 1 MiB for a transaction too, which has the map twice.
+/// ZooKeeper closes the connection of a client that sends about 1 MiB, and a transaction has the map twice:
+/// for its own node and for the history.
 constexpr size_t kMaxKeptBytes = ZooKeeper::kMaxNodeBytes / 3;
 
 std::string Folder(const std::string& root, bool mod) {
   return root + (mod ? "/history/mod" : "/history/id");
 }
 
-/// The names of what is kept, the oldest first.
+/// Returns the names of the saved maps, the oldest first.
 absl::StatusOr<std::vector<std::string>> Names(ZooKeeper& zookeeper, const std::string& folder) {
   auto names = zookeeper.Children(folder);
   if (absl::IsNotFound(names.status())) return std::vector<std::string>();
@@ -44,16 +45,17 @@ absl::StatusOr<KeptMap> Read(ZooKeeper& zookeeper, const std::string& folder, co
   const auto node = zookeeper.Get(fmt::format("{}/{}", folder, name), /*watch=*/false);
   if (!node.ok()) return node.status();
   auto kept = Parse(name, node->data);
-  if (!kept) return absl::DataLossError(fmt::format("{}/{}: is no map that was kept", folder, name));
+  if (!kept)
+    return absl::DataLossError(fmt::format("{}/{}: is not a map that this program has saved", folder, name));
   return *std::move(kept);
 }
 
-/// Keeps a map; none if it is too long to be in a transaction twice.
-std::optional<ZooKeeperStep> KeepStep(const std::string& root, bool mod, const std::string& text) {
+/// Returns the step that saves a map in the history; nullopt if the map is too long for that.
+std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, const std::string& text) {
   if (text.size() > kMaxKeptBytes) return std::nullopt;
   const uint64_t now_ms = WallClockMs();
   const Json json = {{"at_ms", now_ms}, {"who", ProcessName()}, {"map", text}};
-  // Two at the same moment have different names.
+  // The random number keeps apart maps that are saved in the same millisecond.
   return ZooKeeperStep{
       .kind = ZooKeeperStep::Kind::kCreate,
       .path = fmt::format("{}/{:013}-{:08x}", Folder(root, mod), now_ms, std::random_device{}()),
@@ -73,7 +75,7 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     const auto map = ShardMap::Parse(current->data);
     const auto last = names->empty() ? absl::NotFoundError("none") : Read(zookeeper, folder, names->back());
     if (map.ok() && (!last.ok() || last->map != *map)) {
-      if (const auto step = KeepStep(root, mod, current->data)) {
+      if (const auto step = HistoryStep(root, mod, current->data)) {
         if (auto status = zookeeper.Create(step->path, step->data); !status.ok()) return status;
       }
     }
@@ -90,12 +92,12 @@ absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::st
   std::vector<ZooKeeperStep> kept = steps;
   for (const ZooKeeperStep& step : steps) {
     if (step.kind != ZooKeeperStep::Kind::kSet) continue;
-    if (auto keep = KeepStep(root, step.path == MapPath(root, /*mod=*/true), step.data)) {
+    if (auto keep = HistoryStep(root, step.path == MapPath(root, /*mod=*/true), step.data)) {
       kept.push_back(*std::move(keep));
     }
   }
   absl::Status status = ledger.Change(held, std::move(kept));
-  // There is no history, or it is another user's: that is no reason to leave a map wrong.
+  // The history does not exist, or belongs to another user. The map is put in force all the same.
   if (absl::IsNotFound(status) || absl::IsPermissionDenied(status)) {
     status = ledger.Change(held, std::move(steps));
   }
@@ -109,7 +111,7 @@ absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std
   std::vector<KeptMap> history;
   for (auto name = names->rbegin(); name != names->rend(); ++name) {
     auto kept = Read(zookeeper, folder, *name);
-    // It may be the oldest, which somebody has just removed.
+    // PrepareHistory may have just removed it, if it was the oldest.
     if (absl::IsNotFound(kept.status())) continue;
     if (!kept.ok()) return kept.status();
     history.push_back(*std::move(kept));

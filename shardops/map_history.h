@@ -5,38 +5,39 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "catalog/zookeeper_ledger.h"
 #include "coordination/zookeeper.h"
-#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/shard_map.h"
 
-/// The shard maps that were in force, for the day when one of them is wrong: ROOT/history/id/NAME and
-/// ROOT/history/mod/NAME, the newest kKeptMaps of each.
+/// The history of the shard maps that were in force, from which `kv shards undo` takes one back: a node for
+/// each map below ROOT/history/id and ROOT/history/mod, the newest kKeptMaps of each.
 namespace kvstore::shardops {
 
 constexpr size_t kKeptMaps = 50;
 
 /// A map that was put in force.
 struct KeptMap {
-  std::string name;    ///< Of its node; in the order of time.
-  uint64_t at_ms = 0;  ///< When, by the clock of who did it.
+  std::string name;    ///< The name of its node; names sort by time.
+  uint64_t at_ms = 0;  ///< When it was put in force, by the clock of whoever did.
   std::string who;     ///< "ann@ops1, process 4711"
   ShardMap map;
 };
 
-/// Makes room for the maps that come: keeps what is in force if nobody has, and removes the oldest. What is
-/// put in force does not depend on it: who cannot keep maps may change them.
+/// Prepares the history for maps that are about to be put in force: saves the map that is in force now if the
+/// history does not end with it, and removes the oldest maps. Callers may ignore an error: a map must be
+/// changeable also by a user who may not write the history.
 absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root);
 
-/// Puts maps in force as long as an operation is held, all steps or none, and keeps those that are set. One
-/// that cannot be kept (PrepareHistory was not called, another user made the history, it is longer than 300
-/// KiB) is put in force all the same.
+/// Changes the maps in one transaction, as long as the operation `held` is held, and saves each map that a
+/// step sets in the history. If the history cannot be written (PrepareHistory was not called, or another user
+/// made it), or a map is longer than about 300 KiB, the map is put in force without being saved.
 ///
-/// FAILED_PRECONDITION if a node is not at its step's version any more, ABORTED if the operation is not held;
-/// UNAVAILABLE: it may or may not have happened.
+/// FAILED_PRECONDITION if a node does not have its step's version any more; ABORTED if the operation is not
+/// held any more; UNAVAILABLE if the outcome is unknown.
 absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::string& root,
                         std::vector<ZooKeeperStep> steps);
 
-/// The maps that were in force, the newest first.
+/// Returns the maps that were in force, the newest first.
 absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root, bool mod);
 
 }  // namespace kvstore::shardops

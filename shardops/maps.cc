@@ -15,7 +15,7 @@ namespace kvstore::shardops {
 absl::StatusOr<Maps> Maps::Load(ZooKeeper& zookeeper, const std::string& root) {
   Maps maps;
   maps.root_ = root;
-  // What somebody has just published is seen.
+  // After the sync, this session sees what others have published before.
   if (auto status = zookeeper.Sync(root); !status.ok() && !absl::IsNotFound(status)) return status;
   for (const bool mod : {false, true}) {
     const std::string path = MapPath(root, mod);
@@ -65,7 +65,7 @@ absl::Status Maps::Replace(ZooKeeperLedger& ledger, const Held& held, const Pair
       range.master = after.master;
       range.slave = after.slave;
     }
-    const auto next = ShardMap::Of(std::move(ranges));
+    const auto next = ShardMap::Create(std::move(ranges));
     if (!next.ok()) return next.status();
     if (*next == stored.map) continue;
     steps.push_back({ZooKeeperStep::Kind::kSet, stored.path, next->ToJson(), stored.version});
@@ -140,11 +140,11 @@ std::optional<Pair> Maps::PairOf(bool mod, uint32_t shard) const {
   return Pair{range->master, range->slave};
 }
 
-absl::Status Maps::Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
-                        const Pair& to) const {
+absl::Status Maps::Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
+                          const Pair& to) const {
   const StoredMap* const stored = Find(mod);
   std::vector<ShardRange> ranges;
-  // One that goes on where the last one of the same pair ends, and is new, is a part of it.
+  // Adds a range. With `joins`, a range that continues the last one, on the same pair, is merged into it.
   const auto add = [&](uint32_t begin, uint32_t end, const Pair& pair, bool joins) {
     if (begin > end) return;
     ShardRange* const last_one = ranges.empty() ? nullptr : &ranges.back();
@@ -173,7 +173,7 @@ absl::Status Maps::Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uin
     return absl::FailedPreconditionError(
         fmt::format("range: {}-{} has shards that are not open", first, last));
   }
-  const auto next = ShardMap::Of(std::move(ranges));
+  const auto next = ShardMap::Create(std::move(ranges));
   if (!next.ok()) return next.status();
   return Set(ledger, held, mod, *next);
 }

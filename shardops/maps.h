@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "catalog/zookeeper_ledger.h"
 #include "coordination/zookeeper.h"
-#include "kvstore_api/zookeeper_ledger.h"
 #include "shardmap/shard_map.h"
 
 namespace kvstore::shardops {
@@ -21,7 +21,7 @@ struct Pair {
   friend auto operator<=>(const Pair&, const Pair&) = default;
 };
 
-/// One of the two maps, as it is in ZooKeeper.
+/// One of the two maps, as it is stored in ZooKeeper.
 struct StoredMap {
   std::string path;
   bool mod = false;
@@ -29,44 +29,46 @@ struct StoredMap {
   ShardMap map;
 };
 
-/// The shard maps in ZooKeeper. What changes them does so in one step, and only if nobody else has changed
-/// one of them since they were loaded. Externally synchronised.
+/// The two shard maps, as they were when they were loaded from ZooKeeper. Each change of them is one
+/// transaction, which fails if anybody has changed one of the maps since then. Externally synchronised.
 class Maps {
  public:
-  /// NOT_FOUND if there is none; INVALID_ARGUMENT if one does not parse.
+  /// NOT_FOUND if there is no map; INVALID_ARGUMENT if one does not parse.
   static absl::StatusOr<Maps> Load(ZooKeeper& zookeeper, const std::string& root);
+  /// Loads the copies that a process of the store saves in its data directory (MapCopy). They cannot be
+  /// changed through this. NOT_FOUND if there is none.
+  static absl::StatusOr<Maps> LoadCopies(const std::filesystem::path& folder);
 
   const std::vector<StoredMap>& all() const { return maps_; }
-  /// Without repetitions, in order.
-  std::vector<Pair> Pairs() const;
-  /// "db 0-511, mod 0-7": the shards of a pair.
-  std::string ShardsOf(const Pair& pair) const;
-
-  /// Has another pair in the place of one, in both maps. FAILED_PRECONDITION if somebody has changed them
-  /// meanwhile: load them again. ABORTED if the operation that does it is not held any more. UNAVAILABLE: it
-  /// may or may not have happened.
-  absl::Status Replace(ZooKeeperLedger& ledger, const Held& held, const Pair& before,
-                       const Pair& after) const;
-  /// Has another pair for some shards of one of the maps. As above; FAILED_PRECONDITION also if they are not
-  /// all open.
-  absl::Status Give(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
-                    const Pair& to) const;
-  /// Puts another map in the place of one. As for Replace.
-  absl::Status Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const;
-  /// The pair of a shard; none if it is not open.
-  std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
-  /// One of the two; null if there is none.
+  /// Returns one of the two maps; null if it does not exist.
   const StoredMap* Find(bool mod) const;
-  /// As a process of the store keeps them in its data directory (MapCopy); not in ZooKeeper. NOT_FOUND if
-  /// there is none.
-  static absl::StatusOr<Maps> LoadCopies(const std::filesystem::path& folder);
-  /// These, with another map in the place of one: not in ZooKeeper.
-  Maps With(bool mod, const ShardMap& next) const;
-  /// Hosts that are in more than one pair, as where the two maps disagree; what is wrong, in words.
+  /// Returns the pairs of both maps, sorted and without repetitions.
+  std::vector<Pair> Pairs() const;
+  /// Returns the pair of a shard; nullopt if the shard is not open.
+  std::optional<Pair> PairOf(bool mod, uint32_t shard) const;
+  /// Returns the shards of a pair: "db 0-511, mod 0-7".
+  std::string ShardsOf(const Pair& pair) const;
+  /// Returns what is wrong with each host that is in more than one pair, in words; a host is, for instance,
+  /// where the two maps disagree.
   std::map<Host, std::string> Disagreements() const;
 
+  /// Replaces a pair by another one in both maps. FAILED_PRECONDITION if somebody has changed the maps
+  /// meanwhile: load them again. ABORTED if the operation `held` is not held any more. UNAVAILABLE if the
+  /// outcome is unknown.
+  absl::Status Replace(ZooKeeperLedger& ledger, const Held& held, const Pair& before,
+                       const Pair& after) const;
+  /// Assigns the shards first..last of one of the maps to another pair. Errors as of Replace;
+  /// FAILED_PRECONDITION also if the shards are not all open.
+  absl::Status Assign(ZooKeeperLedger& ledger, const Held& held, bool mod, uint32_t first, uint32_t last,
+                      const Pair& to) const;
+  /// Replaces one of the maps. Errors as of Replace; FAILED_PRECONDITION also if there is no such map yet.
+  absl::Status Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const;
+  /// Returns these maps with another one in the place of one of them. Nothing is stored.
+  Maps With(bool mod, const ShardMap& next) const;
+
  private:
-  /// The steps set maps, which are kept (map_history.h). The others are as they were: a pair is in both.
+  /// Runs steps that set maps, and saves those in the history (map_history.h). Maps that no step sets must
+  /// still have the version that was loaded, since a pair is in both.
   absl::Status Change(ZooKeeperLedger& ledger, const Held& held, std::vector<ZooKeeperStep> steps) const;
 
   std::string root_;

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
 #include "base/fail_point.h"
 #include "shardops/channel.h"
 #include "shardops/copy.h"
@@ -25,7 +25,8 @@ absl::Status CheckRange(const MoveRange& range) {
       fmt::format("range: {}-{} is not within 0-{}", range.first, range.last, ShardMap::kMaxShard));
 }
 
-/// The one pair that has all shards of a range.
+/// Returns the pair that has all shards of a range. FAILED_PRECONDITION if they are on several pairs, or not
+/// all open.
 absl::StatusOr<Pair> HomeOf(const Maps& maps, const MoveRange& range) {
   std::optional<Pair> home;
   for (uint32_t shard = range.first; shard <= range.last; ++shard) {
@@ -51,7 +52,7 @@ const MoveRecord* Find(const std::vector<MoveRecord>& moves, const MoveRange& ra
 
 bool Has(const Pair& pair, const Host& host) { return pair.master == host || pair.slave == host; }
 
-/// Of a pair whose hosts may have changed their roles since.
+/// Returns the host of a pair that is a master by the maps now, since a promotion may have swapped the roles.
 Host MasterOf(const Maps& maps, const Pair& pair) {
   for (const Pair& now : maps.Pairs()) {
     if (Has(pair, now.master)) return now.master;
@@ -59,8 +60,9 @@ Host MasterOf(const Maps& maps, const Pair& pair) {
   return pair.master;
 }
 
-/// How many of a move's shards have moved, from the first on: parts change their homes in order. Either
-/// pair's hosts may have changed their roles, or have another slave.
+/// Returns how many of a move's shards have moved; they are the first ones, since groups are switched in
+/// order. In either pair, a promotion may have swapped the roles since the move began, or the slave was
+/// replaced.
 absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
   uint32_t moved = 0;
   for (uint32_t shard = move.range.first; shard <= move.range.last; ++shard) {
@@ -83,22 +85,27 @@ absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
   return moved;
 }
 
-/// Of a move that is not under way, or not any more. One that died at a bad moment may have left it.
-absl::Status EndOperation(Fleet& fleet, const MoveRange& range) {
-  return fleet.ledger->EndLasting(OperationOf(range));
+/// Removes the operation of a move that is not under way (any more) from the ledger, where a process that
+/// died may have left it.
+absl::Status EndOperation(FleetOperator& fleet, const MoveRange& range) {
+  return fleet.ledger->EndLasting(OperationName(range));
 }
 
-/// The move of these that is not done yet. NOT_FOUND if there is none; then nothing is left in the ledger.
-absl::StatusOr<MoveRecord> UnderWay(Fleet& fleet, const MoveRange& range) {
+/// Loads the record of a move that is under way. NOT_FOUND if there is none; an operation that is left in the
+/// ledger is removed then.
+absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRange& range) {
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
   const MoveRecord* const found = Find(*moves, range);
   if (found != nullptr && found->state != MoveState::kMoved) return *found;
   if (auto status = EndOperation(fleet, range); !status.ok()) return status;
-  return absl::NotFoundError(fmt::format("shards {}: no move of these is under way", range.ToString()));
+  return absl::NotFoundError(
+      fmt::format("shards {}: no move of exactly these shards is under way; see kv shards move status",
+                  range.ToString()));
 }
 
-/// A move that is to begin, or why it cannot.
+/// Returns the record of a move that can begin, or why it cannot. ALREADY_EXISTS if the shards are on that
+/// pair.
 absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecord>& moves,
                                    const MoveRange& range, const Pair& to) {
   const auto from = HomeOf(maps, range);
@@ -107,16 +114,16 @@ absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecor
   for (const Host& host : {to.master, to.slave}) {
     if (host == from->master || host == from->slave || to.master == to.slave) {
       return absl::InvalidArgumentError(
-          fmt::format("to: {} is one host too few: it takes two, others than {} and {}", host.ToString(),
-                      from->master.ToString(), from->slave.ToString()));
+          fmt::format("to: {} cannot be used: a move needs two different hosts, which are not {} or {}",
+                      host.ToString(), from->master.ToString(), from->slave.ToString()));
     }
   }
   MoveRecord move{.range = range, .from = *from, .to = to};
   for (const MoveRecord& other : moves) {
     if (!other.range.Overlaps(range) || other.state != MoveState::kMoved) continue;
     if (other.range == range) {
-      // Back, or further on: what was left behind before is remembered.
-      move.leaves = other.leaves;
+      // These shards move back, or further on. Pairs that still have old tables of theirs are remembered.
+      move.old_homes = other.old_homes;
       move.version = other.version;
     } else {
       return Refuse(fmt::format("range: {} has moved before: kv shards move finish --range {}-{}",
@@ -135,7 +142,7 @@ absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecor
 
 }  // namespace
 
-absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pair& to,
+absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, const Pair& to,
                                  const MoveOptions& options) {
   if (auto status = CheckRange(range); !status.ok()) return status;
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
@@ -160,23 +167,24 @@ absl::StatusOr<Moved> MoveShards(Fleet& fleet, const MoveRange& range, const Pai
   return Mover(fleet, *std::move(move), /*begins=*/true, options).Run();
 }
 
-absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
-  const auto before = UnderWay(fleet, range);
+absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range) {
+  const auto before = LoadUnfinishedMove(fleet, range);
   if (!before.ok()) return before.status();
   const auto homes = Maps::Load(fleet.zookeeper, fleet.root);
   if (!homes.ok()) return homes.status();
   const auto source = HostAdmin::OpenClaimed(MasterOf(*homes, before->from), fleet.access);
   if (!source.ok()) return source.status();
-  // Whoever is still at it publishes nothing from here on; what was published before is seen.
+  // From here on another process that works at this move cannot publish a map any more. What it published
+  // before is in the maps and the record, which are loaded after this.
   auto held = fleet.ledger->Begin(AsOperation(*before));
   if (!held.ok()) return held.status();
-  const auto now = UnderWay(fleet, range);
+  const auto now = LoadUnfinishedMove(fleet, range);
   if (!now.ok()) return now.status();
   const MoveRecord& move = *now;
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   if (MasterOf(*maps, move.from) != (*source)->host()) {
-    return Refuse(fmt::format("{} is the master of its pair since just now: run the command again",
+    return Refuse(fmt::format("{} has just become the master of its pair: run the command again",
                               MasterOf(*maps, move.from).ToString()));
   }
   const auto count = CountMoved(*maps, move);
@@ -188,7 +196,7 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
 
   if (!all) {
     if (auto status = Thaw(**source, rest); !status.ok()) return status;
-    fleet.tell(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
+    fleet.report(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
     Reached("move.thawed");
   }
   const auto target = HostAdmin::OpenClaimed(MasterOf(*maps, move.to), fleet.access);
@@ -199,52 +207,56 @@ absl::Status CancelMove(Fleet& fleet, const MoveRange& range) {
     Reached("move.dropped");
   }
   if (!none) {
-    if (auto status = RemoveEmpty(**source, moved); !status.ok()) return status;
+    if (auto status = DropEmptyDatabases(**source, moved); !status.ok()) return status;
   }
   if (auto status = RemoveMove(fleet, move); !status.ok()) return status;
-  // Old tables that are left are still to be finished: those of this move, and those of one before.
-  const auto keep = [&](const MoveRange& part, const Pair& from, const Pair& to, std::vector<Pair> leaves) {
+  // Old tables that are left, of this move and of one before, remain to be dropped by FinishMove.
+  const auto save_old = [&](const MoveRange& part, const Pair& from, const Pair& to,
+                            std::vector<Pair> old_homes) {
     MoveRecord left{
-        .range = part, .from = from, .to = to, .state = MoveState::kMoved, .leaves = std::move(leaves)};
+        .range = part, .from = from, .to = to, .state = MoveState::kMoved, .old_homes = std::move(old_homes)};
     left.began_ms = move.began_ms;
     return SaveMove(fleet, left);
   };
-  if (!all && !move.leaves.empty()) {
-    if (auto status = keep(rest, move.to, move.from, move.leaves); !status.ok()) return status;
+  if (!all && !move.old_homes.empty()) {
+    if (auto status = save_old(rest, move.to, move.from, move.old_homes); !status.ok()) return status;
   }
   if (none) return held->End();
-  fleet.tell(fmt::format("shards {} have moved, and stay", moved.ToString()));
-  std::vector<Pair> leaves = move.leaves;
-  leaves.push_back(move.from);
-  if (auto status = keep(moved, move.from, move.to, std::move(leaves)); !status.ok()) return status;
+  fleet.report(fmt::format("shards {} have moved, and stay", moved.ToString()));
+  std::vector<Pair> old_homes = move.old_homes;
+  old_homes.push_back(move.from);
+  if (auto status = save_old(moved, move.from, move.to, std::move(old_homes)); !status.ok()) return status;
   return held->End();
 }
 
-absl::Status FinishMove(Fleet& fleet, const MoveRange& range) {
+absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range) {
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
   const MoveRecord* const move = Find(*moves, range);
   if (move == nullptr) {
-    return absl::NotFoundError(fmt::format("shards {}: no move of these is known", range.ToString()));
+    return absl::NotFoundError(fmt::format(
+        "shards {}: no move of exactly these shards is known; see kv shards move status", range.ToString()));
   }
   if (move->state != MoveState::kMoved) {
-    return Refuse(fmt::format(
-        "shards {} have not all moved yet: it is {}. Give kv shards move again, or kv shards move cancel",
-        range.ToString(), Name(move->state)));
+    return Refuse(
+        fmt::format("shards {} have not all moved yet: the move is {}. Run kv shards move again, or kv "
+                    "shards move cancel",
+                    range.ToString(), Name(move->state)));
   }
   std::vector<std::string> old;
   for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));
-  for (const Pair& pair : move->leaves) {
-    // Whichever is the master now; its slave follows.
+  for (const Pair& pair : move->old_homes) {
+    // Only the current master drops the tables; its slave replicates that.
     for (const Host& host : {pair.master, pair.slave}) {
-      const auto admin = HostAdmin::Open(host, Patient(fleet.access));
+      const auto admin = HostAdmin::Open(host, WithLongReadTimeout(fleet.access));
       if (!admin.ok()) return admin.status();
       const auto state = (*admin)->Read();
       if (!state.ok()) return state.status();
-      // Nor an old master that came back and follows nobody yet: it must not write anything of its own.
+      // An old master that came back, and follows nobody yet, is read-only: nothing may be written there.
       if (state->following || state->read_only) continue;
       if (auto status = DropDatabases(**admin, old, /*unlogged=*/false); !status.ok()) return status;
-      fleet.tell(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
+      fleet.report(
+          fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
     }
   }
   if (auto status = EndOperation(fleet, range); !status.ok()) return status;

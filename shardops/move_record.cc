@@ -6,8 +6,8 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "backends/mysql/tables.h"
-#include "kvstore_api/json_text.h"
+#include "backends/mysql/driver/tables.h"
+#include "json/json_text.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -16,8 +16,8 @@ using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, 4> kStates = {"copying", "following", "switching", "moved"};
 
-std::string Folder(const Fleet& fleet) { return fleet.root + "/moves"; }
-std::string Node(const Fleet& fleet, const MoveRange& range) {
+std::string Folder(const FleetOperator& fleet) { return fleet.root + "/moves"; }
+std::string Node(const FleetOperator& fleet, const MoveRange& range) {
   return fmt::format("{}/{}-{}-{}", Folder(fleet), range.mod ? "mod" : "db", range.first, range.last);
 }
 
@@ -34,7 +34,7 @@ Pair PairOf(const Json& json) {
 
 std::string ToText(const MoveRecord& move) {
   Json leaves = Json::array();
-  for (const Pair& pair : move.leaves) leaves.push_back(ToJson(pair));
+  for (const Pair& pair : move.old_homes) leaves.push_back(ToJson(pair));
   return TextOf(Json{{"space", move.range.mod ? "mod" : "db"},
                      {"range", {move.range.first, move.range.last}},
                      {"from", ToJson(move.from)},
@@ -54,10 +54,11 @@ absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& n
     move.from = PairOf(json.at("from"));
     move.to = PairOf(json.at("to"));
     const auto state = std::find(kStates.begin(), kStates.end(), json.at("state").get<std::string>());
-    if (state == kStates.end()) return absl::DataLossError(path + ": state: is none that is known");
+    if (state == kStates.end())
+      return absl::DataLossError(path + ": state: must be one of copying, following, switching, moved");
     move.state = static_cast<MoveState>(state - kStates.begin());
     move.position = {json.at("log_file"), json.at("log_position")};
-    for (const Json& pair : json.at("leaves")) move.leaves.push_back(PairOf(pair));
+    for (const Json& pair : json.at("leaves")) move.old_homes.push_back(PairOf(pair));
     move.began_ms = json.at("began_ms");
     move.version = node.version;
     return move;
@@ -84,14 +85,14 @@ std::vector<std::string> MoveRange::Databases() const {
 
 std::string_view Name(MoveState state) { return kStates.at(static_cast<size_t>(state)); }
 
-std::string OperationOf(const MoveRange& range) { return "move shards " + range.ToString(); }
+std::string OperationName(const MoveRange& range) { return "move shards " + range.ToString(); }
 
 Operation AsOperation(const MoveRecord& move) {
   const MoveRange& range = move.range;
   const std::string arguments =
       fmt::format("{}--range {}-{}", range.mod ? "--mod " : "", range.first, range.last);
   Operation operation{
-      .what = OperationOf(range),
+      .what = OperationName(range),
       .lasting = true,
       .go_on = fmt::format("kv shards move {} --to {},{} goes on, kv shards move cancel {} gives it up",
                            arguments, move.to.master.ToString(), move.to.slave.ToString(), arguments),
@@ -102,7 +103,7 @@ Operation AsOperation(const MoveRecord& move) {
   return operation;
 }
 
-absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet) {
+absl::StatusOr<std::vector<MoveRecord>> LoadMoves(FleetOperator& fleet) {
   std::vector<MoveRecord> moves;
   const auto names = fleet.zookeeper.Children(Folder(fleet));
   if (absl::IsNotFound(names.status())) return moves;
@@ -120,19 +121,19 @@ absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet) {
   return moves;
 }
 
-absl::Status SaveMove(Fleet& fleet, MoveRecord& move) {
+absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move) {
   const std::string path = Node(fleet, move.range);
   absl::Status status = move.version < 0 ? fleet.zookeeper.Create(path, ToText(move))
                                          : fleet.zookeeper.Set(path, ToText(move), move.version);
   if (absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) {
     return absl::AbortedError(fmt::format(
-        "shards {}: somebody else works at this move: see kv shards move status", move.range.ToString()));
+        "shards {}: another process works at this move: see kv shards move status", move.range.ToString()));
   }
   if (status.ok()) ++move.version;
   return status;
 }
 
-absl::Status RemoveMove(Fleet& fleet, const MoveRecord& move) {
+absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move) {
   absl::Status status = fleet.zookeeper.Delete(Node(fleet, move.range));
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
 }

@@ -6,12 +6,13 @@
 
 #include "absl/status/statusor.h"
 #include "shardops/channel.h"
-#include "shardops/promote.h"
+#include "shardops/fleet_operator.h"
+#include "shardops/maps.h"
 
-/// What is written down of a move of shards, in ZooKeeper: ROOT/moves/NAME.
+/// The record of a move of shards, in ZooKeeper: ROOT/moves/NAME.
 namespace kvstore::shardops {
 
-/// Shards of one of the two spaces.
+/// The shards first..last, both included, of one of the two spaces.
 struct MoveRange {
   bool mod = false;
   uint32_t first = 0;
@@ -21,18 +22,18 @@ struct MoveRange {
   std::string ToString() const;
   bool Overlaps(const MoveRange& other) const;
   bool Contains(uint32_t shard) const { return first <= shard && shard <= last; }
-  /// Names of their databases.
+  /// Returns the names of the shards' databases.
   std::vector<std::string> Databases() const;
   friend auto operator<=>(const MoveRange&, const MoveRange&) = default;
 };
 
 enum class MoveState : uint8_t {
-  kCopying,    ///< The target has part of a copy, which is of no use if it was stopped.
-  kFollowing,  ///< The copy is whole, and a channel brings what changes since.
-  kSwitching,  ///< It was compared, and is the same. Shards change their homes, some at a time.
-  kMoved,      ///< All have. The old copies are still there.
+  kCopying,    ///< The target has a part of a copy; a copy that was stopped is begun again.
+  kFollowing,  ///< The copy is complete, and a channel applies what changed since.
+  kSwitching,  ///< Source and copy were compared and are equal. The shards are being switched, in groups.
+  kMoved,      ///< All shards are on the new pair. The old pair still has their old tables.
 };
-/// "copying", ...
+/// Returns "copying", "following", ...
 std::string_view Name(MoveState state);
 
 struct MoveRecord {
@@ -40,22 +41,24 @@ struct MoveRecord {
   Pair from;
   Pair to;
   MoveState state = MoveState::kCopying;
-  Position position;         ///< Of the copy, in the log of from.master.
-  std::vector<Pair> leaves;  ///< Pairs that keep old copies: of this move, and of one before there and back.
+  Position position;  ///< The position of the copy in the binary log of from.master.
+  /// The pairs that still have old tables of these shards, from this and earlier moves.
+  std::vector<Pair> old_homes;
   uint64_t began_ms = 0;
-  int32_t version = -1;  ///< Of the node; -1: there is none yet.
+  int32_t version = -1;  ///< The version of the node; -1 if there is none yet.
 };
 
-/// What a move of these is called in the ledger.
-std::string OperationOf(const MoveRange& range);
-/// The move in the ledger: until it is finished or cancelled, by whichever process.
+/// Returns the name that a move of these shards has in the ledger.
+std::string OperationName(const MoveRange& range);
+/// Returns the move as an operation of the ledger. It outlives its process: it ends when all shards have
+/// moved, or the move is cancelled, by whichever process.
 Operation AsOperation(const MoveRecord& move);
-/// All that are under way, or moved and not finished.
-absl::StatusOr<std::vector<MoveRecord>> LoadMoves(Fleet& fleet);
-/// Writes it down, and counts its version up. ABORTED if somebody else has changed it meanwhile.
-absl::Status SaveMove(Fleet& fleet, MoveRecord& move);
-absl::Status RemoveMove(Fleet& fleet, const MoveRecord& move);
-/// One of these that is under way and reads or writes one of the pair's hosts; null: none.
+/// Loads the records of all moves that are under way, or have moved and are not finished.
+absl::StatusOr<std::vector<MoveRecord>> LoadMoves(FleetOperator& fleet);
+/// Saves the record, and increments its version. ABORTED if another process has changed it meanwhile.
+absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move);
+absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move);
+/// Returns a move that is under way and uses one of the pair's hosts; null if there is none.
 const MoveRecord* FindMove(const std::vector<MoveRecord>& moves, const Pair& pair);
 
 }  // namespace kvstore::shardops

@@ -5,11 +5,12 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
-#include "backends/mysql/statements.h"
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/statements.h"
+#include "backends/mysql/driver/tables.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "shardops/compare.h"
@@ -23,16 +24,20 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-/// Renaming takes about 3 ms a table: so many change their homes together.
+/// How many tables are switched together. Clients wait meanwhile: renaming takes about 3 ms a table.
 constexpr size_t kSwitchTables = 48;
-/// The copy is as good as caught up when it gets so far in this time.
+/// A copy has caught up when it reaches the source's present position within this time.
 constexpr milliseconds kClose{200};
-/// How long what is left may take with clients waiting; then they are let go on, at the old home.
-constexpr milliseconds kRest{2000};
-/// How long a copy may be behind before its source is held back, and for how long at a time.
+/// How long the rest of the log may take to be applied while clients wait. After that the shards are put back
+/// into use at the old home.
+constexpr milliseconds kDrain{2000};
+/// With hold_writes: how long a copy may be behind before commits of its source are blocked, and for how long
+/// at a time.
 constexpr std::chrono::seconds kPatience{10};
-constexpr milliseconds kHold{400};
-/// How often somebody else may change a map while shards of it are switched.
+constexpr milliseconds kBlockCommitsFor{400};
+/// How often a copy that has not caught up checks whether it still can.
+constexpr std::chrono::seconds kCheckRolesInterval{1};
+/// How often Publish retries because somebody else has changed a map.
 constexpr int kMaxConflicts = 5;
 
 absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
@@ -41,7 +46,8 @@ absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
   return (*admin)->Read();
 }
 
-/// Both hosts of a pair have the same domain, that of no other pair: its number, or why not.
+/// Returns the gtid_domain_id that both hosts of a pair share; FAILED_PRECONDITION if they do not share one,
+/// or the master does not log what it replicates (a channel).
 absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
   const auto master = ReadHost(pair.master, access);
   if (!master.ok()) return master.status();
@@ -59,12 +65,13 @@ absl::StatusOr<uint64_t> DomainOf(const Pair& pair, const Access& access) {
   return master->gtid_domain;
 }
 
-/// A slave that applies domains beside each other could have what the channel brings before the copy that it
-/// belongs to, and what clients write after the move before that.
+/// Checks that a host applies transactions of several domains in the order of the log. Otherwise it could
+/// apply what the channel brings before the copy to which that belongs, and what clients write after the move
+/// before either.
 absl::Status CheckOrder(const Host& host, const Access& access) {
   const auto admin = HostAdmin::Open(host, access);
   if (!admin.ok()) return admin.status();
-  return (*admin)->Do([&](mysql::Connection& connection) {
+  return (*admin)->WithConnection([&](mysql::Connection& connection) {
     mysql::Rows rows = connection.Ask(
         "SELECT @@slave_parallel_threads, @@slave_parallel_mode FROM DUAL "
         "WHERE @@slave_parallel_threads > 0 AND @@slave_parallel_mode NOT IN ('none', 'minimal')");
@@ -80,7 +87,7 @@ absl::Status CheckOrder(const Host& host, const Access& access) {
 
 }  // namespace
 
-absl::Status DropCopies(Fleet& fleet, HostAdmin& host, const MoveRange& shards) {
+absl::Status DropCopies(FleetOperator& fleet, HostAdmin& host, const MoveRange& shards) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
@@ -93,7 +100,8 @@ absl::Status DropCopies(Fleet& fleet, HostAdmin& host, const MoveRange& shards) 
 }
 
 absl::StatusOr<Moved> Mover::Run() {
-  // A move that was stopped may have left shards that nobody can use: it asks for no more than it needs.
+  // Only a new move is checked. A move that was stopped may have left shards that nobody can use, and must
+  // not be refused for less than what it needs.
   if (begins_) {
     if (auto status = CheckHosts(); !status.ok()) return status;
   }
@@ -109,21 +117,22 @@ absl::StatusOr<Moved> Mover::Run() {
   if (begins_) {
     if (auto status = CheckTables(); !status.ok()) return status;
     if (options_.dry_run) {
-      fleet_.tell(Where() + ": can be moved");
+      fleet_.report(Description() + ": can be moved");
       return moved_;
     }
-    if (auto status = Begin(); !status.ok()) return status;
+    if (auto status = BeginOperation(); !status.ok()) return status;
     move_.began_ms = WallClockMs();
     if (auto status = SaveMove(fleet_, move_); !status.ok()) {
-      // Another one's who has begun the same is left to him.
+      // The record is that of another process, which has begun the same move. If this process has taken the
+      // operation over from that one, it stays in the ledger.
       if (!held_.taken_over()) held_.End().IgnoreError();
       return status;
     }
     Reached("move.begin");
   } else if (options_.dry_run) {
-    fleet_.tell(fmt::format("{}: would go on; it is {}", Where(), Name(move_.state)));
+    fleet_.report(fmt::format("{}: would go on; it is {}", Description(), Name(move_.state)));
     return moved_;
-  } else if (auto status = Begin(); !status.ok()) {
+  } else if (auto status = BeginOperation(); !status.ok()) {
     return status;
   }
   if (move_.state == MoveState::kCopying) {
@@ -134,23 +143,23 @@ absl::StatusOr<Moved> Mover::Run() {
     if (auto status = Verify(); !status.ok()) return status;
   }
   if (auto status = Switch(); !status.ok()) return status;
-  if (auto status = Release(); !status.ok()) return status;
+  if (auto status = Complete(); !status.ok()) return status;
   return moved_;
 }
 
-absl::Status Mover::Show(std::string_view step, uint64_t done, uint64_t total) const {
+absl::Status Mover::ReportProgress(std::string_view step, uint64_t done, uint64_t total) const {
   if (!options_.progress || options_.progress(step, done, total)) return absl::OkStatus();
   return absl::CancelledError("was stopped: run the command again to go on");
 }
 
-std::string Mover::Where() const {
+std::string Mover::Description() const {
   return fmt::format("shards {} from {} to {}", move_.range.ToString(), move_.from.master.ToString(),
                      move_.to.master.ToString());
 }
 
-// ---- what must be so ----
+// ---- checks ----
 
-absl::Status Mover::Begin() {
+absl::Status Mover::BeginOperation() {
   auto held = fleet_.ledger->Begin(AsOperation(move_));
   if (!held.ok()) return held.status();
   held_ = *std::move(held);
@@ -159,7 +168,7 @@ absl::Status Mover::Begin() {
 
 absl::Status Mover::CheckHosts() {
   for (const Pair& pair : {move_.from, move_.to}) {
-    if (const auto problems = WhyNot(fleet_, pair); !problems.empty()) {
+    if (const auto problems = FindPairProblems(fleet_, pair); !problems.empty()) {
       return Refuse(fmt::format("{}", fmt::join(problems, "\n")));
     }
   }
@@ -222,17 +231,17 @@ absl::Status Mover::CheckMigrations() {
 
 // ---- the copy ----
 
-absl::Status Mover::Enter(MoveState state) {
+absl::Status Mover::TransitionTo(MoveState state) {
   move_.state = state;
   return SaveMove(fleet_, move_);
 }
 
 absl::Status Mover::Copy() {
-  // Of an attempt that was stopped. That it is ours is written down.
+  // Removes what an attempt that was stopped has left. The record proves that it belongs to this move.
   Channel channel(*target_);
   if (auto status = channel.End(); !status.ok()) return status;
   if (auto status = DropCopies(fleet_, *target_, move_.range); !status.ok()) return status;
-  const auto size = source_->Do([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
+  const auto size = source_->WithConnection([&](mysql::Connection& connection) -> absl::StatusOr<uint64_t> {
     mysql::Rows rows =
         connection.Ask(fmt::format("SELECT COALESCE(SUM(data_length), 0) FROM information_schema.tables "
                                    "WHERE table_schema IN ('{}')",
@@ -240,35 +249,35 @@ absl::Status Mover::Copy() {
     return rows.Next() ? rows.Uint(1) : 0;
   });
   if (!size.ok()) return size.status();
-  fleet_.tell(fmt::format("{}: copying about {} MiB", Where(), *size >> 20));
-  const auto claim = target_->ClaimNumber();
+  fleet_.report(fmt::format("{}: copying about {} MiB", Description(), *size >> 20));
+  const auto claim = target_->ClaimConnectionId();
   if (!claim.ok()) return claim.status();
   const auto position =
       CopyDatabases(move_.from.master, move_.to.master, fleet_.access,
                     {.databases = move_.range.Databases(), .claim = *claim, .progress = [&](uint64_t bytes) {
                        moved_.copied_bytes = bytes;
-                       return Show("copy", bytes, std::max(bytes, *size)).ok();
+                       return ReportProgress("copy", bytes, std::max(bytes, *size)).ok();
                      }});
   if (!position.ok()) return position.status();
   move_.position = *position;
   Reached("move.copied");
-  return Enter(MoveState::kFollowing);
+  return TransitionTo(MoveState::kFollowing);
 }
 
 absl::Status Mover::Follow() {
   Channel channel(*target_);
-  const std::string patterns = Patterns(move_.range.mod, move_.range.first, move_.range.last);
+  const std::string patterns = ReplicationPatterns(move_.range.mod, move_.range.first, move_.range.last);
   const auto state = channel.Read();
   if (!state.ok()) return state.status();
   if (!*state && move_.state == MoveState::kSwitching) {
-    // All was applied when it ended, or somebody else has ended it.
+    // The channel has ended because all shards have moved, or because somebody has removed it.
     const auto part = NextPart();
     if (!part.ok()) return part.status();
     if (!*part) return absl::OkStatus();
   }
   if (*state && (*state)->source == move_.from.master && (*state)->patterns == patterns) {
     if (!(*state)->applies) {
-      if (auto status = channel.GoOn(); !status.ok()) return status;
+      if (auto status = channel.Resume(); !status.ok()) return status;
     }
   } else if (!*state && move_.state == MoveState::kFollowing) {
     if (auto status = channel.Start(move_.from.master, fleet_.access, move_.position, patterns); !status.ok())
@@ -285,42 +294,73 @@ absl::Status Mover::Follow() {
 
 absl::Status Mover::CatchUp() {
   const auto begin = Clock::now();
+  auto checked = begin;
+  std::optional<Clock::time_point> broken_since;
   bool slow = false;
   for (;;) {
     absl::Status status = CatchUpWithin(kClose);
     if (!absl::IsDeadlineExceeded(status)) return status;
-    if (auto shown = Show("catch up", 0, 0); !shown.ok()) return shown;
+    if (Clock::now() - checked >= kCheckRolesInterval) {
+      checked = Clock::now();
+      if (auto roles = CheckRoles(); !roles.ok()) return roles;
+      const auto slave = target_slave_->Read();
+      if (!slave.ok()) return slave.status();
+      const absl::Status replicates = CheckReplicates(move_.to.slave, *slave, move_.to.master);
+      if (replicates.ok()) {
+        broken_since.reset();
+      } else if (!broken_since) {
+        broken_since = checked;
+      } else if (checked - *broken_since >= kMaxReplicationGap) {
+        return absl::UnavailableError(fmt::format(
+            "{}\nkv shards status says how to mend that; then run the command again to go on, or give "
+            "up by kv shards move cancel",
+            std::string(replicates.message())));
+      }
+    }
+    if (auto shown = ReportProgress("catch up", 0, 0); !shown.ok()) return shown;
     if (Clock::now() - begin < kPatience) continue;
     if (!slow) {
-      fleet_.tell(fmt::format("{}: has not caught up in {} s: {}", Where(), kPatience.count(),
-                              options_.hold_writes
-                                  ? "commits at the old master wait now and then"
-                                  : "if it goes on like that, stop this and run it with --hold-writes"));
+      fleet_.report(fmt::format("{}: has not caught up in {} s: {}", Description(), kPatience.count(),
+                                options_.hold_writes
+                                    ? "commits at the old master wait now and then"
+                                    : "if it goes on like that, stop this and run it with --hold-writes"));
       slow = true;
     }
     if (!options_.hold_writes) continue;
-    const auto held = HeldCommits::Hold(move_.from.master, fleet_.access);
+    const auto held = BlockedCommits::Block(move_.from.master, fleet_.access);
     if (!held.ok()) continue;
-    status = CatchUpWithin(kHold);
+    status = CatchUpWithin(kBlockCommitsFor);
     if (!absl::IsDeadlineExceeded(status)) return status;
   }
+}
+
+absl::Status Mover::CheckRoles() const {
+  if (auto status = held_.Check(); absl::IsAborted(status)) return status;
+  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+  // The copy goes on while ZooKeeper is away; only the switch needs it.
+  if (!maps.ok()) return absl::OkStatus();
+  // Shards move in their order, so those that have not moved yet are the last ones.
+  uint32_t first = move_.range.first;
+  while (first <= move_.range.last && maps->PairOf(move_.range.mod, first) == move_.to) ++first;
+  if (first > move_.range.last) return absl::OkStatus();
+  return CheckHomes(*maps, {move_.range.mod, first, move_.range.last});
 }
 
 absl::Status Mover::CatchUpWithin(milliseconds wait) {
   const auto end = ReadPosition(*source_);
   if (!end.ok()) return end.status();
-  if (auto status = Channel(*target_).Await(*end, wait); !status.ok()) return status;
-  // Its slave too, which must be able to take its place from the first moment. It may apply that later: under
-  // load it may be behind for long.
+  if (auto status = Channel(*target_).AwaitApplied(*end, wait); !status.ok()) return status;
+  // The target's slave must have received the same, so that it can replace the target from the first moment.
+  // It may apply that later: under load it may lag for long.
   const auto there = target_->Read();
   if (!there.ok()) return there.status();
   return target_slave_->AwaitReceived(there->gtid, wait);
 }
 
 absl::Status Mover::Verify() {
-  const auto differ =
-      CompareCopies(*source_, *target_, fleet_.access, move_.range.Databases(),
-                    [&](uint64_t done, uint64_t total) { return Show("compare", done, total).ok(); });
+  const auto differ = CompareCopies(
+      *source_, *target_, fleet_.access, move_.range.Databases(),
+      [&](uint64_t done, uint64_t total) { return ReportProgress("compare", done, total).ok(); });
   if (!differ.ok()) return differ.status();
   if (!differ->empty()) {
     return absl::DataLossError(fmt::format(
@@ -328,12 +368,12 @@ absl::Status Mover::Verify() {
         fmt::join(std::span(*differ).first(std::min<size_t>(differ->size(), 5)), ", "),
         differ->size() > 5 ? fmt::format(" and {} more", differ->size() - 5) : ""));
   }
-  fleet_.tell(fmt::format("{}: the copy is the same", Where()));
+  fleet_.report(fmt::format("{}: the copy is the same", Description()));
   Reached("move.verified");
-  return Enter(MoveState::kSwitching);
+  return TransitionTo(MoveState::kSwitching);
 }
 
-// ---- changing homes ----
+// ---- the switch ----
 
 absl::StatusOr<std::optional<MoveRange>> Mover::NextPart() {
   const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
@@ -374,8 +414,8 @@ absl::Status Mover::Switch() {
     if (auto status = CheckMigrations(); !status.ok()) return status;
     if (auto status = CatchUp(); !status.ok()) return status;
     if (auto status = SwitchPart(**part); !status.ok()) return status;
-    if (auto status =
-            Show("switch", (*part)->last - move_.range.first + 1, move_.range.last - move_.range.first + 1);
+    if (auto status = ReportProgress("switch", (*part)->last - move_.range.first + 1,
+                                     move_.range.last - move_.range.first + 1);
         !status.ok()) {
       return status;
     }
@@ -383,9 +423,9 @@ absl::Status Mover::Switch() {
 }
 
 absl::Status Mover::SwitchPart(const MoveRange& part) {
-  // Nothing is taken out of use any more where somebody else goes on with it, or has cancelled it.
+  // If another process has taken this move over or cancelled it, this one must not take shards out of use.
   if (auto status = held_.Check(); !status.ok()) return status;
-  if (auto status = MakePlace(*source_, part); !status.ok()) return status;
+  if (auto status = CreateMovedDatabases(*source_, part); !status.ok()) return status;
   const auto begin = Clock::now();
   const auto prepared = [&]() -> absl::Status {
     if (auto status = Freeze(*source_, part); !status.ok()) return status;
@@ -393,10 +433,10 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
     const auto end = ReadPosition(*source_);
     if (!end.ok()) return end.status();
     Channel channel(*target_);
-    if (auto status = channel.Await(*end, kRest); !status.ok()) return status;
+    if (auto status = channel.AwaitApplied(*end, kDrain); !status.ok()) return status;
     const auto there = target_->Read();
     if (!there.ok()) return there.status();
-    if (auto status = target_slave_->AwaitReceived(there->gtid, kRest); !status.ok()) return status;
+    if (auto status = target_slave_->AwaitReceived(there->gtid, kDrain); !status.ok()) return status;
     Reached("move.applied");
     return absl::OkStatus();
   };
@@ -410,7 +450,7 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
                     std::string(status.message()), part.ToString(), std::string(back.message())));
   }
   if (auto status = Publish(part); !status.ok()) {
-    // It says itself what to do.
+    // CheckHomes says in its message what to do.
     if (absl::IsFailedPrecondition(status)) return status;
     return absl::Status(status.code(),
                         fmt::format("{}\nNobody may be able to use shards {} now: run the command again, "
@@ -421,7 +461,7 @@ absl::Status Mover::SwitchPart(const MoveRange& part) {
       static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(Clock::now() - begin).count());
   ++moved_.switches;
   moved_.max_pause_ms = std::max(moved_.max_pause_ms, pause);
-  fleet_.tell(
+  fleet_.report(
       fmt::format("shards {} are at {}, {} ms later", part.ToString(), move_.to.master.ToString(), pause));
   Reached("move.published");
   return absl::OkStatus();
@@ -436,12 +476,12 @@ absl::Status Mover::CheckHomes(const Maps& maps, const MoveRange& part) const {
   };
   for (uint32_t shard = part.first; shard <= part.last; ++shard) {
     const auto pair = maps.PairOf(part.mod, shard);
-    // It was renamed on that master, and the copy is the same as what was there. Another one may have taken
-    // writes.
+    // The tables were renamed on move_.from.master, and the copy is equal to what was there. If another host
+    // is the master by now, it may have taken writes that the copy lacks.
     if (pair == move_.from) continue;
     return give_up(fmt::format(
-        "{} was the master of shard {} of {} when it was taken out of use there, and {} is by "
-        "the map now: another may have been promoted meanwhile, and have taken writes",
+        "{} was the master of shard {} of {} when that was copied, and {} is by the map now: another may "
+        "have been promoted meanwhile, and have taken writes",
         move_.from.master.ToString(), shard, part.ToString(), pair ? pair->master.ToString() : "no host"));
   }
   for (const Pair& pair : maps.Pairs()) {
@@ -462,24 +502,24 @@ absl::Status Mover::Publish(const MoveRange& part) {
     const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
     if (!maps.ok()) return maps.status();
     if (auto status = CheckHomes(*maps, part); !status.ok()) return status;
-    absl::Status status = maps->Give(*fleet_.ledger, held_, part.mod, part.first, part.last, move_.to);
+    absl::Status status = maps->Assign(*fleet_.ledger, held_, part.mod, part.first, part.last, move_.to);
     if (!absl::IsFailedPrecondition(status)) return status;
     if (conflicts == kMaxConflicts) return absl::UnavailableError(status.message());
   }
 }
 
-absl::Status Mover::Release() {
+absl::Status Mover::Complete() {
   Channel channel(*target_);
   if (auto status = channel.End(); !status.ok()) return status;
-  // Who still has the old map, and would make a dataset's table there, finds no place for it.
-  if (auto status = RemoveEmpty(*source_, move_.range); !status.ok()) return status;
-  move_.leaves.push_back(move_.from);
-  if (auto status = Enter(MoveState::kMoved); !status.ok()) return status;
-  // If this fails, whatever is done next with this range does it.
+  // A process that still has the old map must not find a database in which it would create a dataset's table.
+  if (auto status = DropEmptyDatabases(*source_, move_.range); !status.ok()) return status;
+  move_.old_homes.push_back(move_.from);
+  if (auto status = TransitionTo(MoveState::kMoved); !status.ok()) return status;
+  // If this fails, the next command about this range ends the operation (EndOperation).
   held_.End().IgnoreError();
   Reached("move.released");
-  fleet_.tell(fmt::format("shards {} have moved; {} keeps their old tables until kv shards move finish",
-                          move_.range.ToString(), move_.from.master.ToString()));
+  fleet_.report(fmt::format("shards {} have moved; {} keeps their old tables until kv shards move finish",
+                            move_.range.ToString(), move_.from.master.ToString()));
   return absl::OkStatus();
 }
 

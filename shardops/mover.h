@@ -8,52 +8,69 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
-#include "shardops/move.h"
+#include "shardops/fleet_operator.h"
+#include "shardops/host.h"
+#include "shardops/maps.h"
+#include "shardops/move_options.h"
+#include "shardops/move_record.h"
 
 namespace kvstore::shardops {
 
-/// Removes copies of shards from a host. FAILED_PRECONDITION if the map has one of them there: then it is no
-/// copy.
-absl::Status DropCopies(Fleet& fleet, HostAdmin& host, const MoveRange& shards);
+/// Drops copies of shards on a host. FAILED_PRECONDITION if the map has one of the shards on that host, so
+/// that its database is not a copy.
+absl::Status DropCopies(FleetOperator& fleet, HostAdmin& host, const MoveRange& shards);
 
-/// The work of one move (move.h), from where it is to its end.
+/// Carries out one move (move.h), from the state that its record has to the end. Used once, by one thread.
 class Mover {
  public:
-  /// begins  It does; else it goes on.
-  Mover(Fleet& fleet, MoveRecord move, bool begins, const MoveOptions& options)
+  /// begins  Whether the move is new; if not, it is resumed. `fleet` and `options` must outlive the mover.
+  Mover(FleetOperator& fleet, MoveRecord move, bool begins, const MoveOptions& options)
       : fleet_(fleet), move_(std::move(move)), begins_(begins), options_(options) {}
 
   absl::StatusOr<Moved> Run();
 
  private:
-  /// In the ledger, until it is finished or cancelled.
-  absl::Status Begin();
+  /// Claims the shards in the ledger, until the move is complete or cancelled.
+  absl::Status BeginOperation();
+  /// Checks what a new move needs of the hosts of both pairs.
   absl::Status CheckHosts();
-  /// Nothing is in the way on either side.
+  /// Checks that the source has the shards' databases, the target has none of them, and CheckMigrations.
   absl::Status CheckTables();
+  /// Checks that no dataset of the shards is being migrated.
   absl::Status CheckMigrations();
   absl::Status Copy();
   absl::Status Follow();
   absl::Status Verify();
   absl::Status Switch();
-  /// The shards of `part` change their homes together.
+  /// Switches the shards of `part` to the new pair, all at once.
   absl::Status SwitchPart(const MoveRange& part);
   absl::Status Publish(const MoveRange& part);
-  /// Shards are where they were taken out of use, and the new pair is as it was.
+  /// Checks that the shards' master is still the host on which they were taken out of use, and that the new
+  /// pair's roles are as they were.
   absl::Status CheckHomes(const Maps& maps, const MoveRange& part) const;
-  absl::Status Release();
-  /// Waits until the copy, and the target's slave, are close behind.
+  /// Ends the channel and the operation after the last switch.
+  absl::Status Complete();
+  /// Waits until the copy, and the target's slave, are close behind the source, for as long as that can come:
+  /// an emergency promotion of either pair ends it, and so does a slave that does not replicate
+  /// (CheckReplicates).
   absl::Status CatchUp();
-  /// The same, for so long. DEADLINE_EXCEEDED: they are not.
+  /// ABORTED if another process has taken the move over; FAILED_PRECONDITION if the hosts do not have the
+  /// roles any more that they had when the move began: then the copy would never catch up.
+  absl::Status CheckRoles() const;
+  /// Waits until the copy, and the target's slave, have what the source has now; DEADLINE_EXCEEDED after
+  /// `wait`.
   absl::Status CatchUpWithin(std::chrono::milliseconds wait);
-  /// The first shards that have not moved, so many as switch together; none: all have.
+  /// Returns the first shards that have not moved, as many as are switched together; nullopt if all have
+  /// moved.
   absl::StatusOr<std::optional<MoveRange>> NextPart();
-  absl::Status Enter(MoveState state);
-  absl::Status Show(std::string_view step, uint64_t done, uint64_t total) const;
+  /// Saves the move in its next state.
+  absl::Status TransitionTo(MoveState state);
+  /// Calls the caller's `progress`; CANCELLED if it returns false.
+  absl::Status ReportProgress(std::string_view step, uint64_t done, uint64_t total) const;
   /// "shards db 4-7 from A to B"
-  std::string Where() const;
+  std::string Description() const;
 
-  Fleet& fleet_;
+  FleetOperator& fleet_;
   MoveRecord move_;
   const bool begins_;
   const MoveOptions& options_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "kvstore_api/json_text.h"
+#include "json/json_text.h"
 #include "shardmap/nodes.h"
 
 namespace kvstore::shardops {
@@ -13,20 +13,21 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// In the note of a host: the copy to it that has not ended, {"from": master, "operation": ID}.
+/// The field of a note for a copy to the host that has not ended: {"from": master, "operation": ID}.
 constexpr char kCopy[] = "copy";
 
-/// Another one may write it at the same moment.
+/// How often a change is tried, since others may change the note at the same moment.
 constexpr int kAttempts = 5;
 
-/// Changes a note as long as an operation is held.
+/// Changes a note by `edit(json)`, as long as the operation `held` is held; `edit` returns false if nothing
+/// is to change.
 template <typename Edit>
-absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit& edit) {
+absl::Status Change(FleetOperator& fleet, const Held& held, const Host& host, const Edit& edit) {
   for (int attempt = 1;; ++attempt) {
-    auto note = LookAtNote(fleet, host);
+    auto note = LoadNote(fleet, host);
     if (!note.ok()) return note.status();
     if (!note->version) {
-      // Its parents are made too.
+      // A transaction could not create the note's parents, so the note is created empty first.
       absl::Status made = fleet.zookeeper.Create(HostPath(fleet.root, host), "{}");
       if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
       continue;
@@ -40,7 +41,7 @@ absl::Status Change(Fleet& fleet, const Held& held, const Host& host, const Edit
 
 }  // namespace
 
-absl::StatusOr<Note> LookAtNote(Fleet& fleet, const Host& host) {
+absl::StatusOr<Note> LoadNote(FleetOperator& fleet, const Host& host) {
   const auto node = fleet.zookeeper.Get(HostPath(fleet.root, host), /*watch=*/false);
   if (absl::IsNotFound(node.status())) return Note{};
   if (!node.ok()) return node.status();
@@ -50,13 +51,13 @@ absl::StatusOr<Note> LookAtNote(Fleet& fleet, const Host& host) {
   return note;
 }
 
-Json ReadNote(Fleet& fleet, const Host& host) {
-  auto note = LookAtNote(fleet, host);
+Json NoteOrEmpty(FleetOperator& fleet, const Host& host) {
+  auto note = LoadNote(fleet, host);
   return note.ok() ? std::move(note->json) : Json::object();
 }
 
-absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const Note* before) {
-  auto next = before != nullptr ? *before : LookAtNote(fleet, host);
+absl::Status WriteNote(FleetOperator& fleet, const Host& host, const Json& note, const Note* before) {
+  auto next = before != nullptr ? *before : LoadNote(fleet, host);
   if (!next.ok()) return next.status();
   const Json copy = next->json.value(kCopy, Json());
   next->json = note;
@@ -66,14 +67,14 @@ absl::Status WriteNote(Fleet& fleet, const Host& host, const Json& note, const N
   return fleet.zookeeper.Set(HostPath(fleet.root, host), TextOf(next->json), *next->version);
 }
 
-absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master) {
+absl::Status BeginCopy(FleetOperator& fleet, const Held& held, const Host& host, const Host& master) {
   return Change(fleet, held, host, [&](Json& note) {
     note[kCopy] = {{"from", master.ToString()}, {"operation", held.id()}};
     return true;
   });
 }
 
-absl::Status EndCopy(Fleet& fleet, const Held& held, const Host& host) {
+absl::Status EndCopy(FleetOperator& fleet, const Held& held, const Host& host) {
   return Change(fleet, held, host, [&](Json& note) {
     const Json copy = note.value(kCopy, Json::object());
     if (!copy.is_object() || copy.value("operation", "") != held.id()) return false;
@@ -82,8 +83,8 @@ absl::Status EndCopy(Fleet& fleet, const Held& held, const Host& host) {
   });
 }
 
-absl::Status CheckCopyEnded(Fleet& fleet, const Host& host) {
-  const auto note = LookAtNote(fleet, host);
+absl::Status CheckCopyEnded(FleetOperator& fleet, const Host& host) {
+  const auto note = LoadNote(fleet, host);
   if (!note.ok()) return note.status();
   const Json copy = note->json.value(kCopy, Json());
   if (!copy.is_object()) return absl::OkStatus();

@@ -5,36 +5,38 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "shardops/promote.h"
+#include "shardops/fleet_operator.h"
 
-/// What is kept of a host in ZooKeeper, for the day when it does not answer: ROOT/hosts/HOST.
+/// Notes about hosts in ZooKeeper, ROOT/hosts/HOST: what is known of a host when it does not answer any more.
 namespace kvstore::shardops {
 
-/// What is kept of a host at one moment.
+/// The note about a host, as it was when it was loaded.
 struct Note {
   nlohmann::json json = nlohmann::json::object();
-  std::optional<int32_t> version;  ///< Of its node; none: there is none.
+  std::optional<int32_t> version;  ///< The version of its node; nullopt if there is no note.
 };
 
-/// UNAVAILABLE if it cannot be read. What does not parse is taken for nothing.
-absl::StatusOr<Note> LookAtNote(Fleet& fleet, const Host& host);
-/// The JSON alone; an empty object if it cannot be read.
-nlohmann::json ReadNote(Fleet& fleet, const Host& host);
+/// Loads the note about a host. UNAVAILABLE if it cannot be read. A note that does not parse counts as empty.
+absl::StatusOr<Note> LoadNote(FleetOperator& fleet, const Host& host);
+/// Returns the JSON of the note about a host; an empty object if there is none or it cannot be read.
+nlohmann::json NoteOrEmpty(FleetOperator& fleet, const Host& host);
 
-/// Keeps something in the place of what there is, but for an unfinished copy.
+/// Replaces the note about a host, all but its mark of an unfinished copy (BeginCopy).
 ///
-/// before  FAILED_PRECONDITION if it is not that any more: what was decided on may not hold. Null: whatever
-///         it is.
-absl::Status WriteNote(Fleet& fleet, const Host& host, const nlohmann::json& note,
+/// before  The note on which the caller has decided. FAILED_PRECONDITION, and nothing is written, if the note
+///         has changed since. If null, the note is replaced whatever it says.
+absl::Status WriteNote(FleetOperator& fleet, const Host& host, const nlohmann::json& note,
                        const Note* before = nullptr);
 
-/// From here on a host has no whole copy of its master's data: whoever promotes it would lose the rest. A
-/// process that dies in the middle of a copy leaves it so. ABORTED if the operation is not held any more.
-absl::Status BeginCopy(Fleet& fleet, const Held& held, const Host& host, const Host& master);
-/// The copy that this operation has begun is whole. As above.
-absl::Status EndCopy(Fleet& fleet, const Held& held, const Host& host);
-/// FAILED_PRECONDITION if a copy to that host was begun and not ended, with what begins it again. UNAVAILABLE
-/// if that cannot be told.
-absl::Status CheckCopyEnded(Fleet& fleet, const Host& host);
+/// Marks in the note that a copy of `master` is being loaded into a host, so that nothing promotes that host
+/// before it has all data. The mark remains if the process dies in the middle of the copy. ABORTED if the
+/// operation `held` is not held any more.
+absl::Status BeginCopy(FleetOperator& fleet, const Held& held, const Host& host, const Host& master);
+/// Removes the mark that BeginCopy has set for the same operation: the copy is complete. ABORTED as of
+/// BeginCopy.
+absl::Status EndCopy(FleetOperator& fleet, const Held& held, const Host& host);
+/// FAILED_PRECONDITION if a copy to that host was begun and has not ended; the message names the command that
+/// begins it again. UNAVAILABLE if the note cannot be read.
+absl::Status CheckCopyEnded(FleetOperator& fleet, const Host& host);
 
 }  // namespace kvstore::shardops

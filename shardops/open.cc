@@ -6,8 +6,9 @@
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/schema.h"
 #include "base/fail_point.h"
+#include "shardops/gtid.h"
 #include "shardops/map_check.h"
 #include "shardops/map_history.h"
 #include "shardops/status.h"
@@ -15,12 +16,16 @@
 namespace kvstore::shardops {
 namespace {
 
-/// How long the slave may take to apply all that was made.
+/// How long the slave may take to apply the new databases and tables.
 constexpr std::chrono::minutes kCatchUp{5};
-/// All processes have seen the map by then: who makes a dataset makes it on the new shards too.
+/// How long one statement waits for that: below the read timeout of the connection.
+constexpr std::chrono::seconds kPart{5};
+/// By this time after the map was changed all processes use it, and create the tables of new datasets on the
+/// new shards too.
 constexpr std::chrono::seconds kSeen{2};
 
-/// The map with the shards, or why they cannot be opened.
+/// Returns the map with the new shards, or why they cannot be opened. ALREADY_EXISTS if they are open on that
+/// pair.
 absl::StatusOr<ShardMap> WithShards(const ShardMap& map, const NewShards& shards) {
   const ShardRange wanted{shards.first, shards.last, shards.pair.master, shards.pair.slave};
   std::vector<ShardRange> ranges;
@@ -42,7 +47,7 @@ absl::StatusOr<ShardMap> WithShards(const ShardMap& map, const NewShards& shards
     ranges.push_back(range);
   }
   if (!placed) ranges.push_back(wanted);
-  return ShardMap::Of(std::move(ranges));
+  return ShardMap::Create(std::move(ranges));
 }
 
 uint32_t ModShards(const Maps& maps) {
@@ -50,8 +55,9 @@ uint32_t ModShards(const Maps& maps) {
   return stored == nullptr ? 0 : stored->map.open_shards();
 }
 
-/// The shards are its alone: no dataset of the space migrates, nor is created, altered or dropped meanwhile.
-absl::StatusOr<Held> Begin(Fleet& fleet, const NewShards& shards) {
+/// Claims the shards exclusively: meanwhile no dataset on ID shards migrates, or is created, altered or
+/// dropped.
+absl::StatusOr<Held> BeginOperation(FleetOperator& fleet, const NewShards& shards) {
   return fleet.ledger->Begin(
       {.what = fmt::format("open shards db {}-{}", shards.first, shards.last),
        .claims = {Claim::Shards(/*mod=*/false, shards.first, shards.last, ClaimMode::kExclusive),
@@ -59,9 +65,9 @@ absl::StatusOr<Held> Begin(Fleet& fleet, const NewShards& shards) {
                   Claim::Host(shards.pair.slave.ToString(), ClaimMode::kShared)}});
 }
 
-/// Makes what is missing on the master, and waits until the slave has it.
-absl::Status Make(Fleet& fleet, const NewShards& shards, uint32_t mod_shards, const ReadDatasets& read,
-                  const Progress& progress) {
+/// Creates the databases and tables that are missing on the master, and waits until the slave has them.
+absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_t mod_shards,
+                          const ReadDatasets& read, const Progress& progress) {
   const auto datasets = read();
   if (!datasets.ok()) return datasets.status();
   const auto master = HostAdmin::Open(shards.pair.master, fleet.access);
@@ -75,33 +81,51 @@ absl::Status Make(Fleet& fleet, const NewShards& shards, uint32_t mod_shards, co
   if (!state.ok()) return state.status();
   const auto slave = HostAdmin::Open(shards.pair.slave, fleet.access);
   if (!slave.ok()) return slave.status();
-  const auto deadline = std::chrono::steady_clock::now() + kCatchUp;
+  using Clock = std::chrono::steady_clock;
+  const auto begin = Clock::now();
+  auto replicated = begin;
   for (;;) {
-    // In parts: a statement that waits for long would be cut off.
-    absl::Status status = (*slave)->AwaitGtid(state->gtid, std::chrono::seconds(5));
-    if (!absl::IsDeadlineExceeded(status) || std::chrono::steady_clock::now() >= deadline) return status;
+    // Waits in parts, because a statement that waits for long would run into the connection's read timeout.
+    absl::Status status = (*slave)->AwaitGtid(state->gtid, kPart);
+    if (!absl::IsDeadlineExceeded(status)) return status;
+    const auto there = (*slave)->Read();
+    if (!there.ok()) return there.status();
+    // A slave that was promoted meanwhile has everything but applies nothing any more, so that AwaitGtid
+    // would wait in vain.
+    if (CountMissing(state->gtid, there->gtid) == 0) return absl::OkStatus();
+    const absl::Status replicates = CheckReplicates(shards.pair.slave, *there, shards.pair.master);
+    const auto now = Clock::now();
+    if (replicates.ok()) replicated = now;
+    // One that was promoted without what its master had will never have it.
+    if (now - replicated >= kMaxReplicationGap) {
+      return absl::UnavailableError(fmt::format(
+          "{}\n{}\nkv shards status says how to mend that; then run the command again, with the pair as "
+          "the map has it by then (kv shards get)",
+          std::string(status.message()), std::string(replicates.message())));
+    }
+    if (now - begin >= kCatchUp) return status;
   }
 }
 
 }  // namespace
 
-std::vector<std::string> WhyNot(Fleet& fleet, const Pair& pair) {
+std::vector<std::string> FindPairProblems(FleetOperator& fleet, const Pair& pair) {
   std::vector<std::string> found;
   for (const bool master : {true, false}) {
-    const HostReport report = LookAt(fleet, pair, master);
+    const HostReport report = InspectHost(fleet, pair, master);
     for (const std::string& problem : report.problems)
       found.push_back(report.host.ToString() + ": " + problem);
   }
   return found;
 }
 
-absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDatasets& datasets,
+absl::Status OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
                         const Progress& progress) {
   if (shards.first > shards.last || shards.last > ShardMap::kMaxShard) {
     return absl::InvalidArgumentError(
         fmt::format("range: {}-{} is not within 0-{}", shards.first, shards.last, ShardMap::kMaxShard));
   }
-  const auto held = Begin(fleet, shards);
+  const auto held = BeginOperation(fleet, shards);
   if (!held.ok()) return held.status();
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
@@ -109,19 +133,21 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
   const StoredMap* const ids = maps->Find(/*mod=*/false);
   if (ids == nullptr)
     return absl::FailedPreconditionError("there is no map of ID shards: kv shards set makes one");
-  // What is wrong with the range is said before anything is made.
+  // A wrong range is refused before anything is created.
   auto next = WithShards(ids->map, shards);
-  if (absl::IsAlreadyExists(next.status())) return Make(fleet, shards, ModShards(*maps), datasets, progress);
+  if (absl::IsAlreadyExists(next.status()))
+    return CreateShards(fleet, shards, ModShards(*maps), datasets, progress);
   if (!next.ok()) return next.status();
-  if (const auto problems = WhyNot(fleet, shards.pair); !problems.empty()) {
+  if (const auto problems = FindPairProblems(fleet, shards.pair); !problems.empty()) {
     return absl::FailedPreconditionError(fmt::format("{}", fmt::join(problems, "\n")));
   }
   if (const auto elsewhere = FindElsewhere(fleet, *maps, *next); !elsewhere.empty()) {
     return absl::FailedPreconditionError(fmt::format("{}", fmt::join(elsewhere, "\n")));
   }
-  if (auto status = Make(fleet, shards, ModShards(*maps), datasets, progress); !status.ok()) return status;
+  if (auto status = CreateShards(fleet, shards, ModShards(*maps), datasets, progress); !status.ok())
+    return status;
   Reached("open.made");
-  // Somebody may have changed it while they were made.
+  // Somebody may have changed the map while the shards were created.
   const auto now = Maps::Load(fleet.zookeeper, fleet.root);
   if (!now.ok()) return now.status();
   const StoredMap* const current = now->Find(/*mod=*/false);
@@ -130,12 +156,13 @@ absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDataset
   next = WithShards(current->map, shards);
   if (!next.ok()) return next.status();
   if (auto status = now->Set(*fleet.ledger, *held, /*mod=*/false, *next); !status.ok()) return status;
-  fleet.tell(
+  fleet.report(
       fmt::format("shards {}-{} are open on {}", shards.first, shards.last, shards.pair.master.ToString()));
   Reached("open.published");
-  // A dataset that was made meanwhile, by who had the old map.
+  // A process that still had the old map may have created a dataset meanwhile, without tables on the new
+  // shards.
   std::this_thread::sleep_for(kSeen);
-  return Make(fleet, shards, ModShards(*now), datasets, nullptr);
+  return CreateShards(fleet, shards, ModShards(*now), datasets, nullptr);
 }
 
 }  // namespace kvstore::shardops

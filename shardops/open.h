@@ -7,35 +7,40 @@
 #include "absl/status/statusor.h"
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/kvstore.h"
-#include "shardops/promote.h"
+#include "shardops/fleet_operator.h"
+#include "shardops/maps.h"
 
 namespace kvstore::shardops {
 
-/// ID shards that no object is on yet. (Mod shards never change their number.)
+/// ID shards first..last, which are not open yet. (The number of mod shards never changes.)
 struct NewShards {
   uint32_t first = 0;
   uint32_t last = 0;
-  /// Where they are to be. The pair may have other shards already, or be new.
+  /// The pair that is to have them. It may be new, or have other shards already.
   Pair pair;
 };
 
-/// Reads the datasets that are on these shards, as the catalog has them at the moment.
+/// Reads from the catalog the datasets that are on ID shards.
 using ReadDatasets = std::function<absl::StatusOr<std::vector<DatasetSpec>>()>;
 
-/// What keeps a pair from having shards, in words with what to do; empty: nothing. Slaves that follow badly,
-/// masters that do not wait for them, clocks that differ, packets that are too small.
-std::vector<std::string> WhyNot(Fleet& fleet, const Pair& pair);
+/// Returns why a pair should not get shards, a sentence for each problem, with what to do; empty if it may.
+/// Problems are those of HostReport: broken or lagging replication, a master that does not wait for its
+/// slave, clocks that differ, a max_allowed_packet that is too small.
+std::vector<std::string> FindPairProblems(FleetOperator& fleet, const Pair& pair);
 
-/// Opens shards: makes their databases with all tables on the master, waits until the slave has them, and has
-/// the map name them; new objects go there from then on. If it was stopped at any step, run it again.
+/// Opens shards: creates their databases with all tables on the master, waits until the slave has them, and
+/// adds them to the map, so that new objects go there. If it was stopped at any step, run it again.
 ///
-/// progress  shards done, and in all; may be null. To stop it: CANCELLED.
+/// progress  Is called with the numbers of shards that were created, and of all; may be null. If it returns
+/// false
+///           this ends with CANCELLED.
 ///
-/// FAILED_PRECONDITION if a shard of the range is open elsewhere, the pair will not do (WhyNot), somebody
-/// has changed the map at the same moment, or another operation has the shards or the pair (ledger.h): a
-/// dataset of the space that migrates from its creation to its end. ABORTED if this one was taken away
-/// meanwhile.
-absl::Status OpenShards(Fleet& fleet, const NewShards& shards, const ReadDatasets& datasets,
+/// FAILED_PRECONDITION if a shard of the range is open already, the pair has problems (FindPairProblems),
+/// another host has one of the databases, somebody changes the map at the same moment, or another operation
+/// claims the shards or the pair (ledger.h), as a dataset does that migrates to or from ID shards, from the
+/// creation of the migration to its end. ABORTED if this operation was taken away meanwhile. OK, after
+/// creating what is missing, if exactly these shards are open on this pair.
+absl::Status OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
                         const Progress& progress);
 
 }  // namespace kvstore::shardops

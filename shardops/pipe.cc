@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kBlock = size_t{1} << 20;
 
-/// A file descriptor, closed when this goes.
+/// A file descriptor that is closed when this is destroyed.
 class Descriptor {
  public:
   explicit Descriptor(int fd = -1) : fd_(fd) {}
@@ -55,10 +55,10 @@ std::string ReadAll(int fd) {
   return text;
 }
 
-/// A program that runs beside this one, and ends with it.
+/// A child process that is killed when this is destroyed, or when this process dies.
 class Program {
  public:
-  /// in, out  its standard input and output; -1: none.
+  /// in, out  The child's standard input and output; -1 to leave it as it is.
   Program(std::vector<std::string> command, int in, int out)
       : name_(command.front()), errors_(::memfd_create("kvstore", MFD_CLOEXEC)) {
     std::vector<char*> argv;
@@ -81,17 +81,17 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  /// Waits until it ends.
+  /// Waits until the program ends; INTERNAL with its standard error if it failed.
   absl::Status Join() {
     int result = 0;
     if (process_ <= 0 || ::waitpid(std::exchange(process_, -1), &result, 0) < 0) {
-      return absl::InternalError(name_ + ": cannot be run");
+      return absl::InternalError(name_ + ": cannot be started");
     }
     if (WIFEXITED(result) && WEXITSTATUS(result) == 0) return absl::OkStatus();
     if (WIFEXITED(result) && WEXITSTATUS(result) == kNotFound) {
       return absl::FailedPreconditionError(name_ + ": is not installed (Debian: mariadb-client)");
     }
-    // It may show the statement first, which is long.
+    // The client may print the statement first, which is long.
     const std::string text = ReadAll(errors_.get());
     const size_t error = text.rfind("ERROR ");
     return absl::InternalError(
@@ -119,8 +119,8 @@ bool SendAll(int socket, const char* data, size_t size) {
 }  // namespace
 
 UnnamedFile::UnnamedFile(const std::string& text) : fd_(::memfd_create("kvstore", 0)) {
-  ::fchmod(fd_, S_IRUSR | S_IWUSR);  // some programs refuse one that others could write
-  // What is not there is missed by who reads it.
+  ::fchmod(fd_, S_IRUSR | S_IWUSR);  // some programs refuse a file that others may write
+  // If the text cannot be written, the program that reads the file reports what it lacks.
   if (::write(fd_, text.data(), text.size()) < 0) ::ftruncate(fd_, 0);
 }
 
@@ -138,7 +138,7 @@ absl::StatusOr<std::string> Pipe(const std::vector<std::string>& from_program,
   if (::pipe2(from.data(), O_CLOEXEC) != 0) return absl::ResourceExhaustedError(std::strerror(errno));
   Descriptor output(from[0]);
   Descriptor output_end(from[1]);
-  // Not a pipe: writing to one whose reader has died would end this process.
+  // A socket, since writing to a pipe whose reader has died would end this process (SIGPIPE).
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, to.data()) != 0) {
     return absl::ResourceExhaustedError(std::strerror(errno));
   }
@@ -157,9 +157,10 @@ absl::StatusOr<std::string> Pipe(const std::vector<std::string>& from_program,
     if (size <= 0) break;
     if (header.size() < kPipeHeader) header.append(block->data(), std::min<size_t>(size, kPipeHeader));
     if (!SendAll(input.get(), block->data(), static_cast<size_t>(size))) {
-      // It has ended, and knows why.
+      // The reading program has ended; its standard error says why.
       auto status = reading.Join();
-      return status.ok() ? absl::InternalError(to_program.front() + ": ended too early") : status;
+      return status.ok() ? absl::InternalError(to_program.front() + ": ended before it had read everything")
+                         : status;
     }
     bytes += static_cast<uint64_t>(size);
     if (progress && !progress(bytes)) return absl::CancelledError("was stopped");

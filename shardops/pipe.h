@@ -8,35 +8,37 @@
 
 #include "absl/status/statusor.h"
 
-/// Two programs, the output of one being the input of the other, as a shell has it; with what went by, and
-/// what they had to say. (Boost.Process would do, but for what writing to a program that has ended does to
-/// this one.)
+/// A shell's pipe between two programs, which counts what passes through it and reports the programs' errors.
+/// (Boost.Process would do, but writing to a program that has ended would end this process.)
 namespace kvstore::shardops {
 
-/// A text that a program can open as a file, and nobody else: it has no name in any folder. Gone with this.
+/// A text that only this process and its children can open as a file: it has no name in any folder. It
+/// disappears with this object.
 class UnnamedFile {
  public:
   explicit UnnamedFile(const std::string& text);
   ~UnnamedFile();
   UnnamedFile(const UnnamedFile&) = delete;
   UnnamedFile& operator=(const UnnamedFile&) = delete;
-  /// As a child of this process finds it.
+  /// Returns the path by which a child of this process opens it.
   std::string path() const;
 
  private:
   const int fd_;
 };
 
-/// So much of what goes by is kept, from the beginning.
+/// How many bytes of the beginning of what passes Pipe returns, at most one block more.
 inline constexpr size_t kPipeHeader = size_t{64} << 10;
 
-/// Runs `from_program | to_program`: words, the first looked up in the PATH. Both end with this process, if
-/// that is killed.
+/// Runs `from_program | to_program`. Each is a list of words; the first word is looked up in the PATH. The
+/// programs are killed if this process dies.
 ///
-/// progress  bytes that went by; false ends both. May be null.
+/// progress  Is called with the number of bytes that have passed; if it returns false, both programs are
+/// killed.
+///           May be null.
 ///
-/// The beginning of what went by. INTERNAL with what the one that failed wrote to its standard error;
-/// FAILED_PRECONDITION if it is not installed; CANCELLED.
+/// Returns the beginning of what has passed. INTERNAL with what the program that failed wrote to its standard
+/// error; FAILED_PRECONDITION if a program is not installed; CANCELLED if `progress` returned false.
 absl::StatusOr<std::string> Pipe(const std::vector<std::string>& from_program,
                                  const std::vector<std::string>& to_program,
                                  const std::function<bool(uint64_t)>& progress);

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
 #include "base/clock.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
@@ -18,12 +18,13 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// How long a slave may take to get what its master has just had.
+/// How long a slave may take to receive what its master had when it was asked.
 constexpr std::chrono::milliseconds kReceive{1000};
-/// So many missing databases are named.
+/// How many missing databases a message names.
 constexpr size_t kNamed = 20;
 
-/// Whether a server that has been up for so long, by the clock here, has not been started again meanwhile.
+/// Whether a server has not been restarted since the time `before`: its uptime, which was before[uptime] then
+/// and is `uptime_s` now, has grown by as much as the clock of this machine.
 bool SameRun(const Json& before, const char* uptime, uint64_t uptime_s, uint64_t now_ms) {
   constexpr int64_t kRoundingS = 2;
   const auto passed = static_cast<int64_t>((now_ms - before.value("at_ms", uint64_t{0})) / 1000);
@@ -37,9 +38,9 @@ bool Waits(const HostState& master) {
          master.semi_sync_timeout_ms >= kForEverMs;
 }
 
-/// What the slave is known to have; null: nothing.
+/// Returns what the slave is known to have, for the field at_slave of the note; null if that is not known.
 Json AtSlave(const HostState& master, HostAdmin* slave, const Json& before) {
-  // With more of them a commit may have been answered by another.
+  // With several semi-synchronous slaves, a commit may have been acknowledged because another one had it.
   if (!Waits(master) || master.semi_sync_slaves > 1) return nullptr;
   const uint64_t now_ms = WallClockMs();
   if (slave != nullptr && slave->AwaitReceived(master.gtid, kReceive).ok()) {
@@ -64,7 +65,7 @@ Json AtSlave(const HostState& master, HostAdmin* slave, const Json& before) {
 
 }  // namespace
 
-Waiting WantedOf(const Json& note, const HostState& master) {
+SemiSyncWait WantedSemiSync(const Json& note, const HostState& master) {
   const bool waits = master.semi_sync_wait_no_slave && master.semi_sync_timeout_ms >= kForEverMs;
   if (waits || !note.value("let_go", false)) {
     return {master.semi_sync_wait_no_slave, master.semi_sync_timeout_ms};
@@ -72,14 +73,15 @@ Waiting WantedOf(const Json& note, const HostState& master) {
   return {note.value("wait_no_slave", false), note.value("timeout_ms", uint64_t{0})};
 }
 
-absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave, const Note* before) {
-  const Json was = before != nullptr ? before->json : ReadNote(fleet, master.host);
-  const Waiting wanted = WantedOf(was, master);
+absl::Status RecordMasterState(FleetOperator& fleet, const HostState& master, HostAdmin* slave,
+                               const Note* before) {
+  const Json was = before != nullptr ? before->json : NoteOrEmpty(fleet, master.host);
+  const SemiSyncWait wanted = WantedSemiSync(was, master);
   const bool let_go =
       wanted.no_slave != master.semi_sync_wait_no_slave || wanted.timeout_ms != master.semi_sync_timeout_ms;
   Json json = {{"at_ms", WallClockMs()},
                {"gtid", master.gtid},
-               // One that was let go has not waited, or may have stopped to.
+               // While waiting is suspended the master may have acknowledged commits without its slave.
                {"semi_sync", master.semi_sync_active && !let_go},
                {"wait_no_slave", wanted.no_slave},
                {"timeout_ms", wanted.timeout_ms},
@@ -89,8 +91,9 @@ absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave, c
   return WriteNote(fleet, master.host, json, before);
 }
 
-absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& gtid, const Note* before) {
-  Json note = before != nullptr ? before->json : ReadNote(fleet, master);
+absl::Status RecordCommitsWithoutSlave(FleetOperator& fleet, const Host& master, const std::string& gtid,
+                                       const Note* before) {
+  Json note = before != nullptr ? before->json : NoteOrEmpty(fleet, master);
   note["semi_sync"] = false;
   if (!gtid.empty()) {
     note["gtid"] = gtid;
@@ -99,8 +102,8 @@ absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& 
   return WriteNote(fleet, master, note, before);
 }
 
-absl::Status RememberLetGo(Fleet& fleet, const Host& master, const Waiting& wanted) {
-  Json note = ReadNote(fleet, master);
+absl::Status RecordSuspendedWait(FleetOperator& fleet, const Host& master, const SemiSyncWait& wanted) {
+  Json note = NoteOrEmpty(fleet, master);
   note["semi_sync"] = false;
   note["let_go"] = true;
   note["wait_no_slave"] = wanted.no_slave;
@@ -124,8 +127,8 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
         "(rpl_semi_sync_master_wait_no_slave, rpl_semi_sync_master_timeout)",
         master.ToString(), seen.value("timeout_ms", uint64_t{0}));
   }
-  // That it has what its master had when somebody last looked tells nothing of what came since, unless it is
-  // known to be the one that the master has waited for all the time.
+  // That the slave has what its master had at the last inspection says nothing about later commits, unless
+  // this slave is known to be the only one that the master has waited for ever since.
   const Json has = seen.value("at_slave", Json());
   if (!has.is_object() || has.value("slave", "") != slave.host.ToString()) {
     return fmt::format(
@@ -139,13 +142,13 @@ std::string MayLackAcknowledged(const Json& seen, const Host& master, const Host
            "not "
            "applied";
   }
-  if (const uint64_t gone = Lacks(has.value("gtid", ""), slave); gone > 0) {
+  if (const uint64_t gone = CountNotReceived(has.value("gtid", ""), slave); gone > 0) {
     return fmt::format("it has lost {} transactions that it had", gone);
   }
   return "";
 }
 
-absl::StatusOr<Lacked> LackedDatabases(Fleet& fleet, const Host& master, HostAdmin& slave) {
+absl::StatusOr<Lacked> LackedDatabases(FleetOperator& fleet, const Host& master, HostAdmin& slave) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   const auto names = slave.ReadDatabases();
@@ -159,7 +162,7 @@ absl::StatusOr<Lacked> LackedDatabases(Fleet& fleet, const Host& master, HostAdm
       for (const std::string& database :
            MoveRange{.mod = stored.mod, .first = range.first, .last = range.last}.Databases()) {
         ++all;
-        // A shard that is being moved away has its tables under another name.
+        // While a shard is being moved away, its tables are in a database of another name.
         if (there.contains(database) || there.contains(mysql::MovedName(database))) continue;
         missing.push_back(database);
       }

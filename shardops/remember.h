@@ -4,54 +4,57 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "shardops/fleet_operator.h"
 #include "shardops/notes.h"
-#include "shardops/promote.h"
 
-/// What is kept of masters in ZooKeeper for the day when they do not answer any more (notes.h).
+/// Records of masters in their notes (notes.h), from which an emergency promotion tells, once the master does
+/// not answer any more, whether its slave has all that clients were told of.
 namespace kvstore::shardops {
 
-/// How commits of a master wait for its slave: rpl_semi_sync_master_wait_no_slave and _timeout.
-struct Waiting {
-  bool no_slave = false;  ///< Also while there is none.
-  uint64_t timeout_ms = 0;
+/// How commits of a master wait for its slave.
+struct SemiSyncWait {
+  bool no_slave = false;    ///< Also while no slave is connected (rpl_semi_sync_master_wait_no_slave).
+  uint64_t timeout_ms = 0;  ///< For how long (rpl_semi_sync_master_timeout).
 };
 
-/// How those of a master are to wait once it has a slave again: as is kept of it since it was let go
-/// (RememberLetGo), else as they do.
-Waiting WantedOf(const nlohmann::json& note, const HostState& master);
+/// Returns how commits of a master are to wait once it has a slave again: as its note says, if waiting was
+/// suspended (RecordSuspendedWait); else as they wait now.
+SemiSyncWait WantedSemiSync(const nlohmann::json& note, const HostState& master);
 
-/// Keeps what a master says of itself; and, if it waits for its slave, up to which transaction that one has
-/// all. From there on the slave has whatever a client was told of: what else is in the master's log at the
-/// end, nobody was. That is known if the slave has now, or gets within a second, what the master has; or was
-/// known, and it has acknowledged no commit without its slave since.
+/// Records the state of a master; and, if the master waits for its slave, up to which transaction that slave
+/// has everything. From that transaction on the slave has whatever a client was told of: if the master's log
+/// has more at its end, no client was told of it. The slave has everything if it has received what the master
+/// had, within a second; or if it had everything in an earlier record, and the master has acknowledged no
+/// commit without its slave since.
 ///
-/// slave   Of `master`; null: it cannot be asked.
-/// before  What was kept when the master was asked: nothing is kept, FAILED_PRECONDITION, if somebody has
-/// kept
-///         something since. Null: whatever it is.
-absl::Status Remember(Fleet& fleet, const HostState& master, HostAdmin* slave, const Note* before = nullptr);
+/// slave   The slave of `master`; null if it cannot be asked.
+/// before  The note from before the master was asked. FAILED_PRECONDITION, and nothing is recorded, if the
+/// note
+///         has changed since. If null, the note is replaced whatever it says.
+absl::Status RecordMasterState(FleetOperator& fleet, const HostState& master, HostAdmin* slave,
+                               const Note* before = nullptr);
 
-/// Keeps that a master acknowledges commits without its slave from now on. What else is known of it stays.
+/// Records that a master acknowledges commits without its slave from now on. The rest of its note stays.
 ///
-/// gtid    What it has, as in HostState; empty: not known.
-/// before  As above.
-absl::Status RememberAlone(Fleet& fleet, const Host& master, const std::string& gtid = "",
-                           const Note* before = nullptr);
+/// gtid    What the master has, as in HostState; empty if that is not known.
+/// before  As of RecordMasterState.
+absl::Status RecordCommitsWithoutSlave(FleetOperator& fleet, const Host& master, const std::string& gtid = "",
+                                       const Note* before = nullptr);
 
-/// That, and how its commits are to wait once it has a slave again, which holds until they do.
-absl::Status RememberLetGo(Fleet& fleet, const Host& master, const Waiting& wanted);
+/// Records the same, and how the master's commits are to wait once it has a slave again (WantedSemiSync).
+absl::Status RecordSuspendedWait(FleetOperator& fleet, const Host& master, const SemiSyncWait& wanted);
 
-/// Why a slave may lack what clients of its master were told of, in words; empty: it has all that was
-/// acknowledged.
+/// Returns why a slave may lack what clients of its master were told of, in words; empty if it has all that
+/// was acknowledged.
 ///
-/// seen   What was kept of its master.
+/// seen  The note about its master.
 std::string MayLackAcknowledged(const nlohmann::json& seen, const Host& master, const HostState& slave);
 
-/// Databases of the shards that the maps have at a master, and that a slave lacks.
+/// Databases of the shards of a master, by the maps, that its slave lacks.
 struct Lacked {
-  std::string text;   ///< In words, with the first of them; empty: none.
-  bool most = false;  ///< More than half of them.
+  std::string text;   ///< How many, and the names of the first, in words; empty if it lacks none.
+  bool most = false;  ///< It lacks more than half of them.
 };
-absl::StatusOr<Lacked> LackedDatabases(Fleet& fleet, const Host& master, HostAdmin& slave);
+absl::StatusOr<Lacked> LackedDatabases(FleetOperator& fleet, const Host& master, HostAdmin& slave);
 
 }  // namespace kvstore::shardops

@@ -9,20 +9,23 @@
 #include <vector>
 
 #include "base/fail_point.h"
+#include "shardops/channel_settings.h"
 #include "shardops/copy.h"
 #include "shardops/gtid.h"
 #include "shardops/map_history.h"
 #include "shardops/move_record.h"
 #include "shardops/notes.h"
+#include "shardops/promote.h"
 #include "shardops/remember.h"
 
 namespace kvstore::shardops {
 namespace {
 
-/// How often a copy is begun, at most.
+/// How often CopyAll begins a copy, at most.
 constexpr int kCopies = 3;
 
-/// The pair that the slave is in, or is to be in.
+/// Returns the pair that the slave is in. If an earlier replacement has put `next` into the maps already,
+/// that is the pair of `next`.
 absl::StatusOr<Pair> FindPair(const Maps& maps, const Host& slave, const Host& next) {
   std::optional<Pair> found;
   for (const Pair& pair : maps.Pairs()) {
@@ -51,11 +54,11 @@ absl::Status CheckEmpty(HostAdmin& host, bool discard) {
                             host.host().ToString(), names->size()));
 }
 
-/// Follows nobody, and has no databases but the server's own.
-absl::Status Empty(HostAdmin& host) {
+/// Makes a host follow nobody, and drops all its databases but the server's own.
+absl::Status EraseHost(HostAdmin& host) {
   const auto names = host.ReadDatabases();
   if (!names.ok()) return names.status();
-  absl::Status alone = host.Do([&](mysql::Connection& connection) {
+  absl::Status alone = host.WithConnection([&](mysql::Connection& connection) {
     connection.Run("STOP ALL SLAVES");
     for (const std::string& name : ReadChannels(connection)) {
       connection.Run(fmt::format("RESET SLAVE {} ALL", Quoted(name)));
@@ -67,9 +70,9 @@ absl::Status Empty(HostAdmin& host) {
   return DropDatabases(host, *names, /*unlogged=*/true);
 }
 
-/// A slave that is there and takes what its master sends. One that hangs, or whose connection the master has
-/// not yet noticed to be lost, is still counted there: the slave itself is asked.
-bool Receives(Fleet& fleet, const Pair& pair) {
+/// Whether the pair's slave receives what its master sends. The slave itself is asked: the master still
+/// counts a slave that hangs, or whose lost connection it has not noticed.
+bool Receives(FleetOperator& fleet, const Pair& pair) {
   const auto slave = HostAdmin::Open(pair.slave, fleet.access);
   if (!slave.ok()) return false;
   const auto state = (*slave)->Read();
@@ -77,85 +80,139 @@ bool Receives(Fleet& fleet, const Pair& pair) {
          state->following->master == pair.master;
 }
 
-/// A master does not wait for a slave that is not there. How it waits when it has one again (Promote) is
-/// written down.
-absl::Status LetGo(Fleet& fleet, const Held& held, HostAdmin& master, const Pair& pair, const Host& next) {
+/// Makes a master acknowledge commits without a slave as long as it has none, and records how its commits are
+/// to wait once it has one again (Promote).
+absl::Status SuspendWait(FleetOperator& fleet, const Held& held, HostAdmin& master, const Pair& pair,
+                         const Host& next) {
   const auto state = master.Read();
   if (!state.ok()) return state.status();
   if (state->read_only || state->following) {
     return Refuse(fmt::format("{0}: is a master by the map, and {1}: kv shards promote {0} says what to do",
                               master.host().ToString(), state->read_only ? "read-only" : "follows another"));
   }
-  // One that is made new has just been stopped.
+  // A slave that is rebuilt has just been stopped. If another host replaces it, the master goes on waiting
+  // for it as long as it receives.
   if (next != pair.slave && Receives(fleet, pair)) return absl::OkStatus();
-  // Should it die from here on, nobody may think that its slave had all.
-  const Waiting wanted = WantedOf(ReadNote(fleet, pair.master), *state);
-  if (auto status = RememberLetGo(fleet, pair.master, wanted); !status.ok()) return status;
+  // If the master dies from here on, an emergency promotion must not assume that its slave has everything.
+  const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet, pair.master), *state);
+  if (auto status = RecordSuspendedWait(fleet, pair.master, wanted); !status.ok()) return status;
   if (state->semi_sync_slaves == 0 && !state->semi_sync_wait_no_slave) return absl::OkStatus();
   if (auto status = held.Check(); !status.ok()) return status;
-  auto status = master.AnswerAlone();
+  auto status = master.StopWaitingForSlaves();
   if (status.ok())
-    fleet.tell(
+    fleet.report(
         fmt::format("{} acknowledges commits without a slave until it has one", master.host().ToString()));
   return status;
 }
 
-/// Ends following at a slave whose place another one has: the master would count its answers too, and the new
-/// one might lack what clients were told of.
-void Detach(Fleet& fleet, const Pair& pair) {
+/// Makes a slave that was replaced follow nobody. Otherwise the master would count its acknowledgements too,
+/// and the new slave might lack what clients were told of.
+void Detach(FleetOperator& fleet, const Pair& pair) {
   const auto slave = HostAdmin::Open(pair.slave, fleet.access);
   absl::Status status = slave.status();
   if (slave.ok()) {
-    status = (*slave)->Do([](mysql::Connection& connection) {
+    status = (*slave)->WithConnection([](mysql::Connection& connection) {
       connection.Run("STOP SLAVE");
       connection.Run("RESET SLAVE ALL");
       return absl::OkStatus();
     });
   }
   if (status.ok()) return;
-  fleet.tell(
+  fleet.report(
       fmt::format("{}: should it come back, STOP SLAVE; RESET SLAVE ALL there: the answers of {} to clients "
                   "must not depend on what it has",
                   pair.slave.ToString(), pair.master.ToString()));
 }
 
-/// As the host is to follow from that place of its master's log.
+/// Sets the slave's GTID position to that of its copy: `position`, of the master's log.
 absl::Status SetPosition(HostAdmin& master, HostAdmin& slave, const Position& position) {
   std::string from;
-  absl::Status asked = master.Do([&](mysql::Connection& connection) {
+  absl::Status asked = master.WithConnection([&](mysql::Connection& connection) {
     mysql::Rows rows = connection.Ask(fmt::format("SELECT BINLOG_GTID_POS({}, {}), @@GLOBAL.gtid_slave_pos",
                                                   Quoted(position.file), position.offset));
-    // What it got as a slave, before its log begins, counts too.
-    if (rows.Next()) from = Union(rows.Bytes(1), rows.Bytes(2));
+    // What the master received as a slave, before its own log begins, counts too.
+    if (rows.Next()) from = LatestOfEachDomain(rows.Bytes(1), rows.Bytes(2));
     return absl::OkStatus();
   });
   if (!asked.ok()) return asked;
-  return slave.Do([&](mysql::Connection& connection) {
+  return slave.WithConnection([&](mysql::Connection& connection) {
     connection.Run("RESET MASTER");
     connection.Run(fmt::format("SET GLOBAL gtid_slave_pos = {}", Quoted(from)));
     return absl::OkStatus();
   });
 }
 
-/// Copies all that the master has. A dataset that is dropped, or a migration that ends, while its tables are
-/// read makes the copy fail: then it begins again, from nothing.
-absl::StatusOr<Position> CopyAll(Fleet& fleet, const Host& master, HostAdmin& next,
+/// Copies all databases of the master. The copy fails if a dataset is dropped, or a migration ends, while its
+/// tables are read; it is then begun again, from nothing.
+absl::StatusOr<Position> CopyAll(FleetOperator& fleet, const Host& master, HostAdmin& next,
                                  const ReplaceOptions& options) {
   for (int attempt = 1;; ++attempt) {
-    const auto claim = next.ClaimNumber();
+    const auto claim = next.ClaimConnectionId();
     if (!claim.ok()) return claim.status();
     auto position = CopyDatabases(master, next.host(), fleet.access,
                                   {.claim = *claim, .unlogged = true, .progress = options.progress});
     if (!absl::IsInternal(position.status()) || attempt == kCopies) return position;
-    fleet.tell(
+    fleet.report(
         fmt::format("the copy failed, and begins again: {}", std::string(position.status().message())));
-    if (auto status = Empty(next); !status.ok()) return status;
+    if (auto status = EraseHost(next); !status.ok()) return status;
   }
+}
+
+/// Claims both hosts of the pair and the new slave in the ledger.
+absl::StatusOr<Held> BeginOperation(FleetOperator& fleet, const Pair& pair, const Host& slave,
+                                    const Host& next) {
+  Operation operation{.what = fmt::format("replace slave {} by {}", slave.ToString(), next.ToString())};
+  for (const Host& one : std::set<Host>{pair.master, pair.slave, next}) {
+    operation.claims.push_back(Claim::Host(one.ToString(), ClaimMode::kExclusive));
+  }
+  return fleet.ledger->Begin(std::move(operation));
+}
+
+/// Checks that a host takes no writes, and is configured as a slave that can become a master.
+absl::Status CheckNewSlave(HostAdmin& next) {
+  const auto state = next.Read();
+  if (!state.ok()) return state.status();
+  const std::string name = next.host().ToString();
+  if (!state->read_only) return Refuse(fmt::format("{}: takes writes: kv shards fence {}", name, name));
+  if (state->binlog && state->gtid_strict && state->log_slave_updates) return absl::OkStatus();
+  return Refuse(name +
+                ": needs log_bin, log_slave_updates and gtid_strict_mode: set them in its configuration, "
+                "start it again, then run the command again");
+}
+
+/// Erases the new slave and copies the master's users and databases to it. If this is stopped in between, the
+/// mark of an unfinished copy in its note keeps every promotion from that host (BeginCopy).
+absl::Status Rebuild(FleetOperator& fleet, const Held& held, const Pair& pair, HostAdmin& master,
+                     HostAdmin& next, const ReplaceOptions& options) {
+  if (auto status = CheckEmpty(next, options.discard); !status.ok()) return status;
+  if (auto status = BeginCopy(fleet, held, next.host(), pair.master); !status.ok()) return status;
+  Reached("replace.begun");
+  if (auto status = EraseHost(next); !status.ok()) return status;
+  if (auto status = SuspendWait(fleet, held, master, pair, next.host()); !status.ok()) return status;
+  if (auto status = CopyUsers(master, next); !status.ok()) return status;
+  Reached("replace.empty");
+  const auto position = CopyAll(fleet, pair.master, next, options);
+  if (!position.ok()) return position.status();
+  Reached("replace.copied");
+  if (auto status = SetPosition(master, next, *position); !status.ok()) return status;
+  return EndCopy(fleet, held, next.host());
+}
+
+/// Names another host the slave of the pair in the maps, and detaches the one before.
+absl::Status PublishSlave(FleetOperator& fleet, const Held& held, const Maps& maps, const Pair& pair,
+                          const Host& next) {
+  PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
+  // What the old slave had says nothing about the new one, which still lacks what was written since the copy.
+  if (auto status = RecordCommitsWithoutSlave(fleet, pair.master); !status.ok()) return status;
+  if (auto status = maps.Replace(*fleet.ledger, held, pair, {pair.master, next}); !status.ok()) return status;
+  fleet.report(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair.master.ToString()));
+  Detach(fleet, pair);
+  return absl::OkStatus();
 }
 
 }  // namespace
 
-absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions& options) {
+absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const ReplaceOptions& options) {
   const Host next = options.by.value_or(slave);
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
@@ -170,11 +227,7 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   }
   Held held;
   if (!options.dry_run) {
-    Operation operation{.what = fmt::format("replace slave {} by {}", slave.ToString(), next.ToString())};
-    for (const Host& one : std::set<Host>{pair->master, pair->slave, next}) {
-      operation.claims.push_back(Claim::Host(one.ToString(), ClaimMode::kExclusive));
-    }
-    auto begun = fleet.ledger->Begin(std::move(operation));
+    auto begun = BeginOperation(fleet, *pair, slave, next);
     if (!begun.ok()) return begun.status();
     held = *std::move(begun);
   }
@@ -182,45 +235,18 @@ absl::Status ReplaceSlave(Fleet& fleet, const Host& slave, const ReplaceOptions&
   if (!master.ok()) return master.status();
   auto host = HostAdmin::OpenClaimed(next, fleet.access);
   if (!host.ok()) return host.status();
-  const auto there = (*host)->Read();
-  if (!there.ok()) return there.status();
-  if (!there->read_only) {
-    return Refuse(fmt::format("{}: takes writes: kv shards fence {}", next.ToString(), next.ToString()));
-  }
-  if (!there->binlog || !there->gtid_strict || !there->log_slave_updates) {
-    return Refuse(next.ToString() +
-                  ": needs log_bin, log_slave_updates and gtid_strict_mode: set them in its configuration, "
-                  "start it again, then run the command again");
-  }
+  if (auto status = CheckNewSlave(**host); !status.ok()) return status;
   if (options.dry_run) {
-    fleet.tell(fmt::format("{} would become the slave of {}, with a copy of all that it has", next.ToString(),
-                           pair->master.ToString()));
+    fleet.report(fmt::format("{} would become the slave of {}, with a copy of all that it has",
+                             next.ToString(), pair->master.ToString()));
     return absl::OkStatus();
   }
-  // Whatever stops this from here on, nobody promotes what was copied until then.
-  if (auto status = CheckEmpty(**host, options.discard); !status.ok()) return status;
-  if (auto status = BeginCopy(fleet, held, next, pair->master); !status.ok()) return status;
-  Reached("replace.begun");
-  if (auto status = Empty(**host); !status.ok()) return status;
-  if (auto status = LetGo(fleet, held, **master, *pair, next); !status.ok()) return status;
-  if (auto status = CopyUsers(**master, **host); !status.ok()) return status;
-  Reached("replace.empty");
-  const auto position = CopyAll(fleet, pair->master, **host, options);
-  if (!position.ok()) return position.status();
-  Reached("replace.copied");
-  if (auto status = SetPosition(**master, **host, *position); !status.ok()) return status;
-  if (auto status = EndCopy(fleet, held, next); !status.ok()) return status;
+  if (auto status = Rebuild(fleet, held, *pair, **master, **host, options); !status.ok()) return status;
   if (pair->slave != next) {
-    PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
-    // What the old slave had tells nothing of the new one, which still has to get what came since the copy.
-    if (auto status = RememberAlone(fleet, pair->master); !status.ok()) return status;
-    if (auto status = maps->Replace(*fleet.ledger, held, *pair, {pair->master, next}); !status.ok())
-      return status;
-    fleet.tell(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair->master.ToString()));
-    Detach(fleet, *pair);
+    if (auto status = PublishSlave(fleet, held, *maps, *pair, next); !status.ok()) return status;
   }
   Reached("replace.published");
-  // The promotion claims it for itself.
+  // The promotion of the master, which makes the new slave follow, claims both hosts for itself.
   host->reset();
   if (auto status = held.End(); !status.ok()) return status;
   const auto promotion = Promote(fleet, pair->master, {.catch_up = std::chrono::minutes(10)});

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/errors.h"
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/errors.h"
+#include "backends/mysql/driver/schema.h"
 #include "kvstore_api/limits.h"
 #include "shardops/map_check.h"
 #include "shardops/notes.h"
@@ -21,36 +21,39 @@
 namespace kvstore::shardops {
 namespace {
 
-/// Clocks that are further apart give rows of one moment different times.
+/// How far a host's clock may be from this machine's: rows get their timestamps from the hosts' clocks.
 constexpr int64_t kMaxSkewMs = 1000;
+/// Above this lag a slave is reported.
 constexpr uint64_t kMaxLagS = 10;
-/// One or two may be a dump, or a table that is altered.
+/// From this many slow statements on a host is reported: one or two may be a dump, or a table that is
+/// altered.
 constexpr uint64_t kManySlow = 4;
 
-/// What a status says of a host, without its name in front.
+/// Returns the message of an error about a host, without the host's name in front.
 std::string About(const std::string& host, const absl::Status& status) {
   std::string text(status.message());
   if (text.starts_with(host + ": ")) text.erase(0, host.size() + 2);
   return text;
 }
 
-void FindProblems(HostReport& report) {
+/// Adds the problems of a host that did not answer.
+void FindUnansweredProblems(HostReport& report) {
   const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
   const std::string name = report.host.ToString();
-  const std::string slave = report.pair.slave.ToString();
-  if (!report.state) {
-    say(About(name, report.status));
-    if (report.master && absl::IsUnavailable(report.status)) {
-      if (report.slave_copy.ok()) {
-        say(fmt::format("its slave can take its place: kv shards promote {} --emergency", slave));
-      } else {
-        say(fmt::format(
-            "bring it back, kv shards promote {} opens it again. Its slave cannot take its place: {}", name,
-            std::string(report.slave_copy.message())));
-      }
-    }
-    return;
+  say(About(name, report.status));
+  if (!report.master || !absl::IsUnavailable(report.status)) return;
+  if (report.slave_copy.ok()) {
+    say(fmt::format("its slave can take its place: kv shards promote {} --emergency",
+                    report.pair.slave.ToString()));
+  } else {
+    say(fmt::format("bring it back, kv shards promote {} opens it again. Its slave cannot take its place: {}",
+                    name, std::string(report.slave_copy.message())));
   }
+}
+
+/// Adds the problems that a host may have in either role.
+void FindServerProblems(HostReport& report) {
+  const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
   const HostState& state = *report.state;
   if (!state.binlog || !state.gtid_strict) say("log_bin and gtid_strict_mode are not both on");
   if (state.max_packet < 2 * kMaxPutBytes) {
@@ -60,45 +63,58 @@ void FindProblems(HostReport& report) {
     say(fmt::format("its clock is {} ms {} this machine's", std::abs(state.clock_ahead_ms),
                     state.clock_ahead_ms > 0 ? "ahead of" : "behind"));
   }
-  if (const SlowStatements& slow = state.slow; slow.count >= kManySlow) {
+  if (const SlowStatements& slow = report.slow; slow.count >= kManySlow) {
     say(
         fmt::format("{} statements run for {} s or longer, the longest for {} s{} ({}): SHOW FULL "
-                    "PROCESSLIST there names "
-                    "them, KILL {} ends that one",
+                    "PROCESSLIST there names them, KILL {} ends that one",
                     slow.count, kSlowStatementS, slow.seconds, slow.table.empty() ? "" : ", in " + slow.table,
                     slow.state, slow.thread));
   }
-  if (report.master) {
-    if (!report.copy.ok()) {
-      say(About(name, report.copy) + ". The map names it the master: kv shards promote " + slave +
-          " makes that the master first");
-    }
-    if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
-    if (state.read_only)
-      say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
-    if (!state.semi_sync_master) {
-      say("acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
-    } else if (state.semi_sync_slaves == 0) {
-      say(report.slave_copy.ok() ? "has no semi-synchronous slave: kv shards promote " + name + " has " +
-                                       slave + " follow it again"
-                                 : "has no semi-synchronous slave: see " + slave);
-    } else if (state.semi_sync_slaves > 1) {
-      say(fmt::format(
-          "has {} semi-synchronous slaves, and answers a commit when any of them has it: STOP SLAVE "
-          "on all but {}",
-          state.semi_sync_slaves, slave));
-    } else if (!state.semi_sync_active) {
-      say("does not wait for its slave at present");
-    } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
-      say(fmt::format(
-          "acknowledges commits without its slave when that is away: should it die, what is lost is not "
-          "known. SET GLOBAL "
-          "rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = {}, there and in its "
-          "configuration",
-          kForEverMs));
-    }
-    return;
+}
+
+/// Adds the problems of a host that the maps have as a master.
+///
+/// slave_report  The report about its slave; null if there is none.
+void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
+  const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
+  const std::string name = report.host.ToString();
+  const std::string slave = report.pair.slave.ToString();
+  const HostState& state = *report.state;
+  if (!report.copy.ok()) {
+    say(About(name, report.copy) + ". The map names it the master: kv shards promote " + slave +
+        " makes that the master first");
   }
+  if (state.following) say("is a master by the map, and follows " + state.following->master.ToString());
+  if (state.read_only) say("is a master by the map, and read-only: kv shards promote " + name + " opens it");
+  if (!state.semi_sync_master) {
+    say("acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON");
+  } else if (state.semi_sync_slaves == 0) {
+    const bool broken = slave_report != nullptr && slave_report->state && slave_report->state->following &&
+                        IsBroken(*slave_report->state->following);
+    say(report.slave_copy.ok() && !broken ? "has no semi-synchronous slave: kv shards promote " + name +
+                                                " has " + slave + " follow it again"
+                                          : "has no semi-synchronous slave: see " + slave);
+  } else if (state.semi_sync_slaves > 1) {
+    say(fmt::format(
+        "has {} semi-synchronous slaves, and answers a commit when any of them has it: STOP SLAVE "
+        "on all but {}",
+        state.semi_sync_slaves, slave));
+  } else if (!state.semi_sync_active) {
+    say("does not wait for its slave at present");
+  } else if (!state.semi_sync_wait_no_slave || state.semi_sync_timeout_ms < kForEverMs) {
+    say(fmt::format(
+        "acknowledges commits without its slave when that is away: should it die, what is lost is not "
+        "known. SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON, rpl_semi_sync_master_timeout = {}, there "
+        "and in its configuration",
+        kForEverMs));
+  }
+}
+
+/// Adds the problems of a host that the maps have as a slave.
+void FindSlaveProblems(HostReport& report) {
+  const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
+  const std::string name = report.host.ToString();
+  const HostState& state = *report.state;
   if (!state.read_only) say("is a slave by the map, and takes writes: kv shards fence " + name);
   if (!report.slave_copy.ok()) {
     say(About(name, report.slave_copy));
@@ -114,7 +130,7 @@ void FindProblems(HostReport& report) {
                     report.pair.master.ToString()));
   }
   if (!following.error.empty()) say(following.error);
-  if (!following.applies || following.error.find("error 1236") != std::string::npos) {
+  if (IsBroken(following)) {
     say("unless that can be mended, it is made new: kv shards replace-slave " + name + " --discard");
   }
   if (!following.receives) say("is not connected to its master");
@@ -122,7 +138,23 @@ void FindProblems(HostReport& report) {
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
 }
 
-/// Calls `work(i)` for each i < count, all at once.
+/// Adds to a report all that is wrong with its host.
+///
+/// slave_report  The report about a master's slave; null if there is none.
+void FindProblems(HostReport& report, const HostReport* slave_report) {
+  if (!report.state) {
+    FindUnansweredProblems(report);
+    return;
+  }
+  FindServerProblems(report);
+  if (report.master) {
+    FindMasterProblems(report, slave_report);
+  } else {
+    FindSlaveProblems(report);
+  }
+}
+
+/// Calls `work(i)` for each i < count, each in a thread of its own, and waits for all.
 template <typename Work>
 void InParallel(size_t count, const Work& work) {
   std::vector<std::thread> threads;
@@ -143,7 +175,7 @@ std::vector<HostReport> HostsOf(const Maps& maps) {
   return reports;
 }
 
-void AskHost(const Access& access, HostReport& report, bool size) {
+void AskHost(const Access& access, HostReport& report, bool load) {
   const auto admin = HostAdmin::Open(report.host, access);
   if (!admin.ok()) {
     report.status = admin.status();
@@ -152,21 +184,33 @@ void AskHost(const Access& access, HostReport& report, bool size) {
   auto state = (*admin)->Read();
   report.status = state.status();
   if (state.ok()) report.state = *std::move(state);
-  if (size) report.bytes = (*admin)->ReadSize().value_or(0);
+  if (!load) return;
+  report.bytes = (*admin)->ReadSize().value_or(0);
+  report.slow = (*admin)->ReadSlow().value_or(SlowStatements());
 }
 
-void Ask(Fleet& fleet, HostReport& report, bool size) {
+/// load  Whether the sizes and the slow statements are read, too.
+void Ask(FleetOperator& fleet, HostReport& report, bool load) {
   report.slave_copy = CheckCopyEnded(fleet, report.pair.slave);
   report.copy = report.master ? CheckCopyEnded(fleet, report.host) : report.slave_copy;
-  AskHost(fleet.access, report, size);
+  AskHost(fleet.access, report, load);
 }
 
-/// Whether the maps have a host of this pair in another one too: what its role is, is not known then.
+/// Whether the maps have a host of this pair in another pair too, so that the host's role is not known.
 bool IsDisagreed(const std::map<Host, std::string>& disagreements, const Pair& pair) {
   return disagreements.contains(pair.master) || disagreements.contains(pair.slave);
 }
 
-/// Adds what is wrong with the maps, once for each host, and has hosts with problems first.
+/// Returns the report about the slave of a master; null if there is none.
+const HostReport* SlaveOf(const std::vector<HostReport>& reports, const HostReport& master) {
+  const auto found = std::find_if(reports.begin(), reports.end(), [&](const HostReport& one) {
+    return !one.master && one.pair == master.pair;
+  });
+  return found == reports.end() ? nullptr : &*found;
+}
+
+/// Adds to the first report about each host what is wrong with it in the maps, and moves hosts with problems
+/// to the front.
 void Arrange(std::vector<HostReport>& reports, const std::map<Host, std::string>& disagreements) {
   for (const auto& wrong : disagreements) {
     std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
@@ -178,13 +222,15 @@ void Arrange(std::vector<HostReport>& reports, const std::map<Host, std::string>
   });
 }
 
-/// Remembers a master.
+/// Records a master's state in its note (remember.h).
 ///
-/// before  What was kept of it before it was asked: what another command has kept meanwhile holds.
-void Keep(Fleet& fleet, const std::vector<HostReport>& all, const HostReport& master, const Note& before) {
+/// before  The note from before the master was asked: if another command has changed it since, that one's
+/// stays.
+void SaveMasterNote(FleetOperator& fleet, const std::vector<HostReport>& all, const HostReport& master,
+                    const Note& before) {
   if (!master.state->semi_sync_active) {
     if (!master.state->read_only)
-      RememberAlone(fleet, master.host, master.state->gtid, &before).IgnoreError();
+      RecordCommitsWithoutSlave(fleet, master.host, master.state->gtid, &before).IgnoreError();
     return;
   }
   const bool slave_answers = std::any_of(all.begin(), all.end(), [&](const HostReport& other) {
@@ -195,10 +241,10 @@ void Keep(Fleet& fleet, const std::vector<HostReport>& all, const HostReport& ma
   if (slave_answers) {
     if (auto admin = HostAdmin::Open(master.pair.slave, fleet.access); admin.ok()) slave = *std::move(admin);
   }
-  Remember(fleet, *master.state, slave.get(), &before).IgnoreError();
+  RecordMasterState(fleet, *master.state, slave.get(), &before).IgnoreError();
 }
 
-/// "db00017" -> 17, of the given space; none for other databases.
+/// Returns 17 for "db00017" of the ID shards; nullopt for databases of other names or of the other space.
 std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space) {
   const std::string prefix = space == mysql::Space::kId ? "db" : "mod";
   if (database.size() != prefix.size() + 5 || !database.starts_with(prefix)) return std::nullopt;
@@ -210,13 +256,14 @@ std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space)
 
 using Shards = std::set<std::pair<mysql::Space, uint32_t>>;
 
-/// What a host has by the maps.
+/// The shards that a host has by the maps.
 struct Home {
   Shards shards;
-  Shards led;  ///< Those that it is the master of.
+  Shards led;  ///< Those of them of which it is the master.
 };
 
-/// Adds what a host lacks of its shards, and has of others.
+/// Adds a sentence for each database and table that a host lacks, and each database of a shard that it should
+/// not have.
 void Compare(const Host& host, const Home& home, const std::map<Host, HostTables>& all,
              std::span<const DatasetSpec> datasets, std::vector<std::string>& found) {
   const std::string name = host.ToString();
@@ -273,14 +320,14 @@ void Compare(const Host& host, const Home& home, const std::map<Host, HostTables
 
 }  // namespace
 
-HostReport LookAt(Fleet& fleet, const Pair& pair, bool master) {
+HostReport InspectHost(FleetOperator& fleet, const Pair& pair, bool master) {
   HostReport report{.host = master ? pair.master : pair.slave, .master = master, .pair = pair};
-  Ask(fleet, report, /*size=*/false);
-  FindProblems(report);
+  Ask(fleet, report, /*load=*/false);
+  FindProblems(report, nullptr);
   return report;
 }
 
-absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
+absl::StatusOr<std::vector<HostReport>> InspectFleet(FleetOperator& fleet) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
@@ -288,40 +335,41 @@ absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet) {
   std::map<Host, Note> notes;
   for (const HostReport& report : reports) {
     if (!report.master) continue;
-    if (auto note = LookAtNote(fleet, report.host); note.ok()) notes.emplace(report.host, *std::move(note));
+    if (auto note = LoadNote(fleet, report.host); note.ok()) notes.emplace(report.host, *std::move(note));
   }
-  InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*size=*/true); });
+  InParallel(reports.size(), [&](size_t i) { Ask(fleet, reports[i], /*load=*/true); });
   for (HostReport& report : reports) {
-    // What the roles of a host are is not known while the maps disagree: nothing is proposed.
+    // While the maps disagree about a host, its role is not known, and a proposal could make it worse.
     const bool disagreed = IsDisagreed(disagreements, report.pair);
-    if (!disagreed) FindProblems(report);
-    // For the day when it does not answer.
+    if (!disagreed) FindProblems(report, SlaveOf(reports, report));
+    // An emergency promotion needs this when the master does not answer any more.
     const auto note = notes.find(report.host);
     if (report.master && report.state && !disagreed && note != notes.end()) {
-      Keep(fleet, reports, report, note->second);
+      SaveMasterNote(fleet, reports, report, note->second);
     }
   }
   Arrange(reports, disagreements);
   return reports;
 }
 
-absl::StatusOr<std::vector<HostReport>> LookByCopies(const Access& access,
-                                                     const std::filesystem::path& folder) {
+absl::StatusOr<std::vector<HostReport>> InspectFleetByCopies(const Access& access,
+                                                             const std::filesystem::path& folder) {
   const auto maps = Maps::LoadCopies(folder);
   if (!maps.ok()) return maps.status();
   std::vector<HostReport> reports = HostsOf(*maps);
   const std::map<Host, std::string> disagreements = maps->Disagreements();
-  InParallel(reports.size(), [&](size_t i) { AskHost(access, reports[i], /*size=*/true); });
+  InParallel(reports.size(), [&](size_t i) { AskHost(access, reports[i], /*load=*/true); });
   for (HostReport& report : reports) {
     if (report.master) report.slave_copy = absl::UnavailableError("nothing is promoted without ZooKeeper");
-    if (!IsDisagreed(disagreements, report.pair)) FindProblems(report);
+    if (!IsDisagreed(disagreements, report.pair)) FindProblems(report, SlaveOf(reports, report));
   }
   Arrange(reports, disagreements);
   return reports;
 }
 
-absl::StatusOr<std::vector<std::string>> Check(Fleet& fleet, std::span<const DatasetSpec> datasets) {
-  const auto reports = Look(fleet);
+absl::StatusOr<std::vector<std::string>> CheckFleet(FleetOperator& fleet,
+                                                    std::span<const DatasetSpec> datasets) {
+  const auto reports = InspectFleet(fleet);
   if (!reports.ok()) return reports.status();
   std::vector<std::string> found;
   for (const HostReport& report : *reports) {
@@ -341,12 +389,12 @@ absl::StatusOr<std::vector<std::string>> Check(Fleet& fleet, std::span<const Dat
       }
     }
   }
-  // A host that is in no map any more may still have what a wrong map took from it.
+  // A host that is in no map any more may still have shards that a wrong map took from it.
   for (const Host& host : KnownHosts(fleet, *maps)) homes.try_emplace(host);
   std::map<Host, HostTables> all;
   for (const auto& [host, unused] : homes) {
     const auto admin = HostAdmin::Open(host, fleet.access);
-    if (!admin.ok()) continue;  // Look has said so of those of the maps.
+    if (!admin.ok()) continue;  // InspectFleet has reported it, if the host is in a map.
     auto tables = (*admin)->ReadTables();
     if (!tables.ok()) return tables.status();
     all.emplace(host, *std::move(tables));

@@ -8,40 +8,44 @@
 
 #include "absl/status/status.h"
 #include "kvstore_api/dataset.h"
-#include "shardops/promote.h"
+#include "shardops/fleet_operator.h"
+#include "shardops/maps.h"
 
 namespace kvstore::shardops {
 
-/// A host of the maps, and what is wrong with it.
+/// A host of the maps, what it reports, and what is wrong with it.
 struct HostReport {
   Host host;
-  bool master = false;  ///< By the map.
+  bool master = false;  ///< Whether the maps have it as a master.
   Pair pair;
-  std::string shards;   ///< "db 0-511, mod 0-7"
-  absl::Status status;  ///< Why there is no state.
-  std::optional<HostState> state;
-  absl::Status copy;                  ///< Why it must not be a master (CheckCopyEnded), ...
-  absl::Status slave_copy;            ///< ... and why the pair's slave must not.
-  uint64_t bytes = 0;                 ///< HostAdmin::ReadSize; asked by Look only.
-  std::vector<std::string> problems;  ///< In words, with what to do; none: all is well.
+  std::string shards;              ///< "db 0-511, mod 0-7"
+  absl::Status status;             ///< Why `state` is missing.
+  std::optional<HostState> state;  ///< None if the host did not answer.
+  absl::Status copy;               ///< CheckCopyEnded of this host: if an error, it must not become a master.
+  absl::Status slave_copy;         ///< CheckCopyEnded of the pair's slave.
+  uint64_t bytes = 0;              ///< HostAdmin::ReadSize; not read by InspectHost.
+  SlowStatements slow;             ///< HostAdmin::ReadSlow; not read by InspectHost.
+  std::vector<std::string> problems;  ///< A sentence for each problem, with what to do; empty if all is well.
 };
 
 /// Asks one host of a pair.
-HostReport LookAt(Fleet& fleet, const Pair& pair, bool master);
+HostReport InspectHost(FleetOperator& fleet, const Pair& pair, bool master);
 
-/// Asks all hosts, in parallel: those with problems first, then as the maps have them. Masters that wait for
-/// their slaves are remembered (Remember). UNAVAILABLE only if the maps cannot be read.
-absl::StatusOr<std::vector<HostReport>> Look(Fleet& fleet);
+/// Asks all hosts of the maps, in parallel. Returns hosts with problems first, and otherwise in the order of
+/// the maps. Records the masters' states for emergency promotions (remember.h). UNAVAILABLE only if the maps
+/// cannot be read.
+absl::StatusOr<std::vector<HostReport>> InspectFleet(FleetOperator& fleet);
 
-/// The same by the copies of the maps in a folder (MapCopy), while ZooKeeper is away: nothing is remembered,
-/// and no promotion is proposed. NOT_FOUND if there is no copy.
-absl::StatusOr<std::vector<HostReport>> LookByCopies(const Access& access,
-                                                     const std::filesystem::path& folder);
+/// Does the same by the copies of the maps in a data directory (MapCopy), while ZooKeeper cannot be reached.
+/// Records nothing, and proposes no promotion. NOT_FOUND if there is no copy.
+absl::StatusOr<std::vector<HostReport>> InspectFleetByCopies(const Access& access,
+                                                             const std::filesystem::path& folder);
 
-/// Compares each host with the maps and the catalog: databases and tables that are missing, databases of
-/// shards that are not the host's. What is found, in words; those of Look too.
+/// Compares each host with the maps and the catalog. Returns the problems of InspectFleet, and a sentence for
+/// each database or table that is missing, and each database of a shard that the maps have on another host.
 ///
-/// datasets  those on these shards.
-absl::StatusOr<std::vector<std::string>> Check(Fleet& fleet, std::span<const DatasetSpec> datasets);
+/// datasets  The datasets that are on the shards of this fleet.
+absl::StatusOr<std::vector<std::string>> CheckFleet(FleetOperator& fleet,
+                                                    std::span<const DatasetSpec> datasets);
 
 }  // namespace kvstore::shardops

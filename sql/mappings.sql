@@ -1,5 +1,5 @@
--- The mappings of a dataset whose `from` lies on one shard. The second key has all columns: a page by sequence reads
--- neighbours and nothing else.
+-- The mappings of a dataset from the objects of one shard. The second key has all columns, so that a page in the order of
+-- sequence reads neighbouring entries of that index, and nothing else.
 CREATE TABLE {database}.{table} (
   from_id BIGINT UNSIGNED NOT NULL,
   to_id BIGINT UNSIGNED NOT NULL,

@@ -1,4 +1,5 @@
--- What was touched on one shard while the dataset migrates: the triggers add to it in the transaction of the write.
+-- The dirty log of one shard: what was written while the dataset migrates. The triggers add to it in the transaction of the
+-- write.
 CREATE TABLE IF NOT EXISTS {dirty} (
   id BIGINT UNSIGNED NOT NULL AUTO_INCREMENT,
   {columns},

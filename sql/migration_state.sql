@@ -1,8 +1,8 @@
--- Where a dataset that migrates stands on one shard. One row. The triggers ask it, and each write holds it until its
--- transaction ends, so that it changes when no write is under way.
+-- The state of a dataset that migrates, on one shard, in one row. The triggers read it, and each write holds a shared lock
+-- on it until its transaction ends, so that the state can change only while no write is in flight.
 CREATE TABLE IF NOT EXISTS {state} (
   one TINYINT UNSIGNED NOT NULL,
-  epoch BIGINT UNSIGNED NOT NULL,  -- of the worker
+  epoch BIGINT UNSIGNED NOT NULL,  -- of the migration's worker
   state TINYINT UNSIGNED NOT NULL,  -- EndpointState
   capture TINYINT UNSIGNED NOT NULL,
   PRIMARY KEY (one)

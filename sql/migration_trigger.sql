@@ -1,5 +1,5 @@
--- States are those of EndpointState: 2 serves, and what is written is recorded; 3 is frozen. In the others only the
--- migration's worker finds the table, which has another name then.
+-- The states are those of EndpointState. In 2 the table serves, and writes are recorded in the dirty log; in 3 it is frozen,
+-- and writes fail. In the other states the table has another name, which only the migration's worker knows.
 CREATE TRIGGER {trigger} AFTER {event} ON {table} FOR EACH ROW
 BEGIN
   DECLARE current_state TINYINT UNSIGNED;

@@ -1,4 +1,4 @@
-#include "bench/history.h"
+#include "testing/history.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -21,16 +21,17 @@ constexpr uint64_t kNever = UINT64_MAX;
 
 uint64_t Now() { return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count()); }
 
-/// An operation of one key, with its answer.
+/// An operation on one key, with its answer.
 struct Op {
   uint64_t begin = 0;
-  uint64_t end = 0;  // kNever: unknown
+  uint64_t end = 0;  // kNever if the outcome is unknown
   uint64_t value = 0;
   History::Kind kind = History::Kind::kRead;
 };
 
-/// Searches for an order: takes one of the operations that could come next, goes on, and comes back if that
-/// leads nowhere; a set of operations with a value that was met before is not tried again.
+/// Searches, depth first, for an order of operations that explains their answers: takes an operation that
+/// could come next, goes on, and backtracks if no order follows. A state, which is the set of operations
+/// taken and the register's value, is not tried twice.
 class Search {
  public:
   explicit Search(std::vector<Op> ops) : ops_(std::move(ops)), done_(ops_.size(), false) {
@@ -39,7 +40,8 @@ class Search {
         std::count_if(ops_.begin(), ops_.end(), [](const Op& op) { return op.end != kNever; }));
   }
 
-  /// Nothing if there is an order; else where the search got to.
+  /// Returns nullopt if there is an order; else the operations around the place that the search did not get
+  /// beyond.
   std::optional<std::string> Run() {
     struct Choice {
       size_t op;
@@ -48,12 +50,12 @@ class Search {
     };
     std::vector<Choice> stack;
     uint64_t value = History::kNone;
-    size_t first = 0;  // all before are done
+    size_t first = 0;  // all operations before it are taken
     size_t needed = needed_;
-    size_t from = 0;  // candidates before were tried
+    size_t from = 0;  // operations before it were tried as the next one
     size_t farthest = 0;
     while (needed > 0) {
-      // The earliest end of what is not done: who begins later cannot come next.
+      // An operation that began after another one ended, which is not taken yet, cannot come next.
       uint64_t bound = kNever;
       for (size_t i = first; i < ops_.size() && ops_[i].begin <= bound; ++i) {
         if (!done_[i]) bound = std::min(bound, ops_[i].end);
@@ -82,7 +84,7 @@ class Search {
         from = 0;
         continue;
       }
-      if (stack.empty()) return Tell(farthest);
+      if (stack.empty()) return Describe(farthest);
       const Choice choice = stack.back();
       stack.pop_back();
       done_[choice.op] = false;
@@ -96,7 +98,7 @@ class Search {
   }
 
  private:
-  /// Of the set of done operations, with this one, and the value.
+  /// Returns a hash of the state: the set of operations taken, with `added` added to it, and the value.
   uint64_t Fingerprint(size_t added, uint64_t value) {
     set_ ^= Mix(added);
     return set_ ^ Mix(value + (uint64_t{1} << 40));
@@ -109,7 +111,7 @@ class Search {
     return x ^ (x >> 31);
   }
 
-  std::string Tell(size_t at) const {
+  std::string Describe(size_t at) const {
     std::string text;
     const size_t begin = at > 6 ? at - 6 : 0;
     for (size_t i = begin; i < std::min(ops_.size(), at + 8); ++i) {

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
+#include "backend_api/outcome.h"
 
 namespace kvstore::wire {
 namespace {
@@ -23,7 +22,7 @@ std::vector<std::string> FromWire(const v1::Names& message) {
   return {message.names().begin(), message.names().end()};
 }
 
-std::string Cut(std::string_view text) {
+std::string Truncate(std::string_view text) {
   if (text.size() <= kMaxMessageBytes) return std::string(text);
   return fmt::format("{}...", text.substr(0, kMaxMessageBytes));
 }
@@ -66,7 +65,7 @@ void ToWire(const DatasetSpec& spec, v1::Dataset& message) {
 absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message) {
   DatasetSpec spec;
   spec.name = message.name();
-  // The numbers are the API's own, which are stored and never change.
+  // The numbers are those of the API, which are stored and never change.
   if (message.shape() != v1::SHAPE_UNSPECIFIED) spec.shape = static_cast<Shape>(message.shape());
   if (Name(spec.shape) == "unknown") return Unknown("shape", message.shape());
   spec.backend = message.backend();
@@ -270,11 +269,11 @@ MappingEntry FromWire(const v1::MappingEntry& message) { return {message.to(), m
 
 // ---- errors ----
 
-// The numbers of the codes are the same.
+// absl and gRPC use the same numbers for codes.
 
 grpc::Status ToWire(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
-  return {static_cast<grpc::StatusCode>(status.code()), Cut(std::string(status.message()))};
+  return {static_cast<grpc::StatusCode>(status.code()), Truncate(std::string(status.message()))};
 }
 
 absl::Status FromWire(const grpc::Status& status) {
@@ -283,16 +282,16 @@ absl::Status FromWire(const grpc::Status& status) {
 
 void ToWire(const absl::Status& status, v1::Error& message) {
   message.set_code(static_cast<int>(status.code()));
-  // A string field of protobuf is UTF-8, and a message may quote bytes.
-  std::string text = Cut(std::string(status.message()));
+  // A string field of protobuf must be UTF-8, and a message may quote any bytes.
+  std::string text = Truncate(std::string(status.message()));
   for (char& c : text) {
     if (static_cast<unsigned char>(c) >= 0x80) c = '?';
   }
   message.set_message(std::move(text));
-  // A gone dataset is held by the router that meets it, and by no other.
+  // Only the router that meets a dataset that is gone holds the call, so this outcome is not passed on.
   if (IsInDoubt(status)) {
     message.set_outcome(kInDoubt);
-  } else if (IsMoving(status) && !IsGone(status)) {
+  } else if (IsMigrating(status) && !IsGone(status)) {
     message.set_outcome(kMoved);
   }
 }
@@ -301,7 +300,7 @@ absl::Status FromWire(const v1::Error& message) {
   const auto code = message.code() >= 1 && message.code() <= 16
                         ? static_cast<absl::StatusCode>(message.code())
                         : absl::StatusCode::kUnknown;
-  if (message.outcome() == kMoved) return MovedError(message.message());
+  if (message.outcome() == kMoved) return ServedElsewhereError(message.message());
   absl::Status error(code, message.message());
   return message.outcome() == kInDoubt ? MarkInDoubt(std::move(error)) : error;
 }

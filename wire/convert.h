@@ -14,9 +14,9 @@
 #include "kvstore_api/options.h"
 #include "kvstore_api/types.h"
 
-/// Between the types of the API and the messages of kvstore.proto, for client and server. What is not given
-/// in a message has the API's default. Nothing is checked that the store checks; views point into the
-/// message.
+/// Conversion between the types of the API and the messages of kvstore.proto, for client and server. Fields
+/// that a message does not have get the API's default. The store validates; nothing is checked here that it
+/// checks. Views point into the message.
 namespace kvstore::wire {
 
 template <typename T>
@@ -28,6 +28,7 @@ void ToWire(const DatasetSpec& spec, v1::Dataset& message);
 /// INVALID_ARGUMENT for a number that names no shape, durability or compression.
 absl::StatusOr<DatasetSpec> FromWire(const v1::Dataset& message);
 v1::Durability ToWire(Durability durability);
+/// INVALID_ARGUMENT for a number that names no durability.
 absl::StatusOr<Durability> FromWire(v1::Durability durability);
 
 // ---- rows ----
@@ -58,14 +59,16 @@ MappingEntry FromWire(const v1::MappingEntry& message);
 
 // ---- errors ----
 
-/// Messages are cut to what fits into a header.
+/// Truncates the message to 2,000 bytes, so that it fits into a header.
 grpc::Status ToWire(const absl::Status& status);
 absl::Status FromWire(const grpc::Status& status);
-/// An entry's error keeps whether it is in doubt (in_doubt.h), and whether the dataset moves (moved.h).
+/// The error of one entry of a batch. It keeps whether the entry is in doubt, and whether the dataset
+/// migrates (backend_api/outcome.h).
 void ToWire(const absl::Status& status, v1::Error& message);
 absl::Status FromWire(const v1::Error& message);
 
-/// Trailing metadata that says what an error leaves behind; kvstore.proto explains it.
+/// Trailing metadata, and its values, that say what became of a call that failed; kvstore.proto explains
+/// them.
 inline constexpr char kOutcome[] = "kvstore-outcome";
 inline constexpr char kRefused[] = "refused";
 inline constexpr char kInDoubt[] = "in-doubt";
@@ -74,11 +77,12 @@ inline constexpr char kMoved[] = "moved";
 
 /// Metadata of requests between servers that share a catalog; kvstore.proto explains it.
 inline constexpr char kBackend[] = "kvstore-backend";
-/// Metadata of requests: whether to hold what meets a dataset that moves. kvstore.proto explains it.
+/// Metadata of requests: whether the server holds calls on a dataset that migrates, or reports it at once.
+/// kvstore.proto explains it.
 inline constexpr char kMoving[] = "kvstore-moving";
 inline constexpr char kTell[] = "tell";
 
-/// The largest message that a server takes, and that a client does.
+/// The largest messages that a server and a client accept, in bytes.
 inline constexpr int kMaxRequestBytes = 20 << 20;
 inline constexpr int kMaxAnswerBytes = 32 << 20;
 

@@ -58,9 +58,9 @@ std::vector<Unit> FromWire(const List<v1::Unit>& list) {
 }
 
 size_t BytesOf(const Unit& unit) {
-  constexpr size_t kOfCell = 24;
-  size_t bytes = unit.key.size() + kOfCell;
-  for (const Cell& cell : unit.cells) bytes += cell.value.size() + kOfCell;
+  constexpr size_t kCellOverheadBytes = 24;
+  size_t bytes = unit.key.size() + kCellOverheadBytes;
+  for (const Cell& cell : unit.cells) bytes += cell.value.size() + kCellOverheadBytes;
   return bytes;
 }
 

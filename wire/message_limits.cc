@@ -22,10 +22,10 @@ constexpr uint32_t kFixed64 = 1;
 constexpr uint32_t kBytes = 2;
 constexpr uint32_t kFixed32 = 5;
 
-/// Messages of ours have no more fields; of those behind only all together are counted.
+/// Our messages have no more fields than this. Entries of fields behind them are only counted in the total.
 constexpr int kCountedFields = 32;
 
-/// The most entries of one list.
+/// The most entries that a list may have.
 size_t LimitOf(const FieldDescriptor& field) {
   if (field.file() == v1::EndpointRequest::descriptor()->file()) return kMaxEndpointEntries;
   const std::string& name = field.name();
@@ -34,13 +34,15 @@ size_t LimitOf(const FieldDescriptor& field) {
   return kMaxPageCells;
 }
 
+/// Counts the entries of an encoded message without parsing it.
 class Counter {
  public:
   Counter(const Descriptor& type, std::string_view bytes)
       : at_(bytes.data()),
         most_(&type == v1::EndpointRequest::descriptor() ? kMaxEndpointEntries : kMaxEntries) {}
 
-  /// Counts what is before `end`. False: stop, it is no message or has too many.
+  /// Counts the entries before `end`. Returns false if it has to stop: the bytes are not a message, or have
+  /// too many.
   bool Count(const Descriptor& type, const char* end) {
     std::array<uint32_t, kCountedFields> counts{};
     while (at_ < end) {
@@ -78,7 +80,7 @@ class Counter {
     return false;
   }
 
-  /// Goes behind a field's value; `inner` is where its bytes begin, if it has a length.
+  /// Moves behind the value of a field; sets `inner` to where its bytes begin, if it has a length.
   bool Skip(uint64_t kind, const char* end, const char*& inner) {
     uint64_t size = 0;
     switch (kind) {
@@ -95,13 +97,14 @@ class Counter {
         inner = at_;
         break;
       default:
-        return false;  // No message of ours has groups.
+        return false;  // our messages have no groups
     }
     if (size > static_cast<size_t>(end - at_)) return false;
     at_ += size;
     return true;
   }
 
+  /// The number of entries in the packed list from `inner` to here.
   size_t Packed(const FieldDescriptor& field, const char* inner) const {
     switch (field.type()) {
       case FieldDescriptor::TYPE_FIXED64:
@@ -122,7 +125,7 @@ class Counter {
     uint32_t& count = counts[static_cast<size_t>(field.index())];
     const bool low = count + more <= kMaxCallsOfMessage;
     count += static_cast<uint32_t>(more);
-    // Below the least of all limits there is no need to know which it is.
+    // Below the lowest limit of all there is no need to know which one applies.
     if (low || count <= LimitOf(field)) return true;
     return TooMany(field.name(), LimitOf(field));
   }

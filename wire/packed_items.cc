@@ -7,8 +7,8 @@
 namespace kvstore::wire {
 namespace {
 
-/// Takes bytes off the front.
-bool Take(std::string_view& from, uint32_t bytes, std::string& to) {
+/// Moves `bytes` bytes from the front of `from` into `to`; false if there are fewer.
+bool Consume(std::string_view& from, uint32_t bytes, std::string& to) {
   if (bytes > from.size()) return false;
   to.assign(from.data(), bytes);
   from.remove_prefix(bytes);
@@ -51,7 +51,8 @@ absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
     return absl::InternalError("the server's answer: packed items that do not fit together");
   };
   const int cells = packed.timestamps_size();
-  // Each column has a cell: columns without any must not get room for as many items first.
+  // Every column has a cell. This is checked before `items` grows, so that columns without cells do not
+  // allocate memory for many items.
   if (packed.cells_size() != packed.name_bytes_size() || packed.value_bytes_size() != cells ||
       packed.cells_size() > cells) {
     return malformed();
@@ -62,11 +63,11 @@ absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items) {
   for (int i = 0; i < packed.cells_size(); ++i) {
     Item& item = items[static_cast<size_t>(i)];
     if (packed.cells(i) == 0 || packed.cells(i) > static_cast<uint32_t>(cells - cell)) return malformed();
-    if (!Take(rest, packed.name_bytes(i), item.column)) return malformed();
+    if (!Consume(rest, packed.name_bytes(i), item.column)) return malformed();
     item.cells.resize(packed.cells(i));
     for (Cell& one : item.cells) {
       one.timestamp = packed.timestamps(cell);
-      if (!Take(rest, packed.value_bytes(cell), one.value)) return malformed();
+      if (!Consume(rest, packed.value_bytes(cell), one.value)) return malformed();
       ++cell;
     }
   }

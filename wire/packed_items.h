@@ -9,46 +9,51 @@
 #include "kvstore_api/types.h"
 #include "wire/convert.h"
 
-/// Items in one piece (PackedItems in kvstore.proto): a message and two strings for each cell, made here and
-/// taken apart there, cost more than to read the cells.
+/// Items in one piece (PackedItems in kvstore.proto). A message and two strings for each cell, built here and
+/// taken apart there, would cost more than reading the cells.
 namespace kvstore::wire {
 
+/// The size of a list of items.
 struct ItemsSize {
   size_t cells = 0;
-  size_t bytes = 0;  ///< Of names and values.
+  size_t bytes = 0;  ///< Bytes of names and values.
 
-  /// Roughly what they take in a message.
+  /// Bytes that the items take in a message, about.
   size_t in_message() const { return bytes + 16 * cells; }
-  /// One piece has five parts, and a copy of every byte: messages are cheaper for a few cells, and for large
-  /// ones, whose memory they take over.
+  /// Whether packing pays. A packed list has five parts and a copy of every byte; messages are cheaper for a
+  /// few cells, and for large cells, whose memory they take over.
   bool worth_packing() const { return cells > 3 && bytes < 1024 * cells; }
 };
-/// Of an answer: all its columns and cells.
+/// The size of all columns and cells of an answer.
 ItemsSize SizeOf(const std::vector<Item>& items);
 
-/// size    of the items.
-/// packed  empty before.
+/// Packs items into one piece.
+///
+/// size    the size of the items.
+/// packed  must be empty.
 void Pack(const std::vector<Item>& items, const ItemsSize& size, v1::PackedItems& packed);
 
-/// Replaces `items`, and reuses their memory. INTERNAL if the parts do not fit together, or a column has no
-/// cells, neither of which a server of ours sends; `items` may be anything then.
+/// Unpacks into `items`, whose content is replaced and whose memory is reused. INTERNAL if the parts do not
+/// fit together, or a column has no cells, neither of which our servers send; `items` may have any content
+/// then.
 absl::Status Unpack(const v1::PackedItems& packed, std::vector<Item>& items);
 
-/// Into a message that has `items` or `packed`. If it is the second, `items` stays as it is, for the next;
-/// else it is empty then.
+/// Puts items into a message that has the fields `items` and `packed`. If it packs them, `items` keeps its
+/// content, whose memory the caller can reuse; else `items` is empty afterwards.
 ///
-/// size   of the items.
-/// packs  the client understands the second.
+/// size   the size of the items.
+/// packs  whether the client understands `packed`.
 template <typename Message>
-void PutItems(std::vector<Item>& items, const ItemsSize& size, bool packs, Message& message) {
+void ItemsToWire(std::vector<Item>& items, const ItemsSize& size, bool packs, Message& message) {
   if (packs && size.worth_packing()) return Pack(items, size, *message.mutable_packed());
   ToWire(std::move(items), *message.mutable_items());
   items.clear();
 }
 
-/// From a message that has `items` or `packed`, in place of `items`. Errors as Unpack.
+/// Takes the items out of a message that has the fields `items` and `packed`, and replaces `items`. Errors as
+/// Unpack.
 template <typename Message>
-absl::Status TakeItems(Message& message, std::vector<Item>& items) {
+absl::Status ItemsFromWire(Message& message, std::vector<Item>& items) {
   if (message.has_packed()) return Unpack(message.packed(), items);
   items = FromWire(*message.mutable_items());
   return absl::OkStatus();

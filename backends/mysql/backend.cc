@@ -4,15 +4,15 @@
 
 #include <utility>
 
-#include "backends/mysql/elsewhere.h"
-#include "backends/mysql/endpoint.h"
-#include "backends/mysql/mapping_store.h"
-#include "backends/mysql/move_schema.h"
-#include "backends/mysql/object_store.h"
-#include "backends/mysql/purge.h"
-#include "backends/mysql/row_store.h"
-#include "backends/mysql/schema.h"
-#include "backends/mysql/shard_tables.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/fleet/elsewhere.h"
+#include "backends/mysql/fleet/shard_tables.h"
+#include "backends/mysql/objects/mapping_store.h"
+#include "backends/mysql/objects/object_store.h"
+#include "backends/mysql/rows/purge.h"
+#include "backends/mysql/rows/row_store.h"
+#include "backends/mysql/units/endpoint.h"
+#include "backends/mysql/units/migration_tables.h"
 
 namespace kvstore {
 
@@ -36,7 +36,8 @@ absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
     return fleet_->RunOn(host, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
       if (spec.durability == Durability::kMachine && !connection.traits().flushes_each) {
         return absl::FailedPreconditionError(
-            "durability: machine needs a server with innodb_flush_log_at_trx_commit = 1");
+            "durability: machine needs servers with innodb_flush_log_at_trx_commit = 1; set that, or choose "
+            "process");
       }
       return mysql::CreateTables(connection, spec, shard);
     });
@@ -45,14 +46,15 @@ absl::Status MySqlBackend::CreateDataset(const DatasetSpec& spec) {
 
 absl::Status MySqlBackend::AlterDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
-  const std::lock_guard lock(datasets_mutex_);
-  if (const auto found = datasets_.find(spec.incarnation); found != datasets_.end()) found->second->Set(spec);
+  const MutexLock lock(datasets_mutex_);
+  if (const auto found = datasets_.find(spec.incarnation); found != datasets_.end())
+    found->second->Apply(spec);
   return absl::OkStatus();
 }
 
 absl::Status MySqlBackend::DropDataset(const DatasetSpec& spec) {
   {
-    const std::lock_guard lock(datasets_mutex_);
+    const MutexLock lock(datasets_mutex_);
     datasets_.erase(spec.incarnation);
   }
   const Space space = mysql::SpaceOf(spec.shape);
@@ -71,7 +73,8 @@ absl::Status MySqlBackend::DropLeftover(const DatasetSpec& spec) {
                            [&](Connection& connection) { return work(connection, shard); });
     });
   };
-  // Most shards of a dataset with few rows are empty: all are looked at before anything is removed.
+  // All shards are checked before any table is removed, since most shards of a dataset with few rows are
+  // empty.
   auto status = on_all(
       [&](Connection& connection, uint32_t shard) { return mysql::CheckEmpty(connection, spec, shard); });
   if (!status.ok()) return status;
@@ -87,16 +90,16 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
     const uint32_t mod_shards = fleet_->mod_shards();
     absl::Status status = fleet_->RunOn(
         range.master, {space, shard}, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-          const mysql::Moving moving = mysql::ReadMoving(connection, spec, shard);
-          // What migrates has another name for a while.
-          if (!moving.base && !moving.state) {
+          const mysql::ShardMigration migration = mysql::ReadShardMigration(connection, spec, shard);
+          // While the dataset migrates, its table may have another name.
+          if (!migration.base && !migration.state) {
             return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
           }
           if (space == Space::kId) return absl::OkStatus();
           if (const uint32_t made = mysql::ReadModShards(connection, shard); made != mod_shards) {
             return absl::FailedPreconditionError(
-                fmt::format("the map has {} mod shards, the data was made with {}: keys would be looked for "
-                            "in wrong places",
+                fmt::format("the map has {} mod shards, the data was made with {}: rows would be searched on "
+                            "wrong shards; put the right map back",
                             mod_shards, made));
           }
           return absl::OkStatus();
@@ -109,11 +112,12 @@ absl::Status MySqlBackend::CheckThere(const DatasetSpec& spec) {
 
 absl::StatusOr<std::shared_ptr<mysql::Dataset>> MySqlBackend::OpenDataset(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
-  const std::lock_guard lock(datasets_mutex_);
+  const MutexLock lock(datasets_mutex_);
   std::shared_ptr<mysql::Dataset>& dataset = datasets_[spec.incarnation];
-  // It may have been elsewhere meanwhile, and was altered there, or came back to another engine.
+  // The dataset may have migrated away and back since it was opened: with other settings, or to another
+  // engine.
   if (dataset && dataset->family.newest_last == !mysql::HasDescendingKeys(spec)) {
-    dataset->Set(spec);
+    dataset->Apply(spec);
   } else {
     dataset = std::make_shared<mysql::Dataset>(spec, ++datasets_opened_);
   }
@@ -156,7 +160,7 @@ absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
 
 absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigration(const DatasetSpec& spec) {
   if (auto status = mysql::ValidateEngine(spec); !status.ok()) return status;
-  const std::lock_guard lock(datasets_mutex_);
+  const MutexLock lock(datasets_mutex_);
   datasets_opened_ += 2;
   return std::make_unique<mysql::MySqlEndpoint>(fleet_, spec, datasets_opened_ - 1);
 }
@@ -169,11 +173,11 @@ absl::Status MySqlBackend::CheckNowhereElse(std::span<const Host> others) {
 
 absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,
                                 mysql::LeftAlone* left_alone) {
-  std::mutex mutex;  // guards what follows, and calls of `datasets`
+  Mutex mutex;  // guards done and left, and makes calls of `datasets` one at a time
   uint64_t done = 0;
   mysql::LeftAlone left;
   const mysql::ReadSpecs read = [&]() -> absl::StatusOr<std::vector<DatasetSpec>> {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return datasets ? datasets() : std::vector<DatasetSpec>();
   };
   const auto specs = read();
@@ -187,9 +191,12 @@ absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress
             here.clear();
             return mysql::MakeShard(connection, space, shard, fleet_->mod_shards(), *specs, read, here);
           });
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       for (const auto& [why, count] : here) left[why] += count;
-      if (made.ok() && progress && !progress(++done, total)) return absl::CancelledError("was stopped");
+      if (made.ok() && progress && !progress(++done, total)) {
+        return absl::CancelledError(
+            "the initialisation of the shards was stopped; kv shards init makes the rest");
+      }
       return made;
     });
     if (!status.ok()) return status;

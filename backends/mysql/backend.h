@@ -2,23 +2,23 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 
-#include "backends/mysql/dataset.h"
-#include "backends/mysql/fleet.h"
-#include "backends/mysql/options.h"
-#include "backends/mysql/shard_tables.h"
-#include "kvstore_api/backend.h"
+#include "backend_api/backend.h"
+#include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/fleet.h"
+#include "backends/mysql/fleet/shard_tables.h"
+#include "base/mutex.h"
+#include "kvstore_api/mysql_options.h"
 
 namespace kvstore {
 
-/// The backend on sharded MySQL servers: objects and mappings on the shards of their IDs, rows on mod shards.
-/// Which host has which shard is in the shard maps, which may change while this runs. Hosts that are down
-/// fail calls for their shards, and no others.
+/// The backend on sharded MySQL servers. Objects and mappings lie on the shards of their IDs, rows on mod
+/// shards. The shard maps say which host has a shard, and may change while the backend runs. A host that is
+/// down fails the calls for its shards, and no others. Thread-safe.
 class MySqlBackend : public Backend {
  public:
-  /// Reads the maps; hosts are connected to when they are needed.
+  /// Reads the shard maps and begins to watch them. Hosts are connected to when they are needed.
   static absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(mysql::MapSources sources,
                                                             const mysql::MySqlOptions& options);
 
@@ -26,7 +26,8 @@ class MySqlBackend : public Backend {
     return {
         .rows = true, .objects = true, .mappings = true, .migration = true, .waits = true, .shards = true};
   }
-  /// On every open shard; FAILED_PRECONDITION if a shard's database is not there (see Init).
+  /// Makes the dataset's table on every open shard. FAILED_PRECONDITION if a shard's database is missing:
+  /// Init makes it.
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;
   absl::Status DropDataset(const DatasetSpec& spec) override;
@@ -39,38 +40,39 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   void Describe(MetricsSink& sink) const override { fleet_->Describe(sink); }
 
-  /// Makes the databases of all open shards, and in them the tables of `datasets`; what is there stays, and
-  /// what migrates or moves is left alone. Hosts in parallel. Run it before the first dataset is created, and
-  /// when shards were opened.
+  /// Makes the databases of all open shards, and in them the tables of `datasets`, unless they are there.
+  /// What migrates or moves is left alone. Hosts are worked on in parallel. To be run before the first
+  /// dataset is created, and after shards were opened.
   ///
-  /// datasets    called again wherever something is missing: what was dropped or has migrated meanwhile is
-  /// not
-  ///             made. May be null: none.
-  /// progress    shards done, and in all. May be null.
-  /// left_alone  what was left as it is. May be null.
+  /// datasets    returns the catalog's datasets on this backend. It is called again wherever a table is
+  ///             missing, so that none is made of a dataset that was dropped or has migrated meanwhile. Null:
+  ///             none.
+  /// progress    shards done, and in all; false ends with CANCELLED. May be null.
+  /// left_alone  receives what was left alone. May be null.
   absl::Status Init(const mysql::ReadSpecs& datasets, const Progress& progress,
                     mysql::LeftAlone* left_alone = nullptr);
 
-  /// FAILED_PRECONDITION if Init would make a shard anew that another host has: the map is wrong there, or
-  /// its master has lost it. UNAVAILABLE if a master does not answer.
+  /// Checks that Init would not make a shard anew that another host has: see mysql::CheckNowhereElse.
   ///
-  /// others  hosts that may have shards, beside those of the maps.
+  /// others  hosts that may have shards, in addition to those of the maps.
   absl::Status CheckNowhereElse(std::span<const Host> others);
 
-  /// What lies beneath, for tests and benchmarks.
+  /// The fleet, for tests and benchmarks.
   mysql::Fleet& fleet() { return *fleet_; }
 
  private:
   explicit MySqlBackend(std::shared_ptr<mysql::Fleet> fleet) : fleet_(std::move(fleet)) {}
-  /// DATA_LOSS unless the first host that answers has the dataset's table.
+  /// Asks the first host that answers whether it has the dataset's table. DATA_LOSS if it has not,
+  /// FAILED_PRECONDITION if the number of mod shards is another one than when the data was made.
   absl::Status CheckThere(const DatasetSpec& spec);
+  /// Returns the dataset as stores share it, with the settings of `spec`.
   absl::StatusOr<std::shared_ptr<mysql::Dataset>> OpenDataset(const DatasetSpec& spec);
 
   const std::shared_ptr<mysql::Fleet> fleet_;
-  std::mutex datasets_mutex_;
-  uint32_t datasets_opened_ = 0;  // guarded by datasets_mutex_
-  std::map<uint64_t, std::shared_ptr<mysql::Dataset>>
-      datasets_;  // by incarnation; guarded by datasets_mutex_
+  Mutex datasets_mutex_;
+  uint32_t datasets_opened_ ABSL_GUARDED_BY(datasets_mutex_) = 0;  // the last TableFamily::number given
+  // By incarnation.
+  std::map<uint64_t, std::shared_ptr<mysql::Dataset>> datasets_ ABSL_GUARDED_BY(datasets_mutex_);
 };
 
 }  // namespace kvstore

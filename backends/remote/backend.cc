@@ -23,7 +23,7 @@ absl::Status RemoteBackend::CheckThere(const DatasetSpec& spec) {
                                            server_->address(),
                                            gone ? "" : ", which has another dataset of that name"));
   }
-  // A server that is down says nothing about the dataset.
+  // A server that cannot be reached may well have the dataset.
   if (absl::IsUnavailable(there.status()) || absl::IsDeadlineExceeded(there.status()))
     return absl::OkStatus();
   return there.status();
@@ -31,7 +31,7 @@ absl::Status RemoteBackend::CheckThere(const DatasetSpec& spec) {
 
 absl::Status RemoteBackend::CreateDataset(const DatasetSpec& spec) {
   DatasetSpec there = spec;
-  // Backends are named by each side on its own.
+  // Each side has its own names of backends, so the server chooses one of its own.
   there.backend.clear();
   return server_->CreateDataset(there);
 }

@@ -4,18 +4,18 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "backend_api/backend.h"
 #include "client/client.h"
-#include "kvstore_api/backend.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore {
 
-/// A backend that is another server: a dataset here is the dataset of the same name and incarnation there, so
-/// that positions, and markers made of them, are good on both sides.
+/// A backend whose data is on another kvstore server. A dataset here is the dataset of the same name and
+/// incarnation there, so that positions, and the markers made of them, are valid on both sides.
 ///
-/// The server may keep a catalog of its own, or share this process' one; then it stores what the catalog puts
-/// on the backend of this name, and each process that shares the catalog reaches it through one of these.
-/// Only then it takes part in migrations.
+/// The server may have a catalog of its own, or share the one of this process. If it shares it, it stores the
+/// datasets that the catalog puts on the backend of this name, and every other process with that catalog
+/// reaches them through a RemoteBackend. Only such a server takes part in migrations. Thread-safe.
 class RemoteBackend : public Backend {
  public:
   /// Returns at once; see kvstore::Connect for addresses and errors.
@@ -36,11 +36,12 @@ class RemoteBackend : public Backend {
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
-  /// The server describes itself.
+  /// Describes nothing: the server has metrics of its own.
   void Describe(MetricsSink&) const override {}
 
  private:
-  /// DATA_LOSS if the server has no dataset of that incarnation; OK if it cannot be reached.
+  /// Returns DATA_LOSS if the server does not have the dataset, or another incarnation of it; OK if it cannot
+  /// be reached.
   absl::Status CheckThere(const DatasetSpec& spec);
 
   const std::shared_ptr<client::Client> server_;

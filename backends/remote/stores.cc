@@ -1,11 +1,11 @@
 #include "backends/remote/stores.h"
 
-#include "kvstore_api/marker.h"
+#include "backend_api/marker.h"
 
 namespace kvstore::remote {
 namespace {
 
-/// A scan of the server's, whose markers are opened.
+/// A scan on the server, with its markers opened to positions.
 class RemoteScan : public RowScan {
  public:
   RemoteScan(std::shared_ptr<KVStore> server, std::unique_ptr<RowCursor> cursor, uint64_t incarnation,
@@ -28,7 +28,8 @@ class RemoteScan : public RowScan {
   const std::optional<ScanPosition> start_;
 };
 
-/// The answers of a batch, as many as were asked for; if the call as a whole failed, that for each entry.
+/// Returns the answers of a batch, one for each entry. If the call as a whole failed each entry gets its
+/// error.
 template <typename Answer>
 std::vector<Answer> ForEach(size_t count, absl::StatusOr<std::vector<Answer>> answers) {
   if (answers.ok() && answers->size() != count) {

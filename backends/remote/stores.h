@@ -8,13 +8,14 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/mapping_store.h"
+#include "backend_api/object_store.h"
+#include "backend_api/row_store.h"
 #include "kvstore_api/dataset.h"
 #include "kvstore_api/kvstore.h"
-#include "kvstore_api/mapping_store.h"
-#include "kvstore_api/object_store.h"
-#include "kvstore_api/row_store.h"
 
-/// The stores of a dataset on another server: each call is the server's, positions go as markers.
+/// The stores of a dataset on another server. Each call is forwarded to the server, and positions are sent as
+/// markers. Thread-safe.
 namespace kvstore::remote {
 
 class RemoteRowStore : public RowStore {
@@ -35,7 +36,7 @@ class RemoteRowStore : public RowStore {
                                                 const std::optional<ScanPosition>& after) override;
 
  private:
-  /// A page as the server sealed it.
+  /// Opens the marker of a page that the server has answered.
   absl::StatusOr<RowPage> Open(std::string_view row, absl::StatusOr<Row> page) const;
 
   const std::shared_ptr<KVStore> server_;

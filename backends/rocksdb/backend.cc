@@ -5,19 +5,43 @@
 #include <utility>
 
 #include "backends/rocksdb/describe.h"
-#include "backends/rocksdb/endpoint.h"
-#include "backends/rocksdb/mapping_store.h"
-#include "backends/rocksdb/object_store.h"
-#include "backends/rocksdb/reclaim.h"
-#include "backends/rocksdb/row_store.h"
+#include "backends/rocksdb/objects/mapping_store.h"
+#include "backends/rocksdb/objects/object_store.h"
+#include "backends/rocksdb/rows/expired_filter.h"
+#include "backends/rocksdb/rows/reclaim.h"
+#include "backends/rocksdb/rows/row_store.h"
+#include "backends/rocksdb/units/endpoint.h"
+#include "backends/rocksdb/units/gate_store.h"
 
 namespace kvstore {
+namespace {
+
+rocks::FamilyHooks Hooks() {
+  using rocks::Engine;
+  using rocks::Family;
+  return {.filters =
+              [](std::shared_ptr<rocks::FamilySettings> settings, std::shared_ptr<rocks::Trimmer> trimmer) {
+                return std::make_shared<rocks::ExpiredFilterFactory>(std::move(settings), std::move(trimmer));
+              },
+          .opened = rocks::RestoreGate,
+          .trim =
+              [](Engine& engine, const Family& family, const std::string& column) {
+                // The next compaction suggests again what fails here, on a full disk for example.
+                rocks::TrimColumn(engine, family, column).status().IgnoreError();
+              },
+          .raise_ids =
+              [](Engine& engine, const Family& family, uint64_t left_out) {
+                return rocks::LocalIds::RaiseFloor(engine, family.settings->incarnation, left_out);
+              }};
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<RocksDbBackend>> RocksDbBackend::Open(rocks::DataDir dir,
                                                                      std::span<const DatasetSpec> datasets,
                                                                      std::span<const DatasetSpec> moving,
                                                                      const Options& options) {
-  auto engine = rocks::Engine::Open(std::move(dir), datasets, moving, options);
+  auto engine = rocks::Engine::Open(std::move(dir), datasets, moving, options, Hooks());
   if (!engine.ok()) return engine.status();
   return std::unique_ptr<RocksDbBackend>(new RocksDbBackend(*std::move(engine)));
 }
@@ -30,8 +54,9 @@ absl::StatusOr<std::shared_ptr<rocks::Family>> RocksDbBackend::Find(const Datase
 
 absl::Status RocksDbBackend::CreateDataset(const DatasetSpec& spec) {
   if (!spec.engine.empty()) {
-    return absl::InvalidArgumentError(
-        fmt::format("engine: '{}' is none of this backend, which has only one; leave it out", spec.engine));
+    return absl::InvalidArgumentError(fmt::format(
+        "engine: this backend has one storage engine only, so the field must be left out; it was '{}'",
+        spec.engine));
   }
   return engine_->CreateFamily(spec);
 }
@@ -60,14 +85,8 @@ absl::StatusOr<std::shared_ptr<ObjectStore>> RocksDbBackend::OpenObjects(const D
   auto family = Find(spec);
   if (!family.ok()) return family.status();
   (*family)->settings->Set(spec);
-  const std::lock_guard lock(objects_mutex_);
-  std::weak_ptr<ObjectStore>& known = objects_[spec.incarnation];
-  std::shared_ptr<ObjectStore> store = known.lock();
-  if (!store) {
-    store = std::make_shared<rocks::RocksObjectStore>(engine_, *std::move(family), spec.type);
-    known = store;
-  }
-  return store;
+  auto ids = ids_->ForDataset(engine_, *family, spec.type);
+  return std::make_shared<rocks::RocksObjectStore>(engine_, *std::move(family), spec.type, std::move(ids));
 }
 
 absl::StatusOr<std::shared_ptr<MappingStore>> RocksDbBackend::OpenMappings(const DatasetSpec& spec) {
@@ -84,7 +103,7 @@ absl::StatusOr<ReclaimResult> RocksDbBackend::Reclaim(const DatasetSpec& spec, c
 }
 
 absl::StatusOr<std::unique_ptr<MigrationEndpoint>> RocksDbBackend::OpenForMigration(const DatasetSpec& spec) {
-  return std::make_unique<rocks::RocksEndpoint>(*this, engine_, spec);
+  return std::make_unique<rocks::RocksEndpoint>(engine_, spec, ids_);
 }
 
 void RocksDbBackend::Describe(MetricsSink& sink) const { rocks::Describe(*engine_, sink); }

@@ -1,29 +1,29 @@
 #pragma once
 
-#include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 
-#include "backends/rocksdb/data_dir.h"
-#include "backends/rocksdb/engine.h"
-#include "kvstore_api/backend.h"
+#include "backend_api/backend.h"
+#include "backends/rocksdb/engine/data_dir.h"
+#include "backends/rocksdb/engine/engine.h"
+#include "backends/rocksdb/objects/local_ids.h"
 
 namespace kvstore {
 
-/// The embedded backend: one RocksDB in a directory, with a column family for each dataset.
+/// The embedded backend: one RocksDB database in a directory, with a column family for each dataset.
 ///
-/// Stores that it opened keep the database open; the directory is released when backend and stores are gone.
+/// Stores that it has opened keep the database open; the directory is unlocked when the backend and all its
+/// stores are gone.
 class RocksDbBackend : public Backend {
  public:
   using Options = rocks::EngineOptions;
 
-  /// Opens the database of `dir`, and closes it with the backend.
+  /// Opens the database in `dir`; it is closed with the backend and its stores.
   ///
-  /// datasets  those that the catalog says are here; DATA_LOSS if the data of one is not. Data of others is
-  ///           left alone.
-  /// moving    those of migrations of which this is the other side: they may be here.
+  /// datasets  those that the catalog says are here; DATA_LOSS if the data of one is not. Other data is left
+  ///           alone.
+  /// moving    datasets whose migration has its other side here: their data may be here.
   static absl::StatusOr<std::unique_ptr<RocksDbBackend>> Open(rocks::DataDir dir,
                                                               std::span<const DatasetSpec> datasets,
                                                               std::span<const DatasetSpec> moving,
@@ -44,7 +44,7 @@ class RocksDbBackend : public Backend {
   absl::Status CheckWrites() override { return engine_->CheckWrites(); }
   void Describe(MetricsSink& sink) const override;
 
-  /// What lies beneath, for tests and benchmarks that arrange files by hand.
+  /// The engine, for tests and benchmarks that arrange files by hand.
   rocks::Engine& engine() { return *engine_; }
 
  private:
@@ -52,9 +52,7 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<std::shared_ptr<rocks::Family>> Find(const DatasetSpec& spec) const;
 
   const std::shared_ptr<rocks::Engine> engine_;
-  std::mutex objects_mutex_;
-  /// One store a dataset, by incarnation, because it has the counters of IDs.
-  std::map<uint64_t, std::weak_ptr<ObjectStore>> objects_;  // guarded by objects_mutex_
+  const std::shared_ptr<rocks::LocalIdsRegistry> ids_ = std::make_shared<rocks::LocalIdsRegistry>();
 };
 
 }  // namespace kvstore

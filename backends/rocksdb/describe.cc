@@ -19,7 +19,7 @@ constexpr std::array<Ticker, 10> kTickers = {{
     {rocksdb::BLOCK_CACHE_MISS, "kvstore_rocksdb_block_cache_misses_total",
      "Blocks read from files or the system's cache"},
     {rocksdb::BLOOM_FILTER_PREFIX_USEFUL, "kvstore_rocksdb_bloom_useful_total",
-     "Reads of files that bloom filters have saved"},
+     "Reads of files that bloom filters have avoided"},
     {rocksdb::BYTES_WRITTEN, "kvstore_rocksdb_written_bytes_total", "Keys and values written"},
     {rocksdb::WAL_FILE_BYTES, "kvstore_rocksdb_log_bytes_total", "Bytes written to the write-ahead log"},
     {rocksdb::WAL_FILE_SYNCED, "kvstore_rocksdb_log_syncs_total", "Times that the log was forced to disk"},
@@ -47,13 +47,13 @@ void Describe(Engine& engine, MetricsSink& sink) {
   }
   const std::array<Property, 6> properties = {{
       {Properties::kCurSizeAllMemTables, "kvstore_rocksdb_memtable_bytes",
-       "Writes that are not in files yet"},
+       "Writes in memory that are not in files yet"},
       {Properties::kTotalSstFilesSize, "kvstore_rocksdb_file_bytes", "Size of all files with data"},
       {Properties::kEstimatePendingCompactionBytes, "kvstore_rocksdb_pending_compaction_bytes",
-       "What compactions are behind by"},
+       "Bytes that compactions have yet to rewrite"},
       {Properties::kEstimateTableReadersMem, "kvstore_rocksdb_reader_bytes",
        "Memory for indexes and filters outside of the cache"},
-      {Properties::kNumSnapshots, "kvstore_rocksdb_snapshots", "Snapshots that are held"},
+      {Properties::kNumSnapshots, "kvstore_rocksdb_snapshots", "Open snapshots, each of which pins old data"},
       {Properties::kBackgroundErrors, "kvstore_rocksdb_background_errors",
        "Flushes and compactions that failed"},
   }};
@@ -64,15 +64,15 @@ void Describe(Engine& engine, MetricsSink& sink) {
   }
   uint64_t running = 0;
   engine.db().GetIntProperty(Properties::kNumRunningCompactions, &running);
-  sink.Gauge("kvstore_rocksdb_running_compactions", "Compactions at work", {}, static_cast<double>(running));
+  sink.Gauge("kvstore_rocksdb_running_compactions", "Compactions that run now", {},
+             static_cast<double>(running));
   uint64_t stopped = 0;
   engine.db().GetIntProperty(Properties::kIsWriteStopped, &stopped);
-  sink.Gauge("kvstore_rocksdb_write_stopped", "1: no write goes through until compactions have caught up", {},
-             static_cast<double>(stopped));
+  sink.Gauge("kvstore_rocksdb_write_stopped", "1 while writes wait until compactions have caught up, else 0",
+             {}, static_cast<double>(stopped));
   uint64_t cached = 0;
   engine.db().GetIntProperty(Properties::kBlockCacheUsage, &cached);
-  sink.Gauge("kvstore_rocksdb_wal_bytes",
-             "Logs of writes that are not all in files yet; a restart reads them", {},
+  sink.Gauge("kvstore_rocksdb_wal_bytes", "Write-ahead logs, which a restart has to replay", {},
              static_cast<double>(engine.Logs().bytes));
   sink.Gauge("kvstore_rocksdb_block_cache_bytes", "Blocks in the cache", {}, static_cast<double>(cached));
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "backends/rocksdb/engine.h"
-#include "kvstore_api/metrics_sink.h"
+#include "backends/rocksdb/engine/engine.h"
+#include "base/metrics_sink.h"
 
 namespace kvstore::rocks {
 
-/// The counters and sizes of RocksDB that tell how it is. docs/operations.md says what each means.
+/// Reports the counters and sizes of RocksDB as metrics. docs/operations.md says what each means.
 void Describe(Engine& engine, MetricsSink& sink);
 
 }  // namespace kvstore::rocks

@@ -1,4 +1,4 @@
-#include "cli/load_report.h"
+#include "bench/commands/load_report.h"
 
 #include <fmt/format.h>
 
@@ -10,12 +10,17 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/page.h"
+#include "bench/harness/page.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/table.h"
 
-namespace kvstore::cli {
+namespace kvstore::bench {
+
+using cli::Failure;
+using cli::PrintJson;
+using cli::Table;
+
 namespace {
 
 std::string Conditions(const Json& report) {
@@ -98,13 +103,13 @@ void PrintSequences(const Json& report) {
 
 // ---- as a page ----
 
-bench::Bar BarOf(std::string name, const Json& load) {
+Bar BarOf(std::string name, const Json& load) {
   return {std::move(name), load["ops_s"].get<double>(), load["ops_s_min"].get<double>(),
           load["ops_s_max"].get<double>()};
 }
 
-bench::Curve CurveOf(std::string name, const Json& latency) {
-  bench::Curve curve{.name = std::move(name)};
+Curve CurveOf(std::string name, const Json& latency) {
+  Curve curve{.name = std::move(name)};
   size_t point = 0;
   for (const char* const key : {"p50_us", "p90_us", "p99_us", "p99_9_us", "max_us"}) {
     curve.us.at(point++) = latency[key].get<double>();
@@ -112,9 +117,9 @@ bench::Curve CurveOf(std::string name, const Json& latency) {
   return curve;
 }
 
-/// All that the report says once, by its names.
-bench::Page NewPage(std::string title, const Json& report) {
-  bench::Page page{.title = std::move(title)};
+/// Returns the fields that the report has once, by their names.
+Page NewPage(std::string title, const Json& report) {
+  Page page{.title = std::move(title)};
   for (const auto& [name, value] : report.items()) {
     if (value.is_structured() || name == "ok" || name == "workload") continue;
     page.facts.emplace_back(name, value.is_string() ? value.get<std::string>() : value.dump());
@@ -122,15 +127,15 @@ bench::Page NewPage(std::string title, const Json& report) {
   return page;
 }
 
-bench::Page YcsbPage(const Json& report) {
-  bench::Page page = NewPage("YCSB", report);
-  bench::Section rates{.title = "Calls a second, by workload"};
+Page YcsbPage(const Json& report) {
+  Page page = NewPage("YCSB", report);
+  Section rates{.title = "Calls a second, by workload"};
   for (const Json& workload : report["workloads"]) {
     rates.bars.push_back(BarOf(workload["workload"].get<std::string>(), workload));
   }
   page.sections.push_back(std::move(rates));
   for (const Json& workload : report["workloads"]) {
-    bench::Section section{.title = "Workload " + workload["workload"].get<std::string>()};
+    Section section{.title = "Workload " + workload["workload"].get<std::string>()};
     for (const auto& [kind, latency] : workload["operations"].items()) {
       section.curves.push_back(CurveOf(kind, latency));
     }
@@ -139,10 +144,10 @@ bench::Page YcsbPage(const Json& report) {
   return page;
 }
 
-bench::Page SequencesPage(const Json& report) {
-  bench::Page page = NewPage("User sequences", report);
+Page SequencesPage(const Json& report) {
+  Page page = NewPage("User sequences", report);
   for (const Json& path : report["paths"]) {
-    bench::Section section{.title = path["path"].get<std::string>()};
+    Section section{.title = path["path"].get<std::string>()};
     for (const Json& side : path["sides"]) {
       const auto store = side["store"].get<std::string>();
       section.bars.push_back(BarOf(store, side));
@@ -154,14 +159,14 @@ bench::Page SequencesPage(const Json& report) {
   return page;
 }
 
-bench::Page TenantsPage(const Json& report) {
-  bench::Page page = NewPage("Tenants of one store", report);
+Page TenantsPage(const Json& report) {
+  Page page = NewPage("Tenants of one store", report);
   for (const Json& tenant : report["tenants"]) {
     const auto name = tenant["tenant"].get<std::string>();
-    bench::Section section{.title = name};
+    Section section{.title = name};
     for (const char* const how : {"alone", "together"}) {
       section.bars.push_back(BarOf(how, tenant[how]));
-      // The operation that comes most often stands for the rest.
+      // The most frequent operation represents the others.
       const Json& operations = tenant[how]["operations"];
       const auto most =
           std::max_element(operations.begin(), operations.end(),
@@ -173,11 +178,11 @@ bench::Page TenantsPage(const Json& report) {
   return page;
 }
 
-/// A workload: how it is shown.
+/// How a workload is shown.
 struct Form {
   std::string_view workload;
   void (*print)(const Json& report);
-  bench::Page (*page)(const Json& report);
+  Page (*page)(const Json& report);
 };
 constexpr std::array<Form, 3> kForms = {{{"ycsb", PrintYcsb, YcsbPage},
                                          {"sequences", PrintSequences, SequencesPage},
@@ -191,7 +196,7 @@ void ShowLoad(const Json& report, bool json, const std::string& html) {
       *std::find_if(kForms.begin(), kForms.end(), [&](const Form& one) { return one.workload == workload; });
   if (!html.empty()) {
     std::ofstream file(html);
-    file << bench::ToHtml(form.page(report));
+    file << ToHtml(form.page(report));
     if (!file.flush()) throw Failure{absl::UnavailableError("html: cannot write " + html)};
   }
   if (json) {
@@ -201,4 +206,4 @@ void ShowLoad(const Json& report, bool json, const std::string& html) {
   }
 }
 
-}  // namespace kvstore::cli
+}  // namespace kvstore::bench

@@ -3,8 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/graph.h"
-#include "bench/mysql_fixture.h"
+#include "bench/fleet/mysql_fixture.h"
+#include "bench/harness/graph.h"
 #include "idgen/object_id.h"
 
 /// kv bench linkbench.
@@ -23,10 +23,11 @@ Graph MakeGraph(MySqlFixture& fixture, const std::string& name) {
   return {fixture.store(), nodes, links, fixture.ShardsOfFirstHost(Space::kId)};
 }
 
-/// The same by the connector alone, on one connection.
+/// The same operations by the connector alone, on one connection.
 class RawClient {
  public:
-  RawClient(const Host& host, const MySqlFleet& options, const Graph& graph, std::span<const uint32_t> shards)
+  RawClient(const Host& host, const MySqlFleetOptions& options, const Graph& graph,
+            std::span<const uint32_t> shards)
       : graph_(graph), connection_(host, options), statements_(1 << 16) {
     for (const uint32_t shard : shards) {
       const auto nodes = [&](Sql sql) { return &connection_.Prepare(sql, Space::kId, graph.nodes(), shard); };
@@ -37,7 +38,7 @@ class RawClient {
     }
   }
 
-  void Do(const GraphMix::Step& step, uint64_t i) {
+  void Execute(const GraphMix::Step& step, uint64_t i) {
     const uint64_t node = graph_.ids()[step.node];
     const uint64_t other = graph_.ids()[step.other];
     const uint64_t local = node & ObjectId::kMaxLocal;
@@ -140,14 +141,14 @@ absl::StatusOr<Report> BenchLinks(const MySqlBenchOptions& options) {
   Measure(
       report, options, "mix_8", kThreads,
       [&](uint64_t i) {
-        ours.Do(mix.At(i), i);
+        ours.Execute(mix.At(i), i);
         return uint64_t{1};
       },
       [&](uint64_t i) {
-        // A deadlock of the raw side is repeated, as ours repeats its own.
+        // The raw side retries deadlocks, as our side does.
         for (int attempt = 0;; ++attempt) {
           try {
-            clients[i % kThreads]->Do(mix.At(i), i);
+            clients[i % kThreads]->Execute(mix.At(i), i);
             return uint64_t{1};
           } catch (const sql::SQLException& error) {
             if (attempt == 20) Check(absl::UnavailableError(error.what()));

@@ -3,7 +3,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/mysql_fixture.h"
+#include "bench/fleet/mysql_fixture.h"
 #include "idgen/object_id.h"
 
 /// kv bench mappings.
@@ -62,7 +62,7 @@ absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options) {
   sql::PreparedStatement& after = raw.Prepare(Sql::kListAscendingAfter, Space::kId, dataset, shard);
   MappingListOptions far{.limit = kPage};
   {
-    // The marker of the page before.
+    // The marker that leads to the page.
     const auto before = store.ListMapping(dataset, board, {.limit = kPage, .offset = (kFarPage - 2) * kPage});
     Check(before.status());
     far.marker = before->marker;

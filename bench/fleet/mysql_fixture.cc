@@ -1,4 +1,4 @@
-#include "bench/mysql_fixture.h"
+#include "bench/fleet/mysql_fixture.h"
 
 #include <cppconn/statement.h>
 #include <fmt/format.h>
@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "kvstore_api/file_catalog.h"
-#include "registry/mysql_backend.h"
+#include "assembly/mysql_backend.h"
+#include "catalog/file_catalog.h"
 
 namespace kvstore::bench {
 
@@ -54,7 +54,7 @@ std::vector<uint32_t> MySqlFixture::ShardsOfFirstHost(mysql::Space space) {
   return shards;
 }
 
-RawConnection::RawConnection(const Host& host, const MySqlFleet& options) {
+RawConnection::RawConnection(const Host& host, const MySqlFleetOptions& options) {
   sql::ConnectOptionsMap map;
   map["hostName"] = sql::SQLString(fmt::format("tcp://{}:{}", host.name, host.port));
   map["userName"] = sql::SQLString(options.options.user);

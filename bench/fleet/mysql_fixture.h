@@ -11,24 +11,25 @@
 
 #include "absl/status/statusor.h"
 #include "backends/mysql/backend.h"
-#include "backends/mysql/statements.h"
-#include "bench/folder.h"
-#include "bench/report.h"
-#include "kvstore_api/router.h"
-#include "registry/open.h"
+#include "backends/mysql/driver/statements.h"
+#include "bench/harness/folder.h"
+#include "bench/harness/report.h"
+#include "kvstore_api/open.h"
+#include "router/router.h"
 
 namespace kvstore::bench {
 
-/// What the workloads on MySQL servers have in common.
+/// Options that the workloads on MySQL servers share.
 struct MySqlBenchOptions {
-  MySqlFleet fleet;  ///< Servers with at least one shard of each space; see ./dev up.
+  MySqlFleetOptions fleet;  ///< Servers with at least one shard of each space; see ./dev up.
   int rounds = 9;
-  double seconds = 0.4;            ///< Of each side of a path in a round.
-  bool compare = true;             ///< Also by the connector alone.
+  double seconds = 0.4;            ///< How long each side of a path runs in a round.
+  bool compare = true;             ///< Also measure the connector alone.
   std::vector<std::string> paths;  ///< Only these; empty: all.
 };
 
-/// A store on the servers of a configuration, with datasets of the benchmark's own, dropped again at the end.
+/// A store on the servers of a configuration, with datasets of the benchmark's own, which are dropped at the
+/// end.
 class MySqlFixture {
  public:
   static absl::StatusOr<std::unique_ptr<MySqlFixture>> Open(const MySqlBenchOptions& options);
@@ -38,39 +39,40 @@ class MySqlFixture {
 
   /// Creates a dataset, "kv_bench_NAME"; returns that name.
   std::string Create(const std::string& name, Shape shape, uint32_t max_versions = 1);
-  /// Drops it.
+  /// Drops a dataset.
   void Drop(const std::string& dataset);
 
   KVStore& store() { return *store_; }
   mysql::Fleet& fleet() { return *fleet_; }
-  /// The shards of the first host of a space.
+  /// Returns the shards of the first host of a space.
   std::vector<uint32_t> ShardsOfFirstHost(mysql::Space space);
   Host FirstHost(mysql::Space space) { return fleet_->map(space).ranges()[0].master; }
-  const MySqlFleet& options() const { return options_; }
+  const MySqlFleetOptions& options() const { return options_; }
 
  private:
-  MySqlFixture(const MySqlFleet& options, Folder folder) : options_(options), folder_(std::move(folder)) {}
+  MySqlFixture(const MySqlFleetOptions& options, Folder folder)
+      : options_(options), folder_(std::move(folder)) {}
 
-  const MySqlFleet options_;
+  const MySqlFleetOptions options_;
   const Folder folder_;
   std::vector<std::string> created_;
   std::unique_ptr<KVStore> store_;
   mysql::Fleet* fleet_ = nullptr;  // of store_
 };
 
-/// The other side of comparisons: a connection as a program without this project would have it, and the same
+/// The raw side of comparisons: a connection as a program without this project would open it, and the same
 /// statements on it, prepared beforehand.
 class RawConnection {
  public:
-  RawConnection(const Host& host, const MySqlFleet& options);
+  RawConnection(const Host& host, const MySqlFleetOptions& options);
 
-  /// Both are this one's.
+  /// Prepares a statement, which belongs to the RawConnection.
   sql::PreparedStatement& Prepare(const std::string& text);
-  /// The statement on a dataset's table.
+  /// Prepares one of our statements on a dataset's table.
   sql::PreparedStatement& Prepare(mysql::Sql sql, mysql::Space space, const std::string& dataset,
                                   uint32_t shard, size_t count = 1);
   void Run(const std::string& text);
-  /// A figure that the server answers with.
+  /// Returns a number that the server answers with.
   uint64_t Ask(const std::string& text);
 
  private:
@@ -79,23 +81,23 @@ class RawConnection {
   std::vector<std::unique_ptr<sql::PreparedStatement>> statements_;
 };
 
-/// One for each thread.
+/// Opens `count` connections, one for each thread.
 std::vector<std::unique_ptr<RawConnection>> RawConnections(MySqlFixture& fixture, mysql::Space space,
                                                            size_t count);
 
-/// Runs `path` and adds its result, if it is wanted.
+/// Runs `path` and adds its result, if the options ask for it.
 void Measure(Report& report, const MySqlBenchOptions& options, const std::string& path, uint64_t threads,
              const Work& ours, const Work& raw);
 
 Report NewReport(const std::string& workload, const MySqlBenchOptions& options);
 
-/// Objects: reads and creates on one host, batches over all of them.
+/// Measures objects: reads and creates on one host, batches over all hosts.
 absl::StatusOr<Report> BenchObjects(const MySqlBenchOptions& options);
-/// Mappings: pages of a board of 100,000 pins.
+/// Measures mappings: pages of a board of 100,000 pins.
 absl::StatusOr<Report> BenchMappings(const MySqlBenchOptions& options);
-/// Rows: versions, puts, whole rows.
+/// Measures rows: versions, puts, whole rows.
 absl::StatusOr<Report> BenchMySqlRows(const MySqlBenchOptions& options);
-/// LinkBench's mix of operations on objects (nodes) and mappings (links), by Zipf.
+/// Measures LinkBench's mix of operations on objects (nodes) and mappings (links), chosen by Zipf.
 /// Source: Armstrong et al., "LinkBench: a database benchmark based on the Facebook social graph", 2013.
 absl::StatusOr<Report> BenchLinks(const MySqlBenchOptions& options);
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/mysql_fixture.h"
-#include "bench/rows_bench.h"
+#include "bench/fleet/mysql_fixture.h"
+#include "bench/rows/rows_bench.h"
 #include "shardmap/mod_shard.h"
 
 /// kv bench rows --backend mysql.
@@ -48,7 +48,7 @@ class PerShard {
   std::vector<sql::PreparedStatement*> statements_;
 };
 
-/// What the caller wants of a result of cells: names, timestamps, values, each once.
+/// Reads from a result what a caller needs of its cells: names, timestamps, values, each once.
 uint64_t ReadCells(sql::PreparedStatement& statement, uint64_t expected) {
   const std::unique_ptr<sql::ResultSet> rows(statement.executeQuery());
   std::vector<Cell> cells;

@@ -6,7 +6,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/mysql_fixture.h"
+#include "bench/fleet/mysql_fixture.h"
 #include "idgen/object_id.h"
 
 /// kv bench objects.
@@ -108,7 +108,7 @@ void MeasureCreates(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
   fixture.Drop(theirs);
 }
 
-/// Batches over all shards of all hosts, beside as many single gets, in units of a batch.
+/// Compares batches over all shards of all hosts with as many single gets; the unit is a batch.
 void MeasureBatches(MySqlFixture& fixture, const MySqlBenchOptions& options, Report& report) {
   const std::string dataset = fixture.Create("batched", Shape::kObjects);
   std::vector<uint32_t> shards;
@@ -139,7 +139,8 @@ void MeasureBatches(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
         for (const uint64_t id : batch(ids, i)) Check(fixture.store().GetObject(dataset, id, {}).status());
         return uint64_t{1};
       });
-  // What a second host adds, if the clients are not the limit: the same batches, all on the first one.
+  // Compares with the same batches on the first host alone, to show what a second host adds if the clients
+  // are not the limit.
   const std::vector<uint32_t> first = fixture.ShardsOfFirstHost(Space::kId);
   std::vector<uint64_t> ids_of_first;
   for (uint64_t i = 0; i < ids.size(); ++i) {
@@ -153,7 +154,7 @@ void MeasureBatches(MySqlFixture& fixture, const MySqlBenchOptions& options, Rep
   fixture.Drop(dataset);
 }
 
-/// Nanoseconds of a look-up in the shard map in force, by eight threads at once.
+/// Returns the nanoseconds of a look-up in the shard map in force, by eight threads at once.
 double LookupNs(MySqlFixture& fixture) {
   constexpr uint64_t kLookups = 5'000'000;
   std::vector<std::thread> threads;
@@ -163,7 +164,7 @@ double LookupNs(MySqlFixture& fixture) {
     threads.emplace_back([&, t] {
       timespec begin{};
       timespec end{};
-      // The thread's own time: eight of them may share fewer cores.
+      // Measures the CPU time of the thread, because eight threads may share fewer cores.
       ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
       for (uint64_t i = 0; i < kLookups; ++i) {
         const ShardRange* range =

@@ -1,11 +1,11 @@
-#include "bench/bench_store.h"
+#include "bench/harness/bench_store.h"
 
 #include <cerrno>
 #include <cstdlib>
 
 #include "base/files.h"
-#include "kvstore_api/file_catalog.h"
-#include "kvstore_api/router.h"
+#include "catalog/file_catalog.h"
+#include "router/router.h"
 
 namespace kvstore::bench {
 

@@ -10,13 +10,11 @@
 
 namespace kvstore::bench {
 
-/// A store in a directory of its own, with the engine beneath within reach, removed at the end.
+/// A store in a directory of its own, which the destructor removes. Gives access to the engine beneath.
 class BenchStore {
  public:
-  /// parent  where the directory is made; empty: the system's place for temporary files.
-  ///
-  /// cache_bytes  enough, if it is not given, for all that the benchmarks read, on both sides of a
-  /// comparison.
+  /// parent       where the directory is made; empty: the system's place for temporary files.
+  /// cache_bytes  the default has room for all data that the benchmarks read, on both sides of a comparison.
   static absl::StatusOr<std::unique_ptr<BenchStore>> Create(const std::string& parent,
                                                             size_t cache_bytes = size_t{2} << 30);
   ~BenchStore();
@@ -25,8 +23,11 @@ class BenchStore {
 
   KVStore& store() { return *store_; }
   Backend& backend() { return *backend_; }
+  rocks::Engine& engine() { return *engine_; }
+  /// Returns the folder of its files.
+  const std::filesystem::path& path() const { return dir_; }
   rocksdb::DB& db() { return engine_->db(); }
-  /// The column family of a dataset.
+  /// Returns the column family of a dataset.
   rocksdb::ColumnFamilyHandle* Handle(const std::string& dataset) {
     return engine_->FindFamily(dataset)->handle;
   }

@@ -1,4 +1,4 @@
-#include "bench/child.h"
+#include "bench/harness/child.h"
 
 #include <fcntl.h>
 #include <sys/prctl.h>
@@ -10,22 +10,24 @@
 #include <csignal>
 #include <cstdint>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
-#include "bench/report.h"
+#include "bench/harness/report.h"
 
 namespace kvstore::bench {
 
 namespace {
 
-/// Its number, and this end of the pipes that are its standard input and output.
+/// The number of a process, and our ends of the pipes of its standard input and output.
 struct Started {
   pid_t process = -1;
   int input = -1;
   int output = -1;
 };
 
-/// program  "/proc/self/exe", or a name that PATH knows.
+/// program  a path, or a name to be found by PATH.
 absl::StatusOr<Started> Fork(const char* program, std::vector<std::string> command) {
   std::array<int, 2> in{};
   std::array<int, 2> out{};
@@ -51,15 +53,17 @@ absl::StatusOr<Started> Fork(const char* program, std::vector<std::string> comma
 
 }  // namespace
 
-absl::StatusOr<Child> Child::Start(const std::vector<std::string>& arguments) {
-  std::vector<std::string> command = {"kv"};
+absl::StatusOr<Child> Child::Start(const std::string& program, const std::vector<std::string>& arguments) {
+  std::vector<std::string> command = {program};
   command.insert(command.end(), arguments.begin(), arguments.end());
-  const auto started = Fork("/proc/self/exe", std::move(command));
+  std::error_code error;
+  const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+  const auto started = Fork((self.parent_path() / program).c_str(), std::move(command));
   if (!started.ok()) return started.status();
   Child child(started->process, started->input);
   for (char c = 0; ::read(started->output, &c, 1) == 1 && c != '\n';) child.first_line_ += c;
   ::close(started->output);
-  if (child.first_line_.empty()) return absl::UnavailableError("a process ended before it was ready");
+  if (child.first_line_.empty()) return absl::UnavailableError(program + " ended before it was ready");
   return child;
 }
 

@@ -9,22 +9,22 @@
 
 namespace kvstore::bench {
 
-/// Another process, which ends with this one.
+/// A child process, which the destructor ends.
 class Child {
  public:
-  /// This program again. Waits for its first line.
-  static absl::StatusOr<Child> Start(const std::vector<std::string>& arguments);
-  /// Another program, found by PATH; what it prints is for nobody. If it is not there, it has
-  /// ended at once.
+  /// Starts a program that lies beside this one, "kv" or "kv-bench" itself, and waits for its first line.
+  static absl::StatusOr<Child> Start(const std::string& program, const std::vector<std::string>& arguments);
+  /// Starts another program, found by PATH; its output is discarded. If there is no such program, the child
+  /// ends at once.
   static absl::StatusOr<Child> StartProgram(const std::vector<std::string>& command);
   ~Child();
   Child(Child&& other) noexcept;
   Child& operator=(Child&&) = delete;
 
   const std::string& first_line() const { return first_line_; }
-  /// It has not ended.
+  /// Returns whether the process has not ended.
   bool runs() const;
-  /// Resident memory in bytes.
+  /// Returns its resident memory in bytes.
   uint64_t ResidentBytes() const;
 
  private:

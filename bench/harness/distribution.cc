@@ -1,4 +1,4 @@
-#include "bench/distribution.h"
+#include "bench/harness/distribution.h"
 
 #include <algorithm>
 #include <cmath>

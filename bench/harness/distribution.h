@@ -5,15 +5,15 @@
 
 namespace kvstore::bench {
 
-/// Items 0..n-1, the first ones more often than the rest: item i in proportion to 1 / (i + 1)^0.99.
-/// Immutable, but that more items may come. After Gray et al., "Quickly Generating Billion-Record Synthetic
-/// Databases" (SIGMOD 1994), with the constant of YCSB.
+/// Chooses items 0..n-1, the first ones most often: item i in proportion to 1 / (i + 1)^0.99. Immutable,
+/// except that n may grow. After Gray et al., "Quickly Generating Billion-Record Synthetic Databases" (SIGMOD
+/// 1994), with the constant of YCSB.
 class Zipfian {
  public:
   static constexpr double kTheta = 0.99;
-  /// Takes n steps once: 10 ms for a million.
+  /// The constructor takes n steps: 10 ms for a million.
   explicit Zipfian(uint64_t n);
-  /// As if there were n items; no less than before.
+  /// Changes the number of items to n, which must not be less than before.
   void GrowTo(uint64_t n);
   uint64_t size() const { return n_; }
   /// uniform  within [0, 1).
@@ -25,10 +25,10 @@ class Zipfian {
   double eta_ = 0;
 };
 
-/// Spreads items over 0..n-1, so that those that are chosen often do not lie together: FNV-1a, as YCSB does.
+/// Hashes items, so that those chosen often do not lie together: FNV-1a, as in YCSB.
 uint64_t Scramble(uint64_t item);
 
-/// A number within [0, 1).
+/// Returns a number within [0, 1).
 template <typename Random>
 double Uniform(Random& random) {
   return static_cast<double>(random() >> 11) * 0x1.0p-53;

@@ -1,4 +1,4 @@
-#include "bench/folder.h"
+#include "bench/harness/folder.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 
 namespace kvstore::bench {
 
-/// A folder in the system's place for temporary files, which goes with this.
+/// A folder in the system's place for temporary files, which the destructor removes.
 class Folder {
  public:
   static absl::StatusOr<Folder> Make();

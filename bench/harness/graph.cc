@@ -1,4 +1,4 @@
-#include "bench/graph.h"
+#include "bench/harness/graph.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 #include <utility>
 
-#include "bench/report.h"
+#include "bench/harness/report.h"
 
 namespace kvstore::bench {
 namespace {
@@ -18,7 +18,7 @@ struct Share {
   uint64_t per_mille;
 };
 
-/// As published. "Get link" (0.5 %) is counted with the lists: there is no such call.
+/// The published frequencies. "Get link" (0.5 %) is counted with the lists, because our API has no such call.
 constexpr std::array<Share, 9> kShares = {{{GraphOp::kGetLinks, "get_links", 512},
                                            {GraphOp::kGetNode, "get_node", 129},
                                            {GraphOp::kAddLink, "add_link", 90},
@@ -106,7 +106,7 @@ Graph::Graph(KVStore& store, std::string nodes, std::string links, std::span<con
   }
 }
 
-void Graph::Do(const GraphMix::Step& step, uint64_t i) const {
+void Graph::Execute(const GraphMix::Step& step, uint64_t i) const {
   const uint64_t node = ids_[step.node];
   const uint64_t other = ids_[step.other];
   absl::Status status;
@@ -143,7 +143,7 @@ void Graph::Do(const GraphMix::Step& step, uint64_t i) const {
       status = store_.DeleteObject(nodes_, node, /*hard=*/true);
       break;
   }
-  // Nodes that were deleted are asked for again.
+  // The mix also asks for nodes that were deleted.
   if (!absl::IsNotFound(status)) Check(status);
 }
 

@@ -25,8 +25,8 @@ enum class GraphOp : uint8_t {
 /// "get_links"
 const char* Name(GraphOp op);
 
-/// Operation number i of the mix, always the same: so often as published, on nodes that are chosen as
-/// unevenly as published. Immutable.
+/// Generates operation number i of the mix, always the same for an i, with the frequencies of operations and
+/// the skew of nodes that the paper gives. Immutable.
 class GraphMix {
  public:
   static constexpr uint64_t kNodes = 10'000;
@@ -41,7 +41,7 @@ class GraphMix {
   Step At(uint64_t i) const;
 
  private:
-  /// Numbers below kNodes, the i-th drawn in proportion to 1 / (i + 1)^exponent, scattered.
+  /// Draws numbers below kNodes, the i-th in proportion to 1 / (i + 1)^exponent, and scatters them.
   class Zipf {
    public:
     explicit Zipf(double exponent);
@@ -64,17 +64,16 @@ class Graph {
   static constexpr uint32_t kListLimit = 10'000;
 
   /// Fills two datasets, which are empty. The store must outlive it.
-  ///
-  /// shards  Where the nodes are made, in turn; none: where the store likes.
+  /// shards  shards on which the nodes are made, in turn; none: the store chooses.
   Graph(KVStore& store, std::string nodes, std::string links, std::span<const uint32_t> shards);
 
-  /// Carries out operation number i of a mix.
-  void Do(const GraphMix::Step& step, uint64_t i) const;
+  /// Executes operation number i of a mix.
+  void Execute(const GraphMix::Step& step, uint64_t i) const;
 
   const std::string& nodes() const { return nodes_; }
   const std::string& links() const { return links_; }
   const std::vector<uint64_t>& ids() const { return ids_; }
-  /// The text of a node, another one for each i.
+  /// Returns the text of a node, different for each i.
   static std::string Node(uint64_t i);
 
  private:

@@ -1,4 +1,4 @@
-#include "bench/histogram.h"
+#include "bench/harness/histogram.h"
 
 #include <algorithm>
 #include <bit>

@@ -6,9 +6,9 @@
 
 namespace kvstore::bench {
 
-/// How often which latency was seen, in nanoseconds from 0 to about 18 minutes (longer ones count as that),
-/// each to within 1 % (128 steps for each power of two), in 30 KiB. After Gil Tene's HdrHistogram, for which
-/// Debian has no C++ library. Externally synchronised: a thread has its own, and they are merged.
+/// A histogram of latencies in nanoseconds, from 0 to about 18 minutes (longer ones count as that), accurate
+/// to 1 % (128 steps for each power of two), in 30 KiB. After Gil Tene's HdrHistogram, for which Debian has
+/// no C++ library. Externally synchronised: each thread has its own, and they are merged.
 class Histogram {
  public:
   void Add(uint64_t nanoseconds);
@@ -17,7 +17,8 @@ class Histogram {
   uint64_t count() const { return count_; }
   uint64_t max() const { return max_; }
   double mean() const;
-  /// The value that a share of all are not above: Quantile(0.99). 0 if there are none.
+  /// Returns the value that this share of all values does not exceed: Quantile(0.99). 0 if there are no
+  /// values.
   uint64_t Quantile(double share) const;
 
  private:
@@ -26,7 +27,7 @@ class Histogram {
   static constexpr unsigned kPowers = 40 - kStepBits;
 
   static size_t IndexOf(uint64_t value);
-  /// The largest value of a step.
+  /// Returns the largest value of a step.
   static uint64_t ValueOf(size_t index);
 
   std::array<uint64_t, (kPowers + 1) * kSteps> counts_{};

@@ -1,4 +1,4 @@
-#include "bench/page.h"
+#include "bench/harness/page.h"
 
 #include <fmt/format.h>
 
@@ -31,29 +31,6 @@ svg text { fill: var(--ink); } svg .soft { fill: var(--soft); }
 svg line { stroke: var(--line); }
 )";
 
-std::string Escape(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
 std::string Color(size_t index) { return fmt::format("var(--c{})", index % 6); }
 
 std::string Number(double value) {
@@ -68,7 +45,7 @@ std::string BarsOf(const Section& section) {
   };
   std::string svg =
       fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: calls a second\">\n", kWidth,
-                  section.bars.size() * kBarHeight + 6, Escape(section.title));
+                  section.bars.size() * kBarHeight + 6, EscapeHtml(section.title));
   for (size_t i = 0; i < section.bars.size(); ++i) {
     const Bar& bar = section.bars[i];
     const int top = static_cast<int>(i) * kBarHeight + 4;
@@ -78,7 +55,7 @@ std::string BarsOf(const Section& section) {
         "text-anchor=\"end\">{0}</text><rect x=\"{6}\" y=\"{7}\" width=\"{8:.1f}\" height=\"{9}\" rx=\"2\" "
         "fill=\"{10}\"/><line x1=\"{11:.1f}\" x2=\"{12:.1f}\" y1=\"{13}\" y2=\"{13}\" "
         "style=\"stroke: var(--ink)\"/><text x=\"{14:.1f}\" y=\"{5}\">{1}</text></g>\n",
-        Escape(bar.name), Number(bar.value), Number(bar.min), Number(bar.max), kNames - 10, middle + 4,
+        EscapeHtml(bar.name), Number(bar.value), Number(bar.min), Number(bar.max), kNames - 10, middle + 4,
         kNames, top, x(bar.value) - kNames, kBarHeight - 6, Color(i), x(bar.min), x(bar.max), middle,
         x(bar.max) + 8);
   }
@@ -109,7 +86,7 @@ std::string CurvesOf(const Section& section) {
     return kBottom - (std::log10(std::max(us, 0.1)) - low) / (high - low) * (kBottom - kTop);
   };
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: latencies\">\n",
-                                kWidth, kHeight, Escape(section.title));
+                                kWidth, kHeight, EscapeHtml(section.title));
   for (int power = static_cast<int>(low); power <= static_cast<int>(high); ++power) {
     const double us = std::pow(10.0, power);
     svg += fmt::format(
@@ -139,13 +116,13 @@ std::string CurvesOf(const Section& section) {
       points += fmt::format("{:.1f},{:.1f} ", x(point), y(us));
       dots += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}, {}: {} µs</title></circle>",
-          x(point), y(us), Color(i), Escape(curve.name), kCurvePoints.at(point), Number(us));
+          x(point), y(us), Color(i), EscapeHtml(curve.name), kCurvePoints.at(point), Number(us));
     }
     last = std::max(last + 14, y(curve.us.back()) + 4);
     svg += fmt::format(
         "<polyline fill=\"none\" stroke=\"{0}\" stroke-width=\"2\" points=\"{1}\"/>{2}<text x=\"{3}\" "
         "y=\"{4:.1f}\" style=\"fill: {0}\">{5}</text>\n",
-        Color(i), points, dots, kRight + 10, last, Escape(curve.name));
+        Color(i), points, dots, kRight + 10, last, EscapeHtml(curve.name));
   }
   return svg + "</svg>\n";
 }
@@ -163,7 +140,7 @@ std::string TableOf(const Section& section) {
   const size_t rows = std::max(section.bars.size(), section.curves.size());
   for (size_t i = 0; i < rows; ++i) {
     html += fmt::format("<tr><td>{}</td>",
-                        Escape(i < section.bars.size() ? section.bars[i].name : section.curves[i].name));
+                        EscapeHtml(i < section.bars.size() ? section.bars[i].name : section.curves[i].name));
     if (i < section.bars.size()) {
       const Bar& bar = section.bars[i];
       for (const double value : {bar.value, bar.min, bar.max}) {
@@ -180,19 +157,42 @@ std::string TableOf(const Section& section) {
 
 }  // namespace
 
+std::string EscapeHtml(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    switch (c) {
+      case '<':
+        escaped += "&lt;";
+        break;
+      case '>':
+        escaped += "&gt;";
+        break;
+      case '&':
+        escaped += "&amp;";
+        break;
+      case '"':
+        escaped += "&quot;";
+        break;
+      default:
+        escaped += c;
+    }
+  }
+  return escaped;
+}
+
 std::string ToHtml(const Page& page) {
   std::string html = fmt::format(
       "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta name=\"viewport\" "
       "content=\"width=device-width, "
       "initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
       "<h1>{0}</h1>\n<div class=\"wide\"><table>\n",
-      Escape(page.title), kStyle);
+      EscapeHtml(page.title), kStyle);
   for (const auto& [name, value] : page.facts) {
-    html += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", Escape(name), Escape(value));
+    html += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", EscapeHtml(name), EscapeHtml(value));
   }
   html += "</table></div>\n";
   for (const Section& section : page.sections) {
-    html += fmt::format("<h2>{}</h2>\n", Escape(section.title));
+    html += fmt::format("<h2>{}</h2>\n", EscapeHtml(section.title));
     if (!section.bars.empty()) html += BarsOf(section);
     if (!section.curves.empty()) html += CurvesOf(section);
     html += TableOf(section);

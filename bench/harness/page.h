@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
-/// A report of measurements as one HTML file with pictures: no scripts, nothing that is loaded. Written here
-/// because C++ has no library of charts in Debian that makes a file and no window.
+/// A report of measurements as one HTML file with pictures, without scripts or external resources. Debian has
+/// no C++ library of charts that writes files instead of opening windows.
 namespace kvstore::bench {
 
-/// Whose latencies a curve shows.
+/// The quantiles that a curve of latencies shows.
 inline constexpr std::array<std::string_view, 5> kCurvePoints = {"p50", "p90", "p99", "p99.9", "max"};
 
 struct Bar {
@@ -25,7 +25,7 @@ struct Curve {
   std::array<double, kCurvePoints.size()> us{};
 };
 
-/// Bars of one unit, and latencies; either may be empty.
+/// A part of the page: bars of one unit, and curves of latencies; either may be empty.
 struct Section {
   std::string title;
   std::vector<Bar> bars;
@@ -34,11 +34,15 @@ struct Section {
 
 struct Page {
   std::string title;
-  std::vector<std::pair<std::string, std::string>> facts;  ///< Machine and settings, by name.
+  std::vector<std::pair<std::string, std::string>>
+      facts;  ///< Names and values that describe the machine and the settings.
   std::vector<Section> sections;
 };
 
-/// Texts may hold anything: they are escaped.
+/// Escapes text for HTML and SVG.
+std::string EscapeHtml(std::string_view text);
+
+/// Returns the page. Texts may contain any characters: they are escaped.
 std::string ToHtml(const Page& page);
 
 }  // namespace kvstore::bench

@@ -1,4 +1,4 @@
-#include "bench/report.h"
+#include "bench/harness/report.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -34,8 +34,9 @@ double Percentile(std::vector<double>& values, double share) {
   return *at;
 }
 
-/// One side of a comparison: goes on with its own numbering from round to round. Several threads are new ones
-/// in each round: where the system puts them, and whose core they share, is chance that must not last.
+/// One side of a comparison; its numbering of operations continues from round to round. Several threads are
+/// started anew in each round, because the cores on which the system runs them are chance, which must not
+/// last.
 class Side {
  public:
   Side(const Work& work, uint64_t threads)
@@ -43,7 +44,7 @@ class Side {
     std::iota(next_.begin(), next_.end(), 0);
   }
 
-  /// Units a second.
+  /// Returns units a second.
   double Run(double seconds, std::vector<double>* latencies_us) {
     if (next_.size() == 1) {
       RunThread(0, seconds);
@@ -78,7 +79,7 @@ class Side {
   }
 
   const Work& work_;
-  // Of each thread:
+  // One for each thread:
   std::vector<uint64_t> next_;
   std::vector<double> rates_;
   std::vector<std::vector<double>> latencies_us_;
@@ -86,7 +87,7 @@ class Side {
 
 struct Turns {
   std::vector<double> first, second, ratios;
-  std::vector<double> latencies_us;  // of the first
+  std::vector<double> latencies_us;  // of the first thread
 };
 
 Turns TakeTurns(const Rounds& rounds, const Work& first, const Work& second) {

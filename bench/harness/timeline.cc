@@ -1,4 +1,4 @@
-#include "bench/timeline.h"
+#include "bench/harness/timeline.h"
 
 #include <fmt/format.h>
 
@@ -23,17 +23,17 @@ double QuantileOf(std::vector<float>& values, double quantile) {
 }  // namespace
 
 void Timeline::Add(Clock::time_point begin, Clock::time_point end, bool write) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   calls_.push_back({end, static_cast<float>(Seconds(end - begin) * 1e6), write});
 }
 
 void Timeline::Mark(std::string what) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   marks_.emplace_back(Clock::now(), std::move(what));
 }
 
 double Timeline::Quantile(Clock::time_point from, Clock::time_point to, double quantile) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<float> values;
   for (const Call& call : calls_) {
     if (call.end >= from && call.end < to) values.push_back(call.us);
@@ -42,7 +42,7 @@ double Timeline::Quantile(Clock::time_point from, Clock::time_point to, double q
 }
 
 double Timeline::LongestMs(Clock::time_point from, Clock::time_point to, bool write) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   float most = 0;
   for (const Call& call : calls_) {
     if (call.end >= from && call.end < to && call.write == write) most = std::max(most, call.us);
@@ -51,7 +51,7 @@ double Timeline::LongestMs(Clock::time_point from, Clock::time_point to, bool wr
 }
 
 bool Timeline::WriteSvg(const std::filesystem::path& file, const std::string& title) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (calls_.empty()) return false;
   auto begin = calls_.front().end;
   auto end = begin;

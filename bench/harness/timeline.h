@@ -3,29 +3,31 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
+
 namespace kvstore::bench {
 
-/// What clients saw, over time, and what happened meanwhile. Thread-safe.
+/// The calls that clients made over time, and marks of what happened meanwhile. Thread-safe.
 class Timeline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// A call ended.
+  /// Adds a call that has ended.
   void Add(Clock::time_point begin, Clock::time_point end, bool write);
-  /// Something begins.
+  /// Marks the beginning of something.
   void Mark(std::string what);
 
-  /// Of the calls that ended in [from, to), in microseconds; 0 if there were none.
+  /// Returns a quantile of the latencies, in microseconds, of the calls that ended in [from, to); 0 if there
+  /// were none.
   double Quantile(Clock::time_point from, Clock::time_point to, double quantile) const;
-  /// The longest time without a call of this kind ending, in ms, for calls that were under way.
+  /// Returns the latency in ms of the slowest call of this kind that ended in [from, to).
   double LongestMs(Clock::time_point from, Clock::time_point to, bool write) const;
 
-  /// A picture: calls a second and their p99, with the marks. False if it cannot be written.
+  /// Draws calls a second and their p99, with the marks. Returns false if the file cannot be written.
   bool WriteSvg(const std::filesystem::path& file, const std::string& title) const;
 
  private:
@@ -34,9 +36,9 @@ class Timeline {
     float us;
     bool write;
   };
-  mutable std::mutex mutex_;
-  std::vector<Call> calls_;
-  std::vector<std::pair<Clock::time_point, std::string>> marks_;
+  mutable Mutex mutex_;
+  std::vector<Call> calls_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::pair<Clock::time_point, std::string>> marks_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace kvstore::bench

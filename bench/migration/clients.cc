@@ -1,10 +1,10 @@
-#include "bench/clients.h"
+#include "bench/migration/clients.h"
 
 #include <charconv>
 #include <random>
 #include <utility>
 
-#include "kvstore_api/in_doubt.h"
+#include "backend_api/outcome.h"
 
 namespace kvstore::bench {
 
@@ -26,7 +26,7 @@ void Clients::Run(uint64_t seed) {
   while (!stop_ && !history_.full()) {
     const auto key = static_cast<uint32_t>(random() % kKeys);
     const std::string row = "hot:" + std::to_string(key);
-    // Half of them only read: those are not held with writes.
+    // Half of them only read, so that held writes do not hold up their reads.
     const uint64_t choice = seed % 2 == 0 ? 0 : random() % 10;
     const auto kind = choice < 5   ? History::Kind::kRead
                       : choice < 9 ? History::Kind::kWrite

@@ -8,27 +8,27 @@
 #include <thread>
 #include <vector>
 
-#include "bench/history.h"
-#include "bench/report.h"
-#include "bench/timeline.h"
+#include "bench/harness/report.h"
+#include "bench/harness/timeline.h"
 #include "kvstore_api/kvstore.h"
+#include "testing/history.h"
 
 namespace kvstore::bench {
 
-/// Threads that put, delete and read rows of a dataset, at a pace that leaves the machine to others too, and
-/// remember what they were told.
+/// Threads that put, delete and read rows of a dataset, at a pace that leaves room for others on the machine,
+/// and record every answer.
 class Clients {
  public:
-  /// Keys that they write.
+  /// Number of keys that they write.
   static constexpr uint32_t kKeys = 4000;
 
-  /// All of these must outlive it.
+  /// All arguments must outlive it.
   Clients(KVStore& store, std::string dataset, Timeline& timeline, History& history, int threads);
   ~Clients() { Stop(); }
   Clients(const Clients&) = delete;
   Clients& operator=(const Clients&) = delete;
   void Stop();
-  /// Calls that failed.
+  /// Returns the number of calls that failed.
   uint64_t errors() const { return errors_; }
 
  private:
@@ -44,13 +44,13 @@ class Clients {
 };
 
 struct ClientsOptions {
-  std::string dataset = "kv_bench_clients";  ///< Made, of rows, and dropped at the end.
+  std::string dataset = "kv_bench_clients";  ///< Created with shape rows, and dropped at the end.
   int threads = 4;
 };
 
-/// Clients call a store until `wait` returns, while something is done to it: how many calls there were, how
-/// many failed, how long the longest took. DATA_LOSS if what they were told has no explanation: a write was
-/// lost, or came back, or time went back.
+/// Runs clients on a store until `wait` returns, while something else is done to the store. Reports how many
+/// calls there were, how many failed, and how long the longest took. DATA_LOSS if no order of the calls
+/// explains the answers: a write was lost, or a deleted one came back, or time went back.
 absl::StatusOr<Report> BenchClients(KVStore& store, const ClientsOptions& options,
                                     const std::function<void()>& wait);
 

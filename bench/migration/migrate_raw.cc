@@ -1,4 +1,4 @@
-#include "bench/migrate_raw.h"
+#include "bench/migration/migrate_raw.h"
 
 #include <rocksdb/db.h>
 #include <rocksdb/write_batch.h>
@@ -10,8 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "bench/mysql_fixture.h"
-#include "kvstore_api/unit_key.h"
+#include "backend_api/unit_key.h"
+#include "bench/fleet/mysql_fixture.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::bench {
@@ -26,7 +26,7 @@ constexpr size_t kTogether = 128;
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 /// Runs work for each host's shards in a thread of its own, with a connection.
-double OnHosts(MovingStore& store,
+double OnHosts(MigratingStore& store,
                const std::function<void(RawConnection&, const std::vector<uint32_t>&)>& work) {
   std::map<Host, std::vector<uint32_t>> shards;
   for (const ShardRange& range : store.mysql().fleet().map(Space::kMod).ranges()) {
@@ -49,11 +49,11 @@ double OnHosts(MovingStore& store,
 
 }  // namespace
 
-double RawRocksScan(MovingStore& store, std::vector<RawCell>& cells) {
+double RawRocksScan(MigratingStore& store, std::vector<RawCell>& cells) {
   const auto begin = Clock::now();
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
-  const auto family = store.rocksdb().engine().FindFamily(MovingStore::kDataset);
+  const auto family = store.rocksdb().engine().FindFamily(MigratingStore::kDataset);
   const std::unique_ptr<rocksdb::Iterator> it(
       store.rocksdb().engine().db().NewIterator(options, family->handle));
   std::vector<std::pair<std::string, std::string>> read;
@@ -68,8 +68,8 @@ double RawRocksScan(MovingStore& store, std::vector<RawCell>& cells) {
   return seconds;
 }
 
-double RawMySqlInsert(MovingStore& store, const std::vector<RawCell>& cells) {
-  const DatasetSpec spec{.name = MovingStore::kRawDataset, .backend = "mysql", .incarnation = 1};
+double RawMySqlInsert(MigratingStore& store, const std::vector<RawCell>& cells) {
+  const DatasetSpec spec{.name = MigratingStore::kRawDataset, .backend = "mysql", .incarnation = 1};
   Check(store.mysql().CreateDataset(spec));
   const uint32_t shards = store.mysql().fleet().mod_shards();
   std::map<uint32_t, std::vector<const RawCell*>> by_shard;
@@ -82,7 +82,7 @@ double RawMySqlInsert(MovingStore& store, const std::vector<RawCell>& cells) {
         for (int batch = 0; batch < 8 && at < list.size(); ++batch) {
           const size_t count = list.size() - at >= kTogether ? kTogether : 1;
           sql::PreparedStatement& statement =
-              connection.Prepare(Sql::kPutCells, Space::kMod, MovingStore::kRawDataset, shard, count);
+              connection.Prepare(Sql::kPutCells, Space::kMod, MigratingStore::kRawDataset, shard, count);
           uint32_t bound = 0;
           for (size_t i = 0; i < count; ++i, ++at) {
             statement.setString(++bound, list[at]->row);
@@ -98,7 +98,7 @@ double RawMySqlInsert(MovingStore& store, const std::vector<RawCell>& cells) {
   });
 }
 
-double RawMySqlScan(MovingStore& store, const char* dataset) {
+double RawMySqlScan(MigratingStore& store, const char* dataset) {
   return OnHosts(store, [&](RawConnection& connection, const std::vector<uint32_t>& mine) {
     for (const uint32_t shard : mine) {
       std::string row;
@@ -121,9 +121,9 @@ double RawMySqlScan(MovingStore& store, const char* dataset) {
   });
 }
 
-double RawRocksWrite(MovingStore& store, const std::vector<RawCell>& cells) {
-  Check(store.router().CreateDataset({.name = MovingStore::kRawDataset, .backend = "rocksdb"}));
-  const auto family = store.rocksdb().engine().FindFamily(MovingStore::kRawDataset);
+double RawRocksWrite(MigratingStore& store, const std::vector<RawCell>& cells) {
+  Check(store.router().CreateDataset({.name = MigratingStore::kRawDataset, .backend = "rocksdb"}));
+  const auto family = store.rocksdb().engine().FindFamily(MigratingStore::kRawDataset);
   const auto begin = Clock::now();
   for (size_t at = 0; at < cells.size();) {
     rocksdb::WriteBatch batch;
@@ -134,7 +134,7 @@ double RawRocksWrite(MovingStore& store, const std::vector<RawCell>& cells) {
     store.rocksdb().engine().db().Write({}, &batch);
   }
   const double seconds = Since(begin);
-  Check(store.router().DropDataset(MovingStore::kRawDataset, {}));
+  Check(store.router().DropDataset(MigratingStore::kRawDataset, {}));
   return seconds;
 }
 

@@ -1,4 +1,4 @@
-#include "bench/moving_store.h"
+#include "bench/migration/migrating_store.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/rocksdb/data_dir.h"
-#include "kvstore_api/file_catalog.h"
-#include "registry/mysql_backend.h"
+#include "assembly/mysql_backend.h"
+#include "backends/rocksdb/engine/data_dir.h"
+#include "catalog/file_catalog.h"
 
 namespace kvstore::bench {
 namespace {
@@ -21,7 +21,7 @@ constexpr uint64_t kColumns = 10;
 
 std::string RowOf(uint64_t i) { return fmt::format("user:{:09}", i); }
 
-MovingStore::MovingStore(const MigrateBenchOptions& options) : options_(options) {
+MigratingStore::MigratingStore(const MigrateBenchOptions& options) : options_(options) {
   std::string name = (std::filesystem::temp_directory_path() / "kv-bench-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr) Check(absl::UnavailableError("no directory can be made"));
   dir_ = name;
@@ -35,13 +35,13 @@ MovingStore::MovingStore(const MigrateBenchOptions& options) : options_(options)
   backends.emplace("rocksdb", std::move(rocksdb));
   backends.emplace("mysql", std::move(mysql));
   router_ = Must(Router::Open(std::move(catalog), {}, std::move(backends), "rocksdb"));
-  // What a run before left that did not come to its end.
+  // Removes what an earlier run left behind that was interrupted.
   DropOnServers(kDataset);
   DropOnServers(kRawDataset);
-  migrator_ = std::make_unique<Migrator>(*router_, "");
+  migrator_ = std::make_unique<Migrator>(router_->keeper(), "");
 }
 
-MovingStore::~MovingStore() {
+MigratingStore::~MigratingStore() {
   migrator_.reset();
   DropOnServers(kDataset);
   DropOnServers(kRawDataset);
@@ -50,13 +50,13 @@ MovingStore::~MovingStore() {
   std::filesystem::remove_all(dir_, ignored);
 }
 
-void MovingStore::Say(const std::string& text) const {
+void MigratingStore::Say(const std::string& text) const {
   if (!options_.tell) return;
   fmt::print("{}\n", text);
   std::fflush(stdout);
 }
 
-void MovingStore::Load() {
+void MigratingStore::Load() {
   Check(router_->CreateDataset({.name = kDataset}));
   const std::string value(100, 'v');
   std::vector<std::string> names;
@@ -72,17 +72,18 @@ void MovingStore::Load() {
   }
 }
 
-Json MovingStore::Do(const std::string& command, Json options) {
+Json MigratingStore::RunCommand(const std::string& command, Json options) {
   options["command"] = command;
   options["dataset"] = kDataset;
   options["who"] = "kv bench";
   return Must(migrator_->Command(Json::parse(options.dump())));
 }
 
-Json MovingStore::Await(const std::string& phase, const std::function<void(const std::string&)>& on_change) {
+Json MigratingStore::Await(const std::string& phase,
+                           const std::function<void(const std::string&)>& on_change) {
   std::string last;
   for (;;) {
-    Json status = Do("status");
+    Json status = RunCommand("status");
     const std::string now = status.value("phase", "");
     if (now != last && on_change) on_change(now);
     last = now;
@@ -94,7 +95,7 @@ Json MovingStore::Await(const std::string& phase, const std::function<void(const
   }
 }
 
-void MovingStore::DropOnServers(const std::string& name) {
+void MigratingStore::DropOnServers(const std::string& name) {
   const auto drop = [&](const std::string& table) {
     DatasetSpec spec{.name = table};
     mysql_->DropDataset(spec).IgnoreError();

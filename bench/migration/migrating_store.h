@@ -8,46 +8,49 @@
 
 #include "backends/mysql/backend.h"
 #include "backends/rocksdb/backend.h"
-#include "bench/migrate_bench.h"
-#include "kvstore_api/router.h"
+#include "bench/fleet/mysql_fixture.h"
+#include "bench/harness/report.h"
+#include "bench/migration/migrate_options.h"
 #include "migration/migrator.h"
+#include "router/router.h"
 
 namespace kvstore::bench {
 
-/// "user:000000017": a row of what Load loads.
+/// Returns the key of a row that Load writes: "user:000000017".
 std::string RowOf(uint64_t i);
 
-/// The value, or the end of the run.
+/// Returns the value, or ends the run on an error.
 template <typename T>
 T Must(absl::StatusOr<T> result) {
   Check(result.status());
   return *std::move(result);
 }
 
-/// A store with both backends, in a directory of its own that goes with it. Its calls end the run on errors.
-class MovingStore {
+/// A store with both backends, in a directory of its own, which the destructor removes. Its calls end the run
+/// on errors.
+class MigratingStore {
  public:
   static constexpr char kDataset[] = "kv_bench_moved";
   static constexpr char kRawDataset[] = "kv_bench_raw";
 
-  explicit MovingStore(const MigrateBenchOptions& options);
-  ~MovingStore();
-  MovingStore(const MovingStore&) = delete;
-  MovingStore& operator=(const MovingStore&) = delete;
+  explicit MigratingStore(const MigrateBenchOptions& options);
+  ~MigratingStore();
+  MigratingStore(const MigratingStore&) = delete;
+  MigratingStore& operator=(const MigratingStore&) = delete;
 
   Router& router() { return *router_; }
   RocksDbBackend& rocksdb() { return *rocksdb_; }
   MySqlBackend& mysql() { return *mysql_; }
   uint64_t cells() const { return options_.cells; }
-  const MySqlFleet& fleet() const { return options_.fleet; }
+  const MySqlFleetOptions& fleet() const { return options_.fleet; }
 
-  /// If the user wants to be told.
+  /// Prints a text if the user asked for that.
   void Say(const std::string& text) const;
-  /// Makes the dataset, and writes its cells.
+  /// Creates the dataset and writes its cells.
   void Load();
   /// Gives a command of kv migrate.
-  Json Do(const std::string& command, Json options = Json::object());
-  /// Waits for a phase; `on_change` hears of each that comes.
+  Json RunCommand(const std::string& command, Json options = Json::object());
+  /// Waits for a phase; calls `on_change` with each new phase.
   Json Await(const std::string& phase, const std::function<void(const std::string&)>& on_change = nullptr);
 
  private:

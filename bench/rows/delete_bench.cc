@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/rocksdb/cell_key.h"
-#include "bench/bench_store.h"
-#include "bench/rows_bench.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "bench/harness/bench_store.h"
+#include "bench/rows/rows_bench.h"
 
-/// Up to how many cells is it better to delete a row cell by cell than by one range tombstone? The write of
-/// either, and reads of the rows in between after a thousand rows were deleted so. rocks::kMaxPointDeletes
-/// follows from it; see docs/performance.md.
+/// Measures up to how many cells it is better to delete a row cell by cell than by one range tombstone: the
+/// write of either, and reads of the rows in between after a thousand rows were deleted that way.
+/// rocks::kMaxPointDeletes follows from it; see docs/performance.md.
 namespace kvstore::bench {
 namespace {
 
@@ -21,7 +21,7 @@ enum Way { kPoints, kRange };
 
 std::string RowPrefix(int row) {
   std::string key;
-  rocks::AppendEncoded(key, fmt::format("row{:06}", row));
+  AppendEncoded(key, fmt::format("row{:06}", row));
   return key;
 }
 
@@ -44,10 +44,10 @@ class Rows {
     Check(bench_->store().Compact("rows", nullptr).status());
   }
 
-  /// As the store does it: a look at the keys, then either way.
+  /// Deletes as the store does: reads the keys, then deletes either way.
   void Delete(int row, Way way) {
     const std::string begin = RowPrefix(row);
-    const std::string end = rocks::EndOf(begin);
+    const std::string end = EndOf(begin);
     const rocksdb::Slice bound(end);
     rocksdb::ReadOptions read;
     read.iterate_upper_bound = &bound;
@@ -71,7 +71,7 @@ class Rows {
  private:
   static std::string Key(int row, int cell) {
     std::string key = RowPrefix(row);
-    rocks::AppendEncoded(key, fmt::format("c{:06}", cell));
+    AppendEncoded(key, fmt::format("c{:06}", cell));
     rocks::AppendTimestamp(key, 1);
     return key;
   }
@@ -102,6 +102,30 @@ void ReadBetween(benchmark::State& state, Way way, bool flushed) {
   }
 }
 
+/// Measures the first read after another range tombstone was written, which sorts all that are in memory
+/// anew; or the next read, which finds them sorted.
+void ReadAfterRange(benchmark::State& state, bool first) {
+  Rows rows(10);
+  int row = 0;
+  const auto delete_one = [&] {
+    rows.Delete(row, kRange);
+    row += 2;
+  };
+  const auto read_one = [&] {
+    const auto read = rows.store().GetRow("rows", "row000999", {});
+    Check(read.status());
+    if (read->items.size() != 10) std::abort();
+  };
+  for (int64_t i = 1; i < state.range(0); ++i) delete_one();
+  while (state.KeepRunning()) {
+    state.PauseTiming();
+    delete_one();
+    if (!first) read_one();
+    state.ResumeTiming();
+    read_one();
+  }
+}
+
 void ScanAll(benchmark::State& state, Way way) {
   Rows rows(static_cast<int>(state.range(0)));
   rows.DeleteAll(way);
@@ -124,6 +148,10 @@ BENCHMARK_CAPTURE(ReadBetween, points_in_memory, kPoints, false)->KV_SIZES;
 BENCHMARK_CAPTURE(ReadBetween, range_in_memory, kRange, false)->KV_SIZES;
 BENCHMARK_CAPTURE(ReadBetween, points_in_file, kPoints, true)->KV_SIZES;
 BENCHMARK_CAPTURE(ReadBetween, range_in_file, kRange, true)->KV_SIZES;
+// A few more ranges than the argument, so that the mean is that of about this number.
+#define KV_RANGES Arg(1)->Arg(32)->Arg(128)->Arg(256)->Arg(512)->Iterations(8)->Unit(benchmark::kMicrosecond)
+BENCHMARK_CAPTURE(ReadAfterRange, first, true)->KV_RANGES;
+BENCHMARK_CAPTURE(ReadAfterRange, next, false)->KV_RANGES;
 BENCHMARK_CAPTURE(ScanAll, points, kPoints)->KV_SIZES;
 BENCHMARK_CAPTURE(ScanAll, range, kRange)->KV_SIZES;
 

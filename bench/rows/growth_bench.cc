@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "bench/rows_bench.h"
+#include "bench/rows/rows_bench.h"
 
 namespace kvstore::bench {
 namespace {
@@ -73,7 +73,7 @@ class GrowthBench {
     return 1;
   }
 
-  /// Reads the wide row to its end, and remembers where the late page begins.
+  /// Reads the wide row to its end, and stores the marker of the late page.
   uint64_t PagedReadGrowth() {
     const uint64_t before = ResidentBytes();
     ReadPages();
@@ -133,7 +133,7 @@ absl::StatusOr<GrowthResult> BenchDatasets(const RowsOptions& options) {
 
 absl::Status BenchGrowth(const RowsOptions& options, Report& report) {
   {
-    // With the cache that a store has if nobody says: what it takes counts as growth.
+    // Uses the default cache, because its memory counts as growth.
     auto bench = BenchStore::Create(options.dir, rocks::EngineOptions().cache_bytes);
     if (!bench.ok()) return bench.status();
     GrowthBench(options, (*bench)->store()).Run(report);

@@ -6,14 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "bench/bench_store.h"
-#include "bench/rows_bench.h"
+#include "bench/harness/bench_store.h"
+#include "bench/rows/rows_bench.h"
 
-/// What a delete costs when many rows were deleted before it, and what a read of another row beside it:
+/// Measures what a delete costs after many rows were deleted, and what a read of another row costs then:
 ///
 ///   mass_delete_bench [COLUMNS] [ROWS]
-///
-/// Rows are written, and then all deleted one after another, with a read of a row that stays behind each.
+/// It writes rows and deletes them one after another, and reads a row that stays after each delete.
 /// rocks::kMaxPointDeletes and kMaxRanges follow from it; see docs/performance.md.
 namespace kvstore::bench {
 namespace {

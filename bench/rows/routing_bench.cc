@@ -1,15 +1,15 @@
-#include "bench/routing_bench.h"
+#include "bench/rows/routing_bench.h"
 
 #include <string>
 
-#include "bench/bench_store.h"
+#include "bench/harness/bench_store.h"
 
 namespace kvstore::bench {
 namespace {
 
 constexpr char kDataset[] = "routed";
 constexpr uint64_t kRows = 10'000;
-/// Gets of one measurement: the clock costs as much as the router.
+/// Gets between two readings of the clock, which costs as much as the router.
 constexpr uint64_t kTogether = 100;
 
 std::string RowOf(uint64_t i) { return "user:" + std::to_string(i % kRows); }
@@ -21,7 +21,7 @@ absl::StatusOr<Report> BenchRouting(int rounds, double seconds) {
   if (!bench.ok()) return bench.status();
   KVStore& store = (*bench)->store();
   if (auto status = store.CreateDataset({.name = kDataset}); !status.ok()) return status;
-  // Some others, so that the look-up is one among many.
+  // Other datasets, so that the look-up is one among many.
   for (int i = 0; i < 50; ++i) {
     if (auto status = store.CreateDataset({.name = "other" + std::to_string(i)}); !status.ok()) return status;
   }
@@ -31,7 +31,7 @@ absl::StatusOr<Report> BenchRouting(int rounds, double seconds) {
   if (!rows.ok()) return rows.status();
   Report report{.workload = "routing", .backend = "rocksdb"};
   DescribeMachine(report);
-  // Rows that are not there cost least: what the router adds shows most.
+  // Missing rows cost least, so that the router's share is largest.
   const auto direct = [&](uint64_t i) {
     for (uint64_t k = 0; k < kTogether; ++k)
       Check((*rows)->Get(RowOf(i * kTogether + k), {}, std::nullopt).status());

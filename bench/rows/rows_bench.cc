@@ -1,4 +1,4 @@
-#include "bench/rows_bench.h"
+#include "bench/rows/rows_bench.h"
 
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/timestamps.h"
+#include "backends/rocksdb/engine/timestamps.h"
+#include "backends/rocksdb/rows/cell_key.h"
 #include "base/clock.h"
 
 namespace kvstore::bench {
@@ -20,8 +20,8 @@ constexpr size_t kColumns = 10;
 constexpr size_t kVersionColumns = 3;
 constexpr uint64_t kVersions = 1000;
 constexpr uint32_t kNewest = 50;
-constexpr std::string_view kEnd("\0\1", 2);       // of an encoded component
-constexpr std::string_view kAfterEnd("\0\2", 2);  // behind all that have this component
+constexpr std::string_view kEnd("\0\1", 2);       // ends an encoded component
+constexpr std::string_view kAfterEnd("\0\2", 2);  // sorts behind all keys with this component
 
 std::string RowKey(uint64_t i) { return fmt::format("user:{:016x}", i * 0x9E3779B97F4A7C15); }
 
@@ -31,13 +31,13 @@ const std::array<std::string, kColumns>& ColumnNames() {
   return kNames;
 }
 
-/// Keeps the compiler from leaving out work whose result nobody reads.
+/// Keeps the compiler from removing work whose result nobody reads.
 template <typename T>
 void Use(const T& value) {
   asm volatile("" : : "r,m"(value) : "memory");
 }
 
-/// By this name a profiler finds what it is to count (bench/guard).
+/// bench/guard tells the profiler to count the instructions of the function with this name.
 [[gnu::noinline]] uint64_t CountedCalls(const Work& work, uint64_t calls) {
   uint64_t units = 0;
   for (uint64_t i = 0; i < calls; ++i) units += work(i);
@@ -88,7 +88,7 @@ class RowsBench {
   void Load() {
     Check(store().CreateDataset({.name = "rows"}));
     Check(store().CreateDataset({.name = "versions", .max_versions = 0}));
-    // Written to by either side, alike in all settings.
+    // One for each side to write to, with the same settings.
     Check(store().CreateDataset({.name = "put_ours"}));
     Check(store().CreateDataset({.name = "put_raw"}));
     rows_handle_ = bench_.Handle("rows");
@@ -113,7 +113,7 @@ class RowsBench {
     Check(store().Compact("versions", nullptr).status());
     std::mt19937_64 random(1);
     for (size_t i = 0; i < 1 << 16; ++i) picks_.push_back(random() % rows_);
-    // Into the cache.
+    // Loads the rows into the cache.
     for (uint64_t i = 0; i < rows_; ++i) Check(store().GetRow("rows", keys_[i], {}).status());
   }
 

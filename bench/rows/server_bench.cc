@@ -1,4 +1,4 @@
-#include "bench/server_bench.h"
+#include "bench/rows/server_bench.h"
 
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
@@ -10,10 +10,10 @@
 #include <thread>
 
 #include "base/thread_number.h"
-#include "bench/child.h"
-#include "bench/folder.h"
-#include "client/connect.h"
+#include "bench/harness/child.h"
+#include "bench/harness/folder.h"
 #include "echo.grpc.pb.h"
+#include "kvstore_api/connect.h"
 
 namespace kvstore::bench {
 namespace {
@@ -66,7 +66,7 @@ class EchoService : public Echo::CallbackService {
   static std::string Bytes(uint32_t size) { return std::string(std::min<uint32_t>(size, 1 << 20), 'x'); }
 };
 
-/// Connected as the real client is.
+/// Connects to the bare service as the real client connects to a server.
 class EchoClient {
  public:
   EchoClient(const std::string& address, size_t connections) {
@@ -149,7 +149,7 @@ struct Bench {
   }
 
   void Batch() const {
-    // In rows: beside as many single gets.
+    // The unit is a row; compared with as many single gets.
     Measure(
         fmt::format("get_rows_{}_against_single_gets", kBatch), 1,
         [&](uint64_t i) {
@@ -165,7 +165,7 @@ struct Bench {
   }
 
   void Scan() const {
-    // In bytes of values.
+    // The unit is a byte of values.
     Measure(
         "scan_bytes", 1,
         [&](uint64_t) {
@@ -212,13 +212,13 @@ void RunEchoServer() {
 absl::StatusOr<Report> BenchServer(const ServerBenchOptions& options) {
   const auto folder = Folder::Make();
   if (!folder.ok()) return folder.status();
-  auto echo = Child::Start({"bench", "echo-server"});
+  auto echo = Child::Start("kv-bench", {"echo-server"});
   if (!echo.ok()) return echo.status();
   std::optional<Child> server;
   std::string address = options.address;
   if (address.empty()) {
-    auto started =
-        Child::Start({"--data", (folder->path() / "store").string(), "serve", "--listen", "127.0.0.1:0"});
+    auto started = Child::Start(
+        "kv", {"--data", (folder->path() / "store").string(), "serve", "--listen", "127.0.0.1:0"});
     if (!started.ok()) return started.status();
     server.emplace(*std::move(started));
     address = server->first_line().substr(server->first_line().rfind(' ') + 1);

@@ -5,15 +5,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "bench/load.h"
+#include "bench/harness/load.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore::bench {
 
 struct YcsbOptions {
-  std::string workloads = "ABCDEF";       ///< In this order, on the same records.
-  uint64_t records = 100'000;             ///< Of ten columns of 100 bytes.
-  std::string dataset = "kv_bench_ycsb";  ///< Made, of rows with one version, and dropped at the end.
+  std::string workloads = "ABCDEF";       ///< Run in this order, on the same records.
+  uint64_t records = 100'000;             ///< Records of ten columns of 100 bytes.
+  std::string dataset = "kv_bench_ycsb";  ///< Created as rows with one version, and dropped at the end.
   LoadOptions load;
 };
 
@@ -23,8 +23,8 @@ struct YcsbResult {
   std::vector<LoadRound> rounds;
 };
 
-/// The core workloads of YCSB (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010) on
-/// rows of a store:
+/// Runs the core workloads of YCSB (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010)
+/// on rows of a store:
 ///
 ///   A  half reads, half updates of a field          zipfian
 ///   B  95 % reads, 5 % updates                      zipfian
@@ -32,10 +32,9 @@ struct YcsbResult {
 ///   D  95 % reads, 5 % inserts                      the latest most
 ///   E  95 % scans of 1 to 100 rows, 5 % inserts     zipfian; for stores whose rows lie in order
 ///   F  half reads, half read, change and write      zipfian
+/// A read returns all ten fields. Keys are hashed, as in YCSB.
 ///
-/// Reads are of all ten fields. Keys are hashed, as in YCSB.
-///
-/// INVALID_ARGUMENT if there is no such workload.
+/// Returns INVALID_ARGUMENT if there is no such workload.
 absl::StatusOr<std::vector<YcsbResult>> BenchYcsb(KVStore& store, const YcsbOptions& options);
 
 }  // namespace kvstore::bench

@@ -1,8 +1,8 @@
 #include <array>
 #include <vector>
 
-#include "bench/report.h"
-#include "bench/sequence_store.h"
+#include "bench/harness/report.h"
+#include "bench/sequences/sequence_store.h"
 
 namespace kvstore::bench {
 namespace {

@@ -3,9 +3,9 @@
 #include <utility>
 #include <vector>
 
-#include "bench/mysql_fixture.h"
-#include "bench/report.h"
-#include "bench/sequence_store.h"
+#include "bench/fleet/mysql_fixture.h"
+#include "bench/harness/report.h"
+#include "bench/sequences/sequence_store.h"
 
 namespace kvstore::bench {
 namespace {
@@ -15,7 +15,7 @@ constexpr char kTable[] = "db_kv_bench.sequences";
 /// A connection with its statements.
 class Client {
  public:
-  Client(const Host& host, const MySqlFleet& fleet)
+  Client(const Host& host, const MySqlFleetOptions& fleet)
       : connection_(std::make_unique<RawConnection>(host, fleet)),
         append_(connection_->Prepare(fmt::format("INSERT INTO {} VALUES (?, ?, ?, ?)", kTable))),
         newest_(connection_->Prepare(fmt::format(
@@ -79,7 +79,8 @@ class MariaDbSequences : public SequenceStore {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<SequenceStore>> MakeMariaDbSequences(const MySqlFleet& fleet, int threads) {
+absl::StatusOr<std::unique_ptr<SequenceStore>> MakeMariaDbSequences(const MySqlFleetOptions& fleet,
+                                                                    int threads) {
   const auto fixture = MySqlFixture::Open({.fleet = fleet});
   if (!fixture.ok()) return fixture.status();
   const Host host = (*fixture)->FirstHost(mysql::Space::kMod);

@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
-#include "bench/child.h"
-#include "bench/folder.h"
-#include "bench/report.h"
-#include "bench/sequence_store.h"
+#include "bench/harness/child.h"
+#include "bench/harness/folder.h"
+#include "bench/harness/report.h"
+#include "bench/sequences/sequence_store.h"
 
 namespace kvstore::bench {
 namespace {
@@ -31,7 +31,7 @@ class Redis {
     return redis;
   }
 
-  /// Sends a command; its answer is to be taken.
+  /// Sends a command; its reply must be received by ReceiveReply.
   void Send(std::span<const std::string_view> words) {
     std::array<const char*, 8> texts{};
     std::array<size_t, 8> sizes{};
@@ -45,9 +45,9 @@ class Redis {
     }
   }
 
-  /// How many elements the next answer has, whose values are copied out, as any caller must; or the number
-  /// that it is.
-  size_t Take() {
+  /// Receives the next reply. Returns how many elements it has, after copying out their values, as any caller
+  /// must; or the number that it is.
+  size_t ReceiveReply() {
     void* taken = nullptr;
     if (::redisGetReply(context_.get(), &taken) != REDIS_OK) Check(absl::UnavailableError(context_->errstr));
     const std::unique_ptr<redisReply, Free> reply(static_cast<redisReply*>(taken));
@@ -96,12 +96,12 @@ class RedisSequences : public SequenceStore {
 
   void Append(int thread, const Event& event) override {
     Send(Client(thread), event);
-    Client(thread).Take();
+    Client(thread).ReceiveReply();
   }
 
   void Load(std::span<const Event> events) override {
     for (const Event& event : events) Send(Client(0), event);
-    for (size_t i = 0; i < events.size(); ++i) Client(0).Take();
+    for (size_t i = 0; i < events.size(); ++i) Client(0).ReceiveReply();
   }
 
   size_t ReadNewest(int thread, std::string_view user, std::string_view kind, uint32_t count) override {
@@ -118,7 +118,7 @@ class RedisSequences : public SequenceStore {
       client.Send(words);
     }
     size_t found = 0;
-    for (size_t i = 0; i < users.size(); ++i) found += client.Take();
+    for (size_t i = 0; i < users.size(); ++i) found += client.ReceiveReply();
     return found;
   }
 

@@ -3,10 +3,10 @@
 #include <utility>
 #include <vector>
 
-#include "backends/rocksdb/cell_key.h"
-#include "bench/bench_store.h"
-#include "bench/report.h"
-#include "bench/sequence_store.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "bench/harness/bench_store.h"
+#include "bench/harness/report.h"
+#include "bench/sequences/sequence_store.h"
 
 namespace kvstore::bench {
 namespace {

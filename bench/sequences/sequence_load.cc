@@ -1,4 +1,4 @@
-#include "bench/sequence_load.h"
+#include "bench/sequences/sequence_load.h"
 
 #include <fmt/format.h>
 

@@ -9,27 +9,27 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/load.h"
-#include "bench/sequence_store.h"
+#include "bench/harness/load.h"
+#include "bench/sequences/sequence_store.h"
 
 namespace kvstore::bench {
 
-/// What clients of user sequences do: users, kinds of events, and time that goes on.
+/// The load of clients of user sequences: users, kinds of events, and a clock.
 class SequenceLoad {
  public:
   SequenceLoad(uint64_t users, int threads);
 
-  /// The same events, of random users, to all stores.
+  /// Appends the same events, of random users, to all stores.
   void Load(std::span<const std::unique_ptr<SequenceStore>> stores, uint64_t events);
-  /// DATA_LOSS unless stores that were told the same say the same.
+  /// Returns DATA_LOSS unless all stores give the same answers.
   absl::Status CheckAlike(std::span<const std::unique_ptr<SequenceStore>> stores);
 
   // ---- operations, named as they are ----
 
   const char* Append(SequenceStore& store, int thread);
-  /// The newest 50 of a user and a kind.
+  /// Reads the newest 50 of a user and a kind.
   const char* ReadNewest(SequenceStore& store, int thread);
-  /// The newest 10 of a kind, of 100 users at once.
+  /// Reads the newest 10 of a kind, of 100 users at once.
   const char* FanOut(SequenceStore& store, int thread);
 
  private:

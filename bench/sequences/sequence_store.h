@@ -8,12 +8,12 @@
 
 #include "absl/status/statusor.h"
 #include "kvstore_api/kvstore.h"
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 
-/// Who keeps user sequences: this store, and what people use instead.
+/// Stores of user sequences: this one, and those that people use instead.
 namespace kvstore::bench {
 
-/// What a user did.
+/// An event of a user.
 struct Event {
   std::string_view user;
   std::string_view kind;
@@ -21,45 +21,48 @@ struct Event {
   std::string_view value;
 };
 
-/// Calls end the benchmark if they fail: its figures would mean nothing. Threads have numbers from 0; calls
-/// of one thread are externally synchronised.
+/// A call that fails ends the benchmark, because its figures would mean nothing. Threads have numbers from 0;
+/// calls of one thread are externally synchronised.
 class SequenceStore {
  public:
   virtual ~SequenceStore() = default;
   virtual void Append(int thread, const Event& event) = 0;
-  /// By thread 0, many at once.
+  /// Appends many events at once; called by thread 0.
   virtual void Load(std::span<const Event> events) = 0;
-  /// The values of the newest `count` of a user and a kind; returns how many there are.
+  /// Reads the values of the newest `count` events of a user and a kind; returns how many there are.
   virtual size_t ReadNewest(int thread, std::string_view user, std::string_view kind, uint32_t count) = 0;
-  /// The same of many users; returns how many there are in all. One by one, where a store has no better way.
+  /// Does the same for many users, one by one where a store has no better way; returns how many there are in
+  /// all.
   virtual size_t ReadNewestOf(int thread, std::span<const std::string_view> users, std::string_view kind,
                               uint32_t count) {
     size_t found = 0;
     for (const std::string_view user : users) found += ReadNewest(thread, user, kind, count);
     return found;
   }
-  /// What an answer to Append promises, and what is kept, in a few words: without it figures do not compare.
+  /// Describes in a few words what an acknowledged Append survives and which data is kept, without which the
+  /// figures cannot be compared.
   virtual std::string promise() const = 0;
 };
 
-/// Rows of a dataset that is made for it, "kv_bench_sequences", and dropped at the end: the user's, a column
-/// a kind, a version an event.
+/// Opens the store of rows: a dataset "kv_bench_sequences", which is created and dropped at the end, with a
+/// row for each user, a column for each kind and a version for each event.
 ///
 /// store  must outlive it.
 absl::StatusOr<std::unique_ptr<SequenceStore>> MakeKvSequences(KVStore& store, Durability durability);
 
-/// RocksDB itself, in this process, with the options, keys and batches of the embedded backend.
+/// Opens RocksDB itself, in this process, with the options, keys and batches of the embedded backend.
 absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRocksSequences(Durability durability);
 
-/// A redis-server of its own, over loopback, a connection a thread: a sorted set for each user and kind, by
-/// time. All is in its memory, and in its log of commands.
+/// Starts a redis-server and connects to it over loopback, with a connection for each thread: a sorted set
+/// for each user and kind, by time. All data is in its memory, and in its log of commands.
 ///
 /// UNAVAILABLE if there is no redis-server.
 absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRedisSequences(Durability durability, int threads);
 
-/// A table as one would write it first, (user, kind, at, value) with a key of the first three, on the first
-/// server of a fleet, in the database "db_kv_bench", which is made and dropped; a connection a thread. It
-/// promises what the server is configured for.
-absl::StatusOr<std::unique_ptr<SequenceStore>> MakeMariaDbSequences(const MySqlFleet& fleet, int threads);
+/// Opens the table that one would write first, (user, kind, at, value) with the first three as its key, on
+/// the first server of a fleet, in the database "db_kv_bench", which is created and dropped; a connection for
+/// each thread. It promises what the server is configured for.
+absl::StatusOr<std::unique_ptr<SequenceStore>> MakeMariaDbSequences(const MySqlFleetOptions& fleet,
+                                                                    int threads);
 
 }  // namespace kvstore::bench

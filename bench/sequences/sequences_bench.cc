@@ -1,4 +1,4 @@
-#include "bench/sequences_bench.h"
+#include "bench/sequences/sequences_bench.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <array>
 #include <utility>
 
-#include "bench/report.h"
-#include "bench/sequence_load.h"
+#include "bench/harness/report.h"
+#include "bench/sequences/sequence_load.h"
 
 namespace kvstore::bench {
 namespace {
@@ -20,7 +20,8 @@ Operation MakeOperation(SequenceLoad& load, SequenceStore& store, std::string_vi
   return [&](int thread) { return load.FanOut(store, thread); };
 }
 
-absl::StatusOr<std::unique_ptr<SequenceStore>> MakePeer(const std::string& name, const MySqlFleet* fleet,
+absl::StatusOr<std::unique_ptr<SequenceStore>> MakePeer(const std::string& name,
+                                                        const MySqlFleetOptions* fleet,
                                                         const SequencesOptions& options) {
   if (name == "rocksdb") return MakeRocksSequences(options.durability);
   if (name == "redis") return MakeRedisSequences(options.durability, options.load.threads);
@@ -36,7 +37,7 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> MakePeer(const std::string& name,
 
 }  // namespace
 
-absl::StatusOr<std::vector<SequencesPath>> BenchSequences(KVStore& store, const MySqlFleet* fleet,
+absl::StatusOr<std::vector<SequencesPath>> BenchSequences(KVStore& store, const MySqlFleetOptions* fleet,
                                                           const SequencesOptions& options) {
   for (const std::string& path : options.paths) {
     if (std::find(kPaths.begin(), kPaths.end(), path) == kPaths.end()) {

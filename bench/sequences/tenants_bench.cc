@@ -1,4 +1,4 @@
-#include "bench/tenants_bench.h"
+#include "bench/sequences/tenants_bench.h"
 
 #include <fmt/format.h>
 
@@ -11,17 +11,17 @@
 #include <thread>
 #include <utility>
 
-#include "bench/distribution.h"
-#include "bench/graph.h"
-#include "bench/report.h"
-#include "bench/sequence_load.h"
+#include "bench/harness/distribution.h"
+#include "bench/harness/graph.h"
+#include "bench/harness/report.h"
+#include "bench/sequences/sequence_load.h"
 
 namespace kvstore::bench {
 namespace {
 
 constexpr std::array<const char*, 4> kTenants = {"feed", "graph", "import", "scan"};
 
-/// A dataset for as long as it is needed.
+/// A dataset that the destructor drops.
 class OwnDataset {
  public:
   OwnDataset(KVStore& store, const DatasetSpec& spec) : store_(store), name_(spec.name) {
@@ -40,7 +40,7 @@ class OwnDataset {
 class Tenant {
  public:
   virtual ~Tenant() = default;
-  virtual const char* Do(int thread) = 0;
+  virtual const char* Execute(int thread) = 0;
 };
 
 class Feed : public Tenant {
@@ -52,7 +52,7 @@ class Feed : public Tenant {
     stores_.push_back(*std::move(made));
     load_.Load(stores_, options.events);
   }
-  const char* Do(int thread) override {
+  const char* Execute(int thread) override {
     SequenceStore& store = *stores_.front();
     const bool append = ++calls_[static_cast<size_t>(thread)] % 10 == 0;
     return append ? load_.Append(store, thread) : load_.ReadNewest(store, thread);
@@ -70,10 +70,10 @@ class GraphTenant : public Tenant {
       : nodes_(store, {.name = "kv_bench_nodes", .shape = Shape::kObjects}),
         links_(store, {.name = "kv_bench_links", .shape = Shape::kMappings}),
         graph_(store, nodes_.name(), links_.name(), {}) {}
-  const char* Do(int /*thread*/) override {
+  const char* Execute(int /*thread*/) override {
     const uint64_t i = next_++;
     const GraphMix::Step step = mix_.At(i);
-    graph_.Do(step, i);
+    graph_.Execute(step, i);
     return Name(step.op);
   }
 
@@ -85,7 +85,7 @@ class GraphTenant : public Tenant {
   std::atomic<uint64_t> next_{0};
 };
 
-/// Batches of rows that are put, always new ones.
+/// Puts batches of rows, always new ones.
 class Import : public Tenant {
  public:
   static constexpr size_t kRows = 100;
@@ -93,7 +93,7 @@ class Import : public Tenant {
 
   Import(KVStore& store, const char* dataset) : store_(store), dataset_(store, {.name = dataset}) {}
 
-  const char* Do(int /*thread*/) override {
+  const char* Execute(int /*thread*/) override {
     std::array<std::string, kRows> keys;
     std::vector<CellWrite> cells;
     std::vector<RowWrite> batch;
@@ -124,9 +124,9 @@ class Import : public Tenant {
 class Scan : public Tenant {
  public:
   Scan(KVStore& store, uint64_t rows) : store_(store), rows_(rows), loaded_(store, "kv_bench_scan") {
-    for (uint64_t row = 0; row < rows; row += Import::kRows) loaded_.Do(0);
+    for (uint64_t row = 0; row < rows; row += Import::kRows) loaded_.Execute(0);
   }
-  const char* Do(int /*thread*/) override {
+  const char* Execute(int /*thread*/) override {
     constexpr int kRows = 1000;
     const auto cursor = store_.ScanRows(loaded_.dataset(), {.start = Import::KeyOf(random_() % rows_)}, {});
     Check(cursor.status());
@@ -153,7 +153,7 @@ std::unique_ptr<Tenant> Make(std::string_view name, KVStore& store, const Tenant
   return std::make_unique<Scan>(store, options.rows);
 }
 
-/// Import and scan take what they get: they have no rate.
+/// Import and scan have no rate: they call without a pause.
 LoadOptions LoadOf(std::string_view name, const TenantsOptions& options) {
   LoadOptions load = options.load;
   if (name == "import" || name == "scan") {
@@ -180,7 +180,7 @@ absl::StatusOr<std::vector<TenantResult>> BenchTenants(KVStore& store, const Ten
     tenants.push_back(Make(name, store, options));
   }
   const auto run = [&](size_t i) {
-    return RunLoad(LoadOf(results[i].name, options), [&](int thread) { return tenants[i]->Do(thread); });
+    return RunLoad(LoadOf(results[i].name, options), [&](int thread) { return tenants[i]->Execute(thread); });
   };
   for (size_t i = 0; i < tenants.size(); ++i) results[i].alone = run(i);
   std::vector<std::thread> threads;

@@ -1,4 +1,4 @@
-#include "server/access.h"
+#include "server/call/access.h"
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>
@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "base/files.h"
-#include "kvstore_api/json.h"
-#include "kvstore_api/json_fields.h"
+#include "json/json.h"
+#include "json/json_fields.h"
 
 namespace kvstore::server {
 namespace {
@@ -33,7 +33,7 @@ std::array<uint8_t, 32> Sha256(std::string_view token) {
   return digest;
 }
 
-/// False unless the text is 64 hexadecimal digits.
+/// Reads 64 hexadecimal digits; returns false if the text is anything else.
 bool ParseDigest(std::string_view text, std::array<uint8_t, 32>& digest) {
   if (text.size() != 2 * digest.size()) return false;
   const auto value = [](char c) {
@@ -105,7 +105,7 @@ absl::StatusOr<AccessList> AccessList::Parse(std::string_view text) {
 const Principal* AccessList::FindToken(std::string_view token) const {
   const auto digest = Sha256(token);
   const Principal* found = nullptr;
-  // All are compared, each in constant time: how long it takes says nothing.
+  // Every entry is compared, each in constant time, so that the time tells nothing.
   for (const Entry& entry : entries_) {
     const bool same = CRYPTO_memcmp(digest.data(), entry.digest.data(), digest.size()) == 0;
     if (same && entry.has_digest) found = &entry.principal;
@@ -132,37 +132,37 @@ absl::StatusOr<std::unique_ptr<Access>> Access::Open(std::filesystem::path file)
 }
 
 CallerShare& Access::ShareOf(const std::string& name) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return shares_.try_emplace(name, name).first->second;
 }
 
 size_t Access::BytesInFlight() const {
   size_t bytes = nobody_.bytes.load(std::memory_order_relaxed);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const auto& [name, share] : shares_) bytes += share.bytes.load(std::memory_order_relaxed);
   return bytes;
 }
 
-std::optional<Access::Seen> Access::Look() const {
+std::optional<Access::FileState> Access::ReadFileState() const {
   struct stat found {};
   if (stat(file_.c_str(), &found) != 0) return std::nullopt;
   const auto nanoseconds = [](const timespec& time) {
     return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_nsec};
   };
-  return Seen{.device = found.st_dev,
-              .inode = found.st_ino,
-              .size = found.st_size,
-              .written_ns = nanoseconds(found.st_mtim),
-              .changed_ns = nanoseconds(found.st_ctim)};
+  return FileState{.device = found.st_dev,
+                   .inode = found.st_ino,
+                   .size = found.st_size,
+                   .written_ns = nanoseconds(found.st_mtim),
+                   .changed_ns = nanoseconds(found.st_ctim)};
 }
 
 absl::Status Access::Load() {
-  // Before it is read: what is written meanwhile is read the next time.
-  const auto seen = Look();
+  // The state is taken before the text: what is written in between is read the next time.
+  const auto seen = ReadFileState();
   const auto text = ReadFile(file_);
   if (!seen || !text.ok())
     return absl::UnavailableError(fmt::format("tokens: cannot read {}", file_.string()));
-  read_ = seen;
+  loaded_ = seen;
   auto list = AccessList::Parse(*text);
   if (!list.ok()) {
     return absl::InvalidArgumentError(
@@ -175,8 +175,8 @@ absl::Status Access::Load() {
 
 void Access::Refresh() {
   if (open_to_all()) return;
-  const auto seen = Look();
-  if (!seen || seen == read_) return;
+  const auto seen = ReadFileState();
+  if (!seen || seen == loaded_) return;
   if (auto status = Load(); status.ok()) {
     spdlog::info("{}: read again", file_.string());
   } else {

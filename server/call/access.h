@@ -1,30 +1,32 @@
 #pragma once
 
+#include <absl/base/thread_annotations.h>
+
 #include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "base/snapshot.h"
-#include "server/caller_share.h"
-#include "server/operation.h"
+#include "server/call/caller_share.h"
+#include "server/call/operation.h"
 
 namespace kvstore::server {
 
-/// Somebody who calls, and what they may do.
+/// A caller that is known, and its rights.
 struct Principal {
-  std::string name;  ///< For the log; entries of one name are one caller.
+  std::string name;  ///< Entries of the list with the same name are one caller.
   std::map<std::string, Right, std::less<>> rights;
-  Right everywhere = Right::kNone;  ///< On datasets that `rights` does not name.
-  CallerShare* share = nullptr;     ///< What the caller has in flight; set where a server has the list.
+  Right everywhere = Right::kNone;  ///< The right on datasets that `rights` does not name.
+  CallerShare* share = nullptr;     ///< What the caller has in flight. Set by Access, which owns it.
 
   Right On(std::string_view dataset) const {
     const auto found = rights.find(dataset);
@@ -32,24 +34,25 @@ struct Principal {
   }
 };
 
-/// Who may do what, from a file:
+/// The list of callers and their rights, from a file:
 ///
 ///   {"tokens": [{"name": "web", "sha256": "HEX", "rights": {"*": "read", "events": "write"}},
 ///               {"name": "ops", "common_name": "ops.example.com", "rights": {"*": "admin"}}]}
 ///
-/// A caller is known by a bearer token, of which the file has only the SHA-256, or by the common name of a
-/// client certificate. An immutable value.
+/// A caller is identified by a bearer token, of which the file has only the SHA-256, or by the common name of
+/// a client certificate. An immutable value, but for SetShares.
 class AccessList {
  public:
-  /// INVALID_ARGUMENT has a line for each mistake; no message quotes a secret.
+  /// Reads the file's text. INVALID_ARGUMENT has a line for each mistake; no message quotes a secret.
   static absl::StatusOr<AccessList> Parse(std::string_view text);
 
-  /// Null if nobody has this token. Takes as long for any token.
+  /// Returns the caller with this token; null if there is none. Takes the same time for every token, so that
+  /// the time tells nothing about the list.
   const Principal* FindToken(std::string_view token) const;
-  /// Null if nobody has this name.
+  /// Returns the caller with this common name; null if there is none.
   const Principal* FindCommonName(std::string_view name) const;
   size_t size() const { return entries_.size(); }
-  /// Gives each entry the share of its name.
+  /// Sets the share of each entry by its name. Only before the list is shared with other threads.
   void SetShares(const std::function<CallerShare&(const std::string& name)>& share_of) {
     for (Entry& entry : entries_) entry.principal.share = &share_of(entry.principal.name);
   }
@@ -65,58 +68,67 @@ class AccessList {
   std::vector<Entry> entries_;
 };
 
-/// The list in force. Without a file everybody may do everything. Thread-safe.
+/// The list of callers that is in force. Without a file everybody may do everything. Thread-safe, but for
+/// Refresh, which one thread calls.
 class Access {
  public:
-  /// Fails if the file cannot be read, or is wrong.
+  /// Reads the file; an empty path means that there is no list. UNAVAILABLE if the file cannot be read,
+  /// INVALID_ARGUMENT if it has mistakes.
   static absl::StatusOr<std::unique_ptr<Access>> Open(std::filesystem::path file);
 
-  /// Reads the file again if it has changed. A bad edit is refused and logged: the last good list stays.
+  /// Reads the file again if it has changed. A list with mistakes is logged and refused: the last good list
+  /// stays in force.
   void Refresh();
 
-  /// Who calls; null: anybody, there is no list. UNAUTHENTICATED if the list does not know them.
+  /// Returns the caller; null where there is no list, and everybody may do everything. UNAUTHENTICATED if the
+  /// list does not have it.
   ///
-  /// authorization  the header of that name; empty: there was none.
-  /// common_name    of the client's certificate, checked; empty: none.
+  /// authorization  The value of the header of that name, "Bearer TOKEN"; empty: there was none.
+  /// common_name    The common name of the client's certificate, which the TLS handshake has verified; empty:
+  ///                there was none. Looked at only without a token.
   absl::StatusOr<std::shared_ptr<const Principal>> Identify(std::string_view authorization,
                                                             std::string_view common_name) const;
 
+  /// Returns whether there is no list.
   bool open_to_all() const { return file_.empty(); }
 
-  /// The share of a caller by its name, the same for as long as this lives, whatever the list becomes.
+  /// Returns the share of the caller of this name: always the same one, whatever the list becomes. It lives
+  /// as long as this.
   CallerShare& ShareOf(const std::string& name);
-  /// The share of all whose names are not known.
+  /// Returns the share of all callers without a name.
   CallerShare& nobody() { return nobody_; }
-  /// What all callers hold.
+  /// Returns the bytes that all callers together have in flight.
   size_t BytesInFlight() const;
 
  private:
-  /// Which file was read last, and in which state.
-  struct Seen {
+  /// What tells one version of the file from another.
+  struct FileState {
     uint64_t device = 0;
     uint64_t inode = 0;
     int64_t size = 0;
     int64_t written_ns = 0;
-    int64_t changed_ns = 0;  // also by what sets the time of writing
-    bool operator==(const Seen&) const = default;
+    int64_t changed_ns = 0;  // changes even when somebody sets written_ns
+    bool operator==(const FileState&) const = default;
   };
 
   explicit Access(std::filesystem::path file);
   absl::Status Load();
-  std::optional<Seen> Look() const;
+  /// Returns the state of the file now; nothing if there is none.
+  std::optional<FileState> ReadFileState() const;
 
   const std::filesystem::path file_;
-  std::optional<Seen> read_;
+  std::optional<FileState> loaded_;  // touched by Open and Refresh only
   Snapshot<AccessList> list_;
   CallerShare nobody_{""};
-  mutable std::mutex mutex_;
-  std::map<std::string, CallerShare> shares_;  // guarded by mutex_; only grows, by one for each name
+  mutable Mutex mutex_;
+  // Only grows, by one entry for each name, so that references to its values stay good.
+  std::map<std::string, CallerShare> shares_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// What the token's entry in the file says: its SHA-256 in hexadecimal digits.
+/// Returns the token's SHA-256 in hexadecimal digits, as its entry in the file has it.
 std::string TokenDigest(std::string_view token);
 
-/// PERMISSION_DENIED unless the principal has the right; null has all.
+/// Returns PERMISSION_DENIED unless the caller has the right on the dataset. Null has all rights.
 absl::Status CheckRight(const Principal* principal, std::string_view dataset, Right right);
 
 }  // namespace kvstore::server

@@ -1,16 +1,15 @@
-#include "server/call.h"
+#include "server/call/call.h"
 
 #include <fmt/format.h>
-#include <grpcpp/security/auth_context.h>
 
+#include <algorithm>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "backend_api/outcome.h"
 #include "base/thread_number.h"
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
-#include "wire/convert.h"
+#include "kvstore_api/limits.h"
 
 namespace kvstore::server {
 namespace {
@@ -18,8 +17,8 @@ namespace {
 constexpr size_t kMaxRememberedBytes = size_t{64} << 20;
 constexpr char kRefusedPayload[] = "kvstore/refused";
 
-/// How much of the time that a client still waits the work may take, so that the client has the answer, which
-/// may say why, before it gives up.
+/// Returns how much of the time that is left to the client the work may take: a little less, so that an error
+/// that says why there is no answer arrives before the client gives up.
 std::chrono::steady_clock::duration TimeToAnswer(std::chrono::steady_clock::duration left) {
   constexpr std::chrono::steady_clock::duration kMost = std::chrono::milliseconds(100);
   return left - std::min(left / 10, kMost);
@@ -35,7 +34,7 @@ std::string RandomInstance() {
   return instance;
 }
 
-/// Where it does not, nobody is there to be protected from a caller.
+/// Returns whether callers are told apart. Where they are not, there is nobody to protect from one of them.
 bool TellsCallersApart(const ServerOptions& options) {
   return !options.tokens.empty() || !options.tls.client_ca.empty();
 }
@@ -49,30 +48,30 @@ RequestMemory::Bounds RememberedBy(const ServerOptions& options) {
           .age = std::chrono::milliseconds(options.limits.remember_ms)};
 }
 
-absl::Status ServerStops() { return Refused(absl::UnavailableError("the server stops")); }
+absl::Status ServerStops() { return MarkRefused(absl::UnavailableError("the server stops")); }
 
 }  // namespace
 
-absl::Status NoRoom() {
+absl::Status TooManyInFlightError() {
   return absl::ResourceExhaustedError(
       "the server has too many calls, or bytes, in flight: of all callers, or of this one");
 }
 
-absl::Status Refused(absl::Status status) {
+absl::Status MarkRefused(absl::Status status) {
   status.SetPayload(kRefusedPayload, absl::Cord());
   return status;
 }
 
-Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::unique_ptr<Access> list)
+Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list)
     : router(store),
-      migrations(moving),
+      migrations(migrator),
       options(wanted),
       instance(RandomInstance()),
-      shares_catalog(router.SharesCatalog()),
+      shares_catalog(router.keeper().SharesCatalog()),
       access(std::move(list)),
       admission(options.limits, TellsCallersApart(options)),
       memory(RememberedBy(options)),
-      metrics(router.BackendNames(),
+      metrics(router.keeper().BackendNames(),
               [this](MetricsSink& sink) {
                 if (migrations != nullptr) migrations->Describe(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
@@ -80,24 +79,27 @@ Core::Core(Router& store, Migrations* moving, const ServerOptions& wanted, std::
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},
                            static_cast<double>(access->BytesInFlight()));
                 sink.Gauge("kvstore_calls_held",
-                           "Calls in flight that wait for datasets that move, or for room", {},
-                           static_cast<double>(held.size()));
+                           "Calls in flight that wait for datasets that migrate, or for room", {},
+                           static_cast<double>(suspended.size()));
                 sink.Counter("kvstore_calls_refused_total", "Calls turned away because there were too many",
                              {}, static_cast<double>(admission.refused()));
+                sink.Counter("kvstore_connections_ended_total",
+                             "Connections of strangers that were ended because they sent too much", {},
+                             static_cast<double>(connections.ended()));
                 sink.Gauge("kvstore_requests_remembered", "Writes whose answers are kept for a repetition",
                            {}, static_cast<double>(memory.size()));
-                router.Describe(sink);
+                router.keeper().Describe(sink);
               }),
       log(options.slow_ms),
       workers(options.limits.threads),
-      held(router, workers, [this] { return draining.load(std::memory_order_relaxed); }) {}
+      suspended(router, workers, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
 // ---- open calls ----
 
 void OpenCalls::Add(Call& call) {
   call.stripe_ = ThreadNumber() % kStripes;
   Stripe& stripe = stripes_[call.stripe_];
-  const std::lock_guard lock(stripe.mutex);
+  const MutexLock lock(stripe.mutex);
   call.next_ = stripe.first;
   if (stripe.first != nullptr) stripe.first->previous_ = &call;
   stripe.first = &call;
@@ -105,7 +107,7 @@ void OpenCalls::Add(Call& call) {
 
 void OpenCalls::Remove(Call& call) {
   Stripe& stripe = stripes_[call.stripe_];
-  const std::lock_guard lock(stripe.mutex);
+  const MutexLock lock(stripe.mutex);
   (call.previous_ != nullptr ? call.previous_->next_ : stripe.first) = call.next_;
   if (call.next_ != nullptr) call.next_->previous_ = call.previous_;
 }
@@ -113,8 +115,9 @@ void OpenCalls::Remove(Call& call) {
 void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
   const auto at = before.time_since_epoch().count();
   for (Stripe& stripe : stripes_) {
-    // Held, so that none of them ends meanwhile; what a cancelled call does then, it does on other threads.
-    const std::lock_guard lock(stripe.mutex);
+    // The lock keeps each of them from ending meanwhile. What a cancelled call does then, it does on other
+    // threads.
+    const MutexLock lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) {
       const auto since = call->waiting_since_.load(std::memory_order_relaxed);
       if (since != 0 && since < at) call->Cancel();
@@ -122,17 +125,46 @@ void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
   }
 }
 
+bool OpenCalls::HasKnown(const std::string& peer) {
+  for (Stripe& stripe : stripes_) {
+    const MutexLock lock(stripe.mutex);
+    for (Call* call = stripe.first; call != nullptr; call = call->next_) {
+      if (call->authenticated_.load(std::memory_order_relaxed) && call->info_.transport.Peer() == peer)
+        return true;
+    }
+  }
+  return false;
+}
+
 void OpenCalls::Drain() {
   for (Stripe& stripe : stripes_) {
-    const std::lock_guard lock(stripe.mutex);
+    const MutexLock lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) call->Drain();
   }
 }
 
+std::vector<std::string> OpenCalls::Describe(size_t most) {
+  std::vector<std::pair<Call::Clock::time_point, Operation>> calls;
+  for (Stripe& stripe : stripes_) {
+    const MutexLock lock(stripe.mutex);
+    for (Call* call = stripe.first; call != nullptr; call = call->next_) {
+      calls.emplace_back(call->info_.begun, call->operation_);
+    }
+  }
+  std::sort(calls.begin(), calls.end());
+  calls.resize(std::min(calls.size(), most));
+  std::vector<std::string> texts;
+  for (const auto& [begun, operation] : calls) {
+    const std::chrono::duration<double> seconds = Call::Clock::now() - begun;
+    texts.push_back(fmt::format("{} for {:.1f} s", Traits(operation).name, seconds.count()));
+  }
+  return texts;
+}
+
 // ---- a call ----
 
-Call::Call(Core& core, Operation operation, grpc::CallbackServerContext& context, std::optional<Part> part)
-    : core_(core), operation_(operation), context_(context), part_(part) {}
+Call::Call(Core& core, Operation operation, const CallInfo& info)
+    : core_(core), operation_(operation), info_(info) {}
 
 void Call::Track() {
   tracked_ = true;
@@ -145,33 +177,21 @@ void Call::Untrack() {
 
 Call::~Call() {
   Untrack();
-  if (among_ != nullptr) among_->Leave(context_);
-  if (entered_) core_.admission.Leave(*share_, current_request_ + held_bytes_);
-}
-
-std::string Call::CommonName() const {
-  const auto peer = context_.auth_context();
-  if (!peer || !peer->IsPeerAuthenticated()) return "";
-  const auto names = peer->FindPropertyValues("x509_common_name");
-  return names.empty() ? "" : std::string(names.front().data(), names.front().size());
+  if (brief_ != nullptr) brief_->Release(info_.transport);
+  if (admitted_) core_.admission.Release(*share_, current_request_ + unsent_bytes_);
 }
 
 absl::Status Call::Identify() {
   if (core_.access->open_to_all()) {
-    const std::string name = core_.options.tls.client_ca.empty() ? "" : CommonName();
+    const std::string name = core_.options.tls.client_ca.empty() ? "" : info_.transport.CommonName();
     share_ = name.empty() ? &core_.access->nobody() : &core_.access->ShareOf(name);
     return absl::OkStatus();
   }
-  const auto& metadata = context_.client_metadata();
-  const auto header = metadata.find("authorization");
-  const std::string_view authorization = header == metadata.end()
-                                             ? std::string_view()
-                                             : std::string_view(header->second.data(), header->second.size());
-  auto principal = core_.access->Identify(authorization, CommonName());
+  auto principal = core_.access->Identify(info_.transport.Authorization(), info_.transport.CommonName());
   if (!principal.ok()) return principal.status();
   principal_ = *std::move(principal);
-  // What is counted stays where it was counted, whatever the list becomes.
-  if (!entered_) share_ = principal_->share;
+  // An admitted call stays counted where it was counted, whatever the list becomes.
+  if (!admitted_) share_ = principal_->share;
   return absl::OkStatus();
 }
 
@@ -185,43 +205,56 @@ absl::Status Call::CheckStillAllowed() {
 
 absl::Status Call::CheckBackend(std::string_view dataset) const {
   if (!core_.shares_catalog || !IsOnData(operation_) || backend_.empty()) return absl::OkStatus();
-  const auto& metadata = context_.client_metadata();
-  const auto wanted = metadata.find(wire::kBackend);
-  if (wanted == metadata.end()) return absl::OkStatus();
-  if (std::string_view(wanted->second.data(), wanted->second.size()) == backend_) return absl::OkStatus();
-  // One of the two knows an old catalog. Passed on, the call could go back and forth until that has changed.
-  core_.router.LookAgain();
-  return MovedError(fmt::format("dataset: '{}' is not on the backend that the call is for", dataset));
+  const auto expected = info_.transport.ExpectedBackend();
+  if (!expected || *expected == backend_) return absl::OkStatus();
+  // One of the two servers has an old catalog. Forwarded, the call could go back and forth until that
+  // changes.
+  core_.router.keeper().RequestRefresh();
+  return ServedElsewhereError(
+      fmt::format("dataset: '{}' is not on the backend that the call is for", dataset));
 }
 
-absl::Status Call::Greet() {
+absl::Status Call::Authenticate() {
   if (core_.draining.load(std::memory_order_relaxed)) return ServerStops();
   auto status = Identify();
-  greeted_ = status.ok();
+  authenticated_.store(status.ok(), std::memory_order_relaxed);
+  if (!status.ok()) {
+    core_.connections.StrangerCalled(info_.transport.Peer());
+  } else if (core_.connections.has_suspects()) {
+    core_.connections.KnownCalled(info_.transport.Peer());
+  }
   return status;
 }
 
-absl::Status Call::EnterAmong(BriefCalls& others) {
-  if (!others.Enter(context_)) return Refused(NoRoom());
-  among_ = &others;
+absl::Status Call::AdmitAsBrief(BriefCalls& others) {
+  if (!others.Admit(info_.transport)) return MarkRefused(TooManyInFlightError());
+  brief_ = &others;
   return absl::OkStatus();
 }
 
-absl::Status Call::EnterOfAnybody() {
-  const bool known = !core_.access->open_to_all() && Identify().ok();
-  return EnterAmong(known ? core_.greetings : core_.anonymous);
+absl::Status Call::AdmitAnybody() {
+  if (core_.access->open_to_all()) return AdmitAsBrief(core_.stranger_probes);
+  const bool known = Identify().ok();
+  // Our clients make this call once over each of their connections.
+  if (known) {
+    core_.connections.KnownCalled(info_.transport.Peer());
+  } else {
+    core_.connections.StrangerCalled(info_.transport.Peer());
+  }
+  return AdmitAsBrief(known ? core_.caller_probes : core_.stranger_probes);
 }
 
-std::shared_ptr<void> Call::HoldBytes(size_t bytes) {
+std::shared_ptr<void> Call::ReserveBytes(size_t bytes) {
   if (!core_.admission.Replace(*share_, 0, bytes)) return nullptr;
   return {share_,
           [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
 }
 
-absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
-  // A name beyond the limit is no name, and not worth keeping.
+absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync) {
+  // A name beyond the limit is refused later; only enough of it is kept for that.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
-  request_bytes_ = current_request_ = bytes;
+  request_bytes_ = size.bytes;
+  current_request_ = size.memory;
   if (const auto where = core_.router.Locate(dataset)) {
     backend_ = where->backend;
     waits_ = where->waits;
@@ -231,38 +264,32 @@ absl::Status Call::Enter(std::string_view dataset, size_t bytes, bool sync) {
   if (core_.draining.load(std::memory_order_relaxed)) {
     return ServerStops();
   }
-  if (!greeted_) {
+  if (!authenticated_.load(std::memory_order_relaxed)) {
     if (auto status = Identify(); !status.ok()) return status;
   }
   const OperationTraits& traits = Traits(operation_);
   if (auto status = CheckRight(principal_.get(), dataset, traits.right); !status.ok()) return status;
   if (auto status = CheckBackend(dataset); !status.ok()) return status;
   if (operation_ == Operation::kGetMetrics) {
-    // Who asks what the server is so full of is to be told.
-    if (auto status = EnterAmong(core_.figures); !status.ok()) return status;
-    core_.admission.EnterAlways(*share_);
+    // Metrics are served even when the server is full, so that an operator can see what fills it.
+    if (auto status = AdmitAsBrief(core_.metrics_calls); !status.ok()) return status;
+    core_.admission.AdmitAlways(*share_);
     current_request_ = 0;
-  } else if (!core_.admission.Enter(*share_, bytes)) {
-    return Refused(NoRoom());
+  } else if (!core_.admission.Admit(*share_, size.memory)) {
+    return MarkRefused(TooManyInFlightError());
   }
-  entered_ = true;
+  admitted_ = true;
   return absl::OkStatus();
 }
 
 const CallLimits& Call::Limits(bool stream) {
   if (limits_) return *limits_;
-  // A thread that waited for a dataset that moves would be missed by all others.
+  // No thread waits while a dataset migrates (CallLimits::waits), because all other calls would miss it.
   CallLimits& limits = limits_.emplace();
-  limits.cancelled = part_ ? part_->cancelled : &cancelled_;
+  limits.cancelled = info_.cancelled != nullptr ? info_.cancelled : &cancelled_;
   limits.waits = false;
   const auto now = Clock::now();
-  if (part_) {
-    if (part_->deadline) limits.deadline = now + TimeToAnswer(*part_->deadline - now);
-  } else if (const auto left = context_.deadline() - std::chrono::system_clock::now();
-             left < std::chrono::hours(24 * 365)) {
-    // No deadline is one in the far future.
-    limits.deadline = now + TimeToAnswer(std::chrono::duration_cast<Clock::duration>(left));
-  }
+  if (info_.deadline) limits.deadline = now + TimeToAnswer(*info_.deadline - now);
   if (!stream) {
     const auto most = now + std::chrono::milliseconds(core_.options.limits.call_ms);
     limits.deadline = limits.deadline ? std::min(*limits.deadline, most) : most;
@@ -270,125 +297,124 @@ const CallLimits& Call::Limits(bool stream) {
   return limits;
 }
 
-// ---- datasets that move ----
+// ---- datasets that migrate ----
 
-bool Call::TellsMoving() const {
-  if (part_ && part_->tells_moving) return true;
-  const auto& metadata = context_.client_metadata();
-  const auto wanted = metadata.find(wire::kMoving);
-  return wanted != metadata.end() &&
-         std::string_view(wanted->second.data(), wanted->second.size()) == wire::kTell;
+bool Call::WantsMigrationError() const {
+  return info_.wants_migration_errors || info_.transport.WantsMigrationErrors();
 }
 
-bool Call::CanHold(const absl::Status& moving) const {
-  return IsOnData(operation_) && IsMoving(moving) && !IsInDoubt(moving);
+bool Call::CanRetryAfter(const absl::Status& migrating) const {
+  return IsOnData(operation_) && IsMigrating(migrating) && !IsInDoubt(migrating);
 }
 
-bool Call::Holds(const absl::Status& moving) {
-  if (core_.draining.load(std::memory_order_relaxed) || TellsMoving()) return false;
+bool Call::ShouldSuspend(const absl::Status& migrating) {
+  if (core_.draining.load(std::memory_order_relaxed) || WantsMigrationError()) return false;
   const auto now = Clock::now();
-  if (!held_since_) held_since_ = now;
-  held_for_ = std::string(moving.message());
-  held_until_ = Router::HeldUntil(*held_since_, moving);
-  return now < held_until_;
+  if (!suspended_since_) suspended_since_ = now;
+  suspended_for_ = std::string(migrating.message());
+  suspended_until_ = Router::MigrationWaitDeadline(*suspended_since_, migrating);
+  return now < suspended_until_;
 }
 
 absl::Status Call::CheckLimits() const {
   absl::Status status = CheckCall();
-  if (status.ok() || held_for_.empty()) return status;
-  return {status.code(), fmt::format("{}; it waited: {}", std::string(status.message()), held_for_)};
+  if (status.ok() || suspended_for_.empty()) return status;
+  return {status.code(), fmt::format("{}; it waited: {}", std::string(status.message()), suspended_for_)};
 }
 
-void Call::HoldBehind() {
+void Call::SuspendBehind() {
   Limits(/*stream=*/false);
-  held_since_ = Clock::now();
-  held_until_ = *held_since_ + Router::kMaxHold;
+  suspended_since_ = Clock::now();
+  suspended_until_ = *suspended_since_ + Router::kMaxMigrationWait;
 }
 
 bool Call::HasRoom() const {
-  return !entered_ || operation_ == Operation::kGetMetrics ||
+  return !admitted_ || operation_ == Operation::kGetMetrics ||
          core_.admission.HasRoom(*share_, current_request_);
 }
 
 absl::Status Call::CheckRoom() const {
   if (HasRoom()) return absl::OkStatus();
   core_.admission.CountRefused();
-  return Refused(NoRoom());
+  return MarkRefused(TooManyInFlightError());
 }
 
-void Call::HoldForRoom(std::function<void()> again) {
-  held_until_ = Clock::now() + Router::kMaxHold;
-  HoldUntilAgain(std::move(again));
+void Call::SuspendForRoom(Work retry) {
+  suspended_until_ = Clock::now() + Router::kMaxMigrationWait;
+  SuspendUntilRetry(std::move(retry));
 }
 
-void Call::HoldUntilAgain(std::function<void()> again) {
-  core_.held.Add({.due = [this](Clock::time_point now) { return IsDue(now); }, .again = std::move(again)});
+void Call::SuspendUntilRetry(Work retry) {
+  core_.suspended.Add({.due = [this](Clock::time_point now) { return IsDue(now); },
+                       .retry = std::move(retry),
+                       .queue = &queue()});
 }
 
 bool Call::IsDue(Clock::time_point now) const {
-  return now >= held_until_ || (limits_->deadline && now >= *limits_->deadline) ||
+  return now >= suspended_until_ || (limits_->deadline && now >= *limits_->deadline) ||
          limits_->cancelled->load(std::memory_order_relaxed);
 }
 
-absl::Status Call::WithoutHold(const absl::Status& moving) const {
-  return core_.draining.load(std::memory_order_relaxed) && !TellsMoving() ? ServerStops() : moving;
+absl::Status Call::ErrorWithoutSuspension(const absl::Status& migrating) const {
+  return core_.draining.load(std::memory_order_relaxed) && !WantsMigrationError() ? ServerStops() : migrating;
 }
 
-void Call::Run(std::function<void()> work) {
-  if (RunsHere()) return work();
-  core_.workers.Post(std::move(work));
+void Call::Run(Work work) {
+  if (RunsInline()) return work();
+  Post(std::move(work));
 }
 
-void Call::Answered(size_t bytes) {
+void Call::CountResponse(size_t bytes) {
   response_bytes_ += bytes;
-  if (!entered_) return;
-  held_bytes_ += bytes;
+  if (!admitted_) return;
+  unsent_bytes_ += bytes;
   core_.admission.Add(*share_, bytes);
 }
 
-void Call::Sent(size_t bytes) {
-  if (!entered_) return;
-  held_bytes_ -= bytes;
+void Call::CountSent(size_t bytes) {
+  if (!admitted_) return;
+  unsent_bytes_ -= bytes;
   core_.admission.Remove(*share_, bytes);
 }
 
-absl::Status Call::Took(size_t bytes) {
-  request_bytes_ += bytes;
-  if (core_.admission.Replace(*share_, current_request_, bytes)) {
-    current_request_ = bytes;
+absl::Status Call::ReplaceRequest(RequestSize size) {
+  request_bytes_ += size.bytes;
+  if (core_.admission.Replace(*share_, current_request_, size.memory)) {
+    current_request_ = size.memory;
     return absl::OkStatus();
   }
   core_.admission.CountRefused();
-  return NoRoom();
+  return TooManyInFlightError();
 }
 
 void Call::End(const absl::Status& status) {
-  const double seconds = std::chrono::duration<double>(Clock::now() - begun_).count();
-  // The server that holds the call asks for it many times, and counts and logs it as one.
-  const bool asks_again = IsMoving(status) && TellsMoving();
-  if (!asks_again) {
-    core_.metrics.Count(operation_, backend_, seconds, status, entered_ ? request_bytes_ : 0,
+  const double seconds = std::chrono::duration<double>(Clock::now() - info_.begun).count();
+  // The server in front of this one retries such a call many times, and counts and logs all of it as one
+  // call.
+  const bool is_retried = IsMigrating(status) && WantsMigrationError();
+  if (!is_retried) {
+    core_.metrics.Count(operation_, backend_, seconds, status, admitted_ ? request_bytes_ : 0,
                         response_bytes_);
   }
-  if (!asks_again && core_.log.Wants(seconds, status)) {
+  if (!is_retried && core_.log.Wants(seconds, status)) {
     core_.log.Write({.operation = Traits(operation_).name,
                      .dataset = dataset_,
                      .backend = backend_,
                      .principal = principal_ ? std::string_view(principal_->name) : std::string_view(),
-                     .peer = context_.peer(),
+                     .peer = info_.transport.Peer(),
                      .seconds = seconds,
                      .request_bytes = request_bytes_,
                      .response_bytes = response_bytes_},
                     status);
   }
-  if (!status.ok() && !part_) context_.AddTrailingMetadata(wire::kOutcome, OutcomeOf(status));
+  if (!status.ok() && !info_.is_part_of_stream) info_.transport.SendOutcome(OutcomeOf(status));
 }
 
-const char* Call::OutcomeOf(const absl::Status& error) {
-  if (error.GetPayload(kRefusedPayload)) return wire::kRefused;
-  // Before "moved": a router writes once more what has moved.
-  if (IsInDoubt(error)) return wire::kInDoubt;
-  return IsMoving(error) && !IsGone(error) ? wire::kMoved : wire::kFailed;
+CallOutcome Call::OutcomeOf(const absl::Status& error) {
+  if (error.GetPayload(kRefusedPayload)) return CallOutcome::kRefused;
+  // This comes before kMoved, with which a router would make the write once more.
+  if (IsInDoubt(error)) return CallOutcome::kInDoubt;
+  return IsMigrating(error) && !IsGone(error) ? CallOutcome::kMoved : CallOutcome::kFailed;
 }
 
 }  // namespace kvstore::server

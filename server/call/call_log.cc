@@ -1,4 +1,4 @@
-#include "server/call_log.h"
+#include "server/call/call_log.h"
 
 #include <spdlog/spdlog.h>
 
@@ -8,10 +8,10 @@
 namespace kvstore::server {
 namespace {
 
-/// Of a message, as of one that quotes a name of megabytes: who makes mistakes is not to fill the disk.
+/// Error messages may quote a name of megabytes. A caller must not be able to fill the disk by its mistakes.
 constexpr size_t kMaxMessageBytes = 500;
 
-/// Answers to what was asked: the caller expects them.
+/// Returns whether the status is an answer that callers expect, and no failure.
 bool IsAnswer(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
@@ -34,7 +34,7 @@ bool CallLog::Wants(double seconds, const absl::Status& status) const {
 void CallLog::Write(const CallRecord& record, const absl::Status& status) {
   uint64_t left_out = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
     if (now - second_ >= std::chrono::seconds(1)) {
       second_ = now;

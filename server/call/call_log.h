@@ -1,17 +1,19 @@
 #pragma once
 
+#include <absl/base/thread_annotations.h>
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "base/mutex.h"
 
 namespace kvstore::server {
 
-/// What is logged of a call.
+/// What the log says about a call, beside its status.
 struct CallRecord {
   std::string_view operation;
   std::string_view dataset;
@@ -23,14 +25,15 @@ struct CallRecord {
   size_t response_bytes = 0;
 };
 
-/// A line of JSON for each call that was slow, or failed by more than its own arguments. No values, keys or
-/// tokens are in it. At most so many lines a second, each of a KiB or two: how many were left out is told,
-/// and a longer message is cut. Thread-safe.
+/// Logs a line of JSON for each call that was slow, or failed for another reason than its own arguments. No
+/// values, keys or tokens are logged. Lines are limited to 50 a second, and the first line of a later second
+/// says how many were left out; a message beyond 500 bytes is cut. Thread-safe.
 class CallLog {
  public:
+  /// slow_ms  Calls that take at least so long are slow; 0: none is.
   explicit CallLog(uint32_t slow_ms) : slow_seconds_(slow_ms / 1e3) {}
 
-  /// Whether the call is to be logged.
+  /// Returns whether such a call is to be logged.
   bool Wants(double seconds, const absl::Status& status) const;
   void Write(const CallRecord& record, const absl::Status& status);
 
@@ -38,10 +41,10 @@ class CallLog {
   static constexpr int kLinesPerSecond = 50;
 
   const double slow_seconds_;  // 0: none is slow
-  std::mutex mutex_;           // guards what follows
-  std::chrono::steady_clock::time_point second_;
-  int lines_ = 0;
-  uint64_t left_out_ = 0;
+  Mutex mutex_;
+  std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);  // when the current one began
+  int lines_ ABSL_GUARDED_BY(mutex_) = 0;                                 // in the current second
+  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;                         // since it was logged last
 };
 
 }  // namespace kvstore::server

@@ -5,17 +5,20 @@
 #include <string>
 #include <utility>
 
+#include "server/call/work_queue.h"
+
 namespace kvstore::server {
 
-/// A caller, and what is in flight for it, as Admission counts it. Thread-safe.
+/// What one caller has in flight, as Admission counts it, and its queue for workers. Thread-safe.
 struct CallerShare {
   explicit CallerShare(std::string who) : name(std::move(who)) {}
 
-  /// Of the entries of the list of tokens, or of the client's certificate where there is no list; empty: of
-  /// all who have none.
+  /// The name that entries of the list of tokens give the caller, or the common name of its certificate where
+  /// there is no list. Empty: the share of all callers without a name.
   const std::string name;
   std::atomic<size_t> calls{0};
-  std::atomic<size_t> bytes{0};  ///< Of requests, and of answers that were not sent yet.
+  std::atomic<size_t> bytes{0};  ///< In memory: requests, and answers that were not sent yet.
+  WorkQueue queue;
 };
 
 }  // namespace kvstore::server

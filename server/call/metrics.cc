@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "server/call/metrics.h"
 
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
@@ -15,7 +15,7 @@ using prometheus::MetricType;
 constexpr char kRequestBytes[] = "kvstore_request_bytes_total";
 constexpr char kResponseBytes[] = "kvstore_response_bytes_total";
 
-/// Gathers what the parts say, a family for each name.
+/// Collects the figures that other parts describe, a family for each name.
 class Gathering : public MetricsSink {
  public:
   void Gauge(std::string_view name, std::string_view help, const Labels& labels, double value) override {
@@ -44,7 +44,7 @@ class Gathering : public MetricsSink {
   std::map<std::string, MetricFamily> families_;
 };
 
-/// From 50 us, which a read from memory takes, to 10 s.
+/// Seconds, from 50 us, which a read from memory takes, to 10 s.
 const prometheus::Histogram::BucketBoundaries& Buckets() {
   static const prometheus::Histogram::BucketBoundaries kBuckets = {
       0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
@@ -67,30 +67,30 @@ Metrics::Metrics(const std::vector<std::string>& backends, std::function<void(Me
   auto& request_bytes =
       prometheus::BuildCounter().Name(kRequestBytes).Help("Requests that were taken on").Register(registry_);
   auto& response_bytes = prometheus::BuildCounter().Name(kResponseBytes).Help("Answers").Register(registry_);
-  const auto hold = [&](const std::string& backend) {
-    OfBackend& all = held_[backend];
+  const auto add = [&](const std::string& backend) {
+    BackendMetrics& all = backends_[backend];
     for (size_t i = 0; i < kOperations.size(); ++i) {
       const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
                                          {"backend", backend}};
       all[i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels), &response_bytes.Add(labels)};
     }
   };
-  hold("");
-  for (const std::string& backend : backends) hold(backend);
+  add("");
+  for (const std::string& backend : backends) add(backend);
 }
 
 void Metrics::Count(Operation operation, std::string_view backend, double seconds, const absl::Status& status,
                     size_t request_bytes, size_t response_bytes) {
-  auto of_backend = held_.find(backend);
-  if (of_backend == held_.end()) of_backend = held_.find("");
-  const Held& held = of_backend->second[static_cast<size_t>(operation)];
-  held.seconds->Observe(seconds);
-  held.request_bytes->Increment(static_cast<double>(request_bytes));
-  held.response_bytes->Increment(static_cast<double>(response_bytes));
+  auto found = backends_.find(backend);
+  if (found == backends_.end()) found = backends_.find("");
+  const OperationMetrics& counted = found->second[static_cast<size_t>(operation)];
+  counted.seconds->Observe(seconds);
+  counted.request_bytes->Increment(static_cast<double>(request_bytes));
+  counted.response_bytes->Increment(static_cast<double>(response_bytes));
   if (status.ok()) return;
   errors_
       .Add({{"operation", std::string(Traits(operation).name)},
-            {"backend", of_backend->first},
+            {"backend", found->first},
             {"code", absl::StatusCodeToString(status.code())}})
       .Increment();
 }
@@ -100,7 +100,7 @@ std::string Metrics::Text() const {
   Gathering gathering;
   describe_(gathering);
   gathering.MoveTo(families);
-  // A histogram for each of all operations on all backends is long: those never called say nothing.
+  // Operations that were never called are left out: all operations on all backends would be a long text.
   for (MetricFamily& family : families) {
     const bool bytes = family.name == kRequestBytes || family.name == kResponseBytes;
     std::erase_if(family.metric, [&](const ClientMetric& metric) {

@@ -8,45 +8,44 @@
 #include <array>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kvstore_api/metrics_sink.h"
-#include "server/operation.h"
+#include "base/metrics_sink.h"
+#include "server/call/operation.h"
 
 namespace kvstore::server {
 
-/// What the server counts of its calls, and the text of /metrics. Thread-safe.
+/// Counts the server's calls, and writes the text of /metrics. Thread-safe.
 class Metrics {
  public:
-  /// backends  the names of all that there are.
-  /// describe  adds the figures of the parts beneath, when the text is made.
+  /// backends  The names of all backends.
+  /// describe  Adds the figures of other parts of the program; called by Text.
   Metrics(const std::vector<std::string>& backends, std::function<void(MetricsSink&)> describe);
 
   /// Counts a call that has ended.
   ///
-  /// backend  where its dataset is; empty: there was none.
+  /// backend  The backend that has its dataset; empty: the call was about none.
   void Count(Operation operation, std::string_view backend, double seconds, const absl::Status& status,
              size_t request_bytes, size_t response_bytes);
 
-  /// In Prometheus' text format.
+  /// Returns all figures in Prometheus' text format.
   std::string Text() const;
 
  private:
-  /// Of one operation on one backend; held, because finding them costs.
-  struct Held {
+  /// The metrics of one operation on one backend. They are kept, because a family's look-up is slow.
+  struct OperationMetrics {
     prometheus::Histogram* seconds = nullptr;
     prometheus::Counter* request_bytes = nullptr;
     prometheus::Counter* response_bytes = nullptr;
   };
-  using OfBackend = std::array<Held, kOperations.size()>;
+  using BackendMetrics = std::array<OperationMetrics, kOperations.size()>;
 
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& errors_;
-  std::map<std::string, OfBackend, std::less<>> held_;
+  std::map<std::string, BackendMetrics, std::less<>> backends_;
   const std::function<void(MetricsSink&)> describe_;
 };
 

@@ -1,4 +1,4 @@
-#include "server/request_memory.h"
+#include "server/call/request_memory.h"
 
 #include <algorithm>
 #include <utility>
@@ -10,20 +10,20 @@ size_t RequestMemory::SizeOf(const std::string& id, const Answer& answer) {
          answer.status.message().size();
 }
 
-RequestMemory::Part& RequestMemory::PartOf(std::string_view caller) {
+RequestMemory::CallerMemory& RequestMemory::MemoryOf(std::string_view caller) {
   const auto found = callers_.find(caller);
   return found != callers_.end() ? found->second : callers_[std::string(caller)];
 }
 
 RequestMemory::State RequestMemory::Begin(std::string_view caller, const std::string& id, Answer& answer,
                                           std::optional<Repeated> repeated) {
-  const std::lock_guard lock(mutex_);
-  Part& part = PartOf(caller);
+  const MutexLock lock(mutex_);
+  CallerMemory& memory = MemoryOf(caller);
   const auto now = Clock::now();
-  Trim(part, now);
-  const auto [entry, added] = part.entries.try_emplace(id);
-  if (added && repeated && repeated->sent.value_or(now - bounds_.age) <= part.forgotten) {
-    part.entries.erase(entry);
+  Trim(memory, now);
+  const auto [entry, added] = memory.entries.try_emplace(id);
+  if (added && repeated && repeated->sent.value_or(now - bounds_.age) <= memory.forgotten) {
+    memory.entries.erase(entry);
     return State::kForgotten;
   }
   if (added) return State::kNew;
@@ -33,47 +33,48 @@ RequestMemory::State RequestMemory::Begin(std::string_view caller, const std::st
 }
 
 void RequestMemory::End(std::string_view caller, const std::string& id, std::optional<Answer> answer) {
-  const std::lock_guard lock(mutex_);
-  Part& part = PartOf(caller);
-  const auto entry = part.entries.find(id);
-  if (entry == part.entries.end()) return;
+  const MutexLock lock(mutex_);
+  CallerMemory& memory = MemoryOf(caller);
+  const auto entry = memory.entries.find(id);
+  if (entry == memory.entries.end()) return;
   if (!answer) {
-    part.entries.erase(entry);
+    memory.entries.erase(entry);
     return;
   }
   const size_t bytes = SizeOf(id, *answer);
-  part.bytes += bytes;
+  memory.bytes += bytes;
   bytes_ += bytes;
   ++answers_;
   entry->second = {.answered = true, .answer = *std::move(answer)};
   const auto now = Clock::now();
-  part.answered.push_back({now, id});
-  Trim(part, now);
+  memory.answered.push_back({now, id});
+  Trim(memory, now);
   TrimAll();
 }
 
-void RequestMemory::ForgetOldest(Part& part) {
-  const Age& oldest = part.answered.front();
-  part.forgotten = std::max(part.forgotten, oldest.at);
-  const auto entry = part.entries.find(oldest.id);
+void RequestMemory::ForgetOldest(CallerMemory& memory) {
+  const Age& oldest = memory.answered.front();
+  memory.forgotten = std::max(memory.forgotten, oldest.at);
+  const auto entry = memory.entries.find(oldest.id);
   const size_t bytes = SizeOf(entry->first, entry->second.answer);
-  part.bytes -= bytes;
+  memory.bytes -= bytes;
   bytes_ -= bytes;
   --answers_;
-  part.entries.erase(entry);
-  part.answered.pop_front();
+  memory.entries.erase(entry);
+  memory.answered.pop_front();
 }
 
-void RequestMemory::Trim(Part& part, Clock::time_point now) {
+void RequestMemory::Trim(CallerMemory& memory, Clock::time_point now) {
   const auto oldest = now - bounds_.age;
-  while (!part.answered.empty() && (part.answered.size() > bounds_.answers_each ||
-                                    part.bytes > bounds_.bytes_each || part.answered.front().at < oldest)) {
-    ForgetOldest(part);
+  while (!memory.answered.empty() &&
+         (memory.answered.size() > bounds_.answers_each || memory.bytes > bounds_.bytes_each ||
+          memory.answered.front().at < oldest)) {
+    ForgetOldest(memory);
   }
 }
 
 void RequestMemory::TrimAll() {
-  // Three callers at least are then at their bounds, or near them: few servers ever come here.
+  // This needs three callers that are near their bounds, which few servers ever have.
   while (answers_ > bounds_.answers || bytes_ > bounds_.bytes) {
     const bool by_bytes = bytes_ > bounds_.bytes;
     const auto most = std::max_element(callers_.begin(), callers_.end(), [&](const auto& a, const auto& b) {
@@ -84,9 +85,9 @@ void RequestMemory::TrimAll() {
 }
 
 size_t RequestMemory::size() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t size = 0;
-  for (const auto& [caller, part] : callers_) size += part.entries.size();
+  for (const auto& [caller, memory] : callers_) size += memory.entries.size();
   return size;
 }
 

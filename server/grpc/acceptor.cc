@@ -1,4 +1,4 @@
-#include "server/acceptor.h"
+#include "server/grpc/acceptor.h"
 
 #include <fmt/format.h>
 #include <netdb.h>
@@ -25,9 +25,9 @@ namespace kvstore::server {
 namespace {
 
 constexpr std::string_view kUnix = "unix:";
-/// When there is no descriptor even to refuse a connection with.
+/// How long it waits when there is no descriptor to accept, and so to refuse, a connection with.
 constexpr int kPauseMs = 100;
-/// Between two lines of the log that say so.
+/// The shortest time between two log lines about refused connections.
 constexpr std::chrono::seconds kQuiet{60};
 
 absl::Status CannotListen(const std::string& address, int error) {
@@ -96,7 +96,7 @@ absl::Status Acceptor::ListenTcp(const std::string& address) {
     return absl::UnavailableError(fmt::format("cannot listen on {}: {}", address, ::gai_strerror(error)));
   }
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> all(found, &::freeaddrinfo);
-  // Every address of a name, on one port; a machine may be without IPv6.
+  // A name may have several addresses, which get the same port. A machine may be without IPv6.
   in_port_t port = 0;
   int error = EADDRNOTAVAIL;
   for (const addrinfo* one = found; one != nullptr; one = one->ai_next) {
@@ -110,9 +110,9 @@ absl::Status Acceptor::ListenTcp(const std::string& address) {
     }
     const int on = 1;
     const int off = 0;
-    // The port of a server that has just ended; not one that another is listening on.
+    // Allows the port of a server that has just ended, but not one that another is listening on.
     ::setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-    // "[::]" is for IPv4, too.
+    // "[::]" listens for IPv4, too.
     if (one->ai_family == AF_INET6) ::setsockopt(listener, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
     if (::bind(listener, one->ai_addr, one->ai_addrlen) != 0 || ::listen(listener, SOMAXCONN) != 0) {
       error = errno;
@@ -131,8 +131,8 @@ absl::Status Acceptor::ListenTcp(const std::string& address) {
   return absl::OkStatus();
 }
 
-void Acceptor::Start(std::function<void(int, int)> take) {
-  take_ = std::move(take);
+void Acceptor::Start(std::function<void(int, int)> serve) {
+  serve_ = std::move(serve);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -164,7 +164,7 @@ void Acceptor::Accept(int listener) {
     ::poll(&stop, 1, kPauseMs);
     return;
   }
-  // The system gives the lowest number that is free: with this one so many are taken.
+  // The system gives the lowest free number, so this number says how many descriptors are in use.
   if (connection >= limit_) {
     ::close(connection);
     refused_.fetch_add(1, std::memory_order_relaxed);
@@ -177,8 +177,8 @@ void Acceptor::Accept(int listener) {
     return;
   }
   const int on = 1;
-  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // Of no effect on a unix socket.
-  take_(listener, connection);
+  ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));  // no effect on a unix socket
+  serve_(listener, connection);
 }
 
 }  // namespace kvstore::server

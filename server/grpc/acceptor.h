@@ -14,36 +14,36 @@
 
 namespace kvstore::server {
 
-/// Listens, and hands over connections; those for which there would be too few file descriptors left are
-/// ended at once, so that the store has some, however many clients come. gRPC's own listeners take all there
-/// are. Thread-safe.
+/// Listens, and hands over the connections that it accepts. When file descriptors run short it closes new
+/// connections at once, so that the store always has some, however many clients come; gRPC's own listeners
+/// would use them up. Thread-safe.
 class Acceptor {
  public:
-  /// Of the descriptors that the process may have (RLIMIT_NOFILE, when it begins to listen) connections get
-  /// those below this share.
+  /// The share of the descriptors that the process may have (RLIMIT_NOFILE, when it begins to listen) up to
+  /// which connections are accepted.
   static constexpr double kShare = 0.8;
 
   /// Begins to listen; nothing is accepted before Start. A socket file that a server left behind is replaced.
+  /// UNAVAILABLE names an address that cannot be listened on, and why.
   ///
-  /// addresses  "host:port" or "unix:/path"; CheckAddresses has said that they are such.
-  ///
-  /// UNAVAILABLE  names the address that cannot be listened on, and why.
+  /// addresses  "host:port" or "unix:/path", which CheckAddresses has accepted.
   static absl::StatusOr<std::unique_ptr<Acceptor>> Listen(const std::vector<std::string>& addresses);
   /// Stops.
   ~Acceptor();
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  /// Accepts connections from now on. Once.
+  /// Accepts connections from now on. To be called once.
   ///
-  /// take  gets each of them, with the socket that it came by, on one thread; the connection is its own then.
-  void Start(std::function<void(int listener, int connection)> take);
-  /// Accepts no more, and listens no longer.
+  /// serve  Called for each connection, on one thread, with the socket that it came by. Owns the connection's
+  ///        descriptor from then on.
+  void Start(std::function<void(int listener, int connection)> serve);
+  /// Accepts and listens no longer.
   void Stop();
 
-  /// As they were given; with the ports that the system has chosen, where port 0 was.
+  /// Returns the addresses as they were given, with the port that the system has chosen in place of port 0.
   const std::vector<std::string>& addresses() const { return addresses_; }
-  /// Connections that were ended at once.
+  /// Returns how many connections were closed at once.
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
@@ -54,14 +54,14 @@ class Acceptor {
   void Run();
   void Accept(int listener);
 
-  const int limit_;  // the first descriptor that no connection gets
+  const int limit_;  // connections get descriptors below it
   std::vector<std::string> addresses_;
   std::vector<int> listeners_;
-  std::vector<std::string> files_;  // of sockets, to be removed
+  std::vector<std::string> files_;  // of sockets, to be removed by Stop
   int stop_ = -1;                   // an eventfd
-  std::function<void(int, int)> take_;
+  std::function<void(int, int)> serve_;
   std::atomic<uint64_t> refused_{0};
-  std::chrono::steady_clock::time_point next_line_;  // of the log, of the thread
+  std::chrono::steady_clock::time_point next_line_;  // when a refusal may be logged again; thread_'s
   std::thread thread_;
 };
 

@@ -1,20 +1,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "kvstore_api/unit_key.h"
-#include "server/special_handlers.h"
+#include "backend_api/unit_key.h"
+#include "server/grpc/special_handlers.h"
 #include "wire/endpoint.h"
 
-/// What the worker of a migration in another process asks (endpoint.proto).
+/// Endpoints.Ask: what the worker of a migration in another process asks of this server (endpoint.proto).
 namespace kvstore::server {
 namespace {
 
 using Ask = v1::EndpointRequest::AskCase;
 
-/// The dataset as this server's catalog has it, in the backend that is asked for.
+/// Returns the dataset as this server's catalog has it, but in the backend that is asked for.
 absl::StatusOr<DatasetSpec> FindSide(Router& router, const v1::EndpointRequest& request) {
-  if (!router.SharesCatalog()) {
+  if (!router.keeper().SharesCatalog()) {
     return absl::FailedPreconditionError(
         "this server has a catalog of its own: both sides of a migration must share one, in ZooKeeper");
   }
@@ -29,9 +30,9 @@ absl::StatusOr<DatasetSpec> FindSide(Router& router, const v1::EndpointRequest& 
   return spec;
 }
 
-/// Whether the migration is one of this catalog.
+/// Checks that the catalog has a migration of the dataset.
 absl::Status CheckRecord(Router& router, const std::string& dataset) {
-  return router.WithCatalog([&](Catalog& catalog) {
+  return router.keeper().WithCatalog([&](Catalog& catalog) {
     const auto record = catalog.GetRecord(dataset);
     if (!absl::IsNotFound(record.status())) return record.status();
     return absl::FailedPreconditionError(
@@ -42,12 +43,15 @@ absl::Status CheckRecord(Router& router, const std::string& dataset) {
 absl::Status CheckKey(Shape shape, std::string_view key) {
   if (IsUnitKey(shape, key)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      fmt::format("key: of {} bytes is that of no unit of {}", key.size(), Name(shape)));
+      fmt::format("key: of {} bytes is not the key of a unit of {}", key.size(), Name(shape)));
 }
 
-absl::Status Read(MigrationEndpoint& endpoint, const v1::EndpointRequest::Read& asked,
+absl::Status Read(MigrationEndpoint& endpoint, Shape shape, const v1::EndpointRequest::Read& asked,
                   v1::EndpointResponse& response) {
-  // A few at a time: units may be large.
+  for (const std::string& key : asked.keys()) {
+    if (auto status = CheckKey(shape, key); !status.ok()) return status;
+  }
+  // Only a few are read at a time, because units may be large.
   constexpr int kStep = 64;
   size_t bytes = 0;
   for (int at = 0; at < asked.keys_size() && bytes < wire::kMaxUnitsBytes; at += kStep) {
@@ -85,96 +89,128 @@ absl::Status Scan(MigrationEndpoint& endpoint, const v1::EndpointRequest::Scan& 
   }
 }
 
+absl::Status ReadStatus(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
+  const auto status = endpoint.Status();
+  if (status.ok()) wire::ToWire(*status, response);
+  return status.status();
+}
+
+absl::Status ReadBootId(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
+  const auto boot = endpoint.BootId();
+  if (boot.ok()) response.set_boot(*boot);
+  return boot.status();
+}
+
+absl::Status TransitionTo(MigrationEndpoint& endpoint, uint64_t epoch,
+                          const v1::EndpointRequest::Enter& asked) {
+  const auto state = wire::StateFromWire(asked.state());
+  return state.ok() ? endpoint.TransitionTo(epoch, *state, asked.capture()) : state.status();
+}
+
+absl::Status Reassert(MigrationEndpoint& endpoint, uint64_t epoch, const v1::EndpointRequest::Enter& asked) {
+  const auto state = wire::StateFromWire(asked.state());
+  return state.ok() ? endpoint.Reassert(epoch, *state, asked.capture()) : state.status();
+}
+
+absl::Status ReadExtent(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
+  auto extent = endpoint.Extent();
+  if (extent.ok()) response.set_extent(*std::move(extent));
+  return extent.status();
+}
+
+absl::Status ReadDirty(MigrationEndpoint& endpoint, size_t limit, v1::EndpointResponse& response) {
+  const auto entries = endpoint.ReadDirty(limit);
+  if (entries.ok()) wire::ToWire(*entries, *response.mutable_entries());
+  return entries.status();
+}
+
+absl::Status ReadLag(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
+  const auto lag = endpoint.Lag();
+  if (!lag.ok()) return lag.status();
+  response.set_lag_entries(lag->entries);
+  response.set_oldest_ms(lag->oldest_ms);
+  return absl::OkStatus();
+}
+
+absl::Status ListPartitions(MigrationEndpoint& endpoint, size_t wanted, v1::EndpointResponse& response) {
+  const auto ranges = endpoint.Partitions(wanted);
+  if (!ranges.ok()) return ranges.status();
+  for (const UnitRange& range : *ranges) wire::ToWire(range, *response.add_ranges());
+  return absl::OkStatus();
+}
+
+absl::Status Replace(MigrationEndpoint& endpoint, Shape shape, uint64_t epoch,
+                     const v1::EndpointRequest::Replace& asked) {
+  const std::vector<Unit> units = wire::FromWire(asked.units());
+  for (const Unit& unit : units) {
+    if (auto status = CheckKey(shape, unit.key); !status.ok()) return status;
+  }
+  return endpoint.Replace(epoch, units, asked.fresh());
+}
+
+absl::Status ReadLastTimestamp(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
+  const auto timestamp = endpoint.LastTimestamp();
+  if (timestamp.ok()) response.set_timestamp(*timestamp);
+  return timestamp.status();
+}
+
+absl::Status ReadNextLocalIds(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
+  const auto next = endpoint.NextLocalIds();
+  if (next.ok()) response.mutable_next_local_ids()->insert(next->begin(), next->end());
+  return next.status();
+}
+
 }  // namespace
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::EndpointRequest& request,
                        v1::EndpointResponse& response, Unfinished&) {
   const auto spec = FindSide(core.router, request);
   if (!spec.ok()) return spec.status();
-  const auto backend = core.router.FindBackend(spec->backend);
+  const auto backend = core.router.keeper().FindBackend(spec->backend);
   if (!backend.ok()) return backend.status();
-  const auto endpoint = (*backend)->OpenForMigration(*spec);
-  if (!endpoint.ok()) return endpoint.status();
-  MigrationEndpoint& side = **endpoint;
+  const auto opened = (*backend)->OpenForMigration(*spec);
+  if (!opened.ok()) return opened.status();
+  MigrationEndpoint& endpoint = **opened;
   const uint64_t epoch = request.epoch();
-  if (auto status = side.Limit(request.limit()); !status.ok()) return status;
+  if (auto status = endpoint.Limit(request.limit()); !status.ok()) return status;
   switch (request.ask_case()) {
-    case Ask::kStatus: {
-      const auto status = side.Status();
-      if (status.ok()) wire::ToWire(*status, response);
-      return status.status();
-    }
-    case Ask::kBoot: {
-      const auto boot = side.Boot();
-      if (boot.ok()) response.set_boot(*boot);
-      return boot.status();
-    }
+    case Ask::kStatus:
+      return ReadStatus(endpoint, response);
+    case Ask::kBoot:
+      return ReadBootId(endpoint, response);
     case Ask::kRaiseEpoch: {
       auto status = CheckRecord(core.router, request.dataset());
-      return status.ok() ? side.RaiseEpoch(epoch) : status;
+      return status.ok() ? endpoint.RaiseEpoch(epoch) : status;
     }
-    case Ask::kEnter: {
-      const auto state = wire::StateFromWire(request.enter().state());
-      return state.ok() ? side.Enter(epoch, *state, request.enter().capture()) : state.status();
-    }
-    case Ask::kReassert: {
-      const auto state = wire::StateFromWire(request.reassert().state());
-      return state.ok() ? side.Reassert(epoch, *state, request.reassert().capture()) : state.status();
-    }
-    case Ask::kExtent: {
-      auto extent = side.Extent();
-      if (extent.ok()) response.set_extent(*std::move(extent));
-      return extent.status();
-    }
-    case Ask::kReadDirty: {
-      const auto entries = side.ReadDirty(request.read_dirty());
-      if (entries.ok()) wire::ToWire(*entries, *response.mutable_entries());
-      return entries.status();
-    }
+    case Ask::kEnter:
+      return TransitionTo(endpoint, epoch, request.enter());
+    case Ask::kReassert:
+      return Reassert(endpoint, epoch, request.reassert());
+    case Ask::kExtent:
+      return ReadExtent(endpoint, response);
+    case Ask::kReadDirty:
+      return ReadDirty(endpoint, request.read_dirty(), response);
     case Ask::kRemoveDirty:
-      return side.RemoveDirty(epoch, wire::FromWire(request.remove_dirty().entries()));
-    case Ask::kLag: {
-      const auto lag = side.Lag();
-      if (!lag.ok()) return lag.status();
-      response.set_lag_entries(lag->entries);
-      response.set_oldest_ms(lag->oldest_ms);
-      return absl::OkStatus();
-    }
-    case Ask::kPartitions: {
-      const auto ranges = side.Partitions(request.partitions());
-      if (!ranges.ok()) return ranges.status();
-      for (const UnitRange& range : *ranges) wire::ToWire(range, *response.add_ranges());
-      return absl::OkStatus();
-    }
+      return endpoint.RemoveDirty(epoch, wire::FromWire(request.remove_dirty().entries()));
+    case Ask::kLag:
+      return ReadLag(endpoint, response);
+    case Ask::kPartitions:
+      return ListPartitions(endpoint, request.partitions(), response);
     case Ask::kRead:
-      for (const std::string& key : request.read().keys()) {
-        if (auto status = CheckKey(spec->shape, key); !status.ok()) return status;
-      }
-      return Read(side, request.read(), response);
+      return Read(endpoint, spec->shape, request.read(), response);
     case Ask::kScan:
-      return Scan(side, request.scan(), response);
-    case Ask::kReplace: {
-      const std::vector<Unit> units = wire::FromWire(request.replace().units());
-      for (const Unit& unit : units) {
-        if (auto status = CheckKey(spec->shape, unit.key); !status.ok()) return status;
-      }
-      return side.Replace(epoch, units, request.replace().fresh());
-    }
-    case Ask::kLastTimestamp: {
-      const auto timestamp = side.LastTimestamp();
-      if (timestamp.ok()) response.set_timestamp(*timestamp);
-      return timestamp.status();
-    }
+      return Scan(endpoint, request.scan(), response);
+    case Ask::kReplace:
+      return Replace(endpoint, spec->shape, epoch, request.replace());
+    case Ask::kLastTimestamp:
+      return ReadLastTimestamp(endpoint, response);
     case Ask::kRaiseTimestamp:
-      return side.RaiseTimestamp(epoch, request.raise_timestamp());
-    case Ask::kNextLocalIds: {
-      const auto next = side.NextLocalIds();
-      if (next.ok()) response.mutable_next_local_ids()->insert(next->begin(), next->end());
-      return next.status();
-    }
+      return endpoint.RaiseTimestamp(epoch, request.raise_timestamp());
+    case Ask::kNextLocalIds:
+      return ReadNextLocalIds(endpoint, response);
     case Ask::kRaiseLocalIds: {
       const auto& next = request.raise_local_ids().next();
-      return side.RaiseLocalIds(epoch, {next.begin(), next.end()});
+      return endpoint.RaiseLocalIds(epoch, {next.begin(), next.end()});
     }
     case Ask::ASK_NOT_SET:
       break;

@@ -8,16 +8,18 @@
 #include "kvstore/v1/kvstore.pb.h"
 #include "kvstore_api/kvstore.h"
 
-/// What each method of the service does, from its request to its answer. Knows nothing of connections.
+/// What each method of the service does, from its request to its answer. Handlers know nothing of
+/// connections.
 namespace kvstore::server {
 
-/// What is left of a request of many entries, because the dataset of some of them moves (moved.h).
+/// What is left to do of a request with many entries, because the dataset of some of them migrates
+/// (backend_api/outcome.h).
 struct Unfinished {
-  /// Of these entries of a batch of writes, in order, nothing was done. When the same request is handled
-  /// again with the same answer, it is these alone. Empty: all of it.
+  /// The entries of a batch of writes for which nothing was done, in ascending order. When the same request
+  /// is handled again, with the same answer, only these are carried out. Empty: all of them are.
   std::vector<size_t> places;
-  /// What the first of them was told, which the answer has too; OK: nothing is left.
-  absl::Status moving;
+  /// The error of the first of them, which the answer has, too; OK: nothing is left.
+  absl::Status migrating;
 };
 
 absl::Status Handle(KVStore& store, const v1::CreateDatasetRequest& request,
@@ -33,7 +35,7 @@ absl::Status Handle(KVStore& store, const v1::GetStatsRequest& request, v1::GetS
 absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response);
 absl::Status Handle(KVStore& store, const v1::PutRowRequest& request, v1::PutRowResponse& response);
 absl::Status Handle(KVStore& store, const v1::DeleteRowRequest& request, v1::DeleteRowResponse& response);
-/// unfinished  None at first; null: not asked for.
+/// unfinished  Empty at first; null if the caller will not handle the rest again.
 absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response,
                     Unfinished* unfinished = nullptr);
 absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response,
@@ -58,13 +60,15 @@ absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
 absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response,
                     Unfinished* unfinished = nullptr);
 
-/// Fills the next message of a stream; false: there is none any more, and the message is empty. The request
-/// must outlive it. Externally synchronised.
+/// Fills the next message of a stream; returns false, with an empty message, when there is none any more. The
+/// request must outlive it. Externally synchronised.
 ///
-/// moving  Set if the dataset moves, and nothing was made for that: to be called again. Null: what moves is
-///         answered with that, or ends the stream.
+/// migrating  Set to the error if the dataset migrates and no message was made for that reason: the producer
+/// is
+///            to be called again. Null: entries whose dataset migrates get the error as their answer, or the
+///            stream ends with it.
 template <typename Response>
-using Producer = std::function<absl::StatusOr<bool>(Response& response, absl::Status* moving)>;
+using Producer = std::function<absl::StatusOr<bool>(Response& response, absl::Status* migrating)>;
 
 Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request);
 Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request);

@@ -1,4 +1,4 @@
-#include "server/handlers.h"
+#include "server/grpc/handlers.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {

@@ -2,17 +2,17 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/outcome.h"
+#include "backend_api/scan_budget.h"
+#include "backend_api/validate.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/looks.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/validate.h"
-#include "server/handlers.h"
+#include "server/grpc/handlers.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
 namespace {
 
-/// Objects of a batch that are read together at first; then as many as will fill a message of this size.
+/// How many objects of a batch are read together at first; later as many as fill a message of this size.
 constexpr size_t kFirstObjects = 256;
 constexpr size_t kBatchMessageBytes = size_t{2} << 20;
 constexpr size_t kMaxObjects = 4'000;
@@ -62,7 +62,7 @@ absl::Status Handle(KVStore& store, const v1::DeleteObjectRequest& request, v1::
 
 Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request) {
   return [&store, &request, done = size_t{0}, together = kFirstObjects](
-             v1::GetObjectsResponse& response, absl::Status* moving) mutable -> absl::StatusOr<bool> {
+             v1::GetObjectsResponse& response, absl::Status* migrating) mutable -> absl::StatusOr<bool> {
     const auto size = static_cast<size_t>(request.ids_size());
     if (done == 0) {
       if (auto status = ValidateBatch(size); !status.ok()) return status;
@@ -75,12 +75,12 @@ Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsReq
     if (!objects.ok()) return objects.status();
     size_t bytes = 0;
     for (absl::StatusOr<Object>& object : *objects) {
-      // As of rows.
+      // As in GetRows (handlers_rows.cc).
       if (IsPaused(object.status()) && response.results_size() > 0) break;
-      if (moving != nullptr && IsMoving(object.status())) {
-        // As of rows.
+      if (migrating != nullptr && IsMigrating(object.status())) {
+        // As in GetRows.
         together = 1;
-        if (response.results_size() == 0) *moving = object.status();
+        if (response.results_size() == 0) *migrating = object.status();
         return response.results_size() > 0;
       }
       auto& message = *response.add_results();
@@ -91,7 +91,7 @@ Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsReq
       }
       bytes += object->data.size() + 32;
       wire::ToWire(*std::move(object), *message.mutable_object());
-      // What else was read is read again for the next message.
+      // The other objects that were read are read again for the next message.
       if (bytes > kMaxWireBytes) break;
     }
     const size_t average = bytes / static_cast<size_t>(response.results_size()) + 1;
@@ -140,10 +140,10 @@ absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::L
   auto page = store.ListObjects(request.dataset(), request.from(), options);
   if (!page.ok()) return page.status();
   response.Clear();
-  if (unfinished != nullptr) unfinished->moving = absl::OkStatus();
+  if (unfinished != nullptr) unfinished->migrating = absl::OkStatus();
   for (JoinedObject& joined : page->objects) {
-    if (unfinished != nullptr && IsMoving(joined.object.status()))
-      unfinished->moving = joined.object.status();
+    if (unfinished != nullptr && IsMigrating(joined.object.status()))
+      unfinished->migrating = joined.object.status();
     auto& message = *response.add_results();
     wire::ToWire(joined.entry, *message.mutable_entry());
     if (joined.object.ok()) {

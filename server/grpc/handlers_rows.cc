@@ -5,31 +5,30 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore_api/in_doubt.h"
+#include "backend_api/outcome.h"
+#include "backend_api/scan_budget.h"
+#include "backend_api/validate.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/looks.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/validate.h"
-#include "server/handlers.h"
+#include "server/grpc/handlers.h"
 #include "wire/convert.h"
 #include "wire/packed_items.h"
 
 namespace kvstore::server {
 namespace {
 
-/// A message of a scan is sent when it has so much.
+/// A message of a scan is sent when it has so many bytes of rows.
 constexpr size_t kScanMessageBytes = size_t{256} << 10;
-/// Cells that are looked at for one, which then is sent as it is, also without rows: a scan that finds
-/// nothing takes its turn with others, and its client's silence is noticed.
-constexpr uint64_t kScanMessageLooks = 20'000;
-/// Rows of a batch that are read together at first; then as many as will fill a message of this size.
+/// After looking at so many cells a message of a scan is sent as it is, also without rows. So a scan that
+/// finds nothing takes turns with other calls, and the server notices when its client is gone.
+constexpr uint64_t kScanMessageBudget = 20'000;
+/// How many rows of a batch are read together at first; later as many as fill a message of this size.
 constexpr size_t kFirstRows = 100;
 constexpr size_t kBatchMessageBytes = size_t{2} << 20;
 constexpr size_t kMaxRows = 2'000;
 
 ReadOptions ReadOptionsOf(const v1::ReadOptions& message) {
   ReadOptions options = wire::FromWire(message);
-  // Beyond kMaxPageBytes it is a mistake, which the store tells.
+  // A value beyond kMaxPageBytes is a mistake, which the store reports.
   if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
   return options;
 }
@@ -55,7 +54,8 @@ void Answer(const Result& result, auto& message) {
 
 /// Carries out a batch of writes, or what is left of it.
 ///
-/// add   adds an entry to those that `send` sends, which gives their results.
+/// add   Adds an entry to those that `send` will carry out.
+/// send  Carries the added entries out, and returns their results.
 template <typename Entries, typename Messages, typename Add, typename Send>
 absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished* unfinished, const Add& add,
                          const Send& send) {
@@ -67,10 +67,10 @@ absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished*
     for (const size_t place : left) add(entries[static_cast<int>(place)]);
   }
   const auto results = send();
-  // Those before have been answered already.
+  // A batch that goes on has answered some entries already, so each entry that is left gets the error.
   if (!results.ok() && left.empty()) return results.status();
   if (left.empty()) messages.Reserve(entries.size());
-  if (unfinished != nullptr) unfinished->moving = absl::OkStatus();
+  if (unfinished != nullptr) unfinished->migrating = absl::OkStatus();
   const size_t count = left.empty() ? results->size() : left.size();
   for (size_t i = 0; i < count; ++i) {
     const size_t place = left.empty() ? i : left[i];
@@ -81,9 +81,9 @@ absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished*
     }
     const auto& result = (*results)[i];
     Answer(result, message);
-    if (result.ok() || unfinished == nullptr || !IsMoving(StatusOf(result)) || IsInDoubt(StatusOf(result)))
+    if (result.ok() || unfinished == nullptr || !IsMigrating(StatusOf(result)) || IsInDoubt(StatusOf(result)))
       continue;
-    if (unfinished->places.empty()) unfinished->moving = StatusOf(result);
+    if (unfinished->places.empty()) unfinished->migrating = StatusOf(result);
     unfinished->places.push_back(place);
   }
   return absl::OkStatus();
@@ -94,7 +94,7 @@ absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished*
 absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response) {
   auto row = store.GetRow(request.dataset(), request.row(), ReadOptionsOf(request.options()));
   if (!row.ok()) return row.status();
-  wire::PutItems(row->items, wire::SizeOf(row->items), request.options().packed(), response);
+  wire::ItemsToWire(row->items, wire::SizeOf(row->items), request.options().packed(), response);
   response.set_marker(std::move(row->marker));
   return absl::OkStatus();
 }
@@ -152,7 +152,7 @@ absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
 
 Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request) {
   return [&store, &request, done = size_t{0}, together = kFirstRows](
-             v1::GetRowsResponse& response, absl::Status* moving) mutable -> absl::StatusOr<bool> {
+             v1::GetRowsResponse& response, absl::Status* migrating) mutable -> absl::StatusOr<bool> {
     const auto size = static_cast<size_t>(request.reads_size());
     if (done == 0) {
       if (auto status = ValidateBatch(size); !status.ok()) return status;
@@ -162,7 +162,7 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
     for (size_t i = done; i < std::min(size, done + together); ++i) {
       const v1::RowRead& read = request.reads(static_cast<int>(i));
       reads.push_back({read.row(), ReadOptionsOf(read.options())});
-      // So that many large rows stay below what one message may have.
+      // Many large rows together must stay below what one message may have.
       ReadOptions& options = reads.back().options;
       if (size > 1 && options.max_bytes > 0 && options.max_bytes <= kMaxPageBytes) {
         options.max_bytes = std::min(options.max_bytes, kBatchMessageBytes / 8);
@@ -172,12 +172,12 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
     if (!rows.ok()) return rows.status();
     size_t bytes = 0;
     for (absl::StatusOr<Row>& row : *rows) {
-      // Read together with others it was too much.
+      // Read together with the others this row was too much. It is the first of the next message.
       if (IsPaused(row.status()) && response.results_size() > 0) break;
-      if (moving != nullptr && IsMoving(row.status())) {
-        // The next message begins here, and with this one alone, for as long as it moves.
+      if (migrating != nullptr && IsMigrating(row.status())) {
+        // The next message begins with this row, and reads it alone for as long as the dataset migrates.
         together = 1;
-        if (response.results_size() == 0) *moving = row.status();
+        if (response.results_size() == 0) *migrating = row.status();
         return response.results_size() > 0;
       }
       auto& message = *response.add_results();
@@ -190,8 +190,8 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
       bytes += items.in_message();
       message.set_marker(std::move(row->marker));
       const bool packs = request.reads(static_cast<int>(done - 1)).options().packed();
-      wire::PutItems(row->items, items, packs, message);
-      // What else was read is read again for the next message.
+      wire::ItemsToWire(row->items, items, packs, message);
+      // The other rows that were read are read again for the next message.
       if (bytes > kMaxWireBytes) break;
     }
     const size_t average = bytes / static_cast<size_t>(response.results_size()) + 1;
@@ -202,7 +202,7 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
 
 Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest& request) {
   return [&store, &request, cursor = std::shared_ptr<RowCursor>(), left = request.limit(), ended = false](
-             v1::ScanRowsResponse& response, absl::Status* moving) mutable -> absl::StatusOr<bool> {
+             v1::ScanRowsResponse& response, absl::Status* migrating) mutable -> absl::StatusOr<bool> {
     if (ended) return false;
     if (!cursor) {
       const auto spec = store.GetDataset(request.dataset());
@@ -210,8 +210,8 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
       ScanOptions options = wire::FromWire(request);
       if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
       auto opened = store.ScanRows(request.dataset(), wire::FromWire(request.range()), options);
-      if (moving != nullptr && IsMoving(opened.status())) {
-        *moving = opened.status();
+      if (migrating != nullptr && IsMigrating(opened.status())) {
+        *migrating = opened.status();
         return false;
       }
       if (!opened.ok()) return opened.status();
@@ -221,7 +221,7 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
     size_t bytes = 0;
     bool paused = false;
     ScannedRow row;
-    const LookScope looks(kScanMessageLooks);
+    const ScanBudget budget(kScanMessageBudget);
     while (bytes < kScanMessageBytes) {
       auto more = cursor->Next(row);
       paused = IsPaused(more.status());
@@ -235,7 +235,7 @@ Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest
       bytes += row.key.size() + items.in_message();
       auto& message = *response.add_rows();
       message.set_key(row.key);
-      wire::PutItems(row.items, items, request.packed(), message);
+      wire::ItemsToWire(row.items, items, request.packed(), message);
       message.set_continues(row.continues);
       if (row.continues) break;
       if (request.limit() > 0 && --left == 0) {

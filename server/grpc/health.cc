@@ -1,4 +1,4 @@
-#include "server/health.h"
+#include "server/grpc/health.h"
 
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
 #include <grpcpp/server_context.h>
@@ -7,6 +7,8 @@
 
 #include <string_view>
 #include <utility>
+
+#include "server/grpc/grpc_transport.h"
 
 namespace kvstore::server {
 namespace {
@@ -20,10 +22,10 @@ constexpr std::string_view kNotServing = "\x08\x02";
 class Answer final : public grpc::ServerBidiReactor<Bytes, Bytes> {
  public:
   Answer(std::string_view text, BriefCalls& open, grpc::CallbackServerContext& context)
-      : open_(open), context_(context), entered_(open.Enter(context)) {
-    // Without an answer, which the client could leave untaken.
-    if (!entered_) {
-      Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many ask at a time"});
+      : open_(open), transport_(context), admitted_(open.Admit(transport_)) {
+    // Ends without a message, which the client could leave untaken.
+    if (!admitted_) {
+      Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, "there are too many health checks at a time"});
       return;
     }
     const grpc::Slice slice(text.data(), text.size());
@@ -33,23 +35,26 @@ class Answer final : public grpc::ServerBidiReactor<Bytes, Bytes> {
 
  private:
   void OnDone() override {
-    if (entered_) open_.Leave(context_);
+    if (admitted_) open_.Release(transport_);
     delete this;
   }
 
   BriefCalls& open_;
-  grpc::CallbackServerContext& context_;
-  const bool entered_;
+  GrpcTransport transport_;
+  const bool admitted_;
   Bytes answer_;
 };
 
 }  // namespace
 
-HealthService::HealthService(std::function<bool()> serves, BriefCalls& open) {
+HealthService::HealthService(std::function<bool()> serves,
+                             std::function<void(const std::string& peer)> called, BriefCalls& open) {
   AddMethod(new grpc::internal::RpcServiceMethod("/grpc.health.v1.Health/Check",
                                                  grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
   MarkMethodCallback(0, new grpc::internal::CallbackBidiHandler<Bytes, Bytes>(
-                            [serves = std::move(serves), &open](grpc::CallbackServerContext* context) {
+                            [serves = std::move(serves), called = std::move(called),
+                             &open](grpc::CallbackServerContext* context) {
+                              called(context->peer());
                               return new Answer(serves() ? kServing : kNotServing, open, *context);
                             }));
 }

@@ -6,27 +6,29 @@
 #include <deque>
 #include <string>
 
-#include "server/call.h"
+#include "server/call/call.h"
 
 namespace kvstore::server {
 
 /// The services of kvstore.proto and endpoint.proto: each method starts a call of its kind.
 ///
-/// They are not the generated ones, which read the request of a call before anything else: here every method
-/// is one with streams for gRPC, which is the same on the wire, so that a call reads its request itself, when
-/// it knows who calls.
+/// The generated services read the request of a call before anything else. Therefore this registers every
+/// method as one with streams, which is the same on the wire: so a call reads its request itself, after it
+/// has authenticated the caller.
 class Service : public grpc::Service {
  public:
-  /// core  must outlive it.
+  /// core  Must outlive the service.
   explicit Service(Core& core);
 
  private:
-  /// Reactor  of the calls: deletes itself when gRPC is done with it, at the earliest after it was returned.
+  /// Reactor  The class of the method's calls. It deletes itself when gRPC is done with it, which is not
+  /// before
+  ///          it was returned to gRPC.
   template <typename Reactor>
   void Add(Operation operation, const char* service = "kvstore.v1.KVStore", const char* method = nullptr);
 
   Core& core_;
-  std::deque<std::string> names_;  // of the methods, which gRPC keeps pointers to
+  std::deque<std::string> names_;  // of the methods; gRPC keeps pointers to them
 };
 
 }  // namespace kvstore::server

@@ -1,12 +1,12 @@
-#include "server/special_handlers.h"
+#include "server/grpc/special_handlers.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "idgen/object_id.h"
-#include "kvstore_api/json.h"
-#include "kvstore_api/json_text.h"
+#include "json/json.h"
+#include "json/json_text.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
@@ -61,20 +61,20 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response, Unfinished&) {
-  if (core.migrations == nullptr) return absl::UnimplementedError("this server moves no datasets");
+  if (core.migrations == nullptr) return absl::UnimplementedError("this server migrates no datasets");
   auto command = ParseJson(request.command());
   if (!command.ok()) return command.status();
   if (!command->is_object()) return absl::InvalidArgumentError("command: must be a JSON object");
-  // The right was checked for this dataset.
+  // The caller's right was checked for this dataset, whatever the command itself names.
   if (request.dataset() != "*") (*command)["dataset"] = request.dataset();
   if (request.dataset() == "*" && command->value("command", Json()) != "list") {
-    return absl::InvalidArgumentError("dataset: only a list is about all");
+    return absl::InvalidArgumentError("dataset: only a list may be about all datasets ('*')");
   }
   if (principal != nullptr) (*command)["who"] = principal->name;
   const auto status = core.migrations->Command(*command);
   if (!status.ok()) return status.status();
   Json about = *status;
-  // Whichever dataset the right was checked for, a list has all.
+  // A list has the migrations of all datasets, and the right was checked for one of them only.
   if (const auto list = about.find("migrations"); list != about.end() && list->is_array()) {
     const auto hidden = [principal](const Json& one) {
       return !CheckRight(principal, one.value("dataset", ""), Right::kAdmin).ok();

@@ -3,27 +3,28 @@
 #include <string_view>
 
 #include "kvstore/v1/endpoint.pb.h"
-#include "server/call.h"
-#include "server/handlers.h"
+#include "server/call/call.h"
+#include "server/grpc/handlers.h"
 
-/// The methods that need more than the store: the server itself, or who calls. And the way to all others.
-/// Unfinished: handlers.h.
+/// HandleAny, for every method: the methods that need more than the store, such as the server itself or the
+/// caller, and the template that hands all others to Handle (handlers.h, which also has Unfinished).
 namespace kvstore::server {
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetServerRequest& request,
                        v1::GetServerResponse& response, Unfinished&);
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetMetricsRequest& request,
                        v1::GetMetricsResponse& response, Unfinished&);
-/// Only what the caller may read.
+/// Lists only datasets that the caller may read.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDatasetsRequest& request,
                        v1::ListDatasetsResponse& response, Unfinished&);
-/// Objects of datasets that the caller may not read are PERMISSION_DENIED.
+/// Objects of datasets that the caller may not read are PERMISSION_DENIED in the answer.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
                        v1::ListObjectsResponse& response, Unfinished& unfinished);
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response, Unfinished&);
-/// FAILED_PRECONDITION unless this server shares its catalog, and the migration is recorded there.
+/// What the worker of a migration in another process asks. FAILED_PRECONDITION unless this server shares its
+/// catalog, and the migration is recorded there.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::EndpointRequest& request,
                        v1::EndpointResponse& response, Unfinished&);
 
@@ -37,7 +38,7 @@ absl::Status HandleAny(Core& core, const Principal*, const Request& request, Res
   }
 }
 
-/// The dataset that a request is about; empty: none.
+/// Returns the dataset that a request is about; empty if there is none.
 template <typename Request>
 std::string_view DatasetOf(const Request& request) {
   if constexpr (requires { request.dataset().name(); }) {

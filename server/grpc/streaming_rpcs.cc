@@ -1,13 +1,13 @@
-#include "server/stream_calls.h"
+#include "server/grpc/streaming_rpcs.h"
 
-#include "kvstore_api/in_doubt.h"
+#include "backend_api/outcome.h"
 
 namespace kvstore::server {
 
 // ---- imports ----
 
 void ImportCall::OnReadDone(bool ok) {
-  GoOn();
+  MarkClientResponded();
   if (!ok) return Close(absl::OkStatus());
   Run([this] { Work(); });
 }
@@ -15,20 +15,20 @@ void ImportCall::OnReadDone(bool ok) {
 void ImportCall::Work() {
   absl::Status status;
   {
-    // One message at a time, on whichever thread.
-    const std::lock_guard lock(mutex_);
-    status = taken_ ? absl::OkStatus() : TakeMessage();
+    // One message at a time; a retry may come on another thread.
+    const MutexLock lock(mutex_);
+    status = admitted_message_ ? absl::OkStatus() : AdmitMessage();
     if (status.ok()) status = PutMessage();
-    if (status.ok() && !unfinished_.moving.ok()) {
-      if (Holds(unfinished_.moving)) return HoldUntilAgain([this] { Work(); });
-      refused_by_ = unfinished_.moving;
+    if (status.ok() && !unfinished_.migrating.ok()) {
+      if (ShouldSuspend(unfinished_.migrating)) return SuspendUntilRetry([this] { Work(); });
+      refused_by_ = unfinished_.migrating;
     }
     if (status.ok()) {
-      EndHold();
-      taken_ = false;
+      EndSuspension();
+      admitted_message_ = false;
       unfinished_ = {};
-      Answered(response_.ByteSizeLong());
-      WaitForClient();
+      CountResponse(response_.ByteSizeLong());
+      MarkWaitingForClient();
       StartWrite(&response_);
       return;
     }
@@ -36,29 +36,29 @@ void ImportCall::Work() {
   Close(status);
 }
 
-absl::Status ImportCall::TakeMessage() {
+absl::Status ImportCall::AdmitMessage() {
   if (!incoming_.status.ok()) return incoming_.status;
-  // The first message says which dataset it is about, and lets the call in; all are about the same.
-  if (!entered_once_) {
-    entered_once_ = true;
-    if (auto status = Enter(request_.dataset(), incoming_.memory); !status.ok()) return status;
+  // The first message names the dataset, and the call is admitted by it. All messages are about that dataset.
+  if (!admitted_once_) {
+    admitted_once_ = true;
+    if (auto status = Admit(request_.dataset(), incoming_.size); !status.ok()) return status;
   } else if (request_.dataset() != dataset_) {
-    return absl::InvalidArgumentError("dataset: all messages of an import are about the same");
+    return absl::InvalidArgumentError("dataset: all messages of an import must name the same one");
   } else {
     auto status = CheckStillAllowed();
-    if (status.ok()) status = Took(incoming_.memory);
-    // Of this message nothing is put; of those before the client may have the answers or not.
+    if (status.ok()) status = ReplaceRequest(incoming_.size);
+    // Nothing of this message is put, but the client may not have the answers to those before it.
     if (!status.ok()) return MarkInDoubt(std::move(status));
   }
-  if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: not in an import");
+  if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: must not be set in an import");
   response_.Clear();
-  taken_ = true;
+  admitted_message_ = true;
   return absl::OkStatus();
 }
 
 absl::Status ImportCall::PutMessage() {
   if (!refused_by_.ok()) {
-    // Or a later write of a row would come before that one, when it is made again.
+    // Otherwise a later write of a row would be done before that entry is retried.
     for (int i = 0; i < request_.writes_size(); ++i) {
       wire::ToWire(refused_by_, *response_.add_results()->mutable_error());
     }
@@ -70,10 +70,10 @@ absl::Status ImportCall::PutMessage() {
 
 void ImportCall::OnWriteDone(bool ok) {
   {
-    const std::lock_guard lock(mutex_);
-    Sent(response_.ByteSizeLong());
+    const MutexLock lock(mutex_);
+    CountSent(response_.ByteSizeLong());
     if (ok) {
-      WaitForClient();
+      MarkWaitingForClient();
       StartRead(&incoming_);
       return;
     }
@@ -83,56 +83,58 @@ void ImportCall::OnWriteDone(bool ok) {
 
 void ImportCall::Close(const absl::Status& status) {
   End(status);
-  // It may not be counted, and the client may take its time to hear this.
+  // A refused request is not counted, and its client may take its time to receive the error.
   incoming_.message = {};
-  WaitForClient();
+  MarkWaitingForClient();
   Finish(wire::ToWire(status));
 }
 
 // ---- compactions ----
 
 void CompactCall::Start() {
-  if (auto status = Greet(); !status.ok()) return Close(status);
-  WaitForClient();
+  if (auto status = Authenticate(); !status.ok()) return Close(status);
+  MarkWaitingForClient();
   StartRead(&incoming_);
 }
 
 void CompactCall::OnReadDone(bool ok) {
-  GoOn();
-  if (auto status = Take(ok); !status.ok()) return Close(status);
+  MarkClientResponded();
+  if (auto status = AdmitRequest(ok); !status.ok()) return Close(status);
   Run([this] { Work(); });
 }
 
-absl::Status CompactCall::Take(bool read) {
-  if (!read) return NoRequest();
+absl::Status CompactCall::AdmitRequest(bool read) {
+  if (!read) return MissingRequestError();
   if (!incoming_.status.ok()) return incoming_.status;
-  return Enter(incoming_.message.dataset(), incoming_.memory);
+  return Admit(incoming_.message.dataset(), incoming_.size);
 }
 
-bool CompactCall::Tell(uint64_t done, uint64_t total) {
+bool CompactCall::ReportProgress(uint64_t done, uint64_t total) {
   if (core_.draining.load(std::memory_order_relaxed) || !CheckCall().ok() || !CheckStillAllowed().ok()) {
     return false;
   }
-  const std::lock_guard lock(mutex_);
-  if (writing_) return true;  // this one is left out
+  const MutexLock lock(mutex_);
+  if (writing_) return true;  // this report is left out
   sent_.Clear();
   sent_.mutable_progress()->set_done(done);
   sent_.mutable_progress()->set_total(total);
   writing_ = true;
-  WaitForClient();
+  MarkWaitingForClient();
   StartWrite(&sent_);
   return true;
 }
 
 void CompactCall::Work() {
   absl::StatusOr<ReclaimResult> result;
+  absl::Status end;
   {
     const CallScope scope(Limits(/*stream=*/true));
-    result = core_.router.Compact(incoming_.message.dataset(),
-                                  [this](uint64_t done, uint64_t total) { return Tell(done, total); });
+    result = core_.router.Compact(incoming_.message.dataset(), [this](uint64_t done, uint64_t total) {
+      return ReportProgress(done, total);
+    });
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     worked_ = true;
     end_ = result.status();
     if (result.ok()) {
@@ -144,31 +146,34 @@ void CompactCall::Work() {
     }
     if (writing_) return;  // OnWriteDone goes on
     if (end_.ok()) return SendResult();
+    end = end_;
   }
-  Close(end_);
+  Close(end);
 }
 
 void CompactCall::SendResult() {
   result_sent_ = writing_ = true;
-  WaitForClient();
+  MarkWaitingForClient();
   StartWrite(&result_);
 }
 
 void CompactCall::OnWriteDone(bool ok) {
+  absl::Status end;
   {
-    const std::lock_guard lock(mutex_);
-    GoOn();
+    const MutexLock lock(mutex_);
+    MarkClientResponded();
     writing_ = false;
     if (!ok) MarkCancelled();
     if (!worked_) return;
     if (end_.ok() && !result_sent_ && ok) return SendResult();
+    end = end_;
   }
-  Close(end_);
+  Close(end);
 }
 
 void CompactCall::Close(const absl::Status& status) {
   End(status);
-  WaitForClient();
+  MarkWaitingForClient();
   Finish(wire::ToWire(status));
 }
 

@@ -9,50 +9,52 @@
 #include <type_traits>
 #include <utility>
 
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
-#include "server/call.h"
-#include "server/incoming.h"
-#include "server/special_handlers.h"
+#include "backend_api/outcome.h"
+#include "base/fail_point.h"
+#include "server/call/call.h"
+#include "server/grpc/grpc_transport.h"
+#include "server/grpc/incoming.h"
+#include "server/grpc/special_handlers.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
 
-/// A call with one request and one answer.
+/// A call with one request and one answer, whether it has an RPC of its own (UnaryReactor) or is part of a
+/// stream (MultiplexedCalls).
 template <typename Request, typename Response>
 class UnaryCall : public Call {
  public:
-  UnaryCall(Core& core, Operation operation, grpc::CallbackServerContext& context, const Request& request,
-            Response& response, std::optional<Part> part = {})
-      : Call(core, operation, context, part), request_(request), response_(response) {}
+  UnaryCall(Core& core, Operation operation, const CallInfo& info, const Request& request, Response& response)
+      : Call(core, operation, info), request_(request), response_(response) {}
 
-  /// bytes  that the request takes.
-  absl::Status Enter(size_t bytes) {
+  /// size  The size of the request.
+  absl::Status Admit(RequestSize size) {
     bool sync = false;
     if constexpr (requires { request_.sync(); }) sync = request_.sync();
-    return Call::Enter(DatasetOf(request_), bytes, sync);
+    return Call::Admit(DatasetOf(request_), size, sync);
   }
 
-  /// Does what is asked, and counts and logs the call as ended: how large the answer is. Nothing: its dataset
-  /// moves, and it is to be held and made again (Call::HoldUntilAgain).
-  std::optional<size_t> Make(absl::Status& status) {
+  /// Carries the call out, and counts and logs its end. Returns the size of the answer; nothing if its
+  /// dataset migrates, and the call is to be suspended and retried (Call::SuspendUntilRetry).
+  std::optional<size_t> Execute(absl::Status& status) {
     {
       const CallScope scope(Limits(/*stream=*/false));
-      // Of what was begun some may be done.
+      // A batch that has begun goes on, because some of it may be done.
       status = unfinished_.places.empty() ? CheckStart() : absl::OkStatus();
       const bool known = status.ok() && !begun_ && IsKnown(status);
       if (status.ok() && !known) {
+        Reached(Traits(operation_).name);
         status = HandleAny(core_, principal_.get(), request_, response_, unfinished_);
-        const absl::Status& moving = status.ok() ? unfinished_.moving : status;
-        if (CanHold(moving)) {
-          if (Holds(moving)) return std::nullopt;
-          if (!status.ok()) status = WithoutHold(status);
+        const absl::Status& migrating = status.ok() ? unfinished_.migrating : status;
+        if (CanRetryAfter(migrating)) {
+          if (ShouldSuspend(migrating)) return std::nullopt;
+          if (!status.ok()) status = ErrorWithoutSuspension(status);
         }
       }
     }
     if (begun_) Remember(status);
     const size_t bytes = status.ok() ? response_.ByteSizeLong() : 0;
-    Answered(bytes);
+    CountResponse(bytes);
     End(status);
     return bytes;
   }
@@ -63,8 +65,8 @@ class UnaryCall : public Call {
     return status.ok() ? CheckRoom() : status;
   }
 
-  /// Whether the call is over without being carried out, because of an attempt before it or because it cannot
-  /// be one; `status` is its end then.
+  /// Returns whether the call ends without being carried out, because of an earlier attempt or because its
+  /// request ID is no valid one. Then `status` is what it ends with.
   bool IsKnown(absl::Status& status) {
     if constexpr (requires { request_.attempt(); }) {
       if (request_.attempt().request_id().empty()) return false;
@@ -75,17 +77,17 @@ class UnaryCall : public Call {
     return false;
   }
 
-  /// The store itself knows the creates that it has carried out.
+  /// Returns whether the store itself knows which of these calls it has carried out, as it does for creates.
   bool IsStored() const { return operation_ == Operation::kCreateObject; }
 
-  /// The end of the call, if an attempt before it was carried out, or may have been.
+  /// Returns what the call ends with, if an earlier attempt was carried out, or may have been.
   std::optional<absl::Status> Begin(const v1::Attempt& attempt) {
     if (attempt.request_id().size() != kRequestIdBytes) {
       return absl::InvalidArgumentError("attempt.request_id: has " +
                                         std::to_string(attempt.request_id().size()) + " bytes, not " +
                                         std::to_string(kRequestIdBytes));
     }
-    // Of one length, so that no two of them are spelled alike.
+    // All IDs have one length, so that operation and ID cannot be confused.
     id_ = static_cast<char>(operation_);
     id_ += attempt.request_id();
     const bool repeated = !attempt.instance().empty() && !IsStored();
@@ -96,36 +98,36 @@ class UnaryCall : public Call {
       if (attempt.has_sent_us()) before->sent = core_.epoch + std::chrono::microseconds(attempt.sent_us());
     }
     RequestMemory::Answer answer;
-    // Nobody is told the answer to somebody else.
+    // By caller, so that nobody gets the answer to somebody else's request.
     switch (core_.memory.Begin(CallerName(), id_, answer, before)) {
       case RequestMemory::State::kRunning:
-        return Refused(absl::UnavailableError("the attempt before has not ended yet"));
+        return MarkRefused(absl::UnavailableError("an earlier attempt of this write has not ended yet"));
       case RequestMemory::State::kAnswered:
         if (answer.status.ok() && !response_.ParseFromString(answer.response)) {
           return absl::InternalError("an answer that was kept does not decode");
         }
         return answer.partial ? MakeWhole() : answer.status;
       case RequestMemory::State::kForgotten:
-        return MarkInDoubt(
-            absl::UnavailableError("the server has had so many writes since that it does not know any more "
-                                   "what became of the attempt "
-                                   "before: the write may or may not have happened"));
+        return MarkInDoubt(absl::UnavailableError(
+            "the server has had so many writes since that it does not know any more "
+            "what became of the earlier attempt: the write may or may not have happened"));
       case RequestMemory::State::kNew:
         break;
     }
     if (another) {
       core_.memory.End(CallerName(), id_, std::nullopt);
-      return MarkInDoubt(absl::UnavailableError(
-          "the server was restarted, or is another one, and does not know what became of the attempt before: "
-          "the write may or may not have happened"));
+      return MarkInDoubt(
+          absl::UnavailableError("the server was restarted, or is another one, and does not know what became "
+                                 "of the earlier attempt: "
+                                 "the write may or may not have happened"));
     }
     begun_ = true;
     return std::nullopt;
   }
 
-  /// Keeps the end of what was begun, for an attempt after it.
+  /// Keeps the end of a call that Begin noted, for retries.
   void Remember(const absl::Status& status) {
-    // What failed for certain may be tried again; so may what the store knows.
+    // A call that failed for certain may be retried, and so may one that the store itself remembers.
     if (!status.ok() && (!IsInDoubt(status) || IsStored())) {
       return core_.memory.End(CallerName(), id_, std::nullopt);
     }
@@ -141,7 +143,7 @@ class UnaryCall : public Call {
     core_.memory.End(CallerName(), id_, std::move(answer));
   }
 
-  /// A larger object is not kept with the answer that has it: a few of them would push out all other answers.
+  /// Answers are kept without a larger object, because a few of those would push out all other answers.
   static constexpr size_t kMaxKeptData = 1024;
   static constexpr bool kHasObject = std::is_same_v<Response, v1::UpdateObjectResponse>;
 
@@ -154,7 +156,8 @@ class UnaryCall : public Call {
     return kept.SerializeAsString();
   }
 
-  /// Of an answer that was kept without its object: that is read, and is the one unless it was written since.
+  /// Reads the object of an answer that was kept without it. The answer is whole if the object was not
+  /// written since.
   absl::Status MakeWhole() {
     if constexpr (kHasObject) {
       auto read =
@@ -165,73 +168,75 @@ class UnaryCall : public Call {
       }
     }
     return MarkInDoubt(
-        absl::UnavailableError("the attempt before was carried out, and its answer cannot be given again: "
-                               "the object is too large to "
-                               "be kept, and was changed since or cannot be read now"));
+        absl::UnavailableError("an earlier attempt was carried out, and its answer cannot be given again: "
+                               "the object is too large to be "
+                               "kept, and was changed since or cannot be read now"));
   }
 
   const Request& request_;
   Response& response_;
   Unfinished unfinished_;
-  std::string id_;      // in the memory of requests
-  bool begun_ = false;  // there
+  std::string id_;      // its key in the memory of requests
+  bool begun_ = false;  // noted there as running
 };
 
-/// A call with one request and one answer, as gRPC hands it over: the request is read when it is known who
-/// calls. Counted until the client has the answer. Deletes itself.
+/// An RPC with one request and one answer. The request is read after the caller was authenticated, and the
+/// call counts until the client has the answer. Deletes itself.
 template <typename Request, typename Response>
 class UnaryReactor final : public grpc::ServerBidiReactor<Incoming<Request>, Response> {
  public:
   UnaryReactor(Core& core, Operation operation, grpc::CallbackServerContext& context)
-      : call_(core, operation, context, incoming_.message, response_) {}
+      : transport_(context), call_(core, operation, transport_.Info(), incoming_.message, response_) {}
 
   void Start() {
     call_.Track();
-    // Anybody may ask which server this is.
-    constexpr bool kOfAnybody = std::is_same_v<Request, v1::GetServerRequest>;
-    const absl::Status status = kOfAnybody ? call_.EnterOfAnybody() : call_.Greet();
+    // GetServer is for anybody.
+    constexpr bool kForAnybody = std::is_same_v<Request, v1::GetServerRequest>;
+    const absl::Status status = kForAnybody ? call_.AdmitAnybody() : call_.Authenticate();
     if (!status.ok()) return Refuse(status);
-    // There is nothing in these requests: they are not read.
-    if constexpr (kOfAnybody || std::is_same_v<Request, v1::GetMetricsRequest>) return Take();
-    call_.WaitForClient();
+    // These requests are empty, so they are not read.
+    if constexpr (kForAnybody || std::is_same_v<Request, v1::GetMetricsRequest>) return AdmitAndRun();
+    call_.MarkWaitingForClient();
     this->StartRead(&incoming_);
   }
 
  private:
   void OnReadDone(bool ok) override {
-    call_.GoOn();
-    if (!ok) return Refuse(NoRequest());
+    call_.MarkClientResponded();
+    if (!ok) return Refuse(MissingRequestError());
     if (!incoming_.status.ok()) return Refuse(incoming_.status);
-    Take();
+    AdmitAndRun();
   }
   void OnCancel() override { call_.MarkCancelled(); }
   void OnDone() override {
-    // All that Send came behind: gRPC has handed it over, in code that ThreadSanitizer does not see.
+    // Acquires what happened before Send. gRPC orders the two as well, in code that ThreadSanitizer does not
+    // see.
     if (sent_.load(std::memory_order_acquire)) delete this;
   }
 
-  void Take() {
-    if (auto status = call_.Enter(incoming_.memory); !status.ok()) return Refuse(status);
-    call_.Run([this] { Make(); });
+  void AdmitAndRun() {
+    if (auto status = call_.Admit(incoming_.size); !status.ok()) return Refuse(status);
+    call_.Run([this] { Execute(); });
   }
-  void Make() {
+  void Execute() {
     absl::Status status;
-    if (!call_.Make(status)) return call_.HoldUntilAgain([this] { Make(); });
+    if (!call_.Execute(status)) return call_.SuspendUntilRetry([this] { Execute(); });
     Send(status);
   }
   void Refuse(const absl::Status& status) {
     call_.End(status);
-    // It is not counted, and the client may take its time to hear this.
+    // A refused request is not counted, and its client may take its time to receive the error.
     incoming_.message = {};
     Send(status);
   }
   void Send(const absl::Status& status) {
-    call_.WaitForClient();
+    call_.MarkWaitingForClient();
     sent_.store(true, std::memory_order_release);
     if (!status.ok()) return this->Finish(wire::ToWire(status));
     this->StartWriteAndFinish(&response_, {}, grpc::Status::OK);
   }
 
+  GrpcTransport transport_;
   Incoming<Request> incoming_;
   std::atomic<bool> sent_{false};
   Response response_;

@@ -1,4 +1,4 @@
-#include "server/waker.h"
+#include "server/grpc/waker.h"
 
 namespace kvstore::server {
 

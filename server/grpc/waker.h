@@ -10,10 +10,10 @@
 
 namespace kvstore::server {
 
-/// Keeps the threads behind gRPC's callbacks awake. Those of gRPC 1.51 (completion_queue_cc.cc:
-/// nexting_thread) sleep for 100 ms whenever nothing has come to them for a second. There are two of them on
-/// a machine with few cores, they may do so together, and what comes then, waits. Something that comes twice
-/// a second always has one of them awake. For one thread.
+/// Keeps the threads behind gRPC's callbacks awake. In gRPC 1.51 (completion_queue_cc.cc: nexting_thread)
+/// each of them sleeps for 100 ms when it had no event for a second. A machine with few cores has two of
+/// them, which may sleep at the same time, and then an event waits. With an event twice a second one of them
+/// is always awake. Used by one thread.
 class Waker {
  public:
   Waker() = default;
@@ -21,7 +21,7 @@ class Waker {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  /// Something comes to the threads: the end of a call that fails at once, because it has no server.
+  /// Gives the threads an event: the end of a call that fails at once, because it has no server.
   void Wake();
 
  private:
@@ -33,9 +33,9 @@ class Waker {
     absl::Notification ended;
   };
 
-  /// Without credentials it is one on which everything fails (create_channel.h).
+  /// A channel without credentials, on which every call fails (create_channel.h).
   grpc::GenericStub stub_{grpc::CreateChannel("", nullptr)};
-  /// Never gone on a thread of the callbacks, which would end them, and so itself.
+  /// Destroyed by Wake or the destructor, never on a thread of the callbacks, which would wait for itself.
   std::unique_ptr<Call> call_;
 };
 

@@ -1,4 +1,4 @@
-#include "server/http.h"
+#include "server/http/http.h"
 
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -30,19 +30,20 @@ namespace http = beast::http;
 using tcp = asio::ip::tcp;
 using boost::system::error_code;
 
-/// For all of a request: who sends a byte now and then has no longer.
-constexpr std::chrono::seconds kToAsk{1};
-constexpr std::chrono::seconds kToTakeTheAnswer{10};
+/// How long a whole request may take to arrive, even if a byte comes now and then.
+constexpr std::chrono::seconds kRequestTimeout{1};
+constexpr std::chrono::seconds kAnswerTimeout{10};
 constexpr unsigned kMaxHeaderBytes = 8 << 10;
-/// More connections are ended at once: so many, and no more than a tenth of all descriptors.
+/// How many connections may be open, but at most a tenth of the descriptors that the process may have.
+/// Further ones are closed at once.
 constexpr size_t kMaxOpen = 1'000;
 constexpr size_t kMinOpen = 64;
-/// So that who waits for long figures keeps nobody from asking whether the server lives.
+/// More than one, so that a slow text of /metrics delays nobody who asks whether the server lives.
 constexpr int kThreads = 2;
-/// Before the next try where no connection could be taken.
-constexpr std::chrono::milliseconds kRest{100};
+/// How long it waits after an error before it accepts again.
+constexpr std::chrono::milliseconds kAcceptRetry{100};
 
-/// Of all connections, by what this process may open.
+/// Returns how many connections may be open, by the descriptors that this process may have.
 size_t MostOpen() {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -67,8 +68,8 @@ class Session : public std::enable_shared_from_this<Session> {
 
  private:
   void Read() {
-    stream_.expires_after(kToAsk);
-    // What comes behind the header is not read.
+    stream_.expires_after(kRequestTimeout);
+    // A body is not read.
     http::async_read_header(stream_, buffer_, parser_, [self = shared_from_this()](error_code error, size_t) {
       if (!error) self->Answer();
     });
@@ -93,7 +94,7 @@ class Session : public std::enable_shared_from_this<Session> {
       Set(http::status::not_found, "text/plain", "there are /metrics, /healthz and /readyz\n");
     }
     if (head) response_.body().clear();
-    stream_.expires_after(kToTakeTheAnswer);
+    stream_.expires_after(kAnswerTimeout);
     http::async_write(stream_, response_, [self = shared_from_this()](error_code, size_t) {
       error_code ignored;
       self->stream_.socket().shutdown(tcp::socket::shutdown_send, ignored);
@@ -128,7 +129,7 @@ class HttpServer::Listener {
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  /// What is wrong with the address, if anything is.
+  /// Begins to listen; returns why it cannot.
   error_code Listen(const std::string& address) {
     const auto host = HostOf(address);
     if (!host) return asio::error::make_error_code(asio::error::invalid_argument);
@@ -152,15 +153,15 @@ class HttpServer::Listener {
  private:
   void Accept() {
     acceptor_.async_accept(asio::make_strand(context_), [this](error_code error, tcp::socket socket) {
-      if (error) return Rest();
+      if (error) return AcceptLater();
       if (open_ < most_open_) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
       Accept();
     });
   }
-  /// There was no descriptor, say.
-  void Rest() {
-    rest_.expires_after(kRest);
-    rest_.async_wait([this](error_code) { Accept(); });
+  /// Accepts again after a pause, when for example there was no descriptor.
+  void AcceptLater() {
+    retry_.expires_after(kAcceptRetry);
+    retry_.async_wait([this](error_code) { Accept(); });
   }
 
   const Pages pages_;
@@ -168,7 +169,7 @@ class HttpServer::Listener {
   std::atomic<size_t> open_{0};
   asio::io_context context_;
   tcp::acceptor acceptor_{context_};
-  asio::steady_timer rest_{context_};
+  asio::steady_timer retry_{context_};
   int port_ = 0;
   std::vector<std::thread> threads_;
 };

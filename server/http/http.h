@@ -8,23 +8,25 @@
 
 namespace kvstore::server {
 
-/// The pages that machines look at, by HTTP/1.1: /metrics, /healthz (the process runs), /readyz (it takes
-/// calls). Who asks has a second for that, and nothing but GET and HEAD is answered; the connection ends
-/// then. Thread-safe.
+/// Serves the pages for monitoring over HTTP/1.1: /metrics, /healthz (the process runs) and /readyz (it
+/// accepts calls). Each connection has one request, GET or HEAD, which must arrive within a second.
+/// Thread-safe.
 class HttpServer {
  public:
   struct Pages {
-    std::function<std::string()> metrics;
-    std::function<bool()> ready;
+    std::function<std::string()> metrics;  ///< Returns the text of /metrics. Called on any thread.
+    std::function<bool()> ready;  ///< Returns whether the server accepts calls. Called on any thread.
   };
 
-  /// UNAVAILABLE if the address cannot be listened on.
+  /// Begins to serve. UNAVAILABLE if the address cannot be listened on.
+  ///
+  /// address  "host:port"; with port 0 the system chooses one.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(const std::string& address, Pages pages);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
 
-  /// The port; where 0 was given, the one that the system has chosen.
+  /// Returns the port that it listens on.
   int port() const;
 
  private:

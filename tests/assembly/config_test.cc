@@ -1,11 +1,13 @@
-#include "registry/config.h"
+#include "assembly/config.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <any>
 #include <cstdlib>
 #include <fstream>
 
+#include "assembly/backend_config.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -32,7 +34,10 @@ TEST(Config, TheLeastIsADirectory) {
   ASSERT_OK_AND_ASSIGN(const OpenOptions options, Parse(R"({"data": "store"})"));
   EXPECT_EQ(options.data, "/etc/kv/store");
   EXPECT_EQ(options.default_backend, "rocksdb");
-  EXPECT_FALSE(options.mysql);
+  ASSERT_EQ(options.backends.size(), 1u);
+  EXPECT_EQ(options.backends[0].name, "rocksdb");
+  EXPECT_EQ(options.backends[0].type, "rocksdb");
+  EXPECT_EQ(FindFleet(options), nullptr);
   EXPECT_EQ(Parse(R"({"data": "/var/lib/kv"})")->data, "/var/lib/kv");
 }
 
@@ -59,10 +64,13 @@ TEST(Config, EveryFieldArrives) {
         "purge_cells_per_s": 15}})",
                                                         dir.path()));
   const OpenOptions& options = config.store;
-  EXPECT_EQ(options.cache_bytes, 1000u);
-  EXPECT_EQ(options.wal_bytes, 2'000'000u);
   EXPECT_EQ(options.default_backend, "mysql");
-  const MySqlFleet& fleet = *options.mysql;
+  ASSERT_EQ(options.backends.size(), 2u);
+  const auto& rocksdb = std::any_cast<const RocksDbOptions&>(options.backends[0].options);
+  EXPECT_EQ(rocksdb.cache_bytes, 1000u);
+  EXPECT_EQ(rocksdb.wal_bytes, 2'000'000u);
+  ASSERT_NE(FindFleet(options), nullptr);
+  const MySqlFleetOptions& fleet = *FindFleet(options);
   EXPECT_EQ(fleet.options.password, "p w");
   EXPECT_EQ(fleet.id_map, dir / "id.json");
   EXPECT_EQ(fleet.mod_map, "/maps/mod.json");
@@ -91,9 +99,10 @@ TEST(Config, EveryFieldArrives) {
 TEST(Config, ZooKeeperIsOneWayToTheMaps) {
   ASSERT_OK_AND_ASSIGN(const OpenOptions options,
                        Parse(WithMySql(R"("root": "/fleet", "zookeeper_auth": "op:pw")")));
-  EXPECT_EQ(options.mysql->zookeeper.servers, "zk1:2181");
-  EXPECT_EQ(options.mysql->zookeeper.auth, "op:pw");
-  EXPECT_EQ(options.mysql->root, "/fleet");
+  const MySqlFleetOptions& fleet = *FindFleet(options);
+  EXPECT_EQ(fleet.zookeeper.servers, "zk1:2181");
+  EXPECT_EQ(fleet.zookeeper.auth, "op:pw");
+  EXPECT_EQ(fleet.root, "/fleet");
 }
 
 TEST(Config, MistakesAreNamed) {
@@ -129,15 +138,19 @@ TEST(Config, BackendsHaveNames) {
         "west": {"type": "remote", "address": "west:7400", "token": "secret", "connections": 3, "deadline_ms": 4,
                  "tls": {"ca": "ca.pem", "server_name": "w"}},
         "south": {"type": "remote", "address": "unix:/run/kv"}}})"));
-  EXPECT_EQ(options.rocksdb, "east");
-  EXPECT_EQ(options.cache_bytes, 5u);
-  EXPECT_EQ(options.mysql_name, "fleet");
-  // The maps are where the catalog is, unless it says otherwise.
-  EXPECT_EQ(options.mysql->zookeeper.servers, "zk1:2181");
-  EXPECT_EQ(options.mysql->root, "/pins");
+  ASSERT_EQ(options.backends.size(), 4u);
+  const BackendConfig& east = options.backends[0];
+  EXPECT_EQ(east.name, "east");
+  EXPECT_EQ(east.type, "rocksdb");
+  EXPECT_EQ(std::any_cast<const RocksDbOptions&>(east.options).cache_bytes, 5u);
+  EXPECT_EQ(FindBackendOfType(options, kMySql)->name, "fleet");
+  // The maps are where the catalog is, unless the backend says otherwise.
+  EXPECT_EQ(FindFleet(options)->zookeeper.servers, "zk1:2181");
+  EXPECT_EQ(FindFleet(options)->root, "/pins");
   EXPECT_EQ(options.coordination->zookeeper.auth, "op:pw");
-  ASSERT_EQ(options.remotes.size(), 2u);
-  const RemoteServer& west = options.remotes.at("west");
+  EXPECT_EQ(options.backends[2].name, "south");
+  EXPECT_EQ(options.backends[3].name, "west");
+  const auto& west = std::any_cast<const RemoteServer&>(options.backends[3].options);
   EXPECT_EQ(west.address, "west:7400");
   EXPECT_EQ(west.options.token, "secret");
   EXPECT_EQ(west.options.connections, 3u);
@@ -184,8 +197,8 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
        {"config: data: missing", "config: cache_bytes: must be a whole number",
         "config: colour: unknown field", "config: zookeeper.servers: missing",
         "config: zookeeper.root: must be a string",
-        "config: backends.b.type: there can be one backend of type rocksdb",
-        "config: backends.c.type: 'mongodb' is none of rocksdb, mysql, remote",
+        "config: backends.b.type: there can be only one backend of type rocksdb",
+        "config: backends.c.type: 'mongodb' is not a type of backend; the types are rocksdb, mysql, remote",
         "config: backends.d.address: missing", "config: backends.d.tls.cipher: unknown field",
         "config: backends.e.user: missing", "config: backends.e.zookeeper: is missing",
         "config: backends.e.pool.wait_ms: must be a whole number", "config: default_backend: is missing",
@@ -199,7 +212,8 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
 
 TEST(Config, SecretsMayComeFromTheEnvironment) {
   ::setenv("KV_TEST_SECRET", "from outside", 1);
-  EXPECT_EQ(Parse(WithMySql(R"("password_env": "KV_TEST_SECRET")"))->mysql->options.password, "from outside");
+  ASSERT_OK_AND_ASSIGN(const OpenOptions options, Parse(WithMySql(R"("password_env": "KV_TEST_SECRET")")));
+  EXPECT_EQ(FindFleet(options)->options.password, "from outside");
   EXPECT_THAT(Parse(WithMySql(R"("password_env": "KV_TEST_NO_SECRET")")),
               FailsWith(kInvalid, "mysql.password_env: KV_TEST_NO_SECRET is not set"));
 }

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "tests/support/processes.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"

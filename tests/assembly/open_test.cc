@@ -1,10 +1,10 @@
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 
-#include "kvstore_api/file_catalog.h"
+#include "catalog/file_catalog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

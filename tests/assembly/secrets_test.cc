@@ -1,4 +1,4 @@
-#include "registry/secrets.h"
+#include "assembly/secrets.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include "idgen/object_id.h"
 #include "kvstore_api/limits.h"
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 

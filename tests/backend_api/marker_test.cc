@@ -1,4 +1,4 @@
-#include "kvstore_api/marker.h"
+#include "backend_api/marker.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -14,7 +14,7 @@ using testing::FailsWith;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// Clients keep markers across upgrades: these must never change.
+// Clients store markers across upgrades, so these must never change.
 TEST(Marker, Golden) {
   const RowPosition position{.column = "click", .cells = 2, .timestamp = 1'700'000'000'000};
   const std::string row = SealRowMarker(7, "user:1", position);

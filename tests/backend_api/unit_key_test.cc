@@ -1,4 +1,4 @@
-#include "kvstore_api/unit_key.h"
+#include "backend_api/unit_key.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -62,7 +62,7 @@ RC_GTEST_PROP(UnitKey, KeepsTheOrderOfRowsAndColumnsAndComesBack, ()) {
   RC_ASSERT(parsed.has_value());
   RC_ASSERT(parsed->row == a.first);
   RC_ASSERT(parsed->column == a.second);
-  // All of a row lies before the end of its key, and nothing else does.
+  // All keys of a row, and no others, lie before the end of its key.
   std::string row;
   AppendEncoded(row, a.first);
   RC_ASSERT((other >= row && other < EndOf(row)) == (a.first == b.first));

@@ -1,4 +1,4 @@
-#include "kvstore_api/validate.h"
+#include "backend_api/validate.h"
 
 #include <gtest/gtest.h>
 

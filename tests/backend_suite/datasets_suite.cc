@@ -43,7 +43,7 @@ TEST_P(DatasetsSuite, OpeningAgainPutsTheSettingsInForce) {
   if (GetParam().name.find("Remote") != std::string::npos) {
     GTEST_SKIP() << "a server has the settings of its own catalog, which all that share it alter together";
   }
-  // As when a dataset was altered where this backend did not hear of it: on the other side of a migration.
+  // As if the dataset had been altered without this backend, on the other side of a migration.
   const auto before = Rows(/*max_versions=*/1);
   for (const uint64_t timestamp : {1, 2}) ASSERT_OK(PutCell(*before, "r", "x", "v", timestamp));
   DatasetSpec altered = spec();
@@ -53,7 +53,7 @@ TEST_P(DatasetsSuite, OpeningAgainPutsTheSettingsInForce) {
   EXPECT_THAT(Read(*after, "r", {.versions = 9}), ::testing::StartsWith("x@4=v x@3=v x@2=v"));
   ASSERT_OK(backend().Reclaim(altered, nullptr));
   EXPECT_THAT(Read(*after, "r", {.versions = 9}), ::testing::StartsWith("x@4=v x@3=v x@2=v"));
-  // Other settings that hide what is there, too.
+  // Other settings that hide cells, too.
   altered.max_versions = 0;
   altered.ttl_ms = 1;
   ASSERT_OK_AND_ASSIGN(const auto expiring, backend().OpenRows(altered));
@@ -82,7 +82,7 @@ TEST_P(DatasetsSuite, StatsGrowWithTheData) {
   ASSERT_OK_AND_ASSIGN(const DatasetStats before, backend().Stats(spec()));
   for (int i = 0; i < 100; ++i)
     ASSERT_OK(PutCell(*rows, "r" + std::to_string(i), "x", std::string(20'000, 'v'), 1));
-  // An engine may know only of what it has put into files.
+  // Some engines count only what is in files.
   Random random(Seed("stats"));
   for (int i = 0; i < 10; ++i) GetParam().disturb(backend(), spec(), random);
   ASSERT_OK_AND_ASSIGN(const DatasetStats after, backend().Stats(spec()));

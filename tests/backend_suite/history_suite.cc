@@ -12,12 +12,12 @@
 #include "tests/backend_suite/suite.h"
 #include "tests/support/processes.h"
 
-/// Random histories of all operations on rows, compared with RowModel after each, with the store closed,
-/// killed and reopened, and its files rearranged, in between.
+/// Random histories of all operations on rows. After each operation the store is compared with RowModel; in
+/// between it is closed, killed and reopened, and its files are rearranged.
 ///
-/// The history is cut into segments, each run by a process of its own that ends with a clean close or with
-/// kill -9. It sends the timestamps that the store assigned to the parent, which never opens the store: the
-/// parent repeats the segment on its model alone, and the next process inherits that model.
+/// A history is cut into segments. Each runs in a process of its own, which ends with a clean close or with
+/// kill -9, and sends the timestamps that the store has assigned to its parent. The parent never opens the
+/// store: it repeats the segment on its model alone, and the next process inherits that model.
 namespace kvstore::testing {
 namespace {
 
@@ -29,7 +29,8 @@ uint64_t NowMs() {
                                    .count());
 }
 
-/// The timestamps that the store assigns, from the child that sees them to the parent that repeats its steps.
+/// Passes the timestamps that the store assigns from the child, which sees them, to the parent, which repeats
+/// its steps.
 class Assigned {
  public:
   virtual ~Assigned() = default;
@@ -58,8 +59,8 @@ class FromChild : public Assigned {
   size_t next_ = 0;
 };
 
-/// One segment of the history: on the store and the model, or on the model alone (`rows` and `backend` null).
-/// Makes the same random choices either way. Failures are gtest's.
+/// One segment of a history, run on the store and the model, or on the model alone (`rows` and `backend` are
+/// null). It makes the same random choices either way. Failures are failures of gtest.
 class Segment {
  public:
   Segment(const UnderTest& under_test, RowModel& model, Random& random, Assigned& assigned, uint64_t base)
@@ -91,7 +92,8 @@ class Segment {
   std::string Column() { return random_.HostileBytes(0, 2); }
   std::string Value() { return random_.HostileBytes(0, random_.OneIn(10) ? 300 : 4); }
 
-  /// Few, so that they meet; long expired wherever there is a time to live, or far from it.
+  /// Chooses from few timestamps, so that they collide; with a time to live they are long expired, or far
+  /// from it.
   uint64_t Timestamp() { return random_.OneIn(4) ? random_.Below(12) : base_ + random_.Below(12); }
 
   struct OwnedPut {
@@ -164,7 +166,7 @@ class Segment {
 
   // ---- operations ----
 
-  /// Compares the outcome of a put with what the model says, and carries it out there.
+  /// Compares the outcome of a put with the model's, and carries it out on the model.
   void Expect(const OwnedPut& put, const absl::StatusOr<PutResult>* result) {
     const bool holds = !put.options.condition || model_.Holds(put.row, *put.options.condition, NowMs());
     if (result != nullptr) {
@@ -290,12 +292,13 @@ class Segment {
   }
 
   void Disturb() {
-    // Its own random choices, so that the parent need not know how many the backend makes.
+    // A generator of its own, so that the parent need not know how many choices the backend makes.
     Random own(random_.Next());
     if (backend_ != nullptr) under_test_.disturb(*backend_, model_.spec, own);
   }
 
-  /// Other settings, by way of a reclaim: what was hidden and then shown again may be there or not, else.
+  /// Changes the settings, with a reclaim first: otherwise cells that were hidden and are shown again might
+  /// be there or not.
   void Settings() {
     if (backend_ != nullptr) {
       ASSERT_OK(backend_->Reclaim(model_.spec, nullptr));

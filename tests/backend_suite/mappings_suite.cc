@@ -10,7 +10,7 @@
 namespace kvstore::testing {
 namespace {
 
-/// The entries as text: "to@sequence to@sequence".
+/// Returns the entries as text: "to@sequence to@sequence".
 std::string List(MappingStore& mappings, uint64_t from, const MappingQuery& query = {.limit = 100}) {
   const auto list = mappings.List(from, query);
   EXPECT_OK(list);
@@ -85,7 +85,7 @@ TEST_P(MappingsSuite, PagesGoOnBehindAnEntryAlsoWhenItIsGone) {
   ASSERT_OK_AND_ASSIGN(const MappingList last,
                        mappings->List(1, {.limit = 2, .after = {{.to = 3, .sequence = 30}}}));
   EXPECT_EQ(last.entries.size(), 2u);
-  // The page ends exactly at the last entry.
+  // The page ends exactly at the last entry, so there is no next one.
   EXPECT_FALSE(last.more);
 }
 

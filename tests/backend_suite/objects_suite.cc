@@ -42,7 +42,7 @@ TEST_P(ObjectsSuite, IdsAreNeverGivenTwice) {
     for (int i = 0; i < 200; ++i) {
       ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.shard = 1}));
       EXPECT_TRUE(ids.insert(id).second);
-      // Nor after the object is gone for good.
+      // An ID is not assigned again after its object was erased, either.
       ASSERT_OK(objects->Erase(id));
     }
     objects.reset();
@@ -59,7 +59,7 @@ TEST_P(ObjectsSuite, ACreateThatIsRepeatedMakesOneObject) {
   EXPECT_EQ(*objects->Create(R"({"n":2})", first), id);
   ASSERT_OK_AND_ASSIGN(const uint64_t other, objects->Create("{}", second));
   EXPECT_NE(other, id);
-  // Also by another process than the one that made it.
+  // A process that is started later remembers the requests, too.
   objects.reset();
   Reopen();
   objects = *backend().OpenObjects(spec());
@@ -77,7 +77,7 @@ TEST_P(ObjectsSuite, RepetitionsAtOnceMakeOneObject) {
     std::vector<std::thread> threads;
     for (uint64_t& id : ids) {
       threads.emplace_back([&] {
-        // A server may say that the attempt before has not ended yet.
+        // A server may answer that the attempt before has not ended yet.
         for (absl::StatusOr<uint64_t> made = absl::UnavailableError("");
              absl::IsUnavailable(made.status());) {
           made = objects->Create("{}", options);
@@ -173,7 +173,7 @@ TEST_P(ObjectsSuite, InactiveObjectsAreHiddenUnlessAskedFor) {
   EXPECT_EQ(objects->Get(id, {.include_inactive = true})->data, R"({"a":1,"active":false})");
   ASSERT_OK(objects->Update(id, To(R"({"a":2,"active":true})"), {.include_inactive = true}));
   EXPECT_EQ(objects->Get(id, {})->data, R"({"a":2,"active":true})");
-  // The same field, spelled with an escape.
+  // The name of the field, spelled with an escape.
   ASSERT_OK(objects->Update(id, To(R"({"\u0061ctive":false})"), {}));
   EXPECT_THAT(objects->Get(id, {}), FailsWith(kNotFound, ""));
 }

@@ -14,7 +14,7 @@
 
 namespace kvstore::testing {
 
-/// What a dataset of rows is supposed to be, as simply as it can be written: maps, and no thought of speed.
+/// The specification of a dataset of rows, as simple as it can be: maps, without regard to speed.
 class RowModel {
  public:
   explicit RowModel(const DatasetSpec& settings) : spec(settings) {}
@@ -23,12 +23,12 @@ class RowModel {
   void Delete(std::string_view row, const DeleteOptions& options);
   /// Whether the condition holds at time `now`.
   bool Holds(std::string_view row, const Condition& condition, uint64_t now) const;
-  /// The whole row, unpaged.
+  /// Returns the whole row, unpaged.
   std::vector<Item> Get(std::string_view row, const std::optional<std::vector<std::string>>& columns,
                         uint32_t versions, const TimeRange& range, uint64_t now) const;
-  /// The rows of a range, without those that have nothing to return.
+  /// Returns the rows of a range, except those that have nothing to return.
   std::vector<ScannedRow> Scan(const RowRange& range, const ScanOptions& options, uint64_t now) const;
-  /// Forgets what is not visible.
+  /// Removes the cells that are not visible.
   void Reclaim(uint64_t now);
 
   DatasetSpec spec;

@@ -3,13 +3,13 @@
 #include "kvstore_api/limits.h"
 #include "tests/backend_suite/suite.h"
 
-/// Reads of rows: versions, time, pages.
+/// Reads of rows: versions, time ranges and expiry, pages.
 namespace kvstore::testing {
 namespace {
 
 constexpr uint64_t kHourMs = 3600 * 1000;
 
-/// Column names that lie close together in any encoding.
+/// Column names that sort close together in any encoding.
 const std::vector<std::string> kHostile = {std::string(),
                                            std::string("\0", 1),
                                            std::string("\0\0", 2),
@@ -115,7 +115,7 @@ TEST_P(RowsSuite, ExpiredCellsAreNotVisible) {
   EXPECT_EQ(Read(*rows, "r", {.versions = 9}), expected);
   Reclaim();
   EXPECT_EQ(Read(*rows, "r", {.versions = 9}), expected);
-  // An expired cell is absent for a condition too.
+  // For a condition, too, an expired cell is absent.
   EXPECT_OK(PutCell(*rows, "r", "old", "new", std::nullopt, {.condition = Condition{.column = "old"}}));
 }
 
@@ -177,7 +177,7 @@ TEST_P(RowsSuite, PagesAreCutByColumns) {
   ASSERT_OK_AND_ASSIGN(const RowPage second, rows->Get("r", {.limit = 6}, first.next));
   EXPECT_EQ(second.items.size(), 6u);
   EXPECT_EQ(second.items[0].column, "c104");
-  // The page ends exactly at the last column: there is none behind it.
+  // The page ends exactly at the last column, so there is no next one.
   EXPECT_FALSE(second.next);
 }
 
@@ -216,7 +216,7 @@ TEST_P(RowsSuite, PagesSurviveWritesBetweenThem) {
   const auto rows = Rows();
   Fill(*rows, "r", 6);
   ASSERT_OK_AND_ASSIGN(const RowPage first, rows->Get("r", {.limit = 3}, std::nullopt));
-  // The column that the page ended at goes, others come on both sides, and a value changes.
+  // The column at which the page ended is deleted, others are put before and behind it, and a value changes.
   ASSERT_OK(rows->Delete("r", {.columns = {{"c102"}}}));
   ASSERT_OK(PutCell(*rows, "r", "c101x", "new", 1));
   ASSERT_OK(PutCell(*rows, "r", "c102x", "new", 1));

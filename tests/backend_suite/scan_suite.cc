@@ -47,7 +47,7 @@ TEST_P(ScanSuite, RowsComeWholeAndOnlyWithWhatWasAskedFor) {
   ASSERT_OK(PutCell(*rows, Key(1), "b", "3", 3));
   EXPECT_EQ(ToText(ReadRange(GetParam(), *rows, {}, {})->at(1).items), "a@1=1 b@3=3");
   EXPECT_EQ(ToText(ReadRange(GetParam(), *rows, {}, {.versions = 2})->at(1).items), "a@1=1 b@3=3 b@2=2");
-  // Rows with nothing to return are left out.
+  // Rows without anything to return are left out.
   EXPECT_EQ(Keys(*ReadRange(GetParam(), *rows, {}, {.time_range = {3, 4}})),
             (std::vector<std::string>{Key(1)}));
   ASSERT_OK(rows->Delete(Key(0), {.columns = {{"a"}}}));
@@ -58,7 +58,7 @@ TEST_P(ScanSuite, RowsComeWholeAndOnlyWithWhatWasAskedFor) {
 
 TEST_P(ScanSuite, RowsInTheSameMemoryAreEachTheirOwn) {
   const auto rows = Rows();
-  // How the second one is stored, but for its end, is how the first one is named.
+  // The first name is the stored form of the second one, without its end mark.
   const std::vector<std::string> names = {{"a\0\xFF", 3}, {"a\0", 2}, {"a\0\xFF", 3}, {"a"}, {"b"},
                                           {"b"},          {}};
   for (size_t i = 0; i < names.size(); ++i) {

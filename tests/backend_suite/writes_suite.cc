@@ -199,7 +199,7 @@ TEST_P(WritesSuite, BatchesOfPutsSucceedOrFailRowByRow) {
   ASSERT_OK(results[2]);
   EXPECT_OK(results[3]);
   EXPECT_THAT(results[4], FailsWith(kExists, ""));
-  // Two puts of one row in one batch, with timestamps of the store: both are there, in their order.
+  // Two puts of one row in one batch get timestamps from the store: both are stored, in their order.
   EXPECT_LT(*results[0]->timestamp, *results[2]->timestamp);
   EXPECT_EQ(Read(*rows, "a", {.versions = 9}), "x@" + std::to_string(*results[2]->timestamp) + "=2 x@" +
                                                    std::to_string(*results[0]->timestamp) + "=1");
@@ -234,7 +234,7 @@ TEST_P(WritesSuite, BatchesOfDeletesAnswerRowByRow) {
 
 TEST_P(WritesSuite, WritesAndDeletesOfOneRowAreAtomic) {
   const auto rows = Rows(0);
-  // A writer replaces the whole row again and again: a reader sees all of one state, or nothing.
+  // A writer replaces the whole row again and again: a reader must see all of one state, or nothing.
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     for (int i = 1; i <= 300; ++i) {

@@ -29,22 +29,22 @@ TEST(Address, ASocketIsTakenWhileSomebodyListensThere) {
   const testing::TempDir dir;
   const std::string path = dir / "socket";
   const std::string address = "unix:" + path;
-  EXPECT_FALSE(IsTaken(address));
+  EXPECT_FALSE(IsListening(address));
   const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, path.data(), path.size());
   ASSERT_EQ(::bind(socket, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
   ASSERT_EQ(::listen(socket, 0), 0);
-  // Also when it does not accept, and its queue is full.
-  for (int i = 0; i < 5; ++i) EXPECT_TRUE(IsTaken(address)) << i;
+  // A server that does not accept, and whose queue is full, is listening, too.
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(IsListening(address)) << i;
   ::close(socket);
-  EXPECT_FALSE(IsTaken(address)) << "what a server that was killed leaves behind";
+  EXPECT_FALSE(IsListening(address)) << "a server that was killed leaves its socket behind";
   std::ofstream(dir / "file") << "no socket";
-  EXPECT_FALSE(IsTaken("unix:" + (dir / "file").string()));
-  EXPECT_FALSE(IsTaken("127.0.0.1:7400"));
-  EXPECT_FALSE(IsTaken("unix:"));
-  EXPECT_FALSE(IsTaken("unix:" + std::string(200, 'x')));
+  EXPECT_FALSE(IsListening("unix:" + (dir / "file").string()));
+  EXPECT_FALSE(IsListening("127.0.0.1:7400"));
+  EXPECT_FALSE(IsListening("unix:"));
+  EXPECT_FALSE(IsListening("unix:" + std::string(200, 'x')));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "kvstore_api/big_endian.h"
+#include "base/big_endian.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

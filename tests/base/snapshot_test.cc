@@ -32,7 +32,7 @@ TEST(Snapshot, NoThreadGoesBack) {
   for (int t = 0; t < 4; ++t) {
     readers.emplace_back([&] {
       for (int last = 0; last < 2000;) {
-        // What was stored before this load began is the least that it may give.
+        // A load must return at least what was stored before it began.
         const int least = stored;
         const int now = *snapshot.Load();
         ASSERT_GE(now, least);

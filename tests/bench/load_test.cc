@@ -1,4 +1,4 @@
-#include "bench/load.h"
+#include "bench/harness/load.h"
 
 #include <gtest/gtest.h>
 
@@ -12,12 +12,12 @@
 #include <thread>
 #include <vector>
 
-#include "bench/distribution.h"
-#include "bench/histogram.h"
-#include "bench/page.h"
+#include "bench/harness/distribution.h"
+#include "bench/harness/histogram.h"
+#include "bench/harness/page.h"
 #include "tests/support/random.h"
 
-/// What `kv bench` measures with.
+/// The tools with which `kv bench` measures.
 namespace kvstore::bench {
 namespace {
 
@@ -27,7 +27,7 @@ TEST(Histogram, QuantilesAreThoseOfAllValuesToOnePercent) {
   Histogram other;
   std::vector<uint64_t> values;
   for (int i = 0; i < 100'000; ++i) {
-    // Of all sizes: one to forty bits.
+    // Values of all sizes: one to forty bits.
     const uint64_t value = random() >> (24 + random() % 40);
     values.push_back(value);
     (i % 2 == 0 ? all : other).Add(value);
@@ -69,7 +69,7 @@ TEST(Zipfian, ItemsComeAsOftenAsTheyShould) {
     const double expected = kDraws / std::pow(static_cast<double>(item + 1), Zipfian::kTheta) / zeta;
     EXPECT_NEAR(counts[item], expected, expected * 0.03) << item;
   }
-  // The rest by an approximation of the paper's: in sum it is right.
+  // The paper approximates the other items; their sum is right.
   double expected = 0;
   for (uint64_t i = 0; i < 100; ++i)
     expected += kDraws / std::pow(static_cast<double>(i + 1), Zipfian::kTheta) / zeta;
@@ -99,7 +99,8 @@ TEST(Load, CountsEachCallOfEachRoundByItsKind) {
 }
 
 TEST(Load, AnOpenLoopSeesAStallInAllCallsThatItDelays) {
-  // One call of the first ones takes long; those that were due meanwhile count from when they were.
+  // One of the first calls takes long; the latency of calls that were due meanwhile counts from when they
+  // were due.
   std::atomic<bool> stalled{false};
   const LoadOptions options{.threads = 1, .rate = 1000, .warm_up_s = 0, .seconds = 0.5, .rounds = 1};
   const auto rounds = RunLoad(options, [&](int) {
@@ -111,6 +112,36 @@ TEST(Load, AnOpenLoopSeesAStallInAllCallsThatItDelays) {
   EXPECT_GT(latencies.Quantile(0.9), 50'000'000u);
   EXPECT_GT(latencies.count(), 300u);
   EXPECT_LT(latencies.count(), 800u);
+}
+
+TEST(Load, SlicesOfALongRunHaveAllCallsAndTheLongestPause) {
+  std::atomic<uint64_t> calls{0};
+  std::atomic<bool> stalled{false};
+  std::vector<size_t> ended;
+  const LoadOptions options{.threads = 1, .rate = 1000, .seconds = 0.3};
+  const auto slices = RunSlices(
+      options, 0.1,
+      [&](int) {
+        // This call ends after the first slice; calls that were due meanwhile belong to the slice in which
+        // they were due.
+        if (!stalled.exchange(true)) std::this_thread::sleep_for(std::chrono::milliseconds(150));
+        ++calls;
+        return "call";
+      },
+      [&](size_t slice) { ended.push_back(slice); });
+  ASSERT_EQ(slices.size(), 3u);
+  EXPECT_EQ(ended, (std::vector<size_t>{0, 1, 2}));
+  uint64_t counted = 0;
+  double longest = 0;
+  for (const LoadSlice& slice : slices) {
+    counted += slice.load.latencies.at("call").count();
+    longest = std::max(longest, slice.pause_ms);
+  }
+  EXPECT_EQ(counted, calls);
+  EXPECT_GE(longest, 150);
+  // About a hundred were due in the first tenth of a second, and all but the first waited for 50 ms and more.
+  EXPECT_GT(slices[0].load.latencies.at("call").count(), 30u);
+  EXPECT_GE(slices[0].load.latencies.at("call").Quantile(0.01), 49'000'000u);
 }
 
 TEST(Page, ShowsAllAndLoadsNothing) {

@@ -1,11 +1,11 @@
-#include "kvstore_api/file_catalog.h"
+#include "catalog/file_catalog.h"
 
 #include <gtest/gtest.h>
 
 #include <fstream>
 #include <sstream>
 
-#include "kvstore_api/catalog_json.h"
+#include "catalog/catalog_json.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -50,6 +50,50 @@ TEST(FileCatalog, Golden) {
   EXPECT_EQ(*DecodeCatalog(kGolden), GoldenEntries());
 }
 
+TEST(FileCatalog, AChangeOfOneOfManyCostsTheRestNothingButACopy) {
+  const TempDir dir;
+  FileCatalog catalog(dir / "catalog.json");
+  EXPECT_EQ(EncodeCatalog({}), "{\n  \"datasets\": [],\n  \"format\": 1\n}\n");
+  std::vector<CatalogEntry> entries;
+  for (int i = 0; i < 100; ++i) {
+    // The steps of a create: a load, the entry as creating, the entry as active.
+    const auto before = catalog.Load();
+    ASSERT_OK(before);
+    const uint64_t coded = catalog.coded();
+    CatalogEntry entry{{.name = "d" + std::to_string(1000 + i), .incarnation = 7}, DatasetState::kCreating};
+    const auto version = catalog.Put(entry, before->version);
+    ASSERT_OK(version);
+    entry.state = DatasetState::kActive;
+    ASSERT_OK(catalog.Put(entry, *version));
+    EXPECT_EQ(catalog.coded() - coded, 2u);
+    entries.push_back(entry);
+  }
+  EXPECT_EQ(catalog.Load()->entries, entries);
+  EXPECT_EQ(ReadFile(dir / "catalog.json"), EncodeCatalog(entries));
+  // A file that somebody else has written is read again.
+  std::ofstream(dir / "catalog.json") << kGolden;
+  EXPECT_EQ(catalog.Load()->entries, GoldenEntries());
+  ASSERT_OK(catalog.Remove("none", 200));
+  EXPECT_EQ(ReadFile(dir / "catalog.json"), kGolden);
+}
+
+TEST(FileCatalog, AChangeThatFailsHasChangedNothing) {
+  const TempDir dir;
+  std::filesystem::create_directory(dir / "sub");
+  FileCatalog catalog(dir / "sub" / "catalog.json");
+  ASSERT_OK(catalog.Put(GoldenEntries()[0], 0));
+  const std::string text = ReadFile(dir / "sub" / "catalog.json");
+  // The new file cannot be written.
+  std::filesystem::create_directory(dir / "sub" / "catalog.json.new");
+  std::ofstream(dir / "sub" / "catalog.json.new" / "in the way");
+  EXPECT_FALSE(catalog.Remove("events", 1).ok());
+  EXPECT_FALSE(catalog.Put({{.name = "other", .incarnation = 1}, DatasetState::kActive}, 1).ok());
+  EXPECT_EQ(catalog.Load()->entries, GoldenEntries());
+  std::filesystem::remove_all(dir / "sub" / "catalog.json.new");
+  ASSERT_OK(catalog.Put({{.name = "zebra", .incarnation = 1}, DatasetState::kActive}, 1));
+  EXPECT_EQ(catalog.Load()->entries.size(), 2u);
+}
+
 TEST(FileCatalog, KeepsEntriesAcrossARestart) {
   const TempDir dir;
   const CatalogEntry a{{.name = "a", .incarnation = 1}, DatasetState::kCreating};
@@ -60,7 +104,7 @@ TEST(FileCatalog, KeepsEntriesAcrossARestart) {
     EXPECT_TRUE(catalog.Load()->entries.empty());
     EXPECT_EQ(*catalog.Put(b, 0), 1);
     EXPECT_EQ(*catalog.Put(a, 1), 2);
-    // Decided on what is no more so.
+    // These changes were decided on an old version.
     EXPECT_THAT(catalog.Put({a.spec, DatasetState::kActive}, 1),
                 FailsWith(absl::StatusCode::kAborted, "changed"));
     ASSERT_OK(catalog.Put({a.spec, DatasetState::kActive}, 2));

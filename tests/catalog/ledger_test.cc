@@ -1,4 +1,4 @@
-#include "kvstore_api/ledger.h"
+#include "catalog/ledger.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "base/process.h"
-#include "kvstore_api/ledger_json.h"
-#include "kvstore_api/zookeeper_ledger.h"
+#include "catalog/ledger_json.h"
+#include "catalog/zookeeper_ledger.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
@@ -109,7 +109,7 @@ TEST(OperationJson, Golden) {
 
 // ---- both ledgers ----
 
-/// What two processes have of one ledger; of one in memory they are two threads.
+/// A ledger as two processes see it; one in memory is used by two threads of one process.
 class LedgerTest : public ::testing::TestWithParam<const char*> {
  protected:
   LedgerTest() {
@@ -145,7 +145,7 @@ TEST_P(LedgerTest, WhoComesSecondIsToldWhoHasWhatSinceWhenAndHowToGoOn) {
   EXPECT_THAT(refused, FailsWith(kRefused, "has shards db 4-7"));
   EXPECT_THAT(refused, FailsWith(kRefused, "kv shards release " + open.id()));
   EXPECT_TRUE(EndsByItself(refused.status()));
-  // What does not overlap goes on.
+  // Operations that do not overlap can begin.
   ASSERT_OK_AND_ASSIGN(Held more,
                        two().Begin(Of("open shards db 8-9", {Claim::Shards(false, 8, 9, kExclusive)})));
   EXPECT_EQ(one().List()->size(), 2u);
@@ -156,7 +156,7 @@ TEST_P(LedgerTest, WhoComesSecondIsToldWhoHasWhatSinceWhenAndHowToGoOn) {
   EXPECT_OK(two()
                 .Begin(Of("create dataset 'pins'", {Claim::Shards(false, 0, Claim::kLastShard, kShared)}))
                 .status());
-  // It went with its handle.
+  // The operation ended when its handle was destroyed.
   EXPECT_TRUE(one().List()->empty());
 }
 
@@ -172,7 +172,7 @@ TEST_P(LedgerTest, ALastingOneIsHeldUntilItIsEndedAndTakenOverWhenItIsBegunAgain
   EXPECT_THAT(refused, FailsWith(kRefused, "lasts until it is finished or given up: kv give it up"));
   EXPECT_FALSE(EndsByItself(refused.status()));
   EXPECT_OK(two().Begin(Of("purge", {Claim::Dataset("events", kShared)})).status());
-  // By another process, with more claims.
+  // Another process takes the operation over, with more claims.
   ASSERT_OK_AND_ASSIGN(Held again, two().Begin(Lasting("migrate", {Claim::Dataset("events", kUpdate),
                                                                    Claim::Shards(true, 0, 7, kShared)})));
   EXPECT_TRUE(again.taken_over());
@@ -210,7 +210,7 @@ TEST_P(LedgerTest, OneThatYieldsIsNotWaitedForAndLearnsOfIt) {
   EXPECT_OK(hold.Check());
   ASSERT_OK_AND_ASSIGN(Held drop, two().Begin(Of("drop", {Claim::Dataset("events", kExclusive)})));
   EXPECT_THAT(hold.Check(), FailsWith(absl::StatusCode::kAborted, "took its claims away"));
-  // It does not come back before that has ended.
+  // The operation that lost its claims cannot begin again before the drop has ended.
   EXPECT_THAT(one().Begin(purge), FailsWith(kRefused, "'drop'"));
   EXPECT_OK(drop.End());
   EXPECT_OK(one().Begin(purge).status());
@@ -229,7 +229,7 @@ TEST_P(LedgerTest, WhatMustNotWaitBeginsOverOthers) {
 }
 
 TEST_P(LedgerTest, AProcessThatIsGoneHasNothingAnyMore) {
-  // It has ended, but its session may not have.
+  // The process has ended, but its session may not have expired yet.
   const pid_t child = ::fork();
   if (child == 0) ::pause();
   ASSERT_GT(child, 0);
@@ -238,7 +238,7 @@ TEST_P(LedgerTest, AProcessThatIsGoneHasNothingAnyMore) {
   EXPECT_FALSE(ProcessHasEnded(identity));
   EXPECT_FALSE(ProcessHasEnded("elsewhere/" + identity));
   EXPECT_FALSE(ProcessHasEnded(""));
-  // The same number, of a process that began at another time.
+  // The same process number, but a process that started at another time.
   EXPECT_TRUE(ProcessHasEnded(identity + "0"));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
@@ -271,7 +271,7 @@ TEST_P(LedgerTest, ThreadsThatBeginTheSameAreAtItOneAfterTheOther) {
     threads.emplace_back([&, t] {
       Ledger& ledger = t % 2 == 0 ? one() : two();
       for (int i = 0; i < kRounds;) {
-        // Of two datasets of which each touches one or both.
+        // Each operation claims a dataset that all of them claim, and one of its own.
         std::vector<Claim> claims = {Claim::Dataset("a", kExclusive)};
         claims.push_back(Claim::Dataset(fmt::format("only{}", t), kExclusive));
         auto hold = ledger.Begin(Of("work", std::move(claims)));
@@ -321,7 +321,7 @@ TEST_F(ZooKeeperLedgerTest, WhoLosesItsSessionLosesItsClaimsAndPublishesNothing)
   ASSERT_OK_AND_ASSIGN(const Held second, two.Begin(open));
   EXPECT_OK(publish(two, second, "two"));
   proxy.Mend();
-  // It wakes up, and goes on.
+  // The process that slept wakes up, and continues.
   absl::Status late;
   EXPECT_TRUE(Eventually([&] { return !absl::IsUnavailable(late = publish(one, first, "late")); }));
   EXPECT_THAT(late, FailsWith(absl::StatusCode::kAborted, "is not held any more"));
@@ -345,7 +345,7 @@ TEST_F(ZooKeeperLedgerTest, AnEndThatFailedIsMadeUpFor) {
   proxy.Mend();
   ASSERT_EQ(two.List()->size(), 1u);
   EXPECT_TRUE(Eventually([&] {
-    one.Tidy();
+    one.RetryEnds();
     return two.List()->empty();
   }));
 }
@@ -354,7 +354,7 @@ TEST_F(ZooKeeperLedgerTest, OfAProcessThatWasKilledNothingIsWaitedFor) {
   ZooKeeper zookeeper(Options(Server().address()), nullptr);
   ZooKeeperLedger ledger(zookeeper, root_);
   ASSERT_OK_AND_ASSIGN(const Held hold, ledger.Begin(Of("open", {Claim::Shards(false, 4, 7, kExclusive)})));
-  // As it is where that was begun by a process of this machine that has been killed since.
+  // Stands for an operation that was begun by a process of this machine that has been killed since.
   const std::string path = root_ + "/operations/" + hold.id();
   Operation dead = ledger.List()->front();
   dead.process += "0";
@@ -396,11 +396,11 @@ TEST_F(ZooKeeperLedgerTest, BeginningAndEndingIsARoundTripEach) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(ledger.Begin(Of("next", {Claim::Dataset("a", kExclusive)})).status());
   }
-  // Each was counted once: none was tried again on a version that was read anew.
+  // Each begin was counted once: none was retried on a version that was read again.
   EXPECT_EQ(zookeeper.Get(root_ + "/operations", false)->version, 4);
 }
 
-// ---- two as one ----
+// ---- JoinedLedger ----
 
 TEST(JoinedLedger, WhatTouchesShardsIsBegunInBoth) {
   MemoryLedger own;
@@ -420,14 +420,14 @@ TEST(JoinedLedger, WhatTouchesShardsIsBegunInBoth) {
   EXPECT_OK(fleet.Release(fleet.List()->front().id, true).status());
   EXPECT_THAT(create.Check(), FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(create.End());
-  // Refused there it is not begun here.
+  // An operation that the fleet's ledger refuses is not begun in the own one.
   ASSERT_OK_AND_ASSIGN(const Held open, fleet.Begin(Of("open", {Claim::Shards(true, 4, 7, kExclusive)})));
   EXPECT_THAT(both.Begin(Of("create", {Claim::Dataset("a", kExclusive), Claim::Shards(true, 0, 9, kShared)})),
               FailsWith(kRefused, "'open'"));
   EXPECT_EQ(own.List()->size(), 1u);
 }
 
-/// That of a fleet whose ZooKeeper goes away; a real one keeps the claims too.
+/// The ledger of a fleet whose ZooKeeper cannot be reached for a while; like a real one it keeps the claims.
 class CutOffLedger : public MemoryLedger {
  public:
   absl::Status End(std::string_view id) override {
@@ -473,7 +473,7 @@ TEST(JoinedLedger, ALastingOneIsTakenOverInBoth) {
   EXPECT_THAT(first.Check(), FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(second.Check());
   EXPECT_EQ(both.List()->size(), 1u);
-  // Refused there it is as it was, and both parts of it are found.
+  // After the fleet's ledger has refused, the operation is held as before, and both parts of it are found.
   ASSERT_OK_AND_ASSIGN(Held move, fleet.Begin(Of("move", {Claim::Homes(true, 0, 3, kExclusive)})));
   Operation more = migrate;
   more.claims.push_back(Claim::Homes(true, 0, 3, kShared));

@@ -1,12 +1,15 @@
-#include "kvstore_api/zookeeper_catalog.h"
+#include "catalog/zookeeper_catalog.h"
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <optional>
+#include <string>
 #include <thread>
 
-#include "kvstore_api/catalog_json.h"
+#include "catalog/catalog_json.h"
+#include "kvstore_api/call_scope.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -83,7 +86,7 @@ TEST_F(ZooKeeperCatalogTest, OfTwoChangesAtOnceOneIsMade) {
   ASSERT_OK_AND_ASSIGN(const CatalogContents seen, one->Load());
   ASSERT_OK(two->Load());
   ASSERT_OK(one->Put(Entry("a", 1), seen.version));
-  // Also where they are about different datasets: what one checked may no more hold.
+  // Changes of different datasets conflict as well: what the second one checked may not hold any more.
   EXPECT_THAT(two->Put(Entry("b", 2), seen.version), FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_EQ(two->Load()->entries.size(), 1u);
 }
@@ -158,10 +161,30 @@ TEST_F(ZooKeeperCatalogTest, TheCopyServesWhenZooKeeperIsGone) {
   EXPECT_THAT(catalog->Load(), FailsWith(absl::StatusCode::kUnavailable, server.address()));
   ASSERT_OK_AND_ASSIGN(const CatalogContents copy, catalog->LoadCopy());
   EXPECT_EQ(copy.entries, (std::vector<CatalogEntry>{Entry("a", 1)}));
-  // Nothing is changed on what may be old.
+  // Nothing can be changed on the basis of a copy, which may be old.
   EXPECT_THAT(catalog->Put(Entry("b", 2), copy.version), FailsWith(absl::StatusCode::kUnavailable, ""));
   server.Start();
   EXPECT_TRUE(Eventually([&] { return catalog->Load().ok(); }));
+}
+
+TEST_F(ZooKeeperCatalogTest, ACallWaitsNoLongerThanItsDeadline) {
+  ZooKeeperServer server;
+  ZooKeeperCatalog catalog(
+      ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 600'000},
+      root_, "", "test");
+  ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog.Load());
+  server.Stop();
+  const std::string why = "which is what was left of the call's time";
+  // The first attempt may fail because the connection is lost.
+  EXPECT_TRUE(Eventually([&] {
+    const CallScope scope(std::chrono::milliseconds(100));
+    return std::string(catalog.Load().status().message()).find(why) != std::string::npos;
+  }));
+  const CallScope scope(std::chrono::milliseconds(100));
+  EXPECT_THAT(catalog.Put(Entry("a", 1), contents.version), FailsWith(absl::StatusCode::kUnavailable, why));
+  EXPECT_THAT(catalog.ledger().Begin({.what = "it", .claims = {Claim::Dataset("a", ClaimMode::kShared)}}),
+              FailsWith(absl::StatusCode::kUnavailable, why));
+  EXPECT_THAT(catalog.ledger().List(), FailsWith(absl::StatusCode::kUnavailable, why));
 }
 
 TEST_F(ZooKeeperCatalogTest, AnEntryThatDoesNotDecodeIsNamed) {
@@ -183,7 +206,7 @@ TEST_F(ZooKeeperCatalogTest, AStartOnADamagedEntryUsesTheCopy) {
   ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
   ASSERT_OK_AND_ASSIGN(const CatalogContents used, LoadOrCopy(*catalog));
   EXPECT_EQ(used.entries, (std::vector<CatalogEntry>{Entry("good", 1)}));
-  // Without a copy it is said what is wrong.
+  // Without a copy the error of the catalog is returned.
   EXPECT_THAT(LoadOrCopy(*Open(dir / "none.json")), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
 }
 

@@ -17,8 +17,8 @@
 #include "tests/support/eventually.h"
 #include "tests/support/temp_dir.h"
 
-/// Operators whose actions cross each other's, faults, and clients whose history is checked, on real servers.
-/// settings.h says how a run is steered and repeated.
+/// Operators whose actions conflict with each other's, faults, and clients whose history is checked, all at
+/// once and on real servers. settings.h says how a run is controlled and repeated.
 namespace kvstore::testing::chaos {
 namespace {
 
@@ -40,7 +40,7 @@ Tenants MakeTenants(Fleet& fleet) {
   for (const auto& tenant : tenants) {
     const absl::Status status = store->CreateDataset(tenant->spec());
     EXPECT_TRUE(status.ok()) << status;
-    // The other servers hear of it.
+    // The other servers have to learn of the dataset.
     for (size_t i = 1; i < Fleet::kServers; ++i) {
       EXPECT_TRUE(Eventually([&] { return fleet.Connect(i)->GetDataset(tenant->name()).ok(); }));
     }
@@ -65,7 +65,7 @@ TEST(Chaos, OperatorsCrossEachOtherAndNothingIsLost) {
     }
     log.Say("test", "the operators have stopped");
     Recovery recovery(fleet, tenants, log, settings);
-    recovery.MendFleet();
+    recovery.RepairFleet();
     recovery.EndMigrations();
     recovery.UseAll();
     recovery.CheckHosts();

@@ -24,7 +24,8 @@ void Clients::Run(Tenant& tenant, uint64_t seed) {
     const absl::Status status = tenant.Step(*stores[random.Below(stores.size())], random);
     ++calls_;
     if (!status.ok()) Count(tenant, status);
-    // Not all that the machine can do: it has servers to run, and the history must be checked.
+    // The clients do not load the machine fully: servers run on it, too, and the history must be checked in
+    // the end.
     std::this_thread::sleep_for(std::chrono::milliseconds(2 + random.Below(8)));
   }
 }
@@ -34,14 +35,14 @@ void Clients::Count(const Tenant& tenant, const absl::Status& status) {
   const std::string message(status.message());
   const bool gone = absl::IsNotFound(status) || absl::IsDataLoss(status);
   if (gone && !tenant.churned()) log_.Fail("client", tenant.name() + ": " + status.ToString());
-  const std::lock_guard lock(mutex_);
-  // The first of each kind is told, so that one can be looked for.
+  const MutexLock lock(mutex_);
+  // The first error of each kind is logged, so that its cause can be looked for.
   if (++errors_[tenant.name() + " " + code] == 1)
     log_.Say("client", tenant.name() + ": " + status.ToString());
 }
 
 std::string Clients::Summary() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::string text = fmt::format("{} calls", calls_.load());
   for (const auto& [kind, count] : errors_) text += fmt::format("; {} {}", count, kind);
   return text;

@@ -3,11 +3,12 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "tests/chaos/fleet.h"
 #include "tests/chaos/tenants.h"
 
@@ -15,9 +16,9 @@ namespace kvstore::testing::chaos {
 
 using Tenants = std::vector<std::unique_ptr<Tenant>>;
 
-/// Clients: a thread for each dataset, which calls any of the servers. Errors are counted by their kind, and
-/// are no failures while anything may be away; but for those that no fault explains: DATA_LOSS, and a dataset
-/// that is not found although nobody drops it.
+/// The clients: a thread for each dataset, which calls any of the servers. Errors are counted by their kind.
+/// While hosts and servers may be away they are no failures, except those that no fault explains: DATA_LOSS,
+/// and NOT_FOUND of a dataset that nobody drops.
 class Clients {
  public:
   Clients(Fleet& fleet, Tenants& tenants, Log& log, uint64_t seed);
@@ -26,7 +27,7 @@ class Clients {
   Clients& operator=(const Clients&) = delete;
 
   void Stop();
-  /// How many calls there were, and of what kinds those were that failed.
+  /// Returns how many calls there were, and how many errors of each kind.
   std::string Summary() const;
 
  private:
@@ -37,8 +38,8 @@ class Clients {
   Log& log_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> calls_{0};
-  mutable std::mutex mutex_;
-  std::map<std::string, uint64_t> errors_;  // by kind; guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, uint64_t> errors_ ABSL_GUARDED_BY(mutex_);  // how many there were of each kind
   std::vector<std::thread> threads_;
 };
 

@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// With its output in `file`.
+/// Starts the program, with its output in `file`.
 pid_t Start(const std::vector<std::string>& command, const std::string& file) {
   std::vector<char*> argv;
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));

@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Steps of a migration (docs/migrating.md).
+/// The steps of a migration at which a server may be killed (docs/migrating.md).
 constexpr std::array kFailPoints = {
     "takeover.recorded", "takeover.half",  "prepare.begin",     "prepare.named",   "prepare.target",
     "prepare.capture",   "backfill.read",  "backfill.replaced", "backfill.done",   "drain.listed",
@@ -48,7 +48,7 @@ void Faults::Run() {
   const auto end = Clock::now() + settings_.length;
   uint64_t weights = 0;
   for (const Kind& kind : kinds_) weights += kind.weight;
-  Clock::time_point next = Clock::now() + Some(500, 2000);
+  Clock::time_point next = Clock::now() + RandomTime(500, 2000);
   while (Clock::now() < end) {
     UndoDue(Clock::now());
     for (size_t i = 0; i < Fleet::kServers; ++i) fleet_.Runs(i);
@@ -57,7 +57,7 @@ void Faults::Run() {
       size_t kind = 0;
       while (choice >= kinds_[kind].weight) choice -= kinds_[kind++].weight;
       (this->*kinds_[kind].begin)();
-      next = Clock::now() + Some(500, 3500);
+      next = Clock::now() + RandomTime(500, 3500);
     }
     std::this_thread::sleep_for(milliseconds(20));
   }
@@ -85,7 +85,7 @@ std::optional<shardops::Pair> Faults::FreePair() {
   return std::nullopt;
 }
 
-milliseconds Faults::Some(uint64_t least, uint64_t most) {
+milliseconds Faults::RandomTime(uint64_t least, uint64_t most) {
   return milliseconds(least + random_.Below(most - least));
 }
 
@@ -109,7 +109,7 @@ void Faults::UndoDue(Clock::time_point now) {
   }
 }
 
-Outcome Faults::Mend(const std::vector<std::string>& command) {
+Outcome Faults::Repair(const std::vector<std::string>& command) {
   std::vector<std::string> all = fleet_.ByConfig(0);
   all.insert(all.end(), command.begin(), command.end());
   return Operate(log_, "faults", all);
@@ -121,22 +121,24 @@ void Faults::KillServer() {
   const auto server = FreeServer();
   if (!server) return;
   fleet_.KillServer(*server);
-  Begin(Fleet::NameOf(*server), "is killed", Some(0, 4000), [this, server] { fleet_.StartServer(*server); });
+  Begin(Fleet::NameOf(*server), "is killed", RandomTime(0, 4000),
+        [this, server] { fleet_.StartServer(*server); });
 }
 
 void Faults::StopServer() {
   const auto server = FreeServer();
   if (!server) return;
   fleet_.StopServer(*server);
-  Begin(Fleet::NameOf(*server), "is stopped", Some(0, 2000), [this, server] { fleet_.StartServer(*server); });
+  Begin(Fleet::NameOf(*server), "is stopped", RandomTime(0, 2000),
+        [this, server] { fleet_.StartServer(*server); });
 }
 
 void Faults::PauseServer() {
   const auto server = FreeServer();
   if (!server) return;
   fleet_.Signal(*server, SIGSTOP);
-  // Longer than its session lives, mostly.
-  Begin(Fleet::NameOf(*server), "hangs", Some(1500, 5000),
+  // Mostly longer than the timeout of the server's session.
+  Begin(Fleet::NameOf(*server), "hangs", RandomTime(1500, 5000),
         [this, server] { fleet_.Signal(*server, SIGCONT); });
 }
 
@@ -146,7 +148,7 @@ void Faults::FailPoint() {
   const std::string point = kFailPoints[random_.Below(kFailPoints.size())];
   fleet_.KillServer(*server);
   fleet_.StartServer(*server, point);
-  Begin(Fleet::NameOf(*server), "dies at " + point, Some(3000, 8000), [this, server] {
+  Begin(Fleet::NameOf(*server), "dies at " + point, RandomTime(3000, 8000), [this, server] {
     fleet_.KillServer(*server);
     fleet_.StartServer(*server);
   });
@@ -160,17 +162,17 @@ void Faults::KillMaster() {
   fleet_.ServerOf(pair->master).Kill();
   const bool promote = random_.OneIn(2);
   Begin(fmt::format("pair{}", fleet_.PairOf(pair->master)), "loses its master " + pair->master.ToString(),
-        Some(200, 5000), [this, pair, promote] {
-          if (promote) Mend({"shards", "promote", pair->slave.ToString(), "--emergency"});
+        RandomTime(200, 5000), [this, pair, promote] {
+          if (promote) Repair({"shards", "promote", pair->slave.ToString(), "--emergency"});
           fleet_.ServerOf(pair->master).Start();
-          // What it comes to is what `kv shards status` names, then and later.
+          // What is left to do then is what `kv shards status` proposes.
           const auto maps = fleet_.Maps();
           if (!maps) return;
           for (const shardops::Pair& now : maps->Pairs()) {
             if (now != *pair && now != shardops::Pair{pair->slave, pair->master}) continue;
-            const Outcome outcome = Mend({"shards", "promote", now.master.ToString()});
+            const Outcome outcome = Repair({"shards", "promote", now.master.ToString()});
             if (outcome.text.find("--discard") != std::string::npos) {
-              Mend({"shards", "replace-slave", now.slave.ToString(), "--discard"});
+              Repair({"shards", "replace-slave", now.slave.ToString(), "--discard"});
             }
           }
         });
@@ -181,7 +183,7 @@ void Faults::KillSlave() {
   if (!pair) return;
   fleet_.ServerOf(pair->slave).Kill();
   Begin(fmt::format("pair{}", fleet_.PairOf(pair->master)), "loses its slave " + pair->slave.ToString(),
-        Some(200, 4000), [this, pair] { fleet_.ServerOf(pair->slave).Start(); });
+        RandomTime(200, 4000), [this, pair] { fleet_.ServerOf(pair->slave).Start(); });
 }
 
 void Faults::PauseMaster() {
@@ -189,7 +191,7 @@ void Faults::PauseMaster() {
   if (!pair) return;
   fleet_.ServerOf(pair->master).Pause();
   Begin(fmt::format("pair{}", fleet_.PairOf(pair->master)), "hangs at its master " + pair->master.ToString(),
-        Some(200, 4000), [this, pair] { fleet_.ServerOf(pair->master).Resume(); });
+        RandomTime(200, 4000), [this, pair] { fleet_.ServerOf(pair->master).Resume(); });
 }
 
 void Faults::LoseSecond() {
@@ -198,26 +200,27 @@ void Faults::LoseSecond() {
   if (!pair || !maps) return;
   MariaDbServer& master = fleet_.ServerOf(pair->master);
   MariaDbServer& slave = fleet_.ServerOf(pair->slave);
-  // One that has not all but the last moments must not take its place: that would lose all the rest too.
+  // A slave that lacks more than the last moments must not be promoted: more would be lost than was
+  // announced.
   if (!master.Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n")) return;
   log_.Say("faults", pair->slave.ToString() + " gets nothing more of its master, which answers all the same");
   const auto since = Clock::now();
   master.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF");
   slave.Run("STOP SLAVE IO_THREAD");
-  std::this_thread::sleep_for(Some(300, 1500));
+  std::this_thread::sleep_for(RandomTime(300, 1500));
   master.Kill();
   AnnounceLoss(*maps, *pair, since);
-  // Shards may have come there meanwhile.
+  // Shards may have moved to the pair meanwhile.
   if (const auto now = fleet_.Maps()) AnnounceLoss(*now, *pair, since);
   Begin(fmt::format("pair{}", fleet_.PairOf(pair->master)),
-        "loses its master, and what that had not told its slave", Some(0, 2000), [this, pair] {
-          const Outcome promoted =
-              Mend({"shards", "promote", pair->slave.ToString(), "--emergency", "--accept-loss", "1000000"});
+        "loses its master, and what that had not told its slave", RandomTime(0, 2000), [this, pair] {
+          const Outcome promoted = Repair(
+              {"shards", "promote", pair->slave.ToString(), "--emergency", "--accept-loss", "1000000"});
           fleet_.ServerOf(pair->master).Start();
           if (!promoted.ok()) return;
-          const Outcome outcome = Mend({"shards", "promote", pair->slave.ToString()});
+          const Outcome outcome = Repair({"shards", "promote", pair->slave.ToString()});
           if (outcome.text.find("--discard") != std::string::npos) {
-            Mend({"shards", "replace-slave", pair->master.ToString(), "--discard"});
+            Repair({"shards", "replace-slave", pair->master.ToString(), "--discard"});
           }
         });
 }
@@ -228,7 +231,7 @@ void Faults::AnnounceLoss(const shardops::Maps& maps, const shardops::Pair& pair
       const auto place = tenant->PlaceOf(key);
       if (!place || maps.PairOf(place->mod, place->shard) != pair) continue;
       tenant->registers().MayHaveLost(key, since);
-      if (auto* objects = dynamic_cast<ObjectsTenant*>(tenant.get())) objects->MayGiveAgain(key);
+      if (auto* objects = dynamic_cast<ObjectsTenant*>(tenant.get())) objects->MayReuseId(key);
     }
   }
 }
@@ -236,7 +239,7 @@ void Faults::AnnounceLoss(const shardops::Maps& maps, const shardops::Pair& pair
 void Faults::ZooKeeperAway() {
   if (IsActive("zookeeper")) return;
   fleet_.zookeeper().Stop();
-  Begin("zookeeper", "is away", Some(500, 5000), [this] { fleet_.zookeeper().Start(); });
+  Begin("zookeeper", "is away", RandomTime(500, 5000), [this] { fleet_.zookeeper().Start(); });
 }
 
 }  // namespace kvstore::testing::chaos

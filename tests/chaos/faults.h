@@ -12,13 +12,13 @@
 
 namespace kvstore::testing::chaos {
 
-/// What happens to hosts and processes: at most two at a time, each undone some seconds later. Of the thread
-/// that made the fleet.
+/// Injects faults into hosts and processes, at most two at a time, and undoes each some seconds later. Must
+/// be used by the thread that made the fleet.
 class Faults {
  public:
   Faults(Fleet& fleet, Tenants& tenants, Log& log, const Settings& settings);
 
-  /// Goes on until the time is over; then undoes what there is.
+  /// Injects faults until the time of the settings is over, and then undoes those that are active.
   void Run();
 
  private:
@@ -34,16 +34,16 @@ class Faults {
   };
 
   bool IsActive(const std::string& target) const;
-  /// A server that nothing has happened to; none if there is none.
+  /// Returns a server without an active fault; nullopt if there is none.
   std::optional<size_t> FreeServer();
-  /// A pair that nothing has happened to, as the maps have it.
+  /// Returns a pair of the maps without an active fault; nullopt if there is none.
   std::optional<shardops::Pair> FreePair();
   void Begin(const std::string& target, const std::string& what, std::chrono::milliseconds time,
              std::function<void()> undo);
   void UndoDue(Clock::time_point now);
-  std::chrono::milliseconds Some(uint64_t least, uint64_t most);
-  /// A command of an operator who mends.
-  Outcome Mend(const std::vector<std::string>& command);
+  std::chrono::milliseconds RandomTime(uint64_t least, uint64_t most);
+  /// Runs a command of an operator who repairs what a fault has broken.
+  Outcome Repair(const std::vector<std::string>& command);
 
   void KillServer();
   void StopServer();
@@ -54,7 +54,7 @@ class Faults {
   void PauseMaster();
   void LoseSecond();
   void ZooKeeperAway();
-  /// All that is on the shards of a pair may have lost what was written since then.
+  /// Tells the histories that what was written to the shards of a pair since then may be lost.
   void AnnounceLoss(const shardops::Maps& maps, const shardops::Pair& pair, Clock::time_point since);
 
   Fleet& fleet_;

@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include "client/connect.h"
-#include "kvstore_api/catalog_json.h"
+#include "catalog/catalog_json.h"
+#include "kvstore_api/connect.h"
 
 namespace kvstore::testing::chaos {
 namespace {
@@ -21,7 +21,7 @@ constexpr const char* kRoot = "/kvstore";
 
 void Write(const std::filesystem::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-/// The first half of the shards on the first pair, the others on the second.
+/// Returns a map that has the first half of the shards on the first pair, and the others on the second.
 std::string Map(uint32_t shards, const ServerPair& first, const ServerPair& second) {
   const auto range = [](uint32_t from, uint32_t to, const ServerPair& pair) {
     return Json{
@@ -49,7 +49,7 @@ Fleet::Fleet(Log& log, std::filesystem::path folder)
   command.insert(command.end(), {"shards", "init"});
   const Outcome made = RunBounded(command, std::chrono::minutes(2));
   if (!made.ok()) throw std::runtime_error("shards init: " + made.ToString());
-  // Where they listen is known once they have started.
+  // The servers are started once to learn where they listen, and then again with each other's addresses.
   for (size_t i = 0; i < kServers; ++i) {
     WriteConfig(NameOf(i), i == 0 ? "embedded" : "", i == 2 ? "embedded" : "", false);
     servers_.at(i).process = std::make_unique<KvServer>(
@@ -57,7 +57,7 @@ Fleet::Fleet(Log& log, std::filesystem::path folder)
   }
   for (size_t i = 0; i < kServers; ++i) StopServer(i);
   WriteConfigs();
-  // c needs a, and a needs c, only when they are called.
+  // a and c are backends of each other, but need each other only when they are called.
   for (size_t i = 0; i < kServers; ++i) StartServer(i);
 }
 
@@ -183,7 +183,7 @@ void Fleet::StartServer(size_t number, const std::string& fail_point) {
       server.down = false;
       return;
     } catch (const std::runtime_error& error) {
-      // The fail point may be one that it comes by at once.
+      // The server may reach the fail point already while it starts; it is started again without.
       if (!server.fail_point.empty()) Script(number, "");
       server.fail_point.clear();
       log_.Say(NameOf(number), std::string("does not start: ") + error.what());
@@ -228,12 +228,12 @@ size_t Fleet::PairOf(const Host& host) {
 }
 
 uint32_t Fleet::open_id_shards() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return open_id_shards_;
 }
 
 void Fleet::SetOpenIdShards(uint32_t count) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   open_id_shards_ = count;
 }
 

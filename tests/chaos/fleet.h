@@ -3,11 +3,12 @@
 #include <array>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "coordination/zookeeper.h"
 #include "kvstore_api/kvstore.h"
 #include "shardops/maps.h"
@@ -20,7 +21,7 @@
 
 namespace kvstore::testing::chaos {
 
-/// What a run is made of, each a process: ZooKeeper, two pairs of MariaDB servers, and three servers with one
+/// The processes of a run: ZooKeeper, two pairs of MariaDB servers, and three kvstore servers with one
 /// catalog and three backends:
 ///
 ///            near                  far                   mysql
@@ -28,8 +29,8 @@ namespace kvstore::testing::chaos {
 ///   b        remote, of a          remote, of c          both pairs
 ///   c        remote, of a          embedded              both pairs
 ///
-/// Processes are started by the thread that made this, and end with it: what starts one again is of that
-/// thread too. The rest is thread-safe.
+/// The processes are started by the thread that made this, and are killed when it ends. Functions that start
+/// a process again must therefore be called by that thread. The others are thread-safe.
 class Fleet {
  public:
   static constexpr uint32_t kModShards = 8;
@@ -37,32 +38,33 @@ class Fleet {
   static constexpr size_t kServers = 3;
   static constexpr size_t kPairs = 2;
 
-  /// Starts all of it, with the schema made. Throws std::runtime_error.
+  /// Starts all processes and creates the shards. Throws std::runtime_error if that fails.
   ///
-  /// folder  for the logs of the servers.
+  /// folder  Where the logs of the servers go.
   Fleet(Log& log, std::filesystem::path folder);
 
-  /// Where commands run: with `--config` of an operator, or with `--server`.
+  /// Return the beginning of a command of `kv`: with the configuration of an operator, or for a server.
   std::vector<std::string> ByConfig(size_t operator_number) const;
   std::vector<std::string> ByServer(size_t server) const;
   static constexpr size_t kOperators = 4;
 
-  /// A store of the server for one client.
+  /// Connects a client to a server.
   std::unique_ptr<KVStore> Connect(size_t server) const;
 
   // ---- servers ----
 
   static std::string NameOf(size_t server) { return std::string(1, static_cast<char>('a' + server)); }
-  /// Whether its process is there; one that has ended by itself, and was not told to, is a failure.
+  /// Whether the server's process runs. If it has ended by itself, and not at a fail point, that is a failure
+  /// of the run.
   bool Runs(size_t server);
   /// kill -9.
   void KillServer(size_t server);
-  /// SIGTERM, and waits for its end.
+  /// Sends SIGTERM and waits until the server has ended.
   void StopServer(size_t server);
-  /// Starts it again; tried until it serves, in case it needs something that is away. A failure if it does
-  /// not within two minutes.
+  /// Starts a server again, and retries until it serves, since it may need something that is away. It is a
+  /// failure of the run if it does not serve within two minutes.
   ///
-  /// fail_point  it dies there by itself, should it come by; empty: nowhere.
+  /// fail_point  The fail point at which the server kills itself if it reaches it; empty for none.
   void StartServer(size_t server, const std::string& fail_point = {});
   void Signal(size_t server, int signal) const;
 
@@ -70,17 +72,17 @@ class Fleet {
 
   ZooKeeperServer& zookeeper() { return zookeeper_server_; }
   ServerPair& pair(size_t i) { return *pairs_.at(i); }
-  /// As the maps have them; none while ZooKeeper is away.
+  /// Loads the maps; nullopt while ZooKeeper is away.
   std::optional<shardops::Maps> Maps();
-  /// Of the dataset that has the name, by the catalog; 0 if none has, it is being made or dropped, or
-  /// ZooKeeper is away.
+  /// Returns the incarnation of the dataset that has the name by the catalog; 0 if there is none, it is being
+  /// created or dropped, or ZooKeeper is away.
   uint64_t IncarnationOf(const std::string& dataset);
-  /// The server of a host.
+  /// Returns the server that listens at a host's address.
   MariaDbServer& ServerOf(const Host& host);
-  /// Which of the two pairs a host is of.
+  /// Returns the number of the pair that a host belongs to.
   size_t PairOf(const Host& host);
 
-  /// How many ID shards are open: from 0 on.
+  /// Returns how many ID shards are open; they are 0 to that number less 1.
   uint32_t open_id_shards() const;
   void SetOpenIdShards(uint32_t count);
 
@@ -101,8 +103,8 @@ class Fleet {
   std::array<std::unique_ptr<ServerPair>, kPairs> pairs_;
   ZooKeeper zookeeper_;
   std::array<Server, kServers> servers_;
-  mutable std::mutex mutex_;
-  uint32_t open_id_shards_ = kFirstIdShards;  // guarded by mutex_
+  mutable Mutex mutex_;
+  uint32_t open_id_shards_ ABSL_GUARDED_BY(mutex_) = kFirstIdShards;
 };
 
 }  // namespace kvstore::testing::chaos

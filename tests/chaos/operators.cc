@@ -16,7 +16,7 @@ namespace {
 using std::chrono::milliseconds;
 using Words = std::vector<std::string>;
 
-/// No command takes as long on the slowest machine.
+/// A command that has not ended after this time hangs: none takes as long even on a slow machine.
 constexpr std::chrono::minutes kDeadline(4);
 
 Words operator+(Words left, const Words& right) {
@@ -30,7 +30,7 @@ Outcome Operate(Log& log, const std::string& who, const Words& command, const Di
   const Outcome outcome = RunBounded(command, kDeadline, disturbance);
   std::string shown;
   for (const std::string& word : Words(command.begin() + 1, command.end())) {
-    // Of a configuration its name will do.
+    // The log has only the name of a configuration.
     const size_t slash = word.starts_with('/') ? word.rfind('/') + 1 : 0;
     shown += " " + word.substr(slash);
   }
@@ -44,7 +44,7 @@ Outcome Operate(Log& log, const std::string& who, const Words& command, const Di
   return outcome;
 }
 
-MigrationState LookAtMigration(Fleet& fleet, size_t server, const std::string& dataset) {
+MigrationState ReadMigration(Fleet& fleet, size_t server, const std::string& dataset) {
   const Outcome outcome =
       RunBounded(fleet.ByServer(server) + Words{"--json", "migrate", "status", dataset}, kDeadline);
   const auto json = nlohmann::json::parse(outcome.text, nullptr, false);
@@ -58,7 +58,7 @@ Outcome AskServers(Fleet& fleet, Random& random, const std::function<Outcome(con
   Outcome outcome;
   for (size_t i = 0; i < Fleet::kServers; ++i) {
     outcome = ask(fleet.ByServer((first + i) % Fleet::kServers));
-    if (outcome.text.find("is at the migration of") == std::string::npos) break;
+    if (outcome.text.find("runs the migration of") == std::string::npos) break;
   }
   return outcome;
 }
@@ -102,7 +102,7 @@ class Operators::Operator {
  private:
   Words Config() const { return fleet_.ByConfig(number_); }
   Words Server() { return fleet_.ByServer(random_.Below(Fleet::kServers)); }
-  /// Some by a server, some by their own process.
+  /// Returns the beginning of a command that is given to a server, or carried out by its own process.
   Words Either() { return random_.OneIn(2) ? Config() : Server(); }
   Tenant& Any() { return *tenants_[random_.Below(tenants_.size())]; }
   Tenant* AnyChurned() {
@@ -115,36 +115,37 @@ class Operators::Operator {
     constexpr std::array kBackends = {"near", "far", "mysql", "mysql"};
     return kBackends[random_.Below(kBackends.size())];
   }
-  /// one_in  How often something is done to a command.
+  /// one_in  One in so many commands is disturbed.
   Disturbance AnyDisturbance(uint64_t one_in) {
     Disturbance disturbance;
-    // Most are short.
+    // Most disturbances come soon after the command has begun.
     const auto at = milliseconds(50 + random_.Below(random_.OneIn(3) ? 1500 : 250));
     const bool kill = random_.OneIn(3);
     if (!random_.OneIn(one_in)) return disturbance;
     if (kill && settings_.Has("kill_command")) {
       disturbance.kill_after = at;
     } else if (settings_.Has("pause_command")) {
-      // Longer than a session lives, so that others may do what it was at.
+      // The pause is longer than the timeout of a session, so that others may take over what the command was
+      // doing.
       disturbance.pause_after = at;
       disturbance.pause = milliseconds(2500 + random_.Below(3000));
     }
     return disturbance;
   }
-  Outcome Do(const Words& command, uint64_t disturbed_one_in = 6) {
+  Outcome RunCommand(const Words& command, uint64_t disturbed_one_in = 6) {
     return Operate(log_, who_, command, AnyDisturbance(disturbed_one_in));
   }
 
   void Migrate() {
     const Tenant& tenant = Any();
-    const MigrationState state = LookAtMigration(fleet_, random_.Below(Fleet::kServers), tenant.name());
+    const MigrationState state = ReadMigration(fleet_, random_.Below(Fleet::kServers), tenant.name());
     if (state.next.empty()) {
       Words create = {"create", tenant.name(), "--to", AnyBackend(), "--share", "100"};
       if (random_.OneIn(4)) create.emplace_back("--auto");
       if (DoMigrate(create).ok() && !random_.OneIn(10)) DoMigrate({"start", tenant.name()});
       return;
     }
-    // What may be done, and now and then what may not.
+    // A command that is possible, and now and then one that is not.
     constexpr std::array kAll = {"start",  "cutover", "reverse", "rollback", "finish", "cancel",
                                  "resume", "pause",   "verify",  "throttle", "resume"};
     std::string command =
@@ -152,11 +153,12 @@ class Operators::Operator {
     if (command == "watch") return;    // it would wait for the others
     if (command == "abandon") return;  // no side is gone for good here
     Words words = {command, tenant.name()};
-    // What clients have read goes on to be so. What that side has lost was announced.
+    // The side that served stays the truth, so that what clients have read stays true. What that side has
+    // lost was announced.
     if (command == "resolve") words = words + Words{"--keep", state.truth};
     if (command == "throttle") words = words + Words{"--share", std::to_string(1 + random_.Below(100))};
     DoMigrate(words);
-    // One that was paused does not go on by itself.
+    // A migration that was paused does not go on by itself.
     if (command == "pause") {
       std::this_thread::sleep_for(milliseconds(random_.Below(1000)));
       DoMigrate({"resume", tenant.name()});
@@ -164,32 +166,32 @@ class Operators::Operator {
   }
   Outcome DoMigrate(const Words& words) {
     return AskServers(fleet_, random_,
-                      [&](const Words& server) { return Do(server + Words{"migrate"} + words); });
+                      [&](const Words& server) { return RunCommand(server + Words{"migrate"} + words); });
   }
 
   void OpenShards() {
     const auto maps = fleet_.Maps();
     if (!maps) return;
     const uint32_t first = fleet_.open_id_shards();
-    // As many as the test has time for: each makes all tables anew.
+    // Only as many shards as the test has time for, since each one's tables are created.
     if (first >= Fleet::kFirstIdShards + 2 + 2 * settings_.length / std::chrono::seconds(30)) return;
     const auto pairs = maps->Pairs();
     const shardops::Pair& pair = pairs[random_.Below(pairs.size())];
     const Outcome outcome =
-        Do(Config() + Words{"shards", "open", "--range", fmt::format("{}-{}", first, first + 1), "--master",
-                            pair.master.ToString(), "--slave", pair.slave.ToString()});
-    // Another operator may have been quicker with the same ones.
+        RunCommand(Config() + Words{"shards", "open", "--range", fmt::format("{}-{}", first, first + 1),
+                                    "--master", pair.master.ToString(), "--slave", pair.slave.ToString()});
+    // Another operator may have opened the same shards first.
     if (outcome.ok()) fleet_.SetOpenIdShards(first + 2);
   }
 
-  void Init() { Do(Config() + Words{"shards", "init"}); }
+  void Init() { RunCommand(Config() + Words{"shards", "init"}); }
 
   void Create() {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
     const Outcome outcome =
-        Do(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 2);
-    // Whichever has the name by now was made by then.
+        RunCommand(Either() + Words{"dataset", "create", tenant->name(), "--backend", AnyBackend()}, 2);
+    // Whichever dataset has the name by now was created before this moment.
     if (const uint64_t now = outcome.ok() ? fleet_.IncarnationOf(tenant->name()) : 0; now != 0)
       tenant->Created(now);
   }
@@ -198,7 +200,7 @@ class Operators::Operator {
     Tenant* const tenant = AnyChurned();
     if (tenant == nullptr) return;
     const auto drop = tenant->BeginDrop();
-    const Outcome outcome = Do(Either() + Words{"dataset", "drop", tenant->name(), "--yes"}, 2);
+    const Outcome outcome = RunCommand(Either() + Words{"dataset", "drop", tenant->name(), "--yes"}, 2);
     const bool refused =
         outcome.code == 1 && (outcome.text.find("kv: FAILED_PRECONDITION") != std::string::npos ||
                               outcome.text.find("kv: NOT_FOUND") != std::string::npos);
@@ -211,8 +213,8 @@ class Operators::Operator {
   void Alter() {
     const Tenant& tenant = Any();
     if (tenant.spec().shape != Shape::kRows) return;
-    Do(Either() +
-       Words{"dataset", "alter", tenant.name(), "--max-versions", std::to_string(1 + random_.Below(5))});
+    RunCommand(Either() + Words{"dataset", "alter", tenant.name(), "--max-versions",
+                                std::to_string(1 + random_.Below(5))});
   }
 
   void Move() {
@@ -225,15 +227,15 @@ class Operators::Operator {
     const Words move = Config() + Words{"shards", "move"};
     const uint64_t choice = random_.Below(4);
     if (choice == 0) {
-      Do(move + Words{"finish"} + range);
+      RunCommand(move + Words{"finish"} + range);
     } else if (choice == 1) {
-      Do(move + Words{"cancel"} + range);
+      RunCommand(move + Words{"cancel"} + range);
     } else {
       const auto home = maps->PairOf(mod, first);
       for (const shardops::Pair& pair : maps->Pairs()) {
         if (!home || pair == *home) continue;
-        Do(move + range +
-           Words{"--to", pair.master.ToString() + "," + pair.slave.ToString(), "--hold-writes"});
+        RunCommand(move + range +
+                   Words{"--to", pair.master.ToString() + "," + pair.slave.ToString(), "--hold-writes"});
         break;
       }
     }
@@ -243,16 +245,16 @@ class Operators::Operator {
     const auto maps = fleet_.Maps();
     if (!maps) return;
     const auto pairs = maps->Pairs();
-    Do(Config() + Words{"shards", "promote", pairs[random_.Below(pairs.size())].slave.ToString()});
+    RunCommand(Config() + Words{"shards", "promote", pairs[random_.Below(pairs.size())].slave.ToString()});
   }
 
-  void Purge() { Do(Config() + Words{"purge", Any().name()}); }
-  void Compact() { Do(Server() + Words{"compact", Any().name()}); }
+  void Purge() { RunCommand(Config() + Words{"purge", Any().name()}); }
+  void Compact() { RunCommand(Server() + Words{"compact", Any().name()}); }
 
   void Weight() {
     const auto shard = random_.Below(fleet_.open_id_shards());
-    Do(Config() + Words{"shards", "weight", "--range", fmt::format("{}-{}", shard, shard),
-                        std::to_string(random_.Below(3) + (shard == 0 ? 1 : 0))});
+    RunCommand(Config() + Words{"shards", "weight", "--range", fmt::format("{}-{}", shard, shard),
+                                std::to_string(random_.Below(3) + (shard == 0 ? 1 : 0))});
   }
 
   void Import() {
@@ -273,7 +275,7 @@ class Operators::Operator {
         out << line.dump() << "\n";
       }
     }
-    const Outcome outcome = Do(Server() + Words{"--json", "import", tenant.name(), file});
+    const Outcome outcome = RunCommand(Server() + Words{"--json", "import", tenant.name(), file});
     if (!outcome.ok() || outcome.text.find(R"("rejected":0)") == std::string::npos) return;
     for (const Registers::Pending& one : pending) tenant.registers().Succeed(one);
   }
@@ -291,7 +293,7 @@ class Operators::Operator {
 Operators::Operators(Fleet& fleet, Tenants& tenants, Log& log, const Settings& settings)
     : fleet_(fleet), tenants_(tenants), log_(log), settings_(settings) {
   for (size_t i = 0; i < kThreads; ++i) {
-    // The first configuration is of what happens after the disturbance.
+    // The first configuration is used by the recovery after the disturbance.
     threads_.emplace_back([this, i] { Operator(*this, i + 1).Run(stop_); });
   }
 }

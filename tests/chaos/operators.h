@@ -12,29 +12,30 @@
 
 namespace kvstore::testing::chaos {
 
-/// Runs a command of an operator and writes down its answer. A refusal is an answer; a crash, a hang and an
-/// exit code beyond 0 and 1 are failures.
+/// Runs a command of an operator and logs its answer. A refusal is an answer; a crash, a hang, and an exit
+/// code other than 0 and 1 are failures of the run.
 Outcome Operate(Log& log, const std::string& who, const std::vector<std::string>& command,
                 const Disturbance& disturbance = {});
 
-/// What may be done next with the migration of a dataset, by its own status; empty if it has none, or no
-/// server tells.
+/// The state of the migration of a dataset, and the commands that are possible next, by its own status; empty
+/// if there is no migration, or the server does not answer.
 struct MigrationState {
   std::string phase;
   std::string problem;
   std::vector<std::string> next;
   std::string truth;  ///< The side that serves.
 };
-MigrationState LookAtMigration(Fleet& fleet, size_t server, const std::string& dataset);
+MigrationState ReadMigration(Fleet& fleet, size_t server, const std::string& dataset);
 
-/// Gives a command of a migration to one server after the other, until it is the one that is at it.
+/// Gives a command about a migration to one server after the other, until it reaches the one that runs the
+/// migration.
 ///
-/// ask  Gives it; `server` is how such a command begins.
+/// ask  Runs the command; `server` is how it must begin.
 Outcome AskServers(Fleet& fleet, Random& random,
                    const std::function<Outcome(const std::vector<std::string>& server)>& ask);
 
-/// Operators, each a thread, who give commands that cross each other's. Some of the commands are killed, or
-/// stopped for longer than a session of ZooKeeper lives.
+/// The operators, each a thread, whose commands conflict with each other's. Some of the commands are killed,
+/// or paused for longer than the timeout of a ZooKeeper session.
 class Operators {
  public:
   static constexpr size_t kThreads = 3;
@@ -44,7 +45,7 @@ class Operators {
   Operators(const Operators&) = delete;
   Operators& operator=(const Operators&) = delete;
 
-  /// They finish the command that they are at.
+  /// Stops the operators after their present commands.
   void Stop();
 
  private:

@@ -20,13 +20,13 @@ void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
 
 }  // namespace
 
-Outcome Recovery::Do(const Words& command) {
+Outcome Recovery::RunCommand(const Words& command) {
   Words all = fleet_.ByConfig(0);
   all.insert(all.end(), command.begin(), command.end());
   return Operate(log_, "recovery", all);
 }
 
-std::vector<Words> Recovery::NamedIn(const std::string& text) {
+std::vector<Words> Recovery::CommandsIn(const std::string& text) {
   std::vector<Words> commands;
   std::stringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -34,7 +34,7 @@ std::vector<Words> Recovery::NamedIn(const std::string& text) {
     if (at == std::string::npos) continue;
     Words words;
     std::stringstream rest(line.substr(at + 3));
-    // Up to the end of the command: a host or an option follows the name.
+    // The command ends before the first word that is no part of its name, no option and no host.
     for (std::string word; rest >> word;) {
       const bool belongs = words.size() < 2 || word.starts_with("--") || word.starts_with("127.0.0.1:");
       if (!belongs) break;
@@ -48,9 +48,9 @@ std::vector<Words> Recovery::NamedIn(const std::string& text) {
   return commands;
 }
 
-void Recovery::Follow(const Words& command) {
-  // Its answer may name what is to be done next.
-  for (const Words& next : NamedIn(Do(command).text)) Do(next);
+void Recovery::RunWithAdvice(const Words& command) {
+  // The answer may name what is to be done next.
+  for (const Words& next : CommandsIn(RunCommand(command).text)) RunCommand(next);
 }
 
 bool Recovery::EndMoves() {
@@ -78,7 +78,7 @@ bool Recovery::EndMoves() {
         words.push_back(move["to"][0].get<std::string>() + "," + move["to"][1].get<std::string>());
         words.emplace_back("--hold-writes");
       }
-      Do(words);
+      RunCommand(words);
     };
     if (move["state"] == "moved") {
       give("finish");
@@ -103,20 +103,20 @@ void Recovery::WaitForSlaves(const std::string& text) {
   }
 }
 
-void Recovery::MendFleet() {
+void Recovery::RepairFleet() {
   const auto deadline = Clock::now() + bound_;
   for (;;) {
-    const Outcome status = Do({"shards", "status"});
+    const Outcome status = RunCommand({"shards", "status"});
     const bool moved = EndMoves();
     if (status.ok() && moved) return;
     if (Clock::now() > deadline) {
       log_.Fail("recovery", "the hosts do not come in order: " + status.ToString());
       return;
     }
-    // What one command mends the next would not find any more.
+    // Only one of the proposed commands is run: after it, the others may have nothing left to repair.
     WaitForSlaves(status.text);
-    const auto named = NamedIn(status.text);
-    if (!status.ok() && !named.empty()) Follow(named[random_.Below(named.size())]);
+    const auto named = CommandsIn(status.text);
+    if (!status.ok() && !named.empty()) RunWithAdvice(named[random_.Below(named.size())]);
     Pause();
   }
 }
@@ -133,9 +133,9 @@ bool Recovery::EndMigration(const Tenant& tenant) {
       }(),
       bound_);
   if (found.code == 1 && found.text.find("kv: NOT_FOUND") != std::string::npos) return true;
-  MigrationState state = LookAtMigration(fleet_, server, tenant.name());
+  MigrationState state = ReadMigration(fleet_, server, tenant.name());
   if (state.phase == "finished" || state.phase == "aborted") return true;
-  // It goes on by itself, or is given again; at a rest it is ended one way or the other.
+  // Picks one of the commands that lead to an end. If there is none, the migration is going on by itself.
   constexpr std::array kEnds = {"start", "cutover", "finish", "rollback", "cancel", "resume", "resolve"};
   Words ends;
   for (const std::string& one : state.next) {
@@ -194,7 +194,7 @@ void Recovery::UseAll() {
       const auto store = fleet_.Connect(server);
       const std::string what = fmt::format("{} through {}", tenant->name(), Fleet::NameOf(server));
       const bool used = Within(what, [&] {
-        // One that is dropped may stay so.
+        // A dataset that operators drop and create may be missing.
         if (tenant->churned() && absl::IsNotFound(store->GetDataset(tenant->name()).status())) {
           return absl::OkStatus();
         }
@@ -213,14 +213,14 @@ void Recovery::UseAll() {
 void Recovery::CheckHosts() {
   const auto deadline = Clock::now() + bound_;
   for (;;) {
-    const Outcome check = Do({"shards", "check"});
+    const Outcome check = RunCommand({"shards", "check"});
     if (check.ok()) return;
     if (Clock::now() > deadline) {
       log_.Fail("recovery", "the hosts are not as the maps and the catalog say: " + check.ToString());
       return;
     }
-    const auto named = NamedIn(check.text);
-    if (!named.empty()) Follow(named[random_.Below(named.size())]);
+    const auto named = CommandsIn(check.text);
+    if (!named.empty()) RunWithAdvice(named[random_.Below(named.size())]);
     Pause();
   }
 }

@@ -11,8 +11,9 @@
 
 namespace kvstore::testing::chaos {
 
-/// After the disturbance: with what the commands themselves name, all comes in order again, within a bound.
-/// What does not is a failure. Of the thread that made the fleet.
+/// Brings everything in order again after the disturbance, with the commands that the program's own messages
+/// name. What is not in order within the bound of the settings is a failure. Must be used by the thread that
+/// made the fleet.
 class Recovery {
  public:
   Recovery(Fleet& fleet, Tenants& tenants, Log& log, const Settings& settings)
@@ -22,30 +23,31 @@ class Recovery {
         bound_(settings.bound),
         random_(settings.seed * 31 + 2000) {}
 
-  /// All hosts are as the maps and the catalog say, and no shards move.
-  void MendFleet();
-  /// Every migration is driven to an end.
+  /// Runs commands until status names no problem of a host, and no shards move.
+  void RepairFleet();
+  /// Drives every migration to its end.
   void EndMigrations();
-  /// Every dataset is read and written through every server, and has the settings that are shown.
+  /// Reads and writes every dataset through every server, and checks that it has the settings that it shows.
   void UseAll();
-  /// The same tables, masters and slaves as the maps say.
+  /// Runs commands until `kv shards check` finds nothing.
   void CheckHosts();
   /// Reads every key once more, for the history.
   void ReadAll();
 
  private:
-  Outcome Do(const std::vector<std::string>& command);
-  /// Commands of `kv` that a text names: "kv shards promote 127.0.0.1:3306 --emergency".
-  static std::vector<std::vector<std::string>> NamedIn(const std::string& text);
-  /// Gives a command, and those that its answer names.
-  void Follow(const std::vector<std::string>& command);
-  /// A master that may answer alone, for which status names settings and no command.
+  Outcome RunCommand(const std::vector<std::string>& command);
+  /// Returns the commands that a text names: "kv shards promote 127.0.0.1:3306 --emergency".
+  static std::vector<std::vector<std::string>> CommandsIn(const std::string& text);
+  /// Runs a command, and then those that its answer names.
+  void RunWithAdvice(const std::vector<std::string>& command);
+  /// Sets what status proposes for a master that acknowledges commits without its slave: these are settings,
+  /// and no command.
   void WaitForSlaves(const std::string& text);
-  /// Goes on with moves of shards, or gives them up. Whether there are none.
+  /// Resumes, cancels or finishes all moves of shards. Returns whether there were none.
   bool EndMoves();
-  /// One step of a dataset's migration. Whether it has none.
+  /// Takes one step towards the end of a dataset's migration. Returns whether it has none any more.
   bool EndMigration(const Tenant& tenant);
-  /// Tries until it succeeds; else that is a failure.
+  /// Repeats `attempt` until it succeeds; it is a failure if it does not within the bound.
   bool Within(const std::string& what, const std::function<absl::Status()>& attempt);
 
   Fleet& fleet_;

@@ -10,7 +10,7 @@ using bench::History;
 Registers::Registers(uint32_t keys) : history_(keys, 2'000'000), writes_(keys) {}
 
 Registers::Pending Registers::Begin(uint32_t key, History::Kind kind, uint64_t value) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<Write>& writes = writes_[key];
   writes.push_back({.value = value, .begin = Clock::now()});
   return {key, value, history_.Begin(key, kind, value), writes.size() - 1};
@@ -23,20 +23,20 @@ Registers::Pending Registers::BeginDelete(uint32_t key) { return Begin(key, Hist
 
 void Registers::SucceedBy(const Pending& pending, Clock::time_point time) {
   history_.EndBy(pending.operation, time);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writes_[pending.key][pending.nth].end = time;
 }
 
 void Registers::Fail(const Pending& pending) {
   history_.Fail(pending.operation);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   writes_[pending.key][pending.nth].failed = true;
 }
 
 void Registers::MayHaveLost(uint32_t key, Clock::time_point since) {
-  const std::lock_guard lock(mutex_);
-  // The latest that was there by then: what began before it was, and was known to have ended, is not come
-  // back to. One of unknown outcome may have come late.
+  const MutexLock lock(mutex_);
+  // Finds the latest write that had ended by `since`. Writes that had ended before it began cannot come back;
+  // those whose outcome is unknown may have happened late.
   std::optional<Clock::time_point> latest;
   for (const Write& write : writes_[key]) {
     if (!write.failed && write.end && *write.end < since)
@@ -49,7 +49,7 @@ void Registers::MayHaveLost(uint32_t key, Clock::time_point since) {
     if (!latest || !write.end || *write.end >= *latest) values.insert(write.value);
   }
   for (const uint64_t value : values) {
-    // One that is never answered may happen at any time from now on, or never.
+    // A write that is never answered may happen at any time from now on, or never.
     history_.Begin(key, value == kNone ? History::Kind::kDelete : History::Kind::kWrite, value);
   }
 }

@@ -10,7 +10,7 @@
 namespace kvstore::testing::chaos {
 namespace {
 
-/// What operators do, and below it what happens to hosts and processes.
+/// The names of what operators do, and below them those of faults.
 constexpr std::array kNames = {"alter", "compact", "create", "drop", "import", "init", "migrate", "move",
                                "open", "promote", "purge", "weight",
                                //
@@ -43,7 +43,7 @@ Settings Settings::FromEnvironment() {
   Settings settings;
   settings.seed = Seed("chaos");
   settings.length = std::chrono::seconds(Rounds("KV_TEST_SECONDS", 45));
-  // What takes seconds here may take a minute on a busy machine.
+  // What takes seconds on an idle machine may take a minute on a busy one.
   settings.bound = std::chrono::seconds(Rounds("KV_CHAOS_BOUND", 240));
   settings.only = Names("KV_CHAOS_ONLY");
   settings.without = Names("KV_CHAOS_WITHOUT");

@@ -8,16 +8,18 @@
 
 namespace kvstore::testing::chaos {
 
-/// How a run goes, from the environment:
+/// The settings of a run, from environment variables:
 ///
-///   KV_TEST_SEED       what is chosen; printed, so that a run can be repeated as far as processes allow
-///   KV_TEST_SECONDS    how long operators and faults disturb [45]
-///   KV_CHAOS_BOUND     seconds in which all must be in order again afterwards, for each step of that [240]
-///   KV_CHAOS_ONLY      comma-separated names of operators and faults: only these
-///   KV_CHAOS_WITHOUT   ... all but these
-///   KV_CHAOS_KEEP      a folder for the log of the run and those of the servers; else they go with the test
+///   KV_TEST_SEED       the seed of all random choices; printed, so that a run can be repeated as far as the
+///   timing of
+///                      processes allows
+///   KV_TEST_SECONDS    for how long operators and faults disturb [45]
+///   KV_CHAOS_BOUND     the seconds that each step of the recovery may take afterwards [240]
+///   KV_CHAOS_ONLY      comma-separated names of the operators' actions and faults to run
+///   KV_CHAOS_WITHOUT   comma-separated names of those to leave out
+///   KV_CHAOS_KEEP      a folder for the logs of the run and of the servers, which are removed otherwise
 ///
-/// An unknown name is an error: std::runtime_error names those that there are.
+/// An unknown name is an error: std::runtime_error, with the names that exist.
 struct Settings {
   uint64_t seed = 0;
   std::chrono::seconds length{0};

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/in_doubt.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::testing::chaos {
@@ -19,7 +19,7 @@ uint64_t Number(const std::string& text) {
   return value;
 }
 
-/// Whether it says that an object is not there, and not that the dataset is not.
+/// Whether an error says that an object does not exist, and not that the dataset does not.
 bool NoObject(const absl::Status& status) {
   return absl::IsNotFound(status) && status.message().find("no object") != std::string_view::npos;
 }
@@ -29,7 +29,7 @@ bool NoObject(const absl::Status& status) {
 // ---- any ----
 
 void Tenant::Created(uint64_t incarnation) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   births_.push_back({Registers::Clock::now(), incarnation});
 }
 
@@ -42,7 +42,7 @@ Tenant::Dropping Tenant::BeginDrop() {
 void Tenant::EndDrop(const Dropping& drop, Drop how, uint64_t incarnation) {
   auto by = Registers::Clock::now();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Birth& birth : births_) {
       if (incarnation != 0 && birth.incarnation == incarnation && birth.time > drop.begin) by = birth.time;
     }
@@ -54,16 +54,16 @@ void Tenant::EndDrop(const Dropping& drop, Drop how, uint64_t incarnation) {
 }
 
 std::optional<std::string> Tenant::mistake() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return mistake_;
 }
 
-void Tenant::Mistake(const std::string& what) {
-  const std::lock_guard lock(mutex_);
+void Tenant::RecordMistake(const std::string& what) {
+  const MutexLock lock(mutex_);
   if (!mistake_) mistake_ = what;
 }
 
-absl::Status Tenant::Note(const Registers::Pending& pending, const absl::Status& status) {
+absl::Status Tenant::RecordOutcome(const Registers::Pending& pending, const absl::Status& status) {
   if (status.ok()) {
     registers_.Succeed(pending);
   } else if (!IsInDoubt(status)) {
@@ -86,7 +86,7 @@ absl::Status RowsTenant::Put(KVStore& store, uint32_t key) {
   const std::string column = ColumnOf(key);
   const std::string text = std::to_string(pending.value);
   const CellWrite cell{column, text, std::nullopt};
-  return Note(pending, store.PutRow(name(), RowOf(key), {&cell, 1}, {}).status());
+  return RecordOutcome(pending, store.PutRow(name(), RowOf(key), {&cell, 1}, {}).status());
 }
 
 absl::Status RowsTenant::Read(KVStore& store, uint32_t key) {
@@ -110,7 +110,7 @@ absl::Status RowsTenant::Step(KVStore& store, Random& random) {
   const auto pending = registers().BeginDelete(key);
   DeleteOptions options;
   options.columns.emplace().push_back(ColumnOf(key));
-  return Note(pending, store.DeleteRow(name(), RowOf(key), options));
+  return RecordOutcome(pending, store.DeleteRow(name(), RowOf(key), options));
 }
 
 absl::Status RowsTenant::ReadAll(KVStore& store) {
@@ -152,7 +152,7 @@ absl::Status RowsTenant::CheckSettings(KVStore& store) {
 // ---- objects ----
 
 uint64_t ObjectsTenant::IdOf(uint32_t key) const {
-  const std::lock_guard lock(objects_mutex_);
+  const MutexLock lock(objects_mutex_);
   return key < made_.size() ? made_[key].id : 0;
 }
 
@@ -162,14 +162,14 @@ std::optional<Place> ObjectsTenant::PlaceOf(uint32_t key) const {
   return Place{false, ObjectId::FromValue(id)->shard()};
 }
 
-void ObjectsTenant::MayGiveAgain(uint32_t key) {
-  const std::lock_guard lock(objects_mutex_);
-  if (key < made_.size()) made_[key].may_be_given_again = true;
+void ObjectsTenant::MayReuseId(uint32_t key) {
+  const MutexLock lock(objects_mutex_);
+  if (key < made_.size()) made_[key].may_be_reused = true;
 }
 
 std::optional<uint32_t> ObjectsTenant::Any(Random& random) const {
-  const std::lock_guard lock(objects_mutex_);
-  // Rather one of the latest: they are what gets lost.
+  const MutexLock lock(objects_mutex_);
+  // Half of the time one of the latest objects is chosen: they are the ones that get lost.
   for (int i = 0; i < 20 && !made_.empty(); ++i) {
     const size_t among = random.OneIn(2) ? std::min<size_t>(made_.size(), 30) : made_.size();
     const size_t key = made_.size() - 1 - random.Below(among);
@@ -181,8 +181,8 @@ std::optional<uint32_t> ObjectsTenant::Any(Random& random) const {
 absl::Status ObjectsTenant::Create(KVStore& store) {
   uint32_t key = 0;
   {
-    const std::lock_guard lock(objects_mutex_);
-    // No room for more to be known of.
+    const MutexLock lock(objects_mutex_);
+    // The history has no more keys.
     if (made_.size() >= kKeys) return absl::OkStatus();
     key = static_cast<uint32_t>(made_.size());
     made_.emplace_back();
@@ -190,18 +190,18 @@ absl::Status ObjectsTenant::Create(KVStore& store) {
   const auto pending = registers().BeginWrite(key);
   const nlohmann::json data = {{"key", key}, {"v", pending.value}};
   const auto id = store.CreateObject(name(), data.dump(), {});
-  if (!id.ok()) return Note(pending, id.status());
-  const std::lock_guard lock(objects_mutex_);
+  if (!id.ok()) return RecordOutcome(pending, id.status());
+  const MutexLock lock(objects_mutex_);
   if (const auto [other, fresh] = keys_of_.emplace(*id, key); !fresh) {
-    if (!made_[other->second].may_be_given_again) {
-      Mistake(fmt::format("ID {} was given to object {} and to object {}", *id, other->second, key));
+    if (!made_[other->second].may_be_reused) {
+      RecordMistake(fmt::format("ID {} was given to object {} and to object {}", *id, other->second, key));
     }
-    // From here on that one is another.
+    // From here on the ID belongs to the new object.
     made_[other->second].id = 0;
     other->second = key;
   }
   made_[key].id = *id;
-  return Note(pending, absl::OkStatus());
+  return RecordOutcome(pending, absl::OkStatus());
 }
 
 absl::Status ObjectsTenant::Read(KVStore& store, uint32_t key) {
@@ -212,10 +212,10 @@ absl::Status ObjectsTenant::Read(KVStore& store, uint32_t key) {
   if (object.ok()) {
     const auto data = nlohmann::json::parse(object->data, nullptr, false);
     if (data.value("key", uint32_t{0}) != key) {
-      const std::lock_guard lock(objects_mutex_);
+      const MutexLock lock(objects_mutex_);
       registers().FailRead(read);
-      if (!made_[key].may_be_given_again) {
-        Mistake(fmt::format("object {} of key {} has '{}'", id, key, object->data));
+      if (!made_[key].may_be_reused) {
+        RecordMistake(fmt::format("object {} of key {} has '{}'", id, key, object->data));
       }
       return absl::OkStatus();
     }
@@ -235,7 +235,7 @@ absl::Status ObjectsTenant::Patch(KVStore& store, uint32_t key) {
   if (id == 0) return absl::OkStatus();
   const auto pending = registers().BeginWrite(key);
   const nlohmann::json patch = {{"v", pending.value}};
-  const auto status = Note(pending, store.PatchObject(name(), id, patch.dump(), {}).status());
+  const auto status = RecordOutcome(pending, store.PatchObject(name(), id, patch.dump(), {}).status());
   return NoObject(status) ? absl::OkStatus() : status;
 }
 
@@ -243,7 +243,7 @@ absl::Status ObjectsTenant::Delete(KVStore& store, uint32_t key) {
   const uint64_t id = IdOf(key);
   if (id == 0) return absl::OkStatus();
   const auto pending = registers().BeginDelete(key);
-  const auto status = Note(pending, store.DeleteObject(name(), id, /*hard=*/true));
+  const auto status = RecordOutcome(pending, store.DeleteObject(name(), id, /*hard=*/true));
   return NoObject(status) ? absl::OkStatus() : status;
 }
 
@@ -252,7 +252,7 @@ absl::Status ObjectsTenant::Step(KVStore& store, Random& random) {
   const auto key = Any(random);
   size_t made = 0;
   {
-    const std::lock_guard lock(objects_mutex_);
+    const MutexLock lock(objects_mutex_);
     made = made_.size();
   }
   if (!key || (choice < 4 && made + 100 < kKeys)) return Create(store);
@@ -263,7 +263,7 @@ absl::Status ObjectsTenant::Step(KVStore& store, Random& random) {
 absl::Status ObjectsTenant::ReadAll(KVStore& store) {
   size_t made = 0;
   {
-    const std::lock_guard lock(objects_mutex_);
+    const MutexLock lock(objects_mutex_);
     made = made_.size();
   }
   for (uint32_t key = 0; key < made; ++key) {
@@ -275,7 +275,7 @@ absl::Status ObjectsTenant::ReadAll(KVStore& store) {
 absl::Status ObjectsTenant::WriteAll(KVStore& store) {
   size_t made = 0;
   {
-    const std::lock_guard lock(objects_mutex_);
+    const MutexLock lock(objects_mutex_);
     made = made_.size();
   }
   for (uint32_t key = 0; key < made; key += 1 + static_cast<uint32_t>(made / 50)) {
@@ -300,7 +300,7 @@ std::optional<Place> MappingsTenant::PlaceOf(uint32_t key) const {
 
 absl::Status MappingsTenant::Add(KVStore& store, uint32_t key) {
   const auto pending = registers().BeginWrite(key);
-  return Note(pending, store.AddMapping(name(), FromOf(key), 1 + key % kEntries, pending.value));
+  return RecordOutcome(pending, store.AddMapping(name(), FromOf(key), 1 + key % kEntries, pending.value));
 }
 
 absl::Status MappingsTenant::List(KVStore& store, uint32_t key) {
@@ -312,7 +312,7 @@ absl::Status MappingsTenant::List(KVStore& store, uint32_t key) {
   if (page.ok()) {
     for (const MappingEntry& entry : page->entries) {
       if (entry.to < 1 || entry.to > kEntries) {
-        Mistake(fmt::format("{} has an entry {}", FromOf(first), entry.to));
+        RecordMistake(fmt::format("{} has an entry {}", FromOf(first), entry.to));
         continue;
       }
       values[entry.to - 1] = entry.sequence;
@@ -330,7 +330,7 @@ absl::Status MappingsTenant::Step(KVStore& store, Random& random) {
   if (choice < 8) return List(store, key);
   if (choice < 17) return Add(store, key);
   const auto pending = registers().BeginDelete(key);
-  return Note(pending, store.RemoveMapping(name(), FromOf(key), 1 + key % kEntries).status());
+  return RecordOutcome(pending, store.RemoveMapping(name(), FromOf(key), 1 + key % kEntries).status());
 }
 
 absl::Status MappingsTenant::ReadAll(KVStore& store) {

@@ -3,29 +3,30 @@
 #include <atomic>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "base/mutex.h"
 #include "kvstore_api/kvstore.h"
 #include "tests/chaos/registers.h"
 #include "tests/support/random.h"
 
 namespace kvstore::testing::chaos {
 
-/// Where a key is, should its dataset be on MySQL.
+/// The shard of a key while its dataset is on MySQL.
 struct Place {
   bool mod = false;
   uint32_t shard = 0;
 };
 
-/// A dataset under test, and what its clients were told. Thread-safe.
+/// A dataset under test, and the history of what its clients were told. Thread-safe.
 class Tenant {
  public:
-  /// churned  Operators drop and create it: it may not be there.
+  /// churned  Whether operators drop and create the dataset, so that it may be missing.
   Tenant(DatasetSpec spec, uint32_t keys, bool churned)
       : spec_(std::move(spec)), keys_(keys), churned_(churned), registers_(keys) {}
   virtual ~Tenant() = default;
@@ -36,35 +37,39 @@ class Tenant {
   uint32_t keys() const { return keys_; }
   Registers& registers() { return registers_; }
 
-  /// One call of a client; what came of it is noted. The status is that of the call.
+  /// Makes one call of a client and records its outcome. Returns the call's status.
   virtual absl::Status Step(KVStore& store, Random& random) = 0;
-  /// Reads every key; the first error.
+  /// Reads every key; returns the first error.
   virtual absl::Status ReadAll(KVStore& store) = 0;
-  /// Writes every key; the first error.
+  /// Writes every key; returns the first error.
   virtual absl::Status WriteAll(KVStore& store) = 0;
-  /// Where a key is; none if that is not known.
+  /// Returns the shard of a key; nullopt if it is not known.
   virtual std::optional<Place> PlaceOf(uint32_t key) const = 0;
 
-  /// It was created, and is this one.
+  /// Records that the dataset was created, with this incarnation.
   void Created(uint64_t incarnation);
-  /// It is being dropped: all keys are deleted. EndDrop says how that ended.
+  /// A drop of the dataset in flight, as a delete of each of its keys.
   struct Dropping {
     Registers::Clock::time_point begin;
     std::vector<Registers::Pending> keys;
   };
   Dropping BeginDrop();
   enum class Drop { kDone, kRefused, kUnknown };
-  /// incarnation  of the dataset that has the name now; 0: none has, or it is not known. If that was created
-  ///              while the drop was under way, an earlier one was dropped, and none of this one's keys.
+  /// Records how a drop ended.
+  ///
+  /// incarnation  The incarnation of the dataset that has the name now; 0 if there is none, or it is not
+  /// known. If that
+  ///              dataset was created while the drop was in flight, an earlier one was dropped, and none of
+  ///              its keys.
   void EndDrop(const Dropping& drop, Drop how, uint64_t incarnation);
 
-  /// Something that must not be, found by a client: an object that is another one.
+  /// Returns the first thing that a client found and that must not be, such as an object that is another one.
   std::optional<std::string> mistake() const;
 
  protected:
-  /// Notes how a write ended.
-  absl::Status Note(const Registers::Pending& pending, const absl::Status& status);
-  void Mistake(const std::string& what);
+  /// Records how a write ended, and returns `status`.
+  absl::Status RecordOutcome(const Registers::Pending& pending, const absl::Status& status);
+  void RecordMistake(const std::string& what);
 
  private:
   const DatasetSpec spec_;
@@ -75,17 +80,17 @@ class Tenant {
     Registers::Clock::time_point time;
     uint64_t incarnation = 0;
   };
-  mutable std::mutex mutex_;
-  std::optional<std::string> mistake_;  // the first; guarded by mutex_
-  std::vector<Birth> births_;           // guarded by mutex_
+  mutable Mutex mutex_;
+  std::optional<std::string> mistake_ ABSL_GUARDED_BY(mutex_);  // the first one
+  std::vector<Birth> births_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Single columns of rows.
+/// A dataset of rows. Each column of a row is a key.
 class RowsTenant : public Tenant {
  public:
   static constexpr uint32_t kRows = 16;
   static constexpr uint32_t kColumns = 2;
-  /// Behind those of the clients: of imports only.
+  /// The keys after those of the clients are written by imports only.
   static constexpr uint32_t kImported = 8;
   static constexpr uint32_t kKeys = kRows * kColumns + kImported;
 
@@ -100,8 +105,8 @@ class RowsTenant : public Tenant {
   absl::Status Put(KVStore& store, uint32_t key);
   static std::string RowOf(uint32_t key);
   static std::string ColumnOf(uint32_t key);
-  /// Whether as many versions are there as the settings say, of those that are written now; an error says
-  /// what is not as they say.
+  /// Writes new versions, and checks that as many remain as the dataset's settings say. DATA_LOSS says what
+  /// differs.
   absl::Status CheckSettings(KVStore& store);
 
  private:
@@ -110,7 +115,7 @@ class RowsTenant : public Tenant {
   const uint32_t mod_shards_;
 };
 
-/// Objects: each is a key, from its creation on.
+/// A dataset of objects. Each object is a key, from its creation on.
 class ObjectsTenant : public Tenant {
  public:
   static constexpr uint32_t kKeys = 12000;
@@ -121,35 +126,35 @@ class ObjectsTenant : public Tenant {
   absl::Status ReadAll(KVStore& store) override;
   absl::Status WriteAll(KVStore& store) override;
   std::optional<Place> PlaceOf(uint32_t key) const override;
-  /// An announced loss at a shard: what was created there may be gone, and its ID be given again.
-  void MayGiveAgain(uint32_t key);
+  /// Records an announced loss at the object's shard: the object may be lost, and its ID be assigned again.
+  void MayReuseId(uint32_t key);
 
  private:
   struct Made {
-    uint64_t id = 0;  ///< 0: not known.
-    bool may_be_given_again = false;
+    uint64_t id = 0;  ///< 0 if it is not known.
+    bool may_be_reused = false;
   };
   absl::Status Create(KVStore& store);
   absl::Status Read(KVStore& store, uint32_t key);
   absl::Status Patch(KVStore& store, uint32_t key);
   absl::Status Delete(KVStore& store, uint32_t key);
   uint64_t IdOf(uint32_t key) const;
-  /// One that was created; none if there is none.
+  /// Returns a random object that was created, rather one of the latest; nullopt if there is none.
   std::optional<uint32_t> Any(Random& random) const;
 
-  mutable std::mutex objects_mutex_;
-  std::vector<Made> made_;                // by key
-  std::map<uint64_t, uint32_t> keys_of_;  // by ID
+  mutable Mutex objects_mutex_;
+  std::vector<Made> made_ ABSL_GUARDED_BY(objects_mutex_);                // by key
+  std::map<uint64_t, uint32_t> keys_of_ ABSL_GUARDED_BY(objects_mutex_);  // by ID
 };
 
-/// Entries of mappings, whose sequence is the value.
+/// A dataset of mappings. Each entry is a key, and its sequence is the value.
 class MappingsTenant : public Tenant {
  public:
-  static constexpr uint32_t kPerShard = 2;  ///< IDs that have entries.
-  static constexpr uint32_t kEntries = 4;   ///< Of each.
+  static constexpr uint32_t kPerShard = 2;  ///< How many IDs of each shard have entries.
+  static constexpr uint32_t kEntries = 4;   ///< How many entries each of these IDs has.
   static constexpr uint32_t kMaxShards = 64;
 
-  /// open  how many ID shards are open.
+  /// open  Returns how many ID shards are open.
   MappingsTenant(DatasetSpec spec, std::function<uint32_t()> open)
       : Tenant(std::move(spec), kMaxShards * kPerShard * kEntries, false), open_(std::move(open)) {}
 

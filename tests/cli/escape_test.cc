@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cli/answers.h"
+#include "json_api/answers.h"
 #include "tests/support/status_matchers.h"
 
 namespace kvstore::cli {
@@ -20,7 +20,7 @@ TEST(Escape, LeavesTextAndMarksTheRest) {
   EXPECT_EQ(Escape("a\\b"), "a\\\\b");
 }
 
-// What terminals obey: C1 controls, and what turns the direction of text.
+// Characters on which terminals act: C1 controls, and those that change the direction of text.
 const std::string kObeyed[] = {"\u0080", "\u009b", "\u009f", "\u061c", "\u200e", "\u200f",
                                "\u2028", "\u202a", "\u202e", "\u2066", "\u2069"};
 const std::string kHarmless[] = {"\u00a0", "\u00e9", "\u061b", "\u200d",    "\u2010",

@@ -12,7 +12,7 @@ using Json = nlohmann::json;
 
 class KvExec : public KvProgram {
  protected:
-  /// The answers to requests, one process for all.
+  /// Returns the answers of one process to all requests.
   std::vector<std::string> Exec(const std::vector<std::string>& requests) const {
     std::string input;
     for (const std::string& request : requests) input += request + "\n";
@@ -24,7 +24,7 @@ class KvExec : public KvProgram {
   }
 };
 
-// Each operation of docs/json-lines.md once, with its answer as a program sees it.
+// Calls each operation of docs/json-lines.md once and checks its answer as a program sees it.
 TEST_F(KvExec, EveryOperation) {
   const std::vector<std::pair<std::string, std::string>> dialogue = {
       {R"({"op":"create_dataset","dataset":"events","max_versions":3})", R"({"ok":true})"},
@@ -105,7 +105,7 @@ TEST_F(KvExec, AssignedTimestampsAreAnsweredAndPagesContinue) {
   EXPECT_GT(put["timestamp"], 1'600'000'000'000);
   const Json page = Json::parse(first[2]);
   EXPECT_EQ(page["items"][0]["cells"][0]["timestamp"], put["timestamp"]);
-  // The marker outlives the process.
+  // The marker stays valid in another process.
   const auto second =
       Exec({Json{{"op", "get_row"}, {"dataset", "d"}, {"row", "r"}, {"marker", page["marker"]}}.dump()});
   EXPECT_EQ(Json::parse(second[0])["items"][0]["column"], "b");

@@ -105,7 +105,7 @@ TEST_F(KvImport, GoesOnWhereItWasStopped) {
   std::string text;
   for (int i = 0; i < 50; ++i) text += Line(i);
   const std::string file = File("in.jsonl", text);
-  // As a process that was killed after 30 lines leaves it.
+  // The state that a process leaves behind which was killed after 30 lines.
   size_t offset = 0;
   for (int i = 0; i < 30; ++i) offset += Line(i).size();
   File("in.jsonl.progress", Json{{"dataset", "events"},
@@ -173,7 +173,7 @@ TEST_F(KvImport, MissingFilesAndDatasetsAreErrors) {
   Fails({"import", "none", File("in.jsonl", "")}, "there is none named 'none'");
 }
 
-// ---- again and again ----
+// ---- repeated imports ----
 
 class KvImportAgain : public KvImport {
  protected:

@@ -11,8 +11,8 @@
 
 #include "tests/cli/kv_program.h"
 
-/// What becomes of `kv` when standard output takes no more: its reader has gone, its disk is full, or it was
-/// closed from the beginning.
+/// `kv` when standard output cannot be written: its reader has gone, its disk is full, or it was closed from
+/// the beginning.
 namespace kvstore::testing {
 namespace {
 
@@ -66,7 +66,7 @@ class KvOutput : public KvProgram {
     return {exit, Err()};
   }
 
-  /// Commands that answer, little and much, for people and as JSON.
+  /// Commands with short and long output, for people and as JSON.
   static std::vector<std::vector<std::string>> Commands() {
     return {{"get", "events", "r1"},
             {"get", "events", "r1", "--json"},
@@ -114,7 +114,7 @@ TEST_F(KvOutput, AFullDiskIsAnErrorThatSaysSo) {
         << command[0] << ": " << ended.err;
   }
   const Ended put = Run(To::kFullDisk, {"put", "events", "written", "y=1"});
-  EXPECT_NE(put.err.find("may be done"), std::string::npos) << put.err;
+  EXPECT_NE(put.err.find("may have made its changes"), std::string::npos) << put.err;
   EXPECT_NE(Ok({"get", "events", "written"}), "(none)\n");
   const Ended json = Run(To::kFullDisk, {"--json", "dataset", "list"});
   EXPECT_EQ(Json::parse(json.err)["error"]["code"], "RESOURCE_EXHAUSTED");
@@ -126,7 +126,7 @@ TEST_F(KvOutput, WhatFailedForAnotherReasonSaysThatFirst) {
   EXPECT_NE(gone.err.find("NOT_FOUND"), std::string::npos) << gone.err;
 }
 
-// Else a file of the store has the number of standard output, and gets the answer.
+// Otherwise a file of the store would get the descriptor of standard output, and receive the answer.
 TEST_F(KvOutput, AClosedOutputHarmsNoFileOfTheStore) {
   for (const auto& command : Commands()) {
     const Ended ended = Run(To::kNothing, command);
@@ -151,13 +151,13 @@ TEST_F(KvOutput, AServerServesWhetherOrNotItCanSayWhere) {
     const std::string socket = (dir_ / ("socket" + std::to_string(static_cast<int>(where)))).string();
     const std::string address = "unix:" + socket;
     const pid_t server = Start(where, {"serve", "--listen", address});
-    // A client that is too early waits for long.
+    // A client that connects too early would wait for long.
     while (!std::filesystem::exists(socket)) ASSERT_EQ(::kill(server, 0), 0) << Err();
     const auto served = [&] {
       return RunProgram({KV_PROGRAM, "--server", address, "get", "events", "r1", "x"}).code == 0;
     };
     while (!served()) ASSERT_EQ(::kill(server, 0), 0) << Err();
-    // Figures without an end, to nobody.
+    // Prints figures for ever, with no reader.
     const pid_t stat = Start(To::kPipeWithoutReader, {"--server", address, "--json", "stat"});
     EXPECT_EQ(Wait(stat).signal, SIGPIPE);
     EXPECT_TRUE(served());

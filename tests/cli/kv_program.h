@@ -13,11 +13,11 @@ namespace kvstore::testing {
 /// Runs the real `kv` on a store of the test's own.
 class KvProgram : public ::testing::Test {
  protected:
-  /// kv --data STORE arguments...
+  /// Runs kv --data STORE arguments...
   Output Kv(std::vector<std::string> arguments, const std::string& input = "") const;
-  /// The same; expects exit code 0 and returns standard output.
+  /// Runs the same; expects exit code 0 and returns standard output.
   std::string Ok(const std::vector<std::string>& arguments, const std::string& input = "") const;
-  /// The same; expects exit code 1 with this text on standard error, and nothing on standard output.
+  /// Runs the same; expects exit code 1 with this text on standard error, and nothing on standard output.
   void Fails(const std::vector<std::string>& arguments, const std::string& text) const;
   /// Writes a file and returns its path.
   std::string File(const std::string& name, const std::string& text) const;

@@ -9,7 +9,7 @@
 
 #include "tests/cli/kv_program.h"
 
-/// kv repair: a store whose log has a hole, or lacks its end.
+/// kv repair on a store whose log has a hole, or lacks its end.
 namespace kvstore::testing {
 namespace {
 
@@ -54,7 +54,7 @@ class KvRepair : public KvProgram {
     return {};
   }
 
-  /// The rows that are there must be the first ones, without a gap.
+  /// Checks that the rows that exist are the first ones, without a gap.
   int RowsFromTheFirst() const {
     std::stringstream lines(Ok({"scan", "events", "--all", "--json"}));
     int rows = 0;
@@ -84,7 +84,7 @@ TEST_F(KvRepair, AHoleInALogEndsIt) {
     file.seekp(static_cast<std::streamoff>(size / 2 / 4096 * 4096));
     file << std::string(4096, '\0');
   }
-  // As after a crash, when there is no seal.
+  // The state after a crash: there is no seal.
   fs::remove(dir_ / "store" / "SEAL.logs");
   Fails({"get", "events", "row10000"}, "kv repair");
   Fails({"repair"}, "say --yes");
@@ -103,7 +103,7 @@ TEST_F(KvRepair, AHoleInALogEndsIt) {
   EXPECT_GT(rows, kRows / 3);
   EXPECT_LT(rows, kRows * 2 / 3);
   EXPECT_EQ(Ok({"get", "events", "row11999"}), "(none)\n");
-  // The objects are gone, and their IDs are not given again: not in this life, not in the next.
+  // The objects are gone, and their IDs are not given again, neither by this process nor after a restart.
   for (int life = 0; life < 2; ++life) {
     const uint64_t id = Exec({kCreate});
     EXPECT_GT(id, last_id_);
@@ -127,7 +127,7 @@ TEST_F(KvRepair, ALogThatLostItsEndOrIsGoneIsDoneWithout) {
     Fails({"get", "events", "row10000"}, "is damaged");
     const Output json = Kv({"repair", "--yes", "--json"});
     if (left == 0) {
-      // The datasets themselves are in the manifest, so that only what they held is gone.
+      // The datasets themselves are in the manifest, so only their content is gone.
       EXPECT_EQ(json.code, 0) << json.err;
       EXPECT_EQ(RowsFromTheFirst(), 0);
     } else {

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -106,6 +107,16 @@ TEST_F(KvShards, WatchPrintsWhatComesIntoForce) {
   Shards({"set", File("moved.json", kMoved), "--yes"});
   wait_for("shards 256..511: moved from A (slave B) to C (slave D)\n");
   Kill(watch);
+}
+
+TEST_F(KvShards, WatchEndsWhenItsReaderHasSeenEnough) {
+  Shards({"set", File("map.json", kMap), "--yes"});
+  // No other map comes into force, so only the reader's end can end the command.
+  const Output output = RunProgram(
+      {"/bin/bash", "-c",
+       "set -o pipefail; \"$0\" shards watch --zookeeper " + server_.address() + " | head -1", KV_PROGRAM});
+  EXPECT_EQ(output.out, "1 entries, 512 shards open\n");
+  EXPECT_EQ(output.code, 128 + SIGPIPE) << output.err;
 }
 
 }  // namespace

@@ -209,9 +209,12 @@ TEST_F(KvCommand, CompletionKnowsCommandsAndOptions) {
   const std::string script =
       Ok({"completion", "bash"}) +
       "COMP_WORDS=(kv dataset cr); COMP_CWORD=2; _kv; echo \"${COMPREPLY[@]}\"\n"
-      "COMP_WORDS=(kv --json get --ver); COMP_CWORD=3; _kv; echo \"${COMPREPLY[@]}\"\n";
+      "COMP_WORDS=(kv --json get --ver); COMP_CWORD=3; _kv; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(kv bench ten); COMP_CWORD=2; _kv; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(kv bench ycsb --rec); COMP_CWORD=3; _kv; echo \"${COMPREPLY[@]}\"\n"
+      "COMP_WORDS=(kv bench completion); COMP_CWORD=2; _kv; echo \"${COMPREPLY[@]}\"\n";
   const Output output = RunProgram({"bash", "-c", script});
-  EXPECT_EQ(output.out, "create\n--versions\n") << output.err;
+  EXPECT_EQ(output.out, "create\n--versions\ntenants\n--records\n\n") << output.err;
 }
 
 TEST_F(KvCommand, AStoreThatIsOpenNamesItsHolder) {
@@ -229,7 +232,7 @@ TEST_F(KvCommand, AStoreThatIsOpenNamesItsHolder) {
   });
   const std::string request = "{\"op\":\"list_datasets\"}\n";
   ASSERT_EQ(::write(input[1], request.data(), request.size()), static_cast<ssize_t>(request.size()));
-  // The answer comes before more input does: it holds the store now.
+  // The process answers before it waits for more input, so it holds the store now.
   char c = 0;
   ASSERT_EQ(::read(answers[0], &c, 1), 1);
   Fails({"get", "d", "r"}, "is open in process " + std::to_string(holder));

@@ -6,7 +6,7 @@
 
 #include "tests/cli/kv_program.h"
 
-/// What `kv` says of command lines: to those that are wrong, and with --help.
+/// What `kv` prints for wrong command lines, and with --help.
 namespace kvstore::testing {
 namespace {
 
@@ -30,20 +30,20 @@ class KvUsage : public KvProgram {
     EXPECT_EQ(output.code, 0) << output.err;
     return output.out;
   }
-  /// The commands that the help of a command lists.
+  /// Returns the commands that the help of a command lists.
   static std::vector<std::string> Below(const std::string& help) {
     std::vector<std::string> names;
     for (size_t at = help.find("\nSubcommands:\n"); at != std::string::npos;) {
       at = help.find("\n  ", at);
       if (at == std::string::npos) break;
       at += 3;
-      // Descriptions go on further to the right.
+      // Continuation lines of descriptions begin further to the right.
       if (help[at] != ' ') names.push_back(help.substr(at, help.find_first_of(" \n", at) - at));
       if (help.substr(help.find('\n', at), 2) == "\n\n") break;
     }
     return names;
   }
-  /// Every command, by the words that lead to it.
+  /// Returns every command, by the words that lead to it.
   static void Walk(const std::vector<std::string>& path, std::vector<std::vector<std::string>>& all) {
     const std::string help = Help(path);
     for (const std::string& name : Below(help)) {
@@ -92,7 +92,7 @@ TEST_F(KvUsage, WhatIsMissingIsDescribed) {
   Wrong({"put", "events", "user:9"},
         {"kv put: columns is missing: COLUMN=VALUE", "Usage: kv put [OPTIONS] dataset row columns..."});
   Wrong({"get"}, {"kv get: dataset is missing", "Usage: kv get"});
-  Wrong({"migrate", "create", "events"}, {"kv migrate create: --to is missing: The backend to move to"});
+  Wrong({"migrate", "create", "events"}, {"kv migrate create: --to is missing: The backend to migrate to"});
 }
 
 TEST_F(KvUsage, DurationsMayHaveUnits) {
@@ -153,7 +153,7 @@ TEST_F(KvUsage, EachCommandHasItsOwnExampleAndExitCodes) {
     EXPECT_EQ(help.find("Begin here:"), std::string::npos) << command;
     EXPECT_NE(help.find("Example"), std::string::npos) << command;
     EXPECT_NE(help.find("Exit code"), std::string::npos) << command;
-    // Of this command, or of one below it.
+    // The example is of this command, or of one below it.
     std::string words = path.front();
     for (size_t i = 1; i < path.size(); ++i) words += " " + path[i];
     EXPECT_NE(help.find(words, help.find("Example")), std::string::npos) << command << ":\n" << help;

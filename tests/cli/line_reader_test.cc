@@ -16,8 +16,8 @@ namespace {
 
 using Result = LineReader::Result;
 
-/// What a reader makes of `input`, written to a pipe in pieces of `piece` bytes. A line that is too long is
-/// "(too long)".
+/// Returns the lines that a reader reads from `input`, written to a pipe in pieces of `piece` bytes. A line
+/// that is too long is "(too long)".
 std::vector<std::string> Lines(const std::string& input, size_t limit, size_t piece,
                                size_t* consumed = nullptr) {
   std::array<int, 2> ends{};
@@ -78,7 +78,8 @@ TEST(LineReader, SaysWhenItIsAboutToWait) {
   ASSERT_EQ(::pipe(ends.data()), 0);
   int waits = 0;
   LineReader reader(ends[0], 10, [&] {
-    // Nothing to read: whoever answers lines must send the answers now. Then more comes.
+    // There is nothing to read, so a program that answers lines must send its answers now. Then more input
+    // comes.
     ++waits;
     ASSERT_EQ(::write(ends[1], "b\n", 2), 2);
   });

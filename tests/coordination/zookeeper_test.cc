@@ -5,9 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
-#include <mutex>
+#include <string>
 #include <thread>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+#include "kvstore_api/call_scope.h"
+#include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
@@ -26,25 +30,82 @@ class Events {
  public:
   std::function<void()> Callback() {
     return [this] {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++count_;
       changed_.notify_all();
     };
   }
   int count() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return count_;
   }
   bool WaitBeyond(int count) {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(30), [&] { return count_ > count; });
+    MutexLock lock(mutex_);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (count_ <= count) {
+      if (lock.WaitUntil(changed_, deadline)) break;
+    }
+    return count_ > count;
   }
 
  private:
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  int count_ = 0;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
+
+TEST(ZooKeeper, NoWaitIsLongerThanItsCallers) {
+  ZooKeeperServer server;
+  TcpProxy proxy(server.port());
+  ZooKeeper zookeeper({.servers = proxy.address(), .session_timeout_ms = 600'000, .call_timeout_ms = 600'000},
+                      nullptr);
+  ASSERT_OK(zookeeper.Create("/there", "one"));
+  const auto within = [&](auto call) {
+    const CallScope scope(std::chrono::milliseconds(100));
+    return call();
+  };
+  ASSERT_OK(zookeeper.Get("/there", false));
+  // There is a connection, and no answer.
+  proxy.Stall();
+  const std::string why = "which is what was left of the call's time";
+  EXPECT_THAT(within([&] { return zookeeper.Get("/there", false); }),
+              FailsWith(absl::StatusCode::kUnavailable, "no answer within "));
+  EXPECT_THAT(within([&] { return zookeeper.Set("/there", "two", -1); }),
+              FailsWith(absl::StatusCode::kUnavailable, why));
+  EXPECT_THAT(within([&] { return zookeeper.Change({{.path = "/there", .data = "three"}}); }),
+              FailsWith(absl::StatusCode::kUnavailable, why));
+  // There is none.
+  server.Stop();
+  proxy.Cut();
+  EXPECT_TRUE(testing::Eventually([&] { return !zookeeper.connected(); }));
+  const auto read = within([&] { return zookeeper.Get("/there", false); });
+  EXPECT_THAT(read, FailsWith(absl::StatusCode::kUnavailable, "no connection within "));
+  EXPECT_THAT(read, FailsWith(absl::StatusCode::kUnavailable, why));
+}
+
+TEST(ZooKeeper, WhatIgnoresTheDeadlineWaitsForItsTimeoutAlone) {
+  const ZooKeeperServer server;
+  TcpProxy proxy(server.port());
+  ZooKeeper zookeeper({.servers = proxy.address(), .session_timeout_ms = 600'000, .call_timeout_ms = 2'000},
+                      nullptr);
+  ASSERT_OK(zookeeper.Create("/there", "one"));
+  // Its caller has no time left at all.
+  const CallScope scope(std::chrono::milliseconds(0));
+  {
+    const ZooKeeper::IgnoreDeadline ignore;
+    EXPECT_OK(zookeeper.Get("/there", false));
+    const ZooKeeper::IgnoreDeadline again;
+    EXPECT_OK(zookeeper.Set("/there", "two", -1));
+  }
+  proxy.Stall();
+  {
+    const ZooKeeper::IgnoreDeadline ignore;
+    EXPECT_THAT(zookeeper.Get("/there", false),
+                FailsWith(absl::StatusCode::kUnavailable, "no answer within 2000 ms"));
+  }
+  EXPECT_THAT(zookeeper.Get("/there", false),
+              FailsWith(absl::StatusCode::kUnavailable, "what was left of the call's time"));
+}
 
 TEST(ZooKeeper, NodesAreMadeReadAndChanged) {
   const ZooKeeperServer server;

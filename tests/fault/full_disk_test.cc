@@ -12,13 +12,14 @@
 #include <memory>
 #include <string>
 
-#include "registry/open.h"
+#include "assembly/open_router.h"
+#include "kvstore_api/open.h"
 #include "tests/support/processes.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// A disk that fills up: writes fail with RESOURCE_EXHAUSTED, reads go on, nothing acknowledged is lost, and
-/// writes resume when space returns. The disk is a file system in memory, mounted for this process alone.
+/// A full disk: writes fail with RESOURCE_EXHAUSTED, reads go on, no acknowledged write is lost, and writes
+/// resume when there is space again. The disk is a file system in memory, mounted for this process alone.
 namespace kvstore {
 namespace {
 
@@ -52,7 +53,7 @@ bool Has(KVStore& store, int i) {
          row->items[0].cells[0].value.starts_with(std::to_string(i) + "v");
 }
 
-/// Takes all space that is left, to the last block.
+/// Fills the disk to the last block.
 void Fill(const fs::path& file) {
   std::ofstream out(file, std::ios::binary | std::ios::app);
   const std::string block(4096, 'x');
@@ -71,7 +72,7 @@ int FillAndFree(const fs::path& disk) {
   REQUIRE(store->CreateDataset({.name = "rows", .compression = Compression::kNone}).ok());
   int written = 0;
   for (; written < 20; ++written) REQUIRE(Put(*store, written, 1000).ok());
-  // Full, by somebody else's doing.
+  // Another file fills the disk.
   Fill(disk / "ballast");
   absl::Status status;
   int i = written;
@@ -84,12 +85,12 @@ int FillAndFree(const fs::path& disk) {
   REQUIRE(absl::IsResourceExhausted(store->CreateDataset({.name = "more"})) ||
           store->GetDataset("more").ok());
   for (int row = 0; row < written; ++row) REQUIRE(Has(*store, row));
-  // Space returns: so do writes, without a restart, at once.
+  // Once there is space again, writes succeed at once, without a restart.
   fs::remove(disk / "ballast");
   REQUIRE(Put(*store, written, 1000).ok());
   ++written;
   REQUIRE(store->Compact("rows", nullptr).ok());
-  // Full by the store's own doing, in the middle of large writes.
+  // The store itself fills the disk, in the middle of large writes.
   status = absl::OkStatus();
   while (status.ok()) {
     status = Put(*store, written, 200'000);
@@ -98,7 +99,7 @@ int FillAndFree(const fs::path& disk) {
   REQUIRE(absl::IsResourceExhausted(status));
   for (int row = 0; row < written; ++row) REQUIRE(Has(*store, row));
   opened->reset();
-  // Even a full disk can be opened and read.
+  // A store on a full disk can be opened and read.
   Fill(disk / "ballast");
   opened = Open({.data = disk / "s"});
   REQUIRE(opened.ok());
@@ -110,10 +111,10 @@ int FillAndFree(const fs::path& disk) {
   return 0;
 }
 
-/// A store with 20 rows, and 5 MB in tables of another dataset, on a disk that somebody has filled to the
-/// last block. Null if that fails.
-std::unique_ptr<KVStore> OpenAndFill(const fs::path& disk) {
-  auto store = Open({.data = disk / "s"});
+/// Opens a store with 20 rows, and 5 MB in tables of another dataset, and fills its disk to the last block.
+/// Null if that fails.
+std::unique_ptr<Router> OpenAndFill(const fs::path& disk) {
+  auto store = OpenRouter({.data = disk / "s"});
   if (!store.ok() || !(*store)->CreateDataset({.name = "rows"}).ok()) return nullptr;
   if (!(*store)->CreateDataset({.name = "large", .compression = Compression::kNone}).ok()) return nullptr;
   const std::string value(100'000, 'v');
@@ -141,7 +142,7 @@ bool HasAll(KVStore& store) {
   return true;
 }
 
-/// A drop makes room, in the process that met the full disk and in the next.
+/// Checks that a drop makes room, in the process that met the full disk and in the next.
 int DropMakesRoom(const fs::path& disk, bool reopen) {
   if (!MountSmallDisk(disk)) return kCannotMount;
   auto store = OpenAndFill(disk);
@@ -149,17 +150,20 @@ int DropMakesRoom(const fs::path& disk, bool reopen) {
   if (reopen) {
     store.reset();
     Fill(disk / "ballast");
-    auto opened = Open({.data = disk / "s"});
+    auto opened = OpenRouter({.data = disk / "s"});
     REQUIRE(opened.ok());
     store = *std::move(opened);
+    // While the reserve is released, a check of whether writes are accepted fails as well.
+    REQUIRE(absl::IsResourceExhausted(store->CheckWrites()));
     REQUIRE(absl::IsResourceExhausted(Put(*store, 20, 100'000)));
   }
   REQUIRE(HasAll(*store));
   REQUIRE(store->DropDataset("large", {}).ok());
+  REQUIRE(store->CheckWrites().ok());
   REQUIRE(Put(*store, 20, 100'000).ok());
   REQUIRE(HasAll(*store));
   store.reset();
-  auto opened = Open({.data = disk / "s"});
+  auto opened = OpenRouter({.data = disk / "s"});
   REQUIRE(opened.ok());
   REQUIRE(HasAll(**opened) && Has(**opened, 20));
   REQUIRE((*opened)->ListDatasets()->size() == 1);
@@ -168,7 +172,7 @@ int DropMakesRoom(const fs::path& disk, bool reopen) {
   return 0;
 }
 
-/// A store of an earlier version has no reserve, and one whose reserve was used has none either.
+/// Checks a store without a reserve: one of an earlier version, or one whose reserve was used up.
 int OpenWithoutReserve(const fs::path& disk) {
   if (!MountSmallDisk(disk)) return kCannotMount;
   auto store = OpenAndFill(disk);
@@ -176,19 +180,22 @@ int OpenWithoutReserve(const fs::path& disk) {
   store.reset();
   fs::remove(disk / "s" / "RESERVE");
   Fill(disk / "ballast");
-  auto opened = Open({.data = disk / "s"});
+  auto opened = OpenRouter({.data = disk / "s"});
   REQUIRE(opened.ok());
   store = *std::move(opened);
   REQUIRE(HasAll(*store));
   REQUIRE(store->GetRow("large", "7", {})->items.size() == 1);
   REQUIRE(store->ScanRows("rows", {}, {}).ok());
+  // The store is open to be read only.
+  REQUIRE(absl::IsResourceExhausted(store->CheckWrites()));
   REQUIRE(absl::IsResourceExhausted(Put(*store, 20, 10)));
   REQUIRE(absl::IsResourceExhausted(store->CreateDataset({.name = "more"})));
   REQUIRE(absl::IsResourceExhausted(store->DropDataset("large", {})));
   store.reset();
   fs::remove(disk / "ballast");
-  opened = Open({.data = disk / "s"});
+  opened = OpenRouter({.data = disk / "s"});
   REQUIRE(opened.ok());
+  REQUIRE((*opened)->CheckWrites().ok());
   REQUIRE(HasAll(**opened) && Put(**opened, 20, 10).ok());
   opened->reset();
   return 0;

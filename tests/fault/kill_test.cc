@@ -9,15 +9,15 @@
 #include <thread>
 #include <vector>
 
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "tests/support/processes.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// kill -9 at random moments: every write that was acknowledged is there afterwards, wholly, and no ID or
-/// timestamp is given twice. The writer tells what was acknowledged through memory that it shares with the
-/// test, which survives it.
+/// kill -9 at random moments: every acknowledged write is there afterwards, in full, and no ID or timestamp
+/// is assigned twice. The writer records what was acknowledged in memory that it shares with the test, and
+/// that survives it.
 namespace kvstore {
 namespace {
 
@@ -25,13 +25,12 @@ constexpr int kThreads = 3;
 constexpr int kColumns = 5;
 constexpr uint64_t kMaxWrites = 1 << 20;
 
-/// What each writing thread has had acknowledged, in all lives of the writer.
+/// The acknowledged writes of each thread, over all runs of the writer.
 struct Acknowledged {
-  std::array<std::atomic<uint64_t>, kThreads> rows{};  // writes 0..n-1 of the thread
-  std::array<std::atomic<uint64_t>, kThreads>
-      last_timestamp{};                                   // that the store assigned to the thread's hot row
-  std::array<std::atomic<uint64_t>, kThreads> last_id{};  // of an object that the thread made on its shard
-  std::atomic<int> problem{0};                            // line where a writer saw a broken promise
+  std::array<std::atomic<uint64_t>, kThreads> rows{};            // writes 0..n-1 of the thread
+  std::array<std::atomic<uint64_t>, kThreads> last_timestamp{};  // assigned to the thread's hot row
+  std::array<std::atomic<uint64_t>, kThreads> last_id{};  // the last object that the thread made on its shard
+  std::atomic<int> problem{0};                            // line of the check that failed in the writer
 };
 
 #define REQUIRE(condition)             \
@@ -44,7 +43,8 @@ struct Acknowledged {
 
 std::string RowOf(int thread, uint64_t i) { return "t" + std::to_string(thread) + "/" + std::to_string(i); }
 
-/// Writes until it is killed. Write i of a thread: a row of its own, the thread's hot row, an object.
+/// Writes until the process is killed. Write i of a thread puts a row of its own and the thread's hot row,
+/// and creates an object.
 void Write(KVStore& store, int thread, Acknowledged& acknowledged) {
   const std::string hot = "hot" + std::to_string(thread);
   for (uint64_t i = acknowledged.rows[thread]; i < kMaxWrites; ++i) {
@@ -67,8 +67,8 @@ void Write(KVStore& store, int thread, Acknowledged& acknowledged) {
   }
 }
 
-/// Checks the writes first..n-1 of each thread, and that the one that was cut off, if any, is there wholly or
-/// not at all.
+/// Checks the writes first..n-1 of each thread, and that the one that was interrupted, if any, is there in
+/// full or not at all.
 void Check(KVStore& store, const std::array<uint64_t, kThreads>& first, Acknowledged& acknowledged) {
   for (int thread = 0; thread < kThreads; ++thread) {
     const uint64_t end = acknowledged.rows[thread];
@@ -87,9 +87,9 @@ void Check(KVStore& store, const std::array<uint64_t, kThreads>& first, Acknowle
   }
 }
 
-/// One life of the writer: checks what its predecessor wrote since `first`, then writes until it is killed.
-int Live(const std::filesystem::path& dir, const std::array<uint64_t, kThreads>& first, bool write,
-         Acknowledged& acknowledged) {
+/// One run of the writer: checks what the runs since `first` wrote, then writes until the process is killed.
+int RunWriter(const std::filesystem::path& dir, const std::array<uint64_t, kThreads>& first, bool write,
+              Acknowledged& acknowledged) {
   const auto fail = [&](int line) {
     acknowledged.problem = line;
     return 1;
@@ -127,22 +127,23 @@ TEST(KillTest, NoAcknowledgedWriteIsLost) {
   for (uint64_t round = 0; round < rounds; ++round) {
     std::array<uint64_t, kThreads> before{};
     for (int thread = 0; thread < kThreads; ++thread) before[thread] = acknowledged.rows[thread];
-    // Sometimes at once, while the store is being opened or made; else after some more writes.
+    // Sometimes kill at once, while the store is being opened or created; else after some more writes.
     const bool at_once = random.OneIn(5);
     const uint64_t wait_for = random.Below(at_once ? 2 : 400);
-    const pid_t writer = testing::Fork([&] { return Live(dir / "s", first, true, acknowledged); });
-    if (at_once)
-      ::usleep(static_cast<useconds_t>(random.Below(20'000)));  // not a wait for anything: the random moment
+    const pid_t writer = testing::Fork([&] { return RunWriter(dir / "s", first, true, acknowledged); });
+    // This waits for nothing: it makes the moment of the kill random.
+    if (at_once) ::usleep(static_cast<useconds_t>(random.Below(20'000)));
     while (!at_once && acknowledged.problem == 0 && acknowledged.rows[0] - before[0] < wait_for)
       ::sched_yield();
     testing::Kill(writer);
     ASSERT_EQ(acknowledged.problem, 0) << "line " << acknowledged.problem << ", round " << round;
-    // The next life checks what this one wrote and what was in flight; all lives together are checked at the
-    // end.
+    // The next run checks the writes of this one, and what was in flight; at the end, all runs are checked
+    // together.
     first = before;
     wrote = acknowledged.rows[0];
   }
-  EXPECT_EQ(testing::Wait(testing::Fork([&] { return Live(dir / "s", {}, false, acknowledged); })).code, 0)
+  EXPECT_EQ(testing::Wait(testing::Fork([&] { return RunWriter(dir / "s", {}, false, acknowledged); })).code,
+            0)
       << "line " << acknowledged.problem;
   EXPECT_GT(wrote, rounds);
   ::munmap(memory, sizeof(Acknowledged));

@@ -3,9 +3,9 @@
 #include <string>
 #include <string_view>
 
-#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/rows/cell_key.h"
 
-/// Any bytes: what parses as a cell's key is the key of that cell, byte for byte.
+/// If any bytes parse as the key of a cell, they are the key of that cell, byte for byte.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace kvstore;
   using namespace kvstore::rocks;

@@ -2,12 +2,13 @@
 
 #include <cstdlib>
 
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "tests/support/temp_dir.h"
 
 namespace kvstore::testing {
 
-/// A store with a dataset of each shape ("r", "o" of type 1, "m"), which lives as long as the process.
+/// Returns a store with a dataset of each shape ("r", "o" of type 1, "m"), which lives as long as the
+/// process.
 inline KVStore& FuzzStore() {
   static const TempDir dir;
   static const auto store = [] {

@@ -2,9 +2,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kvstore_api/marker.h"
+#include "backend_api/marker.h"
 
-/// Any bytes as a marker: refused, or a position whose seal is these bytes.
+/// Any bytes as a marker are refused, or are a position that is sealed to the same bytes again.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace kvstore;
   const std::string_view marker(reinterpret_cast<const char*>(data), size);

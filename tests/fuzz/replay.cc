@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
-/// Without libFuzzer: runs the target over the files of the folders that are given, so that what it once
+/// Runs a target without libFuzzer over the files of the given folders, so that everything that fuzzing has
 /// found stays fixed.
 int main(int argc, char** argv) {
   int files = 0;

@@ -4,15 +4,16 @@
 #include <string>
 #include <string_view>
 
-#include "cli/exec_protocol.h"
+#include "json_api/execute.h"
 #include "tests/fuzz/fuzz_store.h"
 
 using namespace kvstore;
 
-/// Any bytes as a line of `kv exec`: one line of JSON comes back, which says whether it went well.
+/// Any bytes as a line of `kv exec` are answered by one line of JSON, which says whether the request
+/// succeeded.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view line(reinterpret_cast<const char*>(data), size);
-  const std::string answer = cli::Execute(testing::FuzzStore(), line);
+  const std::string answer = json_api::Execute(testing::FuzzStore(), line);
   if (answer.find('\n') != std::string::npos) std::abort();
   const auto json = nlohmann::json::parse(answer, nullptr, /*allow_exceptions=*/false);
   if (!json.is_object() || !json.contains("ok") || !json["ok"].is_boolean()) std::abort();

@@ -4,15 +4,15 @@
 #include <string>
 #include <string_view>
 
-#include "server/access.h"
-#include "server/handlers.h"
+#include "server/call/access.h"
+#include "server/grpc/handlers.h"
 #include "tests/fuzz/fuzz_store.h"
 
 namespace {
 
 using namespace kvstore;
 
-/// What an answer may have at most on the wire.
+/// The most bytes that an answer may have on the wire.
 constexpr size_t kMaxAnswer = size_t{12} << 20;
 
 template <typename Request, typename Response>
@@ -29,7 +29,7 @@ void Stream(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
   const auto produce = server::Produce(testing::FuzzStore(), request);
-  // A stream ends: there are no more messages than entries that were asked for, or stored.
+  // Every stream ends: it has no more messages than entries that were asked for, or that are stored.
   for (int i = 0; i < 100'000; ++i) {
     Response response;
     const auto more = produce(response, nullptr);
@@ -66,7 +66,7 @@ constexpr std::array kMethods = {
 
 }  // namespace
 
-/// The first byte says which method; the rest is its request as it comes from the wire, or a list of tokens.
+/// The first byte chooses the method; the rest is its request as it comes from the wire, or a list of tokens.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);

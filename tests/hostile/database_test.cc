@@ -4,13 +4,13 @@
 #include <fstream>
 #include <string>
 
-#include "backends/mysql/connection.h"
+#include "backends/mysql/driver/connection.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 #include "tests/support/temp_dir.h"
 
-/// A database that means harm, to the process that uses it.
+/// A malicious database server, and the process that uses it.
 namespace kvstore::testing {
 namespace {
 
@@ -19,7 +19,7 @@ using ::testing::Not;
 
 const bool kShared = ShareFleet();
 
-/// A packet of MySQL's protocol: its length, its number in the exchange, what it says.
+/// Makes a packet of MySQL's protocol: its length, its number in the exchange, its content.
 std::string Packet(const std::string& text) {
   std::string packet = {static_cast<char>(text.size()), 0, 0, 1};
   return packet + text;
@@ -30,7 +30,7 @@ TEST(HostileDatabase, ReadsNoFileOfItsClient) {
   const TempDir dir;
   const std::string file = (dir / "secret").string();
   std::ofstream(file) << "a password";
-  // To any statement a server may answer: send me this file of yours (LOAD DATA LOCAL INFILE).
+  // A server may answer any statement by asking for a file of the client's (LOAD DATA LOCAL INFILE).
   proxy.ReplaceAnswerTo("SET SESSION time_zone", Packet("\xfb" + file));
   const auto connection = mysql::Connection::Open(*Host::Parse(proxy.address()), TestFleet::Options());
   ASSERT_TRUE(proxy.HasCut());

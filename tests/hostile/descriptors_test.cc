@@ -5,15 +5,15 @@
 
 #include <string>
 
-#include "registry/open.h"
+#include "assembly/open_router.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// A store in a process that has no file descriptor left, because others have taken them all.
+/// A store in a process that has no file descriptors left.
 namespace kvstore {
 namespace {
 
-/// As long as it lives, nothing can be opened.
+/// Uses up all file descriptors for as long as it lives.
 class NoDescriptors {
  public:
   NoDescriptors() {
@@ -42,11 +42,11 @@ TEST(Descriptors, WritesGoOnWhenThereAreSomeAgain) {
   {
     const NoDescriptors none;
     absl::Status put;
-    // Until the log of writes needs another file.
+    // Until the write-ahead log needs another file.
     for (; written < 1'000 && put.ok(); ++written) put = Put(*router, written);
     EXPECT_EQ(put.code(), absl::StatusCode::kUnavailable) << put;
     EXPECT_FALSE(router->CheckWrites().ok());
-    // And again, for as long as it lasts.
+    // Later writes fail as well, as long as there are no descriptors.
     EXPECT_EQ(Put(*router, written).code(), absl::StatusCode::kUnavailable);
     EXPECT_FALSE(router->CheckWrites().ok());
   }

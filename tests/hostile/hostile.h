@@ -7,12 +7,13 @@
 #include <memory>
 #include <string>
 
-#include "client/connect.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
+#include "kvstore_api/connect.h"
 
 namespace kvstore::testing {
 
-/// Answers whatever a test has put in. Each is called once for a call, maybe by several threads.
+/// Answers whatever a test wants: each function below is called once a call, perhaps by several threads at a
+/// time.
 class Hostile : public v1::KVStore::Service {
  public:
   Hostile() {
@@ -30,7 +31,7 @@ class Hostile : public v1::KVStore::Service {
   using Unary = std::function<void(grpc::ServerContext& context, Message& answer)>;
   template <typename Message>
   using Stream = std::function<void(grpc::ServerWriter<Message>& stream)>;
-  using CallStream = grpc::ServerReaderWriter<v1::CallsResponse, v1::CallsRequest>;
+  using MultiplexedStream = grpc::ServerReaderWriter<v1::CallsResponse, v1::CallsRequest>;
   using Import = grpc::ServerReaderWriter<v1::PutRowsResponse, v1::PutRowsRequest>;
 
   Unary<v1::GetDatasetResponse> get_dataset;
@@ -47,7 +48,7 @@ class Hostile : public v1::KVStore::Service {
   Stream<v1::GetObjectsResponse> get_objects;
   Stream<v1::ScanRowsResponse> scan_rows;
   std::function<void(Import& stream)> import_rows;
-  std::function<grpc::Status(CallStream& stream)> calls;
+  std::function<grpc::Status(MultiplexedStream& stream)> calls;
 
  private:
   using Context = grpc::ServerContext;
@@ -118,13 +119,13 @@ class Hostile : public v1::KVStore::Service {
     import_rows(*stream);
     return grpc::Status::OK;
   }
-  grpc::Status Calls(Context*, CallStream* stream) override { return calls(*stream); }
+  grpc::Status Calls(Context*, MultiplexedStream* stream) override { return calls(*stream); }
 
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;
 };
 
-/// One message with so many results.
+/// Returns a handler that answers one message with so many results.
 template <typename Response>
 Response Results(int count) {
   Response response;

@@ -9,11 +9,12 @@
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
-/// What `kv` makes of a server that answers what it likes.
+/// `kv` against a server that answers whatever it likes.
 namespace kvstore::testing {
 namespace {
 
-/// A control of each kind that terminals obey: ESC, C1, and one that turns the direction of text.
+/// A control character of each kind that terminals obey: ESC, one of C1, and one that reverses the direction
+/// of text.
 const std::string kObeyed = "x\x1b[31m\u009b31m\u202e";
 
 class HostileKv : public ::testing::Test {
@@ -22,7 +23,7 @@ class HostileKv : public ::testing::Test {
     arguments.insert(arguments.begin(), {KV_PROGRAM, "--server", server_.address()});
     return RunProgram(arguments);
   }
-  /// Nothing of what kv printed is obeyed.
+  /// Expects that a terminal obeys nothing of what kv has printed.
   static void ExpectHarmless(const Output& output) {
     const std::string text = output.out + output.err;
     for (const char* obeyed : {"\x1b", "\u009b", "\u202e"}) {

@@ -7,18 +7,18 @@
 #include <thread>
 #include <vector>
 
+#include "backend_api/outcome.h"
 #include "backends/remote/backend.h"
 #include "backends/remote/stores.h"
-#include "client/call_stream.h"
-#include "client/connect.h"
+#include "client/multiplexed_stream.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/connect.h"
 #include "tests/hostile/hostile.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
 
-/// A server that answers what nobody asked: its clients, and the servers that have it as a backend, say so
+/// A server whose answers do not fit the requests. Its clients, and servers whose backend it is, report that
 /// and go on.
 namespace kvstore {
 namespace {
@@ -36,7 +36,7 @@ const CellWrite kLarge{"c", kValue, 1};
 
 class HostileServer : public ::testing::Test {
  protected:
-  /// Takes all of a scan; how it ends.
+  /// Reads all of a scan, and returns how it ends.
   absl::Status ScanAll() {
     const auto cursor = store_->ScanRows("d", {}, {});
     if (!cursor.ok()) return cursor.status();
@@ -86,7 +86,7 @@ TEST_F(HostileServer, MessagesThatBringNothingAreNotTakenForEver) {
 }
 
 TEST_F(HostileServer, AScanThatBreaksOffAndBringsNothingIsGivenUp) {
-  // Each time it seems to begin.
+  // Every attempt seems to begin.
   std::atomic<int> streams{0};
   server_.scan_rows = [&](auto& stream) {
     ++streams;
@@ -132,7 +132,7 @@ TEST_F(HostileServer, EachMessageOfAnImportHasItsAnswer) {
       while (stream.Read(&request) && stream.Write(Results<v1::PutRowsResponse>(count))) {
       }
     };
-    // More than one message.
+    // More entries than fit into one message.
     const std::vector<RowWrite> writes(5, {"r", {&kLarge, 1}, {}});
     const absl::Status status = store_->PutRows("d", writes).status();
     EXPECT_THAT(status, FailsWith(kInternal, "entries than were sent")) << count;
@@ -172,7 +172,7 @@ TEST_F(HostileServer, APageHasNoMoreThanItsLimit) {
   EXPECT_THAT(store_->ListObjects("d", 1, {.limit = 2}).status(), FailsWith(kInternal, "more entries"));
 }
 
-// ---- what it is about ----
+// ---- answers about something else ----
 
 TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {
   const auto other = [](auto&, auto& answer) { answer.mutable_object()->set_id(2); };
@@ -198,7 +198,8 @@ TEST_F(HostileServer, WhatItCompressedIsNotTaken) {
     context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
     answer.set_marker(std::string(100'000'000, '\0'));
   };
-  // Refused by its header, or not understood; what says how large it is has unpacked it.
+  // Either the header is refused or the message does not decode. An error with the unpacked size would show
+  // that it was unpacked.
   const absl::Status status = store_->GetRow("d", "r", {}).status();
   EXPECT_TRUE(absl::IsUnimplemented(status) || absl::IsInternal(status)) << status;
 }
@@ -206,9 +207,9 @@ TEST_F(HostileServer, WhatItCompressedIsNotTaken) {
 // ---- streams of calls ----
 
 TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
-  // The first call goes out, and the second waits because its message is not taken up.
+  // The first call is sent, and the second one waits, because the server does not take up the first message.
   std::atomic<bool> first_came{false};
-  server_.calls = [&](Hostile::CallStream& stream) -> grpc::Status {
+  server_.calls = [&](Hostile::MultiplexedStream& stream) -> grpc::Status {
     v1::CallsRequest request;
     stream.Read(&request);
     first_came = true;
@@ -220,18 +221,18 @@ TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
   };
   const auto stub =
       v1::KVStore::NewStub(grpc::CreateChannel(server_.address(), grpc::InsecureChannelCredentials()));
-  client::CallStream stream(*stub, {});
+  client::MultiplexedStream stream(*stub, {});
   v1::Call get;
   get.mutable_get_row()->set_row("r");
-  const auto deadline = client::CallStream::Clock::now() + std::chrono::seconds(60);
+  const auto deadline = client::MultiplexedStream::Clock::now() + std::chrono::seconds(60);
   std::thread first([&] {
     v1::Answer answer;
-    EXPECT_EQ(stream.Make(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
+    EXPECT_EQ(stream.Execute(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
     EXPECT_EQ(answer.outcome(), "");
   });
   first_came.wait(false);
   v1::Answer answer;
-  EXPECT_EQ(stream.Make(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(stream.Execute(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(answer.outcome(), wire::kRefused) << "it was never sent";
   first.join();
 }

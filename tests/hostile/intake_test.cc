@@ -5,13 +5,13 @@
 #include <thread>
 #include <vector>
 
-#include "server/access.h"
+#include "server/call/access.h"
 #include "tests/hostile/raw_call.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/temp_dir.h"
 
-/// What requests take of a server's memory before it has found them good. The server is a process of its own,
-/// so that its memory can be told from the client's.
+/// The memory that requests take before the server has checked them. The server is a process of its own, so
+/// that its memory is not mixed with the client's.
 namespace kvstore {
 namespace {
 
@@ -22,7 +22,7 @@ using testing::Repeated;
 
 constexpr char kToken[] = "t-writer";
 constexpr uint64_t kMiB = uint64_t{1} << 20;
-/// Nearly the largest message that the server takes.
+/// The size of nearly the largest message that the server accepts.
 constexpr size_t kLarge = size_t{19} << 20;
 constexpr int kAtOnce = 6;
 
@@ -36,7 +36,7 @@ class IntakeTest : public ::testing::Test {
                                     << R"("}})";
     server_ = std::make_unique<testing::KvServer>(
         KV_PROGRAM, std::vector<std::string>{"--config", (dir_ / "kv.json").string()});
-    // Creates the dataset "rows"; what is needed for a first call is in memory then.
+    // Creates the dataset "rows". After this first call everything that calls need is in memory.
     EXPECT_EQ(Call("CreateDataset", Field(1, Field(1, "rows")), kToken).error_message(), "");
     before_ = MostBytes();
   }
@@ -46,7 +46,8 @@ class IntakeTest : public ::testing::Test {
     return CallRaw(OwnChannel(server_->address()), "/kvstore.v1.KVStore/" + method, request, token,
                    compression);
   }
-  /// Some of them at a time, each over its own connection; the code of all of them.
+  /// Makes several calls at a time, each over its own connection, and returns the code that all of them end
+  /// with.
   std::vector<grpc::Status> CallAtOnce(const std::string& method, const std::string& request,
                                        const std::string& token) {
     std::vector<grpc::Status> ends(kAtOnce);
@@ -58,7 +59,7 @@ class IntakeTest : public ::testing::Test {
 
   const std::string& address() const { return server_->address(); }
 
-  /// The most memory that the server has had since the test began.
+  /// Returns by how much the server's largest memory has grown since the test began.
   uint64_t Grown() const { return MostBytes() - before_; }
 
  private:
@@ -85,7 +86,7 @@ TEST_F(IntakeTest, CompressedRequestsAreNotInflated) {
 }
 
 TEST_F(IntakeTest, NoRequestOfAStrangerIsRead) {
-  // Ten million writes without anything.
+  // Ten million empty writes.
   const std::string writes = Repeated(std::string_view("\x12\x00", 2), kLarge / 2);
   for (const grpc::Status& end : CallAtOnce("PutRows", writes, "")) {
     EXPECT_EQ(end.error_code(), grpc::UNAUTHENTICATED) << end.error_message();
@@ -95,7 +96,7 @@ TEST_F(IntakeTest, NoRequestOfAStrangerIsRead) {
     EXPECT_EQ(end.error_code(), grpc::UNAUTHENTICATED) << method << ": " << end.error_message();
   }
   EXPECT_EQ(Call("GetServer", writes).error_message(), "");
-  // The windows of the streams.
+  // The windows of the streams may be full.
   EXPECT_LT(Grown(), 32 * kMiB);
 }
 
@@ -124,7 +125,7 @@ TEST_F(IntakeTest, EntriesAreCountedBeforeAnythingIsBuiltFromThem) {
   for (const grpc::Status& end : CallAtOnce(cases[0].method, cases[0].request, kToken)) {
     EXPECT_EQ(end.error_code(), grpc::INVALID_ARGUMENT) << end.error_message();
   }
-  // The bytes themselves, twice, of those at the same time.
+  // The bytes of the calls at the same time, twice.
   EXPECT_LT(Grown(), 2 * kAtOnce * kLarge + 64 * kMiB);
 }
 

@@ -2,13 +2,13 @@
 
 #include "tests/hostile/tenants.h"
 
-/// What lists show to callers with few rights.
+/// What lists of migrations show to callers with few rights.
 namespace kvstore {
 namespace {
 
 using testing::TenantsTest;
 
-/// Two migrations, and a problem as a broken host tells one.
+/// Two migrations. The problem of one quotes a broken host, in bytes that are not UTF-8.
 class TwoMigrations : public Migrations {
  public:
   absl::StatusOr<Json> Command(const Json& command) override {
@@ -20,7 +20,7 @@ class TwoMigrations : public Migrations {
 
 class ListsTest : public TenantsTest {
  protected:
-  /// The datasets of the migrations that the caller is told of, or the error's name.
+  /// Returns the datasets of the migrations that the caller is shown, or the name of the error.
   std::string List(const std::string& name, const std::string& dataset) {
     grpc::ClientContext context;
     As(context, name);

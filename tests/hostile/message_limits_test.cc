@@ -39,7 +39,7 @@ TEST(MessageLimits, PackedAndUnknownFieldsAreCounted) {
   v1::GetObjectsRequest request;
   for (uint64_t id = 1; id <= 7; ++id) request.add_ids(id);
   EXPECT_EQ(*Count(request), 7U);
-  // Not packed, as old encoders may send them.
+  // Not packed, as older encoders may send repeated numbers.
   const std::string alone = "\x11" + std::string(8, 'i');
   EXPECT_EQ(*CountEntries(*v1::GetObjectsRequest::descriptor(), alone + alone), 2U);
   const std::string_view unknown("\x7a\x01x\x78\x05", 5);

@@ -1,12 +1,15 @@
-"""The Python client against a server that answers what nobody asked; and tokens that are none, or must not be shown."""
+"""A Python client (KV_TEST_CLIENT) against a server whose answers do not fit the requests; and tokens that are invalid, or
+must not be shown."""
 
 import itertools
+import logging
 from concurrent import futures
 
 import grpc
 import kvstore
 from kvstore import messages
 from kvstore.v1 import kvstore_pb2_grpc
+from python_clients import connect
 
 
 def packed(**fields):
@@ -14,7 +17,7 @@ def packed(**fields):
     return messages.PackedItems(**{**good, **fields})
 
 
-# Each has one part that does not fit the others.
+# Each answer has one part that does not fit the others.
 MALFORMED = {
     b"few cells": packed(cells=[]),
     b"many cells": packed(cells=[2]),
@@ -156,22 +159,47 @@ def test_answers(store):
     fails(kvstore.DeadlineExceeded, "", lambda: list(store.scan_rows("endless", timeout_s=0.2)))
     fails(kvstore.DeadlineExceeded, "", lambda: store.get_row("d", "endless", timeout_s=0.2))
     fails(kvstore.DeadlineExceeded, "", lambda: list(store.iter_row("d", "endless", timeout_s=0.2)))
-    # Refused by its header, or not understood; what says how large it is has unpacked it.
+    # Either the header is refused or the message does not decode. An error with the unpacked size would show that
+    # it was unpacked.
     error = fails(kvstore.Error, "", lambda: store.get_row("d", "compressed"))
     assert error.code in ("UNIMPLEMENTED", "INTERNAL"), error
 
 
+def test_undecodable():
+    """Bytes that are no message at all."""
+    server = grpc.server(futures.ThreadPoolExecutor(4))
+    one = grpc.unary_unary_rpc_method_handler(lambda request, context: b"\xff")
+    several = grpc.unary_stream_rpc_method_handler(lambda request, context: iter([b"\xff"]))
+    good = grpc.unary_unary_rpc_method_handler(lambda request, context: b"")
+    methods = {"GetRow": one, "PutRow": one, "GetServer": good, "ScanRows": several, "GetRows": several}
+    server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("kvstore.v1.KVStore", methods)])
+    address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    # gRPC by itself would show a stack trace when a message does not decode.
+    logging.disable()
+    with connect(address) as store:
+        for call in (
+            lambda: store.get_row("d", "r"),
+            lambda: store.get_rows("d", ["r"]),
+            lambda: list(store.scan_rows("d")),
+        ):
+            assert not fails(kvstore.Internal, "deserializing", call).in_doubt
+        assert fails(kvstore.Internal, "deserializing", lambda: store.put_row("d", "r", {"c": "v"})).in_doubt
+    logging.disable(logging.NOTSET)
+    server.stop(None)
+
+
 def test_tokens(address):
     for token in ("kv_ab\x01secret", "sécret", "\ufeff\ufeffsecret", "secret\n"):
-        error = fails(ValueError, "printable ASCII", lambda: kvstore.Client(address, token=token))
+        error = fails(ValueError, "printable ASCII", lambda: connect(address, token=token))
         assert isinstance(error, kvstore.InvalidArgument) and "secret" not in str(error), error
-    kvstore.Client(address, token="\ufeffsecret").close()
+    connect(address, token="\ufeffsecret").close()
     for local in ("localhost:1", "[::1]:1", "127.3.2.1:1", "unix:/run/kv"):
-        kvstore.Client(local, token="secret").close()
+        connect(local, token="secret").close()
     for remote in ("kv.example.com:1", "10.0.0.1:1", "[::]:1", "dns:///localhost:1", "localhost.example.com:1"):
-        fails(ValueError, "is not encrypted", lambda: kvstore.Client(remote, token="secret"))
-        kvstore.Client(remote, token="secret", plain_token=True).close()
-        kvstore.Client(remote).close()
+        fails(ValueError, "is not encrypted", lambda: connect(remote, token="secret"))
+        connect(remote, token="secret", plain_token=True).close()
+        connect(remote).close()
 
 
 def main():
@@ -179,11 +207,12 @@ def main():
     kvstore_pb2_grpc.add_KVStoreServicer_to_server(Hostile(), server)
     address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
     server.start()
-    with kvstore.Client(address) as store:
+    with connect(address) as store:
         test_answers(store)
-    with kvstore.Client(address, timeout_s=0.2) as store:
+    with connect(address, timeout_s=0.2) as store:
         fails(kvstore.DeadlineExceeded, "", lambda: store.get_row("d", "endless"))
     server.stop(None)
+    test_undecodable()
     test_tokens(address)
 
 

@@ -9,7 +9,7 @@
 
 namespace kvstore::testing {
 
-/// A channel that shares its connection with no other.
+/// Makes a channel that shares its connection with no other.
 inline std::shared_ptr<grpc::Channel> OwnChannel(const std::string& address) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
@@ -23,7 +23,7 @@ inline grpc::ByteBuffer BytesOf(std::string_view text) {
 
 /// Makes a call of any method with any bytes as its request, as a hostile client does.
 ///
-/// token  empty: none is shown.
+/// token  Empty: none is sent.
 inline grpc::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                             std::string_view request, const std::string& token = "",
                             grpc_compression_algorithm compression = GRPC_COMPRESS_NONE) {
@@ -44,7 +44,7 @@ inline grpc::Status CallRaw(const std::shared_ptr<grpc::Channel>& channel, const
   return status;
 }
 
-/// Opens a call of any method and sends nothing: how the server ends it.
+/// Opens a call of any method, sends nothing, and returns how the server ends it.
 inline grpc::Status OpenRaw(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
                             const std::string& token = "") {
   grpc::GenericStub stub(channel);
@@ -56,7 +56,7 @@ inline grpc::Status OpenRaw(const std::shared_ptr<grpc::Channel>& channel, const
   bool ok = false;
   call->StartCall(nullptr);
   queue.Next(&tag, &ok);
-  // The status comes behind an answer.
+  // The status comes after the answers.
   grpc::ByteBuffer answer;
   call->Read(&answer, nullptr);
   queue.Next(&tag, &ok);
@@ -66,7 +66,7 @@ inline grpc::Status OpenRaw(const std::shared_ptr<grpc::Channel>& channel, const
   return status;
 }
 
-/// So many times the same bytes.
+/// Returns the same bytes so many times.
 inline std::string Repeated(std::string_view bytes, size_t count) {
   std::string text;
   text.reserve(bytes.size() * count);
@@ -74,7 +74,7 @@ inline std::string Repeated(std::string_view bytes, size_t count) {
   return text;
 }
 
-/// A field with a length, as it is on the wire.
+/// Returns a length-delimited field of a protobuf message, as it is on the wire.
 inline std::string Field(int number, std::string_view bytes) {
   std::string text(1, static_cast<char>(number << 3 | 2));
   uint64_t size = bytes.size();

@@ -1,6 +1,6 @@
 #include "tests/hostile/tenants.h"
 
-/// Whether a caller's writes may be repeated, whatever others do meanwhile.
+/// A caller's writes can be retried, whatever other callers do meanwhile.
 namespace kvstore {
 namespace {
 
@@ -8,7 +8,7 @@ using testing::TenantsTest;
 
 class RepeatedTest : public TenantsTest {
  protected:
-  /// Of this server: with it an attempt is one that may have been made before.
+  /// The instance of this server. An attempt that has it is a retry.
   v1::Attempt Attempt(const std::string& id) {
     grpc::ClientContext context;
     v1::GetServerResponse server;
@@ -72,7 +72,7 @@ TEST_F(RepeatedTest, ManyWritesOfOneCallerDoNotPushOutTheAnswersOfAnother) {
     ASSERT_TRUE(Put("bob", "r", Attempt("bob's attempt " + std::to_string(i))).ok());
   }
   EXPECT_TRUE(*Remove(attempt));
-  // But many of its own do, and it is told so.
+  // But many answers of its own do, and it is told so.
   for (int i = 10; i < 40; ++i) {
     ASSERT_TRUE(Put("alice", "r", Attempt("alice attempt " + std::to_string(i))).ok());
   }
@@ -111,7 +111,7 @@ TEST_F(RepeatedTest, AnUpdateOfALargeObjectIsAnsweredAgainUnlessItWasChangedSinc
 
 TEST_F(RepeatedTest, NobodyIsToldTheAnswerToACallOfAnotherKindOrCaller) {
   Serve();
-  // Written one after the other, method, ID and name are the same of both.
+  // Method, ID and name, written one after the other, are the same bytes for both callers.
   ASSERT_TRUE(Put("xbob", "r", Attempt("s123456789abcdef")).ok());
   grpc::ClientContext context;
   As(context, "bob");

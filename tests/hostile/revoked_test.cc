@@ -1,6 +1,6 @@
 #include "tests/hostile/tenants.h"
 
-/// What a token can do after it was taken from the list.
+/// What a token can do after it was removed from the list.
 namespace kvstore {
 namespace {
 
@@ -9,7 +9,7 @@ using testing::TenantsTest;
 
 class RevokedTest : public TenantsTest {
  protected:
-  /// Takes alice from the list, and returns when the server knows.
+  /// Removes alice from the list, and returns when the server has read it.
   void Revoke() {
     WriteTokens({"bob", "ops"});
     ASSERT_TRUE(Eventually([&] { return Get("alice").error_code() == grpc::UNAUTHENTICATED; }));
@@ -78,7 +78,7 @@ TEST_F(RevokedTest, AListOfTheSameTimeIsReadAsWell) {
   Serve();
   const auto written = std::filesystem::last_write_time(tokens_);
   ASSERT_EQ(Get("alice").error_code(), grpc::OK);
-  // As `cp -p` and `rsync -t` put one in place.
+  // `cp -p` and `rsync -t` put a file in place that keeps an older time of writing.
   WriteTokens({"bob", "ops"});
   std::filesystem::last_write_time(tokens_, written);
   EXPECT_TRUE(Eventually([&] { return Get("alice").error_code() == grpc::UNAUTHENTICATED; }));

@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 
-#include "client/connect.h"
+#include "kvstore_api/connect.h"
 #include "tests/server/served.h"
 #include "tests/support/certificates.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 #include "tests/support/temp_dir.h"
 
-/// A network that takes its time, or somebody in it who holds packets back.
+/// A slow network, or somebody in it who delays packets.
 namespace kvstore::testing {
 namespace {
 

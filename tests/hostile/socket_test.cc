@@ -4,7 +4,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// Two servers, by mistake or not, on one path.
+/// Two servers with the same socket file, by mistake or not.
 namespace kvstore::testing {
 namespace {
 
@@ -20,7 +20,7 @@ TEST(Socket, IsNotTakenFromAServerThatIsThere) {
               FailsWith(absl::StatusCode::kUnavailable, "another server has it"));
   EXPECT_OK(first->Client()->GetDataset("first").status());
   first.reset();
-  // What is left behind is no server.
+  // A socket file that a server left behind is no server.
   const auto next = Server::Start(other.router(), options, nullptr);
   EXPECT_OK(next.status());
 }

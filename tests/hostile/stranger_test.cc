@@ -2,18 +2,24 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <memory>
 #include <string>
+#include <vector>
 
-#include "kvstore_api/in_doubt.h"
-#include "server/access.h"
+#include "backend_api/outcome.h"
+#include "server/call/access.h"
+#include "tests/hostile/http2.h"
 #include "tests/hostile/raw_call.h"
 #include "tests/server/server_fixture.h"
+#include "tests/support/eventually.h"
 
-/// What somebody without a token may have of a server.
+/// What a client without a token can get out of a server.
 namespace kvstore {
 namespace {
 
+namespace http2 = testing::http2;
 using testing::CallRaw;
+using testing::Connection;
 using testing::Field;
 using testing::OpenRaw;
 using testing::OwnChannel;
@@ -69,6 +75,34 @@ TEST_F(StrangerTest, ANameThatIsNotUtf8WritesNothingButTheCallLog) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(end.error_code(), grpc::INVALID_ARGUMENT) << end.error_message();
   EXPECT_EQ(said.find("libprotobuf"), std::string::npos) << said;
+}
+
+TEST_F(StrangerTest, AnswersThatAreNotTakenAreTakenBackAndKeepNobodyWhoIsKnownFromAsking) {
+  // With a window of zero bytes nothing of an answer can be sent.
+  constexpr size_t kConnections = 4;
+  constexpr uint32_t kStreams = 250;
+  std::vector<std::unique_ptr<Connection>> hostile;
+  for (size_t i = 0; i < kConnections; ++i) {
+    hostile.push_back(std::make_unique<Connection>(served_->port()));
+    std::string sent = http2::Preface(0);
+    for (uint32_t stream = 0; stream < kStreams; ++stream) {
+      sent += http2::OpenCall(2 * stream + 1, "/kvstore.v1.KVStore/GetServer");
+    }
+    ASSERT_TRUE(hostile.back()->Send(sent));
+  }
+  const auto ask = [&](const std::string& token) {
+    return CallRaw(channel_, "/kvstore.v1.KVStore/GetServer", "", token).error_code();
+  };
+  EXPECT_TRUE(testing::Eventually([&] { return ask("") == grpc::RESOURCE_EXHAUSTED; }));
+  EXPECT_EQ(ask("t"), grpc::OK) << "who is known does not wait for strangers";
+  for (const auto& connection : hostile) {
+    http2::Reader reader(*connection);
+    http2::Reader::Received frame;
+    uint32_t reset = 0;
+    while (reset < kStreams && reader.Next(frame)) reset += frame.type == http2::kReset ? 1 : 0;
+    EXPECT_EQ(reset, kStreams);
+  }
+  EXPECT_EQ(ask(""), grpc::OK);
 }
 
 }  // namespace

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "kvstore/v1/kvstore.grpc.pb.h"
-#include "server/access.h"
+#include "server/call/access.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -18,8 +18,8 @@
 
 namespace kvstore::testing {
 
-/// A server with tokens: "alice" may write the dataset "alice", "bob" administers "bob", "xbob" writes
-/// "xbob", and "ops" administers all. Each one's token is the name. "maps" is alice's, too.
+/// A server with tokens: "alice" may write the datasets "alice" and "maps", "bob" may administer "bob",
+/// "xbob" may write "xbob", and "ops" may administer all. The token of each is its name.
 class TenantsTest : public ::testing::Test {
  protected:
   void Serve(ServerOptions options = TestServerOptions(), Migrations* migrations = nullptr) {
@@ -34,7 +34,7 @@ class TenantsTest : public ::testing::Test {
     stub_ = v1::KVStore::NewStub(grpc::CreateChannel(served_->address(), grpc::InsecureChannelCredentials()));
   }
 
-  /// Puts a list in place that has these of the callers.
+  /// Replaces the list by one that has only these callers.
   void WriteTokens(const std::vector<std::string>& names) {
     static const std::map<std::string, std::string> kRights = {
         {"alice", R"({"alice": "write", "maps": "write"})"},
@@ -57,12 +57,12 @@ class TenantsTest : public ::testing::Test {
     std::filesystem::rename(fresh, tokens_);
   }
 
-  /// As whom the call is made.
+  /// The name of the caller.
   static void As(grpc::ClientContext& context, const std::string& name) {
     context.AddMetadata("authorization", "Bearer " + name);
   }
 
-  /// A small read of somebody's own dataset.
+  /// Makes a small read of the caller's own dataset.
   grpc::Status Get(const std::string& name) {
     grpc::ClientContext context;
     As(context, name);
@@ -73,7 +73,7 @@ class TenantsTest : public ::testing::Test {
     return stub_->GetRow(&context, request, &response);
   }
 
-  /// A figure of the server, told to ops.
+  /// Returns a figure of the server, asked for by ops.
   double Metric(const std::string& name) const { return served_->Metric(name, "ops"); }
 
   void PutRows(const std::string& dataset, int count, size_t bytes) {

@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "client/connect.h"
+#include "kvstore_api/connect.h"
 #include "tests/support/status_matchers.h"
 
-/// What a token may be, and where it may go.
+/// What a token may be, and where it may be sent.
 namespace kvstore {
 namespace {
 
@@ -29,7 +29,7 @@ TEST(Token, WhatIsNotPrintableIsRefusedAndNotQuoted) {
                             "cret",
                             "\x7Fsecret", "\xEF\xBB\xBF\xEF\xBB\xBFsecret"}) {
     const absl::Status status = Connect(kHere, {.token = token}).status();
-    EXPECT_THAT(status, FailsWith(kInvalid, "no printable ASCII character"));
+    EXPECT_THAT(status, FailsWith(kInvalid, "not a printable ASCII character"));
     EXPECT_EQ(std::string(status.message()).find("secret"), std::string::npos) << status;
   }
   EXPECT_THAT(Connect(kHere, {.backend = "we\x01st"}).status(), FailsWith(kInvalid, "backend: byte 3"));
@@ -40,7 +40,7 @@ TEST(Token, LeavesThisMachineOnlyEncryptedOrWhenItIsSaidSo) {
   const absl::Status status = Connect(kElsewhere, {.token = secret}).status();
   EXPECT_THAT(status, FailsWith(kInvalid, "is not encrypted"));
   EXPECT_EQ(std::string(status.message()).find(secret), std::string::npos) << status;
-  // A name that is looked up may be any machine.
+  // A name that is resolved may be any machine.
   EXPECT_FALSE(Connect("dns:///localhost:7400", {.token = secret}).ok());
   EXPECT_OK(Connect(kElsewhere, {.token = secret, .tls = ClientTls{}}).status());
   EXPECT_OK(Connect(kElsewhere, {.token = secret, .plain_token = true}).status());

@@ -11,14 +11,14 @@
 #include "tests/support/processes.h"
 #include "tests/support/temp_dir.h"
 
-/// What the log of a server, and its errors, say of what clients sent.
+/// What a server's log and its errors say about the values that clients send.
 namespace kvstore {
 namespace {
 
 using testing::Eventually;
 using testing::TempDir;
 
-/// `kv serve` with a log of its own.
+/// `kv serve`, with a log file of its own.
 class ValuesTest : public ::testing::Test {
  protected:
   ValuesTest() {
@@ -37,7 +37,7 @@ class ValuesTest : public ::testing::Test {
     std::ifstream in(dir_ / file);
     return {std::istreambuf_iterator<char>(in), {}};
   }
-  /// The error of an update by what is not JSON.
+  /// Returns the error of an update with something that is not JSON.
   std::string Patch(const std::string& patch) {
     grpc::ClientContext context;
     context.set_wait_for_ready(true);
@@ -89,7 +89,7 @@ TEST_F(ValuesTest, NoValueIsInTheLogOrInAnErrorAndNoLineIsLong) {
     EXPECT_EQ(error.find("hunter"), std::string::npos) << error;
     EXPECT_EQ(error.find("7777777777"), std::string::npos);
   }
-  // The last of them is there, and so all are.
+  // The last line is there, so all of them are.
   ASSERT_TRUE(Eventually([&] {
     const std::string log = Text("log");
     size_t count = 0;

@@ -17,8 +17,8 @@ using testing::FailsWith;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(ObjectId, TakesApartThePublishedExamples) {
-  // "Sharding Pinterest" takes the first ID apart by hand; the others are a user's and a board's of the same
-  // shard.
+  // "Sharding Pinterest" decodes the first ID by hand; the others are the IDs of a user and a board on the
+  // same shard.
   const std::vector<std::tuple<uint64_t, uint32_t, uint32_t, uint64_t>> published = {
       {241294492511762325, 3429, 1, 7075733},
       {241294561224164665, 3429, 2, 1337},

@@ -5,9 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "assembly/backend_config.h"
+#include "assembly/fleet_init.h"
 #include "coordination/zookeeper.h"
 #include "idgen/object_id.h"
-#include "registry/open.h"
+#include "kvstore_api/open.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
 #include "tests/support/processes.h"
@@ -46,9 +48,9 @@ class Fleet : public ::testing::Test {
 
   OpenOptions Options() const {
     OpenOptions options{.data = dir_ / "store", .default_backend = kMySql};
-    options.mysql =
-        MySqlFleet{.options = TestFleet::Options(), .zookeeper = {.servers = zookeeper_.address()}};
-    options.mysql->zookeeper.call_timeout_ms = 300;
+    MySqlFleetOptions fleet{.options = TestFleet::Options(), .zookeeper = {.servers = zookeeper_.address()}};
+    fleet.zookeeper.call_timeout_ms = 300;
+    options.backends.push_back({.name = kMySql, .type = kMySql, .options = fleet});
     return options;
   }
   void Open() {
@@ -78,7 +80,7 @@ TEST_F(Fleet, ZooKeeperMayBeDownForTheWholeRun) {
   zookeeper_.Stop();
   EXPECT_EQ(Get(*store_), "1");
   ASSERT_OK(Put(*store_, "2"));
-  // Also if this process starts meanwhile.
+  // The same holds for a process that starts meanwhile.
   Open();
   EXPECT_EQ(Get(*store_), "2");
   ASSERT_OK(Put(*store_, "3"));
@@ -104,9 +106,10 @@ TEST_F(Fleet, AProcessThatHasNotHeardOfADropMeetsNothingOfTheNextDataset) {
   const auto open = [&](const std::string& name, const std::string& zookeeper) {
     OpenOptions options = Options();
     options.data = dir_ / name;
-    options.rocksdb = "";
-    options.mysql->zookeeper.servers = zookeeper;
-    options.coordination = Coordination{.zookeeper = options.mysql->zookeeper};
+    std::erase_if(options.backends, [](const BackendConfig& backend) { return backend.type == kRocksDb; });
+    MySqlFleetOptions& fleet = *FindFleet(options);
+    fleet.zookeeper.servers = zookeeper;
+    options.coordination = Coordination{.zookeeper = fleet.zookeeper};
     return *kvstore::Open(options);
   };
   const auto one = open("one", zookeeper_.address());
@@ -123,7 +126,7 @@ TEST_F(Fleet, AProcessThatHasNotHeardOfADropMeetsNothingOfTheNextDataset) {
   ASSERT_OK(one->CreateDataset({.name = "events", .max_versions = 0}));
   EXPECT_EQ(one->GetDataset("events")->table, "events@2");
   ASSERT_OK(Put(*one, "new"));
-  // It is told so, rather than to write into what it does not know, or to read it.
+  // The process gets an error; it must not write to or read from a table that it does not know.
   EXPECT_FALSE(stale->PutRow("events", "user", {&old, 1}, {}).ok());
   EXPECT_FALSE(stale->GetRow("events", "user", {}).ok());
   EXPECT_FALSE(stale->DeleteRow("events", "user", {}).ok());
@@ -143,7 +146,7 @@ TEST_F(Fleet, ABadEditLeavesTheGoodMapInForce) {
     SetMap(kMod, bad);
     for (int i = 0; i < 50; ++i) ASSERT_OK(Put(*store_, "v"));
   }
-  // A start does not take it either.
+  // A process that starts does not accept the map either.
   Open();
   EXPECT_EQ(Get(*store_), "v");
 }
@@ -270,7 +273,7 @@ TEST_F(Program, BeginsWithInitAndGoesOnAsEmbedded) {
   EXPECT_THAT(scanned.out, ::testing::HasSubstr("partition: there is none named"));
   EXPECT_THAT(scanned.out, ::testing::HasSubstr("user:7"));
   EXPECT_THAT(Kv({"purge", "events"}).out, ::testing::HasSubstr("0 expired and 1 surplus cells removed"));
-  // Again, with the datasets that there are by now.
+  // Runs it again, with the datasets that exist by now.
   SharedFleet().server(0).Run("DROP DATABASE mod00001");
   EXPECT_EQ(Kv({"shards", "init"}).code, 0);
   EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM mod00001.events"), "0\n");

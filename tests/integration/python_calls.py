@@ -1,4 +1,4 @@
-"""Every call of the Python client against a real server, and what it says of mistakes.
+"""Every call of a Python client (KV_TEST_CLIENT) against a real server, and its errors for wrong arguments.
 
 python_calls.py ADDRESS
 """
@@ -10,10 +10,11 @@ import time
 import grpc
 import kvstore
 from kvstore import Condition, RowDelete, RowRead, RowWrite
+from python_clients import connect
 
 
 def raises(kind, text, call):
-    """The Error of a call that must fail so."""
+    """Returns the Error of a call that must fail with it."""
     try:
         found = call()
     except kind as error:
@@ -45,7 +46,7 @@ def test_datasets(store):
 
 
 def test_mistakes(store):
-    """Each says the field, what is wrong and what is allowed, and is found before anything is sent."""
+    """Each error names the field, what is wrong and what is allowed, and is raised before anything is sent."""
     bad = kvstore.InvalidArgument
     create = store.create_dataset
     for text, call in (
@@ -87,10 +88,10 @@ def test_mistakes(store):
         ("wanted: 0 is out of range", lambda: store.list_partitions("x", 0)),
         ("timeout_s: 0 is no time", lambda: store.get_row("x", "r", timeout_s=0)),
         ("timeout_s: '5' is of type str", lambda: store.get_row("x", "r", timeout_s="5")),
-        ("address: 'nowhere' is none", lambda: kvstore.Client("nowhere")),
-        ("cert, key: one without the other", lambda: kvstore.Client("a:1", ca="/dev/null", cert="c.pem")),
-        ("cert: is only for an encrypted connection", lambda: kvstore.Client("a:1", cert="c.pem", key="k.pem")),
-        ("ca: [Errno 2]", lambda: kvstore.Client("a:1", ca="/nowhere/ca.pem")),
+        ("address: 'nowhere' is none", lambda: connect("nowhere")),
+        ("cert, key: one without the other", lambda: connect("a:1", ca="/dev/null", cert="c.pem")),
+        ("cert: is only for an encrypted connection", lambda: connect("a:1", cert="c.pem", key="k.pem")),
+        ("ca: [Errno 2]", lambda: connect("a:1", ca="/nowhere/ca.pem")),
     ):
         error = raises(bad, text, call)
         assert isinstance(error, ValueError) and error.__cause__ is None or "Errno" in text, error
@@ -154,7 +155,7 @@ def test_pages(store):
     assert whole[b"c0042"][0].value == b"v42"
     raises(kvstore.InvalidArgument, "marker", lambda: store.get_row_page("pages", "wide", marker="made up"))
     raises(kvstore.DeadlineExceeded, "timeout_s", lambda: slowly(store.iter_row("pages", "wide", timeout_s=0.2)))
-    # Pages of 4 MiB; a column that goes on in the next page comes once.
+    # Pages of 4 MiB; a column that continues on the next page is returned once.
     for n in range(12):
         store.put_row("pages", "large", {"a": b"x" * 1_000_000, f"c{n:02}": b"x" * 1_000_000})
     assert 0 < len(store.get_row_page("pages", "large", versions=12)) < 13
@@ -166,7 +167,7 @@ def test_pages(store):
 
 
 def slowly(rows):
-    """Takes the first one, and the others when a timeout_s of 0.1 is over."""
+    """Takes the first item, and the others when a timeout_s of 0.1 has passed."""
     next(rows)
     time.sleep(0.2)
     return list(rows)
@@ -214,7 +215,7 @@ def test_batches(store):
     left = [key for key, _ in store.scan_rows("batches")]
     assert left == [b"given", b"new"] + [b"r%04d" % n for n in range(4401, 4500)], left
 
-    # 64 MiB of answers; those behind say so.
+    # Answers of 64 MiB; the entries beyond are errors.
     for n in range(20):
         store.put_row("batches", f"z{n:02}", {"c": bytes(4_000_000)})
     results = store.get_rows("batches", [f"z{n:02}" for n in range(20)], return_exceptions=True)
@@ -265,7 +266,7 @@ def test_compact(store):
     raises(kvstore.NotFound, "none", lambda: store.compact("none"))
 
 
-def test_objects(store):
+def test_objects(store, others):
     store.create_dataset("objects", "objects", type=77)
     one = store.create_object("objects", '{"n": 1}', shard=3)
     two = store.create_object("objects", b'{"n": 2}', near=one)
@@ -289,7 +290,7 @@ def test_objects(store):
     def transform(text):
         calls.append(text)
         if len(calls) == 1:  # Somebody else is faster.
-            store.update_object("objects", one, '{"whole": 5}')
+            others.update_object("objects", one, '{"whole": 5}')
         return text.replace(b"1", b"2").replace(b"5", b"6")
 
     assert store.transform_object("objects", one, transform).data == b'{"whole":6}' and len(calls) == 2
@@ -346,7 +347,7 @@ def test_mappings(store):
 
 def test_deadlines(store):
     raises(kvstore.DeadlineExceeded, "", lambda: slowly(store.scan_rows("scans", timeout_s=0.1)))
-    with kvstore.Client("127.0.0.1:1", timeout_s=1) as nobody:
+    with connect("127.0.0.1:1", timeout_s=1) as nobody:
         for call in (
             lambda: nobody.get_row("d", "r"),
             lambda: nobody.get_rows("d", ["r"]),
@@ -357,15 +358,18 @@ def test_deadlines(store):
         ):
             began = time.monotonic()
             error = raises(kvstore.Unavailable, "server 127.0.0.1:1: ", call)
-            # It was not known who the server is, so nothing was written.
+            # The client could not identify the server, so it wrote nothing.
             assert not error.in_doubt and time.monotonic() - began < 5, error
     raises(kvstore.InvalidArgument, "the client is closed", lambda: nobody.get_row("d", "r"))
 
 
 def main(address):
-    with kvstore.Client(address) as store:
+    # Not of the same kind: a call of an asyncio client cannot wait for another one in the middle.
+    with connect(address) as store, kvstore.Client(address) as others:
         for name, test in list(globals().items()):
-            if name.startswith("test_"):
+            if name == "test_objects":
+                test(store, others)
+            elif name.startswith("test_"):
                 test(store)
 
 

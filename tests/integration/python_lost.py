@@ -1,4 +1,4 @@
-"""The Python client while its server is killed and started again; and over TLS with certificates on both sides.
+"""A Python client (KV_TEST_CLIENT) while its server is killed and started again; and over TLS with certificates on both sides.
 
 python_lost.py KV FOLDER
 """
@@ -12,6 +12,7 @@ import threading
 
 import kvstore
 from kvstore import RowWrite
+from python_clients import connect
 
 
 class Server:
@@ -52,7 +53,7 @@ def write_config(folder, name, **server):
 
 
 def test_scan(server, store):
-    """A scan whose server is killed and started again goes on: no row twice, none missing."""
+    """A scan whose server is killed and restarted continues: no row twice, none missing."""
     store.create_dataset("long")
     keys = [b"r%04d" % n for n in range(3000)]
     store.put_rows("long", [RowWrite(key, {"c": key + bytes(10_000)}) for key in keys])
@@ -62,11 +63,11 @@ def test_scan(server, store):
             assert row[b"c"][0].value.startswith(key)
             found.append(key)
             if len(found) in (1, 1500):
-                # It is cut off where it is: no client has asked for what is behind the next messages.
+                # The scan is cut off here: the client has not asked for more than the next messages.
                 server.end(how)
                 threading.Thread(target=server.start).start()
         assert found == keys, (len(found), len(set(found)))
-    # One that does not come back is given up, in the time that the scan has.
+    # If the server does not come back, the scan gives up within its timeout.
     scan = store.scan_rows("long", timeout_s=0.5)
     next(scan)
     server.end()
@@ -74,7 +75,7 @@ def test_scan(server, store):
         raise AssertionError(f"{len(list(scan))} rows of no server")
     except kvstore.Error as error:
         assert error.code in ("UNAVAILABLE", "DEADLINE_EXCEEDED"), error
-    # Nor is a server that is back waited for: gRPC would try it once in five seconds.
+    # The client notices quickly that a server is back; gRPC alone would try once in five seconds.
     server.start()
     assert next(store.scan_rows("long", timeout_s=3))[0] == keys[0]
 
@@ -89,7 +90,7 @@ def test_calls(server, store):
         lambda: store.get_rows("long", ["r"])[0][b"c"][0].value == b"v",
         lambda: len(store.get_row("long", "r")) == 1,
         lambda: store.list_partitions("long", 2),
-        # Whom it speaks to was known, so this one is made again under its request ID.
+        # The client had identified the server, so it retries this write under its request ID.
         lambda: store.create_object("objects", "{}") != made,
     ):
         server.end()
@@ -97,8 +98,8 @@ def test_calls(server, store):
         again.start()
         assert call()
         again.join()
-    # What is lost with the connection nobody knows, if the server that comes back is another one. (Or all of it goes to that
-    # one, if it is back already.)
+    # Writes that are lost with the connection are in doubt if another server comes back. (Or they all go to that one,
+    # if it is back already.)
     store.put_row("long", "r", {"c": "v"})
     server.end()
     again = threading.Thread(target=server.start)
@@ -109,7 +110,7 @@ def test_calls(server, store):
         assert error.in_doubt and "may or may not have happened" in str(error), error
     again.join()
     assert store.get_row("long", "r")[b"c"][0].value in (b"v", b"w")
-    # The next write asks who is there.
+    # The next write asks for the server's instance.
     store.put_row("long", "r", {"c": "x"})
     assert store.get_row("long", "r")[b"c"][0].value == b"x"
 
@@ -119,7 +120,7 @@ def openssl(*arguments):
 
 
 def make_certificates(folder):
-    """An authority, and certificates of it for "server" and "client"."""
+    """Makes an authority, and certificates of it for "server" and "client"."""
     new = ("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
     openssl(*new, "-x509", "-days", "2", "-subj", "/CN=authority", "-keyout", f"{folder}/ca.key", "-out", f"{folder}/ca.pem")
     for name in ("server", "client"):
@@ -132,20 +133,17 @@ def make_certificates(folder):
 
 
 def test_certificates(kv, folder):
-    """The server wants a certificate of its clients, and each side is who it says."""
+    """The server requires a certificate of its clients, and both sides are verified."""
     make_certificates(folder)
     tls = {"cert": f"{folder}/server.pem", "key": f"{folder}/server.key", "client_ca": f"{folder}/ca.pem"}
     ca, mine = f"{folder}/ca.pem", {"cert": f"{folder}/client.pem", "key": f"{folder}/client.key"}
 
-    def connect(**options):
-        return kvstore.Client(server.address, **options)
-
     with Server(kv, write_config(folder, "tls", tls=tls)) as server:
-        with connect(ca=ca, server_name="kv.example.com", **mine) as store:
+        with connect(server.address, ca=ca, server_name="kv.example.com", **mine) as store:
             store.create_dataset("d")
             assert [one.name for one in store.list_datasets()] == ["d"]
         for options in ({}, {"ca": ca, "server_name": "kv.example.com"}, {"ca": ca, **mine}):
-            with connect(**options) as store:
+            with connect(server.address, **options) as store:
                 try:
                     raise AssertionError(f"{options}: {store.list_datasets(timeout_s=1)}")
                 except kvstore.Unavailable:
@@ -154,7 +152,7 @@ def test_certificates(kv, folder):
 
 def main(kv, folder):
     with Server(kv, write_config(folder, "plain", limits={"drain_ms": 200})) as server:
-        with kvstore.Client(server.address, timeout_s=60) as store:
+        with connect(server.address, timeout_s=60) as store:
             test_scan(server, store)
             test_calls(server, store)
     test_certificates(kv, folder)

@@ -12,23 +12,24 @@
 #include <thread>
 
 #include "client/client.h"
-#include "client/connect.h"
 #include "kvstore/v1/endpoint.grpc.pb.h"
-#include "tests/migration/world.h"
+#include "kvstore_api/connect.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/zookeeper_server.h"
 
-/// A dataset moves while clients call the server that has the embedded store, and another one, which reaches
-/// that store through it: processes of their own, with one catalog. Either does the work.
+/// A dataset migrates while clients call the server that has the embedded store, and another one, which
+/// reaches that store through the first. The servers are processes of their own, with one catalog. Either
+/// does the work.
 namespace kvstore::testing {
 namespace {
 
 const bool kShared = ShareFleet();
 
-/// Servers with one catalog; `events` is the dataset that moves.
+/// Servers with one catalog; `events` is the dataset that migrates.
 class Servers : public ::testing::Test {
  protected:
   void WriteConfig(const std::string& name, const std::string& default_backend, const Json& backends) {
@@ -129,7 +130,7 @@ TEST_F(RemoteMigration, ClientsOfBothServersDoNotNotice) {
 }
 
 TEST_F(RemoteMigration, AScanThatLosesItsServerBehindACutoverSaysSo) {
-  // More than is on its way at a time.
+  // More rows than are in flight at a time.
   const std::string value(2'000, 'v');
   for (int i = 0; i < 3'000; ++i) {
     const CellWrite cell{"c", value, 1};
@@ -138,7 +139,7 @@ TEST_F(RemoteMigration, AScanThatLosesItsServerBehindACutoverSaysSo) {
   Do("create", {{"target", "mysql"}, {"share", 100u}});
   Do("start");
   Await("ready");
-  // By itself, and through the other server.
+  // Calls the server directly, and through the other one.
   std::array<std::unique_ptr<RowCursor>, 2> cursors;
   std::array<std::string, 2> markers;
   ScannedRow row;
@@ -146,7 +147,7 @@ TEST_F(RemoteMigration, AScanThatLosesItsServerBehindACutoverSaysSo) {
     cursors[side] = *stores_[side]->ScanRows("events", {}, {});
     for (int i = 0; i < 10; ++i) ASSERT_TRUE(*cursors[side]->Next(row));
     markers[side] = cursors[side]->marker();
-    // Before the cutover it is good on both.
+    // Before the cutover the marker is valid on both servers.
     for (const auto& store : stores_) {
       ASSERT_OK_AND_ASSIGN(const auto rest, store->ScanRows("events", {}, {.marker = markers[side]}));
       ASSERT_TRUE(*rest->Next(row));
@@ -177,7 +178,7 @@ TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndItGoesOn) {
   Random random(seed);
   const uint64_t rounds = Rounds("KV_KILL_ROUNDS", 6);
   uint64_t kills = 0;
-  // Whichever server is at it by now.
+  // Either server may be the worker by now.
   client::Client router(*client::Caller::Open(router_->address(), {}));
   const auto anywhere = [&](const std::string& command) {
     return Try(command).ok() || router.Command({{"command", command}, {"dataset", "events"}}).ok();
@@ -189,12 +190,13 @@ TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndItGoesOn) {
     Do("create", {{"target", "mysql"}, {"share", 100u}});
     Do("start");
     while (kills < rounds) {
-      // Somewhere between here and the other side.
+      // The kill may come at any step between this one and the cutover's end.
       std::this_thread::sleep_for(std::chrono::milliseconds(random.Below(700)));
       owner_->Kill();
       ++kills;
       owner_->Start();
-      // A process whose session has not ended yet holds it; then that process goes on, or the other one.
+      // A process whose session has not ended yet holds the migration; then that process continues it, or the
+      // other one.
       EXPECT_TRUE(Eventually([&] {
         const std::string phase = Phase();
         if (phase == "ready") return anywhere("cutover");
@@ -208,7 +210,7 @@ TEST_F(RemoteMigration, TheServerIsKilledAtAnyTimeAndItGoesOn) {
       if (phase == "reversible") return anywhere("finish");
       return false;
     })) << Try("status").value_or(Json()).dump(1);
-    // Only the server that has finished it remembers it.
+    // Only the server that has finished the migration remembers it.
     EXPECT_TRUE(Eventually([&] {
       const auto status = Try("status");
       return absl::IsNotFound(status.status()) || (status.ok() && (*status)["phase"] == "finished");
@@ -235,10 +237,10 @@ TEST_F(RemoteMigration, TheWorkerRunsOnAnotherMachineThanTheStore) {
     Do("create", {{"target", "mysql"}, {"share", 100u}});
     Do("start");
     Await("ready");
-    // One at a time: the other server leaves it to the one that is at it.
+    // There is one worker at a time: the other server leaves the migration to it.
     client::Client owner(*client::Caller::Open(owner_->address(), {}));
     EXPECT_THAT(owner.Command({{"command", "cutover"}, {"dataset", "events"}}),
-                FailsWith(absl::StatusCode::kFailedPrecondition, "is at the migration"));
+                FailsWith(absl::StatusCode::kFailedPrecondition, "runs the migration of"));
     Do("cutover");
     Await("reversible");
     work();
@@ -316,7 +318,7 @@ TEST_F(BetweenStores, ADatasetMovesToAnotherMachineAndBackAndThereForGood) {
 }
 
 TEST_F(BetweenStores, WhoHasAnotherCatalogTakesNoPart) {
-  // Alone, and reached under the name of a backend of the others.
+  // A server alone, which the others reach under the name of one of their backends.
   KvServer alone(KV_PROGRAM, {"--data", (dir_ / "alone").string()});
   WriteConfig("west", "west", {{"west", Embedded()}, {"east", At(*east_)}, {"rocksdb", At(alone)}});
   EXPECT_EQ(west_->Stop(), 0);

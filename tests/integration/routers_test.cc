@@ -7,8 +7,8 @@
 #include <string>
 #include <thread>
 
-#include "client/connect.h"
 #include "coordination/zookeeper.h"
+#include "kvstore_api/connect.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/processes.h"
@@ -70,20 +70,20 @@ TEST_F(RoutersTest, ADatasetCreatedThroughOneIsServedByTheOther) {
   for (int i = 0; i < 5; ++i) {
     const std::string name = "events" + std::to_string(i);
     ASSERT_OK(store_one_->CreateDataset({.name = name, .max_versions = 3}));
-    // Through the one that made it, at once.
+    // The router that created it serves it at once.
     ASSERT_OK(Put(*store_one_, name, "r", "v"));
     ASSERT_TRUE(Eventually([&] { return store_two_->GetDataset(name).ok(); }));
     EXPECT_EQ(Get(*store_two_, name, "r"), "v");
     EXPECT_EQ(store_two_->GetDataset(name)->max_versions, 3u);
   }
-  // Settings follow, and so does the end.
+  // The other router also learns of new settings, and of the drop.
   ASSERT_OK(store_two_->AlterDataset("events0", {.max_versions = 1}));
   EXPECT_TRUE(Eventually([&] { return store_one_->GetDataset("events0")->max_versions == 1; }));
   ASSERT_OK(store_two_->DropDataset("events0", {}));
   EXPECT_TRUE(Eventually([&] { return absl::IsNotFound(store_one_->GetDataset("events0").status()); }));
   EXPECT_THAT((*Connect(server_->address()))->GetDataset("events0"),
               FailsWith(absl::StatusCode::kNotFound, ""));
-  // The name is free again, and what was there is gone.
+  // The name is free again, and the old data is gone.
   ASSERT_OK(store_one_->CreateDataset({.name = "events0"}));
   EXPECT_EQ(Get(*store_one_, "events0", "r"), "(none)");
 }
@@ -116,7 +116,7 @@ TEST_F(RoutersTest, WithoutZooKeeperKnownDatasetsGoOn) {
   EXPECT_OK(Put(*store_one_, "events", "r", "v"));
   EXPECT_EQ(Get(*store_two_, "events", "r"), "v");
   EXPECT_THAT(store_one_->CreateDataset({.name = "new"}), FailsWith(kUnavailable, "ZooKeeper"));
-  // Also after a restart of all of them.
+  // The same holds after a restart of all processes.
   server_->Kill();
   two_->Kill();
   server_->Start();
@@ -131,14 +131,14 @@ TEST_F(RoutersTest, WithoutZooKeeperKnownDatasetsGoOn) {
 
 TEST_F(RoutersTest, WhatADeadRouterLeftHalfDoneIsUndone) {
   ASSERT_OK(store_one_->CreateDataset({.name = "events"}));
-  // As a router leaves it that is killed while it creates.
+  // The state that a router leaves behind which is killed during a create.
   {
     ZooKeeper zookeeper({.servers = zookeeper_.address()}, nullptr);
     ASSERT_OK(zookeeper.Create("/kvstore/datasets/half",
                                R"({"dataset": "half", "shape": "rows", "backend": "east", "incarnation": "5",
                                    "state": "creating", "owner": "nobody"})"));
   }
-  // The next change makes the others look.
+  // The next change makes the others read the catalog.
   ASSERT_OK(store_one_->AlterDataset("events", {.ttl_ms = 1000}));
   EXPECT_TRUE(Eventually([&] { return store_two_->CreateDataset({.name = "half"}).ok(); }));
   EXPECT_OK(Put(*store_two_, "half", "r", "v"));

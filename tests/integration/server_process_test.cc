@@ -7,15 +7,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "client/connect.h"
+#include "backend_api/outcome.h"
+#include "client/caller.h"
+#include "client/client.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/connect.h"
 #include "tests/support/eventually.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/loopback.h"
@@ -41,7 +45,7 @@ class ServerProcess : public ::testing::Test {
   KvServer server_{KV_PROGRAM, {"--data", (dir_ / "store").string()}};
 };
 
-/// Writers that put rows and create objects, each under a name of its own, and keep what was acknowledged.
+/// Writers that put rows and create objects, each under a name of its own, and record what was acknowledged.
 struct Writer {
   std::map<std::string, std::string> rows;  // acknowledged
   std::map<std::string, uint64_t> objects;  // acknowledged, by their content
@@ -75,7 +79,7 @@ TEST_F(ServerProcess, KilledUnderLoadItLosesNoAcknowledgedWriteAndMakesNoObjectT
         }
         const std::string data = fmt::format(R"({{"name":"{}"}})", name);
         mine.tried.insert(data);
-        // With its repetitions it must succeed: the server comes back before the deadline.
+        // With its retries the call must succeed, because the server comes back before the deadline.
         if (const auto made = store->CreateObject("pins", data, {}); made.ok()) {
           mine.objects[data] = *made;
         } else {
@@ -109,8 +113,8 @@ TEST_F(ServerProcess, KilledUnderLoadItLosesNoAcknowledgedWriteAndMakesNoObjectT
       EXPECT_EQ(object.data, data);
     }
   }
-  // All objects there are: each at most once, whoever made it. IDs are dense on 16 shards, but for gaps after
-  // a kill.
+  // Finds all objects: each must exist at most once. IDs are dense on 16 shards, except for gaps after a
+  // kill.
   size_t found = 0;
   std::vector<uint64_t> ids;
   for (const Writer& writer : writers) {
@@ -136,6 +140,49 @@ TEST_F(ServerProcess, KilledUnderLoadItLosesNoAcknowledgedWriteAndMakesNoObjectT
   EXPECT_GE(found, acknowledged);
 }
 
+/// Returns the calls in flight, which may include the call that asks.
+int CallsInFlight(const KvServer& server) {
+  client::Client client(*client::Caller::Open(server.address(), {}));
+  const auto text = client.GetMetrics();
+  EXPECT_OK(text);
+  const std::string name = "\nkvstore_calls_in_flight ";
+  return std::stoi(text->substr(text->find(name) + name.size()));
+}
+
+TEST(ServerEnd, ItEndsInTimeAlsoWhereACallHangs) {
+  const TempDir dir;
+  std::ofstream(dir / "kv.json") << R"({"data": "store", "server": {"limits": {"drain_ms": 100}}})";
+  const std::string log = (dir / "log").string();
+  {
+    KvServer server("/bin/sh", {"-c", "KV_FAIL_POINT=hang:CountMapping exec \"$0\" \"$@\" 2>" + log,
+                                KV_PROGRAM, "--config", (dir / "kv.json").string()});
+    const auto store = *Connect(server.address(), {.deadline_ms = 600'000});
+    ASSERT_OK(store->CreateDataset({.name = "rows"}));
+    ASSERT_OK(store->CreateDataset({.name = "boards", .shape = Shape::kMappings}));
+    const int before = CallsInFlight(server);
+    std::atomic<bool> over{false};
+    std::thread hangs([&] {
+      const CallScope scope(CallLimits{.cancelled = &over});
+      EXPECT_FALSE(store->CountMapping("boards", 1).ok());
+    });
+    // Writes acknowledged meanwhile are kept, although nobody closes the store.
+    const CellWrite cell{"c", "v", std::nullopt};
+    ASSERT_OK(store->PutRow("rows", "acknowledged", {&cell, 1}, {}));
+    EXPECT_TRUE(Eventually([&] { return CallsInFlight(server) > before; }));
+    EXPECT_EQ(server.Stop(), 1);
+    over = true;
+    hangs.join();
+  }
+  std::ifstream in(log);
+  const std::string said{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_NE(said.find("has not ended: 1 calls: CountMapping for "), std::string::npos) << said;
+  KvServer again(KV_PROGRAM, {"--config", (dir / "kv.json").string()});
+  const auto row = (*Connect(again.address()))->GetRow("rows", "acknowledged", {});
+  ASSERT_OK(row);
+  EXPECT_EQ(row->items.size(), 1u);
+  EXPECT_EQ(again.Stop(), 0);
+}
+
 TEST_F(ServerProcess, TenThousandConnectionsLeaveRoomForOthers) {
   rlimit limit{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &limit), 0);
@@ -147,7 +194,7 @@ TEST_F(ServerProcess, TenThousandConnectionsLeaveRoomForOthers) {
   const uint64_t before = server_.ResidentBytes();
   std::vector<int> connections;
   const sockaddr_in address = Loopback(server_.port());
-  // Half of them say nothing, half speak HTTP/2 and then nothing.
+  // Half of them send nothing, the other half begin HTTP/2 and then send nothing.
   const std::string hello =
       std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") + std::string("\0\0\0\4\0\0\0\0\0", 9);
   for (size_t i = 0; i < wanted; ++i) {
@@ -159,7 +206,7 @@ TEST_F(ServerProcess, TenThousandConnectionsLeaveRoomForOthers) {
   }
   const CellWrite cell{"c", "v", 1};
   for (int i = 0; i < 100; ++i) ASSERT_OK(store->PutRow("rows", std::to_string(i), {&cell, 1}, {}));
-  // A newcomer too.
+  // A new client is served, too.
   EXPECT_OK((*Connect(server_.address()))->GetRow("rows", "1", {}));
   const uint64_t grown = server_.ResidentBytes() - before;
   EXPECT_LT(grown / wanted, kMaxConnectionBytes) << "bytes a connection";

@@ -1,4 +1,4 @@
-#include "kvstore_api/bytes_json.h"
+#include "json/bytes_json.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -41,7 +41,7 @@ TEST(BytesJson, KnowsUtf8) {
                            "\xF0\x90\x80\x80", "\xF4\x8F\xBF\xBF"}) {
     EXPECT_TRUE(IsUtf8(good)) << good;
   }
-  // Overlong, surrogates, beyond U+10FFFF, cut short, stray continuation.
+  // Overlong forms, surrogates, above U+10FFFF, truncated, a stray continuation byte.
   for (const char* bad :
        {"\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xED\xBF\xBF", "\xF0\x80\x80\x80",
         "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xC2", "\xE1\x80", "\xF1\x80\x80", "\x80", "a\xFF"}) {

@@ -1,10 +1,10 @@
-#include "kvstore_api/dataset.h"
+#include "json/dataset_json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "kvstore_api/dataset_json.h"
+#include "kvstore_api/dataset.h"
 #include "kvstore_api/limits.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,4 +1,4 @@
-#include "kvstore_api/json_fields.h"
+#include "json/json_fields.h"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +31,7 @@ TEST(JsonFields, ReadsFieldsOfEachType) {
   EXPECT_OK(fields.Finish());
 }
 
-/// What Finish says after `read` of one object.
+/// Returns the status of Finish after `read` has read an object.
 template <typename Read>
 absl::Status Mistake(const char* text, Read read) {
   const Json json = Json::parse(text);

@@ -1,10 +1,10 @@
-#include "kvstore_api/json.h"
+#include "json/json.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "kvstore_api/json_text.h"
+#include "json/json_text.h"
 #include "kvstore_api/limits.h"
 #include "tests/support/status_matchers.h"
 
@@ -51,7 +51,7 @@ TEST(Json, RefusesDeepNestingWithoutRecursion) {
   EXPECT_OK(ParseJson(deep + std::string(100, ']')));
   EXPECT_THAT(ParseJson(deep + "[" + std::string(101, ']')), FailsWith(kInvalid, "100"));
   EXPECT_THAT(ParseJson(std::string(1'000'000, '[')), FailsWith(kInvalid, "100"));
-  // Brackets inside strings are not nesting.
+  // Brackets inside strings do not nest.
   EXPECT_OK(ParseJson("\"" + std::string(1000, '[') + "\""));
 }
 
@@ -63,6 +63,20 @@ TEST(Json, ADocumentIsAnObjectWithinTheLimit) {
   ASSERT_EQ(full.size(), kMaxValueBytes);
   EXPECT_OK(ParseDocument(full));
   EXPECT_THAT(ParseDocument(full + " "), FailsWith(kInvalid, "4194304"));
+}
+
+TEST(Json, ADocumentIsInactiveIfItSaysSoItself) {
+  for (const char* text : {R"({"active":false})", R"({"a": true, "active" : false})",
+                           R"({"\u0061ctive": false})", R"({"active": true, "active": false})"}) {
+    EXPECT_TRUE(IsInactive(text)) << text;
+  }
+  for (const char* text :
+       {"{}", R"({"active": true})", R"({"active": 0})", R"({"active": null})", R"({"active": "false"})",
+        R"({"a": {"active": false}})", R"({"a": false})", R"({"\u0061ctive": true, "b": false})",
+        R"({"text": "\"active\": false"})", R"({"active": false, "active": true})", R"([{"active": false}])",
+        R"({"active": false)", "false", ""}) {
+    EXPECT_FALSE(IsInactive(text)) << text;
+  }
 }
 
 }  // namespace

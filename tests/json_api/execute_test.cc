@@ -1,15 +1,16 @@
-#include "cli/exec_protocol.h"
+#include "json_api/execute.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "registry/open.h"
+#include "json/json.h"
+#include "kvstore_api/open.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-namespace kvstore::cli {
+namespace kvstore::json_api {
 namespace {
 
 class ExecProtocol : public ::testing::Test {
@@ -176,8 +177,21 @@ TEST_F(ExecProtocol, AScansLimitCountsRows) {
   const Json second =
       Ok(Json{{"op", "scan_rows"}, {"dataset", "rows"}, {"limit", 1}, {"marker", first["marker"]}}.dump());
   EXPECT_EQ(second["rows"][0]["row"], "c");
-  // The page ends exactly at the last row.
+  // The page ends exactly at the last row, so there is no next one.
   EXPECT_TRUE(second["marker"].is_null());
+}
+
+TEST_F(ExecProtocol, AScanTakesARangeOfTime) {
+  for (const int timestamp : {10, 20, 30}) {
+    Ok(Json{{"op", "put_row"},
+            {"dataset", "rows"},
+            {"row", "r" + std::to_string(timestamp)},
+            {"items", {{{"column", "x"}, {"value", "v"}, {"timestamp", timestamp}}}}}
+           .dump());
+  }
+  const Json page = Ok(R"({"op":"scan_rows","dataset":"rows","start_timestamp":20,"end_timestamp":30})");
+  ASSERT_EQ(page["rows"].size(), 1u) << page;
+  EXPECT_EQ(page["rows"][0]["row"], "r20");
 }
 
 TEST_F(ExecProtocol, HostileLinesAreAnsweredAndNeverThrow) {
@@ -205,4 +219,4 @@ TEST_F(ExecProtocol, HostileLinesAreAnsweredAndNeverThrow) {
 }
 
 }  // namespace
-}  // namespace kvstore::cli
+}  // namespace kvstore::json_api

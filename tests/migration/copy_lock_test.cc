@@ -41,7 +41,7 @@ TEST(CopyLock, NobodyWaitsForEverBehindThoseWhoComeBackAtOnce) {
   std::vector<std::thread> greedy;
   for (int t = 0; t < 4; ++t) {
     greedy.emplace_back([&, t] {
-      // Never without someone inside, as the copiers of a backfill are.
+      // The lock is never free, as during a backfill.
       while (!stop) {
         if (t == 0) {
           const auto guard = lock.Exclude();
@@ -52,7 +52,7 @@ TEST(CopyLock, NobodyWaitsForEverBehindThoseWhoComeBackAtOnce) {
       }
     });
   }
-  // This would not return.
+  // With a lock that is not fair, these loops would never end.
   for (int i = 0; i < 500; ++i) {
     const auto alone = lock.Exclude();
   }

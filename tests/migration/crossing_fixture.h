@@ -16,45 +16,46 @@
 
 namespace kvstore::testing {
 
-/// Which endpoints fail, and what their hosts say of themselves. Of the test, which outlives the endpoints.
+/// Faults that a test injects into endpoints. Must outlive the endpoints.
 struct Faults {
-  std::atomic<bool> down{false};      ///< Of MySQL: nothing answers.
-  std::atomic<int> restarts{0};       ///< Of MySQL: another boot after each.
-  std::atomic<int> broken_enters{0};  ///< So many sweeps to `broken` of MySQL fail, behind their first shard.
+  std::atomic<bool> down{false};  ///< MySQL does not answer.
+  std::atomic<int> restarts{0};   ///< How often a MySQL host was restarted: each changes the boot ID.
+  /// How many transitions of MySQL to the state `broken` fail, after they have changed some of the shards.
+  std::atomic<int> failing_transitions{0};
   std::atomic<EndpointState> broken{EndpointState::kMoved};
-  std::atomic<int> aborted{
-      0};  ///< So many times RocksDB says that another worker has taken over, which is not so.
+  /// How often RocksDB reports wrongly that another worker has taken over.
+  std::atomic<int> aborted{0};
 };
 
-/// The endpoint of MySQL, in trouble.
-class Troubled : public Forward {
+/// The endpoint of MySQL, with faults.
+class FaultyEndpoint : public ForwardingEndpoint {
  public:
-  Troubled(std::unique_ptr<MigrationEndpoint> wrapped, Faults& faults)
-      : Forward(std::move(wrapped)), faults_(faults) {}
+  FaultyEndpoint(std::unique_ptr<MigrationEndpoint> wrapped, Faults& faults)
+      : ForwardingEndpoint(std::move(wrapped)), faults_(faults) {}
   absl::StatusOr<EndpointStatus> Status() override {
     if (faults_.down) return Down();
     return inner->Status();
   }
-  absl::StatusOr<std::string> Boot() override {
+  absl::StatusOr<std::string> BootId() override {
     if (faults_.down) return Down();
-    auto boot = inner->Boot();
+    auto boot = inner->BootId();
     if (boot.ok()) *boot += fmt::format(" restarted {}", faults_.restarts.load());
     return boot;
   }
   absl::Status RaiseEpoch(uint64_t epoch) override {
     return faults_.down ? Down() : inner->RaiseEpoch(epoch);
   }
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override {
     if (faults_.down) return Down();
-    if (state == faults_.broken && faults_.broken_enters > 0) {
-      --faults_.broken_enters;
-      // A sweep that got to some of the shards only.
+    if (state == faults_.broken && faults_.failing_transitions > 0) {
+      --faults_.failing_transitions;
+      // The transition changes only some of the shards.
       if (auto status = inner->Limit("0-5"); !status.ok()) return status;
-      if (auto status = inner->Enter(epoch, state, capture); !status.ok()) return status;
+      if (auto status = inner->TransitionTo(epoch, state, capture); !status.ok()) return status;
       if (auto status = inner->Limit("0-15"); !status.ok()) return status;
       return absl::UnavailableError("shard mod00006 at somewhere: was cut off");
     }
-    return inner->Enter(epoch, state, capture);
+    return inner->TransitionTo(epoch, state, capture);
   }
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override {
     return faults_.down ? Down() : inner->Replace(epoch, units, fresh);
@@ -73,44 +74,44 @@ class Troubled : public Forward {
   Faults& faults_;
 };
 
-/// A world whose MySQL side gets into trouble.
+/// A store whose MySQL side has faults.
 class CrossingTest : public ::testing::Test {
  protected:
   CrossingTest() { SharedFleet().Clear(); }
   ~CrossingTest() override { SetFailPointHook(nullptr); }
 
-  World& Open() {
-    world_ = nullptr;
-    world_ = std::make_unique<World>(
+  MigratingStore& Open() {
+    store_ = nullptr;
+    store_ = std::make_unique<MigratingStore>(
         dir_.path(),
         [this](std::unique_ptr<MigrationEndpoint> endpoint) -> std::unique_ptr<MigrationEndpoint> {
-          // The embedded store's partitions are always the same.
+          // Only the embedded store's extent is empty; its endpoint has no faults.
           if (endpoint->Extent().value_or("").empty()) return endpoint;
-          return std::make_unique<Troubled>(std::move(endpoint), faults_);
+          return std::make_unique<FaultyEndpoint>(std::move(endpoint), faults_);
         });
-    return *world_;
+    return *store_;
   }
-  /// That, with a dataset of ten rows, row000 to row009, whose copy on MySQL is complete.
-  World& OpenReady(const Json& options = To("mysql")) {
-    World& world = Open();
-    EXPECT_OK(world.router().CreateDataset({.name = "events"}));
+  /// Opens a store with a dataset of ten rows, row000 to row009, whose copy on MySQL is complete.
+  MigratingStore& OpenReady(const Json& options = To("mysql")) {
+    MigratingStore& store = Open();
+    EXPECT_OK(store.router().CreateDataset({.name = "events"}));
     PutMany("row", 10);
-    world.Do("create", "events", options);
-    world.Do("start", "events");
-    world.Await("events", "ready");
-    return world;
+    store.Do("create", "events", options);
+    store.Do("start", "events");
+    store.Await("events", "ready");
+    return store;
   }
-  /// That, with `count` rows, and cut over: MySQL serves.
-  World& OpenCrossed(const std::string& prefix, int count) {
-    World& world = Open();
-    EXPECT_OK(world.router().CreateDataset({.name = "events"}));
+  /// Opens a store with a dataset of `count` rows that was cut over: MySQL serves.
+  MigratingStore& OpenCrossed(const std::string& prefix, int count) {
+    MigratingStore& store = Open();
+    EXPECT_OK(store.router().CreateDataset({.name = "events"}));
     PutMany(prefix, count);
     Cross();
-    return world;
+    return store;
   }
   void Put(const std::string& row, const std::string& value = "v") {
     const CellWrite cell{"c", value, std::nullopt};
-    ASSERT_OK(world_->router().PutRow("events", row, {&cell, 1}, {})) << row;
+    ASSERT_OK(store_->router().PutRow("events", row, {&cell, 1}, {})) << row;
   }
   void PutMany(const std::string& prefix, int count) {
     for (int i = 0; i < count; ++i) Put(fmt::format("{}{:03}", prefix, i));
@@ -118,21 +119,21 @@ class CrossingTest : public ::testing::Test {
   int Count(const std::string& prefix, int count) {
     int there = 0;
     for (int i = 0; i < count; ++i) {
-      const auto row = world_->router().GetRow("events", fmt::format("{}{:03}", prefix, i), {});
+      const auto row = store_->router().GetRow("events", fmt::format("{}{:03}", prefix, i), {});
       EXPECT_OK(row);
       there += row.ok() && !row->items.empty() ? 1 : 0;
     }
     return there;
   }
-  /// From rocksdb to mysql, and cut over.
+  /// Migrates the dataset from rocksdb to mysql, up to after the cutover.
   void Cross() {
-    world_->Do("create", "events", To("mysql"));
-    world_->Do("start", "events");
-    world_->Await("events", "ready");
-    world_->Do("cutover", "events");
-    world_->Await("events", "reversible");
+    store_->Do("create", "events", To("mysql"));
+    store_->Do("start", "events");
+    store_->Await("events", "ready");
+    store_->Do("cutover", "events");
+    store_->Await("events", "reversible");
   }
-  /// Tables of the dataset on the fleet.
+  /// The names of the dataset's tables that are left on the fleet.
   static std::set<std::string> TablesLeft() {
     std::set<std::string> found;
     for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
@@ -145,11 +146,12 @@ class CrossingTest : public ::testing::Test {
     }
     return found;
   }
-  std::string Field(const char* field) { return world_->Do("status", "events").value(field, ""); }
-  /// As a lossy replica would, while nothing is drained: rows, and what the log has of them.
+  std::string Field(const char* field) { return store_->Do("status", "events").value(field, ""); }
+  /// Removes rows and their log entries, as if a replica without them had been promoted. Nothing must be
+  /// drained meanwhile.
   static void Lose(const std::string& prefix) {
     for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
-      // In one transaction: a drain that is still under way sees nothing of it.
+      // In one transaction, so that a drain that is still running sees all or nothing of it.
       SharedFleet().OfShard(shard).Run(
           fmt::format("START TRANSACTION; DELETE FROM `mod{0:05}`.`events` WHERE row_key LIKE '{1}%'; "
                       "DELETE FROM `mod{0:05}`.`events$dirty` WHERE k1 LIKE '{1}%'; COMMIT",
@@ -159,7 +161,7 @@ class CrossingTest : public ::testing::Test {
 
   const TempDir dir_;
   Faults faults_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<MigratingStore> store_;
 };
 
 }  // namespace kvstore::testing

@@ -1,96 +1,96 @@
 #include "tests/migration/crossing_fixture.h"
 
-/// Hosts that come back with less than they had, in the middle of a migration.
+/// Hosts that come back with older data in the middle of a migration.
 namespace kvstore::testing {
 namespace {
 
 TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
-  World& world = OpenCrossed("before", 100);
+  MigratingStore& store = OpenCrossed("before", 100);
   PutMany("after", 20);
-  // Both sides are the same by now; a promoted replica has less.
-  ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
-  world.Do("pause", "events");
+  // Both sides are the same by now; then a replica with less data is promoted.
+  ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
+  store.Do("pause", "events");
   Lose("before04");
   ++faults_.restarts;
-  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); })) << world.Do("status", "events").dump(1);
+  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); })) << store.Do("status", "events").dump(1);
   EXPECT_THAT(Field("doubt"), ::testing::HasSubstr("10 of them are on 'rocksdb' only"));
   EXPECT_THAT(Field("doubt"), ::testing::HasSubstr("row 'before04"));
-  EXPECT_EQ(world.Do("status", "events")["repaired"], 0);
-  EXPECT_EQ(world.Do("status", "events")["next"], (Json{"resolve", "verify"}));
-  // It serves meanwhile.
+  EXPECT_EQ(store.Do("status", "events")["repaired"], 0);
+  EXPECT_EQ(store.Do("status", "events")["next"], (Json{"resolve", "verify"}));
+  // The side goes on serving meanwhile.
   Put("meanwhile");
   for (const char* command : {"finish", "reverse", "rollback", "cancel"}) {
-    EXPECT_THAT(world.Try(command, "events"), FailsWith(absl::StatusCode::kFailedPrecondition, "resolve"));
+    EXPECT_THAT(store.Try(command, "events"), FailsWith(absl::StatusCode::kFailedPrecondition, "resolve"));
   }
-  EXPECT_THAT(world.Try("resolve", "events", {{"keep", "neither"}}),
+  EXPECT_THAT(store.Try("resolve", "events", {{"keep", "neither"}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "neither 'rocksdb' nor 'mysql'"));
-  // Also a process that comes after this one asks.
+  // A process that takes over reports the doubt as well.
   Open().migrator().TakeOverAbandoned();
   ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); }));
-  world_->Do("resolve", "events", {{"keep", "rocksdb"}});
-  world_->Await("events", "ready");
-  EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+  store_->Do("resolve", "events", {{"keep", "rocksdb"}});
+  store_->Await("events", "ready");
+  EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
   EXPECT_EQ(Count("before", 100), 100) << "the only copy of what was acknowledged";
   EXPECT_EQ(Count("after", 20), 20);
-  EXPECT_EQ(world_->router().GetRow("events", "meanwhile", {})->items.size(), 1u);
-  // The other side is made like it before anything else is possible.
-  EXPECT_TRUE(Eventually([&] { return world_->Try("cutover", "events").ok(); }));
-  world_->Await("events", "reversible");
+  EXPECT_EQ(store_->router().GetRow("events", "meanwhile", {})->items.size(), 1u);
+  // The other side must be repaired before anything else is possible.
+  EXPECT_TRUE(Eventually([&] { return store_->Try("cutover", "events").ok(); }));
+  store_->Await("events", "reversible");
   EXPECT_EQ(Count("before", 100), 100) << "the next cutover goes to a side that has all";
   EXPECT_EQ(Field("doubt"), "");
 }
 
-/// What an operator has said is right was to serve, and could not.
+/// The side that an operator has declared right cannot begin to serve.
 TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
-  World& world = OpenCrossed("before", 50);
-  ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
-  world.Do("pause", "events");
+  MigratingStore& store = OpenCrossed("before", 50);
+  ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
+  store.Do("pause", "events");
   Lose("before02");
   ++faults_.restarts;
   ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); }));
   // mysql, which serves, cannot be frozen.
   faults_.broken = EndpointState::kFrozen;
-  faults_.broken_enters = 1;
-  world.Do("resolve", "events", {{"keep", "rocksdb"}});
-  EXPECT_TRUE(Eventually([&] { return faults_.broken_enters == 0 && !Field("doubt").empty(); }))
-      << world.Do("status", "events").dump(1);
-  EXPECT_THAT(world.Try("finish", "events"), FailsWith(absl::StatusCode::kFailedPrecondition, "resolve"));
-  world.Do("resolve", "events", {{"keep", "rocksdb"}});
-  EXPECT_TRUE(Eventually([&] { return world.BackendOf("events") == "rocksdb"; }));
+  faults_.failing_transitions = 1;
+  store.Do("resolve", "events", {{"keep", "rocksdb"}});
+  EXPECT_TRUE(Eventually([&] { return faults_.failing_transitions == 0 && !Field("doubt").empty(); }))
+      << store.Do("status", "events").dump(1);
+  EXPECT_THAT(store.Try("finish", "events"), FailsWith(absl::StatusCode::kFailedPrecondition, "resolve"));
+  store.Do("resolve", "events", {{"keep", "rocksdb"}});
+  EXPECT_TRUE(Eventually([&] { return store.BackendOf("events") == "rocksdb"; }));
   EXPECT_EQ(Count("before", 50), 50);
 }
 
 TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events", .backend = "mysql"}));
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 10);
-  world.Do("create", "events", To("rocksdb"));
-  world.Do("start", "events");
-  world.Await("events", "ready");
+  store.Do("create", "events", To("rocksdb"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
   faults_.down = true;
-  // It is back before the worker gets to it.
+  // The side is back before the worker notices.
   SetFailPointHook([&](std::string_view point) {
     if (point == "abandon.begin") faults_.down = false;
   });
-  world.Do("abandon", "events", {{"gone", "mysql"}});
-  world.Await("events", "ready");
+  store.Do("abandon", "events", {{"gone", "mysql"}});
+  store.Await("events", "ready");
   EXPECT_TRUE(Eventually([&] {
-    return world.Do("status", "events")["events"].dump().find("answers again, and is not given up") !=
+    return store.Do("status", "events")["events"].dump().find("answers again, and is not given up") !=
            std::string::npos;
   }));
   Put("more");
-  world.Do("cutover", "events");
-  world.Await("events", "reversible");
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
   EXPECT_EQ(Count("row", 10), 10);
 }
 
 /// A rollback whose target's host is lost, and comes back as it was before the rollback.
 TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
-  World& world = OpenCrossed("row", 10);
+  MigratingStore& store = OpenCrossed("row", 10);
   SetFailPointHook([&](std::string_view point) {
     if (point == "abort.plain") faults_.down = true;
   });
-  world.Do("rollback", "events");
+  store.Do("rollback", "events");
   EXPECT_TRUE(Eventually([&] { return faults_.down.load() && !Field("problem").empty(); }));
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
     SharedFleet().OfShard(shard).Run(fmt::format(
@@ -101,49 +101,49 @@ TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
   SetFailPointHook(nullptr);
   ++faults_.restarts;
   faults_.down = false;
-  world.Await("events", "aborted");
+  store.Await("events", "aborted");
   EXPECT_EQ(TablesLeft(), (std::set<std::string>{}));
   EXPECT_EQ(Count("row", 10), 10);
 }
 
 TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
-  World& world = OpenCrossed("before", 50);
-  ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
-  world.Do("pause", "events");
+  MigratingStore& store = OpenCrossed("before", 50);
+  ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
+  store.Do("pause", "events");
   Lose("before01");
   ++faults_.restarts;
   ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); }));
-  world.Do("resolve", "events", {{"keep", "mysql"}});
-  world.Await("events", "reversible");
-  EXPECT_EQ(world.Do("status", "events")["repaired"], 10);
-  world.Do("rollback", "events");
-  world.Await("events", "aborted");
+  store.Do("resolve", "events", {{"keep", "mysql"}});
+  store.Await("events", "reversible");
+  EXPECT_EQ(store.Do("status", "events")["repaired"], 10);
+  store.Do("rollback", "events");
+  store.Await("events", "aborted");
   EXPECT_EQ(Count("before", 50), 40);
 }
 
 TEST_F(CrossingTest, ARestartThatLostNothingAsksNobody) {
-  World& world = OpenCrossed("row", 50);
-  const int passes = world.Do("status", "events")["verify_passes"];
+  MigratingStore& store = OpenCrossed("row", 50);
+  const int passes = store.Do("status", "events")["verify_passes"];
   ++faults_.restarts;
-  EXPECT_TRUE(Eventually([&] { return world.Do("status", "events")["verify_passes"] > passes; }));
-  world.Await("events", "reversible");
+  EXPECT_TRUE(Eventually([&] { return store.Do("status", "events")["verify_passes"] > passes; }));
+  store.Await("events", "reversible");
   EXPECT_EQ(Field("doubt"), "");
-  world.Do("reverse", "events");
-  world.Await("events", "ready");
+  store.Do("reverse", "events");
+  store.Await("events", "ready");
   EXPECT_EQ(Count("row", 50), 50);
 }
 
 /// The source comes back as it was before the cutover: it serves, beside the target.
 TEST_F(CrossingTest, ASourceThatForgotThatItMovedIsShut) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events", .backend = "mysql"}));
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 50);
-  world.Do("create", "events", To("rocksdb"));
-  world.Do("start", "events");
-  world.Await("events", "ready");
-  world.Do("cutover", "events");
-  world.Await("events", "reversible");
-  ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
+  store.Do("create", "events", To("rocksdb"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
+  ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
   const auto stale = [](const std::string& sql) {
     for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
       SharedFleet().OfShard(shard).Run(
@@ -161,26 +161,26 @@ TEST_F(CrossingTest, ASourceThatForgotThatItMovedIsShut) {
     return true;
   };
   EXPECT_TRUE(Eventually(is_shut));
-  world.Await("events", "reversible");
+  store.Await("events", "reversible");
   Put("row-after");
-  world.Do("reverse", "events");
-  world.Await("events", "ready");
+  store.Do("reverse", "events");
+  store.Await("events", "ready");
   EXPECT_EQ(Count("row", 50), 50);
-  EXPECT_EQ(world.router().GetRow("events", "row-after", {})->items.size(), 1u);
+  EXPECT_EQ(store.router().GetRow("events", "row-after", {})->items.size(), 1u);
 }
 
 TEST_F(CrossingTest, WhatWasWrittenToASourceThatForgotIsShown) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events", .backend = "mysql"}));
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 20);
-  world.Do("create", "events", To("rocksdb"));
-  world.Do("start", "events");
-  world.Await("events", "ready");
-  world.Do("cutover", "events");
-  world.Await("events", "reversible");
-  ASSERT_TRUE(Eventually([&] { return world.Do("status", "events")["lag"]["units"] == 0; }));
-  // Nobody looks while the host is back and clients write to it.
-  world_.reset();
+  store.Do("create", "events", To("rocksdb"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
+  ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
+  // No worker runs while the host is back and clients write to it.
+  store_.reset();
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
     SharedFleet().OfShard(shard).Run(
         fmt::format("RENAME TABLE `mod{0:05}`.`events$away` TO `mod{0:05}`.`events`; UPDATE "
@@ -190,10 +190,10 @@ TEST_F(CrossingTest, WhatWasWrittenToASourceThatForgotIsShown) {
   }
   ++faults_.restarts;
   Open().migrator().TakeOverAbandoned();
-  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); })) << world_->Do("status", "events").dump(1);
+  ASSERT_TRUE(Eventually([&] { return !Field("doubt").empty(); })) << store_->Do("status", "events").dump(1);
   EXPECT_THAT(Field("doubt"), ::testing::HasSubstr("'mysql' came back as it was before the cutover"));
-  world_->Do("resolve", "events", {{"keep", "rocksdb"}});
-  world_->Await("events", "reversible");
+  store_->Do("resolve", "events", {{"keep", "rocksdb"}});
+  store_->Await("events", "reversible");
   EXPECT_EQ(Count("row", 20), 20);
 }
 

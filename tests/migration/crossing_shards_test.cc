@@ -26,23 +26,23 @@ class ShardsOpenedTest : public CrossingTest {
  protected:
   ShardsOpenedTest() { OpenShards(4); }
   ~ShardsOpenedTest() override {
-    world_.reset();
+    store_.reset();
     SharedFleet().WriteMaps(SharedFleet().server(0).address(), SharedFleet().server(1).address());
   }
   /// Gives a command as soon as both sides were compared again.
   void DoWhenCompared(const std::string& command) {
-    EXPECT_TRUE(Eventually([&] { return world_->Try(command, "events").ok(); }))
-        << world_->Do("status", "events").dump(1);
+    EXPECT_TRUE(Eventually([&] { return store_->Try(command, "events").ok(); }))
+        << store_->Do("status", "events").dump(1);
   }
   /// `count` more entries, of IDs of the first shards.
   void Add(uint64_t from, int count) {
     for (int i = 0; i < count; ++i) {
       ASSERT_OK(
-          world_->router().AddMapping("events", from << 46 | 1 << 10 | 7, static_cast<uint64_t>(i) + 1, i));
+          store_->router().AddMapping("events", from << 46 | 1 << 10 | 7, static_cast<uint64_t>(i) + 1, i));
     }
   }
   uint64_t CountOf(uint64_t from) {
-    return world_->router().CountMapping("events", from << 46 | 1 << 10 | 7).value_or(0);
+    return store_->router().CountMapping("events", from << 46 | 1 << 10 | 7).value_or(0);
   }
   void AwaitShards(uint32_t open) {
     OpenShards(open);
@@ -51,7 +51,7 @@ class ShardsOpenedTest : public CrossingTest {
     ASSERT_OK(backend);
     ASSERT_OK((*backend)->Init({}, nullptr));
     ASSERT_TRUE(Eventually([&] {
-      const auto shards = world_->router().FindBackend("mysql");
+      const auto shards = store_->router().keeper().FindBackend("mysql");
       return (*shards)
                  ->OpenForMigration({.name = "events", .shape = Shape::kMappings, .backend = "mysql"})
                  .value()
@@ -62,28 +62,28 @@ class ShardsOpenedTest : public CrossingTest {
 };
 
 TEST_F(ShardsOpenedTest, BetweenReadyAndCutoverTheyAreTakenIn) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events", .shape = Shape::kMappings}));
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .shape = Shape::kMappings}));
   Add(0, 20);
   Add(3, 20);
-  world.Do("create", "events", To("mysql"));
-  world.Do("start", "events");
-  world.Await("events", "ready");
+  store.Do("create", "events", To("mysql"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
   AwaitShards(8);
   DoWhenCompared("cutover");
-  world.Await("events", "reversible");
-  EXPECT_EQ(world.BackendOf("events"), "mysql");
+  store.Await("events", "reversible");
+  EXPECT_EQ(store.BackendOf("events"), "mysql");
   EXPECT_EQ(CountOf(0), 20u);
   EXPECT_EQ(CountOf(3), 20u);
   // Writes to the new shards are captured like those of the others: the way back has them.
   Add(5, 10);
   AwaitShards(12);
   EXPECT_TRUE(Eventually([&] {
-    return world.router().AddMapping("events", uint64_t{9} << 46 | 1 << 10 | 7, 1, 1).ok();
+    return store.router().AddMapping("events", uint64_t{9} << 46 | 1 << 10 | 7, 1, 1).ok();
   })) << "the worker makes it on the shards that were opened last";
   DoWhenCompared("reverse");
-  world.Await("events", "ready");
-  EXPECT_EQ(world.BackendOf("events"), "rocksdb");
+  store.Await("events", "ready");
+  EXPECT_EQ(store.BackendOf("events"), "rocksdb");
   EXPECT_EQ(CountOf(0), 20u);
   EXPECT_EQ(CountOf(5), 10u);
   EXPECT_EQ(CountOf(9), 1u);
@@ -91,61 +91,61 @@ TEST_F(ShardsOpenedTest, BetweenReadyAndCutoverTheyAreTakenIn) {
   AwaitShards(16);
   Add(14, 3);
   DoWhenCompared("cutover");
-  world.Await("events", "reversible");
+  store.Await("events", "reversible");
   EXPECT_EQ(CountOf(14), 3u);
   EXPECT_EQ(CountOf(5), 10u);
-  world.Do("finish", "events");
-  world.Await("events", "finished");
+  store.Do("finish", "events");
+  store.Await("events", "finished");
   EXPECT_EQ(CountOf(9), 1u);
 }
 
 /// The embedded store would spread objects over more shards than the servers have.
 TEST_F(ShardsOpenedTest, ObjectsThatAreMadeOnTheOtherSideFindTheirWayBack) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events", .shape = Shape::kObjects, .backend = "mysql"}));
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .shape = Shape::kObjects, .backend = "mysql"}));
   std::set<uint64_t> ids;
   const auto make = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      const auto id = world.router().CreateObject("events", R"({"a": 1})", {});
+      const auto id = store.router().CreateObject("events", R"({"a": 1})", {});
       ASSERT_OK(id);
       EXPECT_TRUE(ids.insert(*id).second) << *id << " is given twice";
     }
   };
   make(40);
-  world.Do("create", "events", To("rocksdb"));
-  world.Do("start", "events");
-  world.Await("events", "ready");
-  world.Do("cutover", "events");
-  world.Await("events", "reversible");
+  store.Do("create", "events", To("rocksdb"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
   make(40);
-  world.Do("rollback", "events");
-  world.Await("events", "aborted");
+  store.Do("rollback", "events");
+  store.Await("events", "aborted");
   make(10);
-  for (const uint64_t id : ids) EXPECT_OK(world.router().GetObject("events", id, {})) << id;
+  for (const uint64_t id : ids) EXPECT_OK(store.router().GetObject("events", id, {})) << id;
 }
 
 TEST_F(ShardsOpenedTest, InTheMiddleOfACutoverTheyWait) {
-  World& world = Open();
-  ASSERT_OK(world.router().CreateDataset({.name = "events", .shape = Shape::kMappings}));
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events", .shape = Shape::kMappings}));
   Add(0, 20);
-  world.Do("create", "events", To("mysql"));
-  world.Do("start", "events");
-  world.Await("events", "ready");
+  store.Do("create", "events", To("mysql"));
+  store.Do("start", "events");
+  store.Await("events", "ready");
   std::atomic<bool> opened{false};
   SetFailPointHook([&](std::string_view point) {
     if (point == "cutover.frozen" && !opened.exchange(true)) AwaitShards(8);
   });
-  world.Do("cutover", "events", {});
+  store.Do("cutover", "events", {});
   // It may have taken longer than writes may be held: then it was given up, and is asked for again.
   EXPECT_TRUE(Eventually([&] {
-    if (world.PhaseOf("events") == "ready") world.Try("cutover", "events").IgnoreError();
-    return world.PhaseOf("events") == "reversible";
+    if (store.PhaseOf("events") == "ready") store.Try("cutover", "events").IgnoreError();
+    return store.PhaseOf("events") == "reversible";
   }));
   EXPECT_EQ(CountOf(0), 20u);
   EXPECT_TRUE(Eventually(
-      [&] { return world.router().AddMapping("events", uint64_t{6} << 46 | 1 << 10 | 7, 1, 1).ok(); }));
-  world.Do("rollback", "events");
-  world.Await("events", "aborted");
+      [&] { return store.router().AddMapping("events", uint64_t{6} << 46 | 1 << 10 | 7, 1, 1).ok(); }));
+  store.Do("rollback", "events");
+  store.Await("events", "aborted");
   EXPECT_EQ(CountOf(0), 20u);
   EXPECT_EQ(CountOf(6), 1u);
 }

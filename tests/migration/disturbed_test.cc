@@ -10,13 +10,14 @@
 
 #include "base/fail_point.h"
 #include "tests/migration/forward.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// While a dataset moves there and back under load, something else dies at a named step, and comes back.
+/// While a dataset migrates there and back under load, another component dies at a named step, and comes
+/// back.
 namespace kvstore::testing {
 namespace {
 
@@ -27,7 +28,7 @@ enum class Trouble { kServerKilled, kServerPromoted, kCatalogDown, kCatalogAnswe
 struct Case {
   Trouble trouble;
   const char* point;
-  int occurrence;  ///< Of the point.
+  int occurrence;  ///< Which time the point is reached.
 };
 
 /// Two masters; the first has a replica which, if it is semi-synchronous, has what the first has
@@ -53,14 +54,15 @@ class Pair {
   }
   TestFleet& fleet() { return masters_; }
   void KillMaster() { masters_.server(0).Kill(); }
-  /// It has all so far, and gets no more.
+  /// Waits until the replica has received everything, and then stops its replication.
   void CutOff() {
     const std::string position = masters_.server(0).Run("SELECT @@gtid_binlog_pos");
     EXPECT_EQ(replica_.Run("SELECT MASTER_GTID_WAIT('" + position.substr(0, position.find('\n')) + "', 20)"),
               "0\n");
     replica_.Run("STOP SLAVE IO_THREAD");
   }
-  /// As an operator does it: all that came is applied, then the map names the replica.
+  /// Promotes the replica as an operator does: it applies everything it has received, and then the map names
+  /// it.
   void Promote() {
     replica_.Run("STOP SLAVE IO_THREAD");
     EXPECT_TRUE(Eventually([&] {
@@ -89,9 +91,9 @@ class DisturbedTest : public ::testing::TestWithParam<Case> {
       case Trouble::kServerPromoted:
         return pair_->KillMaster();
       case Trouble::kCatalogDown:
-        return world_->SetCatalogTrouble(CatalogTrouble::kDown);
+        return store_->SetCatalogTrouble(CatalogTrouble::kDown);
       case Trouble::kCatalogAnswersLost:
-        return world_->SetCatalogTrouble(CatalogTrouble::kAnswersLost);
+        return store_->SetCatalogTrouble(CatalogTrouble::kAnswersLost);
     }
   }
   void End() {
@@ -102,20 +104,21 @@ class DisturbedTest : public ::testing::TestWithParam<Case> {
         return pair_->Promote();
       case Trouble::kCatalogDown:
       case Trouble::kCatalogAnswersLost:
-        return world_->SetCatalogTrouble(CatalogTrouble::kNone);
+        return store_->SetCatalogTrouble(CatalogTrouble::kNone);
     }
   }
-  /// There, back, there, and finished; or back, and cancelled. Commands that are refused are given again.
+  /// Migrates there, back, there again, and finishes; or migrates back, and cancels. Repeats commands that
+  /// are refused.
   void GoOn(bool cancel) {
     bool back = false;
     int polls = 0;
     const bool ended = Eventually([&] {
-      const Json status = world_->Try("status", "events").value_or(Json::object());
+      const Json status = store_->Try("status", "events").value_or(Json::object());
       const std::string phase = status.value("phase", "");
-      if (phase == "created") world_->Try("start", "events").IgnoreError();
-      if (phase == "ready") world_->Try(back && cancel ? "cancel" : "cutover", "events").IgnoreError();
+      if (phase == "created") store_->Try("start", "events").IgnoreError();
+      if (phase == "ready") store_->Try(back && cancel ? "cancel" : "cutover", "events").IgnoreError();
       if (phase == "reversible") {
-        if (world_->Try(back ? "finish" : "reverse", "events").ok()) back = true;
+        if (store_->Try(back ? "finish" : "reverse", "events").ok()) back = true;
       }
       if (begun_ && !over_) {
         // Until the worker has met it, or it makes no difference to it.
@@ -126,12 +129,12 @@ class DisturbedTest : public ::testing::TestWithParam<Case> {
       }
       return phase == "finished" || phase == "aborted";
     });
-    EXPECT_TRUE(ended) << world_->Try("status", "events").value_or(Json()).dump(1);
+    EXPECT_TRUE(ended) << store_->Try("status", "events").value_or(Json()).dump(1);
   }
 
   const TempDir dir_;
   std::unique_ptr<Pair> pair_;
-  std::unique_ptr<World> world_;
+  std::unique_ptr<MigratingStore> store_;
   std::atomic<bool> begun_{false};
   bool over_ = false;
 };
@@ -144,9 +147,9 @@ TEST_P(DisturbedTest, ItGoesOnAndNothingIsLost) {
   } else {
     SharedFleet().Clear();
   }
-  world_ = std::make_unique<World>(dir_.path(), nullptr, pair_ ? &pair_->fleet() : nullptr);
-  world_->migrator().TakeOverAbandoned();
-  ASSERT_OK(world_->router().CreateDataset({.name = "events"}));
+  store_ = std::make_unique<MigratingStore>(dir_.path(), nullptr, pair_ ? &pair_->fleet() : nullptr);
+  store_->migrator().TakeOverAbandoned();
+  ASSERT_OK(store_->router().CreateDataset({.name = "events"}));
   History history(Clients::kKeys);
   std::atomic<int> reached{0};
   SetFailPointHook([&](std::string_view name) {
@@ -155,25 +158,25 @@ TEST_P(DisturbedTest, ItGoesOnAndNothingIsLost) {
     begun_ = true;
   });
   {
-    Clients clients(world_->router(), "events", history, 4, seed);
+    Clients clients(store_->router(), "events", history, 4, seed);
     clients.Work(50);
-    world_->Do("create", "events", {{"target", "mysql"}, {"share", 100}});
+    store_->Do("create", "events", {{"target", "mysql"}, {"share", 100}});
     GoOn(std::string_view(one.point).starts_with("abort."));
   }
   EXPECT_TRUE(begun_) << "the point was not reached";
   if (begun_ && !over_) End();
   const bool server = one.trouble == Trouble::kServerKilled || one.trouble == Trouble::kServerPromoted;
   if (server && one.point == std::string_view("verify.pass")) {
-    EXPECT_NE(world_->Do("status", "events")["events"].dump().find("compared again"), std::string::npos);
+    EXPECT_NE(store_->Do("status", "events")["events"].dump().find("compared again"), std::string::npos);
   }
   {
-    Clients clients(world_->router(), "events", history, 4, seed + 50);
+    Clients clients(store_->router(), "events", history, 4, seed + 50);
     clients.Work(50);
     clients.Stop();
     EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   }
   EXPECT_EQ(history.Check(), std::nullopt);
-  world_.reset();
+  store_.reset();
   SetFailPointHook(nullptr);
 }
 
@@ -183,16 +186,16 @@ class LostReplicaTest : public ::testing::TestWithParam<const char*> {};
 TEST_P(LostReplicaTest, WhatItLacksIsCopiedToItWhenItIsPromoted) {
   Pair pair(/*semi_sync=*/false);
   const TempDir dir;
-  World world(dir.path(), nullptr, &pair.fleet());
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
-  // Nobody writes these again.
+  MigratingStore store(dir.path(), nullptr, &pair.fleet());
+  ASSERT_OK(store.router().CreateDataset({.name = "events"}));
+  // No client writes these rows again.
   constexpr int kStill = 100;
   const CellWrite cell{.column = "column", .value = "value"};
   for (int i = 0; i < kStill; ++i) {
-    ASSERT_OK(world.router().PutRow("events", fmt::format("still-{}", i), {&cell, 1}, {}));
+    ASSERT_OK(store.router().PutRow("events", fmt::format("still-{}", i), {&cell, 1}, {}));
   }
   History history(Clients::kKeys);
-  Clients clients(world.router(), "events", history, 4, Seed("lost replica"));
+  Clients clients(store.router(), "events", history, 4, Seed("lost replica"));
   clients.Work(200);
   std::atomic<bool> killed{false};
   SetFailPointHook([&](std::string_view name) {
@@ -201,29 +204,29 @@ TEST_P(LostReplicaTest, WhatItLacksIsCopiedToItWhenItIsPromoted) {
     pair.KillMaster();
     killed = true;
   });
-  world.Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
-  world.Do("start", "events");
+  store.Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+  store.Do("start", "events");
   EXPECT_TRUE(Eventually([&] { return killed.load(); }));
   pair.Promote();
   EXPECT_TRUE(Eventually([&] {
-    const Json status = world.Try("status", "events").value_or(Json::object());
-    // A cutover that was given up is not tried again by itself.
+    const Json status = store.Try("status", "events").value_or(Json::object());
+    // A cutover that was given up is not retried by itself.
     if (status.value("phase", "") == "ready" && status.value("wanted", "") == "nothing") {
-      world.Try("cutover", "events").IgnoreError();
+      store.Try("cutover", "events").IgnoreError();
     }
     return status.value("phase", "") == "reversible";
   }));
-  EXPECT_GT(world.Do("status", "events")["repaired"], kStill / 4);
+  EXPECT_GT(store.Do("status", "events")["repaired"], kStill / 4);
   for (int i = 0; i < kStill; ++i) {
-    const auto row = world.router().GetRow("events", fmt::format("still-{}", i), {});
+    const auto row = store.router().GetRow("events", fmt::format("still-{}", i), {});
     EXPECT_EQ(row.ok() ? row->items.size() : 0u, 1u) << i;
   }
   clients.Work(100);
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   EXPECT_EQ(history.Check(), std::nullopt);
-  world.Do("finish", "events");
-  world.Await("events", "finished");
+  store.Do("finish", "events");
+  store.Await("events", "finished");
   SetFailPointHook(nullptr);
 }
 
@@ -235,13 +238,13 @@ INSTANTIATE_TEST_SUITE_P(Points, LostReplicaTest,
                            return name;
                          });
 
-/// A side whose disk is slow: everything takes its time, some of it long.
-class Slow : public Forward {
+/// A side whose disk is slow: every call takes some time, and some take long.
+class Slow : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
+  using ForwardingEndpoint::ForwardingEndpoint;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override {
     Wait();
-    return inner->Enter(epoch, state, capture);
+    return inner->TransitionTo(epoch, state, capture);
   }
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override {
     Wait();
@@ -271,22 +274,22 @@ class Slow : public Forward {
 TEST(Disturbed, OnSlowDisksItTakesItsTime) {
   SharedFleet().Clear();
   const TempDir dir;
-  World world(dir.path(), [](std::unique_ptr<MigrationEndpoint> endpoint) {
+  MigratingStore store(dir.path(), [](std::unique_ptr<MigrationEndpoint> endpoint) {
     return std::make_unique<Slow>(std::move(endpoint));
   });
-  ASSERT_OK(world.router().CreateDataset({.name = "events"}));
+  ASSERT_OK(store.router().CreateDataset({.name = "events"}));
   History history(Clients::kKeys);
   {
-    Clients clients(world.router(), "events", history, 4, Seed("slow"));
+    Clients clients(store.router(), "events", history, 4, Seed("slow"));
     clients.Work(100);
-    world.Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"freeze_ms", 20'000}});
-    world.Do("start", "events");
-    world.Await("events", "ready");
-    world.Do("cutover", "events");
-    world.Await("events", "reversible");
+    store.Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"freeze_ms", 20'000}});
+    store.Do("start", "events");
+    store.Await("events", "ready");
+    store.Do("cutover", "events");
+    store.Await("events", "reversible");
     clients.Work(50);
-    world.Do("rollback", "events");
-    world.Await("events", "aborted");
+    store.Do("rollback", "events");
+    store.Await("events", "aborted");
     clients.Work(50);
     EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   }
@@ -312,7 +315,7 @@ std::vector<Case> Cases() {
   for (const Trouble trouble : {Trouble::kServerKilled, Trouble::kServerPromoted, Trouble::kCatalogDown,
                                 Trouble::kCatalogAnswersLost}) {
     for (const auto& [point, occurrence] : some) {
-      // Two servers more to start for each.
+      // Each of these starts two more servers.
       const std::string_view name = point;
       const bool promoted = trouble == Trouble::kServerPromoted;
       if (promoted && !all && name != "drain.replaced" && name != "cutover.moved" && name != "verify.pass")

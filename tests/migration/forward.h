@@ -5,24 +5,24 @@
 #include <utility>
 #include <vector>
 
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/migration_endpoint.h"
 
 namespace kvstore::testing {
 
-/// Passes everything on; a mistake is planted by overriding.
-class Forward : public MigrationEndpoint {
+/// Passes all calls on to another endpoint. Tests plant mistakes by overriding some of them.
+class ForwardingEndpoint : public MigrationEndpoint {
  public:
-  explicit Forward(std::unique_ptr<MigrationEndpoint> wrapped) : inner(std::move(wrapped)) {}
+  explicit ForwardingEndpoint(std::unique_ptr<MigrationEndpoint> wrapped) : inner(std::move(wrapped)) {}
   absl::StatusOr<std::string> Extent() override { return inner->Extent(); }
   absl::Status Limit(const std::string& extent) override { return inner->Limit(extent); }
   absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override {
     return inner->Reassert(epoch, state, capture);
   }
   absl::StatusOr<EndpointStatus> Status() override { return inner->Status(); }
-  absl::StatusOr<std::string> Boot() override { return inner->Boot(); }
+  absl::StatusOr<std::string> BootId() override { return inner->BootId(); }
   absl::Status RaiseEpoch(uint64_t epoch) override { return inner->RaiseEpoch(epoch); }
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
-    return inner->Enter(epoch, state, capture);
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override {
+    return inner->TransitionTo(epoch, state, capture);
   }
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override { return inner->ReadDirty(limit); }
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "backends/rocksdb/data_dir.h"
+#include "backends/rocksdb/engine/data_dir.h"
 #include "base/fail_point.h"
 #include "tests/migration/migration_fixture.h"
 #include "tests/support/eventually.h"
@@ -39,7 +39,7 @@ TEST_F(MigrationTest, InitAtEachStepOfAMigrationMakesNothingThatIsInTheWay) {
   Create({.name = "moving", .backend = "mysql"});
   const CellWrite cell{"c", "v", std::nullopt};
   for (int i = 0; i < kRows; ++i) {
-    ASSERT_OK(world_->router().PutRow("moving", fmt::format("row{}", i), {&cell, 1}, {}));
+    ASSERT_OK(store_->router().PutRow("moving", fmt::format("row{}", i), {&cell, 1}, {}));
   }
   std::mutex mutex;
   std::set<std::string> points;  // guarded by mutex
@@ -51,30 +51,30 @@ TEST_F(MigrationTest, InitAtEachStepOfAMigrationMakesNothingThatIsInTheWay) {
   });
   const auto check = [&] {
     for (int i = 0; i < kRows; ++i) {
-      const auto row = world_->router().GetRow("moving", fmt::format("row{}", i), {});
+      const auto row = store_->router().GetRow("moving", fmt::format("row{}", i), {});
       ASSERT_OK(row);
       EXPECT_EQ(row->items.size(), 1u) << i;
     }
   };
-  // There, back, and the migration is cancelled.
-  world_->Do("create", "moving", To("rocksdb"));
-  world_->Do("start", "moving");
-  world_->Await("moving", "ready");
-  world_->Do("cutover", "moving");
-  world_->Await("moving", "reversible");
+  // The dataset migrates there and back, and the migration is cancelled.
+  store_->Do("create", "moving", To("rocksdb"));
+  store_->Do("start", "moving");
+  store_->Await("moving", "ready");
+  store_->Do("cutover", "moving");
+  store_->Await("moving", "reversible");
   check();
-  world_->Do("rollback", "moving");
-  EXPECT_TRUE(Eventually([&] { return world_->PhaseOf("moving") == "aborted"; }));
+  store_->Do("rollback", "moving");
+  EXPECT_TRUE(Eventually([&] { return store_->PhaseOf("moving") == "aborted"; }));
   check();
   EXPECT_EQ(Traces("moving"), std::set<std::string>{"moving"});
-  // There, for good.
-  world_->Do("create", "moving", To("rocksdb"));
-  world_->Do("start", "moving");
-  world_->Await("moving", "ready");
-  world_->Do("cutover", "moving");
-  world_->Await("moving", "reversible");
-  world_->Do("finish", "moving");
-  EXPECT_TRUE(Eventually([&] { return world_->PhaseOf("moving") == "finished"; }));
+  // The dataset migrates for good.
+  store_->Do("create", "moving", To("rocksdb"));
+  store_->Do("start", "moving");
+  store_->Await("moving", "ready");
+  store_->Do("cutover", "moving");
+  store_->Await("moving", "reversible");
+  store_->Do("finish", "moving");
+  EXPECT_TRUE(Eventually([&] { return store_->PhaseOf("moving") == "finished"; }));
   SetFailPointHook(nullptr);
   check();
   EXPECT_EQ(Traces("moving"), std::set<std::string>{});
@@ -86,25 +86,25 @@ TEST_F(MigrationTest, ADatasetThatComesBackToMySqlHasTheSettingsItWasGivenElsewh
   const auto migrate = [&](const char* target) {
     Json options = To(target);
     options["auto"] = true;
-    world_->Do("create", "moving", options);
-    world_->Do("start", "moving");
-    world_->Await("moving", "reversible");
-    world_->Do("finish", "moving");
-    EXPECT_TRUE(Eventually([&] { return world_->PhaseOf("moving") == "finished"; }));
+    store_->Do("create", "moving", options);
+    store_->Do("start", "moving");
+    store_->Await("moving", "reversible");
+    store_->Do("finish", "moving");
+    EXPECT_TRUE(Eventually([&] { return store_->PhaseOf("moving") == "finished"; }));
   };
   migrate("rocksdb");
-  ASSERT_OK(world_->router().AlterDataset("moving", {.max_versions = 5}));
+  ASSERT_OK(store_->router().AlterDataset("moving", {.max_versions = 5}));
   for (uint64_t timestamp = 1; timestamp <= 4; ++timestamp) {
     const CellWrite cell{"c", "v", timestamp};
-    ASSERT_OK(world_->router().PutRow("moving", "r", {&cell, 1}, {}));
+    ASSERT_OK(store_->router().PutRow("moving", "r", {&cell, 1}, {}));
   }
   migrate("mysql");
   const auto versions = [&] {
-    const auto row = world_->router().GetRow("moving", "r", {.versions = 9});
+    const auto row = store_->router().GetRow("moving", "r", {.versions = 9});
     return row.ok() && !row->items.empty() ? row->items[0].cells.size() : 0;
   };
   EXPECT_EQ(versions(), 4u);
-  ASSERT_OK(world_->router().Compact("moving", nullptr));
+  ASSERT_OK(store_->router().Compact("moving", nullptr));
   EXPECT_EQ(versions(), 4u) << "what can be seen is not surplus";
 }
 

@@ -9,14 +9,14 @@
 #include <string>
 
 #include "base/fail_point.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/support/processes.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// A process with worker, embedded store and clients is killed at each step of a migration; another one goes
-/// on.
+/// A process with worker, embedded store and clients is killed at each step of a migration, and another one
+/// continues.
 namespace kvstore::testing {
 namespace {
 
@@ -24,70 +24,69 @@ const bool kShared = ShareFleet();
 
 struct Point {
   const char* name;
-  int occurrence;  ///< 2: on the way back.
+  int occurrence;  ///< Which time the step is reached; 2: on the way back.
 };
 
 /// Drives a migration to its end, from wherever it is.
-void GoOn(World& world, bool cancel) {
+void GoOn(MigratingStore& store, bool cancel) {
   for (int step = 0; step < 1500; ++step) {
-    const std::string phase = world.PhaseOf("events");
+    const std::string phase = store.PhaseOf("events");
     if (phase == "none" || phase == "finished" || phase == "aborted") return;
-    if (phase == "created") world.Try(cancel ? "cancel" : "start", "events").IgnoreError();
-    if (phase == "ready") world.Try(cancel ? "cancel" : "cutover", "events").IgnoreError();
-    if (phase == "reversible") world.Try(cancel ? "rollback" : "finish", "events").IgnoreError();
+    if (phase == "created") store.Try(cancel ? "cancel" : "start", "events").IgnoreError();
+    if (phase == "ready") store.Try(cancel ? "cancel" : "cutover", "events").IgnoreError();
+    if (phase == "reversible") store.Try(cancel ? "rollback" : "finish", "events").IgnoreError();
     ::usleep(20'000);
   }
-  ADD_FAILURE() << "does not come to an end: " << world.Do("status", "events").dump(1);
+  ADD_FAILURE() << "does not come to an end: " << store.Do("status", "events").dump(1);
 }
 
-/// The process that is killed. Ends otherwise only if something is wrong.
+/// The main function of the process that is killed. Returns only if something is wrong.
 int Worker(const std::filesystem::path& dir, const Point& point, History& history, uint64_t seed,
            bool cancel) {
-  // So that it ends if it hangs.
+  // Ends the process if it hangs.
   ::alarm(300);
-  World world(dir);
-  if (!world.router().CreateDataset({.name = "events"}).ok()) return 2;
-  Clients clients(world.router(), "events", history, 4, seed);
+  MigratingStore store(dir);
+  if (!store.router().CreateDataset({.name = "events"}).ok()) return 2;
+  Clients clients(store.router(), "events", history, 4, seed);
   clients.Work(100);
   std::atomic<int> reached{0};
   SetFailPointHook([&](std::string_view name) {
     if (name == point.name && ++reached == point.occurrence) ::kill(::getpid(), SIGKILL);
   });
-  world.Try("create", "events", {{"target", "mysql"}, {"share", 100}, {"units_per_s", 150}}).IgnoreError();
-  world.Try("start", "events").IgnoreError();
-  world.Await("events", "ready");
-  world.Try("cutover", "events").IgnoreError();
-  world.Await("events", "reversible");
-  world.Try("reverse", "events").IgnoreError();
-  world.Await("events", "ready");
-  GoOn(world, cancel);
+  store.Try("create", "events", {{"target", "mysql"}, {"share", 100}, {"units_per_s", 150}}).IgnoreError();
+  store.Try("start", "events").IgnoreError();
+  store.Await("events", "ready");
+  store.Try("cutover", "events").IgnoreError();
+  store.Await("events", "reversible");
+  store.Try("reverse", "events").IgnoreError();
+  store.Await("events", "ready");
+  GoOn(store, cancel);
   // It waits for its threads no more than the kill would.
   ::_exit(3);
 }
 
-/// The process that goes on. 0: all is well.
+/// The main function of the process that continues. Returns 0 if all is well.
 int Successor(const std::filesystem::path& dir, History& history, uint64_t seed, bool cancel) {
-  World world(dir);
-  world.migrator().TakeOverAbandoned();
-  Clients clients(world.router(), "events", history, 4, seed);
-  // Served again at once, or as soon as the step that was cut short is finished.
+  MigratingStore store(dir);
+  store.migrator().TakeOverAbandoned();
+  Clients clients(store.router(), "events", history, 4, seed);
+  // Clients are served again at once, or as soon as the step that was cut short is finished.
   clients.Work(20);
-  if (!cancel && world.PhaseOf("events") != "none") {
-    world.Try("throttle", "events", {{"units_per_s", 0}}).IgnoreError();
+  if (!cancel && store.PhaseOf("events") != "none") {
+    store.Try("throttle", "events", {{"units_per_s", 0}}).IgnoreError();
   }
-  GoOn(world, cancel);
+  GoOn(store, cancel);
   clients.Work(50);
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
-  EXPECT_OK(world.router().AlterDataset("events", {.ttl_ms = 1'000'000'000})) << "migrates no more";
+  EXPECT_OK(store.router().AlterDataset("events", {.ttl_ms = 1'000'000'000})) << "migrates no more";
   return ::testing::Test::HasFailure() ? 1 : 0;
 }
 
 class KilledTest : public ::testing::TestWithParam<Point> {};
 
-/// Both are forked from a process that never opened a store: of one that did, threads are left when it is
-/// closed (those of RocksDB's environment are for the life of the process), and a child has their locks and
-/// queues, but not them.
+/// Both are forked from a process that has never opened a store. In one that had, RocksDB's threads would
+/// stay after the store was closed, and a child would inherit their locks and queues without the threads.
 TEST_P(KilledTest, AnotherProcessGoesOnAndNothingIsLost) {
   const Point point = GetParam();
   const uint64_t seed = Seed("killed");

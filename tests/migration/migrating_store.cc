@@ -1,4 +1,4 @@
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "backend_api/outcome.h"
 #include "backends/rocksdb/backend.h"
-#include "backends/rocksdb/data_dir.h"
-#include "kvstore_api/in_doubt.h"
+#include "backends/rocksdb/engine/data_dir.h"
 #include "tests/support/eventually.h"
 #include "tests/support/many_locks.h"
 #include "tests/support/random.h"
@@ -30,13 +30,13 @@ std::string ColumnOf(uint32_t key) { return fmt::format("c{}", key % Clients::kC
 
 }  // namespace
 
-// ---- a catalog in trouble ----
+// ---- LossyCatalog ----
 
 namespace {
 
-/// Asks, and says what the caller hears of it.
+/// Calls `ask`, unless the catalog is down, and returns what the caller gets.
 template <typename Ask>
-auto Troubled(CatalogTrouble trouble, const Ask& ask) -> decltype(ask()) {
+auto WithTrouble(CatalogTrouble trouble, const Ask& ask) -> decltype(ask()) {
   if (trouble == CatalogTrouble::kDown) return absl::UnavailableError("the catalog is down");
   auto answer = ask();
   if (trouble == CatalogTrouble::kAnswersLost) return absl::UnavailableError("the answer was lost");
@@ -46,30 +46,30 @@ auto Troubled(CatalogTrouble trouble, const Ask& ask) -> decltype(ask()) {
 }  // namespace
 
 absl::StatusOr<CatalogContents> LossyCatalog::Load() {
-  return Troubled(trouble_, [&] { return FileCatalog::Load(); });
+  return WithTrouble(trouble_, [&] { return FileCatalog::Load(); });
 }
 
 absl::StatusOr<int64_t> LossyCatalog::Put(const CatalogEntry& entry, int64_t version,
                                           const std::optional<RecordFence>& fence) {
-  return Troubled(trouble_, [&] { return FileCatalog::Put(entry, version, fence); });
+  return WithTrouble(trouble_, [&] { return FileCatalog::Put(entry, version, fence); });
 }
 
 absl::StatusOr<CatalogRecord> LossyCatalog::GetRecord(std::string_view name) {
-  return Troubled(trouble_, [&] { return FileCatalog::GetRecord(name); });
+  return WithTrouble(trouble_, [&] { return FileCatalog::GetRecord(name); });
 }
 
 absl::StatusOr<int64_t> LossyCatalog::PutRecord(std::string_view name, std::string_view text,
                                                 int64_t version) {
-  return Troubled(trouble_, [&] { return FileCatalog::PutRecord(name, text, version); });
+  return WithTrouble(trouble_, [&] { return FileCatalog::PutRecord(name, text, version); });
 }
 
 absl::Status LossyCatalog::RemoveRecord(std::string_view name, int64_t version) {
-  return Troubled(trouble_, [&] { return FileCatalog::RemoveRecord(name, version); });
+  return WithTrouble(trouble_, [&] { return FileCatalog::RemoveRecord(name, version); });
 }
 
-// ---- the world ----
+// ---- the store ----
 
-World::World(const std::filesystem::path& dir, Wrap wrap, TestFleet* fleet) {
+MigratingStore::MigratingStore(const std::filesystem::path& dir, Wrap wrap, TestFleet* fleet) {
   auto data = Must(rocks::DataDir::Open(dir, /*create=*/true));
   auto catalog = std::make_unique<LossyCatalog>(data.catalog(), trouble_);
   const CatalogContents contents = Must(catalog->Load());
@@ -81,7 +81,7 @@ World::World(const std::filesystem::path& dir, Wrap wrap, TestFleet* fleet) {
   }
   Router::Backends backends;
   const auto add = [&](const char* name, std::unique_ptr<Backend> backend) {
-    if (wrap) backend = std::make_unique<Wrapped>(std::move(backend), wrap);
+    if (wrap) backend = std::make_unique<WrappedBackend>(std::move(backend), wrap);
     backends.emplace(name, std::move(backend));
   };
   auto rocksdb = Must(RocksDbBackend::Open(std::move(data), here, moving,
@@ -90,41 +90,42 @@ World::World(const std::filesystem::path& dir, Wrap wrap, TestFleet* fleet) {
   add("rocksdb", std::move(rocksdb));
   add("mysql", Must((fleet != nullptr ? *fleet : SharedFleet()).Open()));
   router_ = Must(Router::Open(std::move(catalog), contents, std::move(backends), "rocksdb"));
-  migrator_ = std::make_unique<Migrator>(*router_, dir / "migrations.log");
+  migrator_ = std::make_unique<Migrator>(router_->keeper(), dir / "migrations.log");
 }
 
-absl::StatusOr<Json> World::Try(const std::string& command, const std::string& dataset, Json options) {
+absl::StatusOr<Json> MigratingStore::Try(const std::string& command, const std::string& dataset,
+                                         Json options) {
   options["command"] = command;
   options["dataset"] = dataset;
   options["who"] = "test";
-  // As it comes over the wire: a literal of C++ is a signed number.
+  // Parsed from text, as over the network, because numbers in C++ literals are signed.
   return migrator_->Command(*ParseJson(options.dump()));
 }
 
-Json World::Do(const std::string& command, const std::string& dataset, Json options) {
+Json MigratingStore::Do(const std::string& command, const std::string& dataset, Json options) {
   auto result = Try(command, dataset, std::move(options));
   EXPECT_OK(result) << command;
   return result.ok() ? *std::move(result) : Json::object();
 }
 
-std::string World::PhaseOf(const std::string& dataset) {
+std::string MigratingStore::PhaseOf(const std::string& dataset) {
   const auto status = Try("status", dataset);
   if (absl::IsNotFound(status.status())) return "none";
   EXPECT_OK(status);
   return status.ok() ? status->value("phase", "") : "";
 }
 
-void World::Await(const std::string& dataset, const std::string& phase) {
+void MigratingStore::Await(const std::string& dataset, const std::string& phase) {
   const bool came = Eventually([&] { return PhaseOf(dataset) == phase; });
   EXPECT_TRUE(came) << "waiting for " << phase << ": " << Try("status", dataset).value_or(Json()).dump(1);
 }
 
-std::string World::BackendOf(const std::string& dataset) {
+std::string MigratingStore::BackendOf(const std::string& dataset) {
   const auto spec = router_->GetDataset(dataset);
   return spec.ok() ? spec->backend : spec.status().ToString();
 }
 
-std::shared_ptr<RowStore> World::StaleRows(const std::string& dataset) {
+std::shared_ptr<RowStore> MigratingStore::StaleRows(const std::string& dataset) {
   return Must(rocksdb_->OpenRows(Must(router_->GetDataset(dataset))));
 }
 
@@ -215,7 +216,7 @@ void Clients::Run(uint64_t seed) {
       }
     } else if (choice < 16) {
       const uint64_t value = history_.NewValue();
-      // Of different sizes, some of them read on their own.
+      // Values have different sizes; large ones are read on their own.
       std::string text = std::to_string(value);
       if (random.OneIn(50)) text += std::string(20'000, 'x');
       operations.push_back(history_.Begin(key, History::Kind::kWrite, value));
@@ -238,7 +239,7 @@ void Clients::Run(uint64_t seed) {
       }
     }
     ++done_;
-    // Not all that the machine can do: the history must be checked.
+    // Throttled, because checking the history takes time for each operation.
     std::this_thread::sleep_for(std::chrono::microseconds(random.Below(1000)));
     if (status.ok()) continue;
     ++errors_;

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "bench/history.h"
-#include "kvstore_api/file_catalog.h"
-#include "kvstore_api/router.h"
+#include "catalog/file_catalog.h"
 #include "migration/migrator.h"
+#include "router/router.h"
+#include "testing/history.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/migration/wrapped.h"
 
@@ -21,8 +21,8 @@ namespace kvstore::testing {
 
 using bench::History;
 
-/// How a catalog fails, each time UNAVAILABLE: it cannot be asked, or does what it is asked and its answer
-/// gets lost.
+/// How calls of a catalog fail, with UNAVAILABLE: the catalog cannot be reached, or it does what it is asked
+/// and the answer is lost.
 enum class CatalogTrouble { kNone, kDown, kAnswersLost };
 
 class LossyCatalog : public FileCatalog {
@@ -41,15 +41,14 @@ class LossyCatalog : public FileCatalog {
   const std::atomic<CatalogTrouble>& trouble_;
 };
 
-/// A store with the embedded backend "rocksdb" and, on the shared fleet, "mysql"; with what migrates between
-/// them.
-class World {
+/// A store with the embedded backend "rocksdb", the backend "mysql" on the shared fleet, and a Migrator.
+class MigratingStore {
  public:
-  /// Opens what is stored for `dir`. Throws std::runtime_error if it cannot be.
+  /// Opens the store in `dir`. Throws std::runtime_error if that fails.
   ///
-  /// wrap   Around the endpoints of both backends; null: nothing.
-  /// fleet  Of "mysql"; null: the shared one.
-  explicit World(const std::filesystem::path& dir, Wrap wrap = nullptr, TestFleet* fleet = nullptr);
+  /// wrap   wraps the endpoints of both backends; null: they are not wrapped.
+  /// fleet  the servers of "mysql"; null: the shared fleet.
+  explicit MigratingStore(const std::filesystem::path& dir, Wrap wrap = nullptr, TestFleet* fleet = nullptr);
 
   Router& router() { return *router_; }
   Migrator& migrator() { return *migrator_; }
@@ -61,23 +60,23 @@ class World {
                            Json options = Json::object());
   /// The phase of a dataset's migration; "none" if there is none.
   std::string PhaseOf(const std::string& dataset);
-  /// Waits for a phase; fails the test if it does not come.
+  /// Waits for a phase; fails the test if it is not reached.
   void Await(const std::string& dataset, const std::string& phase);
-  /// A dataset's rows in the embedded backend, whatever the catalog says: the route of a client that has
-  /// slept.
+  /// A dataset's rows in the embedded backend, whatever the catalog says, as a client with a stale catalog
+  /// sees them.
   std::shared_ptr<RowStore> StaleRows(const std::string& dataset);
   /// The backend that the catalog names.
   std::string BackendOf(const std::string& dataset);
 
  private:
   std::atomic<CatalogTrouble> trouble_{CatalogTrouble::kNone};
-  Backend* rocksdb_ = nullptr;  // of router_
+  Backend* rocksdb_ = nullptr;  // router_ owns it
   std::unique_ptr<Router> router_;
   std::unique_ptr<Migrator> migrator_;
 };
 
-/// A client whose route never changes: it reads and writes in the embedded backend as long as that lets it,
-/// and writes down what it was told.
+/// A client that never reads the catalog again: it reads and writes in the embedded backend as long as that
+/// lets it, and records the answers in the history.
 class StaleClient {
  public:
   StaleClient(std::shared_ptr<RowStore> rows, History& history, uint64_t seed);
@@ -91,7 +90,7 @@ class StaleClient {
 };
 
 /// Clients of a dataset of rows, each a thread: they put, delete and read single columns and whole rows, and
-/// write down what they were told.
+/// record the answers in the history.
 class Clients {
  public:
   static constexpr uint32_t kRows = 40;
@@ -105,9 +104,9 @@ class Clients {
   Clients& operator=(const Clients&) = delete;
 
   void Stop();
-  /// Waits until each has done so many more.
+  /// Waits until the clients have done this many more operations each.
   void Work(uint64_t operations);
-  /// Calls that failed although nobody had said that they may.
+  /// How many calls failed with an error that a migration must not cause.
   uint64_t errors() const { return errors_; }
   std::string last_error() const;
 

@@ -1,17 +1,20 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "tests/migration/migration_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// Datasets move between real backends, under load.
+/// Datasets migrate between real backends under load.
 namespace kvstore::testing {
 namespace {
 
@@ -22,33 +25,33 @@ TEST_F(MigrationTest, RowsMoveToShardsAndBackAndThereForGood) {
   Create({.name = "events"});
   History history(Clients::kKeys);
   {
-    Clients clients(world_->router(), "events", history, 6, seed);
-    const StaleClient stale(world_->StaleRows("events"), history, seed + 77);
+    Clients clients(store_->router(), "events", history, 6, seed);
+    const StaleClient stale(store_->StaleRows("events"), history, seed + 77);
     clients.Work(200);
-    world_->Do("create", "events", To("mysql"));
-    EXPECT_EQ(world_->PhaseOf("events"), "created");
-    world_->Do("start", "events");
-    world_->Await("events", "ready");
+    store_->Do("create", "events", To("mysql"));
+    EXPECT_EQ(store_->PhaseOf("events"), "created");
+    store_->Do("start", "events");
+    store_->Await("events", "ready");
     clients.Work(200);
-    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
-    world_->Do("cutover", "events");
-    world_->Await("events", "reversible");
-    EXPECT_EQ(world_->BackendOf("events"), "mysql");
-    const std::string events = world_->Do("status", "events")["events"].dump();
+    EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
+    store_->Do("cutover", "events");
+    store_->Await("events", "reversible");
+    EXPECT_EQ(store_->BackendOf("events"), "mysql");
+    const std::string events = store_->Do("status", "events")["events"].dump();
     EXPECT_NE(events.find("'mysql' serves; writes were held for"), std::string::npos) << events;
     clients.Work(200);
-    world_->Do("reverse", "events");
-    world_->Await("events", "ready");
-    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    store_->Do("reverse", "events");
+    store_->Await("events", "ready");
+    EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
     clients.Work(200);
-    world_->Do("cutover", "events");
-    world_->Await("events", "reversible");
+    store_->Do("cutover", "events");
+    store_->Await("events", "reversible");
     clients.Work(200);
-    world_->Do("verify", "events");
-    EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
-    world_->Await("events", "reversible");
-    world_->Do("finish", "events");
-    world_->Await("events", "finished");
+    store_->Do("verify", "events");
+    EXPECT_TRUE(Eventually([&] { return store_->Do("status", "events")["verify_passes"] >= 2; }));
+    store_->Await("events", "reversible");
+    store_->Do("finish", "events");
+    store_->Await("events", "finished");
     clients.Work(200);
     EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   }
@@ -56,20 +59,20 @@ TEST_F(MigrationTest, RowsMoveToShardsAndBackAndThereForGood) {
   EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
   // And back again, by a migration of its own.
   {
-    Clients clients(world_->router(), "events", history, 6, seed + 100);
-    world_->Do("create", "events", {{"target", "rocksdb"}, {"share", 100}, {"auto", true}});
-    world_->Do("start", "events");
-    world_->Await("events", "reversible");
-    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    Clients clients(store_->router(), "events", history, 6, seed + 100);
+    store_->Do("create", "events", {{"target", "rocksdb"}, {"share", 100}, {"auto", true}});
+    store_->Do("start", "events");
+    store_->Await("events", "reversible");
+    EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
     clients.Work(200);
-    world_->Do("finish", "events");
-    world_->Await("events", "finished");
+    store_->Do("finish", "events");
+    store_->Await("events", "finished");
     clients.Work(100);
     EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   }
   EXPECT_EQ(history.Check(), std::nullopt);
   EXPECT_EQ(Traces("events"), (std::set<std::string>{}));
-  ASSERT_OK(world_->router().DropDataset("events", {}));
+  ASSERT_OK(store_->router().DropDataset("events", {}));
 }
 
 TEST_F(MigrationTest, CancelledAtAnyPhaseItLeavesNoTrace) {
@@ -77,91 +80,120 @@ TEST_F(MigrationTest, CancelledAtAnyPhaseItLeavesNoTrace) {
   Create({.name = "events"});
   History history(Clients::kKeys);
   for (const std::string phase : {"created", "backfill", "ready", "reversible"}) {
-    Clients clients(world_->router(), "events", history, 4, seed);
+    Clients clients(store_->router(), "events", history, 4, seed);
     clients.Work(50);
-    world_->Do("create", "events",
+    store_->Do("create", "events",
                {{"target", "mysql"},
                 {"units_per_s", phase == "backfill" ? 100 : 0},
                 {"auto", phase == "reversible"}});
     if (phase != "created") {
-      world_->Do("start", "events");
-      world_->Await("events", phase);
+      store_->Do("start", "events");
+      store_->Await("events", phase);
     }
     clients.Work(50);
-    world_->Do(phase == "reversible" ? "rollback" : "cancel", "events");
-    world_->Await("events", "aborted");
+    store_->Do(phase == "reversible" ? "rollback" : "cancel", "events");
+    store_->Await("events", "aborted");
     clients.Work(50);
-    EXPECT_EQ(world_->BackendOf("events"), "rocksdb");
+    EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
     EXPECT_EQ(Traces("events"), (std::set<std::string>{})) << phase;
     EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   }
   EXPECT_EQ(history.Check(), std::nullopt);
-  EXPECT_OK(world_->router().AlterDataset("events", {.ttl_ms = 1'000'000}));
+  EXPECT_OK(store_->router().AlterDataset("events", {.ttl_ms = 1'000'000}));
 }
 
 TEST_F(MigrationTest, WhatTheStateForbidsIsRefusedWithAReason) {
   Create({.name = "events"});
   const auto refused = FailsWith(absl::StatusCode::kFailedPrecondition, "possible now");
-  EXPECT_THAT(world_->Try("status", "events"), FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
-  EXPECT_THAT(world_->Try("create", "events", {{"target", "rocksdb"}}),
-              FailsWith(absl::StatusCode::kInvalidArgument, "is where the dataset is"));
-  EXPECT_THAT(world_->Try("create", "events", {{"target", "none"}}),
+  EXPECT_THAT(store_->Try("status", "events"), FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
+  EXPECT_THAT(store_->Try("create", "events", {{"target", "rocksdb"}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "target: the dataset is on"));
+  EXPECT_THAT(store_->Try("create", "events", {{"target", "none"}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "none named 'none'"));
-  EXPECT_THAT(world_->Try("create", "nothing", To("mysql")), FailsWith(absl::StatusCode::kNotFound, ""));
-  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}, {"speed", 3}}),
+  EXPECT_THAT(store_->Try("create", "nothing", To("mysql")), FailsWith(absl::StatusCode::kNotFound, ""));
+  EXPECT_THAT(store_->Try("create", "events", {{"target", "mysql"}, {"speed", 3}}),
               FailsWith(absl::StatusCode::kInvalidArgument, "speed"));
-  // Looked at only.
-  EXPECT_OK(world_->Try("create", "events", {{"target", "mysql"}, {"dry_run", true}}));
-  EXPECT_EQ(world_->PhaseOf("events"), "none");
-  world_->Do("create", "events", To("mysql"));
-  EXPECT_THAT(world_->Try("create", "events", To("mysql")), FailsWith(absl::StatusCode::kAlreadyExists, ""));
+  // A dry run changes nothing.
+  EXPECT_OK(store_->Try("create", "events", {{"target", "mysql"}, {"dry_run", true}}));
+  EXPECT_EQ(store_->PhaseOf("events"), "none");
+  store_->Do("create", "events", To("mysql"));
+  EXPECT_THAT(store_->Try("create", "events", To("mysql")), FailsWith(absl::StatusCode::kAlreadyExists, ""));
   for (const char* command : {"cutover", "reverse", "rollback", "finish", "verify"}) {
-    EXPECT_THAT(world_->Try(command, "events"), refused) << command;
+    EXPECT_THAT(store_->Try(command, "events"), refused) << command;
   }
-  world_->Do("start", "events");
-  world_->Await("events", "ready");
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
   for (const char* command : {"start", "reverse", "rollback", "finish"}) {
-    EXPECT_THAT(world_->Try(command, "events"), refused) << command;
+    EXPECT_THAT(store_->Try(command, "events"), refused) << command;
   }
   const auto migrates = FailsWith(absl::StatusCode::kFailedPrecondition, "migrates between");
-  EXPECT_THAT(world_->router().DropDataset("events", {}), migrates);
-  EXPECT_THAT(world_->router().AlterDataset("events", {.ttl_ms = 5}), migrates);
-  world_->Do("cutover", "events");
-  world_->Await("events", "reversible");
+  EXPECT_THAT(store_->router().DropDataset("events", {}), migrates);
+  EXPECT_THAT(store_->router().AlterDataset("events", {.ttl_ms = 5}), migrates);
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
   for (const char* command : {"start", "cutover", "cancel"}) {
-    EXPECT_THAT(world_->Try(command, "events"), refused) << command;
+    EXPECT_THAT(store_->Try(command, "events"), refused) << command;
   }
-  EXPECT_THAT(world_->Try("list", "")->dump(), ::testing::HasSubstr("reversible"));
-  world_->Do("rollback", "events");
-  world_->Await("events", "aborted");
+  EXPECT_THAT(store_->Try("list", "")->dump(), ::testing::HasSubstr("reversible"));
+  store_->Do("rollback", "events");
+  store_->Await("events", "aborted");
+}
+
+TEST_F(MigrationTest, OfTwoCommandsThatCrossOneIsDoneAndTheOtherRefused) {
+  Create({.name = "events"});
+  store_->Do("create", "events", To("mysql"));
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
+  // The worker has seen the first request, but has not begun it.
+  std::promise<void> seen;
+  std::promise<void> goes_on;
+  std::atomic<bool> once{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "follow.asked" || once.exchange(true)) return;
+    seen.set_value();
+    goes_on.get_future().wait();
+  });
+  store_->Do("reverse", "events");
+  seen.get_future().wait();
+  EXPECT_THAT(store_->Try("finish", "events"),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "reverse was asked for before"));
+  EXPECT_OK(store_->Try("reverse", "events")) << "the same once more";
+  // A request that may replace it does, and the worker does not begin the one that was replaced.
+  EXPECT_OK(store_->Try("rollback", "events"));
+  goes_on.set_value();
+  store_->Await("events", "aborted");
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(store_->router().GetDataset("events")->backend, "rocksdb");
 }
 
 TEST_F(MigrationTest, ACutoverIsGivenUpWhileAReaderHoldsATable) {
   Create({.name = "events", .backend = "mysql"});
-  world_->Do("create", "events", To("rocksdb"));
-  world_->Do("start", "events");
-  world_->Await("events", "ready");
+  store_->Do("create", "events", To("rocksdb"));
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
   const auto other =
       *mysql::Connection::Open({"127.0.0.1", SharedFleet().server(0).port()}, TestFleet::Options());
   other->Run("START TRANSACTION");
   other->Ask("SELECT COUNT(*) FROM mod00000.events");
-  world_->Do("cutover", "events");
+  store_->Do("cutover", "events");
   EXPECT_TRUE(Eventually([&] {
-    const Json status = world_->Do("status", "events");
+    const Json status = store_->Do("status", "events");
     return status.value("problem", "").find("has had a transaction open") != std::string::npos;
   }));
-  world_->Await("events", "ready");
+  store_->Await("events", "ready");
   const CellWrite cell{"c", "v", std::nullopt};
-  EXPECT_OK(world_->router().PutRow("events", "r", {&cell, 1}, {}));
+  EXPECT_OK(store_->router().PutRow("events", "r", {&cell, 1}, {}));
   other->Run("COMMIT");
-  world_->Do("cutover", "events");
-  world_->Await("events", "reversible");
-  EXPECT_EQ(world_->router().GetRow("events", "r", {})->items.size(), 1u);
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
+  EXPECT_EQ(store_->router().GetRow("events", "r", {})->items.size(), 1u);
 }
 
 TEST_F(MigrationTest, AScanThatIsOpenShowsWhatThereWasWhenItBegan) {
   Create({.name = "events"});
-  Router& router = world_->router();
+  Router& router = store_->router();
   for (int i = 0; i < 100; ++i) {
     const CellWrite cell{"c", "v", std::nullopt};
     ASSERT_OK(router.PutRow("events", fmt::format("r{:03}", i), {&cell, 1}, {}));
@@ -169,19 +201,19 @@ TEST_F(MigrationTest, AScanThatIsOpenShowsWhatThereWasWhenItBegan) {
   ASSERT_OK_AND_ASSIGN(auto cursor, router.ScanRows("events", {}, {}));
   ScannedRow row;
   for (int i = 0; i < 50; ++i) ASSERT_TRUE(*cursor->Next(row));
-  world_->Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
-  world_->Do("start", "events");
-  world_->Await("events", "reversible");
+  store_->Do("create", "events", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+  store_->Do("start", "events");
+  store_->Await("events", "reversible");
   int rest = 0;
   while (*cursor->Next(row)) ++rest;
   EXPECT_EQ(rest, 50);
-  world_->Do("rollback", "events");
-  world_->Await("events", "aborted");
+  store_->Do("rollback", "events");
+  store_->Await("events", "aborted");
 }
 
 TEST_F(MigrationTest, ARowOfManyColumnsAndDeletesOfAllOfItAreCopied) {
   Create({.name = "wide", .max_versions = 2});
-  Router& router = world_->router();
+  Router& router = store_->router();
   const auto put = [&](int from, int to, uint64_t timestamp) {
     std::vector<std::string> names;
     for (int i = from; i < to; ++i) names.push_back(fmt::format("{:06}", i));
@@ -207,21 +239,21 @@ TEST_F(MigrationTest, ARowOfManyColumnsAndDeletesOfAllOfItAreCopied) {
     }
   };
   EXPECT_EQ(count(), 101'000u);
-  world_->Do("create", "wide", To("mysql"));
-  world_->Do("start", "wide");
-  world_->Await("wide", "ready");
-  // Older timestamps put again, after a delete of more than is deleted cell by cell.
+  store_->Do("create", "wide", To("mysql"));
+  store_->Do("start", "wide");
+  store_->Await("wide", "ready");
+  // Puts older timestamps again, after a delete of so many cells that it is a range tombstone.
   ASSERT_OK(router.DeleteRow("wide", "row", {}));
   put(500, 700, 1);
-  world_->Do("cutover", "wide");
-  world_->Await("wide", "reversible");
+  store_->Do("cutover", "wide");
+  store_->Await("wide", "reversible");
   EXPECT_EQ(count(), 200u);
-  world_->Do("verify", "wide");
-  EXPECT_TRUE(Eventually([&] { return world_->Do("status", "wide")["verify_passes"] >= 2; }));
-  EXPECT_EQ(world_->Do("status", "wide")["differences"], 0);
-  world_->Await("wide", "reversible");
-  world_->Do("rollback", "wide");
-  world_->Await("wide", "aborted");
+  store_->Do("verify", "wide");
+  EXPECT_TRUE(Eventually([&] { return store_->Do("status", "wide")["verify_passes"] >= 2; }));
+  EXPECT_EQ(store_->Do("status", "wide")["differences"], 0);
+  store_->Await("wide", "reversible");
+  store_->Do("rollback", "wide");
+  store_->Await("wide", "aborted");
   EXPECT_EQ(count(), 200u);
 }
 
@@ -230,7 +262,7 @@ TEST_F(MigrationTest, CellsExpireAndVersionsOverflowWhileTheyAreCopied) {
   constexpr uint64_t kTtlMs = 1500;
   constexpr int kRows = 60;
   Create({.name = "events", .max_versions = kVersions, .ttl_ms = kTtlMs});
-  Router& router = world_->router();
+  Router& router = store_->router();
   std::atomic<bool> stop{false};
   std::vector<std::map<uint64_t, std::string>> put(kRows);  // by row: all that was put, by timestamp
   std::vector<std::thread> writers;
@@ -246,21 +278,21 @@ TEST_F(MigrationTest, CellsExpireAndVersionsOverflowWhileTheyAreCopied) {
         const CellWrite cell{"c", value, timestamp};
         ASSERT_OK(router.PutRow("events", fmt::format("r{:02}", row), {&cell, 1}, {}));
         put[row][timestamp] = value;
-        // Not all that the machine can do: it is to be copied beside.
+        // Throttled, so that the copy can keep up.
         std::this_thread::sleep_for(std::chrono::microseconds(random.Below(2000)));
       }
     });
   }
   const auto go = [&](const std::string& command, const std::string& phase) {
-    world_->Do(command, "events");
-    world_->Await("events", phase);
+    store_->Do(command, "events");
+    store_->Await("events", phase);
   };
-  world_->Do("create", "events", {{"target", "mysql"}, {"share", 100}});
+  store_->Do("create", "events", {{"target", "mysql"}, {"share", 100}});
   go("start", "ready");
   go("cutover", "reversible");
-  world_->Do("verify", "events");
-  EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
-  world_->Await("events", "reversible");
+  store_->Do("verify", "events");
+  EXPECT_TRUE(Eventually([&] { return store_->Do("status", "events")["verify_passes"] >= 2; }));
+  store_->Await("events", "reversible");
   go("reverse", "ready");
   go("cutover", "reversible");
   stop = true;
@@ -296,22 +328,22 @@ TEST_F(MigrationTest, CellsExpireAndVersionsOverflowWhileTheyAreCopied) {
     }
   }
   EXPECT_GT(seen, 0u);
-  EXPECT_EQ(world_->Do("status", "events")["differences"], 0);
+  EXPECT_EQ(store_->Do("status", "events")["differences"], 0);
   go("finish", "finished");
 }
 
 TEST_F(MigrationTest, APlantedDifferenceIsFoundAndRepaired) {
   Create({.name = "events"});
-  Router& router = world_->router();
+  Router& router = store_->router();
   for (int i = 0; i < 500; ++i) {
     const CellWrite cell{"c", "v", 7};
     ASSERT_OK(router.PutRow("events", fmt::format("r{:03}", i), {&cell, 1}, {}));
   }
-  world_->Do("create", "events", To("mysql"));
-  world_->Do("start", "events");
-  world_->Await("events", "ready");
-  EXPECT_EQ(world_->Do("status", "events")["differences"], 0);
-  // Behind everybody's back: one lost, one changed, one that was never there.
+  store_->Do("create", "events", To("mysql"));
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
+  EXPECT_EQ(store_->Do("status", "events")["differences"], 0);
+  // Differences that no log records: one cell is removed, one changed, and one added.
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
     const std::string table = fmt::format("`mod{:05}`.`events$away`", shard);
     auto& server = SharedFleet().OfShard(shard);
@@ -319,14 +351,14 @@ TEST_F(MigrationTest, APlantedDifferenceIsFoundAndRepaired) {
     server.Run(fmt::format("UPDATE {} SET value = 'w' WHERE row_key = 'r200'", table));
     if (shard == 3) server.Run(fmt::format("INSERT INTO {} VALUES ('zzz', 'c', 1, 'v')", table));
   }
-  world_->Do("verify", "events");
-  EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 3; }));
-  world_->Await("events", "ready");
-  const Json status = world_->Do("status", "events");
+  store_->Do("verify", "events");
+  EXPECT_TRUE(Eventually([&] { return store_->Do("status", "events")["verify_passes"] >= 3; }));
+  store_->Await("events", "ready");
+  const Json status = store_->Do("status", "events");
   EXPECT_GE(status["differences"].get<int>(), 2);
   EXPECT_EQ(status["differences"], status["repaired"]);
-  world_->Do("cutover", "events");
-  world_->Await("events", "reversible");
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
   for (const char* row : {"r100", "r200"}) {
     const auto read = router.GetRow("events", row, {});
     ASSERT_OK(read);
@@ -340,31 +372,31 @@ TEST_F(MigrationTest, ItGoesOnWhereAProcessBeforeStopped) {
   Create({.name = "events"});
   History history(Clients::kKeys);
   {
-    Clients clients(world_->router(), "events", history, 4, seed);
+    Clients clients(store_->router(), "events", history, 4, seed);
     clients.Work(200);
-    world_->Do("create", "events", {{"target", "mysql"}, {"units_per_s", 20}});
-    world_->Do("start", "events");
-    world_->Await("events", "backfill");
+    store_->Do("create", "events", {{"target", "mysql"}, {"units_per_s", 20}});
+    store_->Do("start", "events");
+    store_->Await("events", "backfill");
   }
   for (const std::string phase : {"ready", "reversible", "ready", "reversible"}) {
-    world_.reset();
-    world_ = std::make_unique<World>(dir_.path());
-    world_->migrator().TakeOverAbandoned();
-    Clients clients(world_->router(), "events", history, 4, seed);
-    world_->Do("throttle", "events", {{"units_per_s", 0}, {"share", 100}});
-    const std::string before = world_->PhaseOf("events");
-    if (before == "ready") world_->Do("cutover", "events");
-    if (before == "reversible") world_->Do("reverse", "events");
-    world_->Await("events", phase);
+    store_.reset();
+    store_ = std::make_unique<MigratingStore>(dir_.path());
+    store_->migrator().TakeOverAbandoned();
+    Clients clients(store_->router(), "events", history, 4, seed);
+    store_->Do("throttle", "events", {{"units_per_s", 0}, {"share", 100}});
+    const std::string before = store_->PhaseOf("events");
+    if (before == "ready") store_->Do("cutover", "events");
+    if (before == "reversible") store_->Do("reverse", "events");
+    store_->Await("events", phase);
     clients.Work(100);
     EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   }
-  world_.reset();
-  world_ = std::make_unique<World>(dir_.path());
-  world_->migrator().TakeOverAbandoned();
-  world_->Do("finish", "events");
-  world_->Await("events", "finished");
-  Clients clients(world_->router(), "events", history, 4, seed);
+  store_.reset();
+  store_ = std::make_unique<MigratingStore>(dir_.path());
+  store_->migrator().TakeOverAbandoned();
+  store_->Do("finish", "events");
+  store_->Await("events", "finished");
+  Clients clients(store_->router(), "events", history, 4, seed);
   clients.Work(50);
   clients.Stop();
   EXPECT_EQ(history.Check(), std::nullopt);
@@ -373,20 +405,20 @@ TEST_F(MigrationTest, ItGoesOnWhereAProcessBeforeStopped) {
 TEST_F(MigrationTest, AnswersOfTheCatalogThatGetLostDoNotStopTheWorker) {
   Create({.name = "events"});
   const CellWrite cell{"c", "v", std::nullopt};
-  ASSERT_OK(world_->router().PutRow("events", "r", {&cell, 1}, {}));
-  world_->Do("create", "events", To("mysql"));
-  world_->Do("start", "events");
-  world_->Await("events", "ready");
-  world_->SetCatalogTrouble(CatalogTrouble::kAnswersLost);
-  // Written down, but who asked does not hear of it: the worker's version of the record is not the stored
+  ASSERT_OK(store_->router().PutRow("events", "r", {&cell, 1}, {}));
+  store_->Do("create", "events", To("mysql"));
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
+  store_->SetCatalogTrouble(CatalogTrouble::kAnswersLost);
+  // The request is stored but its answer is lost, so the worker's version of the record is not the stored
   // one.
-  EXPECT_THAT(world_->Try("throttle", "events", {{"share", 7}}),
+  EXPECT_THAT(store_->Try("throttle", "events", {{"share", 7}}),
               FailsWith(absl::StatusCode::kUnavailable, ""));
-  world_->SetCatalogTrouble(CatalogTrouble::kNone);
-  EXPECT_EQ(world_->Do("status", "events")["limits"]["share"], 100) << "not in force";
-  world_->Do("throttle", "events", {{"share", 9}});
-  world_->Do("cutover", "events");
-  world_->Await("events", "reversible");
+  store_->SetCatalogTrouble(CatalogTrouble::kNone);
+  EXPECT_EQ(store_->Do("status", "events")["limits"]["share"], 100) << "not in force";
+  store_->Do("throttle", "events", {{"share", 9}});
+  store_->Do("cutover", "events");
+  store_->Await("events", "reversible");
 }
 
 }  // namespace

@@ -6,22 +6,22 @@
 #include <thread>
 
 #include "tests/migration/forward.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/temp_dir.h"
 
-/// Mistakes of the protocol that are made on purpose: the check of the history, or verification, must find
-/// each. Those that need two workers, or a restart, are in tests/model.
+/// Plants mistakes in the protocol: the check of the history, or verification, must find each. Mistakes that
+/// need two workers or a restart are in tests/model.
 namespace kvstore::testing {
 namespace {
 
 const bool kShared = ShareFleet();
 
-/// Takes away entries that came after those that were read.
-class RemovesUnread : public Forward {
+/// Removes log entries that were added after those that were read.
+class RemovesUnread : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
+  using ForwardingEndpoint::ForwardingEndpoint;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry>) override {
     const auto all = inner->ReadDirty(100'000);
     if (!all.ok()) return all.status();
@@ -30,19 +30,20 @@ class RemovesUnread : public Forward {
 };
 
 /// Waits for the log to be empty, and only then freezes.
-class DrainsBeforeTheFreeze : public Forward {
+class DrainsBeforeTheFreeze : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
+  using ForwardingEndpoint::ForwardingEndpoint;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override {
     if (state == EndpointState::kFrozen) {
       freezes_ = true;
       return absl::OkStatus();
     }
     if (state == EndpointState::kMoved && freezes_) {
       freezes_ = false;
-      if (auto status = inner->Enter(epoch, EndpointState::kFrozen, capture); !status.ok()) return status;
+      if (auto status = inner->TransitionTo(epoch, EndpointState::kFrozen, capture); !status.ok())
+        return status;
     }
-    return inner->Enter(epoch, state, capture);
+    return inner->TransitionTo(epoch, state, capture);
   }
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override {
     // Says that it is empty after a while, as if it had been drained.
@@ -55,10 +56,10 @@ class DrainsBeforeTheFreeze : public Forward {
   int reads_ = 0;
 };
 
-/// Deletes leave no entries.
-class CapturesPutsOnly : public Forward {
+/// Does not record deletes in the log.
+class CapturesPutsOnly : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
+  using ForwardingEndpoint::ForwardingEndpoint;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override {
     auto entries = inner->ReadDirty(limit);
     if (!entries.ok()) return entries;
@@ -88,27 +89,27 @@ class CapturesPutsOnly : public Forward {
   std::atomic<uint64_t> epoch_{0};
 };
 
-/// The source is still read when the target serves.
-class ReadsAfterMoved : public Forward {
+/// Serves reads on the source although the target serves already.
+class ReadsAfterMoved : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
+  using ForwardingEndpoint::ForwardingEndpoint;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override {
     if (state == EndpointState::kMoved) return absl::OkStatus();
-    absl::Status status = inner->Enter(epoch, state, capture);
-    // So that clients meet it before the catalog tells them.
+    absl::Status status = inner->TransitionTo(epoch, state, capture);
+    // Gives clients time to read here before the catalog sends them elsewhere.
     if (state == EndpointState::kServing) std::this_thread::sleep_for(std::chrono::milliseconds(300));
     return status;
   }
 };
 
-/// What is written to the side that has just begun to serve is not recorded.
-class OpensWithoutCapture : public Forward {
+/// Does not record writes to the side that has just begun to serve.
+class OpensWithoutCapture : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override {
+  using ForwardingEndpoint::ForwardingEndpoint;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override {
     opened_ = opened_ || (state == EndpointState::kServing && imported_);
     imported_ = imported_ || state == EndpointState::kImporting;
-    return inner->Enter(epoch, state, capture);
+    return inner->TransitionTo(epoch, state, capture);
   }
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override {
     auto entries = inner->ReadDirty(limit);
@@ -129,10 +130,10 @@ class OpensWithoutCapture : public Forward {
   std::atomic<uint64_t> epoch_{0};
 };
 
-/// Old content comes last: a copy that was read before the log was listed.
-class ReadsBeforeItLists : public Forward {
+/// Copies content that was read before the log was listed.
+class ReadsBeforeItLists : public ForwardingEndpoint {
  public:
-  using Forward::Forward;
+  using ForwardingEndpoint::ForwardingEndpoint;
   absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys, uint64_t as_of) override {
     std::vector<Unit> units;
     for (const std::string& key : keys) {
@@ -156,39 +157,39 @@ Wrap Plant() {
   };
 }
 
-/// Moves there and back under load; true if something was found.
+/// Migrates there and back under load; returns whether the mistake was found.
 bool IsFound(const Wrap& wrap, uint64_t seed) {
   SharedFleet().Clear();
   const TempDir dir;
-  World world(dir.path(), wrap);
-  EXPECT_TRUE(world.router().CreateDataset({.name = "events"}).ok());
+  MigratingStore store(dir.path(), wrap);
+  EXPECT_TRUE(store.router().CreateDataset({.name = "events"}).ok());
   History history(Clients::kKeys);
   bool repaired = false;
   {
-    Clients clients(world.router(), "events", history, 6, seed);
-    const StaleClient stale(world.StaleRows("events"), history, seed + 77);
+    Clients clients(store.router(), "events", history, 6, seed);
+    const StaleClient stale(store.StaleRows("events"), history, seed + 77);
     const auto phase_within = [&](const std::string& phase) {
       const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(4);
-      while (world.PhaseOf("events") != phase) {
+      while (store.PhaseOf("events") != phase) {
         if (std::chrono::steady_clock::now() > until) return false;
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
       }
       return true;
     };
     clients.Work(50);
-    world.Do("create", "events", {{"target", "mysql"}, {"share", 100}});
-    world.Do("start", "events");
+    store.Do("create", "events", {{"target", "mysql"}, {"share", 100}});
+    store.Do("start", "events");
     if (phase_within("ready")) {
       clients.Work(100);
-      world.Do("cutover", "events");
+      store.Do("cutover", "events");
       if (phase_within("reversible")) {
         clients.Work(100);
-        world.Do("reverse", "events");
+        store.Do("reverse", "events");
         phase_within("ready");
         clients.Work(100);
       }
     }
-    repaired = world.Do("status", "events")["differences"] > 0;
+    repaired = store.Do("status", "events")["differences"] > 0;
   }
   return repaired || history.Check().has_value();
 }
@@ -216,7 +217,7 @@ INSTANTIATE_TEST_SUITE_P(Mistakes, PlantedTest,
 TEST(Planted, WithoutAMistakeNothingIsFound) {
   const uint64_t seed = Seed("planted");
   for (int attempt = 0; attempt < 3; ++attempt) {
-    EXPECT_FALSE(IsFound(Plant<Forward>(), seed + static_cast<uint64_t>(attempt) * 1000));
+    EXPECT_FALSE(IsFound(Plant<ForwardingEndpoint>(), seed + static_cast<uint64_t>(attempt) * 1000));
   }
 }
 

@@ -32,7 +32,7 @@ Record Full() {
                           .units = 3,
                           .bytes = 9});
   record.parts.push_back({.range = {.end = "z"}, .done = true, .units = 4});
-  record.Add("ann", "created", 5);
+  record.AddEvent("ann", "created", 5);
   return record;
 }
 
@@ -58,7 +58,7 @@ TEST(Record, DamageIsNamed) {
 
 TEST(Record, KeepsTheLastEventsOnly) {
   Record record;
-  for (uint64_t i = 0; i < 1000; ++i) record.Add("w", std::to_string(i), i);
+  for (uint64_t i = 0; i < 1000; ++i) record.AddEvent("w", std::to_string(i), i);
   EXPECT_LE(record.events.size(), 200u);
   EXPECT_EQ(record.events.back().what, "999");
 }
@@ -66,12 +66,36 @@ TEST(Record, KeepsTheLastEventsOnly) {
 TEST(Record, SaysWhatIsPossible) {
   Record record = Full();
   record.phase = Phase::kReversible;
+  record.wanted = Wanted::kNothing;
   EXPECT_OK(CheckCommand(record, "rollback"));
   EXPECT_THAT(CheckCommand(record, "cutover"), FailsWith(absl::StatusCode::kFailedPrecondition,
                                                          "possible now: verify, reverse, rollback, finish"));
   const Json status = StatusJson(record, DirtyLag{.entries = 3, .oldest_ms = 12});
   EXPECT_EQ(status["truth"], "rocksdb");
   EXPECT_EQ(status["lag"]["units"], 3);
+}
+
+TEST(Record, WhatWasAskedForAndIsNotDoneIsNotPushedAside) {
+  Record record = Full();
+  record.phase = Phase::kReversible;
+  record.wanted = Wanted::kReverse;
+  EXPECT_THAT(CheckCommand(record, "finish"),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "finish: reverse was asked for before"));
+  EXPECT_OK(CheckCommand(record, "reverse")) << "once more is the same";
+  EXPECT_OK(CheckCommand(record, "rollback")) << "it goes the same way, and further";
+  EXPECT_OK(CheckCommand(record, "abandon")) << "with a side gone nothing else is ever done";
+  EXPECT_OK(CheckCommand(record, "throttle"));
+  EXPECT_OK(CheckCommand(record, "pause"));
+  record.wanted = Wanted::kFinish;
+  EXPECT_FALSE(CheckCommand(record, "reverse").ok());
+  EXPECT_FALSE(CheckCommand(record, "rollback").ok());
+  record.wanted = Wanted::kVerify;
+  EXPECT_OK(CheckCommand(record, "finish")) << "a comparison is for nobody to wait for";
+  record.phase = Phase::kReady;
+  record.wanted = Wanted::kCutover;
+  EXPECT_OK(CheckCommand(record, "cancel"));
+  record.wanted = Wanted::kCancel;
+  EXPECT_FALSE(CheckCommand(record, "cutover").ok());
 }
 
 TEST(Record, OnlyStartStartsOne) {

@@ -11,45 +11,45 @@
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// What is particular to objects, to mappings, and to the two engines of MySQL.
+/// Migrations of objects and mappings, and between the two engines of MySQL.
 namespace kvstore::testing {
 namespace {
 
 TEST_F(MigrationTest, RowsMoveFromEngineToEngineOnTheSameServers) {
   Create({.name = "events", .backend = "mysql", .engine = "innodb"});
   History history(Clients::kKeys);
-  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}, {"engine", "innodb"}}),
-              FailsWith(absl::StatusCode::kInvalidArgument, "is where the dataset is"));
-  EXPECT_THAT(world_->Try("create", "events", {{"target", "mysql"}}),
+  EXPECT_THAT(store_->Try("create", "events", {{"target", "mysql"}, {"engine", "innodb"}}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "target: the dataset is on"));
+  EXPECT_THAT(store_->Try("create", "events", {{"target", "mysql"}}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "serves 'events' already"));
   {
-    Clients clients(world_->router(), "events", history, 4, Seed("engines"));
+    Clients clients(store_->router(), "events", history, 4, Seed("engines"));
     clients.Work(100);
-    world_->Do("create", "events", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}});
-    world_->Do("start", "events");
-    world_->Await("events", "ready");
-    world_->Do("cancel", "events");
-    world_->Await("events", "aborted");
+    store_->Do("create", "events", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}});
+    store_->Do("start", "events");
+    store_->Await("events", "ready");
+    store_->Do("cancel", "events");
+    store_->Await("events", "aborted");
     EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
     clients.Work(50);
     for (const std::string engine : {"myrocks", "innodb"}) {
-      world_->Do("create", "events", {{"target", "mysql"}, {"engine", engine}, {"share", 100}});
-      world_->Do("start", "events");
-      world_->Await("events", "ready");
-      world_->Do("cutover", "events");
-      world_->Await("events", "reversible");
-      EXPECT_EQ(world_->router().GetDataset("events")->engine, engine);
+      store_->Do("create", "events", {{"target", "mysql"}, {"engine", engine}, {"share", 100}});
+      store_->Do("start", "events");
+      store_->Await("events", "ready");
+      store_->Do("cutover", "events");
+      store_->Await("events", "reversible");
+      EXPECT_EQ(store_->router().GetDataset("events")->engine, engine);
       clients.Work(50);
-      world_->Do("reverse", "events");
-      world_->Await("events", "ready");
+      store_->Do("reverse", "events");
+      store_->Await("events", "ready");
       clients.Work(50);
-      world_->Do("verify", "events");
-      EXPECT_TRUE(Eventually([&] { return world_->Do("status", "events")["verify_passes"] >= 2; }));
-      world_->Await("events", "ready");
-      world_->Do("cutover", "events");
-      world_->Await("events", "reversible");
-      world_->Do("finish", "events");
-      world_->Await("events", "finished");
+      store_->Do("verify", "events");
+      EXPECT_TRUE(Eventually([&] { return store_->Do("status", "events")["verify_passes"] >= 2; }));
+      store_->Await("events", "ready");
+      store_->Do("cutover", "events");
+      store_->Await("events", "reversible");
+      store_->Do("finish", "events");
+      store_->Await("events", "finished");
       clients.Work(50);
       EXPECT_EQ(Traces("events"), (std::set<std::string>{"events"}));
       const std::string stored = SharedFleet().server(0).Run(
@@ -68,25 +68,25 @@ TEST_F(MigrationTest, ObjectsMoveFromEngineToEngineAndNoIdIsGivenTwice) {
   std::set<uint64_t> ids;
   const auto create = [&](int count) {
     for (int i = 0; i < count; ++i) {
-      const auto id = world_->router().CreateObject("pins", R"({"n":1})", {});
+      const auto id = store_->router().CreateObject("pins", R"({"n":1})", {});
       ASSERT_OK(id);
       EXPECT_TRUE(ids.insert(*id).second) << "given twice: " << *id;
     }
   };
   create(200);
-  world_->Do("create", "pins", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}, {"auto", true}});
-  world_->Do("start", "pins");
-  world_->Await("pins", "reversible");
+  store_->Do("create", "pins", {{"target", "mysql"}, {"engine", "myrocks"}, {"share", 100}, {"auto", true}});
+  store_->Do("start", "pins");
+  store_->Await("pins", "reversible");
   create(200);
-  world_->Do("finish", "pins");
-  world_->Await("pins", "finished");
+  store_->Do("finish", "pins");
+  store_->Await("pins", "finished");
   create(50);
-  for (const uint64_t id : ids) EXPECT_OK(world_->router().GetObject("pins", id, {}));
+  for (const uint64_t id : ids) EXPECT_OK(store_->router().GetObject("pins", id, {}));
 }
 
 TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
   Create({.name = "pins", .shape = Shape::kObjects});
-  Router& router = world_->router();
+  Router& router = store_->router();
   std::atomic<bool> stop{false};
   std::mutex mutex;
   std::map<uint64_t, std::string> expected;  // guarded by mutex
@@ -117,7 +117,7 @@ TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
         const bool fresh = expected.emplace(*id, hard ? "" : now).second;
         if (!fresh) errors.push_back("given twice: " + std::to_string(*id));
         ++created;
-        // The copy must be able to follow.
+        // Throttled, so that the copy can keep up.
         std::this_thread::sleep_for(std::chrono::microseconds(500));
       }
     });
@@ -127,17 +127,17 @@ TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
     EXPECT_TRUE(Eventually([&] { return created > before + 200; }));
   };
   more();
-  world_->Do("create", "pins", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
-  world_->Do("start", "pins");
-  world_->Await("pins", "reversible");
+  store_->Do("create", "pins", {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+  store_->Do("start", "pins");
+  store_->Await("pins", "reversible");
   more();
-  world_->Do("reverse", "pins");
-  world_->Await("pins", "ready");
+  store_->Do("reverse", "pins");
+  store_->Await("pins", "ready");
   more();
-  world_->Do("cutover", "pins");
-  world_->Await("pins", "reversible");
-  world_->Do("finish", "pins");
-  world_->Await("pins", "finished");
+  store_->Do("cutover", "pins");
+  store_->Await("pins", "reversible");
+  store_->Do("finish", "pins");
+  store_->Await("pins", "finished");
   more();
   stop = true;
   for (std::thread& client : clients) client.join();
@@ -155,7 +155,7 @@ TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
 
 TEST_F(MigrationTest, MappingsMoveWithTheirOrderAndCount) {
   Create({.name = "likes", .shape = Shape::kMappings});
-  Router& router = world_->router();
+  Router& router = store_->router();
   std::map<std::pair<uint64_t, uint64_t>, uint64_t> expected;
   const auto from = [](uint64_t i) { return ObjectId::Make(i % 16, 1, 1 + i % 3)->value(); };
   uint64_t next = 0;
@@ -187,20 +187,20 @@ TEST_F(MigrationTest, MappingsMoveWithTheirOrderAndCount) {
     EXPECT_EQ(found, expected);
   };
   change(2000);
-  world_->Do("create", "likes", To("mysql"));
-  world_->Do("start", "likes");
+  store_->Do("create", "likes", To("mysql"));
+  store_->Do("start", "likes");
   change(500);
-  world_->Await("likes", "ready");
-  change(500);
-  check();
-  world_->Do("cutover", "likes");
-  change(500);
-  world_->Await("likes", "reversible");
+  store_->Await("likes", "ready");
   change(500);
   check();
-  world_->Do("rollback", "likes");
+  store_->Do("cutover", "likes");
+  change(500);
+  store_->Await("likes", "reversible");
+  change(500);
+  check();
+  store_->Do("rollback", "likes");
   change(300);
-  world_->Await("likes", "aborted");
+  store_->Await("likes", "aborted");
   check();
 }
 

@@ -9,21 +9,22 @@
 #include <thread>
 
 #include "backends/rocksdb/backend.h"
-#include "backends/rocksdb/data_dir.h"
+#include "backends/rocksdb/engine/data_dir.h"
 #include "base/fail_point.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// A worker stops in the middle of a step, is taken for dead, and wakes up when another one has gone on.
+/// A worker stops in the middle of a step, is assumed to be dead, and wakes up after another one has taken
+/// over.
 namespace kvstore::testing {
 namespace {
 
 const bool kShared = ShareFleet();
 
-/// One catalog, as two processes have it.
+/// A catalog that two processes share.
 struct Shared {
   explicit Shared(std::filesystem::path path) : catalog(std::move(path)) {}
   std::mutex mutex;
@@ -100,10 +101,10 @@ class Process {
     auto catalog = std::make_unique<SharedCatalog>(shared, self);
     const CatalogContents contents = *catalog->Load();
     Router::Backends backends;
-    backends.emplace("rocksdb", std::make_unique<Wrapped>(rocksdb, nullptr));
-    backends.emplace("mysql", std::make_unique<Wrapped>(mysql, nullptr));
+    backends.emplace("rocksdb", std::make_unique<WrappedBackend>(rocksdb, nullptr));
+    backends.emplace("mysql", std::make_unique<WrappedBackend>(mysql, nullptr));
     router_ = *Router::Open(std::move(catalog), contents, std::move(backends), "rocksdb");
-    migrator_ = std::make_unique<Migrator>(*router_, "");
+    migrator_ = std::make_unique<Migrator>(router_->keeper(), "");
   }
   Router& router() { return *router_; }
   Migrator& migrator() { return *migrator_; }
@@ -125,7 +126,7 @@ class Process {
   std::unique_ptr<Migrator> migrator_;
 };
 
-/// Holds the first thread that comes to a point.
+/// Blocks the first thread that reaches a fail point.
 class Stop {
  public:
   explicit Stop(const char* point) : point_(point) {
@@ -173,7 +174,7 @@ TEST(TwoWorkers, OneThatWakesUpWhenAllIsOverEndsToo) {
   Process first(shared, "first", rocksdb, mysql);
   ASSERT_OK(first.router().CreateDataset({.name = "events"}));
   Process second(shared, "second", rocksdb, mysql);
-  // What it does next is to write down what is not there any more.
+  // The next step of the worker is to write a record that does not exist any more.
   Stop stop("cutover.routed");
   ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
   ASSERT_OK(first.Do("start"));
@@ -214,13 +215,13 @@ TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
     ASSERT_OK(first.Do("create", {{"target", "mysql"}, {"share", 100}, {"auto", true}}));
     ASSERT_OK(first.Do("start"));
     ASSERT_TRUE(stop.Reached());
-    EXPECT_THAT(second.Do("resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "process first is at"));
+    EXPECT_THAT(second.Do("resume"), FailsWith(absl::StatusCode::kFailedPrecondition, "process first runs"));
     {
       const std::lock_guard lock(shared->mutex);
       shared->dead = "first";
     }
     ASSERT_OK(second.Do("resume"));
-    // A cutover that was cut short may have been given up: it is asked for again.
+    // A cutover that was cut short may have been given up, and then has to be requested again.
     EXPECT_TRUE(Eventually([&] {
       const std::string phase = second.Do("status").value_or(Json::object()).value("phase", "");
       if (phase == "ready") second.Do("cutover").IgnoreError();
@@ -229,7 +230,7 @@ TEST_P(TwoWorkersTest, TheOneThatWakesUpDoesNoHarm) {
     here.Work(30);
     there.Work(30);
     stop.Release();
-    // It ends by itself, and what it does until then is refused.
+    // The old worker ends by itself, and its changes until then are refused.
     EXPECT_TRUE(Eventually([&] {
       const Json status = first.Do("status").value_or(Json::object());
       return status.value("phase", "") == "reversible";

@@ -4,14 +4,13 @@
 #include <atomic>
 #include <nlohmann/json.hpp>
 
+#include "backend_api/outcome.h"
 #include "client/client.h"
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
 #include "tests/server/served.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
 
-/// Commands of migrations over the network: a made-up Migrations says what it was asked.
+/// Commands of migrations over the network, to a fake Migrations that returns what it was asked.
 namespace kvstore::testing {
 namespace {
 
@@ -39,7 +38,7 @@ TEST(MigrationsOverTheWire, CommandsAndRefusalsCome) {
               FailsWith(absl::StatusCode::kInvalidArgument, "only a list"));
 }
 
-/// Loses the answer to the first put on its way, and has moved its dataset by the second.
+/// Loses the answer to the first put, and refuses the second because the dataset has migrated.
 class MovesMeanwhile : public v1::KVStore::Service {
  public:
   grpc::Status GetServer(grpc::ServerContext*, const v1::GetServerRequest*,
@@ -65,14 +64,14 @@ TEST(MovedOverTheWire, IsNotToldOfAWriteThatMayHaveHappened) {
   const auto server = builder.BuildAndStart();
   client::Client client(*client::Caller::Open("127.0.0.1:" + std::to_string(port), {}));
   const CellWrite cell{"c", "v", std::nullopt};
-  // In doubt: a router that took it for moved would write it once more.
+  // The outcome is in doubt: a router that retried it as refused would write it twice.
   const absl::Status first = client.PutRow("events", "r", {&cell, 1}, {}).status();
   EXPECT_TRUE(IsInDoubt(first)) << first;
-  EXPECT_FALSE(IsMoving(first)) << first;
+  EXPECT_FALSE(IsMigrating(first)) << first;
   // Nothing was done.
   const absl::Status second = client.PutRow("events", "r", {&cell, 1}, {}).status();
   EXPECT_FALSE(IsInDoubt(second)) << second;
-  EXPECT_TRUE(IsMoving(second)) << second;
+  EXPECT_TRUE(IsMigrating(second)) << second;
 }
 
 TEST(MigrationsOverTheWire, AServerWithoutThemSaysSo) {

@@ -4,18 +4,19 @@
 #include <memory>
 #include <utility>
 
-#include "kvstore_api/backend.h"
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/backend.h"
+#include "backend_api/migration_endpoint.h"
 
 namespace kvstore::testing {
 
-/// Wraps the endpoints of a backend, to plant mistakes in them.
+/// Wraps an endpoint, to plant mistakes in it.
 using Wrap = std::function<std::unique_ptr<MigrationEndpoint>(std::unique_ptr<MigrationEndpoint>)>;
 
-/// A backend whose endpoints are wrapped, and which several may share.
-class Wrapped : public Backend {
+/// A backend whose endpoints are wrapped. Several of these may share the inner backend.
+class WrappedBackend : public Backend {
  public:
-  Wrapped(std::shared_ptr<Backend> inner, Wrap wrap) : inner_(std::move(inner)), wrap_(std::move(wrap)) {}
+  WrappedBackend(std::shared_ptr<Backend> inner, Wrap wrap)
+      : inner_(std::move(inner)), wrap_(std::move(wrap)) {}
   Capabilities capabilities() const override { return inner_->capabilities(); }
   absl::Status CreateDataset(const DatasetSpec& spec) override { return inner_->CreateDataset(spec); }
   absl::Status AlterDataset(const DatasetSpec& spec) override { return inner_->AlterDataset(spec); }

@@ -1,14 +1,15 @@
-/* The writers of the catalog and of a migration's record (findings M1, M3): workers that sleep and go on, operators
- * who ask, begin another migration when one has ended, and drop the dataset. Sides are only which one serves; it is
- * changed under the epoch, as in cutover.pml.
+/* The writers of the catalog and of a migration's record: workers that pause for any time, and operators who begin a
+ * migration, begin another one when it has ended, alter the dataset, and drop it. Of the two sides the model knows only
+ * which one serves; that is changed under the epoch, as in cutover.pml.
  *
- *   ENTRY_UNFENCED   the entry is changed without a look at the record (M3)
- *   REMOVE_UNFENCED  the record is removed whatever its version (M3)
- *   DROP_UNSEEN      a dataset with a migration that has not started is dropped (M1)
- *   ALTER_UNSEEN     settings are altered after a worker has read them for both sides (L1)
+ * Mutants:
+ *   ENTRY_UNFENCED   the dataset's entry is changed without checking the record
+ *   REMOVE_UNFENCED  the record is removed whatever its version
+ *   DROP_UNSEEN      a dataset is dropped although it has a migration that has not started
+ *   ALTER_UNSEEN     settings are altered after a worker has read them for both sides
  *
- * What is asked of the protocol: entry and record are changed in one transaction that names the record's version; drop
- * and alter are refused, in such a transaction too, where there is a record.
+ * The rules of the protocol: entry and record are changed in one transaction, which names the record's version; drop and
+ * alter check in such a transaction that there is no record, and are refused if there is one.
  */
 #ifndef WORKERS
 #define WORKERS 2
@@ -25,22 +26,22 @@
 #define CUTTING 2
 #define FINISHING 3
 
-/* The entry. */
+/* The dataset's entry in the catalog. */
 bool exists;
 byte incarnation;
-bool backend;      /* where clients look */
-bool other;        /* it migrates */
+bool backend;      /* the side that clients use */
+bool other;        /* the dataset migrates */
 byte settings;
 
-/* The record. */
+/* The migration's record. */
 bool record;
 byte record_number, record_phase, record_epoch;
-byte record_of;    /* the incarnation */
-bool record_on;    /* which side is the truth */
+byte record_of;    /* the dataset's incarnation */
+bool record_on;    /* the side that is the truth */
 
 byte serves;       /* the side that serves */
-byte side_epoch;   /* of both */
-byte copied;       /* the settings that the worker opened the sides with */
+byte side_epoch;   /* the epoch of both sides */
+byte copied;       /* the settings with which the worker opened the sides */
 byte epochs, migrations;
 
 proctype Checks() {
@@ -59,7 +60,7 @@ end:
 
 #define FENCE (record && record_epoch == by)
 
-/* Changes that are refused end the worker. */
+/* A worker whose change is refused ends, and may take over again. */
 proctype Worker() {
   byte by, phase, number;
   bool to;
@@ -78,7 +79,7 @@ takeover:
   }
   if
   :: phase == CREATED ->
-     /* Settings are read, the entry says that it migrates, the sides are made. */
+     /* The worker reads the settings, writes into the entry that the dataset migrates, and makes the sides. */
 #ifdef ALTER_UNSEEN
      copied = settings;
      atomic {

@@ -1,31 +1,32 @@
-/* Cutovers that cross takeovers, failovers with loss on both sides, and sides that are down (findings C1, C2, C7, H2,
- * H3): two sides of one or two partitions of one unit each, a writer with any route, workers that are killed at any
- * step or sleep and go on, and failovers: a place (a side's partition, which is a host) goes back to the state of any
- * earlier moment, with data, log, state and epoch, and has another boot. The copy of a unit is two steps here; its
- * finer ones are in migration.pml. A unit's content is the set of the writes that it has.
+/* Cutovers that cross takeovers, failovers with loss on both sides, and sides that are down. There are two sides of one or
+ * two partitions with one unit each; a writer whose route may be stale; workers that are killed at any step, or pause and
+ * continue; and failovers: a place (a side's partition, which is a host) goes back to the state of any earlier moment,
+ * with data, log, state and epoch, and has another boot. The copy of a unit is two steps here; migration.pml has finer
+ * ones. A unit's content is the set of the writes that it has.
  *
- * Promises: at most one side accepts writes of a partition. Who serves has all acknowledged writes but those that a
- * failover of the truth lost, or failovers of both sides in one cutover. What a copy has of acknowledged writes is not
- * taken from it once the target has served, unless an operator chose the truth that has lost memory. Who waits for a
- * side that is down holds nobody's writes, where they can be let go.
+ * Promises: at most one side accepts writes of a partition. The side that serves has all acknowledged writes except those
+ * that a failover of the truth lost, or failovers of both sides during one cutover. Once the target has served, no
+ * acknowledged write is taken from a copy that has it, unless an operator has chosen the truth that has lost memory. A
+ * worker that waits for a side that is down does not block writes, wherever it can let them continue.
  *
  * Mutants:
- *   NO_IDENTITY          a side that failed over accepts what its state of an earlier moment says (C7)
- *   BOOT_REPEATS         a boot is the server's name, which comes back, and not one of its starts
- *   FENCE_WITHOUT_BOOT   changes name the epoch, and not the boot that the worker saw when it raised it
- *   REPAIR_FROM_LOSSY    in REVERSIBLE the copy is repaired from a truth that lost memory (C2)
- *   DRAIN_UNSEEN         list and read do not look at the boot of the truth (C2, by the drain)
- *   DRAIN_LOSSY_SOURCE   going forward, what a source that lost memory has in its log is copied first
+ *   NO_IDENTITY          a side that failed over accepts writes by the state of an earlier moment
+ *   BOOT_REPEATS         a boot is the server's name, which comes back, and not one start of it
+ *   FENCE_WITHOUT_BOOT   changes name the epoch, but not the boot that the worker saw when it raised the epoch
+ *   REPAIR_FROM_LOSSY    in REVERSIBLE the copy is repaired from a truth that lost memory
+ *   DRAIN_UNSEEN         list and read do not check the boot of the truth
+ *   DRAIN_LOSSY_SOURCE   going forward, the log of a source that lost memory is copied first
  *   FORWARD_UNREPAIRED   going forward, a target partition that lost memory before it served is opened as it is
- *   SERVING_OF_BEFORE    "the target serves" is believed of a state that is older than this cutover
- *   BACK_OUT_UNRECORDED  a back-out from moved does not retire the cutover's number in the record first
- *   UNFREEZE_UNSEEN      a frozen truth is let go before the other side is looked at, though it failed over
- *   BOTH_SIDES_FIRST     a takeover looks at both sides before anything else (H2)
- *   NO_REFREEZE          a takeover finds some of the source moved and drains while the others serve (H3)
+ *   SERVING_OF_BEFORE    a state that is older than this cutover is taken to say that the target serves
+ *   BACK_OUT_UNRECORDED  a back-out from moved does not first retire the cutover's number in the record
+ *   UNFREEZE_UNSEEN      a frozen truth that failed over serves again before the other side is checked
+ *   BOTH_SIDES_FIRST     a takeover asks both sides before it does anything else
+ *   NO_REFREEZE          a takeover finds a part of the source moved, and drains while the rest serves
  *
- * All of this at once (two partitions, two failovers, two cutovers, two workers, a side down) is too large. `run` has
- * instances that cross a few of them each: workers that are killed with everything, sleeping ones with one failover of
- * one partition, or two partitions with a side down, two failovers with one partition; the larger ones are for soak.
+ * All of this at once (two partitions, two failovers, two cutovers, two workers, a side down) has too many states. `run`
+ * has instances that cross a few of these each: workers that are killed, with everything; workers that pause, with one
+ * failover of one partition, or with two partitions and a side down; two failovers with one partition. The larger
+ * instances are for soak.
  */
 #ifndef PARTS
 #define PARTS 1
@@ -63,25 +64,25 @@ byte data[PLACES];   /* a bit for each write that is there */
 byte dirty[PLACES];  /* a bit for each write with an entry in the log */
 byte epoch[PLACES];
 byte boot[PLACES];   /* of the server */
-byte ident[PLACES];  /* the boot that the state was written at */
+byte ident[PLACES];  /* the boot at which the state was written */
 
-byte since[PLACES];  /* the turn that the state was entered in */
+byte since[PLACES];  /* the turn in which the state was written */
 
 /* The record, in the catalog's store. */
 byte record_by;
 bool on_target;
-bool cutting;        /* phase cutover */
-bool cut;            /* one was begun, ever: from then on a side that lost memory is no source of repairs */
+bool cutting;        /* the phase is cutover */
+bool cut;            /* a cutover was begun: from then on a side that lost memory is no source of repairs */
 byte verified[PLACES];
 bool over;           /* cancelled */
 
 byte epochs;
 byte cuts;
-byte turn;           /* in the record: a number for each cutover, and for each back-out from moved */
-byte gone;           /* a side that is down, plus one */
+byte turn;           /* in the record: the number of the cutover, or of the back-out from moved */
+byte gone;           /* the side that is down, plus one; 0: none */
 byte acked[PARTS];
-byte kept[PARTS];    /* of those, what no failover of the truth has lost */
-byte owner[PARTS];   /* which side accepted, or was opened, last */
+byte kept[PARTS];    /* those acknowledged writes that no failover of the truth has lost */
+byte owner[PARTS];   /* the side that was the last to accept a write, or to be opened */
 bool served[2];
 
 #ifdef NO_IDENTITY
@@ -137,7 +138,7 @@ end:
   od
 }
 
-/* Whoever serves has all that no failover of the truth has lost, and serves alone. */
+/* A side that serves has all writes that no failover of the truth has lost, and serves alone. */
 proctype Reader() {
 end:
   do
@@ -158,7 +159,7 @@ end:
 #define OTHER_BOOT(x) (boot[x] != seen[x])
 #endif
 
-inline enter(side, part, to) {
+inline transition(side, part, to) {
   atomic {
     if
     :: gone == (side) + 1 -> goto lost
@@ -181,7 +182,7 @@ inline enter(side, part, to) {
     fi;
     if
     :: true
-    :: goto lost /* its answer, or the worker is killed here */
+    :: goto lost /* the answer is lost, or the worker is killed here */
     fi
   }
 }
@@ -193,7 +194,8 @@ inline save() {
   fi
 }
 
-/* Copies a partition, as of now: list and read; replace and remove (which are two calls, of which migration.pml has more). */
+/* Copies a partition as of now: list and read are one step, replace and remove another. (They are calls of their own;
+ * migration.pml has each.) */
 inline copy(part) {
   atomic {
     if
@@ -220,7 +222,7 @@ inline copy(part) {
     :: state[AT(c, part)] != IMPORTING && state[AT(c, part)] != MOVED -> goto lost
     :: else
     fi;
-    /* What the copy has of acknowledged writes is not taken from it, unless somebody chose so. */
+    /* No acknowledged write is taken from the copy, unless an operator chose so. */
     assert(chosen || ! served[1] || (data[AT(c, part)] & acked[part] & ~content) == 0);
     acked[part] = acked[part] & ~(data[AT(c, part)] & ~content & ~data[AT(t, part)]); /* given up */
     data[AT(c, part)] = content;
@@ -278,7 +280,7 @@ takeover:
 #else
   :: cutting && ANY(t, FROZEN) && ! ANY(t, MOVED) && SAME(t) ->
 #endif
-    EACH enter(t, p, SERVING) DONE;
+    EACH transition(t, p, SERVING) DONE;
     atomic { save(); cutting = false }
   :: else
   fi;
@@ -287,7 +289,7 @@ takeover:
     if
     :: gone != c + 1
     :: gone == c + 1 ->
-       /* Whoever waits here holds nobody's writes, where he could know that. */
+       /* A worker that waits here does not block writes, if it could know that they may continue. */
        atomic {
          record_by == by && epoch[AT(t, 0)] == by && epoch[AT(t, PARTS - 1)] == by && STILL(t) ->
          assert(! ANY(t, FROZEN) || ANY(t, MOVED))
@@ -309,8 +311,8 @@ resting:
     if
     :: seen[AT(c, p)] != verified[AT(c, p)] ->
        if
-       :: cut -> enter(c, p, MOVED)
-       :: else -> enter(c, p, IMPORTING)
+       :: cut -> transition(c, p, MOVED)
+       :: else -> transition(c, p, IMPORTING)
        fi
     :: else
     fi
@@ -319,7 +321,7 @@ resting:
   :: ! SAME(t) ->
      EACH
        if
-       :: seen[AT(t, p)] != verified[AT(t, p)] -> enter(t, p, SERVING)
+       :: seen[AT(t, p)] != verified[AT(t, p)] -> transition(t, p, SERVING)
        :: else
        fi
      DONE;
@@ -332,7 +334,7 @@ resting:
           :: ! chosen && data[AT(t, p)] == data[AT(c, p)]
           :: ! chosen && data[AT(t, p)] != data[AT(c, p)] ->
              if
-             :: goto stop          /* until somebody chooses */
+             :: goto stop          /* until an operator chooses */
              :: chosen = true
              fi
           fi
@@ -375,7 +377,7 @@ cutover:
 #ifndef NO_REFREEZE
      EACH
        if
-       :: state[AT(t, p)] == SERVING -> enter(t, p, FROZEN)
+       :: state[AT(t, p)] == SERVING -> transition(t, p, FROZEN)
        :: else
        fi
      DONE
@@ -387,26 +389,26 @@ cutover:
      fi;
      EACH
        if
-       :: cut -> enter(c, p, MOVED)
-       :: else -> enter(c, p, IMPORTING)
+       :: cut -> transition(c, p, MOVED)
+       :: else -> transition(c, p, IMPORTING)
        fi
      DONE;
-     EACH enter(t, p, FROZEN) DONE
+     EACH transition(t, p, FROZEN) DONE
   fi;
   EACH
     if
     :: dirty[AT(t, p)] != 0 -> copy(p)
     :: dirty[AT(t, p)] == 0
-    :: goto backout /* it takes too long */
+    :: goto backout /* the drain takes too long */
     fi
   DONE;
-  EACH enter(t, p, MOVED) DONE;
+  EACH transition(t, p, MOVED) DONE;
   if
   :: ! STILL(t) || ! STILL(c) -> goto backout
   :: STILL(t) && STILL(c)
   :: goto backout
   fi;
-  EACH enter(c, p, SERVING) DONE;
+  EACH transition(c, p, SERVING) DONE;
   goto routed;
 
 forward:
@@ -414,13 +416,13 @@ forward:
     if
     :: ! (state[AT(t, p)] == MOVED && ident[AT(t, p)] == boot[AT(t, p)]) ->
 #ifdef DRAIN_LOSSY_SOURCE
-       enter(t, p, FROZEN);
+       transition(t, p, FROZEN);
        if
        :: dirty[AT(t, p)] != 0 && ! ACCEPTS(c, p) -> copy(p)
        :: else
        fi;
 #endif
-       enter(t, p, MOVED)
+       transition(t, p, MOVED)
     :: else
     fi
   DONE;
@@ -431,12 +433,12 @@ forward:
 #ifndef FORWARD_UNREPAIRED
        if
        :: ! OPENED(c, p) && seen[AT(c, p)] != verified[AT(c, p)] && seen[AT(t, p)] == verified[AT(t, p)] ->
-          enter(c, p, MOVED);
+          transition(c, p, MOVED);
           copy(p)
        :: else
        fi;
 #endif
-       enter(c, p, SERVING)
+       transition(c, p, SERVING)
     fi
   DONE;
 
@@ -447,16 +449,16 @@ routed:
 backout:
 #ifndef BACK_OUT_UNRECORDED
   if
-  :: ANY(t, MOVED) -> atomic { save(); turn++ } /* the other side may have served, and may yet say so again */
+  :: ANY(t, MOVED) -> atomic { save(); turn++ } /* the other side may have served, and may still say so later */
   :: else
   fi;
 #endif
-  EACH enter(t, p, SERVING) DONE;
+  EACH transition(t, p, SERVING) DONE;
   atomic { save(); cutting = false };
-  goto lost; /* the next attempt has an epoch of its own */
+  goto lost; /* the next attempt needs an epoch of its own */
 
 cancel:
-  EACH enter(t, p, SERVING) DONE;
+  EACH transition(t, p, SERVING) DONE;
   atomic { save(); over = true };
   goto stop;
 
@@ -469,7 +471,7 @@ stop:
   }
 }
 
-/* A replica is promoted that had the state of an earlier moment. */
+/* A replica is promoted that has the state of an earlier moment. */
 proctype Failover() {
   byte x, was_state, was_data, was_dirty, was_epoch, was_ident, was_since, part, lost;
 end:

@@ -1,17 +1,18 @@
-/* Create, drop and init of a dataset on two shards, by processes that sleep past their sessions and go on (findings
- * C6). What is left half done by a process whose session ended is taken over by any other. Init makes the tables that
- * are missing, of what the catalog said when it began.
+/* Create, drop and init of a dataset on two shards, by processes that pause for longer than their sessions last and then
+ * continue. What a process whose session has ended left half done is taken over by any other. Init makes the missing
+ * tables of the datasets that the catalog had when it began.
  *
- *   DROP_BY_NAME    a drop names the table only, and not the incarnation (C6)
- *   CREATE_ANEW     a create, or init, replaces a table of another incarnation without another look at the catalog (C6)
- *   REMOVE_ANY      the end of a drop removes the entry that there is by then (C6)
- *   ACTIVATE_ANY    the end of a create writes its entry over the one that there is by then (C6)
- *   OWNER_UNSEEN    the end of a create looks at incarnation and not at state and owner
+ * Mutants:
+ *   DROP_BY_NAME    a drop names the table only, and not the incarnation
+ *   CREATE_ANEW     a create, or init, replaces a table of another incarnation without reading the catalog again
+ *   REMOVE_ANY      the end of a drop removes whichever entry there is by then
+ *   ACTIVATE_ANY    the end of a create overwrites whichever entry there is by then
+ *   OWNER_UNSEEN    the end of a create checks the incarnation of the entry, but not its state and owner
  *
- * What is asked of the protocol: each CREATE and DROP names its incarnation and is refused for a table of another; each
- * write to the catalog is for an entry of this incarnation, state and owner. A create that meets a table of another
- * incarnation looks whether its entry is still its own, and drops that other incarnation by its number: no incarnation
- * comes back, so that what has been out of the catalog once may be dropped at any time.
+ * The rules of the protocol: each CREATE and DROP of a table names its incarnation, and is refused for a table of another
+ * one; each write to the catalog names the incarnation, state and owner of the entry that it changes. A create that
+ * meets a table of another incarnation checks that its entry is still its own, and drops that other incarnation by its
+ * number: no incarnation comes back, so one that has left the catalog may be dropped at any time.
  */
 #ifndef PROCESSES
 #define PROCESSES 2
@@ -32,10 +33,10 @@ byte table[2];     /* the incarnation of each shard's table */
 byte entry;        /* the incarnation in the catalog */
 byte entry_state;
 byte owner;
-bool gone[PROCESSES + 2]; /* its session */
+bool gone[PROCESSES + 2]; /* whether the session of each process has ended */
 byte incarnations;
 
-/* At any time, what the catalog calls active is there. */
+/* At any time, the tables of an active entry are there. */
 proctype Client() {
 end:
   do
@@ -74,7 +75,7 @@ inline end_drop() {
   }
 }
 
-/* Sets `failed` where the entry is another's by now. */
+/* Makes the table of a shard. Sets `failed` if the entry belongs to another process by now. */
 inline create_table(shard) {
   do
   :: atomic {
@@ -103,7 +104,7 @@ end:
   :: left > 0 ->
      left--;
      if
-     :: atomic { /* create, also over the rest of a drop that nobody is at */
+     :: atomic { /* create, be it over a drop whose process is gone */
           incarnations < INCARNATIONS && (entry == 0 || (entry_state == DROPPING && gone[owner])) ->
           incarnations++;
           mine = incarnations; entry = mine; entry_state = CREATING; owner = self
@@ -137,7 +138,7 @@ end:
         fi
      :: atomic { entry_state == ACTIVE -> mine = entry; entry_state = DROPPING; owner = self }
         end_drop()
-     :: atomic { /* what another left */
+     :: atomic { /* take over what another process left */
           (entry_state == CREATING || entry_state == DROPPING) && gone[owner] ->
           mine = entry; entry_state = DROPPING; owner = self
         }
@@ -164,7 +165,7 @@ end:
   }
 }
 
-/* A process pauses; the others see its session end. */
+/* A process pauses, and the others see its session end. */
 proctype Pause() {
 end:
   if

@@ -1,20 +1,20 @@
-/* The protocol of docs/migrating.md: two sides, two partitions of one unit each, a client that writes, one that reads,
- * both with any route, a worker that moves there and back, and an earlier worker that was paused and goes on at any
- * time, and a failover of the target, once, before it serves, that takes back what was copied there and its epoch.
- * tests/model/run searches all of its states, and those of mutants, each with one rule left out (-DNAME):
+/* The protocol of docs/migrating.md. There are two sides of two partitions with one unit each; a client that writes and
+ * one that reads, whose routes may be stale; a worker that cuts over and back; an earlier worker that was paused and
+ * continues at any time; and one failover of the target before it serves, which undoes what was copied there and its
+ * epoch. tests/model/run searches all states, and those of mutants, each of which lacks one rule (-DNAME):
  *
  *   REMOVE_UNREAD         a drain removes entries that it has not listed
  *   READ_BEFORE_LIST      a drain reads a unit before it lists its entries
  *   DRAIN_BEFORE_FREEZE   the log is found empty, and then writes are frozen
  *   PUTS_ONLY             deletes are not recorded
- *   READ_AFTER_MOVED      the source is read when it has moved
- *   OPEN_WITHOUT_CAPTURE  what is written to the side that has just begun to serve is not recorded
- *   NO_FENCE              a replace does not look at the epoch
- *   IDS_RESTART           IDs of entries begin anew when the log is empty, and a removal does not look at the epoch
+ *   READ_AFTER_MOVED      clients may read the source when it has moved
+ *   OPEN_WITHOUT_CAPTURE  writes to the side that has just begun to serve are not recorded
+ *   NO_FENCE              a replace does not check the epoch
+ *   IDS_RESTART           IDs of entries begin anew when the log is empty, and a removal does not check the epoch
  *   OPEN_BEFORE_MOVED     the target serves while the source still does
- *   OPEN_UNSEEN           the target serves without a look at whether it is still what was compared
+ *   OPEN_UNSEEN           the target serves without a check that it is still what was compared
  *
- * With -DCALM there is no failover: cutover.pml has those, and the states of both together are for the long form.
+ * With -DCALM there is no failover: cutover.pml has failovers, and only the long form searches both together.
  *
  * A unit's content is the number of its last write; writes with even numbers are deletes, which matters for PUTS_ONLY.
  */
@@ -39,10 +39,10 @@ bool capture[4];
 byte dirty[4];    /* the log: a bit for each entry */
 byte next_id[4];
 byte epoch[4];
-byte catalog;     /* which side clients look at first */
+byte catalog;     /* the side that clients try first */
 byte issued[PARTS];
 byte acked[PARTS];
-byte boot;        /* of the target: another one after its failover */
+byte boot;        /* of the target: changes with its failover */
 bool ended;
 
 /* A client's write, atomic in the backend. */
@@ -84,7 +84,7 @@ proctype Writer() {
          acked[part] = number;
          break
        }
-    :: state[AT(side, part)] != SERVING -> side = 1 - side /* a stale route, or the right one */
+    :: state[AT(side, part)] != SERVING -> side = 1 - side /* the client tries the other side */
     od
   :: left == 0 -> break
   od
@@ -151,7 +151,7 @@ inline remove(side, part, by, ids) {
   }
 }
 
-/* Copies what one partition's log has. */
+/* Copies the units that are in one partition's log. */
 inline drain(from, part, by) {
 #ifdef READ_BEFORE_LIST
   content = data[AT(from, part)];
@@ -176,27 +176,27 @@ inline drain_all(from, by) {
   od
 }
 
-inline enter(side, part, to, captures) {
+inline transition(side, part, to, captures) {
   atomic { state[AT(side, part)] = to; capture[AT(side, part)] = captures }
 }
 
-/* Sets `opened` if the other side serves when it ends; otherwise `from` does, as before. */
+/* Sets `opened` if the other side serves at its end; otherwise `from` still does. */
 inline cutover(from, by) {
 #ifdef DRAIN_BEFORE_FREEZE
   drain_all(from, by);
 #endif
-  enter(from, 0, FROZEN, 1);
-  enter(from, 1, FROZEN, 1);
+  transition(from, 0, FROZEN, 1);
+  transition(from, 1, FROZEN, 1);
 #ifndef DRAIN_BEFORE_FREEZE
   drain_all(from, by);
 #endif
 #ifdef OPEN_BEFORE_MOVED
-  enter(1 - from, 0, SERVING, 1);
-  enter(1 - from, 1, SERVING, 1);
-  enter(from, 0, SERVING, 1);
+  transition(1 - from, 0, SERVING, 1);
+  transition(1 - from, 1, SERVING, 1);
+  transition(from, 0, SERVING, 1);
 #endif
-  enter(from, 0, MOVED, 1);
-  enter(from, 1, MOVED, 1);
+  transition(from, 0, MOVED, 1);
+  transition(from, 1, MOVED, 1);
   atomic {
 #ifdef OPEN_UNSEEN
     opened = true;
@@ -215,43 +215,43 @@ inline cutover(from, by) {
   if
   :: opened ->
 #ifdef OPEN_WITHOUT_CAPTURE
-    enter(1 - from, 1, SERVING, 0);
+    transition(1 - from, 1, SERVING, 0);
     capture[AT(1 - from, 0)] = 1;
     capture[AT(1 - from, 1)] = 1;
 #else
-    enter(1 - from, 1, SERVING, 1);
+    transition(1 - from, 1, SERVING, 1);
 #endif
     catalog = 1 - from
   :: else ->
-    enter(from, 0, SERVING, 1);
-    enter(from, 1, SERVING, 1)
+    transition(from, 0, SERVING, 1);
+    transition(from, 1, SERVING, 1)
   fi
 }
 
-/* The worker before: has epoch 1, listed and read the first partition, and was paused at any of its steps. */
+/* The earlier worker: it has epoch 1, lists and reads the first partition, and pauses at any of its steps. */
 proctype Paused() {
   byte content, ids;
   capture[AT(0, 0)] -> skip;
   drain(0, 0, 1)
 }
 
-/* Its epoch is 2, and 3 when it has to begin again. */
+/* The worker: its epoch is 2, and 3 when it has to begin again. */
 proctype Worker() {
   byte content, ids, part, by = 2, compared;
   bool opened;
   do
   :: compared = boot;
-    /* First the epochs, of all partitions on both sides; then anything else. */
+    /* The worker raises the epochs of all partitions on both sides before anything else. */
     epoch[AT(0, 0)] = by;
     epoch[AT(0, 1)] = by;
     epoch[AT(1, 0)] = by;
     epoch[AT(1, 1)] = by;
-    /* The backfill of what the earlier one may not have copied. */
+    /* It backfills what the earlier worker may not have copied. */
     for (part : 0 .. PARTS - 1) {
       content = data[AT(0, part)];
       replace(1, part, by, content)
     }
-    /* Any number of drains, none too. */
+    /* It drains any number of times, or never. */
     do
     :: drain(0, 0, by)
     :: drain(0, 1, by)
@@ -272,7 +272,7 @@ proctype Worker() {
   :: cutover(1, by)   /* back */
   :: skip
   fi;
-  /* At rest, with nobody writing, the copy is what the truth is. */
+  /* When all writes have ended and the log is empty, the copy equals the truth. */
   ended && (issued[0] + issued[1] == WRITES) -> skip;
   drain_all(catalog, by);
   assert(data[AT(0, 0)] == data[AT(1, 0)]);
@@ -280,7 +280,7 @@ proctype Worker() {
   assert(data[AT(catalog, 0)] == issued[0] && data[AT(catalog, 1)] == issued[1])
 }
 
-/* The target's replica is promoted, and had nothing of what was copied. */
+/* The target's replica is promoted, which has nothing of what was copied. */
 proctype Failover() {
 end:
   atomic {
@@ -293,7 +293,7 @@ end:
 
 init {
   atomic {
-    /* The earlier worker had come so far: the target is importing, writes are recorded. */
+    /* The earlier worker has come so far that the target is importing and writes are recorded. */
     state[AT(0, 0)] = SERVING; state[AT(0, 1)] = SERVING;
     state[AT(1, 0)] = IMPORTING; state[AT(1, 1)] = IMPORTING;
     capture[AT(0, 0)] = 1; capture[AT(0, 1)] = 1;

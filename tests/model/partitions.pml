@@ -1,17 +1,18 @@
-/* Shards that are opened while a dataset migrates (findings C1, C5, H6). Side M has shards, of which the second is
- * opened at any time; side R has one partition with all units. Unit 1 belongs to the second shard. The dataset moves
- * from M to R, and back. `kv shards init` makes missing tables at any time, and may have looked at the catalog long ago.
+/* Shards that are opened while a dataset migrates. Side M has two shards, the second of which is opened at any time; side
+ * R has one partition with all units. Unit 1 belongs to the second shard. The dataset migrates from M to R, and back.
+ * `kv shards init` makes missing tables at any time, and may have read the catalog long before.
  *
- *   FIRST_PARTITION     a cutover arms the copy in the state that its first partition has (C1)
- *   UNCAPTURED          a new shard of the truth is made without capture (H6)
+ * Mutants:
+ *   FIRST_PARTITION     a cutover arms the copy in the state that its first partition has
+ *   UNCAPTURED          a new shard of the truth is made without capture
  *   NEW_IN_CUTOVER      a new shard is brought in when the others are frozen already
- *   INIT_BY_NAME        init makes a table where none has its name, whatever else is there (C5)
- *   INIT_CATALOG_FIRST  init reads the catalog, and then which shards there are
- *   SHARDS_FIRST        a migration reads which shards there are, and then names itself in the catalog
+ *   INIT_BY_NAME        init makes a table where none has its name, whatever else is there
+ *   INIT_CATALOG_FIRST  init reads the catalog first, and then which shards there are
+ *   SHARDS_FIRST        a migration reads which shards there are first, and then names itself in the catalog
  *
- * What is asked of the protocol: the set of shards is in the record; it is read after the catalog names the migration,
- * and it grows only between two steps. Init reads the map of shards first and the catalog then, leaves a dataset alone
- * that the catalog says migrates, and, in the database itself, one whose state is there.
+ * The rules of the protocol: the set of shards is in the record; it is read after the catalog names the migration, and
+ * grows only between two steps. Init reads the shard map first and the catalog then, leaves a dataset alone that migrates
+ * by the catalog, and, on each shard, one whose state is there.
  */
 #ifndef WRITES
 #define WRITES 2
@@ -26,10 +27,10 @@
 #define FROZEN 3
 #define MOVED 4
 
-/* Side M, of each shard; side R, of each unit. The number of the last write. */
+/* The shards of side M; the units of side R. Data is the number of the unit's last write. */
 byte state[2];
 bool named[2];     /* the table has the dataset's name */
-bool managed[2];   /* there is a state beside it */
+bool managed[2];   /* a state is stored beside the table */
 bool capture[2];
 byte m_data[2], r_data[2];
 bool m_dirty[2], r_dirty[2];
@@ -84,7 +85,7 @@ end2:
   od
 }
 
-/* Whoever serves has all that was acknowledged. */
+/* A side that serves has all acknowledged writes. */
 proctype Reader() {
 end:
   do
@@ -129,8 +130,8 @@ end:
   fi
 }
 
-/* A change of state of a shard, which makes what is missing. */
-inline m_enter(shard, to, captures) {
+/* A transition of a shard, which makes what is missing. */
+inline m_transition(shard, to, captures) {
   atomic {
     managed[shard] = 1;
     capture[shard] = captures;
@@ -143,10 +144,10 @@ inline m_enter(shard, to, captures) {
   }
 }
 
-inline m_enter_all(to) {
-  m_enter(0, to, 1);
+inline m_transition_all(to) {
+  m_transition(0, to, 1);
   if
-  :: has -> m_enter(1, to, 1)
+  :: has -> m_transition(1, to, 1)
   :: else
   fi
 }
@@ -155,11 +156,11 @@ inline bring_in() {
   if
   :: open && ! has ->
      if
-     :: on_r -> m_enter(1, MOVED, 1)
+     :: on_r -> m_transition(1, MOVED, 1)
 #ifdef UNCAPTURED
-     :: else -> m_enter(1, SERVING, 0)
+     :: else -> m_transition(1, SERVING, 0)
 #else
-     :: else -> m_enter(1, SERVING, 1)
+     :: else -> m_transition(1, SERVING, 1)
 #endif
      fi;
      has = true
@@ -167,7 +168,7 @@ inline bring_in() {
   fi
 }
 
-/* Copies a unit. What the set does not have yet is not copied there. */
+/* Copies a unit, unless it belongs to a shard of the copy that the set does not have yet. */
 inline copy(unit) {
   if
   :: ! on_r ->
@@ -192,7 +193,7 @@ proctype Worker() {
   has = open;
 #endif
   r_state = IMPORTING;
-  m_enter_all(SERVING);
+  m_transition_all(SERVING);
   copy(0);
   copy(1);
   do
@@ -203,7 +204,7 @@ proctype Worker() {
      cuts++;
      if
      :: ! on_r ->
-        m_enter_all(FROZEN);
+        m_transition_all(FROZEN);
 #ifdef NEW_IN_CUTOVER
         bring_in();
 #endif
@@ -215,17 +216,17 @@ proctype Worker() {
         :: m_dirty[1] -> copy(1)
         :: else
         fi;
-        m_enter_all(MOVED);
+        m_transition_all(MOVED);
         atomic { r_state = SERVING; r_capture = 1 };
         on_r = true
      :: on_r ->
 #ifdef FIRST_PARTITION
         if
-        :: open && ! managed[1] -> m_enter_all(ABSENT)
-        :: else -> m_enter_all(MOVED)
+        :: open && ! managed[1] -> m_transition_all(ABSENT)
+        :: else -> m_transition_all(MOVED)
         fi;
 #else
-        m_enter_all(MOVED);
+        m_transition_all(MOVED);
 #endif
         r_state = FROZEN;
         if
@@ -237,10 +238,10 @@ proctype Worker() {
         :: else
         fi;
         if
-        :: r_dirty[1] || r_dirty[0] -> r_state = SERVING /* what is new is brought in first */
+        :: r_dirty[1] || r_dirty[0] -> r_state = SERVING /* back: a new shard has to be brought in first */
         :: else ->
            r_state = MOVED;
-           m_enter_all(SERVING);
+           m_transition_all(SERVING);
            on_r = false
         fi
      fi

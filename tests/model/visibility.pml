@@ -1,21 +1,22 @@
-/* A source whose log is in another engine than its rows (findings C3): at a commit the one becomes visible before the
- * other. The locks of the log's engine, which a freeze waits for, are let go when its half is committed. One unit, two
- * writers, and a worker that drains, freezes, drains to empty, and lets the target serve.
+/* A source whose log is on another engine than its rows: a commit becomes visible in the one before it does in the other.
+ * The locks of the log's engine, which a freeze waits for, are released when its half is committed. There are one unit,
+ * writers, and a worker that drains, freezes, drains until the log is empty, and lets the target serve.
  *
- *   LIST_THEN_READ      entries are listed, and then the unit is read, each as of its own moment (C3)
+ * Mutants:
+ *   LIST_THEN_READ      entries are listed, and then the unit is read, each as of a moment of its own
  *   SNAPSHOT_OF_BEFORE  the log is found empty in a snapshot that is older than the freeze
  *
- * What is asked of the protocol: list and read are one snapshot, which is taken between commits and not in one; and the
- * one that finds the log empty is taken after the freeze.
+ * The rules of the protocol: list and read use one snapshot, which is taken between commits and not during one; and the
+ * snapshot in which the log is found empty is taken after the freeze.
  */
 #ifndef WRITES
 #define WRITES 2
 #endif
 
 bool frozen, opened;
-byte locks;       /* that writers hold on the state */
+byte locks;       /* how many writers have locked the state */
 bool committing;  /* a commit is between its two halves */
-byte source, target; /* a bit for each write */
+byte source, target; /* the unit on each side: a bit for each write */
 byte dirty;
 byte acked;
 
@@ -67,7 +68,7 @@ proctype Worker() {
   od;
   opened = true;
   assert((acked & ~target) == 0);
-  /* Nor is anything acknowledged later that is not there. */
+  /* No write is acknowledged later that the target lacks. */
   ! committing;
   assert((source & ~target) == 0)
 }

@@ -1,9 +1,9 @@
 #include <iostream>
 
-#include "client/connect.h"
-#include "registry/open.h"
+#include "kvstore_api/connect.h"
+#include "kvstore_api/open.h"
 
-/// A store in this process, and one behind a server: consumer DIR ADDRESS
+/// Uses a store in this process, and one behind a server: consumer DIR ADDRESS
 int main(int argc, char** argv) {
   if (argc != 3) return 2;
   auto embedded = kvstore::Open({.data = argv[1]});

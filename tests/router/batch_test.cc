@@ -1,4 +1,4 @@
-#include "kvstore_api/batch.h"
+#include "router/batch.h"
 
 #include <gtest/gtest.h>
 

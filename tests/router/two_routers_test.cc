@@ -9,16 +9,18 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/router.h"
-#include "kvstore_api/zookeeper_catalog.h"
+#include "backend_api/outcome.h"
+#include "catalog/zookeeper_catalog.h"
+#include "kvstore_api/call_scope.h"
+#include "router/router.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
 #include "tests/support/zookeeper_server.h"
 
-/// Two processes with one catalog in ZooKeeper, of which one loses its session while it is at something.
+/// Two processes share a catalog in ZooKeeper, and one loses its session in the middle of a change.
 namespace kvstore {
 namespace {
 
@@ -28,7 +30,7 @@ using testing::FailsWith;
 using testing::TcpProxy;
 using testing::ZooKeeperServer;
 
-/// The tables that both processes reach: the incarnation of the dataset that each is of.
+/// The tables that both processes use: by name the incarnation of the dataset that each belongs to.
 struct Tables {
   std::mutex mutex;
   std::map<std::string, uint64_t> tables;  // guarded by mutex
@@ -40,8 +42,8 @@ struct Tables {
   }
 };
 
-/// One process' way to them, on which a test can stop it. A real backend cannot be paused between two of its
-/// steps for as long as another process needs.
+/// A process' backend on those tables, which a test can pause. A real backend cannot be paused between two of
+/// its steps for as long as another process needs.
 class TablesBackend : public Backend {
  public:
   struct Hooks {
@@ -77,7 +79,7 @@ class TablesBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec&) override {
     return absl::UnimplementedError("not here");
   }
-  /// Has much to do.
+  /// Runs until `progress` stops it.
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec&, const Progress& progress) override {
     while (progress(0, 1)) std::this_thread::yield();
     return absl::CancelledError("was stopped");
@@ -105,26 +107,26 @@ class TwoRoutersTest : public ::testing::Test {
             root_, "", "test"),
         std::move(backends), "tables");
   }
-  /// `one_` is cut off until its session has ended and the other has made the dataset anew.
+  /// Cuts `one_` off until its session has ended and the other process has created the dataset again.
   void Overtake() {
     proxy_.Cut();
     absl::Status made;
     EXPECT_TRUE(Eventually([&] {
-      two_->LookAgain();
+      two_->keeper().RequestRefresh();
       return (made = two_->CreateDataset({.name = "events"})).ok();
     })) << made;
     drops_ = hooks_one_.drops;
     proxy_.Mend();
-    EXPECT_TRUE(Eventually([&] { return one_->ledger().List().ok(); }));
+    EXPECT_TRUE(Eventually([&] { return one_->keeper().ledger().List().ok(); }));
   }
   void ExpectThatOfTwo() {
-    const auto entry = two_->LoadEntry("events");
+    const auto entry = two_->keeper().LoadEntry("events");
     ASSERT_OK(entry.status());
     EXPECT_EQ(entry->state, DatasetState::kActive);
     EXPECT_EQ(entry->spec.incarnation, two_->GetDataset("events")->incarnation);
     EXPECT_EQ(entry->spec.incarnation, tables_.Find("events"));
     EXPECT_EQ(hooks_one_.drops, drops_);
-    // The one that was overtaken serves what there is now.
+    // The process that was overtaken serves the new dataset.
     EXPECT_TRUE(Eventually([&] {
       const auto spec = one_->GetDataset("events");
       return spec.ok() && spec->incarnation == entry->spec.incarnation;
@@ -141,6 +143,40 @@ class TwoRoutersTest : public ::testing::Test {
   std::unique_ptr<Router> two_ = Open(Server().address(), hooks_two_);
   int drops_ = 0;
 };
+
+TEST(RouterWithoutZooKeeper, AChangeWaitsNoLongerThanItsCaller) {
+  ZooKeeperServer server;
+  Tables tables;
+  TablesBackend::Hooks hooks;
+  Router::Backends backends;
+  backends.emplace("tables", std::make_unique<TablesBackend>(tables, hooks));
+  const auto router =
+      *Router::Open(std::make_unique<ZooKeeperCatalog>(ZooKeeperOptions{.servers = server.address(),
+                                                                        .session_timeout_ms = 1'000,
+                                                                        .call_timeout_ms = 600'000},
+                                                       "/root", "", "test"),
+                    std::move(backends), "tables");
+  ASSERT_OK(router->CreateDataset({.name = "before"}));
+  server.Stop();
+  // One call waits for ZooKeeper; the others, and the thread that follows the catalog, wait for that one.
+  router->keeper().RequestRefresh();
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&router, i] {
+      const CallScope scope(std::chrono::milliseconds(200));
+      const absl::Status status = i == 0   ? router->CreateDataset({.name = "events"})
+                                  : i == 1 ? router->AlterDataset("before", {.max_versions = 3})
+                                           : router->DropDataset("before", {});
+      const std::string why(status.message());
+      EXPECT_TRUE(why.find("ZooKeeper at ") != std::string::npos ||
+                  why.find("while it waited for the catalog of datasets") != std::string::npos)
+          << status;
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  server.Start();
+  EXPECT_TRUE(Eventually([&] { return router->CreateDataset({.name = "after"}).ok(); }));
+}
 
 TEST_F(TwoRoutersTest, ADropThatWasFinishedByAnotherLeavesTheNextDatasetAlone) {
   ASSERT_OK(one_->CreateDataset({.name = "events"}));
@@ -176,13 +212,14 @@ TEST_F(TwoRoutersTest, ACreateThatFailsAfterItWasUndoneByAnotherCleansNothingUp)
 
 TEST_F(TwoRoutersTest, ACreateWhoseOperationWasTakenAwayIsNotDone) {
   hooks_one_.create = [&] {
-    const auto all = two_->ledger().List();
-    return all.ok() ? two_->ledger().Release(all->front().id, /*force=*/true).status() : all.status();
+    const auto all = two_->keeper().ledger().List();
+    return all.ok() ? two_->keeper().ledger().Release(all->front().id, /*force=*/true).status()
+                    : all.status();
   };
   const absl::Status created = one_->CreateDataset({.name = "events"});
   EXPECT_THAT(created, FailsWith(StatusCode::kUnavailable, "kv dataset show events"));
   EXPECT_TRUE(IsInDoubt(created));
-  EXPECT_THAT(two_->LoadEntry("events").status(), FailsWith(StatusCode::kNotFound, ""));
+  EXPECT_THAT(two_->keeper().LoadEntry("events").status(), FailsWith(StatusCode::kNotFound, ""));
 }
 
 TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
@@ -191,8 +228,9 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
   const DatasetSpec here = *one_->GetDataset("events");
   DatasetSpec there = here;
   there.backend = "elsewhere";
-  ASSERT_OK_AND_ASSIGN(const Held migration, one_->ledger().Begin(one_->MigrationOf(here, there)));
-  // Created, and not started: the catalog does not say so.
+  ASSERT_OK_AND_ASSIGN(const Held migration,
+                       one_->keeper().ledger().Begin(one_->keeper().MigrationOf(here, there)));
+  // The migration is created but not started, so the dataset's entry does not show it.
   for (Router* router : {one_.get(), two_.get()}) {
     const absl::Status dropped = router->DropDataset("events", {});
     EXPECT_THAT(dropped, FailsWith(StatusCode::kFailedPrecondition, "'migrate dataset events', of "));
@@ -200,16 +238,17 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
     EXPECT_THAT(router->AlterDataset("events", {.max_versions = 3}),
                 FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
     EXPECT_OK(router->AlterDataset("events", {.max_versions = 1})) << "changes nothing";
-    EXPECT_THAT(router->ledger().Begin(router->MigrationOf(there, here)).status(), absl::OkStatus())
+    EXPECT_THAT(router->keeper().ledger().Begin(router->keeper().MigrationOf(there, here)).status(),
+                absl::OkStatus())
         << "the same one, gone on with";
   }
   EXPECT_OK(two_->CreateDataset({.name = "others"}));
-  // No shards are opened under it, nor under a create.
+  // Shards cannot be opened during a migration or a create.
   ZooKeeperLedger fleet({.servers = Server().address()}, root_);
   const Operation open = {.what = "open shards",
                           .claims = {Claim::Shards(/*mod=*/true, 8, 9, ClaimMode::kExclusive)}};
   EXPECT_THAT(fleet.Begin(open), FailsWith(StatusCode::kFailedPrecondition, "migrate dataset"));
-  ASSERT_OK(two_->ledger().EndLasting(two_->MigrationOf(here, there).what));
+  ASSERT_OK(two_->keeper().ledger().EndLasting(two_->keeper().MigrationOf(here, there).what));
   hooks_two_.create = [&] { return fleet.Begin(open).status(); };
   EXPECT_THAT(
       two_->CreateDataset({.name = "new"}),
@@ -223,9 +262,9 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
 
 TEST_F(TwoRoutersTest, ADatasetWithAMigrationOnRecordIsNotDroppedOrAltered) {
   ASSERT_OK(one_->CreateDataset({.name = "events"}));
-  // As a version without a ledger has left it.
-  ASSERT_OK(
-      one_->WithCatalog([](Catalog& catalog) { return catalog.PutRecord("events", "{}", -1).status(); }));
+  // The state that a version without a ledger has left.
+  ASSERT_OK(one_->keeper().WithCatalog(
+      [](Catalog& catalog) { return catalog.PutRecord("events", "{}", -1).status(); }));
   EXPECT_THAT(one_->DropDataset("events", {}),
               FailsWith(StatusCode::kFailedPrecondition, "kv migrate cancel events"));
   EXPECT_THAT(one_->AlterDataset("events", {.max_versions = 3}),

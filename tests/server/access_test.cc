@@ -1,4 +1,4 @@
-#include "server/access.h"
+#include "server/call/access.h"
 
 #include <gtest/gtest.h>
 
@@ -90,7 +90,7 @@ TEST(Access, IsReadAgainWhenTheFileChanges) {
     return access->Identify("Bearer two", "").ok();
   }));
   EXPECT_FALSE(access->Identify("Bearer one", "").ok());
-  // A bad edit changes nothing.
+  // A list with mistakes is refused, and the last good one stays.
   std::ofstream(dir / "tokens.json") << "{";
   std::filesystem::last_write_time(dir / "tokens.json",
                                    std::filesystem::file_time_type::clock::now() + std::chrono::hours(1));

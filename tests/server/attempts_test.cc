@@ -4,12 +4,12 @@
 #include <string>
 #include <thread>
 
-#include "kvstore_api/in_doubt.h"
+#include "backend_api/outcome.h"
 #include "tests/server/server_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/tcp_proxy.h"
 
-/// Calls whose server or connection is lost on the way, and that are made again.
+/// Calls whose server or connection is lost on the way, and that are retried.
 namespace kvstore {
 namespace {
 
@@ -63,20 +63,21 @@ TEST_F(ServerTest, AWriteToAServerThatWasRestartedUnnoticedIsDoneOnce) {
   Serve();
   TcpProxy proxy(served_->port());
   ASSERT_OK_AND_ASSIGN(const auto store, Connect(proxy.address()));
-  // The client now knows the server of before the restart.
+  // From here on the client knows the instance of the server before the restart.
   ASSERT_OK(PutCell(*store, "warm", "v"));
   served_->Restart();
-  // It finds its connection lost here, and not on the way to the write; a read does not tell it who is there.
+  // The client notices here that its connection is lost, and not on the way to the write. A read does not
+  // tell it which instance answers.
   ASSERT_OK(store->GetRow("rows", "warm", {}));
   proxy.CutAtAnswerTo("lost answer");
   const absl::Status status = PutCell(*store, "lost answer", "v");
-  // The server that made it remembers it, whoever the client takes it for.
+  // The server that carried the write out remembers it, whichever instance the client takes it for.
   EXPECT_OK(status);
   EXPECT_EQ(served_->router().GetRow("rows", "lost answer", {})->items.size(), 1u);
 }
 
-/// A server that keeps few answers, and a put through a connection that is lost for good when it answers;
-/// `meanwhile` is done then, before the put is made again.
+/// A server that keeps few answers, and a put through a connection that is lost for good when the server
+/// answers. `meanwhile` runs then, before the put is retried.
 class ForgettingTest : public ServerTest {
  protected:
   void SetUp() override {
@@ -128,7 +129,7 @@ TEST_F(ForgettingTest, OneThatIsNewerThanAllThatWasForgottenIsRepeated) {
   PutOthers(100);
   EXPECT_OK(PutLosingItsAnswer({}, 3));
   EXPECT_EQ(Versions(), 1u);
-  // Also one that never came: the first try is lost on its way there.
+  // The same for a write that never arrived, because its first attempt is lost on the way there.
   proxy_->Cut();
   std::thread mends([&] { proxy_->Mend(); });
   const CellWrite cell{"c", "v", std::nullopt};

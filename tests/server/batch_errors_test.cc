@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
+#include "backend_api/outcome.h"
 #include "tests/server/moving_fixture.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
 
-/// What becomes of the errors of single entries of a batch on their way to the caller.
+/// The errors of single entries of a batch keep their meaning on their way to the caller.
 namespace kvstore {
 namespace {
 
@@ -29,15 +28,15 @@ TEST(EntryErrors, KeepWhetherTheyAreInDoubtAndWhetherTheDatasetMoves) {
   EXPECT_EQ(OverTheWire(lost), lost);
   EXPECT_FALSE(IsInDoubt(OverTheWire(lost)));
   EXPECT_EQ(OverTheWire(MarkInDoubt(lost)), MarkInDoubt(lost));
-  EXPECT_EQ(OverTheWire(FrozenError("held")), MovedError("held"));
-  // A router that meets a gone one has looked for it already.
-  EXPECT_FALSE(IsMoving(OverTheWire(GoneError(absl::NotFoundError("no table")))));
-  // First: what may have happened is not made again by routers.
-  EXPECT_FALSE(IsMoving(OverTheWire(MarkInDoubt(MovedError("lost, then moved")))));
+  EXPECT_EQ(OverTheWire(WritesHeldError("held")), ServedElsewhereError("held"));
+  // A router that made a GoneError has looked into the catalog again already.
+  EXPECT_FALSE(IsMigrating(OverTheWire(GoneError(absl::NotFoundError("no table")))));
+  // In doubt comes first, because routers must not repeat what may have happened.
+  EXPECT_FALSE(IsMigrating(OverTheWire(MarkInDoubt(ServedElsewhereError("lost, then moved")))));
 }
 
 TEST(EntryErrors, ArePlainOnesAsTheyWere) {
-  // As it was before there was an outcome: code 5, message "no".
+  // The bytes of a version that had no outcome: code 5, message "no".
   const std::string golden("\x08\x05\x12\x02no", 6);
   v1::Error message;
   wire::ToWire(absl::NotFoundError("no"), message);
@@ -45,7 +44,7 @@ TEST(EntryErrors, ArePlainOnesAsTheyWere) {
   v1::Error read;
   ASSERT_TRUE(read.ParseFromString(golden));
   EXPECT_EQ(wire::FromWire(read), absl::NotFoundError("no"));
-  // What an older client does not know behind that, it leaves out.
+  // An older client ignores the fields behind that, which it does not know.
   wire::ToWire(MarkInDoubt(absl::NotFoundError("no")), message);
   EXPECT_TRUE(message.SerializeAsString().starts_with(golden));
 }
@@ -59,7 +58,7 @@ TEST_F(MovingTest, AnEntryInDoubtIsInDoubtForTheClientToo) {
   const std::vector<RowWrite> writes = {
       {"good", {&cell, 1}, {}}, {"lost", {&cell, 1}, {}}, {"failed", {&cell, 1}, {}}};
   const std::vector<RowDelete> deletes = {{"good", {}}, {"lost", {}}, {"failed", {}}};
-  // Through a server, and through one in front of it.
+  // Through one server, and through another one in front of it.
   for (KVStore* const store : {store_.get(), front_store_.get()}) {
     ASSERT_OK_AND_ASSIGN(const auto put, store->PutRows("other", writes));
     ASSERT_OK_AND_ASSIGN(const auto deleted, store->DeleteRows("other", deletes));

@@ -1,23 +1,23 @@
-#include "client/call_streams.h"
-
+#include <absl/base/thread_annotations.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <thread>
 
-#include "client/connect.h"
+#include "backend_api/outcome.h"
+#include "base/mutex.h"
+#include "client/stream_pool.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/in_doubt.h"
+#include "kvstore_api/connect.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
 
-/// What a client makes of streams, with a server that does to them what a test wants.
+/// How a client uses streams, with a server that does with them what a test wants.
 namespace kvstore {
 namespace {
 
@@ -36,10 +36,10 @@ void AnswerTo(const v1::Call& call, v1::Answer& answer) {
 }
 
 /// Answers a get with the name of its row, as a column. A get or put by its own method waits until a stream
-/// is open: so a client with some threads comes to open one.
+/// is open, so that a client with some threads opens one.
 class Fake : public v1::KVStore::Service {
  public:
-  /// Makes the n-th stream, from 0; ends it when it returns.
+  /// Serves the n-th stream, from 0, and ends it when it returns.
   using Script = std::function<grpc::Status(Fake& server, int n, ServerStream& stream)>;
 
   explicit Fake(Script script) : script_(std::move(script)) {
@@ -55,13 +55,13 @@ class Fake : public v1::KVStore::Service {
   }
   int streams() const { return streams_; }
   int own_calls() const { return own_calls_; }
-  /// request_id of the puts over streams.
+  /// The request IDs of the puts over streams.
   std::multiset<std::string> attempts() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return attempts_;
   }
 
-  /// The next GetRow of its own is lost.
+  /// The next GetRow by its own method is lost.
   void LoseOne() { loses_ = true; }
 
   /// Answers everything.
@@ -77,7 +77,7 @@ class Fake : public v1::KVStore::Service {
     return grpc::Status::OK;
   }
   void Note(const v1::CallsRequest& request) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const v1::Call& call : request.calls()) {
       if (call.has_put_row()) attempts_.insert(call.put_row().attempt().request_id());
     }
@@ -104,7 +104,7 @@ class Fake : public v1::KVStore::Service {
   grpc::Status Calls(grpc::ServerContext*, ServerStream* stream) override {
     int n = 0;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       n = streams_++;
     }
     opened_.notify_all();
@@ -112,18 +112,20 @@ class Fake : public v1::KVStore::Service {
   }
   void WaitForStream() {
     ++own_calls_;
-    std::unique_lock lock(mutex_);
-    opened_.wait_for(lock, std::chrono::seconds(10), [&] { return streams_ > 0; });
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    MutexLock lock(mutex_);
+    while (streams_ == 0 && !lock.WaitUntil(opened_, until)) {
+    }
   }
 
   const Script script_;
   int port_ = 0;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable opened_;
   std::atomic<int> streams_{0};
   std::atomic<int> own_calls_{0};
   std::atomic<bool> loses_{false};
-  std::multiset<std::string> attempts_;  // guarded by mutex_
+  std::multiset<std::string> attempts_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<grpc::Server> server_;
 };
 
@@ -139,7 +141,7 @@ absl::Status Put(KVStore& store) {
   return store.PutRow("rows", "r", {&cell, 1}, {}).status();
 }
 
-TEST(CallStreams, EachThreadGetsItsAnswer) {
+TEST(StreamPool, EachThreadGetsItsAnswer) {
   Fake server([&](Fake& fake, int, ServerStream& stream) { return fake.Serve(stream); });
   const auto client = server.Client();
   InThreads(16, [&](int t) {
@@ -150,12 +152,12 @@ TEST(CallStreams, EachThreadGetsItsAnswer) {
       ASSERT_EQ(got->items.at(0).column, row);
     }
   });
-  // Of each connection one.
+  // One stream for each connection.
   EXPECT_GE(server.streams(), 1);
   EXPECT_LE(server.streams(), 2);
 }
 
-TEST(CallStreams, OneThreadAloneDoesWithout) {
+TEST(StreamPool, OneThreadAloneDoesWithout) {
   Fake server([&](Fake& fake, int, ServerStream& stream) { return fake.Serve(stream); });
   const auto client = server.Client();
   InThreads(8, [&](int) { ASSERT_OK(client->GetRow("rows", "r", {}).status()); });
@@ -164,7 +166,7 @@ TEST(CallStreams, OneThreadAloneDoesWithout) {
   EXPECT_EQ(server.own_calls(), before + 10);
 }
 
-TEST(CallStreams, AServerThatDoesNotKnowThemIsCalledByItsMethods) {
+TEST(StreamPool, AServerThatDoesNotKnowThemIsCalledByItsMethods) {
   Fake server(nullptr);
   const auto client = server.Client();
   InThreads(16, [&](int) {
@@ -179,7 +181,7 @@ TEST(CallStreams, AServerThatDoesNotKnowThemIsCalledByItsMethods) {
   EXPECT_EQ(server.streams(), asked) << "it was asked again";
 }
 
-TEST(CallStreams, ANewerServerInItsPlaceIsAskedAgain) {
+TEST(StreamPool, ANewerServerInItsPlaceIsAskedAgain) {
   std::atomic<bool> newer{false};
   Fake server([&](Fake& fake, int, ServerStream& stream) {
     return newer ? fake.Serve(stream) : grpc::Status(grpc::StatusCode::UNIMPLEMENTED, "");
@@ -198,7 +200,7 @@ TEST(CallStreams, ANewerServerInItsPlaceIsAskedAgain) {
   }));
 }
 
-TEST(CallStreams, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
+TEST(StreamPool, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
   Fake server([&](Fake&, int, ServerStream& stream) {
     v1::CallsRequest request;
     for (uint64_t taken = 1; stream.Read(&request); ++taken) {
@@ -219,10 +221,10 @@ TEST(CallStreams, ACallThatTheServerDoesNotTakeIsMadeByItsMethod) {
   EXPECT_EQ(server.own_calls(), 8);
 }
 
-TEST(CallStreams, WhatABrokenStreamLeavesIsMadeAgainWithItsId) {
+TEST(StreamPool, WhatABrokenStreamLeavesIsMadeAgainWithItsId) {
   Fake server([&](Fake& fake, int n, ServerStream& stream) {
     if (n >= 2) return fake.Serve(stream);
-    // It takes the calls, and dies.
+    // It reads the calls, and ends without an answer.
     v1::CallsRequest request;
     stream.Read(&request);
     fake.Note(request);
@@ -242,7 +244,7 @@ TEST(CallStreams, WhatABrokenStreamLeavesIsMadeAgainWithItsId) {
   EXPECT_GT(attempts.size(), std::set<std::string>(attempts.begin(), attempts.end()).size());
 }
 
-TEST(CallStreams, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
+TEST(StreamPool, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
   std::atomic<int> messages{0};
   Fake server([&](Fake&, int, ServerStream& stream) {
     v1::CallsRequest request;
@@ -260,7 +262,7 @@ TEST(CallStreams, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
       if (IsInDoubt(status)) ++in_doubt;
     });
   });
-  // Both connections have a message that is never taken up: what comes now waits behind it.
+  // Both connections have a message that the server never takes up, so the next calls wait behind it.
   EXPECT_TRUE(Eventually([&] { return messages == 2; }));
   InThreads(6, [&](int) {
     const CallScope scope(std::chrono::milliseconds(200));
@@ -272,7 +274,7 @@ TEST(CallStreams, AWriteWithoutAnAnswerIsInDoubtIfItHasLeft) {
   EXPECT_GE(in_doubt, 2);
 }
 
-TEST(CallStreams, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
+TEST(StreamPool, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
   Fake server([&](Fake& fake, int n, ServerStream& stream) {
     if (n >= 2) return fake.Serve(stream);
     v1::CallsRequest request;
@@ -280,7 +282,7 @@ TEST(CallStreams, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
     v1::CallsResponse response;
     response.set_stops(true);
     stream.Write(response);
-    // What it has got it answers.
+    // It answers the calls that it has received.
     response.set_taken(1);
     for (const v1::Call& call : request.calls()) AnswerTo(call, *response.add_answers());
     stream.Write(response);
@@ -291,7 +293,7 @@ TEST(CallStreams, WhatAServerThatStopsHasNotGotIsMadeOnAnother) {
   InThreads(16, [&](int) {
     for (int i = 0; i < 20; ++i) ASSERT_OK(Put(*client));
   });
-  // No write was made twice.
+  // No write was carried out twice.
   const auto attempts = server.attempts();
   EXPECT_EQ(attempts.size(), std::set<std::string>(attempts.begin(), attempts.end()).size());
   EXPECT_GT(server.streams(), 1);

@@ -1,5 +1,3 @@
-#include "server/calls_stream.h"
-
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
@@ -9,9 +7,10 @@
 #include <map>
 #include <thread>
 
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
-#include "server/access.h"
+#include "backend_api/outcome.h"
+#include "server/call/access.h"
+#include "server/grpc/grpc_transport.h"
+#include "server/grpc/multiplexed_calls.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -19,7 +18,7 @@
 #include "wire/calls.h"
 #include "wire/convert.h"
 
-/// Many calls over one stream, as the server takes them.
+/// The server's side of many calls over one stream.
 namespace kvstore {
 namespace {
 
@@ -27,7 +26,7 @@ using testing::Eventually;
 using testing::Served;
 using testing::TestServerOptions;
 
-/// A stream of any gRPC program.
+/// A stream without our client, as any gRPC program opens one.
 class Stream {
  public:
   explicit Stream(const std::string& address, const std::string& token = "")
@@ -45,8 +44,8 @@ class Stream {
   v1::KVStore::Stub& stub() { return *stub_; }
   void Cancel() { context_.TryCancel(); }
   bool Send(const v1::CallsRequest& request) { return stream_->Write(request); }
-  /// The answers up to that of the last of so many calls, by number.
-  std::map<uint64_t, v1::Answer> Take(size_t count) {
+  /// Reads so many answers, and returns them by the numbers of their calls.
+  std::map<uint64_t, v1::Answer> ReadAnswers(size_t count) {
     std::map<uint64_t, v1::Answer> answers;
     while (answers.size() < count && stream_->Read(&last_)) {
       for (const v1::Answer& answer : last_.answers()) answers[answer.number()] = answer;
@@ -114,7 +113,7 @@ TEST_F(CallsStreamTest, EachCallIsAnsweredAsByItsOwnMethod) {
   AddPut(puts, 10, "", "a row needs a name");
   puts.add_calls()->set_number(11);
   ASSERT_TRUE(stream.Send(puts));
-  auto answers = stream.Take(5);
+  auto answers = stream.ReadAnswers(5);
   ASSERT_EQ(answers.size(), 5u);
   for (const uint64_t number : {7, 8, 9}) {
     EXPECT_TRUE(answers[number].has_put_row()) << answers[number].DebugString();
@@ -132,17 +131,17 @@ TEST_F(CallsStreamTest, EachCallIsAnsweredAsByItsOwnMethod) {
   create.set_number(4);
   create.mutable_create_object()->set_dataset("rows");
   ASSERT_TRUE(stream.Send(gets));
-  answers = stream.Take(4);
+  answers = stream.ReadAnswers(4);
   ASSERT_EQ(answers.size(), 4u);
   ASSERT_EQ(answers[1].get_row().items_size(), 1) << answers[1].DebugString();
   EXPECT_EQ(answers[1].get_row().items(0).cells(0).value(), "v");
   EXPECT_EQ(answers[2].get_row().items(0).cells(0).value(), "x");
   EXPECT_EQ(answers[3].error().code(), grpc::NOT_FOUND);
   EXPECT_EQ(answers[4].error().code(), grpc::FAILED_PRECONDITION);
-  // May come after the last answer, in a message without any.
+  // This may come behind the last answer, in a message without answers.
   while (stream.last().taken() < 2) ASSERT_TRUE(stream.Read());
   EXPECT_EQ(stream.last().taken(), 2u);
-  // Counted as by their own methods.
+  // They are counted as if they had come by their own methods.
   EXPECT_EQ(served_->Metric("kvstore_call_seconds_count{backend=\"rocksdb\",operation=\"PutRow\"}"), 4);
   stream.EndWriting();
   EXPECT_FALSE(stream.Read());
@@ -163,11 +162,11 @@ TEST_F(CallsStreamTest, EachCallNeedsItsRight) {
   AddGet(calls, 3, "r", "safe");
   Stream reader(served_->address(), "t-read");
   ASSERT_TRUE(reader.Send(calls));
-  auto answers = reader.Take(3);
+  auto answers = reader.ReadAnswers(3);
   EXPECT_EQ(answers[1].error().code(), grpc::PERMISSION_DENIED);
   EXPECT_TRUE(answers[2].has_get_row()) << answers[2].DebugString();
   EXPECT_EQ(answers[3].error().code(), grpc::PERMISSION_DENIED);
-  // Nothing of a stranger is read.
+  // The server reads nothing of a stranger.
   Stream stranger(served_->address(), "t-other");
   EXPECT_FALSE(stranger.Read());
   EXPECT_EQ(stranger.Finish().error_code(), grpc::UNAUTHENTICATED);
@@ -177,24 +176,24 @@ TEST_F(CallsStreamTest, EachCallHasItsDeadline) {
   Serve();
   Stream stream(served_->address());
   v1::CallsRequest calls;
-  // Behind more work in their message than a microsecond's.
+  // Their deadlines pass, because the call before them in the message takes more than a microsecond.
   for (uint64_t i = 4; i <= 100; ++i) AddGet(calls, i, "r");
   AddPut(calls, 1, "r", "v").set_timeout_us(1);
   AddGet(calls, 2, "r").set_timeout_us(1);
   AddGet(calls, 3, "r").set_timeout_us(~uint64_t{0});
   ASSERT_TRUE(stream.Send(calls));
-  auto answers = stream.Take(100);
+  auto answers = stream.ReadAnswers(100);
   EXPECT_EQ(answers[1].error().code(), grpc::DEADLINE_EXCEEDED) << answers[1].error().message();
   EXPECT_EQ(answers[2].error().code(), grpc::DEADLINE_EXCEEDED) << answers[2].error().message();
   EXPECT_TRUE(answers[3].has_get_row()) << answers[3].DebugString();
 }
 
 TEST(Outcome, AWriteThatMayHaveHappenedIsNotToldAsMoved) {
-  const absl::Status moved = MovedError("it has moved");
-  EXPECT_STREQ(server::Call::OutcomeOf(moved), wire::kMoved);
-  EXPECT_STREQ(server::Call::OutcomeOf(MarkInDoubt(moved)), wire::kInDoubt);
-  EXPECT_STREQ(server::Call::OutcomeOf(server::Refused(moved)), wire::kRefused);
-  EXPECT_STREQ(server::Call::OutcomeOf(absl::NotFoundError("none")), wire::kFailed);
+  const absl::Status moved = ServedElsewhereError("it has moved");
+  EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(moved)), wire::kMoved);
+  EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(MarkInDoubt(moved))), wire::kInDoubt);
+  EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(server::MarkRefused(moved))), wire::kRefused);
+  EXPECT_STREQ(server::WireName(server::Call::OutcomeOf(absl::NotFoundError("none"))), wire::kFailed);
 }
 
 TEST_F(CallsStreamTest, AnAttemptIsRememberedOverStreams) {
@@ -206,7 +205,7 @@ TEST_F(CallsStreamTest, AnAttemptIsRememberedOverStreams) {
   for (uint64_t& timestamp : timestamps) {
     Stream stream(served_->address());
     ASSERT_TRUE(stream.Send(calls));
-    auto answers = stream.Take(1);
+    auto answers = stream.ReadAnswers(1);
     ASSERT_TRUE(answers[1].has_put_row()) << answers[1].DebugString();
     timestamp = answers[1].put_row().timestamp();
   }
@@ -222,9 +221,9 @@ TEST_F(CallsStreamTest, WhenTheServerStopsItSaysSoAndTurnsCallsAway) {
   AddGet(calls, 1, "r");
   for (Stream* stream : {&idle, &busy}) {
     ASSERT_TRUE(stream->Send(calls));
-    ASSERT_EQ(stream->Take(1).count(1), 1u);
+    ASSERT_EQ(stream->ReadAnswers(1).count(1), 1u);
   }
-  // Has something open, so that there is time.
+  // An open call keeps the server from ending at once.
   grpc::ClientContext context;
   const auto import = busy.stub().ImportRows(&context);
   v1::PutRowsRequest write;
@@ -239,9 +238,9 @@ TEST_F(CallsStreamTest, WhenTheServerStopsItSaysSoAndTurnsCallsAway) {
   idle.EndWriting();
   EXPECT_FALSE(idle.Read());
   EXPECT_TRUE(idle.Finish().ok());
-  // Who goes on all the same is told that nothing was done.
+  // A client that sends calls all the same is told that nothing was done.
   ASSERT_TRUE(busy.Send(calls));
-  auto answers = busy.Take(1);
+  auto answers = busy.ReadAnswers(1);
   EXPECT_EQ(answers[1].error().code(), grpc::UNAVAILABLE);
   EXPECT_EQ(answers[1].outcome(), wire::kRefused);
   while (late.Read() && !late.last().stops()) {
@@ -263,7 +262,7 @@ TEST_F(CallsStreamTest, WhoTakesNoAnswersIsNotReadFromAndEndedAtLast) {
   Stream stream(served_->address());
   v1::CallsRequest calls;
   for (uint64_t i = 1; i <= 100; ++i) AddGet(calls, i, "r", "wide");
-  // Until the window is full, and then until it is ended.
+  // Writes until the window is full, and then blocks until the stream is ended.
   size_t sent = 0;
   while (sent < 100'000 && stream.Send(calls)) ++sent;
   EXPECT_LT(sent, 100'000u);
@@ -303,13 +302,13 @@ TEST_F(CallsStreamTest, AMessageWithTooManyCallsEndsTheStream) {
   ASSERT_TRUE(stream.Send(calls));
   for (uint64_t i = 1; i <= wire::kMaxCallsOfMessage; ++i) AddGet(calls, i, "r");
   ASSERT_TRUE(stream.Send(calls));
-  // What came before is answered.
+  // The calls before it are answered.
   size_t answers = 0;
   while (stream.Read()) answers += static_cast<size_t>(stream.last().answers_size());
   EXPECT_EQ(answers, 1u);
   const grpc::Status end = stream.Finish();
   EXPECT_EQ(end.error_code(), grpc::INVALID_ARGUMENT);
-  EXPECT_NE(end.error_message().find("1001"), std::string::npos) << end.error_message();
+  EXPECT_NE(end.error_message().find("calls: more than 1000"), std::string::npos) << end.error_message();
 }
 
 TEST_F(CallsStreamTest, ABrokenStreamLeavesNothingBehind) {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <set>
 
+#include "backend_api/outcome.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/moved.h"
 
 namespace kvstore::testing {
 namespace {
@@ -42,11 +42,11 @@ class MovingRows : public RowStore {
     std::set<std::string_view> refused;
     for (const RowWrite& write : writes) {
       if (refused.contains(write.row)) {
-        results.emplace_back(FrozenError("behind another write of the row"));
+        results.emplace_back(WritesHeldError("behind another write of the row"));
         continue;
       }
       results.push_back(Put(write.row, write.cells, write.options));
-      if (IsMoving(results.back().status())) refused.insert(write.row);
+      if (IsMigrating(results.back().status())) refused.insert(write.row);
     }
     return results;
   }
@@ -167,36 +167,36 @@ class MovingBackend : public Backend {
 }  // namespace
 
 void Gate::Set(Answer answer) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   answer_ = std::move(answer);
 }
 
 absl::Status Gate::Ask(std::string_view dataset, std::string_view key) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const absl::Status status = answer_ ? answer_(dataset, key) : absl::OkStatus();
   if (!status.ok()) ++refusals_;
   return status;
 }
 
 int Gate::refusals() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return refusals_;
 }
 
 void Gate::Note(std::string_view dataset, std::string_view row, std::string_view value) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   done_[{std::string(dataset), std::string(row)}].emplace_back(value);
 }
 
 std::vector<std::string> Gate::Done(const std::string& dataset, const std::string& row) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = done_.find({dataset, row});
   return found == done_.end() ? std::vector<std::string>() : found->second;
 }
 
 Gate::Answer Moves(std::string dataset) {
   return [moving = std::move(dataset)](std::string_view asked, std::string_view) {
-    return asked == moving ? FrozenError("it moves") : absl::OkStatus();
+    return asked == moving ? WritesHeldError("it moves") : absl::OkStatus();
   };
 }
 

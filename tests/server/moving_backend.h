@@ -1,46 +1,50 @@
 #pragma once
 
+#include <absl/base/thread_annotations.h>
+
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include "kvstore_api/backend.h"
+#include "backend_api/backend.h"
+#include "base/mutex.h"
 
 namespace kvstore::testing {
 
-/// What a MovingBackend says to its calls. A real backend refuses calls, or leaves them in doubt, for moments
-/// that a test cannot hold on to. Thread-safe.
+/// Decides which calls of a MovingBackend fail, and how. A real backend refuses calls, or leaves them in
+/// doubt, for moments only, too short for a test. Thread-safe.
 class Gate {
  public:
-  /// What it says to a call on this dataset and row, object or mapping; OK: it is carried out.
+  /// Returns the error of a call on this dataset and row, object or mapping; OK if it is carried out.
   using Answer = std::function<absl::Status(std::string_view dataset, std::string_view key)>;
 
-  /// Of all calls from now on; null: all are carried out.
+  /// Sets the answer to all calls from now on; null: all are carried out.
   void Set(Answer answer);
+  /// Returns the answer to a call.
   absl::Status Ask(std::string_view dataset, std::string_view key);
-  /// How many calls were not carried out.
+  /// Returns how many calls were not carried out.
   int refusals() const;
 
+  /// Records a put that was carried out.
   void Note(std::string_view dataset, std::string_view row, std::string_view value);
-  /// The values that were put to a row, and "(deleted)", in the order in which that was carried out.
+  /// Returns the values that were put to a row, and "(deleted)", in the order in which that was carried out.
   std::vector<std::string> Done(const std::string& dataset, const std::string& row) const;
 
  private:
-  mutable std::mutex mutex_;  // guards what follows
-  Answer answer_;
-  int refusals_ = 0;
-  std::map<std::pair<std::string, std::string>, std::vector<std::string>> done_;
+  mutable Mutex mutex_;
+  Answer answer_ ABSL_GUARDED_BY(mutex_);
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<std::pair<std::string, std::string>, std::vector<std::string>> done_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Says that this dataset moves.
+/// Returns an answer that refuses calls on this dataset, because it migrates.
 Gate::Answer Moves(std::string dataset);
 
-/// A backend that keeps what is put in memory, and asks a gate before each row, object and mapping.
+/// Returns a backend that keeps what is put in memory, and asks a gate before each row, object and mapping.
 ///
 /// waits  Capabilities::waits.
 std::unique_ptr<Backend> MakeMovingBackend(std::shared_ptr<Gate> gate, bool waits = false);

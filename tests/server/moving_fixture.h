@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "backends/remote/backend.h"
-#include "client/connect.h"
-#include "kvstore_api/file_catalog.h"
-#include "kvstore_api/router.h"
+#include "catalog/file_catalog.h"
+#include "kvstore_api/connect.h"
+#include "router/router.h"
 #include "server/server.h"
 #include "tests/server/moving_backend.h"
 #include "tests/server/served.h"
@@ -18,13 +18,13 @@
 
 namespace kvstore::testing {
 
-/// A server with a MovingBackend, and one in front of it, which has it as its remote backend. Both have the
-/// datasets of rows "moving" and "other".
+/// A server with a MovingBackend, and another one in front of it, whose remote backend it is. Both have the
+/// datasets "moving" and "other", of rows.
 class MovingTest : public ::testing::Test {
  protected:
   void SetUp() override { Serve(TestServerOptions()); }
 
-  /// Of both servers; `waits` as in MakeMovingBackend.
+  /// Starts both servers; `waits` as in MakeMovingBackend.
   void Serve(const ServerOptions& options, bool waits = false) {
     front_store_.reset();
     front_.reset();
@@ -35,7 +35,8 @@ class MovingTest : public ::testing::Test {
     router_ = OpenRouter("back", MakeMovingBackend(gate_, waits));
     server_ = *Server::Start(*router_, options);
     store_ = *Connect(server_->addresses()[0]);
-    // Of its own, so that the server does not see the same catalog and says that it moves by itself.
+    // With a catalog of its own. If it shared the server's, the server would itself say that the dataset
+    // migrates.
     front_router_ = OpenRouter("front", *RemoteBackend::Connect(server_->addresses()[0], {}));
     front_ = *Server::Start(*front_router_, options);
     front_store_ = *Connect(front_->addresses()[0]);

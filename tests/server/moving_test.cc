@@ -11,16 +11,16 @@
 #include <thread>
 #include <vector>
 
+#include "backend_api/outcome.h"
 #include "idgen/object_id.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/in_doubt.h"
-#include "kvstore_api/moved.h"
 #include "tests/server/moving_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// Calls of a dataset that moves wait without a thread: the other datasets' calls go on at every door.
+/// Calls on a dataset that migrates wait without a thread, so that calls on other datasets go on, whichever
+/// method they come by.
 namespace kvstore {
 namespace {
 
@@ -30,7 +30,7 @@ using testing::Moves;
 using testing::MovingTest;
 using testing::TestServerOptions;
 
-/// Calls that are made each in a thread of its own.
+/// Calls that each run in a thread of its own.
 class Background {
  public:
   ~Background() { Join(); }
@@ -38,7 +38,7 @@ class Background {
     results_.push_back(std::async(std::launch::async, std::move(call)));
   }
   size_t size() const { return results_.size(); }
-  /// How many have ended.
+  /// Returns how many have ended.
   size_t ended() const {
     return static_cast<size_t>(std::count_if(results_.begin(), results_.end(), [](const auto& result) {
       return result.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
@@ -55,7 +55,7 @@ class Background {
   std::vector<std::future<absl::Status>> results_;
 };
 
-/// A figure of a server; -1: there is none.
+/// Returns a figure of a server; -1 if there is none.
 double Metric(const Server& server, const std::string& figure) {
   const auto stub =
       v1::KVStore::NewStub(grpc::CreateChannel(server.addresses()[0], grpc::InsecureChannelCredentials()));
@@ -83,7 +83,7 @@ TEST_F(MovingTest, ReadsThatWaitDoNotDelayThoseOfAnotherDataset) {
   for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
 }
 
-/// More than there are workers.
+/// More calls than there are workers.
 constexpr int kMany = 100;
 
 TEST_F(MovingTest, WritesThatWaitDoNotDelayThoseOfAnotherDataset) {
@@ -102,7 +102,7 @@ TEST_F(MovingTest, WritesThatWaitDoNotDelayThoseOfAnotherDataset) {
     gate_->Set(nullptr);
     for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
     for (int i = 0; i < kMany; ++i) {
-      const size_t puts = waits ? 2 : 1;  // of both rounds
+      const size_t puts = waits ? 2 : 1;  // both rounds put
       EXPECT_EQ(gate_->Done("moving", "r" + std::to_string(i)).size(), puts);
     }
   }
@@ -119,7 +119,7 @@ TEST_F(MovingTest, NeitherServerKeepsAThreadForACallThatComesThroughTwo) {
     for (int i = 0; i < 20; ++i) ASSERT_OK(Put(*store, "other", "r"));
     ASSERT_OK(store->GetRow("other", "r", {}));
   }
-  // They are held where the caller is, and nowhere else.
+  // They are suspended at the server that the caller talks to, and not at the one behind it.
   EXPECT_EQ(Held(*server_), 0);
   EXPECT_EQ(waiting.ended(), 0u);
   gate_->Set(nullptr);
@@ -135,7 +135,7 @@ TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
   const uint32_t type = router_->GetDataset("moving-o")->type;
   const uint64_t id = ObjectId::Make(1, type, 1)->value();
   gate_->Set([](std::string_view dataset, std::string_view) {
-    return dataset.starts_with("moving") ? FrozenError("it moves") : absl::OkStatus();
+    return dataset.starts_with("moving") ? WritesHeldError("it moves") : absl::OkStatus();
   });
   const CellWrite cell{"c", "v", std::nullopt};
   const std::vector<std::function<absl::Status(KVStore&)>> doors = {
@@ -152,7 +152,7 @@ TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
         return results.ok() ? results->back().status() : results.status();
       },
       [&](KVStore& store) {
-        // Large: an import.
+        // Too large for one message, so that it is an import.
         const std::string large(3 << 20, 'v');
         const CellWrite much{"c", large, std::nullopt};
         const auto results = store.PutRows("moving", std::vector<RowWrite>(3, {"i", {&much, 1}, {}}));
@@ -186,7 +186,7 @@ TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
   for (const auto& door : doors) {
     for (int i = 0; i < 3; ++i) waiting.Add([&] { return door(*store_); });
   }
-  // All of them, and the call that asks; each has been tried again some times.
+  // All of them are in flight, and the call that asks for the figure. Each has been retried some times.
   const auto all = static_cast<double>(waiting.size() + 1);
   ASSERT_TRUE(Eventually([&] {
     return Metric(*server_, "kvstore_calls_in_flight") == all && gate_->refusals() > 1'000;
@@ -202,7 +202,7 @@ TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
 
 TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
   gate_->Set([](std::string_view dataset, std::string_view row) {
-    return dataset == "moving" && row.starts_with("late") ? FrozenError("it moves") : absl::OkStatus();
+    return dataset == "moving" && row.starts_with("late") ? WritesHeldError("it moves") : absl::OkStatus();
   });
   const CellWrite one{"c", "1", std::nullopt};
   const CellWrite two{"c", "2", std::nullopt};
@@ -225,7 +225,7 @@ TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
     ASSERT_TRUE(Eventually([&] { return gate_->refusals() > before + 5; }));
     EXPECT_EQ(gate_->Done("moving", early), (std::vector<std::string>{"1", "2"}));
     const auto answer = [late](std::string_view, std::string_view row) {
-      return row.starts_with("late") && row != late ? FrozenError("it moves") : absl::OkStatus();
+      return row.starts_with("late") && row != late ? WritesHeldError("it moves") : absl::OkStatus();
     };
     gate_->Set(answer);
     EXPECT_OK(waiting.Join()[0]);
@@ -238,7 +238,7 @@ TEST_F(MovingTest, WhatMayHaveBegunIsNotHeld) {
   gate_->Set(Moves("moving"));
   EXPECT_THAT(store_->Compact("moving", nullptr), FailsWith(absl::StatusCode::kUnavailable, "it moves"));
   EXPECT_EQ(gate_->refusals(), 1);
-  gate_->Set([](std::string_view, std::string_view) { return MarkInDoubt(FrozenError("lost")); });
+  gate_->Set([](std::string_view, std::string_view) { return MarkInDoubt(WritesHeldError("lost")); });
   const absl::Status lost = Put(*store_, "moving", "r");
   EXPECT_THAT(lost, FailsWith(absl::StatusCode::kUnavailable, "lost"));
   EXPECT_TRUE(IsInDoubt(lost));
@@ -251,7 +251,7 @@ TEST_F(MovingTest, WhatMayHaveBegunIsNotHeld) {
 
 TEST_F(MovingTest, WhoWaitsInVainIsToldWhatFor) {
   gate_->Set(Moves("moving"));
-  // On a machine that is busy the client may give up before the answer comes, now and then.
+  // On a busy machine the client may now and then give up before the answer arrives.
   EXPECT_TRUE(Eventually([&] {
     const CallScope scope(std::chrono::milliseconds(300));
     const absl::Status status = Put(*store_, "moving", "r");
@@ -268,7 +268,7 @@ TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
     EXPECT_THAT(store_->GetRow("moving", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
   }
   ASSERT_TRUE(Eventually([&] { return Held(*server_) == 0; }));
-  // A client that goes takes its call with it.
+  // A call ends when its client is gone.
   const auto stub =
       v1::KVStore::NewStub(grpc::CreateChannel(server_->addresses()[0], grpc::InsecureChannelCredentials()));
   grpc::ClientContext context;
@@ -283,7 +283,7 @@ TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
   context.TryCancel();
   asks.join();
   EXPECT_TRUE(Eventually([&] { return Held(*server_) == 0; }));
-  // One that stops turns them away: nothing was done.
+  // A server that stops refuses them: nothing was done.
   grpc::ClientContext last;
   std::thread puts([&] {
     v1::PutRowRequest request;
@@ -304,29 +304,29 @@ TEST_F(MovingTest, WhoAsksToBeToldIsToldAtOnce) {
   gate_->Set(Moves("moving"));
   const CallScope scope(CallLimits{.waits = false});
   for (KVStore* const store : {store_.get(), static_cast<KVStore*>(router_.get())}) {
-    EXPECT_TRUE(IsMoving(Put(*store, "moving", "r")));
-    EXPECT_TRUE(IsMoving(store->GetRow("moving", "r", {}).status()));
-    EXPECT_TRUE(IsMoving(store->ScanRows("moving", {}, {}).status()));
+    EXPECT_TRUE(IsMigrating(Put(*store, "moving", "r")));
+    EXPECT_TRUE(IsMigrating(store->GetRow("moving", "r", {}).status()));
+    EXPECT_TRUE(IsMigrating(store->ScanRows("moving", {}, {}).status()));
     const CellWrite cell{"c", "v", std::nullopt};
     const std::vector<RowWrite> writes(2, {"r", {&cell, 1}, {}});
     const auto results = store->PutRows("moving", writes);
     ASSERT_OK(results);
-    EXPECT_TRUE(IsMoving((*results)[0].status()) && IsMoving((*results)[1].status()));
+    EXPECT_TRUE(IsMigrating((*results)[0].status()) && IsMigrating((*results)[1].status()));
   }
 }
 
 TEST_F(MovingTest, BehindARefusedEntryNoLaterMessageOfItsRequestIsCarriedOut) {
   std::atomic<int> refusals = 0;
   const auto refuse_once = [&](std::string_view, std::string_view row) {
-    return row == "a" && refusals++ == 0 ? FrozenError("it moves") : absl::OkStatus();
+    return row == "a" && refusals++ == 0 ? WritesHeldError("it moves") : absl::OkStatus();
   };
   const CallScope scope(CallLimits{.waits = false});
   std::vector<RowDelete> deletes(4'000, RowDelete{"b", {}});
   deletes.front().row = deletes.back().row = "a";
   gate_->Set(refuse_once);
   ASSERT_OK_AND_ASSIGN(const auto deleted, store_->DeleteRows("moving", deletes));
-  EXPECT_TRUE(IsMoving(deleted.front()));
-  EXPECT_TRUE(IsMoving(deleted.back()));
+  EXPECT_TRUE(IsMigrating(deleted.front()));
+  EXPECT_TRUE(IsMigrating(deleted.back()));
   EXPECT_TRUE(gate_->Done("moving", "a").empty());
 
   const std::string large(3 << 20, 'v');
@@ -335,8 +335,8 @@ TEST_F(MovingTest, BehindARefusedEntryNoLaterMessageOfItsRequestIsCarriedOut) {
   writes.front().row = writes.back().row = "a";
   refusals = 0;
   ASSERT_OK_AND_ASSIGN(const auto put, store_->PutRows("moving", writes));
-  EXPECT_TRUE(IsMoving(put.front().status()));
-  EXPECT_TRUE(IsMoving(put.back().status()));
+  EXPECT_TRUE(IsMigrating(put.front().status()));
+  EXPECT_TRUE(IsMigrating(put.back().status()));
   EXPECT_TRUE(gate_->Done("moving", "a").empty());
   gate_->Set(nullptr);
 }
@@ -350,7 +350,7 @@ TEST_F(MovingTest, AnImportThatIsTurnedAwayIsMadeAgain) {
   for (int i = 0; i < 4; ++i) {
     waiting.Add([this, i] { return Put(*store_, "moving", "r" + std::to_string(i)); });
   }
-  // Of those that are held some are being tried again at any moment: all of them are in flight.
+  // Some of the suspended calls are being retried at any moment, so all calls in flight are counted.
   ASSERT_TRUE(Eventually([&] { return Metric(*server_, "kvstore_calls_in_flight") >= 4; }));
   const std::string large(3 << 20, 'v');
   const CellWrite cell{"c", large, std::nullopt};
@@ -360,7 +360,7 @@ TEST_F(MovingTest, AnImportThatIsTurnedAwayIsMadeAgain) {
     const auto results = store_->PutRows("other", writes);
   return results.ok() ? results->back().status() : results.status();
 });
-// There is room only when it has been turned away.
+// There is room only after it has been refused.
 const auto refused = [this] { return Metric(*server_, "kvstore_calls_refused_total") > 0; };
 ASSERT_TRUE(Eventually(refused));
 gate_->Set(nullptr);
@@ -395,7 +395,7 @@ class MovingStreamTest : public MovingTest {
     put.add_cells()->set_value(value);
     return call;
   }
-  std::map<uint64_t, v1::Answer> Take(size_t count) {
+  std::map<uint64_t, v1::Answer> ReadAnswers(size_t count) {
     std::map<uint64_t, v1::Answer> answers;
     v1::CallsResponse response;
     while (answers.size() < count && stream_->Read(&response)) {
@@ -418,7 +418,7 @@ TEST_F(MovingStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
     AddPut(request, "other", "r", std::to_string(i));
     order.push_back(std::to_string(i));
   }
-  // Reads are made by the thread that reads the stream.
+  // Reads run on the thread that reads the stream.
   for (const char* const dataset : {"moving", "other"}) {
     v1::Call& get = *request.add_calls();
     get.set_number(static_cast<uint64_t>(request.calls_size()));
@@ -426,7 +426,7 @@ TEST_F(MovingStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
     get.mutable_get_row()->set_row("r");
   }
   ASSERT_TRUE(stream_->Write(request));
-  const auto others = Take(51);
+  const auto others = ReadAnswers(51);
   ASSERT_EQ(others.size(), 51u);
   for (const auto& [number, answer] : others) {
     EXPECT_EQ(number % 2, 0u);
@@ -435,10 +435,10 @@ TEST_F(MovingStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
   EXPECT_EQ(gate_->Done("other", "r"), order);
   EXPECT_TRUE(gate_->Done("moving", "r").empty());
   gate_->Set(nullptr);
-  const auto held = Take(51);
+  const auto held = ReadAnswers(51);
   ASSERT_EQ(held.size(), 51u);
   for (const auto& [number, answer] : held) EXPECT_FALSE(answer.has_error()) << answer.DebugString();
-  // As ever, one after the other.
+  // The writes were carried out in their order.
   EXPECT_EQ(gate_->Done("moving", "r"), order);
 }
 
@@ -449,11 +449,11 @@ TEST_F(MovingStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
   AddPut(request, "moving", "r", "second").set_timeout_us(100'000);
   AddPut(request, "moving", "r", "third");
   ASSERT_TRUE(stream_->Write(request));
-  auto answers = Take(1);
+  auto answers = ReadAnswers(1);
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[2].error().code(), grpc::DEADLINE_EXCEEDED);
   gate_->Set(nullptr);
-  answers = Take(2);
+  answers = ReadAnswers(2);
   EXPECT_TRUE(answers[1].has_put_row() && answers[3].has_put_row());
   EXPECT_EQ(gate_->Done("moving", "r"), (std::vector<std::string>{"first", "third"}));
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/handlers.h"
+#include "server/grpc/handlers.h"
 #include "tests/server/served.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
@@ -95,7 +95,7 @@ TEST(PackedItems, NoBytesHarm) {
     v1::PackedItems message;
     if (!message.ParseFromString(bytes)) continue;
     if (!wire::Unpack(message, items).ok()) continue;
-    // What is taken is what was sent.
+    // The items that are read are those that were sent.
     std::vector<Item> again;
     ASSERT_OK(wire::Unpack(Packed(items), again));
     ASSERT_EQ(again, items);

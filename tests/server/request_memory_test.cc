@@ -1,4 +1,4 @@
-#include "server/request_memory.h"
+#include "server/call/request_memory.h"
 
 #include <gtest/gtest.h>
 
@@ -17,13 +17,13 @@ RequestMemory::Answer Text(const std::string& text) {
   return {.status = absl::OkStatus(), .response = text, .partial = false};
 }
 
-/// One caller may have all.
+/// Bounds of which one caller may have everything.
 RequestMemory::Bounds Most(size_t answers, size_t bytes, milliseconds age) {
   return {.answers = answers, .bytes = bytes, .answers_each = answers, .bytes_each = bytes, .age = age};
 }
 
-/// What Begin says of a request, which is not to begin.
-State Look(RequestMemory& memory, const std::string& id, std::string* text = nullptr) {
+/// Returns what Begin says of a request, without leaving it begun.
+State Peek(RequestMemory& memory, const std::string& id, std::string* text = nullptr) {
   RequestMemory::Answer answer;
   const State state = memory.Begin(kCaller, id, answer);
   if (state == State::kNew) memory.End(kCaller, id, std::nullopt);
@@ -35,12 +35,12 @@ TEST(RequestMemory, GivesTheAnswerAgain) {
   RequestMemory memory(Most(10, 1 << 20, hours(1)));
   RequestMemory::Answer answer;
   EXPECT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
-  EXPECT_EQ(Look(memory, "a"), State::kRunning);
+  EXPECT_EQ(Peek(memory, "a"), State::kRunning);
   memory.End(kCaller, "a", Text("done"));
   std::string text;
-  EXPECT_EQ(Look(memory, "a", &text), State::kAnswered);
+  EXPECT_EQ(Peek(memory, "a", &text), State::kAnswered);
   EXPECT_EQ(text, "done");
-  EXPECT_EQ(Look(memory, "b"), State::kNew);
+  EXPECT_EQ(Peek(memory, "b"), State::kNew);
 }
 
 TEST(RequestMemory, WhatDidNothingMayBeginAgain) {
@@ -62,10 +62,10 @@ TEST(RequestMemory, IsBoundedInNumberAndBytes) {
     }
   }
   EXPECT_EQ(few.size(), 3u);
-  EXPECT_EQ(Look(few, "99"), State::kAnswered);
-  EXPECT_EQ(Look(few, "96"), State::kNew);
+  EXPECT_EQ(Peek(few, "99"), State::kAnswered);
+  EXPECT_EQ(Peek(few, "96"), State::kNew);
   EXPECT_LT(small.size(), 10u);
-  EXPECT_EQ(Look(small, "99"), State::kAnswered);
+  EXPECT_EQ(Peek(small, "99"), State::kAnswered);
 }
 
 TEST(RequestMemory, KnowsWhatItMayHaveForgotten) {
@@ -92,7 +92,7 @@ TEST(RequestMemory, KnowsWhatItMayHaveForgotten) {
   EXPECT_EQ(repeated("x", std::nullopt), State::kForgotten);
   EXPECT_EQ(repeated("8", begun), State::kAnswered);
   EXPECT_EQ(repeated("x", RequestMemory::Clock::now()), State::kNew);
-  // It was not begun.
+  // kForgotten does not begin the request.
   EXPECT_EQ(memory.Begin(kCaller, "x", answer), State::kNew);
 }
 
@@ -101,7 +101,7 @@ TEST(RequestMemory, WhatIsForgottenWithTimeDoesNotBurdenAnOrdinaryRepetition) {
   RequestMemory::Answer answer;
   ASSERT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
   memory.End(kCaller, "a", Text("done"));
-  ASSERT_TRUE(testing::Eventually([&] { return Look(memory, "b") == State::kNew && memory.size() == 0; }));
+  ASSERT_TRUE(testing::Eventually([&] { return Peek(memory, "b") == State::kNew && memory.size() == 0; }));
   EXPECT_EQ(memory.Begin(kCaller, "c", answer, RequestMemory::Repeated{}), State::kNew);
 }
 
@@ -113,7 +113,7 @@ TEST(RequestMemory, ACallerPushesOutItsOwnAnswersFirst) {
     ASSERT_EQ(memory.Begin(caller, std::to_string(n), answer), State::kNew);
     memory.End(caller, std::to_string(n), Text("done"));
   };
-  const auto look = [&](const std::string& caller, int n) {
+  const auto peek = [&](const std::string& caller, int n) {
     RequestMemory::Answer answer;
     const State state = memory.Begin(caller, std::to_string(n), answer, RequestMemory::Repeated{});
     if (state == State::kNew) memory.End(caller, std::to_string(n), std::nullopt);
@@ -121,16 +121,17 @@ TEST(RequestMemory, ACallerPushesOutItsOwnAnswersFirst) {
   };
   add("quiet", 0);
   for (int i = 0; i < 100; ++i) add("busy", i);
-  EXPECT_EQ(look("quiet", 0), State::kAnswered);
-  EXPECT_EQ(look("quiet", 1), State::kNew) << "of its own nothing was forgotten";
-  EXPECT_EQ(look("busy", 1), State::kForgotten);
+  EXPECT_EQ(peek("quiet", 0), State::kAnswered);
+  EXPECT_EQ(peek("quiet", 1), State::kNew) << "of its own nothing was forgotten";
+  EXPECT_EQ(peek("busy", 1), State::kForgotten);
   EXPECT_EQ(memory.size(), 6u);
-  // With a third one all together are too many: who has most gives way.
+  // With a third caller there are too many answers of all together, and the caller with most of them loses
+  // some.
   for (int i = 0; i < 100; ++i) add("another", i);
   EXPECT_EQ(memory.size(), 10u);
-  EXPECT_EQ(look("quiet", 0), State::kAnswered);
-  EXPECT_EQ(look("busy", 99), State::kAnswered);
-  EXPECT_EQ(look("another", 99), State::kAnswered);
+  EXPECT_EQ(peek("quiet", 0), State::kAnswered);
+  EXPECT_EQ(peek("busy", 99), State::kAnswered);
+  EXPECT_EQ(peek("another", 99), State::kAnswered);
 }
 
 TEST(RequestMemory, ForgetsWithTime) {
@@ -138,7 +139,7 @@ TEST(RequestMemory, ForgetsWithTime) {
   RequestMemory::Answer answer;
   ASSERT_EQ(memory.Begin(kCaller, "a", answer), State::kNew);
   memory.End(kCaller, "a", Text("done"));
-  EXPECT_TRUE(testing::Eventually([&] { return Look(memory, "a") == State::kNew; }));
+  EXPECT_TRUE(testing::Eventually([&] { return Peek(memory, "a") == State::kNew; }));
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ namespace {
 
 class ScanBoundsTest : public ServerTest {
  protected:
-  /// More cells than a server looks at for one message, of which a time range has none but the last one.
+  /// Writes more cells than a server looks at for one message. Only the last one is in the time range of the
+  /// scan.
   void Fill() {
     constexpr int kRows = 450;
     std::vector<std::string> names;
@@ -51,7 +52,7 @@ TEST_F(ScanBoundsTest, AScanThatFindsNothingIsAnsweredWithMessagesThatHaveAMarke
   ASSERT_GE(rows.size(), 3u);
   for (size_t i = 0; i + 1 < rows.size(); ++i) EXPECT_EQ(rows[i], 0) << i;
   EXPECT_EQ(rows.back(), 1);
-  // From the marker of a message without rows a scan goes on, and has less to look at.
+  // A scan goes on from the marker of a message without rows, and has fewer cells left to look at.
   grpc::ClientContext context;
   const auto stream = stub->ScanRows(&context, request);
   size_t messages = 0;

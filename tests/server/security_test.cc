@@ -5,13 +5,13 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "kvstore_api/migrations.h"
-#include "server/access.h"
+#include "backend_api/migrations.h"
+#include "server/call/access.h"
 #include "tests/server/served.h"
 #include "tests/support/certificates.h"
 #include "tests/support/status_matchers.h"
 
-/// Who may do what, and who may not even connect.
+/// Which callers may do what, and which clients may not even connect.
 namespace kvstore {
 namespace {
 
@@ -24,7 +24,7 @@ using testing::TempDir;
 constexpr auto kUnauthenticated = absl::StatusCode::kUnauthenticated;
 constexpr auto kDenied = absl::StatusCode::kPermissionDenied;
 
-/// The callers: what their tokens are, and their rights on the datasets "open" and "secret".
+/// The callers, with their tokens and their rights on the datasets "open" and "secret".
 struct Caller {
   std::string token;
   Right on_open;
@@ -69,7 +69,7 @@ void WriteTokens(const std::filesystem::path& file) {
   out << "]}";
 }
 
-/// A call of the interface, by what it needs.
+/// A call of the interface, and the right that it needs.
 struct RightCheck {
   const char* name;
   Right needs;
@@ -77,7 +77,7 @@ struct RightCheck {
   std::function<absl::Status(KVStore&, const std::string& group)> call;
 };
 
-/// Of an object that is not there: the store was asked, which says so.
+/// The answer about an object that does not exist shows that the store was asked.
 absl::Status Reached(const absl::Status& status) {
   return absl::IsNotFound(status) || absl::IsInvalidArgument(status) ? absl::OkStatus() : status;
 }
@@ -125,7 +125,7 @@ std::vector<RightCheck> Operations() {
        }},
       {"ImportRows", Right::kWrite,
        [=](KVStore& s, auto& g) {
-         // More than a message holds: goes as a stream.
+         // More than fits into one message, so that it is an import.
          static const std::string kLarge(3 << 20, 'v');
          static const CellWrite kBig{"c", kLarge, 1};
          const std::vector<RowWrite> writes(6, RowWrite{kKey, {&kBig, 1}, {}});
@@ -151,7 +151,7 @@ std::vector<RightCheck> Operations() {
        [=](KVStore& s, auto& g) { return s.AlterDataset(rows(g), {.ttl_ms = 0}); }},
       {"Migrate", Right::kAdmin,
        [=](KVStore& s, auto& g) {
-         // This server moves none: whoever may ask is told so.
+         // This server has no migrations, which only those who have the right are told.
          const auto status =
              dynamic_cast<Migrations&>(s).Command({{"command", "status"}, {"dataset", rows(g)}}).status();
          return absl::IsUnimplemented(status) ? absl::OkStatus() : status;
@@ -262,7 +262,7 @@ TEST_F(SecurityTest, TlsWantsTheRightCertificates) {
     return served_->Client(connect)->GetRow("open-rows", "r", {}).status();
   };
   EXPECT_OK(get({.tls = ClientTls{.ca = authority.file()}}));
-  // A server that somebody else vouches for; a client that does not encrypt.
+  // The client rejects a server with a certificate of another authority, and the server a client without TLS.
   EXPECT_THAT(get({.tls = ClientTls{.ca = stranger.file()}, .deadline_ms = 300}),
               FailsWith(absl::StatusCode::kUnavailable, ""));
   EXPECT_FALSE(get({.deadline_ms = 300}).ok());

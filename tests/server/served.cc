@@ -5,8 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "assembly/open_router.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
-#include "registry/open.h"
 
 namespace kvstore::testing {
 namespace {

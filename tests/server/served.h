@@ -5,14 +5,14 @@
 #include <memory>
 #include <string>
 
-#include "client/connect.h"
-#include "kvstore_api/router.h"
+#include "kvstore_api/connect.h"
+#include "router/router.h"
 #include "server/server.h"
 #include "tests/support/temp_dir.h"
 
 namespace kvstore::testing {
 
-/// Options of a server for tests: on a free port of the loopback interface.
+/// Returns options of a server for tests: it listens on a free port of the loopback interface.
 ServerOptions TestServerOptions();
 
 /// A store with an embedded backend, and a server for it, in this process.
@@ -20,7 +20,7 @@ class Served {
  public:
   /// Throws std::runtime_error if it cannot be opened or served.
   ///
-  /// migrations  As in Server::Start; must outlive it.
+  /// migrations  As in Server::Start. Must outlive this.
   explicit Served(const ServerOptions& options = TestServerOptions(), Migrations* migrations = nullptr);
   ~Served();
 
@@ -29,14 +29,14 @@ class Served {
   uint16_t port() const;
   Router& router() { return *router_; }
   Server& server() { return *server_; }
-  /// A client of it. Throws std::runtime_error if the options are wrong.
+  /// Returns a client of the server. Throws std::runtime_error if the options are wrong.
   std::unique_ptr<KVStore> Client(const ConnectOptions& options = {}) const;
-  /// A figure of the server, by its name and labels as /metrics has them, asked for by a call, which is in
-  /// flight itself; -1 if there is none, or no answer.
+  /// Returns a figure of the server, by its name and labels as /metrics has them; -1 if there is none, or no
+  /// answer. It is asked for by a call, which is in flight itself.
   ///
-  /// token  of a caller who may read all; empty: none is sent.
+  /// token  Of a caller who may read all datasets; empty: none is sent.
   double Metric(const std::string& name, const std::string& token = "") const;
-  /// Ends the server, and starts one on the same store and address.
+  /// Ends the server, and starts another one on the same store and address.
   void Restart();
 
  private:

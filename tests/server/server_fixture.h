@@ -19,7 +19,7 @@ inline absl::Status PutCell(KVStore& store, std::string_view row, std::string_vi
   return store.PutRow("rows", row, {&cell, 1}, {}).status();
 }
 
-/// A channel as any gRPC program makes one.
+/// A channel without the settings of our clients, as any gRPC program makes one.
 inline std::unique_ptr<v1::KVStore::Stub> Stub(const std::string& address) {
   return v1::KVStore::NewStub(grpc::CreateChannel(address, grpc::InsecureChannelCredentials()));
 }

@@ -15,15 +15,15 @@
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
-#include "server/access.h"
-#include "server/operation.h"
+#include "server/call/access.h"
+#include "server/call/operation.h"
 #include "tests/server/server_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// A server as its clients meet it, friendly and not.
+/// A server with friendly clients, and with others.
 namespace kvstore {
 namespace {
 
@@ -50,7 +50,7 @@ TEST(Operations, AreTheMethodsOfTheProtocolInItsOrder) {
   const auto* service =
       google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("kvstore.v1.KVStore");
   ASSERT_NE(service, nullptr);
-  // And one for all of endpoint.proto.
+  // One more operation stands for all of endpoint.proto.
   ASSERT_EQ(static_cast<size_t>(service->method_count()) + 1, server::kOperations.size());
   for (int i = 0; i < service->method_count(); ++i) {
     EXPECT_EQ(service->method(i)->name(), server::kOperations[static_cast<size_t>(i)].name);
@@ -173,7 +173,7 @@ TEST_F(ServerTest, BeyondItsLimitTheServerTurnsCallsAwayAndTheClientComesBack) {
   Serve(options);
   for (int i = 0; i < 3000; ++i)
     ASSERT_OK(PutCell(served_->router(), "r" + std::to_string(i), std::string(4000, 'v')));
-  // A stream that nobody reads on takes the one place.
+  // A stream whose client does not read occupies the only place.
   const auto stub = Stub(served_->address());
   auto context = std::make_unique<grpc::ClientContext>();
   v1::ScanRowsRequest request;
@@ -186,7 +186,7 @@ TEST_F(ServerTest, BeyondItsLimitTheServerTurnsCallsAwayAndTheClientComesBack) {
     EXPECT_THAT(store_->GetRow("rows", "r", {}),
                 FailsWith(absl::StatusCode::kResourceExhausted, "too many calls"));
   }
-  // Whoever is paged for it sees so.
+  // The operator who is paged for it can see it.
   EXPECT_GT(served_->Metric("kvstore_calls_refused_total"), 0);
   std::thread frees([&] {
     EXPECT_TRUE(Eventually([&] {
@@ -200,7 +200,7 @@ TEST_F(ServerTest, BeyondItsLimitTheServerTurnsCallsAwayAndTheClientComesBack) {
     context->TryCancel();
     stream->Finish();
   });
-  // The client tries until there is a place.
+  // The client retries until there is a place.
   EXPECT_OK(store_->GetRow("rows", "r", {}));
   frees.join();
 }
@@ -221,7 +221,7 @@ TEST_F(ServerTest, AStreamThatNobodyReadsIsEndedAndHoldsLittle) {
   const double bytes = served_->Metric("kvstore_bytes_in_flight");
   EXPECT_GE(bytes, 0);
   EXPECT_LT(bytes, 2 << 20);
-  // The call that asks.
+  // The call that asks for the figure is in flight itself.
   EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_in_flight") == 1; }));
   EXPECT_OK(store_->GetRow("rows", "r0", {}));
   while (stream->Read(&message)) {
@@ -285,7 +285,7 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
     writers.emplace_back([&, t] {
       const auto mine = served_->Client({.deadline_ms = 500});
       for (int i = 0; !stop; ++i) {
-        // What was begun is ended, or it is said that it was not begun.
+        // A call that has begun is ended; for any other the client is told that it had not begun.
         const absl::Status status = PutCell(*mine, key(t, i), "v");
         if (status.ok()) ++done[t];
         if (!status.ok() && !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status)) ++failures;
@@ -309,9 +309,9 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
   }
 }
 
-// ---- what machines look at ----
+// ---- pages for monitoring ----
 
-/// The answer to a GET, headers and all.
+/// Returns the whole answer to a GET, with its headers.
 std::string Fetch(int port, const std::string& path) {
   const int fd = Dial(static_cast<uint16_t>(port));
   const std::string request = "GET " + path + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
@@ -354,7 +354,7 @@ TEST_F(ServerTest, TheHealthCheckOfGrpcIsAnswered) {
   grpc::GenericStub stub(channel);
   grpc::CompletionQueue queue;
   grpc::ClientContext context;
-  // The request for the whole server is the empty message.
+  // An empty message asks about the server as a whole.
   const grpc::Slice nothing("");
   const grpc::ByteBuffer request(&nothing, 1);
   const auto call = stub.PrepareUnaryCall(&context, "/grpc.health.v1.Health/Check", request, &queue);

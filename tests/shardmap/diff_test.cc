@@ -9,7 +9,7 @@
 namespace kvstore {
 namespace {
 
-/// A map from "first-last master slave" entries.
+/// Makes a map of "first-last master slave" entries.
 ShardMap Map(const std::vector<std::tuple<int, int, std::string, std::string>>& entries) {
   std::string text = "[";
   for (const auto& [first, last, master, slave] : entries) {

@@ -34,7 +34,7 @@ TEST(ShardMap, FindsTheHostsOfAShard) {
   EXPECT_EQ(map.Find(511)->slave.name, "MySQL001B");
   EXPECT_EQ(map.Find(512)->master.name, "MySQL002B");
   EXPECT_EQ(map.Find(4095)->slave, (Host{"MySQL008B", 3307}));
-  // Gaps are not open, nor is what is beyond.
+  // Shards in gaps are not open, nor are those beyond the last range.
   for (const uint32_t shard : {1024u, 3583u, 4096u, 65535u, 65536u, UINT32_MAX})
     EXPECT_EQ(map.Find(shard), nullptr);
 }

@@ -6,6 +6,9 @@
 #include <fstream>
 #include <thread>
 
+#include "base/mutex.h"
+#include "coordination/zookeeper.h"
+#include "shardmap/zookeeper_source.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/tcp_proxy.h"
@@ -31,7 +34,7 @@ std::string MasterOf(const ShardMapWatcher& watcher, uint32_t shard = 0) {
   return range == nullptr ? "(none)" : range->master.name;
 }
 
-/// A source that the test writes.
+/// Watches a file that the test writes.
 class FileWatcher : public ::testing::Test {
  protected:
   void Write(const std::string& text) {
@@ -47,21 +50,21 @@ class FileWatcher : public ::testing::Test {
 TEST_F(FileWatcher, AnEditComesIntoForce) {
   Write(MapOn("A"));
   std::vector<std::string> seen;
-  std::mutex mutex;
+  Mutex mutex;
   ASSERT_OK_AND_ASSIGN(const auto watcher, ShardMapWatcher::Start(OpenFileSource(dir_ / "map"),
                                                                   {.on_update = [&](const ShardMap& map) {
-                                                                    const std::lock_guard lock(mutex);
+                                                                    const MutexLock lock(mutex);
                                                                     seen.push_back(map.Find(0)->master.name);
                                                                   }}));
   EXPECT_EQ(MasterOf(*watcher), "A");
   const ShardMap& old = watcher->map();
   Write(MapOn("B"));
   EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "B"; }));
-  // A map that was in force stays valid for whoever still uses it.
+  // A reference to a map that was in force stays valid.
   EXPECT_EQ(old.Find(0)->master.name, "A");
   EXPECT_EQ(watcher->stats().updates, 2u);
   EXPECT_TRUE(Eventually([&] {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return seen == std::vector<std::string>{"A", "B"};
   }));
 }
@@ -74,7 +77,7 @@ TEST_F(FileWatcher, ABadEditIsRefusedAndTheLastGoodMapStays) {
   EXPECT_EQ(MasterOf(*watcher), "A");
   EXPECT_THAT(watcher->stats().problem,
               FailsWith(absl::StatusCode::kInvalidArgument, "entry 0: slave: is missing"));
-  // A restart falls back on the last good one.
+  // A watcher that starts now uses the cached map, the last good one.
   ASSERT_OK_AND_ASSIGN(const auto second, Start());
   EXPECT_EQ(MasterOf(*second), "A");
   EXPECT_TRUE(second->stats().from_cache);
@@ -125,7 +128,7 @@ TEST(ZooKeeperWatcher, FollowsEditsAndSurvivesItsServer) {
   EXPECT_TRUE(Eventually([&] { return watcher->stats().refused == 1; }));
   EXPECT_EQ(MasterOf(*watcher), "B");
 
-  // Down for the whole run, a restart of ours included.
+  // While ZooKeeper is down the map stays in force, also for a watcher that starts meanwhile.
   server.Stop();
   EXPECT_TRUE(Eventually([&] { return watcher->stats().failures > 0; }));
   EXPECT_EQ(MasterOf(*watcher), "B");
@@ -153,7 +156,7 @@ TEST(ZooKeeperWatcher, ArmsItsWatchAgainWhenItsSessionHasExpired) {
   ASSERT_OK(ZooKeeper({.servers = server.address()}, nullptr).Set(kNode, MapOn("B"), -1));
   proxy.Mend();
   EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "B"; }));
-  // By its watch, long before it would read again anyway.
+  // The watch reports this, long before the poll interval would end.
   ASSERT_OK(ZooKeeper({.servers = server.address()}, nullptr).Set(kNode, MapOn("C"), -1));
   EXPECT_TRUE(Eventually([&] { return MasterOf(*watcher) == "C"; }));
 }

@@ -5,10 +5,11 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
@@ -39,52 +40,52 @@ TEST(Weights, MistakesAreNamed) {
 
 TEST(Weights, AChangeCutsThoseBefore) {
   const ShardWeights weights = {{0, 9, 0}, {20, 29, 5}};
-  EXPECT_EQ(With(weights, {5, 24, 3}), (ShardWeights{{0, 4, 0}, {5, 24, 3}, {25, 29, 5}}));
-  EXPECT_EQ(With(weights, {3, 4, 2}), (ShardWeights{{0, 2, 0}, {3, 4, 2}, {5, 9, 0}, {20, 29, 5}}));
-  EXPECT_EQ(With(weights, {0, 65535, 1}), ShardWeights()) << "1 is what all have";
+  EXPECT_EQ(WithWeight(weights, {5, 24, 3}), (ShardWeights{{0, 4, 0}, {5, 24, 3}, {25, 29, 5}}));
+  EXPECT_EQ(WithWeight(weights, {3, 4, 2}), (ShardWeights{{0, 2, 0}, {3, 4, 2}, {5, 9, 0}, {20, 29, 5}}));
+  EXPECT_EQ(WithWeight(weights, {0, 65535, 1}), ShardWeights()) << "1 is what all have";
 }
 
-/// Has the text that it was given last.
+/// A source whose text the test sets.
 class GivenSource : public MapSource {
  public:
   absl::StatusOr<std::string> Read() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++reads_;
     return text_;
   }
   void OnChange(std::function<void()> on_change) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     on_change_ = std::move(on_change);
   }
   std::chrono::milliseconds poll_interval() const override { return std::chrono::hours(1); }
   std::string name() const override { return "given"; }
 
-  /// Gives it another text, and waits until that was read, and what was read before is in force.
-  void Give(absl::StatusOr<std::string> text) {
+  /// Sets the text, and waits until it was read and, if it is good, is in force.
+  void SetText(absl::StatusOr<std::string> text) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       text_ = std::move(text);
     }
-    // Two reads: when the second one begins, the first one's text was taken.
+    // Waits for two reads: when the second one begins, the watcher has adopted what the first one read.
     for (int i = 0; i < 2; ++i) {
       uint64_t before = 0;
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         before = reads_;
         on_change_();
       }
       EXPECT_TRUE(Eventually([&] {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         return reads_ > before;
       }));
     }
   }
 
  private:
-  std::mutex mutex_;
-  std::function<void()> on_change_;
-  absl::StatusOr<std::string> text_ = absl::NotFoundError("there are none");
-  uint64_t reads_ = 0;
+  Mutex mutex_;
+  std::function<void()> on_change_ ABSL_GUARDED_BY(mutex_);
+  absl::StatusOr<std::string> text_ ABSL_GUARDED_BY(mutex_) = absl::NotFoundError("there are none");
+  uint64_t reads_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 TEST(Weights, AreWatchedAndABadEditChangesNothing) {
@@ -92,13 +93,13 @@ TEST(Weights, AreWatchedAndABadEditChangesNothing) {
   GivenSource& source = *given;
   const WeightsWatcher watcher(std::move(given), {{1, 1, 9}});
   EXPECT_EQ(*watcher.weights(), (ShardWeights{{1, 1, 9}}));
-  source.Give(R"([{"range": [0, 3], "weight": 0}])");
+  source.SetText(R"([{"range": [0, 3], "weight": 0}])");
   EXPECT_EQ(*watcher.weights(), (ShardWeights{{0, 3, 0}}));
-  source.Give(R"([{"range": [0, 3], "weight": "many"}])");
+  source.SetText(R"([{"range": [0, 3], "weight": "many"}])");
   EXPECT_EQ(*watcher.weights(), (ShardWeights{{0, 3, 0}}));
-  source.Give(absl::UnavailableError("is not reached"));
+  source.SetText(absl::UnavailableError("is not reached"));
   EXPECT_EQ(*watcher.weights(), (ShardWeights{{0, 3, 0}}));
-  source.Give("[]");
+  source.SetText("[]");
   EXPECT_TRUE(watcher.weights()->empty());
 }
 

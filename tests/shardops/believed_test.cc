@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "kvstore_api/router.h"
+#include "router/router.h"
 #include "shardops/copy.h"
 #include "shardops/map_check.h"
 #include "shardops/map_history.h"
@@ -19,7 +19,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What operators' commands believe of hosts: of what was seen before, of notes that others wrote, of maps.
+/// What operators' commands take to be true about hosts: from earlier inspections, from notes, and from maps.
 namespace kvstore::testing {
 namespace {
 
@@ -43,7 +43,7 @@ class BelievedTest : public ::testing::Test {
   }
   std::vector<std::string> Problems() {
     std::vector<std::string> all;
-    const auto reports = shardops::Look(pair_.fleet());
+    const auto reports = shardops::InspectFleet(pair_.fleet());
     EXPECT_OK(reports.status());
     for (const shardops::HostReport& report : *reports) {
       for (const std::string& problem : report.problems)
@@ -58,7 +58,7 @@ class BelievedTest : public ::testing::Test {
     }
     return all;
   }
-  /// "1": its commits wait also while it has no slave.
+  /// Returns "1\n" if a server's commits wait also while it has no slave.
   static std::string Waits(MariaDbServer& server) {
     return server.Run("SELECT @@rpl_semi_sync_master_enabled AND @@rpl_semi_sync_master_wait_no_slave");
   }
@@ -69,7 +69,7 @@ class BelievedTest : public ::testing::Test {
 };
 
 TEST_F(BelievedTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAway) {
-  // It has all that was acknowledged, and applies it much later.
+  // The slave receives all that is acknowledged, and would apply it an hour later.
   pair_.b().Run("STOP SLAVE; CHANGE MASTER TO master_delay = 3600; START SLAVE");
   ASSERT_TRUE(Eventually([&] { return Problems().empty(); }));
   for (int i = 0; i < 5; ++i) Put(fmt::format("row{}", i));
@@ -77,7 +77,8 @@ TEST_F(BelievedTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAw
   EXPECT_THAT(
       Promote(pair_.fleet(), pair_.host_b(), {.emergency = true, .catch_up = std::chrono::milliseconds(200)}),
       FailsWith(absl::StatusCode::kDeadlineExceeded, "has not applied"));
-  // A slave that starts throws away what it had not applied, to fetch it again from a master that is gone.
+  // A slave that restarts throws away what it has not applied, to fetch it again from the master, which is
+  // gone.
   pair_.b().Kill();
   pair_.b().Start();
   EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
@@ -86,7 +87,8 @@ TEST_F(BelievedTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAw
 }
 
 TEST_F(BelievedTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
-  // As a status saw the master, and a slave that has all that was in its log then.
+  // The note about a master as `kv shards status` writes it, and a slave that has all that was in the log
+  // then.
   shardops::HostState slave{.host = pair_.host_b(), .gtid = "1-1-100", .semi_sync_slave_active = true};
   slave.following = shardops::Following{.master = pair_.host_a(), .applies = true, .thread = 7};
   const uint64_t now_ms = WallClockMs();
@@ -113,7 +115,7 @@ TEST_F(BelievedTest, AMasterThatWasStartedAgainWaitsForItsSlaveAsBefore) {
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON");
   pair_.a().Kill();
   pair_.a().Start();
-  // At once: its slave has not noticed yet.
+  // The slave has not noticed the restart yet.
   const auto promotion = Promote(pair_.fleet(), pair_.host_a(), {.catch_up = std::chrono::seconds(60)});
   ASSERT_OK(promotion.status());
   EXPECT_TRUE(promotion->follows);
@@ -130,7 +132,7 @@ TEST_F(BelievedTest, WhoSleptUntilAHostWasAnothersLoadsNothing) {
   EXPECT_EQ(pair_.b().Run("SELECT COUNT(*) FROM mod00000.events"), "0\n") << "the table was not made anew";
 }
 
-/// As if the process had died there.
+/// Is thrown at a fail point, as if the process had died there.
 struct Died {};
 
 TEST_F(BelievedTest, ACopyThatWasCutOffNeverBecomesAMaster) {
@@ -142,8 +144,8 @@ TEST_F(BelievedTest, ACopyThatWasCutOffNeverBecomesAMaster) {
     });
     EXPECT_THROW(EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true})), Died);
     SetFailPointHook(nullptr);
-    // It may well have transactions of its log that the master, which lost its own, has not: nobody advises
-    // it.
+    // The unfinished copy gets a transaction that the master lacks. Its promotion must not be proposed for
+    // that.
     pair_.b().Run("SET GLOBAL read_only = OFF; CREATE DATABASE other; SET GLOBAL read_only = ON");
     const std::string again = "kv shards replace-slave " + pair_.host_b().ToString() + " --discard";
     EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
@@ -176,19 +178,19 @@ TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
   ASSERT_OK(shardops::BeginCopy(pair_.fleet(), second, pair_.host_b(), pair_.host_a()));
   ASSERT_OK(shardops::EndCopy(pair_.fleet(), first, pair_.host_b()));
   EXPECT_FALSE(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()).ok());
-  // What else is kept of the host leaves it alone.
+  // The mark survives when the rest of the note is replaced.
   ASSERT_OK(shardops::WriteNote(pair_.fleet(), pair_.host_b(), {{"gtid", "1-1-1"}}));
   EXPECT_FALSE(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()).ok());
   ASSERT_OK(shardops::EndCopy(pair_.fleet(), second, pair_.host_b()));
   EXPECT_OK(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()));
 
-  // Nor does one write it that does not hold its operation any more.
+  // An operation that is not held any more cannot set the mark.
   ASSERT_OK(pair_.fleet().ledger->End(first.id()));
   EXPECT_THAT(shardops::BeginCopy(pair_.fleet(), first, pair_.host_b(), pair_.host_a()),
               FailsWith(absl::StatusCode::kAborted, ""));
   EXPECT_OK(shardops::CheckCopyEnded(pair_.fleet(), pair_.host_b()));
 
-  // A master that is named so by a map that somebody has edited.
+  // A host with an unfinished copy, which a map that somebody has edited names the master.
   ASSERT_OK(shardops::BeginCopy(pair_.fleet(), second, pair_.host_a(), pair_.host_b()));
   const std::string way_out =
       "kv shards promote " + pair_.host_b().ToString() + " makes that the master first";
@@ -198,22 +200,22 @@ TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
 }
 
 TEST_F(BelievedTest, ANoteThatWasWrittenMeanwhileIsNotOverwrittenByAnOlderLook) {
-  const auto before = shardops::LookAtNote(pair_.fleet(), pair_.host_a());
+  const auto before = shardops::LoadNote(pair_.fleet(), pair_.host_a());
   ASSERT_OK(before);
-  ASSERT_OK(shardops::RememberAlone(pair_.fleet(), pair_.host_a()));
+  ASSERT_OK(shardops::RecordCommitsWithoutSlave(pair_.fleet(), pair_.host_a()));
   EXPECT_FALSE(shardops::WriteNote(pair_.fleet(), pair_.host_a(), {{"semi_sync", true}}, &*before).ok());
-  EXPECT_FALSE(shardops::ReadNote(pair_.fleet(), pair_.host_a()).value("semi_sync", true));
+  EXPECT_FALSE(shardops::NoteOrEmpty(pair_.fleet(), pair_.host_a()).value("semi_sync", true));
 }
 
 ShardMap MapOf(const Host& master, const Host& slave, uint32_t last = PairFleet::kShards - 1) {
-  return *ShardMap::Of({{.first = 0, .last = last, .master = master, .slave = slave}});
+  return *ShardMap::Create({{.first = 0, .last = last, .master = master, .slave = slave}});
 }
 
 TEST_F(BelievedTest, AMapIsComparedWithTheHosts) {
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
   const auto why_not = [&](bool mod, const ShardMap& next) {
-    return shardops::WhyNotInForce(pair_.fleet(), *maps, mod, next, /*look=*/true);
+    return shardops::FindMapProblems(pair_.fleet(), *maps, mod, next, /*ask_hosts=*/true);
   };
   EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
   MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
@@ -223,7 +225,7 @@ TEST_F(BelievedTest, AMapIsComparedWithTheHosts) {
   EXPECT_THAT(wrong, Contains(HasSubstr("takes writes")));
   EXPECT_THAT(wrong, Contains(HasSubstr("2 pairs"))) << "the map of mod shards has the old one";
   EXPECT_THAT(why_not(false, MapOf(pair_.host_b(), pair_.host_a())), Contains(HasSubstr("is read-only")));
-  // A shard that is opened a second time.
+  // A map that opens a shard which another host has already.
   other.Run("CREATE DATABASE db00008");
   ASSERT_OK(shardops::WriteNote(pair_.fleet(), typo, nlohmann::json::object()));
   EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b(), 8)),
@@ -243,7 +245,7 @@ TEST_F(BelievedTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   EXPECT_THAT(problems, Not(Contains(HasSubstr("kv shards promote"))));
   EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "kv shards undo"));
-  // What it was is kept.
+  // The map from before is in the history.
   const auto history = shardops::ReadHistory(zookeeper, pair_.fleet().root, /*mod=*/false);
   ASSERT_OK(history);
   ASSERT_EQ(history->size(), 1u);
@@ -267,8 +269,8 @@ TEST_F(BelievedTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
   const std::vector<Host> known = {pair_.host_a(), pair_.host_b()};
   EXPECT_THAT(backend->CheckNowhereElse(known),
               FailsWith(absl::StatusCode::kFailedPrecondition, "the map is wrong there"));
-  // And that is what is proposed.
-  const auto found = shardops::Check(pair_.fleet(), {});
+  // `kv shards check` proposes to look at the map instead of making the shards.
+  const auto found = shardops::CheckFleet(pair_.fleet(), {});
   ASSERT_OK(found);
   EXPECT_THAT(*found, Not(Contains(HasSubstr("kv shards init"))));
   EXPECT_THAT(*found, Contains(HasSubstr("is the map right? kv shards history")));

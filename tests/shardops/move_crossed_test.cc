@@ -9,13 +9,14 @@
 #include "shardops/freeze.h"
 #include "shardops/move.h"
 #include "shardops/status.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// Moves of shards that cross promotions, and tables that somebody makes where shards have just left.
+/// Moves of shards that conflict with promotions, and tables that somebody creates where shards have just
+/// left.
 namespace kvstore::testing {
 namespace {
 
@@ -60,15 +61,9 @@ class CrossedMoveTest : public ::testing::Test {
 };
 
 TEST_F(CrossedMoveTest, AMasterThatWasPromotedMeanwhileKeepsItsShards) {
-  // Its slave has not got that the tables were renamed: the master did not wait for it.
+  // The slave has not received the renames of the tables, because the master did not wait for it.
   SetFailPointHook([&](std::string_view name) {
-    if (name == "move.verified") {
-      first_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
-      first_.b().Run("STOP SLAVE IO_THREAD");
-      EXPECT_TRUE(Eventually([&] {
-        return first_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t0\n");
-      }));
-    }
+    if (name == "move.verified") CutOffSlave(first_.a(), first_.b());
     if (name != "move.applied") return;
     first_.a().Kill();
     EXPECT_OK(
@@ -88,7 +83,7 @@ TEST_F(CrossedMoveTest, AMasterThatWasPromotedMeanwhileKeepsItsShards) {
 }
 
 TEST_F(CrossedMoveTest, ANewHomeWhoseMasterWasReplacedMeanwhileGetsNothing) {
-  // So that the maps name the new pair.
+  // With this the maps name the new pair.
   ASSERT_OK(MoveShards(first_.fleet(), {.mod = false, .first = 0, .last = 3}, second_.hosts(), {}).status());
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.applied") return;
@@ -103,6 +98,36 @@ TEST_F(CrossedMoveTest, ANewHomeWhoseMasterWasReplacedMeanwhileGetsNothing) {
   for (int row = 0; row < 20; ++row) EXPECT_OK(Put(std::to_string(row)));
 }
 
+TEST_F(CrossedMoveTest, ACopyIsNotWaitedForAnyMoreWhenItsHostsHaveOtherRoles) {
+  // So that the maps name the new pair.
+  ASSERT_OK(MoveShards(first_.fleet(), {.mod = false, .first = 0, .last = 3}, second_.hosts(), {}).status());
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.following") return;
+    // The copy goes on at a host that has become a slave, and whose master has nothing of it.
+    CutOffSlave(second_.a(), second_.b());
+    second_.a().Run("CREATE DATABASE what_the_slave_has_not");
+    shardops::FleetOperator& fleet = first_.fleet();
+    const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+    ASSERT_OK_AND_ASSIGN(const Held held, fleet.ledger->BeginOver({.what = "promote"}));
+    EXPECT_OK(maps->Replace(*fleet.ledger, held, second_.hosts(), {second_.host_b(), second_.host_a()}));
+  });
+  EXPECT_THAT(Move(second_.hosts()), FailsWith(StatusCode::kFailedPrecondition, "kv shards move cancel"));
+}
+
+TEST_F(CrossedMoveTest, ACopyWhoseSlaveDoesNotReplicateIsNotWaitedForForEver) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.following") return;
+    CutOffSlave(second_.a(), second_.b());
+    second_.a().Run("CREATE DATABASE what_the_slave_has_not");
+  });
+  const absl::Status moved = Move(second_.hosts());
+  SetFailPointHook(nullptr);
+  EXPECT_THAT(moved, FailsWith(StatusCode::kUnavailable, "does not replicate"));
+  second_.b().Run("START SLAVE IO_THREAD");
+  EXPECT_OK(Move(second_.hosts())) << "it goes on";
+  EXPECT_EQ(Home(), second_.hosts());
+}
+
 TEST_F(CrossedMoveTest, NobodyMakesATableWhereShardsAreTakenOutOfUse) {
   ASSERT_TRUE(Put("before").ok());
   std::string problem;
@@ -113,7 +138,7 @@ TEST_F(CrossedMoveTest, NobodyMakesATableWhereShardsAreTakenOutOfUse) {
     } catch (const std::runtime_error& error) {
       problem = error.what();
     }
-    // What an old process is told does not have anybody make it there.
+    // The errors of a process with the old map must not propose to create the table there.
     const CallScope scope({.deadline = CallLimits::Clock::now() + std::chrono::milliseconds(300)});
     for (int row = 0; row < 20; ++row) {
       const absl::Status status = Put(std::to_string(row));
@@ -129,7 +154,7 @@ TEST_F(CrossedMoveTest, NobodyMakesATableWhereShardsAreTakenOutOfUse) {
 TEST_F(CrossedMoveTest, TablesThatWereMadeThereAllTheSameAreNotInTheWay) {
   for (int row = 0; row < 20; ++row) EXPECT_OK(Put(std::to_string(row)));
   const std::unique_ptr<shardops::HostAdmin> host = Open(first_.host_a());
-  ASSERT_OK(MakePlace(*host, kRows));
+  ASSERT_OK(CreateMovedDatabases(*host, kRows));
   ASSERT_OK(Freeze(*host, kRows));
   const auto ghost = [&] {
     first_.a().Run("CREATE DATABASE mod00001; CREATE TABLE mod00001.events LIKE mod00001_moved.events");
@@ -137,7 +162,8 @@ TEST_F(CrossedMoveTest, TablesThatWereMadeThereAllTheSameAreNotInTheWay) {
   ghost();
   EXPECT_OK(Freeze(*host, kRows)) << "given again";
   ghost();
-  // Somebody has written there: that must not get lost, nor hide what was there before.
+  // Somebody has written to the new table. Its rows must not get lost, nor hide those of the shard's own
+  // table.
   first_.a().Run("INSERT INTO mod00001.events VALUES ('ghost', 'c', 1, 'v')");
   EXPECT_THAT(Thaw(*host, kRows),
               FailsWith(StatusCode::kFailedPrecondition, "has rows that clients were told"));

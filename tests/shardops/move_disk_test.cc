@@ -2,7 +2,7 @@
 
 #include "shardops/maps.h"
 #include "shardops/move.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/random.h"
 #include "tests/support/slow_disk.h"
@@ -25,7 +25,7 @@ Pair HomeOf(PairFleet& fleet) {
   return *shardops::Maps::Load(fleet.fleet().zookeeper, fleet.fleet().root)->PairOf(true, 0);
 }
 
-/// A target applies less than the source's clients can write: they share flushes.
+/// The source's clients write faster than the target applies, because they share flushes of the disk.
 TEST(MoveDiskTest, ASourceThatIsTooFastIsHeldBack) {
   const SlowDisk slow;
   PairFleet first;
@@ -50,8 +50,8 @@ TEST(MoveDiskTest, AFullTargetIsSaidAndCancelled) {
   const TempDir dir;
   const auto store = first.OpenStore(dir.path());
   ASSERT_OK(store->CreateDataset({.name = "events"}));
-  // The table of one shard does not fit. Of small values: the server itself dies of large ones on a full
-  // disk.
+  // The table of one shard does not fit on the target. Its values are small, since the server itself crashes
+  // with large ones on a full disk.
   first.a().Run(
       "USE mod00001; INSERT INTO events SELECT seq, 'c', 1, REPEAT(MD5(seq), 31) FROM seq_1_to_40000");
   second.a().LimitFiles(32 << 20);
@@ -60,7 +60,7 @@ TEST(MoveDiskTest, AFullTargetIsSaidAndCancelled) {
   EXPECT_EQ(HomeOf(first), first.hosts());
   EXPECT_OK(CancelMove(first.fleet(), kRows));
   EXPECT_EQ(second.a().Run("SHOW DATABASES LIKE 'mod%'"), "");
-  // With room it goes.
+  // With room on the disk the move succeeds.
   second.a().LimitFiles(0);
   EXPECT_OK(MoveShards(first.fleet(), kRows, second.hosts(), {}).status());
   EXPECT_EQ(HomeOf(first), second.hosts());

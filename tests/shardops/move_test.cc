@@ -17,13 +17,13 @@
 #include "shardmap/map_source.h"
 #include "shardops/freeze.h"
 #include "shardops/status.h"
-#include "tests/migration/world.h"
-#include "tests/shardops/pair.h"
+#include "tests/migration/migrating_store.h"
+#include "tests/shardops/move_fixture.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// Shards move from one pair of servers to another while clients use them; what they were told is checked.
+/// Shards move from one pair of servers to another while clients use them; the clients' history is checked.
 namespace kvstore::testing {
 namespace {
 
@@ -36,16 +36,10 @@ using shardops::MoveShards;
 using shardops::MoveState;
 using shardops::Pair;
 
-constexpr MoveRange kRows{.mod = true, .first = 0, .last = 3};
-constexpr MoveRange kIds{.mod = false, .first = 4, .last = 7};
-
-/// As if the process had died there.
-struct Died {};
-
 TEST(MovePatterns, CoverTheRangeAndNothingElse) {
-  EXPECT_EQ(shardops::Patterns(false, 7, 7), "db00007.%");
-  EXPECT_EQ(shardops::Patterns(false, 8, 21), "db00008.%,db00009.%,db0001_.%,db00020.%,db00021.%");
-  EXPECT_EQ(shardops::Patterns(true, 0, 1099), "mod00___.%,mod010__.%");
+  EXPECT_EQ(shardops::ReplicationPatterns(false, 7, 7), "db00007.%");
+  EXPECT_EQ(shardops::ReplicationPatterns(false, 8, 21), "db00008.%,db00009.%,db0001_.%,db00020.%,db00021.%");
+  EXPECT_EQ(shardops::ReplicationPatterns(true, 0, 1099), "mod00___.%,mod010__.%");
 }
 
 /// Creates objects, each with a mapping to itself, and remembers them.
@@ -57,7 +51,7 @@ class Creator {
     stop_ = true;
     if (thread_.joinable()) thread_.join();
   }
-  /// After Stop: every one is there once.
+  /// Checks, after Stop, that every object was created once and is there.
   void Check() {
     EXPECT_EQ(errors_, 0u) << last_error_;
     EXPECT_EQ(std::set<uint64_t>(made_.begin(), made_.end()).size(), made_.size());
@@ -95,44 +89,6 @@ class Creator {
   std::thread thread_;
 };
 
-class MoveTest : public ::testing::Test {
- protected:
-  MoveTest() : store_(first_.OpenStore(dir_.path())) {
-    EXPECT_OK(store_->CreateDataset({.name = "events"}));
-    EXPECT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 7}));
-    EXPECT_OK(store_->CreateDataset({.name = "links", .shape = Shape::kMappings}));
-  }
-  ~MoveTest() override { SetFailPointHook(nullptr); }
-
-  absl::Status Move(const MoveRange& range, const Pair& to, const shardops::MoveOptions& options = {}) {
-    return MoveShards(first_.fleet(), range, to, options).status();
-  }
-  /// On however slow a disk.
-  absl::Status MoveThere(const MoveRange& range) {
-    return Move(range, second_.hosts(), {.hold_writes = true});
-  }
-  Pair HomeOf(const MoveRange& range) {
-    return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
-                ->PairOf(range.mod, range.first);
-  }
-  /// Databases of shards on a server, also those that have moved away.
-  static std::string Databases(const MariaDbServer& server, const std::string& like) {
-    return server.Run("SHOW DATABASES LIKE '" + like + "'");
-  }
-  void ExpectInOrder() {
-    // Slaves apply what their masters have just been told.
-    EXPECT_TRUE(Eventually([&] {
-      const auto found = shardops::Check(first_.fleet(), *store_->ListDatasets());
-      return found.ok() && found->empty();
-    })) << shardops::Check(first_.fleet(), *store_->ListDatasets())->front();
-  }
-
-  const TempDir dir_;
-  PairFleet first_;
-  ServerPair second_{2};
-  std::unique_ptr<Router> store_;
-};
-
 TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
   History history(Clients::kKeys);
   Clients clients(*store_, "events", history, 4, Seed("move"));
@@ -148,7 +104,7 @@ TEST_F(MoveTest, HalfOfAPairUnderLoadThereAndBack) {
     clients.Work(100);
     EXPECT_OK(MoveThere(range)) << "given again";
   }
-  // Back, with what was written there.
+  // The rows move back, with what was written at the second pair.
   EXPECT_OK(Move(kRows, first_.hosts(), {.hold_writes = true}));
   clients.Work(100);
   EXPECT_EQ(Databases(second_.a(), "mod%moved"),
@@ -204,7 +160,7 @@ TEST_F(MoveTest, StoppedAtAnyStepItGoesOnOrIsCancelled) {
 }
 
 TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
-  // So many tables that the shards do not switch together.
+  // With so many tables, the shards are switched in several groups.
   for (int i = 0; i < 11; ++i) EXPECT_OK(store_->CreateDataset({.name = "more" + std::to_string(i)}));
   constexpr MoveRange kAll{.mod = true, .first = 0, .last = 7};
   History history(Clients::kKeys);
@@ -251,7 +207,7 @@ TEST_F(MoveTest, CancelledAfterTheNewMasterWasReplacedItRemovesNothingThatIsUsed
   EXPECT_THROW(EXPECT_OK(MoveThere(kRows)), Died);
   SetFailPointHook(nullptr);
   clients.Work(20);
-  ASSERT_OK(shardops::Look(first_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(first_.fleet()));
   second_.a().Kill();
   ASSERT_OK(Promote(first_.fleet(), second_.host_b(), {.emergency = true}).status());
   clients.Work(20);
@@ -296,7 +252,7 @@ TEST_F(MoveTest, InitAtEachStepMakesNothingThatIsInTheWay) {
     EXPECT_OK(first_.OpenBackend()->Init(read, nullptr, &left));
     for (const auto& [why, count] : left) left_alone += count;
   };
-  // First it dies with its shards put away, and somebody tries what may help.
+  // First the move dies while its shards are out of use, and an operator runs what may help.
   SetFailPointHook([&](std::string_view name) {
     if (name == "move.frozen") throw Died();
   });
@@ -328,7 +284,7 @@ TEST_F(MoveTest, InitAtEachStepMakesNothingThatIsInTheWay) {
 }
 
 TEST_F(MoveTest, CommitsWaitWhileTheyAreHeld) {
-  auto held = shardops::HeldCommits::Hold(first_.host_a(), first_.fleet().access);
+  auto held = shardops::BlockedCommits::Block(first_.host_a(), first_.fleet().access);
   ASSERT_OK(held.status());
   const auto last = [&] { return first_.a().Run("SELECT COALESCE(MAX(row_key), '') FROM mod00000.events"); };
   auto written = std::async(std::launch::async, [&] {
@@ -354,7 +310,7 @@ TEST_F(MoveTest, ACopyThatTheMapNamesIsNotRemoved) {
   const auto maps = shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root);
   ZooKeeperLedger& ledger = *first_.fleet().ledger;
   ASSERT_OK_AND_ASSIGN(const Held edit, ledger.Begin({.what = "edit"}));
-  ASSERT_OK(maps->Give(ledger, edit, true, 2, 3, second_.hosts()));
+  ASSERT_OK(maps->Assign(ledger, edit, true, 2, 3, second_.hosts()));
   EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "it is no copy, and stays"));
   EXPECT_THAT(CancelMove(first_.fleet(), kRows),
               FailsWith(StatusCode::kFailedPrecondition, "has moved, and one before"));
@@ -397,7 +353,7 @@ TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
   };
   ASSERT_OK(put(*stale, "before"));
   constexpr MoveRange kAll{.mod = true, .first = 0, .last = 7};
-  // It meets the move at each moment; and then sleeps through the rest.
+  // The stale client makes calls at each step of the move; then it sleeps until the end.
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.frozen" && name != "move.published") return;
     EXPECT_FALSE(put(*stale, "late").ok());
@@ -415,7 +371,7 @@ TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
     ASSERT_OK(got.status());
     EXPECT_EQ(got->items.at(0).cells.at(0).value, "before");
   }
-  // Its call in flight finds the new home as soon as the map does.
+  // A call of its in flight goes to the new home as soon as its map names that.
   std::atomic<bool> called{false};
   std::thread waiting([&] {
     const CellWrite cell{"c", "after", std::nullopt};
@@ -426,147 +382,6 @@ TEST_F(MoveTest, AStaleClientNeitherReadsNorWritesTheOldHome) {
   map_file("mod");
   waiting.join();
   EXPECT_EQ(store_->GetRow("events", "1", {})->items.at(0).cells.at(0).value, "after");
-}
-
-TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
-  const auto refused = [&](const MoveRange& range, const Pair& to, StatusCode code, const std::string& why) {
-    EXPECT_THAT(Move(range, to), FailsWith(code, why));
-    EXPECT_EQ(HomeOf(kRows), first_.hosts());
-    EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
-  };
-  const auto no = StatusCode::kFailedPrecondition;
-  refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "is not within");
-  refused({true, 6, 9}, second_.hosts(), no, "shard 8 of mod 6-9 is not open");
-  refused(kRows, {second_.host_a(), first_.host_b()}, StatusCode::kInvalidArgument, "it takes two");
-  refused(kRows, {second_.host_b(), second_.host_a()}, no,
-          "is a master by the map, and follows");  // the wrong way round
-  second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'optimistic'; START SLAVE");
-  refused(kRows, second_.hosts(), no, "slave_parallel_mode is optimistic with slave_parallel_threads = 8");
-  second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'minimal'; START SLAVE");
-  second_.a().Run("SET GLOBAL gtid_domain_id = 1");
-  refused(kRows, second_.hosts(), no, "gtid_domain_id: is 1 at");
-  second_.b().Run("SET GLOBAL gtid_domain_id = 1");
-  refused(kRows, second_.hosts(), no, "each pair needs one of its own");
-  for (MariaDbServer* server : {&second_.a(), &second_.b()}) server->Run("SET GLOBAL gtid_domain_id = 2");
-  second_.a().Run("CREATE DATABASE mod00002");
-  refused(kRows, second_.hosts(), no, "has a database mod00002 already");
-  second_.a().Run("DROP DATABASE mod00002");
-  first_.a().Run("CREATE TABLE mod00001.`events$state` (a INT)");
-  refused(kRows, second_.hosts(), no, "dataset events is being migrated");
-  first_.a().Run("DROP TABLE mod00001.`events$state`");
-  const std::string password = std::exchange(first_.fleet().access.replication_password, "wrong");
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Access denied"));
-  first_.fleet().access.replication_password = password;
-  EXPECT_OK(CancelMove(first_.fleet(), kRows));
-  EXPECT_THAT(CancelMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
-  EXPECT_THAT(FinishMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
-  EXPECT_OK(Move(kRows, second_.hosts(), {.dry_run = true}));
-  EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
-  EXPECT_OK(MoveThere(kRows));
-}
-
-TEST_F(MoveTest, OneAtATime) {
-  SetFailPointHook([&](std::string_view name) {
-    if (name != "move.copied") return;
-    EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "another operator is at work"));
-    EXPECT_THAT(CancelMove(first_.fleet(), kRows),
-                FailsWith(StatusCode::kFailedPrecondition, "another operator is at work"));
-    EXPECT_THAT(MoveThere(kIds), FailsWith(StatusCode::kFailedPrecondition, "one at a time"));
-    EXPECT_THAT(Promote(first_.fleet(), first_.host_b(), {}),
-                FailsWith(StatusCode::kFailedPrecondition, "in the move"));
-  });
-  EXPECT_OK(MoveThere(kRows));
-  SetFailPointHook(nullptr);
-  // When it has moved, pairs are as any other: their GTIDs are in order.
-  for (const Host& host : {second_.host_b(), first_.host_b()}) {
-    const auto promoted = Promote(first_.fleet(), host, {});
-    ASSERT_OK(promoted.status());
-    EXPECT_TRUE(promoted->follows);
-  }
-}
-
-TEST_F(MoveTest, ACopyThatIsNotTheSameIsFoundOut) {
-  const CellWrite cell{"c", "v", std::nullopt};
-  for (int row = 0; row < 50; ++row)
-    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
-  SetFailPointHook([&](std::string_view name) {
-    if (name == "move.following") second_.a().Run("UPDATE mod00002.events SET value = 'x' LIMIT 1");
-  });
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kDataLoss, "mod00002"));
-  SetFailPointHook(nullptr);
-  EXPECT_EQ(HomeOf(kRows), first_.hosts());
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kDataLoss, "mod00002")) << "it is not forgotten";
-  EXPECT_OK(CancelMove(first_.fleet(), kRows));
-  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
-  EXPECT_OK(MoveThere(kRows));
-}
-
-TEST_F(MoveTest, ATransactionThatKeepsATableIsWaitedForBriefly) {
-  first_.a().Run("SELECT 1");
-  // A client's transaction that was forgotten, with a table of shard 2.
-  std::atomic<bool> end{false};
-  std::thread open;
-  SetFailPointHook([&](std::string_view name) {
-    if (name != "move.verified" || open.joinable()) return;
-    open = std::thread([&] {
-      first_.a().Run("BEGIN; SELECT COUNT(*) FROM mod00002.events; DO SLEEP(4)");
-      end = true;
-    });
-    EXPECT_TRUE(
-        Eventually([&] { return first_.a().Run("SHOW PROCESSLIST").find("SLEEP") != std::string::npos; }));
-  });
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Lock wait timeout"));
-  EXPECT_EQ(HomeOf(kRows), first_.hosts());
-  const CellWrite cell{"c", "v", std::nullopt};
-  for (int row = 0; row < 20; ++row)
-    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
-  open.join();
-  SetFailPointHook(nullptr);
-  EXPECT_OK(MoveThere(kRows));
-}
-
-TEST_F(MoveTest, ADeadHostDoesNotKeepTheRestFromBeingUsed) {
-  History history(Clients::kKeys);
-  Clients clients(*store_, "events", history, 2, Seed("dead host"));
-  // The new master dies while nobody can use the shards.
-  SetFailPointHook([&](std::string_view name) {
-    if (name == "move.frozen") second_.a().Kill();
-  });
-  EXPECT_FALSE(MoveThere(kRows).ok());
-  SetFailPointHook(nullptr);
-  EXPECT_EQ(HomeOf(kRows), first_.hosts());
-  clients.Work(50);
-  // It comes back without its channel's filter.
-  second_.a().Start();
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
-  second_.a().Run(
-      "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_enabled = ON, read_only = OFF");
-  EXPECT_OK(CancelMove(first_.fleet(), kRows));
-  clients.Work(50);
-  EXPECT_TRUE(Eventually([&] { return MoveThere(kRows).ok(); }));
-  clients.Work(50);
-  clients.Stop();
-  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
-  EXPECT_EQ(history.Check(), std::nullopt);
-}
-
-TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
-  History history(Clients::kKeys);
-  Clients clients(*store_, "events", history, 2, Seed("dead source"));
-  clients.Work(20);
-  ASSERT_OK(shardops::Look(first_.fleet()));
-  SetFailPointHook([&](std::string_view name) {
-    if (name == "move.frozen") first_.a().Kill();
-  });
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Nobody can use shards mod 0-3 now"));
-  SetFailPointHook(nullptr);
-  ASSERT_OK(Promote(first_.fleet(), first_.host_b(), {.emergency = true}).status());
-  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, ""));
-  ASSERT_OK(CancelMove(first_.fleet(), kRows));
-  clients.Work(20);
-  clients.Stop();
-  EXPECT_EQ(history.Check(), std::nullopt);
-  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
 }
 
 }  // namespace

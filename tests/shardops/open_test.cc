@@ -14,7 +14,7 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// More shards are opened while a store serves.
+/// Shards are opened while a store serves.
 namespace kvstore::testing {
 namespace {
 
@@ -36,7 +36,7 @@ class OpenTest : public ::testing::Test {
         pair_.fleet(), shards, [&] { return Datasets(); }, nullptr);
   }
   absl::StatusOr<std::vector<DatasetSpec>> Datasets() { return store_->ListDatasets(); }
-  /// The shard of a new object: the upper bits of its ID.
+  /// Creates an object, and returns its shard: the upper bits of its ID.
   uint32_t NewObject() {
     const auto id = store_->CreateObject("pins", "{}", {});
     EXPECT_OK(id.status());
@@ -62,7 +62,7 @@ TEST_F(OpenTest, FourThousandMoreWhileItServes) {
   stop = true;
   client.join();
   EXPECT_GT(made, 0u);
-  const auto found = shardops::Check(pair_.fleet(), *Datasets());
+  const auto found = shardops::CheckFleet(pair_.fleet(), *Datasets());
   ASSERT_OK(found.status());
   EXPECT_TRUE(found->empty()) << found->front();
   EXPECT_OK(Open(Range(100, 100 + 4095))) << "given again";
@@ -72,7 +72,7 @@ TEST_F(OpenTest, NewObjectsGoWhereTheWeightsSay) {
   ZooKeeper& zookeeper = pair_.fleet().zookeeper;
   ASSERT_OK(zookeeper.Create("/kvstore/shards/weights", R"([{"range": [0, 6], "weight": 0}])"));
   EXPECT_TRUE(Eventually([&] { return NewObject() == 7; }));
-  // Until then it may have been chance.
+  // One object on shard 7 may be chance; twenty in a row are not.
   EXPECT_TRUE(Eventually([&] {
     for (int i = 0; i < 20; ++i) {
       if (NewObject() != 7) return false;
@@ -108,7 +108,7 @@ TEST_F(OpenTest, StoppedAtAnyStepItIsGivenAgain) {
     EXPECT_OK(Open(Range(first, first)));
     ++first;
   }
-  EXPECT_TRUE(shardops::Check(pair_.fleet(), *Datasets())->empty());
+  EXPECT_TRUE(shardops::CheckFleet(pair_.fleet(), *Datasets())->empty());
 }
 
 constexpr auto kRefused = absl::StatusCode::kFailedPrecondition;
@@ -119,7 +119,7 @@ TEST_F(OpenTest, ItIsRefusedWhileADatasetOfTheSpaceMigratesFromItsCreationOn) {
     const DatasetSpec here = *store_->GetDataset(dataset);
     DatasetSpec there = here;
     there.backend = "rocksdb";
-    return store_->ledger().Begin(store_->MigrationOf(here, there));
+    return store_->keeper().ledger().Begin(store_->keeper().MigrationOf(here, there));
   };
   ASSERT_OK_AND_ASSIGN(Held rows, begin("events"));
   ASSERT_OK_AND_ASSIGN(Held objects, begin("pins"));
@@ -151,9 +151,9 @@ TEST_F(OpenTest, WhatOneOperatorIsAtNobodyElseDoes) {
   EXPECT_OK(store_->CreateDataset({.name = "boards", .shape = Shape::kObjects}));
   EXPECT_TRUE(pair_.fleet().ledger->List()->empty());
   std::string problems;
-  // The slave applies what was made last a little later.
+  // The slave applies the last changes a little later.
   EXPECT_TRUE(Eventually([&] {
-    const auto found = shardops::Check(pair_.fleet(), *Datasets());
+    const auto found = shardops::CheckFleet(pair_.fleet(), *Datasets());
     problems = fmt::format("{}", fmt::join(*found, "\n"));
     return found->empty();
   })) << problems;
@@ -173,12 +173,41 @@ TEST_F(OpenTest, WhoHasLostItsClaimsPublishesNothing) {
   EXPECT_OK(Open(Range(8, 9)));
 }
 
+TEST_F(OpenTest, AMasterThatIsReplacedBehindItIsNotWaitedForAsASlave) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "open.published") return;
+    SetFailPointHook(nullptr);
+    const auto held = pair_.fleet().ledger->List();
+    ASSERT_EQ(held->size(), 1u);
+    // An emergency promotion releases claims like this.
+    EXPECT_OK(pair_.fleet().ledger->Release(held->front().id, /*force=*/true).status());
+    EXPECT_OK(shardops::Promote(pair_.fleet(), pair_.host_b(), {}).status());
+    // From now on the old master's transactions come from the new one, which applies nothing any more.
+    EXPECT_TRUE(Eventually([&] { return store_->CreateObject("pins", "{}", {}).ok(); }));
+  });
+  EXPECT_OK(Open(Range(8, 9)));
+}
+
+TEST_F(OpenTest, ASlaveThatDoesNotReplicateIsNotWaitedForForMinutes) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "open.published") return;
+    CutOffSlave(pair_.a(), pair_.b());
+    pair_.a().Run("CREATE DATABASE what_the_slave_has_not");
+  });
+  const absl::Status opened = Open(Range(8, 9));
+  SetFailPointHook(nullptr);
+  EXPECT_THAT(opened, FailsWith(absl::StatusCode::kUnavailable, "does not replicate"));
+  EXPECT_THAT(opened, FailsWith(absl::StatusCode::kUnavailable, "then run the command again"));
+  pair_.b().Run("START SLAVE IO_THREAD");
+  EXPECT_OK(Open(Range(8, 9)));
+}
+
 TEST_F(OpenTest, AMapIsNotChangedOnAnOldViewOfTheOther) {
-  shardops::Fleet& fleet = pair_.fleet();
+  shardops::FleetOperator& fleet = pair_.fleet();
   ASSERT_OK_AND_ASSIGN(const Held held, fleet.ledger->Begin({.what = "move shards mod 0-0"}));
   const shardops::Pair elsewhere = {{"127.0.0.1", 1}, {"127.0.0.1", 2}};
   const auto give = [&](const shardops::Maps& maps) {
-    return maps.Give(*fleet.ledger, held, /*mod=*/true, 0, 0, elsewhere);
+    return maps.Assign(*fleet.ledger, held, /*mod=*/true, 0, 0, elsewhere);
   };
   const auto old = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(old.status());
@@ -188,7 +217,7 @@ TEST_F(OpenTest, AMapIsNotChangedOnAnOldViewOfTheOther) {
   const auto now = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(now.status());
   EXPECT_OK(give(*now));
-  // The other map has nothing of that pair.
+  // The map of ID shards, which changes meanwhile, does not have that pair.
   const shardops::Pair turned = {elsewhere.slave, elsewhere.master};
   const auto moved = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   ASSERT_OK(moved.status());

@@ -6,8 +6,9 @@
 #include <cstdio>
 #include <utility>
 
-#include "kvstore_api/file_catalog.h"
+#include "catalog/file_catalog.h"
 #include "shardmap/map_source.h"
+#include "shardmap/zookeeper_source.h"
 #include "shardops/maps.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -16,7 +17,8 @@ namespace kvstore::testing {
 
 namespace {
 
-/// A slave that applies with one thread stays behind a busy master for ever where a disk is slow.
+/// Adds threads that apply replication: with one thread a slave never catches up with a busy master on a slow
+/// disk.
 std::vector<std::string> WithThreads(std::vector<std::string> arguments) {
   arguments.emplace_back("--slave-parallel-threads=8");
   arguments.emplace_back("--slave-parallel-mode=minimal");
@@ -31,7 +33,7 @@ std::vector<std::string> ServerPair::Arguments(int id, int domain, std::vector<s
       fmt::format("--gtid-domain-id={}", domain), "--read-only=ON", "--init-rpl-role=SLAVE",
       "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000",
       "--rpl-semi-sync-master-wait-point=AFTER_SYNC",
-      // What kill -9 leaves must be all that was acknowledged.
+      // All that was acknowledged must survive kill -9.
       "--sync-binlog=1"};
   all.insert(all.end(), more.begin(), more.end());
   return all;
@@ -59,14 +61,14 @@ PairFleet::PairFleet()
       fleet_{
           .zookeeper = zookeeper_,
           .access = {.admin = {.user = "root"}, .replication_user = "repl", .replication_password = "repl"},
-          .tell = [](const std::string& text) { std::printf("%s\n", text.c_str()); }} {
+          .report = [](const std::string& text) { std::printf("%s\n", text.c_str()); }} {
   const std::string map = fmt::format(R"([{{"range": [0, {}], "master": "{}", "slave": "{}"}}])", kShards - 1,
                                       host_a().ToString(), host_b().ToString());
   for (const char* name : {"id", "mod"}) {
     EXPECT_OK(zookeeper_.Create(fmt::format("{}/shards/{}", fleet_.root, name), map));
   }
   const TempDir dir;
-  OpenStore(dir.path());  // makes the databases
+  OpenStore(dir.path());  // creates the databases
 }
 
 Host PairFleet::Master() {
@@ -112,6 +114,14 @@ std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir, m
   return *Router::Open(std::move(catalog), *contents, std::move(backends), "mysql",
                        std::make_unique<ZooKeeperLedger>(
                            ZooKeeperOptions{.servers = zookeeper_server_.address()}, fleet_.root));
+}
+
+void CutOffSlave(MariaDbServer& master, MariaDbServer& slave) {
+  master.Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
+  slave.Run("STOP SLAVE IO_THREAD");
+  // The master notices it a moment later, and would wait for it until then.
+  EXPECT_TRUE(Eventually(
+      [&] { return master.Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t0\n"); }));
 }
 
 }  // namespace kvstore::testing

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backends/mysql/backend.h"
-#include "kvstore_api/router.h"
+#include "router/router.h"
 #include "shardops/promote.h"
 #include "tests/support/mariadb_server.h"
 #include "tests/support/temp_dir.h"
@@ -14,12 +14,12 @@
 
 namespace kvstore::testing {
 
-/// Two servers, the second the slave of the first, configured as docs/mysql.md has it: both come up
-/// read-only, and no commit is answered before the slave has it.
+/// Two servers, of which the second is the slave of the first, configured as docs/mysql.md has it: both start
+/// read-only, and no commit is acknowledged before the slave has it.
 class ServerPair {
  public:
-  /// number     Makes the server_ids and the gtid_domain_id, different from other pairs'.
-  /// arguments  Further ones of mariadbd.
+  /// number     Determines the server_ids and the gtid_domain_id; must differ between pairs.
+  /// arguments  Further arguments of mariadbd.
   explicit ServerPair(int number, const std::vector<std::string>& arguments = {});
 
   MariaDbServer& a() { return a_; }
@@ -35,8 +35,11 @@ class ServerPair {
   MariaDbServer b_;
 };
 
-/// A fleet of one pair of servers with 8 ID shards and 8 mod shards. Maps are in ZooKeeper. Applications have
-/// no rights but on their databases.
+/// Has a slave get nothing more of its master, which acknowledges commits without it from now on.
+void CutOffSlave(MariaDbServer& master, MariaDbServer& slave);
+
+/// A fleet of one pair of servers with 8 ID shards and 8 mod shards, and its maps in ZooKeeper. Applications
+/// log in as a user who has rights on the shards' databases only.
 class PairFleet {
  public:
   static constexpr uint32_t kShards = 8;
@@ -49,17 +52,17 @@ class PairFleet {
   Host host_b() const { return pair_.host_b(); }
   shardops::Pair hosts() const { return pair_.hosts(); }
   ZooKeeperServer& zookeeper() { return zookeeper_server_; }
-  shardops::Fleet& fleet() { return fleet_; }
-  /// The master by the map.
+  shardops::FleetOperator& fleet() { return fleet_; }
+  /// Returns the master by the map.
   Host Master();
 
-  /// A store of an application, with a file for its catalog below `dir`.
+  /// Opens a store of an application, whose catalog is a file below `dir`.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir) const;
 
-  /// What is below such a store, with the maps in ZooKeeper.
+  /// Opens the backend of such a store, with the maps in ZooKeeper.
   std::unique_ptr<MySqlBackend> OpenBackend() const;
 
-  /// The same with maps of the caller.
+  /// Opens a store with maps from the caller's sources.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir, mysql::MapSources maps) const;
 
  private:
@@ -68,7 +71,7 @@ class PairFleet {
   ZooKeeperServer zookeeper_server_;
   ServerPair pair_{1};
   ZooKeeper zookeeper_;
-  shardops::Fleet fleet_;
+  shardops::FleetOperator fleet_;
 };
 
 }  // namespace kvstore::testing

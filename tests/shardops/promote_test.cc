@@ -14,13 +14,13 @@
 #include "shardops/gtid.h"
 #include "shardops/replace.h"
 #include "shardops/status.h"
-#include "tests/migration/world.h"
+#include "tests/migration/migrating_store.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
-/// Masters are replaced while clients write; what they were told is checked.
+/// Masters are replaced while clients write; the clients' history is checked.
 namespace kvstore::testing {
 namespace {
 
@@ -29,18 +29,18 @@ using shardops::PromoteOptions;
 using shardops::ReplaceSlave;
 
 TEST(Gtid, WhatIsMissingIsCountedByDomain) {
-  EXPECT_EQ(shardops::Missing("0-1-17", "0-1-17"), 0u);
-  EXPECT_EQ(shardops::Missing("0-2-20", "0-1-17"), 3u);
-  EXPECT_EQ(shardops::Missing("0-1-17", "0-2-20"), 0u);
-  EXPECT_EQ(shardops::Missing("0-1-5,1-4-3", "0-1-5"), 3u);
-  EXPECT_EQ(shardops::Missing("0-1-5", ""), 5u);
-  EXPECT_EQ(shardops::Missing("", "0-1-5"), 0u);
-  EXPECT_EQ(shardops::Beyond("0-1-12660", "0-1-12659,0-2-13335", false), 1u);
-  EXPECT_EQ(shardops::Beyond("0-2-13000", "0-1-12659,0-2-13335", false), 0u);
-  EXPECT_EQ(shardops::Beyond("0-3-5", "0-1-12659", false), 0u);
-  EXPECT_EQ(shardops::Beyond("0-3-5", "0-1-12659", true), 1u);
-  EXPECT_EQ(shardops::OfOthers("1-1-50,2-3-8,4-7-1", "2-3-9", 7), "1-1-50");
-  EXPECT_EQ(shardops::Union("0-1-5,1-4-3", "0-2-7,2-1-1"), "0-2-7,1-4-3,2-1-1");
+  EXPECT_EQ(shardops::CountMissing("0-1-17", "0-1-17"), 0u);
+  EXPECT_EQ(shardops::CountMissing("0-2-20", "0-1-17"), 3u);
+  EXPECT_EQ(shardops::CountMissing("0-1-17", "0-2-20"), 0u);
+  EXPECT_EQ(shardops::CountMissing("0-1-5,1-4-3", "0-1-5"), 3u);
+  EXPECT_EQ(shardops::CountMissing("0-1-5", ""), 5u);
+  EXPECT_EQ(shardops::CountMissing("", "0-1-5"), 0u);
+  EXPECT_EQ(shardops::CountBeyond("0-1-12660", "0-1-12659,0-2-13335", false), 1u);
+  EXPECT_EQ(shardops::CountBeyond("0-2-13000", "0-1-12659,0-2-13335", false), 0u);
+  EXPECT_EQ(shardops::CountBeyond("0-3-5", "0-1-12659", false), 0u);
+  EXPECT_EQ(shardops::CountBeyond("0-3-5", "0-1-12659", true), 1u);
+  EXPECT_EQ(shardops::PositionOfOtherDomains("1-1-50,2-3-8,4-7-1", "2-3-9", 7), "1-1-50");
+  EXPECT_EQ(shardops::LatestOfEachDomain("0-1-5,1-4-3", "0-2-7,2-1-1"), "0-2-7,1-4-3,2-1-1");
 }
 
 class PromoteTest : public ::testing::Test {
@@ -50,7 +50,7 @@ class PromoteTest : public ::testing::Test {
   }
   ~PromoteTest() override { SetFailPointHook(nullptr); }
 
-  /// The host that has the map's word, and the other.
+  /// The servers of the master by the map, and of the other host.
   MariaDbServer& Leader() { return pair_.Master() == pair_.host_a() ? pair_.a() : pair_.b(); }
   MariaDbServer& Other() { return pair_.Master() == pair_.host_a() ? pair_.b() : pair_.a(); }
   Host OtherHost() { return pair_.Master() == pair_.host_a() ? pair_.host_b() : pair_.host_a(); }
@@ -77,11 +77,11 @@ TEST_F(PromoteTest, PlannedUnderLoadNobodyNotices) {
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   EXPECT_EQ(history.Check(), std::nullopt);
-  // Given again it finds nothing to do.
+  // Run again, it finds nothing to do.
   EXPECT_OK(Promote(pair_.fleet(), pair_.Master(), {}).status());
 }
 
-/// As if the process had died there.
+/// Is thrown at a fail point, as if the process had died there.
 struct Died {};
 
 TEST_F(PromoteTest, StoppedAtAnyStepItGoesOnOrBack) {
@@ -122,20 +122,20 @@ TEST_F(PromoteTest, AfterTheMasterWasKilledEveryAcknowledgedWriteIsThere) {
     SCOPED_TRACE(round);
     clients.Work(20);
     MariaDbServer& old = Leader();
-    // As kv shards watch does.
-    ASSERT_OK(shardops::Look(pair_.fleet()));
+    // As `kv shards watch` does, this records that the slave has everything.
+    ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
     const Host before = pair_.Master();
     const Host next = OtherHost();
     old.Kill();
     ASSERT_OK(Promote(pair_.fleet(), next, {.emergency = true}).status());
     clients.Work(20);
-    // It comes back, and nobody can write to it.
+    // The old master comes back, and nobody can write to it.
     old.Start();
     EXPECT_EQ(old.Run("SELECT @@read_only"), "1\n");
     const auto attached = Promote(pair_.fleet(), next, {});
     ASSERT_OK(attached.status());
     if (attached->follows) continue;
-    // Now and then it has a last transaction that its slave never got, and no client was told of.
+    // Now and then it has a last transaction that its slave never received, and no client was told of.
     ASSERT_OK(ReplaceSlave(pair_.fleet(), before, {.discard = true}));
     ++made_new;
   }
@@ -181,11 +181,11 @@ TEST_F(PromoteTest, ASlaveThatMayLackSomethingIsRefusedUntilTheLossIsAccepted) {
     return store_->PutRow("events", row, {&cell, 1}, {}).status();
   };
   EXPECT_OK(put("both"));
-  // The master goes on alone.
+  // The master acknowledges commits without its slave.
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
   pair_.b().Run("STOP SLAVE IO_THREAD");
   for (int i = 0; i < 3; ++i) EXPECT_OK(put("lost"));
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.a().Kill();
   EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "it lacks 3 transactions"));
@@ -196,7 +196,7 @@ TEST_F(PromoteTest, ASlaveThatMayLackSomethingIsRefusedUntilTheLossIsAccepted) {
   EXPECT_TRUE(Eventually([&] { return put("new").ok(); }));
   EXPECT_EQ(store_->GetRow("events", "both", {})->items.size(), 1u);
   EXPECT_EQ(store_->GetRow("events", "lost", {})->items.size(), 0u);
-  // The old one has what the new one lacks: it does not follow as it is.
+  // The old master has transactions that the new one lacks, so it cannot follow.
   pair_.a().Start();
   const auto attached = Promote(pair_.fleet(), pair_.host_b(), {});
   ASSERT_OK(attached.status());
@@ -210,14 +210,14 @@ TEST_F(PromoteTest, ASlaveThatMayLackSomethingIsRefusedUntilTheLossIsAccepted) {
   EXPECT_EQ(store_->GetRow("events", "and on", {})->items.size(), 1u);
 }
 
-/// A slave that does not get what its master writes.
+/// A slave that receives slowly, or not at all, what its master writes.
 class SlowSlaveTest : public PromoteTest {
  protected:
   ~SlowSlaveTest() override {
     if (put_.joinable()) put_.join();
   }
 
-  /// At 1 KB a second.
+  /// Makes the slave receive 1 KB a second.
   void Slow() { pair_.b().Run("SET GLOBAL read_binlog_speed_limit = 1"); }
   absl::Status Put(const std::string& row, size_t size) {
     const std::string value(size, 'v');
@@ -227,8 +227,8 @@ class SlowSlaveTest : public PromoteTest {
   std::string RowsThatWait() {
     return pair_.a().Run("SELECT COUNT(*) FROM mod00000.events WHERE row_key = 'waits'");
   }
-  /// The slave hangs, the master is seen again, with a commit that waits for it, more than a socket holds;
-  /// and dies. The slave goes on.
+  /// The slave hangs; a commit waits for it, with more than a socket buffers; the master is inspected again,
+  /// and dies. Then the slave goes on.
   void MasterDiesBeforeItsSlaveHasAll() {
     pair_.b().Pause();
     put_ = std::thread([this] {
@@ -247,7 +247,7 @@ class SlowSlaveTest : public PromoteTest {
     const auto before = pool;
     pool.connect_timeout_s = 1;
     pool.read_timeout_s = 1;
-    EXPECT_OK(shardops::Look(pair_.fleet()));
+    EXPECT_OK(shardops::InspectFleet(pair_.fleet()));
     pool = before;
     rows_that_wait_ = RowsThatWait();
     pair_.a().Kill();
@@ -256,7 +256,7 @@ class SlowSlaveTest : public PromoteTest {
   }
   absl::StatusOr<shardops::Promotion> TakeOver() {
     told_.clear();
-    pair_.fleet().tell = [this](const std::string& text) { told_ += text + "\n"; };
+    pair_.fleet().report = [this](const std::string& text) { told_ += text + "\n"; };
     return Promote(pair_.fleet(), pair_.host_b(), {.emergency = true});
   }
 
@@ -268,7 +268,7 @@ class SlowSlaveTest : public PromoteTest {
 
 TEST_F(SlowSlaveTest, WhatNobodyWasToldOfIsNoLoss) {
   EXPECT_OK(Put("told", 10));
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   MasterDiesBeforeItsSlaveHasAll();
   EXPECT_FALSE(answered_);
   EXPECT_EQ(rows_that_wait_, "0\n") << "nobody has read it";
@@ -284,7 +284,7 @@ TEST_F(SlowSlaveTest, WhatNobodyWasToldOfIsNoLoss) {
 
 TEST_F(SlowSlaveTest, WhatOthersMayHaveReadIsSaid) {
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_point = AFTER_COMMIT");
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   MasterDiesBeforeItsSlaveHasAll();
   EXPECT_FALSE(answered_);
   EXPECT_EQ(rows_that_wait_, "1\n");
@@ -293,40 +293,40 @@ TEST_F(SlowSlaveTest, WhatOthersMayHaveReadIsSaid) {
 }
 
 TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneIsALoss) {
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   Slow();
-  // It waits for so long only.
+  // The master waits for its slave for 50 ms only.
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_timeout = 50");
   EXPECT_OK(Put("alone", 100'000));
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_timeout = 4000000");
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.a().Kill();
   EXPECT_THAT(TakeOver(), FailsWith(absl::StatusCode::kFailedPrecondition, "did not wait for its slave"));
   EXPECT_EQ(pair_.Master(), pair_.host_a());
 }
 
 TEST_F(SlowSlaveTest, WhatTheMasterAnsweredAloneBeforeItWaitedAgainIsALoss) {
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
   pair_.b().Run("STOP SLAVE IO_THREAD");
   EXPECT_TRUE(Eventually(
       [&] { return pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t0\n"); }));
   EXPECT_OK(Put("alone", 100'000));
-  // By all that it says it waits; what it has answered is on its way.
+  // The master now says that it waits, while what it has acknowledged alone is still in flight to the slave.
   Slow();
   pair_.b().Run("START SLAVE IO_THREAD");
   EXPECT_TRUE(Eventually(
       [&] { return pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n"); }));
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON");
   EXPECT_TRUE(pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_status'").ends_with("\tON\n"));
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.a().Kill();
   EXPECT_THAT(TakeOver(), FailsWith(absl::StatusCode::kFailedPrecondition, "it lacks 1 transactions"));
   EXPECT_EQ(pair_.Master(), pair_.host_a());
 }
 
 TEST_F(PromoteTest, AMasterThatWasLetGoIsNotTrustedForWhatItDidBefore) {
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.b().Run("STOP SLAVE");
   SetFailPointHook([&](std::string_view name) {
     if (name == "replace.empty") throw Died();
@@ -339,14 +339,14 @@ TEST_F(PromoteTest, AMasterThatWasLetGoIsNotTrustedForWhatItDidBefore) {
   SetFailPointHook(nullptr);
   const CellWrite cell{"c", "v", std::nullopt};
   EXPECT_OK(store_->PutRow("events", "alone", {&cell, 1}, {}).status());
-  // Its slave comes back, and is as it should be; only, it has not got what was answered without it.
+  // The slave comes back and looks as it should, but has not received what was acknowledged without it.
   pair_.b().Run("SET GLOBAL read_binlog_speed_limit = 1; START SLAVE");
   EXPECT_TRUE(Eventually(
       [&] { return pair_.b().Run("SHOW STATUS LIKE 'Rpl_semi_sync_slave_status'").ends_with("\tON\n"); }));
   pair_.a().Kill();
   const absl::Status refused = Promote(pair_.fleet(), pair_.host_b(), {.emergency = true}).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  // The second where it has begun to connect again by then.
+  // The second message comes if the slave has begun to reconnect by then.
   EXPECT_THAT(std::string(refused.message()),
               ::testing::AnyOf(::testing::HasSubstr("did not wait for its slave"),
                                ::testing::HasSubstr("it was no semi-synchronous slave at the end")));
@@ -360,7 +360,7 @@ TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
                        "--gtid-domain-id=1", "--read-only=ON", "--init-rpl-role=SLAVE",
                        "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000"});
   const Host by{"127.0.0.1", third.port()};
-  // Commits wait for a slave from now on, as long as it takes.
+  // From now on commits wait for a slave, without an end.
   pair_.b().Kill();
   EXPECT_THAT(ReplaceSlave(pair_.fleet(), pair_.host_a(), {.by = by}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "is a master"));
@@ -381,7 +381,7 @@ TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   clients.Stop();
   EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
   EXPECT_EQ(history.Check(), std::nullopt);
-  const auto found = shardops::Check(pair_.fleet(), *store_->ListDatasets());
+  const auto found = shardops::CheckFleet(pair_.fleet(), *store_->ListDatasets());
   ASSERT_OK(found.status());
   EXPECT_TRUE(found->empty()) << found->front();
 }
@@ -393,7 +393,7 @@ TEST_F(PromoteTest, ASlaveThatHangsIsReplacedAndNobodyWaitsForItMeanwhile) {
   MariaDbServer third({"--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON", "--server-id=9",
                        "--gtid-domain-id=1", "--read-only=ON", "--init-rpl-role=SLAVE",
                        "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000"});
-  // Its connection stays, so that the master counts it among its slaves, and commits wait for it.
+  // The slave's connection stays, so that the master counts it, and commits wait for it.
   pair_.b().Pause();
   EXPECT_TRUE(Eventually([&] {
     return !pair_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_wait_sessions'").ends_with("\t0\n");
@@ -460,7 +460,7 @@ TEST_F(PromoteTest, ASlaveThatFollowsNobodyIsNotTrusted) {
 }
 
 TEST_F(PromoteTest, AnEmergencyThatWasStoppedGoesOn) {
-  ASSERT_OK(shardops::Look(pair_.fleet()));
+  ASSERT_OK(shardops::InspectFleet(pair_.fleet()));
   pair_.a().Kill();
   for (const char* const point : {"promote.begin", "promote.applied", "promote.leads", "promote.published"}) {
     SetFailPointHook([&](std::string_view name) {
@@ -483,7 +483,7 @@ TEST_F(PromoteTest, AHostThatIsShutTakesNoWritesOfApplications) {
     EXPECT_FALSE(store_->PutRow("events", "r", {&cell, 1}, {}).ok());
     EXPECT_FALSE(store_->GetRow("events", "r", {}).ok()) << "what it has may be old";
   }
-  // Opened again by what the map says.
+  // A promotion of the host that the map names the master opens it again.
   ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}).status());
   EXPECT_OK(store_->PutRow("events", "r", {&cell, 1}, {}));
 }

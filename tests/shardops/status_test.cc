@@ -14,7 +14,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// What is wrong with the hosts of a fleet is found and said.
+/// What is wrong with the hosts of a fleet is found and reported.
 namespace kvstore::testing {
 namespace {
 
@@ -25,11 +25,11 @@ using ::testing::IsEmpty;
 class StatusTest : public ::testing::Test {
  protected:
   std::vector<std::string> Found(const std::vector<DatasetSpec>& datasets = {}) {
-    auto found = shardops::Check(pair_.fleet(), datasets);
+    auto found = shardops::CheckFleet(pair_.fleet(), datasets);
     EXPECT_OK(found.status());
     return found.ok() ? *std::move(found) : std::vector<std::string>();
   }
-  /// Whether something is found that has this in it, soon.
+  /// Expects that a problem with this text is found soon.
   void Finds(const std::string& text) {
     EXPECT_TRUE(Eventually([&] {
       const auto found = Found();
@@ -46,7 +46,7 @@ class StatusTest : public ::testing::Test {
 
 TEST_F(StatusTest, AWellFleetHasNoProblems) {
   IsWell();
-  const auto reports = shardops::Look(pair_.fleet());
+  const auto reports = shardops::InspectFleet(pair_.fleet());
   ASSERT_OK(reports.status());
   ASSERT_EQ(reports->size(), 2u);
   EXPECT_EQ((*reports)[0].host, pair_.host_a());
@@ -71,7 +71,7 @@ TEST_F(StatusTest, TroublesAreNamedWithWhatToDo) {
   IsWell();
   pair_.b().Run("STOP SLAVE; RESET SLAVE ALL");
   Finds("follows nobody: kv shards promote " + pair_.host_a().ToString());
-  // As it says.
+  // What the problem proposes puts the fleet in order.
   ASSERT_OK(Promote(pair_.fleet(), pair_.host_a(), {}).status());
   IsWell();
   pair_.a().Kill();
@@ -84,7 +84,7 @@ TEST_F(StatusTest, WhatRunsForLongIsNamed) {
   std::vector<std::thread> waiting;
   for (int i = 0; i < 4; ++i) {
     waiting.emplace_back([this] {
-      // It is ended below.
+      // The statement is killed below.
       try {
         pair_.a().Run("SELECT SLEEP(600) FROM `db00003`.`locked`");
       } catch (const std::exception&) {
@@ -101,7 +101,7 @@ TEST_F(StatusTest, WhatRunsForLongIsNamed) {
 
 TEST_F(StatusTest, WithoutZooKeeperItGoesByTheCopyOfTheMaps) {
   const TempDir dir;
-  EXPECT_EQ(shardops::LookByCopies(pair_.fleet().access, dir.path()).status().code(),
+  EXPECT_EQ(shardops::InspectFleetByCopies(pair_.fleet().access, dir.path()).status().code(),
             absl::StatusCode::kNotFound);
   for (const bool mod : {false, true}) {
     const auto node = pair_.fleet().zookeeper.Get(MapPath(pair_.fleet().root, mod), /*watch=*/false);
@@ -110,7 +110,7 @@ TEST_F(StatusTest, WithoutZooKeeperItGoesByTheCopyOfTheMaps) {
   }
   IsWell();
   pair_.zookeeper().Stop();
-  const auto well = shardops::LookByCopies(pair_.fleet().access, dir.path());
+  const auto well = shardops::InspectFleetByCopies(pair_.fleet().access, dir.path());
   ASSERT_OK(well.status());
   ASSERT_EQ(well->size(), 2u);
   for (const auto& report : *well) {
@@ -118,7 +118,7 @@ TEST_F(StatusTest, WithoutZooKeeperItGoesByTheCopyOfTheMaps) {
     EXPECT_EQ(report.shards, "db 0-7, mod 0-7");
   }
   pair_.a().Kill();
-  const auto dead = shardops::LookByCopies(pair_.fleet().access, dir.path());
+  const auto dead = shardops::InspectFleetByCopies(pair_.fleet().access, dir.path());
   ASSERT_OK(dead.status());
   EXPECT_EQ(dead->front().host, pair_.host_a());
   EXPECT_THAT(dead->front().problems, Contains(HasSubstr("nothing is promoted without ZooKeeper")));

@@ -6,10 +6,10 @@
 
 namespace kvstore::testing {
 
-/// An authority that makes certificates, as PEM files in a folder.
+/// A certificate authority, which issues certificates as PEM files in a folder.
 class Authority {
  public:
-  /// name  of its files: NAME.pem is its own certificate.
+  /// name  The name of its files: NAME.pem is its own certificate.
   Authority(std::filesystem::path folder, const std::string& name);
   ~Authority();
   Authority(const Authority&) = delete;
@@ -22,8 +22,9 @@ class Authority {
     std::string cert;
     std::string key;
   };
-  /// A certificate for `common_name`, good for 127.0.0.1 and localhost, from a day ago on for so many days; 0
-  /// or fewer: it has expired.
+  /// Issues a certificate for `common_name`, valid for 127.0.0.1 and localhost.
+  ///
+  /// days  How many days from now on it is valid; it began to be a day ago. 0 or fewer: it has expired.
   Files Issue(const std::string& common_name, int days = 1);
 
  private:

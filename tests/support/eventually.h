@@ -6,7 +6,7 @@
 
 namespace kvstore::testing {
 
-/// Waits until it is true; false if it does not become so within half a minute.
+/// Waits until `holds` returns true; returns false if it does not within half a minute.
 inline bool Eventually(const std::function<bool()>& holds) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (!holds()) {

@@ -11,13 +11,13 @@
 
 namespace kvstore::testing {
 
-/// `kv serve` as a process of its own, stopped when this goes.
+/// `kv serve` as a process of its own, which is stopped when this is destroyed.
 class KvServer {
  public:
   /// Starts it and returns when it serves. Throws std::runtime_error if it does not.
   ///
-  /// program    the path of kv.
-  /// arguments  before `serve`: --data DIR or --config FILE.
+  /// program    The path of kv.
+  /// arguments  Arguments before `serve`: --data DIR or --config FILE.
   KvServer(std::string program, std::vector<std::string> arguments);
   ~KvServer();
   KvServer(const KvServer&) = delete;
@@ -32,7 +32,7 @@ class KvServer {
 
   /// kill -9.
   void Kill();
-  /// SIGTERM; its exit code.
+  /// Sends SIGTERM, waits until the server ends, and returns its exit code.
   int Stop();
   /// Starts it again.
   void Start();

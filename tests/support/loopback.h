@@ -6,10 +6,10 @@
 
 namespace kvstore::testing {
 
-/// 127.0.0.1, and a port; 0 lets the system choose one.
+/// Returns the address 127.0.0.1 with a port; with port 0 the system chooses one.
 sockaddr_in Loopback(uint16_t port);
 
-/// A port on the loopback interface that nobody listens on.
+/// Returns a port on the loopback interface on which nobody listens.
 uint16_t FreePort();
 
 }  // namespace kvstore::testing

@@ -20,7 +20,8 @@ namespace kvstore::testing {
 
 MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
     : port_(FreePort()), arguments_(std::move(arguments)) {
-  // A place of its own for temporary files: a server that starts removes those that it finds.
+  // Each server has a folder of its own for temporary files, since a server that starts removes those it
+  // finds.
   std::filesystem::create_directory(dir_ / "tmp");
   const Output made =
       RunProgram({"env", "TMPDIR=" + (dir_ / "tmp").string(), "mariadb-install-db", "--no-defaults",
@@ -38,11 +39,11 @@ void MariaDbServer::Start() {
       "--tmpdir=" + (dir_ / "tmp").string(), "--socket=" + (dir_ / "socket").string(),
       fmt::format("--port={}", port_), "--bind-address=127.0.0.1", "--skip-name-resolve",
       "--max-connections=500", "--performance-schema=OFF",
-      // Small and quick: tests want neither much memory nor that a power cut be survived.
+      // Tests need little memory, and need not survive a power cut.
       "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
       "--log-error=" + (dir_ / "log").string()};
   command.insert(command.end(), arguments_.begin(), arguments_.end());
-  // It gets an error, not a signal, when LimitFiles is in its way.
+  // With this signal ignored, the server gets an error when a file would exceed LimitFiles.
   ::signal(SIGXFSZ, SIG_IGN);
   process_ = ForkProgram(command, (dir_ / "out").string());
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
@@ -66,7 +67,7 @@ void MariaDbServer::LimitFiles(uint64_t bytes) {
 
 void MariaDbServer::Pause() {
   ::kill(process_, SIGSTOP);
-  // Until the last of its threads has stopped.
+  // Waits until the last of the server's threads has stopped.
   Eventually([this] {
     for (const auto& task : std::filesystem::directory_iterator(fmt::format("/proc/{}/task", process_))) {
       std::ifstream stat(task.path() / "stat");

@@ -10,13 +10,13 @@
 
 namespace kvstore::testing {
 
-/// A real MariaDB on a port of its own; stopped and removed when this goes. Its administrator is root without
-/// a password.
+/// A real MariaDB server on a port of its own, which is stopped and removed when this is destroyed. Its
+/// administrator is root, without a password.
 class MariaDbServer {
  public:
   /// Starts it and returns when it serves. Throws std::runtime_error if it does not.
   ///
-  /// arguments  further ones of mariadbd.
+  /// arguments  Further arguments of mariadbd.
   explicit MariaDbServer(std::vector<std::string> arguments = {});
   ~MariaDbServer();
   MariaDbServer(const MariaDbServer&) = delete;
@@ -30,14 +30,14 @@ class MariaDbServer {
   void Kill();
   /// Starts it again, on the same port with the same data.
   void Start();
-  /// Makes it hang: connections stay open, and nothing answers.
+  /// Makes it hang (SIGSTOP): connections stay open, and nothing answers.
   void Pause();
   void Resume();
-  /// No file of its may grow beyond so many bytes, as if the disk were full; 0: as large as they like.
+  /// Prevents its files from growing beyond so many bytes, as if the disk were full; 0 removes the limit.
   void LimitFiles(uint64_t bytes);
 
-  /// Runs SQL by the command line client, in the database `mysql`, and returns what it prints: a line a row,
-  /// columns parted by tabs. Throws std::runtime_error with its message if it fails.
+  /// Runs SQL by the command line client, in the database `mysql`, and returns what that prints: a line for
+  /// each row, with tabs between columns. Throws std::runtime_error with the client's message if it fails.
   std::string Run(const std::string& sql) const;
 
  private:

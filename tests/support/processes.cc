@@ -35,7 +35,7 @@ struct Pipe {
   std::array<int, 2> ends{-1, -1};
 };
 
-/// Reads what is there; closes the pipe at its end.
+/// Reads what has arrived; closes the pipe at its end.
 void Drain(Pipe& pipe, std::string& into) {
   std::array<char, 65536> buffer{};
   const ssize_t bytes = ::read(pipe.ends[0], buffer.data(), buffer.size());
@@ -46,7 +46,7 @@ void Drain(Pipe& pipe, std::string& into) {
   }
 }
 
-/// As exec wants them. Valid as long as `command`.
+/// Returns the words as exec takes them. Valid as long as `command`.
 std::vector<char*> Arguments(const std::vector<std::string>& command) {
   std::vector<char*> argv;
   for (const std::string& argument : command) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -54,7 +54,7 @@ std::vector<char*> Arguments(const std::vector<std::string>& command) {
   return argv;
 }
 
-/// Threads of this process; TSan's own do not count.
+/// Returns the number of threads of this process, without ThreadSanitizer's own.
 size_t Threads() {
 #ifdef __SANITIZE_THREAD__
   return 1;
@@ -110,7 +110,7 @@ Output RunProgram(const std::vector<std::string>& command, const std::string& in
   out.CloseWrite();
   err.CloseWrite();
   ::fcntl(in.ends[1], F_SETFL, O_NONBLOCK);
-  // A program that ends early closes its input: that is no reason for the test to die.
+  // A program that ends early closes its input; writing to it must not kill the test (SIGPIPE).
   ::signal(SIGPIPE, SIG_IGN);
 
   Output output;

@@ -12,7 +12,7 @@ namespace kvstore::testing {
 /// How a process ended.
 struct Exit {
   int code = -1;   ///< Exit code; -1 if a signal ended it.
-  int signal = 0;  ///< 0 if none did.
+  int signal = 0;  ///< The signal that ended it; 0 if none did.
 };
 
 /// Runs `body` in a forked process and returns its ID. The child ends with the code that `body` returns,
@@ -22,7 +22,7 @@ Exit Wait(pid_t child);
 /// kill -9, and waits until it is gone.
 void Kill(pid_t child);
 
-/// What a program did.
+/// What a program printed, and how it ended.
 struct Output {
   int code = -1;  ///< Exit code; 128 + N if signal N ended it.
   std::string out;

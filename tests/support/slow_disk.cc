@@ -1,7 +1,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-/// Loaded into a program before the C library: its flushes take longer (slow_disk.h).
+/// Is loaded into a program before the C library, and makes its flushes of files slow (slow_disk.h).
 namespace {
 
 int Late(const char* call, int file) {

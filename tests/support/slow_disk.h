@@ -4,8 +4,8 @@
 
 namespace kvstore::testing {
 
-/// While it lives, programs that are started have a disk that takes 5 ms to make anything durable, as long as
-/// they run.
+/// Programs that are started while this lives have a disk on which each flush takes 5 ms, for as long as they
+/// run.
 class SlowDisk {
  public:
   SlowDisk() { ::setenv("LD_PRELOAD", KV_SLOW_DISK, 1); }

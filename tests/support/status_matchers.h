@@ -16,13 +16,13 @@ const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
   return result.status();
 }
 
-/// OK.
+/// Matches OK.
 MATCHER(IsOk, "") {
   *result_listener << StatusOf(arg).ToString();
   return StatusOf(arg).ok();
 }
 
-/// Of this code, with `text` somewhere in the message.
+/// Matches an error with this code, whose message contains `text`.
 MATCHER_P2(FailsWith, code, text, "") {
   const absl::Status& status = StatusOf(arg);
   *result_listener << status.ToString();

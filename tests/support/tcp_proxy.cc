@@ -38,12 +38,12 @@ TcpProxy::~TcpProxy() {
 
 void TcpProxy::Cut() {
   cut_ = true;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
 }
 
 void TcpProxy::Set(const std::string& text, Trap trap) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   trap_text_ = text;
   trap_ = std::move(trap);
 }
@@ -61,12 +61,12 @@ void TcpProxy::ReplaceAnswerTo(const std::string& text, const std::string& answe
 }
 
 bool TcpProxy::HasCut() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return trap_text_.empty();
 }
 
 std::string TcpProxy::SaidSince() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return said_since_;
 }
 
@@ -77,7 +77,7 @@ bool TcpProxy::Pass(int from, int to, bool to_server, Trap& sprung) {
   std::string_view data(buffer.data(), static_cast<size_t>(size));
   std::string answer;
   if (to_server) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (replaced_) said_since_ += data;
     if (!trap_text_.empty() && data.find(trap_text_) != std::string_view::npos) {
       sprung = std::exchange(trap_, {});
@@ -88,7 +88,7 @@ bool TcpProxy::Pass(int from, int to, bool to_server, Trap& sprung) {
   } else if (sprung.fault == Fault::kReplaceAnswer) {
     answer = std::exchange(sprung, {}).answer;
     data = answer;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     replaced_ = true;
   }
   if (delay_ms_ > 0) ::usleep(delay_ms_ * 1000);
@@ -99,7 +99,7 @@ void TcpProxy::Accept() {
   while (!stopping_) {
     const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
     if (client < 0) continue;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (cut_) {
       ::close(client);
     } else {
@@ -112,7 +112,7 @@ void TcpProxy::Forward(int client) {
   const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const sockaddr_in address = Loopback(target_);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sockets_.insert(sockets_.end(), {client, server});
   }
   if (::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 && !cut_) {
@@ -128,7 +128,7 @@ void TcpProxy::Forward(int client) {
       sprung.meanwhile();
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const int socket : {client, server}) {
     sockets_.erase(std::find(sockets_.begin(), sockets_.end(), socket));
     ::close(socket);

@@ -3,18 +3,20 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "base/mutex.h"
+
 namespace kvstore::testing {
 
-/// Stands between a client and a server on the loopback interface, and breaks what is between them.
-/// Thread-safe.
+/// A proxy between clients and a server on the loopback interface, which injects faults into their
+/// connections. Thread-safe.
 class TcpProxy {
  public:
-  /// Forwards connections to `target`, a port.
+  /// Forwards connections to the port `target`.
   explicit TcpProxy(uint16_t target);
   ~TcpProxy();
   TcpProxy(const TcpProxy&) = delete;
@@ -23,33 +25,34 @@ class TcpProxy {
   /// "127.0.0.1:PORT"
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
 
-  /// Ends all connections, and each new one at once.
+  /// Closes all connections, and from now on each new one at once.
   void Cut();
   /// Lets new connections through again.
   void Mend() { cut_ = false; }
-  /// Connections stay open and carry nothing, new ones too, until Flow.
+  /// From now on connections, new ones too, stay open but transfer nothing, until Flow.
   void Stall() { stalled_ = true; }
   void Flow() { stalled_ = false; }
-  /// Holds back each piece of data for so long.
+  /// Delays each piece of data by so many milliseconds.
   void Delay(uint32_t ms) { delay_ms_ = ms; }
-  /// Ends, once, the connection on which a client next sends something with `text` in it, when the server has
-  /// answered that, and does not pass on the answer. With `for_good`, new connections are ended too.
+  /// Waits for the next time that a client sends something that contains `text`, forwards it, and closes the
+  /// connection when the server answers, without passing on the answer. Happens once.
   ///
-  /// meanwhile  is called before the client notices. May be null.
+  /// for_good   Whether new connections are closed from then on, too.
+  /// meanwhile  Is called before the client notices. May be null.
   void CutAtAnswerTo(const std::string& text, bool for_good = false,
                      std::function<void()> meanwhile = nullptr);
-  /// The same, but the server is cut off before it gets that.
+  /// Does the same, but closes the connection before the server gets what contains `text`.
   void CutBefore(const std::string& text, std::function<void()> meanwhile = nullptr);
-  /// Once, the server's answer to something with `text` in it is replaced by `answer`.
+  /// Replaces, once, the server's answer to something that contains `text` by `answer`.
   void ReplaceAnswerTo(const std::string& text, const std::string& answer);
-  /// What clients have sent since an answer was replaced.
+  /// Returns what clients have sent since an answer was replaced.
   std::string SaidSince() const;
-  /// Whether that has happened.
+  /// Whether the fault that was set last has happened.
   bool HasCut() const;
 
  private:
   enum class Fault : uint8_t { kNone, kCutAtAnswer, kCutBefore, kReplaceAnswer };
-  /// What is done where a text is seen.
+  /// A fault that is injected where a client sends a certain text.
   struct Trap {
     Fault fault = Fault::kNone;
     bool for_good = false;
@@ -60,7 +63,8 @@ class TcpProxy {
   void Set(const std::string& text, Trap trap);
   void Accept();
   void Forward(int client);
-  /// Passes on what has come; false at the end. `sprung` is the trap that the connection is in.
+  /// Passes on what has arrived; returns false if the connection is to be closed. `sprung` is the trap that
+  /// the connection has met.
   bool Pass(int from, int to, bool to_server, Trap& sprung);
 
   const uint16_t target_;
@@ -70,13 +74,13 @@ class TcpProxy {
   std::atomic<bool> stopping_{false};
   std::atomic<bool> stalled_{false};
   std::atomic<uint32_t> delay_ms_{0};
-  mutable std::mutex mutex_;
-  std::string trap_text_;             // guarded by mutex_
-  Trap trap_;                         // guarded by mutex_
-  bool replaced_ = false;             // an answer; guarded by mutex_
-  std::string said_since_;            // guarded by mutex_
-  std::vector<int> sockets_;          // open ones; guarded by mutex_
-  std::vector<std::thread> threads_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::string trap_text_ ABSL_GUARDED_BY(mutex_);
+  Trap trap_ ABSL_GUARDED_BY(mutex_);
+  bool replaced_ ABSL_GUARDED_BY(mutex_) = false;  // whether an answer was replaced
+  std::string said_since_ ABSL_GUARDED_BY(mutex_);
+  std::vector<int> sockets_ ABSL_GUARDED_BY(mutex_);  // those that are open
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
   std::thread acceptor_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace kvstore::testing {
 
-/// A new folder for one test; removed with all that is in it when this goes.
+/// A new folder for one test, which is removed with its contents when this is destroyed.
 class TempDir {
  public:
   TempDir();

@@ -31,7 +31,7 @@ void ZooKeeperServer::Start() {
   const std::string log = (dir_ / "log").string();
   process_ = ::fork();
   if (process_ == 0) {
-    // It goes with the test, however that ends.
+    // The server is killed with the test, however that ends.
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     const int out = ::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     ::dup2(out, STDOUT_FILENO);
@@ -49,10 +49,10 @@ void ZooKeeperServer::Start() {
   }
 }
 
-/// Its answer to a word of four letters; empty if it does not serve.
+/// Returns the server's answer to a four-letter command; empty if it does not serve.
 std::string ZooKeeperServer::Ask(const char* word) const {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  // While it starts it may accept a connection and never answer it.
+  // While the server starts it may accept a connection and never answer.
   const timeval patience{.tv_sec = 0, .tv_usec = 300'000};
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
   const sockaddr_in address = Loopback(port_);

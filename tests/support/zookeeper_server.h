@@ -9,7 +9,7 @@
 
 namespace kvstore::testing {
 
-/// A real ZooKeeper on a port of its own; stopped and removed when this goes.
+/// A real ZooKeeper server on a port of its own, which is stopped and removed when this is destroyed.
 class ZooKeeperServer {
  public:
   /// Starts it and returns when it serves. Throws std::runtime_error if it does not.
@@ -25,7 +25,7 @@ class ZooKeeperServer {
   void Stop();
   /// Starts it again, on the same port with the same data.
   void Start();
-  /// How many sessions there are.
+  /// Returns the number of sessions.
   int Sessions() const;
   uint16_t port() const { return port_; }
 

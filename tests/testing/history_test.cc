@@ -1,4 +1,4 @@
-#include "bench/history.h"
+#include "testing/history.h"
 
 #include <gtest/gtest.h>
 
@@ -82,7 +82,7 @@ TEST_F(HistoryTest, WhatFailedForCertainIsNeverSeen) {
   EXPECT_NE(history.Check(), std::nullopt);
 }
 
-/// A register that is one is found to be one, with many threads at it.
+/// A real register that many threads use is found to be linearizable.
 TEST(History, ARealRegisterPasses) {
   History history(4);
   std::atomic<uint64_t> values[4] = {};

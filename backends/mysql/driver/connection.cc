@@ -1,4 +1,4 @@
-#include "backends/mysql/connection.h"
+#include "backends/mysql/driver/connection.h"
 
 #include <cppconn/exception.h>
 #include <cppconn/statement.h>
@@ -9,16 +9,16 @@
 #include <tuple>
 #include <utility>
 
-#include "backends/mysql/errors.h"
+#include "backend_api/outcome.h"
+#include "backends/mysql/driver/errors.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/moved.h"
 
 namespace kvstore::mysql {
 namespace {
 
 sql::SQLString ToSql(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
 
-/// The driver, and this thread made known to it, as it wants.
+/// Returns the connector's driver, to which each thread that uses it must be announced.
 sql::mysql::MySQL_Driver& Driver() {
   static sql::mysql::MySQL_Driver* const driver = sql::mysql::get_mysql_driver_instance();
   struct ThreadGuard {
@@ -29,7 +29,7 @@ sql::mysql::MySQL_Driver& Driver() {
   return *driver;
 }
 
-/// "10.11.6-MariaDB-..." or "8.0.36".
+/// Parses the first three numbers of "10.11.6-MariaDB-..." or "8.0.36"; those that are missing are 0.
 std::tuple<int, int, int> ParseVersion(std::string_view text) {
   std::array<int, 3> parts{};
   const char* at = text.data();
@@ -42,34 +42,6 @@ std::tuple<int, int, int> ParseVersion(std::string_view text) {
   return {parts[0], parts[1], parts[2]};
 }
 
-bool Writes(Sql sql) {
-  switch (sql) {
-    case Sql::kCreateObject:
-    case Sql::kCreateObjectOnce:
-    case Sql::kUpdateObject:
-    case Sql::kEraseObject:
-    case Sql::kAddMapping:
-    case Sql::kAddMappingNow:
-    case Sql::kRemoveMapping:
-    case Sql::kPutCells:
-    case Sql::kAdvanceClock:
-    case Sql::kDeleteRow:
-    case Sql::kDeleteColumns:
-    case Sql::kDeleteCell:
-    case Sql::kPurgeExpired:
-    case Sql::kPurgeSurplus:
-    case Sql::kPutObjects:
-    case Sql::kPutMappings:
-    case Sql::kDeleteColumnsOf:
-    case Sql::kDeleteObjects:
-    case Sql::kDeleteMappings:
-    case Sql::kRemoveDirty:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 // ---- calls ----
@@ -80,7 +52,7 @@ Call& Call::Bind(uint64_t value) {
 }
 
 Call& Call::Bind(std::string_view bytes) {
-  // Not setBlob, which consumes a stream that the next execution would find at its end.
+  // setBlob would not do: it consumes a stream, which the next execution would find at its end.
   statement_.setString(++bound_, ToSql(bytes));
   return *this;
 }
@@ -115,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const Host& host, c
   map["OPT_CONNECT_TIMEOUT"] = static_cast<int>(options.pool.connect_timeout_s);
   map["OPT_READ_TIMEOUT"] = static_cast<int>(options.pool.read_timeout_s);
   map["OPT_WRITE_TIMEOUT"] = static_cast<int>(options.pool.write_timeout_s);
-  // A server may ask its client for any file; none of ours has a reason to.
+  // LOAD DATA LOCAL lets a server ask its client for any file, and this client never loads one.
   map["OPT_LOCAL_INFILE"] = 0;
   if (options.tls.required) {
     map["sslEnforce"] = true;
@@ -140,7 +112,8 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
   if (options.tls.required) {
     Rows cipher = Ask("SHOW SESSION STATUS LIKE 'Ssl_cipher'");
     if (!cipher.Next() || cipher.Bytes(2).empty()) {
-      return absl::FailedPreconditionError("tls: is required, and the server does not encrypt");
+      return absl::FailedPreconditionError(
+          "tls: it is required, but the server does not encrypt; enable TLS on the server");
     }
   }
   Run(
@@ -155,14 +128,14 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
   SetServerMs(traits.Uint(5));
   const std::string version = traits.Bytes(1);
   const bool mariadb = version.find("MariaDB") != std::string::npos;
-  // Older ones forget AUTO_INCREMENT at a restart and give IDs again, or know no descending keys.
+  // Older servers forget AUTO_INCREMENT at a restart and give IDs a second time, or know no descending keys.
   const std::tuple<int, int, int> oldest = mariadb ? std::tuple(10, 8, 0) : std::tuple(8, 0, 13);
   if (ParseVersion(version) < oldest) {
     return absl::FailedPreconditionError(
         fmt::format("the server's version is {}; MariaDB from 10.8 or MySQL from 8.0.13 is needed", version));
   }
   traits_.returning = mariadb;
-  // What it says of tables is else up to a day old.
+  // MySQL caches statistics of tables for up to a day unless it is told not to.
   if (!mariadb && Ask("SHOW VARIABLES LIKE 'information_schema_stats_expiry'").Next()) {
     Run("SET SESSION information_schema_stats_expiry = 0");
   }
@@ -171,47 +144,47 @@ absl::Status Connection::SetUp(const MySqlOptions& options) {
     return absl::FailedPreconditionError(fmt::format(
         "the server's max_allowed_packet is {}, at least {} is needed", traits.Uint(3), 2 * kMaxPutBytes));
   }
-  // It has been demoted, or is about to be: what it has may be old from now on.
+  // The host has been demoted, or is about to be: what it has may be stale from now on.
   if (!options.any_role && traits.Uint(4) != 0) {
-    return FrozenError("the host is read-only: it is no master, or will not be one in a moment");
+    return WritesHeldError("the host is read-only: it is not a master, or is about to be demoted");
   }
   return absl::OkStatus();
 }
 
 Call Connection::Prepare(Sql sql, const Table& table, size_t count) {
   last_table_ = table;
-  committing_ = false;  // of a statement before, which the server refused
+  committing_ = false;  // may be left from an earlier statement that the server refused
   const Key key{uint64_t{table.family->number} << 32 | table.shard,
                 uint64_t{static_cast<uint8_t>(sql)} << 32 | count};
   if (const auto found = by_key_.find(key); found != by_key_.end()) {
-    kept_.splice(kept_.begin(), kept_, found->second);
+    prepared_.splice(prepared_.begin(), prepared_, found->second);
   } else {
     std::unique_ptr<sql::PreparedStatement> statement(
         connection_->prepareStatement(ToSql(Text(sql, table, count, traits_.returning))));
-    while (kept_.size() >= max_statements_) {
-      by_key_.erase(kept_.back().key);
-      kept_.pop_back();
+    while (prepared_.size() >= max_statements_) {
+      by_key_.erase(prepared_.back().key);
+      prepared_.pop_back();
     }
-    kept_.push_front({key, std::move(statement)});
-    by_key_.emplace(key, kept_.begin());
+    prepared_.push_front({key, std::move(statement)});
+    by_key_.emplace(key, prepared_.begin());
   }
-  return {*this, *kept_.front().statement, Writes(sql)};
+  return {*this, *prepared_.front().statement, Writes(sql)};
 }
 
 void Connection::Run(const std::string& text) { plain_->execute(ToSql(text)); }
 
 Rows Connection::Ask(const std::string& text) { return Rows(plain_->executeQuery(ToSql(text))); }
 
-const std::string& Connection::Boot() {
-  if (!boot_.empty()) return boot_;
-  // One statement, for which the time stands still.
+const std::string& Connection::BootId() {
+  if (!boot_id_.empty()) return boot_id_;
+  // The time and the uptime are read by one statement, during which the server's time does not advance.
   Rows rows =
       Ask(fmt::format("SELECT CONCAT(CAST(UNIX_TIMESTAMP() - variable_value AS UNSIGNED), '/', @@server_id) "
                       "FROM {}.global_status "
                       "WHERE variable_name = 'Uptime'",
                       traits_.returning ? "information_schema" : "performance_schema"));
-  if (rows.Next()) boot_ = rows.Bytes(1);
-  return boot_;
+  if (rows.Next()) boot_id_ = rows.Bytes(1);
+  return boot_id_;
 }
 
 bool Connection::Alive() {
@@ -232,7 +205,7 @@ void Connection::SetServerMs(uint64_t now) {
 
 void Connection::ForgetStatements() {
   by_key_.clear();
-  kept_.clear();
+  prepared_.clear();
 }
 
 // ---- transactions ----
@@ -252,13 +225,13 @@ void Transaction::Commit() {
 }
 
 Transaction::~Transaction() {
-  // A commit that failed midway is not followed by a rollback: the connection is given up.
+  // A commit that failed midway is not followed by a rollback: Fleet::Run discards the connection.
   if (!connection_.in_transaction_ || connection_.committing_) return;
   try {
     connection_.Run("ROLLBACK");
     connection_.in_transaction_ = false;
   } catch (const sql::SQLException&) {
-    // Still in_transaction: whoever has the connection gives it up.
+    // The connection stays in_transaction, and so its pool closes it when it comes back.
   }
 }
 

@@ -14,23 +14,23 @@
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
-#include "backends/mysql/options.h"
-#include "backends/mysql/statements.h"
+#include "backends/mysql/driver/statements.h"
 #include "base/clock.h"
+#include "kvstore_api/mysql_options.h"
 #include "shardmap/shard_map.h"
 
-/// One connection to a server. Its calls throw sql::SQLException, which Fleet::Run catches: the code in
-/// between reads as the statements that it runs.
+/// One connection to a server. Its calls throw the connector's sql::SQLException, which Fleet::Run catches in
+/// one place, so that the code in between needs no error handling and reads as the statements that it runs.
 namespace kvstore::mysql {
 
-/// What a server is like, read once a connection.
+/// What a server can do; read once, when a connection is opened.
 struct ServerTraits {
-  bool returning = false;     ///< Knows INSERT ... RETURNING.
-  bool flushes_each = false;  ///< A commit is on stable storage before it is answered.
+  bool returning = false;     ///< The server knows INSERT ... RETURNING.
+  bool flushes_each = false;  ///< A commit is on stable storage before it is acknowledged.
 };
 
-/// The rows of a result, one after another. Columns count from 1, as in the connector. At most one result
-/// of a statement at a time: the next execution changes what an older one reads.
+/// The rows of a result, one after another. Columns are numbered from 1, as in the connector. A statement may
+/// have one result at a time: its next execution changes what an older result reads.
 class Rows {
  public:
   explicit Rows(sql::ResultSet* result) : result_(result) {}
@@ -46,13 +46,14 @@ class Rows {
 
 class Connection;
 
-/// One execution of a prepared statement: bind each parameter in order, then run it once.
+/// One execution of a prepared statement: bind each parameter in order, then call Execute or Query once.
 class Call {
  public:
   Call& Bind(uint64_t value);
   Call& Bind(std::string_view bytes);
-  /// Runs a statement without a result; how many rows it changed.
+  /// Runs a statement that has no result, and returns how many rows it changed.
   uint64_t Execute();
+  /// Runs a statement that has a result.
   Rows Query();
 
  private:
@@ -66,35 +67,44 @@ class Call {
   uint32_t bound_ = 0;
 };
 
-/// Externally synchronised; any thread may use it, one at a time.
+/// A session with a server. Externally synchronised: any thread may use it, one at a time.
 class Connection {
  public:
-  /// Connects, checks that the server will do, and sets what a session of ours relies on: UTC, strict mode,
-  /// utf8mb4, repeatable reads, a bounded wait for locks. UNAVAILABLE or FAILED_PRECONDITION says why not.
+  /// Connects, checks that the server's version and settings suffice, and sets what this backend relies on
+  /// in a session: UTC, strict mode, utf8mb4, repeatable reads, a bounded wait for locks.
+  ///
+  /// UNAVAILABLE          the host does not answer; or it is read-only and options.any_role is not set, which
+  ///                      is a WritesHeldError (backend_api/outcome.h).
+  /// FAILED_PRECONDITION  the server's version or a setting of it does not suffice.
   static absl::StatusOr<std::unique_ptr<Connection>> Open(const Host& host, const MySqlOptions& options);
 
-  /// A statement, prepared on this connection if it is not yet.
+  /// Returns an execution of a statement, which is prepared on this connection unless it was before.
+  ///
+  /// count  how many of what the statement repeats: see statements.h.
   Call Prepare(Sql sql, const Table& table, size_t count = 1);
-  /// Runs text that holds no data of callers: transactions, schema.
+  /// Runs a statement that is given as text and has no result. The text must hold no data of callers: it is
+  /// for transactions, sessions and schema.
   void Run(const std::string& text);
-  /// The same, with a result.
+  /// Does the same for a statement that has a result.
   Rows Ask(const std::string& text);
 
-  /// That of the statement that was prepared last; none before the first since ForgetTable.
+  /// The table of the statement that was prepared last; nullopt if none was since ForgetTable.
   const std::optional<Table>& last_table() const { return last_table_; }
   void ForgetTable() { last_table_.reset(); }
   const ServerTraits& traits() const { return traits_; }
-  /// Since when which server runs: another text after a restart, and of another host. Asked for once.
-  const std::string& Boot();
-  /// Whether the server still answers on it: a round trip, which sets ServerMs right too.
+  /// Returns a text that names the server and the time of its start: it differs after a restart, and on
+  /// another host. The server is asked once a connection. Empty if the server does not say.
+  const std::string& BootId();
+  /// Whether the server still answers on this connection. Costs a round trip, which also corrects ServerMs.
   bool Alive();
-  /// The server's wall clock, in ms: what it said when it was asked last, and what has passed here since.
-  /// Late by no more than a round trip and some milliseconds, unless its clock was set since. No round trip.
+  /// The server's wall clock, in ms: what the server said when it was asked last, plus the time that has
+  /// passed here since. It lags by a round trip and some milliseconds at most, unless the server's clock was
+  /// set meanwhile. Costs no round trip.
   uint64_t ServerMs() const { return server_ms_ + Milliseconds(Clock::now() - server_ms_at_); }
-  /// Whether a failure now leaves open if something was changed: a change is being committed.
+  /// Whether a change is being committed, so that a failure now leaves its outcome unknown.
   bool committing() const { return committing_; }
   bool in_transaction() const { return in_transaction_; }
-  /// Forgets the prepared statements; the server may have dropped them.
+  /// Drops all prepared statements, so that they are prepared again: the server may have dropped them.
   void ForgetStatements();
 
   using Clock = CoarseClock;
@@ -106,8 +116,8 @@ class Connection {
   friend class Transaction;
 
   struct Key {
-    uint64_t table;  // family and shard
-    uint64_t sql;    // kind and count
+    uint64_t table;  // number of the family, and shard
+    uint64_t sql;    // kind of statement, and count
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct KeyHash {
@@ -115,14 +125,14 @@ class Connection {
       return key.table * 0x9E3779B97F4A7C15 ^ key.sql * 0xC2B2AE3D27D4EB4F;
     }
   };
-  struct Kept {
+  struct Prepared {
     Key key;
     std::unique_ptr<sql::PreparedStatement> statement;
   };
 
   Connection(std::unique_ptr<sql::Connection> connection, size_t max_statements);
   absl::Status SetUp(const MySqlOptions& options);
-  /// The server has just said that.
+  /// Takes `now`, which the server has just said, for its time.
   void SetServerMs(uint64_t now);
 
   const std::unique_ptr<sql::Connection> connection_;
@@ -132,19 +142,21 @@ class Connection {
   ServerTraits traits_;
   uint64_t server_ms_ = 0;
   Clock::time_point server_ms_at_;
-  std::string boot_;
+  std::string boot_id_;
   std::optional<Table> last_table_;
   bool in_transaction_ = false;
   bool committing_ = false;
-  std::list<Kept> kept_;  // the one used last comes first
-  std::unordered_map<Key, std::list<Kept>::iterator, KeyHash> by_key_;
+  std::list<Prepared> prepared_;  // the most recently used first
+  std::unordered_map<Key, std::list<Prepared>::iterator, KeyHash> by_key_;
 };
 
-/// A transaction: rolled back at its end unless it was committed.
+/// A transaction, which its destructor rolls back unless it was committed.
 class Transaction {
  public:
-  enum class Kind : uint8_t { kWrite, kSnapshot };
-  /// kSnapshot: all statements read one state of the shard.
+  enum class Kind : uint8_t {
+    kWrite,
+    kSnapshot  ///< Read only: all statements read the shard as it was at one moment.
+  };
   Transaction(Connection& connection, Kind kind);
   ~Transaction();
   Transaction(const Transaction&) = delete;

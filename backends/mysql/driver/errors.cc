@@ -1,14 +1,15 @@
-#include "backends/mysql/errors.h"
+#include "backends/mysql/driver/errors.h"
 
 #include <fmt/format.h>
 
-#include "backends/mysql/move_schema.h"
-#include "kvstore_api/moved.h"
+#include "backend_api/outcome.h"
+#include "backends/mysql/driver/tables.h"
 
 namespace kvstore::mysql {
 namespace {
 
-// Numbers of the servers (1000..) and of the client library (2000..2999), which the connector passes on.
+// Error numbers of the servers (1000..) and of the client library (2000..2999), as the connector reports
+// them.
 enum Code : int {
   kTooManyConnections = 1040,
   kDatabaseAccessDenied = 1044,
@@ -43,7 +44,8 @@ enum Code : int {
   kClientNoStatement = 2030,
 };
 
-/// Whether the server's text quotes the value that it refused, which is somebody's data: errors are logged.
+/// Whether the server's text quotes the value that it refused. That is a caller's data, which must not get
+/// into the log by way of an error.
 bool QuotesData(int code) {
   return code == kDuplicateEntry || code == kTruncatedValue || code == kIncorrectValue ||
          code == kIncorrectValueFor;
@@ -87,7 +89,7 @@ bool IsReadOnly(const sql::SQLException& error) {
   }
 }
 
-bool IsOfCommit(const sql::SQLException& error) {
+bool IsCommitFailure(const sql::SQLException& error) {
   switch (error.getErrorCode()) {
     case kErrorOnWrite:
     case kErrorDuringCommit:
@@ -103,10 +105,10 @@ absl::Status ToStatus(const sql::SQLException& error) {
   const int code = error.getErrorCode();
   const std::string text = QuotesData(code) ? fmt::format("the server refused a value (error {})", code)
                                             : fmt::format("{} (error {})", error.what(), code);
-  // Nothing was written, and the map may name another host in a moment.
+  // Nothing was written, and the shard map may soon name another host: the router retries.
   if (IsReadOnly(error))
-    return FrozenError(text + "; the host does not take writes, it may have been demoted");
-  if (code == kSignalled && text.find(kFrozenMessage) != std::string::npos) return FrozenError(text);
+    return WritesHeldError(text + "; the host does not take writes, it may have been demoted");
+  if (code == kSignalled && text.find(kFrozenMessage) != std::string::npos) return WritesHeldError(text);
   switch (code) {
     case kTooManyConnections:
     case kTooManyStatements:

@@ -1,11 +1,11 @@
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/schema.h"
 
 #include <cppconn/exception.h>
 #include <fmt/format.h>
 
 #include <charconv>
 
-#include "backends/mysql/sql_templates.h"
+#include "backends/mysql/driver/sql_templates.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -15,7 +15,8 @@ constexpr std::string_view kMyRocks = "myrocks";
 constexpr std::string_view kIncarnationComment = "kvstore incarnation=";
 constexpr std::string_view kModShardsComment = "kvstore mod_shards=";
 
-/// A dataset's table has letters, digits, '_', '-', '.' and '@' only, so that this needs no escapes.
+/// Quotes a name for SQL. Names of tables have letters, digits, '_', '-', '.' and '@' only, so that nothing
+/// needs an escape.
 std::string Literal(std::string_view text) { return fmt::format("'{}'", text); }
 
 const char* Template(Shape shape) {
@@ -30,9 +31,9 @@ const char* Template(Shape shape) {
   return kRowsSql;
 }
 
-/// The comment of a table; nullopt if it is not there.
-std::optional<std::string> Comment(Connection& connection, Space space, uint32_t shard,
-                                   std::string_view table) {
+/// Returns the comment of a table; nullopt if there is no such table.
+std::optional<std::string> ReadComment(Connection& connection, Space space, uint32_t shard,
+                                       std::string_view table) {
   Rows rows = connection.Ask(fmt::format(
       "SELECT table_comment FROM information_schema.tables WHERE table_schema = {} AND table_name = {}",
       Literal(DatabaseName(space, shard)), Literal(table)));
@@ -45,6 +46,14 @@ std::string NameOf(const DatasetSpec& spec, uint32_t shard) {
 }
 
 }  // namespace
+
+bool HasMigration(Connection& connection, const Table& table) {
+  Rows rows = connection.Ask(fmt::format(
+      "SELECT 1 FROM information_schema.tables WHERE table_schema = '{0}' AND table_name IN ('{1}$state', "
+      "'{1}$r$state')",
+      DatabaseName(table.family->space, table.shard), table.family->BaseName()));
+  return rows.Next();
+}
 
 std::string TableComment(const DatasetSpec& spec) {
   return fmt::format("{}{}", kIncarnationComment, spec.incarnation);
@@ -79,7 +88,7 @@ void CreateShard(Connection& connection, Space space, uint32_t shard, uint32_t m
 }
 
 uint32_t ReadModShards(Connection& connection, uint32_t shard) {
-  const auto comment = Comment(connection, Space::kMod, shard, kClockTable);
+  const auto comment = ReadComment(connection, Space::kMod, shard, kClockTable);
   uint32_t count = 0;
   if (comment && comment->starts_with(kModShardsComment)) {
     std::from_chars(comment->data() + kModShardsComment.size(), comment->data() + comment->size(), count);
@@ -89,8 +98,8 @@ uint32_t ReadModShards(Connection& connection, uint32_t shard) {
 
 bool HasMoved(Connection& connection, Space space, uint32_t shard) {
   const std::string database = DatabaseName(space, shard);
-  // All tables go at once. Where there are some, the shard has come back, and what is left of its first time
-  // here says nothing.
+  // A move takes all tables away at once. A database that has some holds a shard that has come back, and what
+  // is put away is left from its earlier stay.
   return connection
       .Ask(fmt::format("SELECT 1 FROM information_schema.schemata WHERE schema_name = {} AND NOT EXISTS "
                        "(SELECT 1 FROM information_schema.tables WHERE table_schema = {})",
@@ -117,7 +126,7 @@ void DropTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) 
 }
 
 TableSize MeasureTable(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
-  // Else the figures may be as old as the server likes.
+  // Without this the server may return figures of any age.
   connection.Ask("ANALYZE LOCAL TABLE " + NameOf(spec, shard));
   Rows rows = connection.Ask(
       fmt::format("SELECT data_length + index_length, table_rows FROM information_schema.tables "

@@ -1,11 +1,11 @@
-#include "backends/mysql/server_lock.h"
+#include "backends/mysql/driver/server_lock.h"
 
 #include <cppconn/exception.h>
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/schema.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -17,11 +17,11 @@ constexpr int kNoSuchThread = 1094;
 
 ServerLock::ServerLock(Connection& connection, std::vector<std::string> names, Holder holder)
     : connection_(connection), names_(std::move(names)) {
-  while (got_ < names_.size() && Get(names_[got_], holder)) ++got_;
-  held_ = got_ == names_.size();
+  while (acquired_ < names_.size() && Acquire(names_[acquired_], holder)) ++acquired_;
+  held_ = acquired_ == names_.size();
 }
 
-bool ServerLock::Get(const std::string& name, Holder holder) {
+bool ServerLock::Acquire(const std::string& name, Holder holder) {
   const auto get = [&] {
     Rows got = connection_.Ask(fmt::format("SELECT GET_LOCK('{}', {})", name, kLockSeconds));
     return got.Next() && !got.IsNull(1) && got.Uint(1) == 1;
@@ -33,7 +33,7 @@ bool ServerLock::Get(const std::string& name, Holder holder) {
     try {
       connection_.Run(fmt::format("KILL {}", rows.Uint(1)));
     } catch (const sql::SQLException& error) {
-      // It has ended by itself.
+      // The connection has ended by itself.
       if (error.getErrorCode() != kNoSuchThread) throw;
     }
   }
@@ -42,14 +42,14 @@ bool ServerLock::Get(const std::string& name, Holder holder) {
 
 ServerLock::~ServerLock() {
   try {
-    while (got_ > 0) connection_.Ask(fmt::format("SELECT RELEASE_LOCK('{}')", names_[--got_]));
+    while (acquired_ > 0) connection_.Ask(fmt::format("SELECT RELEASE_LOCK('{}')", names_[--acquired_]));
   } catch (const sql::SQLException&) {
     // The connection is gone, and the locks with it.
   }
 }
 
 std::string TablesLock(const DatasetSpec& spec, uint32_t shard) {
-  // Both engines': it may migrate from one to the other in one place.
+  // Both engines of a dataset share one name: it may migrate from one to the other on the same servers.
   const TableFamily family{.name = TableName(spec)};
   return fmt::format("{}.{}", DatabaseName(SpaceOf(spec.shape), shard), family.BaseName());
 }

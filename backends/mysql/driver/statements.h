@@ -5,12 +5,13 @@
 #include <string>
 #include <string_view>
 
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
 
-/// All SQL that reads and writes data, in one place. Tables are made by the templates in sql/.
+/// All SQL that reads and writes data. The templates in sql/ make the tables.
 namespace kvstore::mysql {
 
-/// A kind of statement; statements.cc has the texts, and says what their parameters are.
+/// A kind of statement. statements.cc has the texts, and lists the parameters of each. What a comment says of
+/// `count` is the count to give to Text and Connection::Prepare.
 enum class Sql : uint8_t {
   // objects
   kCreateObject,
@@ -75,32 +76,36 @@ enum class Sql : uint8_t {
   kPurgeSurplus,
 };
 
-/// The count of a statement that repeats `ids` (below 65,536) parameters for each of `shards` shards, from
-/// its table's shard on.
+/// Returns the count for kGetObjects: `ids` (below 65,536) parameters for each of `shards` shards, the first
+/// of which is the table's.
 constexpr size_t ShardIds(size_t shards, size_t ids) { return shards << 16 | ids; }
 
-/// Values of at most this many bytes come with the cells that a statement lists; larger ones are fetched one
-/// by one, so that the memory a list takes has a bound.
+/// A statement that lists cells returns values of up to this many bytes with them; larger ones are fetched
+/// one by one, so that the memory of a list is bounded.
 inline constexpr size_t kInlineValueBytes = size_t{16} << 10;
 
-/// The server's clock in ms.
+/// An SQL expression: the server's clock, in ms.
 inline constexpr std::string_view kNowMs = "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS UNSIGNED)";
 
-/// The mod shard's table of clocks; no dataset can have this name.
+/// The table of a mod shard's clock. No dataset can have this name.
 inline constexpr char kClockTable[] = "kv$clock";
 /// The slots of each mod shard's clock. Stored: never change it.
 inline constexpr uint32_t kClockSlots = 64;
-/// In a row of its own, behind those of all slots, each slot has a mark: a number that the transaction which
-/// moved the slot on last has made up. It tells whether a transaction was committed whose answer was lost. As
-/// a time it is long past, for programs that take it for one. Stored, as kClockSlots.
+/// Each slot has a mark, in a row of its own behind the rows of all slots: a random number, written by the
+/// transaction that last advanced the slot. It tells whether a transaction was committed whose answer was
+/// lost. Marks are small (kMaxMark), so that a program that takes one for a timestamp finds it long past.
+/// Stored: never change it.
 constexpr uint32_t MarkOf(uint32_t slot) { return kClockSlots + slot; }
 inline constexpr uint64_t kMaxMark = (uint64_t{1} << 40) - 1;
 
-/// The text of a statement.
+/// Whether the statement changes data, so that it must not be sent again just because its answer was lost.
+bool Writes(Sql sql);
+
+/// Returns the text of a statement for one table.
 ///
-/// count      how many of what `sql` repeats.
-/// returning  whether the server knows INSERT ... RETURNING: MariaDB does. Else the caller asks again, with
-///            kLastInsertId or kReadClock.
+/// count      how many times the part that `sql` repeats occurs.
+/// returning  whether the server knows INSERT ... RETURNING, as MariaDB does. If not, the caller reads
+///            what was assigned with kLastInsertId or kReadClock.
 std::string Text(Sql sql, const Table& table, size_t count, bool returning);
 
 }  // namespace kvstore::mysql

@@ -1,4 +1,4 @@
-#include "backends/mysql/tables.h"
+#include "backends/mysql/driver/tables.h"
 
 #include <fmt/format.h>
 
@@ -26,6 +26,16 @@ std::string Behind(std::string bytes) {
 
 std::string Table::QualifiedName() const {
   return fmt::format("{}.{}", Quote(DatabaseName(family->space, shard)), Quote(family->name));
+}
+
+std::string StateTable(const Table& table) {
+  return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
+                     Quote(table.family->Beside("state")));
+}
+
+std::string DirtyTable(const Table& table) {
+  return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
+                     Quote(table.family->Beside("dirty")));
 }
 
 }  // namespace kvstore::mysql

@@ -1,6 +1,6 @@
-#include "backends/mysql/dataset.h"
+#include "backends/mysql/fleet/dataset.h"
 
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/schema.h"
 
 namespace kvstore::mysql {
 
@@ -11,10 +11,10 @@ Dataset::Dataset(const DatasetSpec& spec, uint32_t number)
              .newest_last = !HasDescendingKeys(spec)},
       incarnation(spec.incarnation),
       type(spec.type) {
-  Set(spec);
+  Apply(spec);
 }
 
-void Dataset::Set(const DatasetSpec& spec) {
+void Dataset::Apply(const DatasetSpec& spec) {
   max_versions = spec.max_versions;
   ttl_ms = spec.ttl_ms;
   sync = spec.durability == Durability::kMachine;

@@ -1,4 +1,4 @@
-#include "backends/mysql/elsewhere.h"
+#include "backends/mysql/fleet/elsewhere.h"
 
 #include <cppconn/exception.h>
 #include <fmt/format.h>
@@ -9,15 +9,15 @@
 #include <utility>
 #include <vector>
 
-#include "backends/mysql/connection.h"
-#include "backends/mysql/errors.h"
+#include "backends/mysql/driver/connection.h"
+#include "backends/mysql/driver/errors.h"
 
 namespace kvstore::mysql {
 namespace {
 
 using Names = std::set<std::string>;
 
-absl::StatusOr<Names> Ask(const Host& host, const MySqlOptions& options, const std::string& question) {
+absl::StatusOr<Names> QueryNames(const Host& host, const MySqlOptions& options, const std::string& question) {
   auto connection = Connection::Open(host, options);
   if (!connection.ok()) return connection.status();
   try {
@@ -31,13 +31,14 @@ absl::StatusOr<Names> Ask(const Host& host, const MySqlOptions& options, const s
 }
 
 absl::StatusOr<Names> Databases(const Host& host, const MySqlOptions& options) {
-  return Ask(host, options, "SHOW DATABASES");
+  return QueryNames(host, options, "SHOW DATABASES");
 }
 
-/// Those that have tables of datasets: in others no ID was ever given.
-absl::StatusOr<Names> Used(const Host& host, const MySqlOptions& options) {
-  return Ask(host, options,
-             "SELECT DISTINCT table_schema FROM information_schema.tables WHERE table_name <> 'kv$clock'");
+/// Returns the databases that have tables of datasets. In the others no ID was ever given.
+absl::StatusOr<Names> UsedDatabases(const Host& host, const MySqlOptions& options) {
+  return QueryNames(
+      host, options,
+      "SELECT DISTINCT table_schema FROM information_schema.tables WHERE table_name <> 'kv$clock'");
 }
 
 /// A database that its master lacks.
@@ -49,7 +50,7 @@ struct Missing {
 }  // namespace
 
 absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) {
-  std::map<Host, Names> there;  // at masters
+  std::map<Host, Names> there;  // the databases of each master
   std::set<Host> hosts(others.begin(), others.end());
   std::vector<Missing> missing;
   for (const Space space : {Space::kId, Space::kMod}) {
@@ -64,7 +65,7 @@ absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) 
       }
       for (uint32_t shard = range.first; shard <= range.last; ++shard) {
         std::string name = DatabaseName(space, shard);
-        // One that is being moved away has its tables under another name.
+        // A shard that is being moved away has its tables under another name.
         if (found->second.contains(name) || found->second.contains(MovedName(name))) continue;
         missing.push_back({std::move(name), range.master});
       }
@@ -73,7 +74,7 @@ absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) 
   if (missing.empty()) return absl::OkStatus();
   std::map<Host, Names> used;
   for (const Host& host : hosts) {
-    if (auto names = Used(host, fleet.options()); names.ok()) used.emplace(host, *std::move(names));
+    if (auto names = UsedDatabases(host, fleet.options()); names.ok()) used.emplace(host, *std::move(names));
   }
   for (const Missing& one : missing) {
     for (const auto& [host, names] : used) {

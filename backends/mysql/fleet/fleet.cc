@@ -1,4 +1,4 @@
-#include "backends/mysql/fleet.h"
+#include "backends/mysql/fleet/fleet.h"
 
 #include <fmt/format.h>
 
@@ -9,45 +9,49 @@
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/move_schema.h"
-#include "backends/mysql/schema.h"
-#include "kvstore_api/moved.h"
+#include "backend_api/outcome.h"
+#include "backends/mysql/driver/schema.h"
 
 namespace kvstore::mysql {
 namespace {
 
 constexpr size_t kMaxWorkers = 64;
-/// How often work is repeated whose transaction lost to another one.
+/// How many attempts are made while the transaction loses to others.
 constexpr int kMaxConflicts = 20;
-/// How far the coarse clock, by which calls are timed, may be behind.
+/// How far the coarse clock, by which attempts are timed, may lag.
 constexpr std::chrono::milliseconds kClockStep{20};
 
-/// A dataset's table is not under its name: because it moves, or has moved, or was never made.
-absl::Status Missing(Connection& connection, const sql::SQLException& why) {
-  // Where it is kept, nothing is to be made anew: that would take writes which nobody finds again.
+/// Returns the error for a statement whose table is missing, and says why it is: the shard moves or has
+/// moved, the dataset migrates or has migrated, or the table was never made.
+absl::Status MissingTableError(Connection& connection, const sql::SQLException& why) {
+  // An operator must be told to make a table anew only if it exists nowhere else: a second one would take
+  // writes that are lost once the first one is found.
   const std::string text = fmt::format("{} (error {})", why.what(), why.getErrorCode());
   try {
-    // The shard is moving to another host, or was moved there: the map says where in a moment.
+    // The shard is moving to another host, or was moved there: the map in force will soon say where.
     if (HasMoved(connection, connection.last_table()->family->space, connection.last_table()->shard)) {
-      return FrozenError(text +
-                         "; the shard moves to another host, or has: if this does not end, see kv shards "
-                         "move status");
+      return WritesHeldError(text +
+                             "; the shard is moving to another host, or has moved: if this error persists, "
+                             "see kv shards move status");
     }
     if (HasMigration(connection, *connection.last_table())) {
-      return MovedError(text +
-                        "; its dataset moves to another backend, or has: if this does not end, see kv "
-                        "migrate status");
+      return ServedElsewhereError(
+          text +
+          "; the dataset is migrating to another backend, or has migrated: if this error persists, see "
+          "kv migrate status");
     }
   } catch (const sql::SQLException& error) {
     return ToStatus(error);
   }
-  // Who repeats what it asks for as long as the catalog has the dataset here, gets to hear this: then init is
-  // right. It looks into the catalog too, and makes nothing of what is elsewhere.
+  // The router reads the catalog again after a GoneError, and returns this message only if the catalog still
+  // has the dataset here. Then kv shards init is right; it reads the catalog too, and makes nothing that is
+  // elsewhere.
   return GoneError(
       absl::FailedPreconditionError(text + "; kv shards init makes what is missing, if the map is right"));
 }
 
-/// So that transactions that met do not meet again at once.
+/// Sleeps for a random time, which grows with the attempts, so that transactions that collided do not collide
+/// again at once.
 void Pause(int attempt) {
   static thread_local std::minstd_rand random(std::random_device{}());
   const auto most = std::chrono::microseconds(200) * (1 << std::min(attempt, 8));
@@ -60,12 +64,13 @@ Fleet::Fleet(const MySqlOptions& options, const std::filesystem::path& spreads)
     : options_(options), spreads_(spreads, options.weights), workers_(kMaxWorkers) {}
 
 absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const MySqlOptions& options) {
-  // Beside the copies of the maps.
+  // Earlier spreads are stored beside the copies of the maps.
   std::filesystem::path kept = sources.id_cache;
   if (!kept.empty()) kept.replace_filename("shards-before.txt");
   std::unique_ptr<Fleet> fleet(new Fleet(options, kept));
   Spreads* const spreads = &fleet->spreads_;
-  // Before the map, so that none is taken for the one in force that never was.
+  // Weights are read before the map: a spread of the map and the initial weights would be remembered as an
+  // earlier one, although it never was in force.
   fleet->weights_ = std::make_unique<WeightsWatcher>(
       std::move(sources.weights), options.weights,
       [spreads](const ShardWeights& weights) { spreads->SetWeights(weights); });
@@ -74,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const My
       {.cache = sources.id_cache, .on_update = [spreads](const ShardMap& map) { spreads->SetMap(map); }});
   if (!id.ok()) return id.status();
   fleet->id_watcher_ = *std::move(id);
-  // That of the cache is not told.
+  // A map that was read from the cache is not reported by on_update.
   if (!spreads->current()) spreads->SetMap(fleet->id_watcher_->map());
   auto mod = ShardMapWatcher::Start(std::move(sources.mod), {.cache = sources.mod_cache, .mod = true});
   if (!mod.ok()) return mod.status();
@@ -85,7 +90,7 @@ absl::StatusOr<std::unique_ptr<Fleet>> Fleet::Start(MapSources sources, const My
 // ---- pools ----
 
 Pool& Fleet::PoolOf(const Host& host) {
-  const std::lock_guard lock(pools_mutex_);
+  const MutexLock lock(pools_mutex_);
   Pool*& pool = pools_[host];
   if (pool == nullptr) {
     all_pools_.push_back(std::make_unique<Pool>(host, options_));
@@ -104,10 +109,10 @@ const Fleet::Routes& Fleet::MakeRoutes(Space space, const ShardMap& current) {
   auto routes = std::make_unique<Routes>();
   routes->map = &current;
   for (const ShardRange& range : current.ranges()) routes->pools.push_back(&PoolOf(range.master));
-  const std::lock_guard lock(pools_mutex_);
+  const MutexLock lock(pools_mutex_);
   all_routes_.push_back(std::move(routes));
   const Routes& made = *all_routes_.back();
-  // A call that began with an older map must not bring that one back.
+  // A call that began with an older map must not put the routes of that one in force again.
   if (&map(space) == &current) {
     routes_.at(static_cast<size_t>(space)).store(&made, std::memory_order_release);
     CloseUnusedPools();
@@ -129,8 +134,8 @@ void Fleet::CloseUnusedPools() {
 
 // ---- failures ----
 
-Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat repeat, int attempt,
-                            Connection::Clock::duration elapsed) const {
+Fleet::Verdict Fleet::ClassifyFailure(const sql::SQLException& error, Lease& lease, Repeat repeat,
+                                      int attempt, Connection::Clock::duration elapsed) const {
   const bool committing = lease->committing();
   switch (Classify(error)) {
     case Trouble::kConflict:
@@ -158,26 +163,28 @@ Fleet::Verdict Fleet::Judge(const sql::SQLException& error, Lease& lease, Repeat
     }
     case Trouble::kRefused:
       if (IsReadOnly(error)) {
-        lease.Demoted();
-      } else if (committing && (lease->in_transaction() || IsOfCommit(error))) {
-        // Of a commit that fails midway nobody knows how far it came.
+        lease.FailAsReadOnly();
+      } else if (committing && (lease->in_transaction() || IsCommitFailure(error))) {
+        // A commit that fails midway may have got through or not.
         return {.in_doubt = true, .status = ToStatus(error)};
       }
       break;
   }
-  if (IsMissingTable(error) && lease->last_table()) return {.status = Missing(*lease, error)};
+  if (IsMissingTable(error) && lease->last_table()) return {.status = MissingTableError(*lease, error)};
   return {.status = ToStatus(error)};
 }
 
-absl::Status Fleet::At(const Place& place, const Host& host, const absl::Status& status, bool in_doubt) {
+absl::Status Fleet::WithPlace(const Place& place, const Host& host, const absl::Status& status,
+                              bool in_doubt) {
   const std::string shard =
       place.shard ? fmt::format("shard {} at ", DatabaseName(place.space, *place.shard)) : "";
   absl::Status told(status.code(),
                     fmt::format("{}{}: {}{}", shard, host.ToString(), std::string(status.message()),
                                 in_doubt ? "; the write may or may not have happened" : ""));
-  // Whatever else there was to say: it must not be sent again by itself.
+  // A call in doubt must not be retried automatically, so its status keeps no payload that asks the layers
+  // above for a retry.
   if (in_doubt) return MarkInDoubt(std::move(told));
-  // What the layers above look for.
+  // The payloads are what the layers above go by (backend_api/outcome.h).
   status.ForEachPayload(
       [&](absl::string_view type, const absl::Cord& payload) { told.SetPayload(type, payload); });
   return told;
@@ -242,7 +249,7 @@ void Fleet::Describe(MetricsSink& sink) {
   }
   std::vector<Pool*> pools;
   {
-    const std::lock_guard lock(pools_mutex_);
+    const MutexLock lock(pools_mutex_);
     for (const auto& [host, pool] : pools_) pools.push_back(pool);
   }
   for (const Pool* pool : pools) {

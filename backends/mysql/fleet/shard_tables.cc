@@ -1,4 +1,4 @@
-#include "backends/mysql/shard_tables.h"
+#include "backends/mysql/fleet/shard_tables.h"
 
 #include <fmt/format.h>
 
@@ -9,29 +9,31 @@
 #include <string_view>
 #include <utility>
 
-#include "backends/mysql/schema.h"
-#include "backends/mysql/server_lock.h"
+#include "backend_api/leftover.h"
+#include "backend_api/outcome.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/driver/server_lock.h"
 #include "base/fail_point.h"
-#include "kvstore_api/leftover.h"
-#include "kvstore_api/moved.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// What a migration keeps beside a dataset's table, on either engine.
+/// What the names of a migration's tables have behind the dataset's, on either engine (TableFamily::Beside).
 constexpr std::array<std::string_view, 2> kSides = {"$", "$r$"};
 
-absl::Status Busy(const DatasetSpec& spec) {
-  return absl::UnavailableError(
-      fmt::format("dataset: another process is at the tables of '{}' there, or moves the shard", spec.name));
+absl::Status BusyError(const DatasetSpec& spec) {
+  return absl::UnavailableError(fmt::format(
+      "dataset: another process is working on the tables of '{}' there, or is moving the shard; try again",
+      spec.name));
 }
 
-// ---- looking ----
+// ---- what is there ----
 
-/// Names and comments of all tables of a database that begin with the dataset's.
+/// Names and comments of tables of a database.
 using Found = std::map<std::string, std::string>;
 
-Found Look(Connection& connection, const std::string& database, const DatasetSpec& spec) {
+/// Finds the dataset's table, and those that a migration makes of it, whichever incarnation they are of.
+Found FindTables(Connection& connection, const std::string& database, const DatasetSpec& spec) {
   const std::string& base = TableName(spec);
   Found found;
   Rows rows = connection.Ask(fmt::format(
@@ -43,12 +45,13 @@ Found Look(Connection& connection, const std::string& database, const DatasetSpe
   return found;
 }
 
+/// Whether the table is there and of this incarnation of the dataset.
 bool Has(const Found& found, const std::string& table, const DatasetSpec& spec) {
   const auto at = found.find(table);
   return at != found.end() && at->second == TableComment(spec);
 }
 
-/// Whether a migration of this incarnation is at work there.
+/// Whether a migration of this incarnation is at work in the database.
 bool Migrates(const Found& found, const DatasetSpec& spec) {
   return std::any_of(kSides.begin(), kSides.end(), [&](std::string_view side) {
     const std::string prefix = TableName(spec) + std::string(side);
@@ -56,8 +59,8 @@ bool Migrates(const Found& found, const DatasetSpec& spec) {
   });
 }
 
-/// That a table of an incarnation that the catalog does not name is empty: else it may be a live one, of
-/// another catalog.
+/// Checks that a table of an incarnation that the catalog does not name is empty. If it is not, it may be a
+/// dataset's of another catalog.
 absl::Status CheckNoRows(Connection& connection, const std::string& database, const std::string& table,
                          uint64_t incarnation) {
   if (!connection.Ask(fmt::format("SELECT 1 FROM {}.{} LIMIT 1", Quote(database), Quote(table))).Next()) {
@@ -69,7 +72,7 @@ absl::Status CheckNoRows(Connection& connection, const std::string& database, co
       database, table, incarnation));
 }
 
-/// The same of all that there is of this incarnation.
+/// Checks the same of all tables of this incarnation.
 absl::Status CheckNoRows(Connection& connection, const std::string& database, const DatasetSpec& spec,
                          const Found& found) {
   for (const std::string_view end : {"", "$away", "$r$away"}) {
@@ -82,9 +85,9 @@ absl::Status CheckNoRows(Connection& connection, const std::string& database, co
 
 enum class Place : uint8_t {
   kMissing,  ///< There is no database.
-  kHere,
-  kMoved,  ///< The tables are put away: the shard is moving to another host, or has moved there.
-  kBack    ///< The same of an earlier move; it has come back.
+  kHere,     ///< The database is here.
+  kMoved,    ///< The tables are put away: the shard is moving to another host, or has moved there.
+  kBack      ///< Tables of an earlier move are put away, and the shard has come back.
 };
 
 Place PlaceOf(Connection& connection, const std::string& database) {
@@ -92,7 +95,7 @@ Place PlaceOf(Connection& connection, const std::string& database) {
   bool moved = false;
   {
     Rows rows = connection.Ask(
-        // Of one name the server looks up that one; for IN it reads the whole list of databases.
+        // The server looks up a single name directly; for IN it reads the whole list of databases.
         fmt::format("SELECT schema_name FROM information_schema.schemata WHERE schema_name = '{}' UNION ALL "
                     "SELECT schema_name FROM information_schema.schemata WHERE schema_name = '{}'",
                     database, MovedName(database)));
@@ -119,24 +122,28 @@ std::string MovedText(const std::string& database) {
 
 enum class Made : uint8_t { kThere, kMigrates, kMoved };
 
-/// Under the locks.
+/// Makes the dataset's table unless it is there, migrates, or has moved. The caller holds the locks of the
+/// dataset's tables and of the shard.
 ///
-/// in_force  That the catalog has this dataset was seen under the locks: then another one of its name is
-///           dead, or of another catalog.
-absl::StatusOr<Made> Make(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
-                          bool in_force) {
+/// in_force  whether the catalog was seen under the locks to have this dataset. If so, a table of another
+///           dataset of that name is left from a dropped one or of another catalog: it is replaced if it is
+///           empty.
+absl::StatusOr<Made> MakeTable(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
+                               bool in_force) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
-  const Found found = Look(connection, database, spec);
+  const Found found = FindTables(connection, database, spec);
   if (Has(found, TableName(spec), spec)) return Made::kThere;
   if (Migrates(found, spec)) return Made::kMigrates;
-  if (place == Place::kBack && Has(Look(connection, MovedName(database), spec), TableName(spec), spec)) {
+  if (place == Place::kBack &&
+      Has(FindTables(connection, MovedName(database), spec), TableName(spec), spec)) {
     return Made::kMoved;
   }
   if (const auto other = found.find(TableName(spec)); other != found.end()) {
     const auto incarnation = IncarnationOf(other->second);
     if (!incarnation) {
       return absl::FailedPreconditionError(fmt::format(
-          "there is a table {} that is none of a dataset: rename it, or choose another name", other->first));
+          "there is a table {} that belongs to no dataset: rename it, or choose another name for the dataset",
+          other->first));
     }
     if (!in_force) {
       return LeftoverError(
@@ -157,37 +164,37 @@ absl::StatusOr<Made> Make(Connection& connection, const DatasetSpec& spec, uint3
 
 absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
-  const MoveLock lock(connection, spec, shard);
-  if (!lock.held()) return Busy(spec);
+  const MigrationLock lock(connection, spec, shard);
+  if (!lock.held()) return BusyError(spec);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
-  if (!shard_lock.held()) return Busy(spec);
+  if (!shard_lock.held()) return BusyError(spec);
   const Place place = PlaceOf(connection, database);
   if (place == Place::kMissing) {
     return absl::FailedPreconditionError(
         fmt::format("there is no database {}: kv shards init makes it", database));
   }
-  if (place == Place::kMoved) return FrozenError(MovedText(database));
+  if (place == Place::kMoved) return WritesHeldError(MovedText(database));
   Reached("create.locked");
-  const auto made = Make(connection, spec, shard, place, /*in_force=*/false);
+  const auto made = MakeTable(connection, spec, shard, place, /*in_force=*/false);
   if (!made.ok()) return made.status();
-  return *made == Made::kMoved ? FrozenError(MovedText(database)) : absl::OkStatus();
+  return *made == Made::kMoved ? WritesHeldError(MovedText(database)) : absl::OkStatus();
 }
 
 absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
-  if (PlaceOf(connection, database) == Place::kMoved) return FrozenError(MovedText(database));
-  return CheckNoRows(connection, database, spec, Look(connection, database, spec));
+  if (PlaceOf(connection, database) == Place::kMoved) return WritesHeldError(MovedText(database));
+  return CheckNoRows(connection, database, spec, FindTables(connection, database, spec));
 }
 
 absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard, Removed removed) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
-  const MoveLock lock(connection, spec, shard);
-  if (!lock.held()) return Busy(spec);
+  const MigrationLock lock(connection, spec, shard);
+  if (!lock.held()) return BusyError(spec);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
-  if (!shard_lock.held()) return Busy(spec);
-  // The map will say in a moment where they are to be dropped.
-  if (PlaceOf(connection, database) == Place::kMoved) return FrozenError(MovedText(database));
-  const Found found = Look(connection, database, spec);
+  if (!shard_lock.held()) return BusyError(spec);
+  // The caller retries where the map in force says by then that the shard is.
+  if (PlaceOf(connection, database) == Place::kMoved) return WritesHeldError(MovedText(database));
+  const Found found = FindTables(connection, database, spec);
   if (removed == Removed::kIfEmpty) {
     if (auto status = CheckNoRows(connection, database, spec, found); !status.ok()) return status;
   }
@@ -196,12 +203,12 @@ absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_
     connection.Run(fmt::format("DROP TABLE IF EXISTS {}.{}", Quote(database), Quote(table)));
   };
   const std::string& base = TableName(spec);
-  // With a table go its triggers, which need what is beside it.
+  // Dropping a table drops its triggers, which write to the tables beside it: so those are dropped after it.
   if (Has(found, base, spec)) drop(base);
   for (const std::string_view side : kSides) {
     const std::string prefix = base + std::string(side);
     if (Has(found, prefix + "away", spec)) drop(prefix + "away");
-    // A dirty log belongs to whom the state does.
+    // A dirty log has no comment: it belongs to the incarnation whose state is beside it.
     const bool state = Has(found, prefix + "state", spec);
     if (found.contains(prefix + "dirty") && (state || !found.contains(prefix + "state")))
       drop(prefix + "dirty");
@@ -212,7 +219,7 @@ absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_
 
 namespace {
 
-/// The datasets of `specs` of which a shard lacks the table, by the names and comments of its tables.
+/// Returns those of `specs` whose tables a shard lacks, judged by names and comments alone.
 absl::StatusOr<std::vector<DatasetSpec>> Lacking(Connection& connection, const std::string& database,
                                                  Space space, const std::vector<DatasetSpec>& specs) {
   Found tables;
@@ -229,6 +236,32 @@ absl::StatusOr<std::vector<DatasetSpec>> Lacking(Connection& connection, const s
   return lacking;
 }
 
+/// Makes a table that MakeShard has found missing, or notes why it is left alone. The caller holds the locks.
+///
+/// place  where the shard's tables are.
+/// now    the catalog's datasets, read under the locks.
+absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
+                         const std::vector<DatasetSpec>& now, LeftAlone& left_alone) {
+  const bool in_force = std::any_of(now.begin(), now.end(), [&](const DatasetSpec& one) {
+    return one.incarnation == spec.incarnation && one.name == spec.name && one.engine == spec.engine;
+  });
+  if (!in_force) {
+    ++left_alone[fmt::format("tables of '{}', which was dropped or migrated meanwhile", spec.name)];
+    return absl::OkStatus();
+  }
+  const auto made = MakeTable(connection, spec, shard, place, /*in_force=*/true);
+  if (!made.ok()) return made.status();
+  if (*made == Made::kMigrates) {
+    ++left_alone[fmt::format(
+        "tables of '{}', which migrates and has them under another name for now (kv migrate status)",
+        spec.name)];
+  }
+  if (*made == Made::kMoved) {
+    ++left_alone[fmt::format("tables of '{}' that were moved to another host", spec.name)];
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
@@ -239,7 +272,7 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
                            ? absl::StatusOr<std::vector<DatasetSpec>>(specs)
                            : Lacking(connection, database, space, specs);
   if (!missing.ok()) return missing.status();
-  // The usual case: all is there.
+  // In the usual case nothing is missing.
   if (place == Place::kHere && missing->empty() &&
       (space == Space::kId || ReadModShards(connection, shard) > 0)) {
     return absl::OkStatus();
@@ -252,8 +285,8 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   const ServerLock lock(connection, names, Holder::kEnds);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
   if (!lock.held() || !shard_lock.held()) {
-    return absl::UnavailableError(
-        fmt::format("another process is at the tables of {}, or moves it", database));
+    return absl::UnavailableError(fmt::format(
+        "another process is working on the tables of {}, or is moving that shard; try again", database));
   }
   place = PlaceOf(connection, database);
   if (place == Place::kMoved) {
@@ -264,30 +297,16 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   }
   CreateShard(connection, space, shard, mod_shards);
   if (names.empty()) return absl::OkStatus();
-  // Under the locks: what the catalog says now holds until they are let go. A drop, or the end of a
-  // migration, changes the catalog first.
+  // What the catalog says now holds until the locks are released: a drop, or the end of a migration, changes
+  // the catalog before it takes them.
   Reached("init.locked");
   const auto now = read();
   if (!now.ok()) return now.status();
   Reached("init.read");
   for (const DatasetSpec& spec : *missing) {
     if (SpaceOf(spec.shape) != space) continue;
-    const auto same = std::find_if(now->begin(), now->end(), [&](const DatasetSpec& one) {
-      return one.incarnation == spec.incarnation && one.name == spec.name && one.engine == spec.engine;
-    });
-    if (same == now->end()) {
-      ++left_alone[fmt::format("tables of '{}', which was dropped or migrated meanwhile", spec.name)];
-      continue;
-    }
-    const auto made = Make(connection, spec, shard, place, /*in_force=*/true);
-    if (!made.ok()) return made.status();
-    if (*made == Made::kMigrates) {
-      ++left_alone[fmt::format(
-          "tables of '{}', which migrates and has them under another name for now (kv migrate status)",
-          spec.name)];
-    }
-    if (*made == Made::kMoved) {
-      ++left_alone[fmt::format("tables of '{}' that were moved to another host", spec.name)];
+    if (auto status = MakeMissing(connection, spec, shard, place, *now, left_alone); !status.ok()) {
+      return status;
     }
   }
   return absl::OkStatus();

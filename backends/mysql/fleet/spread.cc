@@ -1,4 +1,4 @@
-#include "backends/mysql/spread.h"
+#include "backends/mysql/fleet/spread.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -11,13 +11,14 @@
 
 #include "base/clock.h"
 #include "base/files.h"
+#include "shardmap/weights.h"
 
 namespace kvstore::mysql {
 
 Spread::Spread(const ShardMap& map, std::span<const ShardWeight> weights) {
   for (const ShardRange& range : map.ranges()) {
     for (uint32_t shard = range.first; shard <= range.last; ++shard) {
-      // The first that names the shard counts.
+      // The first weight that names the shard counts.
       const auto found = std::find_if(weights.begin(), weights.end(), [shard](const ShardWeight& weight) {
         return weight.first <= shard && shard <= weight.last;
       });
@@ -62,7 +63,7 @@ uint32_t Spread::Choose(uint64_t random) const {
   return segment->last - static_cast<uint32_t>((segment->end - 1 - at) / segment->weight);
 }
 
-// ---- those before ----
+// ---- earlier spreads ----
 
 Spreads::Spreads(std::filesystem::path file, ShardWeights weights)
     : file_(std::move(file)), weights_(std::move(weights)) {
@@ -70,25 +71,25 @@ Spreads::Spreads(std::filesystem::path file, ShardWeights weights)
 }
 
 void Spreads::SetMap(const ShardMap& map) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   map_ = map;
-  Change();
+  UpdateCurrent();
 }
 
 void Spreads::SetWeights(const ShardWeights& weights) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   weights_ = weights;
-  Change();
+  UpdateCurrent();
 }
 
 std::shared_ptr<const Spread> Spreads::current() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
-std::vector<uint32_t> Spreads::Earlier(uint64_t number) const {
+std::vector<uint32_t> Spreads::EarlierShards(uint64_t number) const {
   std::vector<uint32_t> shards;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (before_.empty() || !current_ || current_->empty()) return shards;
   const uint32_t now = current_->Choose(number);
   const uint64_t now_ms = WallClockMs();
@@ -101,12 +102,12 @@ std::vector<uint32_t> Spreads::Earlier(uint64_t number) const {
   return shards;
 }
 
-void Spreads::Change() {
+void Spreads::UpdateCurrent() {
   if (!map_) return;
   Spread next(*map_, weights_);
   if (current_ && *current_ == next) return;
   const uint64_t now_ms = WallClockMs();
-  // The one that comes into force may have been before: it is looked at anyway.
+  // A spread that comes into force again needs no entry among the earlier ones.
   std::erase_if(before_,
                 [&](const Before& before) { return before.until_ms < now_ms || before.spread == next; });
   if (current_ && !current_->empty()) {
@@ -117,7 +118,8 @@ void Spreads::Change() {
   if (!file_.empty()) Save();
 }
 
-// A line for each: until when, and the shards. The one in force counts from the next start on.
+// The file has a line for each spread: until when it counts, and its shards as JSON. The spread in force has
+// 0 in place of a time: its day begins when the file is loaded.
 
 void Spreads::Save() const {
   std::string text = fmt::format("{} {}\n", 0, ToJson(current_->Shards()));

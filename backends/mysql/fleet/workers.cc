@@ -1,4 +1,4 @@
-#include "backends/mysql/workers.h"
+#include "backends/mysql/fleet/workers.h"
 
 #include <latch>
 #include <utility>
@@ -9,7 +9,7 @@ namespace kvstore::mysql {
 
 Workers::~Workers() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wanted_.notify_all();
@@ -21,7 +21,7 @@ void Workers::RunAll(std::span<const std::function<void()>> tasks) {
   const CallLimits limits = CallScope::Current();
   std::latch done(static_cast<ptrdiff_t>(tasks.size() - 1));
   for (const auto& task : tasks.first(tasks.size() - 1)) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     queue_.emplace_back([&task, &done, &limits] {
       const CallScope scope(limits);
       task();
@@ -38,17 +38,17 @@ void Workers::RunAll(std::span<const std::function<void()>> tasks) {
 }
 
 void Workers::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
     ++idle_;
-    wanted_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    while (!stopping_ && queue_.empty()) lock.Wait(wanted_);
     --idle_;
     if (queue_.empty()) return;
     const auto task = std::move(queue_.front());
     queue_.pop_front();
-    lock.unlock();
+    lock.Unlock();
     task();
-    lock.lock();
+    lock.Lock();
   }
 }
 

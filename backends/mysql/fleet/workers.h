@@ -4,16 +4,17 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
+
 namespace kvstore::mysql {
 
-/// Threads that run what a call does on several hosts at once. There are as many as are needed at a time, up
-/// to a limit: a pool of fixed size, which libraries offer, would be held up by hosts that hang. They live as
-/// long as this, because the driver wants to know of each thread. Thread-safe.
+/// Threads for calls that work on several hosts at once. A thread is started whenever none is idle, up to a
+/// limit: hosts that hang would block a pool of fixed size, as libraries offer it. Threads live as long as
+/// this object, because each must be announced to the connector's driver. Thread-safe.
 class Workers {
  public:
   explicit Workers(size_t max_threads) : max_threads_(max_threads) {}
@@ -21,20 +22,20 @@ class Workers {
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
-  /// Runs all tasks, the last one in the caller's thread, and returns when all are done. Tasks do not throw,
-  /// and do not wait for one another.
+  /// Runs all tasks, the last one in the caller's thread, and returns when all are done. Each runs within the
+  /// limits of the caller's call (CallScope). Tasks must not throw, and must not wait for one another.
   void RunAll(std::span<const std::function<void()>> tasks);
 
  private:
   void Work();
 
   const size_t max_threads_;
-  std::mutex mutex_;  // guards what follows
+  Mutex mutex_;
   std::condition_variable wanted_;
-  std::deque<std::function<void()>> queue_;
-  std::vector<std::thread> threads_;
-  size_t idle_ = 0;
-  bool stopping_ = false;
+  std::deque<std::function<void()>> queue_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);
+  size_t idle_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace kvstore::mysql

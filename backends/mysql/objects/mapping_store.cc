@@ -1,45 +1,46 @@
-#include "backends/mysql/mapping_store.h"
+#include "backends/mysql/objects/mapping_store.h"
 
 #include <fmt/format.h>
 
 namespace kvstore::mysql {
 
 template <typename Work>
-auto MySqlMappingStore::On(uint64_t from, Repeat repeat, Work work)
+auto MySqlMappingStore::RunOnShardOf(uint64_t from, Repeat repeat, Work work)
     -> std::invoke_result_t<Work, Connection&, const Table&> {
   const auto shard = static_cast<uint32_t>(from >> 46);
   if (fleet_->map(Space::kId).Find(shard) == nullptr) {
     return absl::InvalidArgumentError(fmt::format("from: shard {} is not open", shard));
   }
   return fleet_->Run(Space::kId, shard, repeat,
-                     [&](Connection& connection) { return work(connection, dataset_->On(shard)); });
+                     [&](Connection& connection) { return work(connection, dataset_->TableOn(shard)); });
 }
 
 absl::Status MySqlMappingStore::Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) {
-  // Added again, a mapping that somebody has removed in between would be there after all.
-  return On(from, Repeat::kIfNotCommitted, [&](Connection& connection, const Table& table) -> absl::Status {
-    if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-    if (sequence) {
-      connection.Prepare(Sql::kAddMapping, table).Bind(from).Bind(to).Bind(*sequence).Execute();
-    } else {
-      connection.Prepare(Sql::kAddMappingNow, table).Bind(from).Bind(to).Execute();
-    }
-    return absl::OkStatus();
-  });
+  // A retry after a commit would bring a mapping back that another client has removed in between.
+  return RunOnShardOf(
+      from, Repeat::kIfNotCommitted, [&](Connection& connection, const Table& table) -> absl::Status {
+        if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
+        if (sequence) {
+          connection.Prepare(Sql::kAddMapping, table).Bind(from).Bind(to).Bind(*sequence).Execute();
+        } else {
+          connection.Prepare(Sql::kAddMappingNow, table).Bind(from).Bind(to).Execute();
+        }
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<bool> MySqlMappingStore::Remove(uint64_t from, uint64_t to) {
-  return On(from, Repeat::kIfNotCommitted,
-            [&](Connection& connection, const Table& table) -> absl::StatusOr<bool> {
-              if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
-              return connection.Prepare(Sql::kRemoveMapping, table).Bind(from).Bind(to).Execute() > 0;
-            });
+  return RunOnShardOf(
+      from, Repeat::kIfNotCommitted, [&](Connection& connection, const Table& table) -> absl::StatusOr<bool> {
+        if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
+        return connection.Prepare(Sql::kRemoveMapping, table).Bind(from).Bind(to).Execute() > 0;
+      });
 }
 
 absl::StatusOr<MappingList> MySqlMappingStore::List(uint64_t from, const MappingQuery& query) {
-  return On(
+  return RunOnShardOf(
       from, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::StatusOr<MappingList> {
-        // One more than asked for tells whether there are more.
+        // One entry more than asked for tells whether there are more.
         const uint64_t limit = uint64_t{query.limit} + 1;
         const auto rows = [&] {
           if (query.after) {
@@ -71,12 +72,12 @@ absl::StatusOr<MappingList> MySqlMappingStore::List(uint64_t from, const Mapping
 }
 
 absl::StatusOr<uint64_t> MySqlMappingStore::Count(uint64_t from) {
-  return On(from, Repeat::kAlways,
-            [&](Connection& connection, const Table& table) -> absl::StatusOr<uint64_t> {
-              Rows rows = connection.Prepare(Sql::kCountMapping, table).Bind(from).Query();
-              rows.Next();
-              return rows.Uint(1);
-            });
+  return RunOnShardOf(from, Repeat::kAlways,
+                      [&](Connection& connection, const Table& table) -> absl::StatusOr<uint64_t> {
+                        Rows rows = connection.Prepare(Sql::kCountMapping, table).Bind(from).Query();
+                        rows.Next();
+                        return rows.Uint(1);
+                      });
 }
 
 }  // namespace kvstore::mysql

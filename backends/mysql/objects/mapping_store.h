@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "backends/mysql/dataset.h"
-#include "backends/mysql/fleet.h"
-#include "kvstore_api/mapping_store.h"
+#include "backend_api/mapping_store.h"
+#include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/fleet.h"
 
 namespace kvstore::mysql {
 
-/// Mappings in the tables of sql/mappings.sql, on the shard of `from`. Thread-safe.
+/// Mappings in the tables of sql/mappings.sql. A mapping lies on the shard of its `from`. Thread-safe.
 class MySqlMappingStore : public MappingStore {
  public:
   MySqlMappingStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
@@ -20,9 +20,10 @@ class MySqlMappingStore : public MappingStore {
   absl::StatusOr<uint64_t> Count(uint64_t from) override;
 
  private:
-  /// Runs `work(connection, table)` on the shard of `from`.
+  /// Runs `work(connection, table)` on the shard of `from`. INVALID_ARGUMENT if that is not open.
   template <typename Work>
-  auto On(uint64_t from, Repeat repeat, Work work) -> std::invoke_result_t<Work, Connection&, const Table&>;
+  auto RunOnShardOf(uint64_t from, Repeat repeat, Work work)
+      -> std::invoke_result_t<Work, Connection&, const Table&>;
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;

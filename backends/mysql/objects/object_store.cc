@@ -1,4 +1,4 @@
-#include "backends/mysql/object_store.h"
+#include "backends/mysql/objects/object_store.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -10,22 +10,24 @@
 #include <utility>
 
 #include "base/hash.h"
-#include "kvstore_api/json.h"
+#include "json/json.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// An object without a place of its own is tried on so many shards before its creation fails.
+/// How many shards are tried before the creation of an object fails that names no shard.
 constexpr int kMaxPlaces = 8;
-/// Shards of hosts that are known to fail are passed over, which costs nothing: so often that chance alone
-/// does not make a create fail while half of the hosts answer.
+/// How often a create passes over a shard because its host is known to fail. Passing over costs nothing, and
+/// so the number is large enough that chance alone does not make a create fail while half of the hosts
+/// answer.
 constexpr int kMaxPassedOver = 64;
-/// IDs of one statement, on one shard.
+/// How many IDs one statement reads on one shard.
 constexpr size_t kMaxTogether = 256;
-/// So many neighbouring shards are read by one statement, if no more than so many IDs of each are wanted.
+/// So many neighbouring shards are read by one statement, if at most kMaxTogetherInBlock IDs of each are
+/// wanted.
 constexpr uint32_t kBlockShards = 8;
 constexpr size_t kMaxTogetherInBlock = 32;
-/// From here on the log says that a shard's local IDs come to their end.
+/// From this local ID on the log warns that the shard runs out of local IDs.
 constexpr uint64_t kAlarm = ObjectId::kMaxLocal / 10 * 8;
 
 uint64_t RandomNumber() {
@@ -35,10 +37,11 @@ uint64_t RandomNumber() {
 
 uint64_t LocalOf(uint64_t id) { return id & ObjectId::kMaxLocal; }
 
-absl::Status NoObject(uint64_t id) {
+absl::Status NoObjectError(uint64_t id) {
   return absl::NotFoundError(fmt::format("object_id: there is no object {}", id));
 }
 
+/// Returns the object, or NOT_FOUND if it is softly deleted and the call does not ask for such objects.
 absl::StatusOr<Object> Visible(Object object, bool include_inactive) {
   if (!include_inactive && IsInactive(object.data)) {
     return absl::NotFoundError(fmt::format("object_id: object {} is deleted (\"active\": false)", object.id));
@@ -61,7 +64,7 @@ absl::StatusOr<uint32_t> MySqlObjectStore::ShardOf(std::string_view field, uint6
 
 absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32_t shard,
                                                   std::string_view data, std::string_view request_id) {
-  const Table table = dataset_->On(shard);
+  const Table table = dataset_->TableOn(shard);
   const Sql sql = request_id.empty() ? Sql::kCreateObject : Sql::kCreateObjectOnce;
   const auto bound = [&]() -> Call {
     Call call = connection.Prepare(sql, table);
@@ -75,7 +78,8 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
     created.Next();
     local = created.Uint(1);
   } else {
-    // Together, so that it is not created again if the connection is lost between the two.
+    // Both statements are one transaction, so that a retry creates no second object if the connection is lost
+    // between the two.
     Transaction transaction(connection, Transaction::Kind::kWrite);
     bound().Execute();
     {
@@ -86,7 +90,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
     transaction.Commit();
   }
   if (local > ObjectId::kMaxLocal) {
-    // No ID can name it.
+    // No ID can name this object.
     connection.Prepare(Sql::kEraseObject, table).Bind(local).Execute();
     return absl::ResourceExhaustedError(fmt::format("shard {}: all {} local IDs of type {} are used",
                                                     DatabaseName(Space::kId, shard), ObjectId::kMaxLocal,
@@ -101,7 +105,7 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Insert(Connection& connection, uint32
 
 absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_view data,
                                                     std::string_view request_id) {
-  // The request_id is in the object's row, and there once: a create that is repeated finds what it has made.
+  // The request_id is stored with the object under a unique key: a retried create finds what it has made.
   return fleet_->Run(
       Space::kId, shard, request_id.empty() ? Repeat::kIfNotCommitted : Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<uint64_t> {
@@ -111,8 +115,9 @@ absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_
           local = Insert(connection, shard, data, request_id);
         } catch (const sql::SQLException& error) {
           if (request_id.empty() || !IsDuplicate(error)) throw;
-          // It was made before.
-          Rows made = connection.Prepare(Sql::kFindRequest, dataset_->On(shard)).Bind(request_id).Query();
+          // An attempt before has made it.
+          Rows made =
+              connection.Prepare(Sql::kFindRequest, dataset_->TableOn(shard)).Bind(request_id).Query();
           if (!made.Next()) throw;
           local = made.Uint(1);
         }
@@ -123,12 +128,12 @@ absl::StatusOr<uint64_t> MySqlObjectStore::CreateOn(uint32_t shard, std::string_
       });
 }
 
-absl::StatusOr<std::optional<uint64_t>> MySqlObjectStore::FindMade(uint32_t shard,
-                                                                   std::string_view request_id) {
+absl::StatusOr<std::optional<uint64_t>> MySqlObjectStore::FindCreated(uint32_t shard,
+                                                                      std::string_view request_id) {
   return fleet_->Run(
       Space::kId, shard, Repeat::kAlways,
       [&](Connection& connection) -> absl::StatusOr<std::optional<uint64_t>> {
-        Rows made = connection.Prepare(Sql::kFindRequest, dataset_->On(shard)).Bind(request_id).Query();
+        Rows made = connection.Prepare(Sql::kFindRequest, dataset_->TableOn(shard)).Bind(request_id).Query();
         if (!made.Next()) return std::nullopt;
         const auto id = ObjectId::Make(shard, dataset_->type, made.Uint(1));
         if (!id.ok()) return id.status();
@@ -139,12 +144,13 @@ absl::StatusOr<std::optional<uint64_t>> MySqlObjectStore::FindMade(uint32_t shar
 absl::StatusOr<uint64_t> MySqlObjectStore::CreateOnce(const Spread& spread, std::string_view data,
                                                       const CreateOptions& options) {
   const uint64_t number = Fnv1a(options.request_id);
-  // It may be tried again, and shards were opened or weights were set since. A shard that does not answer may
-  // have it; one that the map has no more has nothing that could be read.
+  // If this is a retry, shards may have been opened or weights set since the first attempt. A shard that does
+  // not answer may have the object, so its error is returned; a shard that the map has no more can have
+  // nothing that could be read.
   if (!options.first_attempt) {
-    for (const uint32_t shard : fleet_->spreads().Earlier(number)) {
+    for (const uint32_t shard : fleet_->spreads().EarlierShards(number)) {
       if (fleet_->map(Space::kId).Find(shard) == nullptr) continue;
-      const auto made = FindMade(shard, options.request_id);
+      const auto made = FindCreated(shard, options.request_id);
       if (!made.ok()) return made.status();
       if (*made) return **made;
     }
@@ -172,7 +178,8 @@ absl::StatusOr<uint64_t> MySqlObjectStore::Create(std::string_view data, const C
   for (int place = 0; place < kMaxPlaces;) {
     const uint32_t shard = spread->Choose(RandomNumber());
     const ShardRange* range = fleet_->map(Space::kId).Find(shard);
-    // Elsewhere, if that host is known to fail: it may have been there already if all others are.
+    // Another shard is chosen if this one's host is known to fail. After kMaxPassedOver of them, perhaps all
+    // hosts fail, and the create tries them all the same.
     if (passed_over < kMaxPassedOver && range != nullptr && fleet_->PoolOf(range->master).breaker().open()) {
       ++passed_over;
       continue;
@@ -191,8 +198,8 @@ absl::StatusOr<Object> MySqlObjectStore::Get(uint64_t id, const ObjectReadOption
   if (!shard.ok()) return shard.status();
   return fleet_->Run(
       Space::kId, *shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<Object> {
-        Rows rows = connection.Prepare(Sql::kGetObject, dataset_->On(*shard)).Bind(LocalOf(id)).Query();
-        if (!rows.Next()) return NoObject(id);
+        Rows rows = connection.Prepare(Sql::kGetObject, dataset_->TableOn(*shard)).Bind(LocalOf(id)).Query();
+        if (!rows.Next()) return NoObjectError(id);
         return Visible({id, rows.Bytes(1), rows.Uint(2)}, options.include_inactive);
       });
 }
@@ -200,7 +207,7 @@ absl::StatusOr<Object> MySqlObjectStore::Get(uint64_t id, const ObjectReadOption
 std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
     std::span<const uint64_t> ids, std::vector<absl::StatusOr<Object>>& results) const {
   const ShardMap& map = fleet_->map(Space::kId);
-  // By block of neighbouring shards, cut where the host changes; in it by shard.
+  // Blocks of neighbouring shards, cut where the host changes; in each block, the places by shard.
   std::map<uint32_t, std::map<uint32_t, std::vector<size_t>>> blocks;
   for (size_t i = 0; i < ids.size(); ++i) {
     const auto shard = ShardOf("object_id", ids[i]);
@@ -241,7 +248,7 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
   for (const size_t place : group.places) {
     locals[(ids[place] >> 46) - group.first_shard].push_back(LocalOf(ids[place]));
   }
-  // Lists have sizes of powers of two, filled up with an ID that nobody has, so that few statements are
+  // The sizes of lists are powers of two, filled up with an ID that no object has, so that few statements are
   // prepared.
   size_t size = 1;
   for (const auto& list : locals) {
@@ -249,31 +256,42 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
   }
   const absl::Status status = fleet_->Run(
       Space::kId, group.first_shard, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
-        Call call = connection.Prepare(Sql::kGetObjects, dataset_->On(group.first_shard),
+        Call call = connection.Prepare(Sql::kGetObjects, dataset_->TableOn(group.first_shard),
                                        ShardIds(group.shards, size));
         for (const auto& list : locals) {
           for (size_t i = 0; i < size; ++i) call.Bind(i < list.size() ? list[i] : 0);
         }
-        std::unordered_map<uint64_t, Object> found;
+        struct Found {
+          std::string data;
+          uint64_t timestamp = 0;
+          size_t places = 0;  // that ask for it and have no result yet
+        };
+        std::unordered_map<uint64_t, Found> found;  // by shard and local ID
         for (Rows rows = call.Query(); rows.Next();) {
-          found[rows.Uint(1) << 46 | rows.Uint(2)] = {0, rows.Bytes(3), rows.Uint(4)};
+          found[rows.Uint(1) << 46 | rows.Uint(2)] = {.data = rows.Bytes(3), .timestamp = rows.Uint(4)};
+        }
+        const auto find = [&](uint64_t id) { return found.find(id >> 46 << 46 | LocalOf(id)); };
+        for (const size_t place : group.places) {
+          if (const auto object = find(ids[place]); object != found.end()) ++object->second.places;
         }
         for (const size_t place : group.places) {
-          const auto object = found.find(ids[place] >> 46 << 46 | LocalOf(ids[place]));
+          const auto object = find(ids[place]);
           if (object == found.end()) {
-            results[place] = NoObject(ids[place]);
-          } else {
-            results[place] = Visible({ids[place], object->second.data, object->second.timestamp},
-                                     options.include_inactive);
+            results[place] = NoObjectError(ids[place]);
+            continue;
           }
+          // An ID may be asked for more than once: the last place gets the document itself, others a copy.
+          auto& [data, timestamp, places] = object->second;
+          results[place] = Visible({ids[place], --places == 0 ? std::move(data) : data, timestamp},
+                                   options.include_inactive);
         }
         return absl::OkStatus();
       });
   if (status.ok()) return;
   for (const size_t place : group.places) {
-    // Of several shards each is asked by itself: the map may have parted them meanwhile, or one lacks the
-    // table; if the host fails that costs little, since it is left alone by now, and each answer names its
-    // shard.
+    // IDs of several shards are read one by one: the map may have parted the shards meanwhile, or one of them
+    // lacks the table. If the host fails this costs little, since its breaker is open by now; and each error
+    // names its shard.
     results[place] = group.shards > 1 ? Get(ids[place], options) : status;
   }
 }
@@ -296,13 +314,13 @@ absl::StatusOr<Object> MySqlObjectStore::Update(uint64_t id, const ObjectTransfo
                      [&](Connection& connection) -> absl::StatusOr<Object> {
                        if (auto status = dataset_->CheckDurable(connection, false); !status.ok())
                          return status;
-                       const Table table = dataset_->On(*shard);
+                       const Table table = dataset_->TableOn(*shard);
                        Transaction transaction(connection, Transaction::Kind::kWrite);
                        Object object{.id = id};
                        uint64_t now = 0;
                        {
                          Rows rows = connection.Prepare(Sql::kLockObject, table).Bind(LocalOf(id)).Query();
-                         if (!rows.Next()) return NoObject(id);
+                         if (!rows.Next()) return NoObjectError(id);
                          object.data = rows.Bytes(1);
                          object.timestamp = rows.Uint(2);
                          now = rows.Uint(3);
@@ -335,8 +353,8 @@ absl::Status MySqlObjectStore::Erase(uint64_t id) {
       Space::kId, *shard, Repeat::kIfNotCommitted, [&](Connection& connection) -> absl::Status {
         if (auto status = dataset_->CheckDurable(connection, false); !status.ok()) return status;
         const uint64_t erased =
-            connection.Prepare(Sql::kEraseObject, dataset_->On(*shard)).Bind(LocalOf(id)).Execute();
-        return erased > 0 ? absl::OkStatus() : NoObject(id);
+            connection.Prepare(Sql::kEraseObject, dataset_->TableOn(*shard)).Bind(LocalOf(id)).Execute();
+        return erased > 0 ? absl::OkStatus() : NoObjectError(id);
       });
 }
 

@@ -5,15 +5,15 @@
 #include <optional>
 #include <vector>
 
-#include "backends/mysql/dataset.h"
-#include "backends/mysql/fleet.h"
-#include "backends/mysql/spread.h"
+#include "backend_api/object_store.h"
+#include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/fleet.h"
+#include "backends/mysql/fleet/spread.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/object_store.h"
 
 namespace kvstore::mysql {
 
-/// Objects in the tables of sql/objects.sql. Thread-safe.
+/// Objects in the tables of sql/objects.sql. An object lies on the shard of its ID. Thread-safe.
 class MySqlObjectStore : public ObjectStore {
  public:
   MySqlObjectStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
@@ -28,32 +28,36 @@ class MySqlObjectStore : public ObjectStore {
   absl::Status Erase(uint64_t id) override;
 
  private:
+  /// Creates an object on a shard; with a request_id, returns the one that was created there with it before.
   absl::StatusOr<uint64_t> CreateOn(uint32_t shard, std::string_view data, std::string_view request_id);
-  /// On the shard that the request_id chooses, unless there is one on a shard that it chose before.
+  /// Creates an object on the shard that the request_id chooses, unless an attempt before has created it on a
+  /// shard that the request_id chose then (Spreads).
   absl::StatusOr<uint64_t> CreateOnce(const Spread& spread, std::string_view data,
                                       const CreateOptions& options);
-  /// The object that a create with this request_id has made there.
-  absl::StatusOr<std::optional<uint64_t>> FindMade(uint32_t shard, std::string_view request_id);
-  /// The new object's local ID.
+  /// Returns the object that a create with this request_id has made on a shard; nullopt if there is none.
+  absl::StatusOr<std::optional<uint64_t>> FindCreated(uint32_t shard, std::string_view request_id);
+  /// Inserts an object and returns its local ID.
   absl::StatusOr<uint64_t> Insert(Connection& connection, uint32_t shard, std::string_view data,
                                   std::string_view request_id);
-  /// The shard of an ID; INVALID_ARGUMENT if it is not open.
+  /// Returns the shard of an ID; INVALID_ARGUMENT, which names `field`, if that is not open.
   absl::StatusOr<uint32_t> ShardOf(std::string_view field, uint64_t id) const;
   absl::Status CheckOpen(std::string_view field, uint32_t shard) const;
-  /// What one statement reads: the IDs at `places`, which are on `shards` neighbouring shards of one host.
+  /// What one statement reads: the IDs at `places`, which lie on `shards` neighbouring shards of one host.
   struct Group {
     uint32_t first_shard = 0;
     uint32_t shards = 1;
     std::vector<size_t> places;
   };
+  /// Divides the IDs into groups. Those whose shards are not open get their errors in `results`.
   std::vector<Group> GroupByShards(std::span<const uint64_t> ids,
                                    std::vector<absl::StatusOr<Object>>& results) const;
+  /// Reads the objects of a group into the same places of `results`.
   void GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
                 std::vector<absl::StatusOr<Object>>& results);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;
-  std::atomic<bool> warned_{false};  // that a shard's IDs come to their end
+  std::atomic<bool> warned_{false};  // the log has said that a shard runs out of local IDs
 };
 
 }  // namespace kvstore::mysql

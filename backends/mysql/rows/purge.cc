@@ -1,31 +1,31 @@
-#include "backends/mysql/purge.h"
+#include "backends/mysql/rows/purge.h"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "backends/mysql/schema.h"
+#include "backends/mysql/driver/schema.h"
+#include "base/mutex.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// Keys that one statement lists, and cells that one deletes.
+/// How many keys of cells one statement lists, and how many cells one deletes.
 constexpr uint64_t kListedCells = 1000;
 constexpr uint64_t kDeletedCells = 500;
 
-/// What the hosts' purges have in common. Thread-safe.
+/// The counts and the progress of all hosts' purges together. Thread-safe.
 class Counts {
  public:
   Counts(const Progress& progress, uint64_t total) : progress_(progress), total_(total) {}
 
-  /// false: somebody wants it stopped.
+  /// Reports that so many more bytes were looked through. Returns whether the purge is to go on.
   bool Report(uint64_t bytes) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_ = std::min(done_ + bytes, total_);
     if (progress_ && !stopped_ && !progress_(done_, total_)) stopped_ = true;
     return !stopped_;
@@ -37,16 +37,18 @@ class Counts {
  private:
   const Progress& progress_;
   const uint64_t total_;
-  std::mutex mutex_;
-  uint64_t done_ = 0;
-  bool stopped_ = false;
+  Mutex mutex_;
+  uint64_t done_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// Keeps a host's purge at its rate.
+/// Limits the rate of a host's purge. Externally synchronised: a host is purged by one thread.
 class Throttle {
  public:
+  /// per_second  cells; 0: no limit.
   explicit Throttle(uint64_t per_second) : per_second_(per_second) {}
-  void Pass(uint64_t cells) {
+  /// Sleeps for as long as the purge is ahead of its rate, with so many more cells done.
+  void Spend(uint64_t cells) {
     if (per_second_ == 0) return;
     passed_ += cells;
     const auto due = begin_ + std::chrono::microseconds(passed_ * 1'000'000 / per_second_);
@@ -63,7 +65,11 @@ class Throttle {
 class ShardPurge {
  public:
   ShardPurge(Fleet& fleet, const Dataset& dataset, uint32_t shard, Throttle& throttle, Counts& counts)
-      : fleet_(fleet), dataset_(dataset), table_(dataset.On(shard)), throttle_(throttle), counts_(counts) {}
+      : fleet_(fleet),
+        dataset_(dataset),
+        table_(dataset.TableOn(shard)),
+        throttle_(throttle),
+        counts_(counts) {}
 
   absl::Status Run(uint64_t bytes_per_cell) {
     for (;;) {
@@ -72,7 +78,7 @@ class ShardPurge {
       for (const Column& column : columns_) {
         if (auto status = Trim(column); !status.ok()) return status;
       }
-      throttle_.Pass(*listed);
+      throttle_.Spend(*listed);
       if (!counts_.Report(*listed * bytes_per_cell)) return absl::CancelledError("the purge was stopped");
       if (*listed < kListedCells && !inside_) return absl::OkStatus();
       Advance(*listed);
@@ -85,10 +91,10 @@ class ShardPurge {
     std::string name;
     uint64_t cells = 0;
     uint64_t oldest = ~uint64_t{0};
-    bool cut = false;  // there may be more cells of it
+    bool cut = false;  // the list ended in it: it may have more cells
   };
 
-  /// The columns of the next cells, in order; how many cells.
+  /// Lists the columns of the next cells, in order, into columns_. Returns how many cells these are.
   absl::StatusOr<uint64_t> List() {
     return fleet_.Run(
         Space::kMod, table_.shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<uint64_t> {
@@ -111,9 +117,10 @@ class ShardPurge {
         });
   }
 
-  /// To behind the last column: the rest of its row first, then the rows behind.
+  /// Sets the position behind the last column that was listed: the rest of its row comes next, then the rows
+  /// behind.
   void Advance(uint64_t listed) {
-    if (listed < kListedCells) {  // the end of a row
+    if (listed < kListedCells) {  // the row ends here
       inside_ = false;
       row_ = Behind(std::move(row_));
       return;
@@ -133,7 +140,8 @@ class ShardPurge {
     const uint64_t keep = dataset_.max_versions;
     if (keep > 0 && (column.cells > keep || column.cut)) {
       const auto deleted = DeleteBelow(Sql::kPurgeSurplus, column, [&](Connection& connection) -> uint64_t {
-        // Locks the newest ones: while they stay, what is older is surplus, whenever it was put.
+        // Locks the newest cells. While they are there, older ones are surplus, even those that are put
+        // later.
         Rows last = connection.Prepare(Sql::kPurgeKeep, table_)
                         .Bind(column.row)
                         .Bind(column.name)
@@ -147,12 +155,13 @@ class ShardPurge {
     return absl::OkStatus();
   }
 
-  /// Deletes the column's cells below what `lowest` says, a few in each transaction. How many.
+  /// Deletes the column's cells with timestamps below `lowest(connection)`, a few in each transaction.
+  /// Returns how many it has deleted.
   template <typename Lowest>
   absl::StatusOr<uint64_t> DeleteBelow(Sql sql, const Column& column, Lowest lowest) {
     uint64_t all = 0;
     for (;;) {
-      // Repeated, it goes by what is there then.
+      // A retry calls `lowest` again, and so goes by what is stored by then.
       auto deleted = fleet_.Run(Space::kMod, table_.shard, Repeat::kAlways,
                                 [&](Connection& connection) -> absl::StatusOr<uint64_t> {
                                   Transaction transaction(connection, Transaction::Kind::kWrite);
@@ -169,7 +178,7 @@ class ShardPurge {
       if (!deleted.ok()) return deleted;
       all += *deleted;
       if (*deleted < kDeletedCells) return all;
-      throttle_.Pass(*deleted);
+      throttle_.Spend(*deleted);
     }
   }
 
@@ -178,12 +187,12 @@ class ShardPurge {
   const Table table_;
   Throttle& throttle_;
   Counts& counts_;
-  // The position: in row_ from column_ on, or at the first row from row_ on.
+  // The position: if inside_, in row_ from column_ on; else at the first row from row_ on.
   bool inside_ = false;
   std::string row_;
   std::string column_;
   std::vector<Column> columns_;
-  uint64_t lowest_live_ = 0;  // when they were listed
+  uint64_t lowest_live_ = 0;  // when the columns were listed
 };
 
 }  // namespace
@@ -212,12 +221,12 @@ absl::StatusOr<ReclaimResult> Purge(Fleet& fleet, const Dataset& dataset, const 
   const uint64_t bytes_per_cell =
       before->approximate_bytes / std::max<uint64_t>(before->approximate_entries, 1) + 1;
   Counts counts(progress, before->approximate_bytes);
-  std::mutex mutex;
+  Mutex mutex;  // guards throttles
   std::map<Host, Throttle> throttles;
   const absl::Status status = fleet.OnAllShards(Space::kMod, [&](const Host& host, uint32_t shard) {
     Throttle* throttle = nullptr;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       throttle = &throttles.try_emplace(host, fleet.options().purge_cells_per_s).first->second;
     }
     return ShardPurge(fleet, dataset, shard, *throttle, counts).Run(bytes_per_cell);

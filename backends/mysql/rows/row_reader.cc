@@ -1,29 +1,32 @@
-#include "backends/mysql/row_reader.h"
+#include "backends/mysql/rows/row_reader.h"
 
 #include <algorithm>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "backend_api/row_rules.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// Cells that the first, hopeful statement asks for at most.
-constexpr uint64_t kHopefulCells = 256;
-/// Cells of a column that one statement asks for at most.
+/// How many cells the optimistic statement for a whole page asks for at most.
+constexpr uint64_t kOptimisticCells = 256;
+/// How many cells of a column one statement asks for at most.
 constexpr uint64_t kChunkCells = 1024;
-/// Columns that one statement asks for.
+/// How many named columns one statement asks for.
 constexpr size_t kTogether = 16;
-/// Columns without anything to return, which take two statements each, after which a page ends even with
-/// nothing in it.
+/// A page ends, even if it is empty, after so many columns that have nothing to return: each takes two
+/// statements.
 constexpr int kMaxEmptyColumns = 2048;
 
-/// The reading of one page. `snapshot` is false for an attempt that gives up at the second statement.
+/// Reads one page.
 class PageRead {
  public:
+  /// snapshot  whether the connection is in a snapshot. Without one, the attempt ends where it would need a
+  ///           second statement.
   PageRead(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
            const std::optional<RowPosition>& after, bool snapshot)
       : connection_(connection),
@@ -34,7 +37,7 @@ class PageRead {
         snapshot_(snapshot),
         builder_(query, after) {}
 
-  /// nullopt: this needs a snapshot.
+  /// Returns the page; nullopt if it needs a snapshot, or the call is over.
   std::optional<RowPage> Read() {
     const bool done = query_.columns->has_value() ? ReadNamedColumns() : ReadAllColumns();
     if (!done) return std::nullopt;
@@ -43,17 +46,18 @@ class PageRead {
     return page;
   }
 
-  /// Why Read has returned nothing: the call is over. OK: a snapshot is needed.
+  /// After Read has returned nullopt: why the call is over; OK if a snapshot is needed.
   const absl::Status& over() const { return over_; }
 
  private:
   using Wants = PageBuilder::Wants;
 
+  /// Whether the page before ended inside of this column.
   bool InsideColumn(std::string_view column) const {
     return after_ && after_->cells > 0 && after_->column == column;
   }
 
-  /// How many cells of a column may be needed, from its newest in time on.
+  /// Returns how many cells of a column may be needed, counted from the newest one that is listed (see End).
   uint64_t Needed(std::string_view column) const {
     const bool inside = InsideColumn(column);
     const uint64_t rest = query_.versions - (inside ? std::min(after_->cells, query_.versions) : 0);
@@ -62,13 +66,15 @@ class PageRead {
     return std::min<uint64_t>(rest, query_.max_versions);
   }
 
-  /// Cells from here on need not be looked at: nothing newer counts, where all versions are kept.
+  /// Returns the timestamp from which on cells of the column need not be listed. Where the dataset limits
+  /// versions, newer cells count too, so all are listed.
   uint64_t End(std::string_view column) const {
     if (query_.max_versions != 0) return kMaxTimestamp + 1;
     return InsideColumn(column) ? std::min(query_.range.end, after_->timestamp) : query_.range.end;
   }
 
-  /// May another statement be run?
+  /// Whether another statement may be run: the call is not over, and there is a snapshot or this is the first
+  /// statement.
   bool MayRun() {
     over_ = CheckCall();
     const bool may = snapshot_ || statements_ == 0;
@@ -76,15 +82,17 @@ class PageRead {
     return may && over_.ok();
   }
 
-  /// Offers cells to the builder. false: a snapshot is needed.
+  // The functions below return false if the attempt ends without a page: MayRun has refused a statement.
+
+  /// Offers cells to the builder, and sets `wants` to what it wants after them.
   bool Offer(std::span<ListedCell> cells, Wants& wants) {
     for (size_t i = 0; i < cells.size(); ++i) {
       ListedCell& cell = cells[i];
-      const auto verdict = builder_.Look(cell.column, cell.timestamp, cell.bytes);
+      const auto verdict = builder_.Inspect(cell.column, cell.timestamp, cell.bytes);
       wants = verdict.wants;
       if (verdict.take) {
         if (!cell.value && !FetchValue(cell)) return false;
-        builder_.Take(cell.column, cell.timestamp, *std::move(cell.value));
+        builder_.Add(cell.column, cell.timestamp, *std::move(cell.value));
       }
       if (wants == Wants::kNothing) return true;
       if (wants == Wants::kNextColumn) {
@@ -112,7 +120,7 @@ class PageRead {
     return cells;
   }
 
-  /// The newest cells of a column that are older than `end`.
+  /// Lists the `asked` newest cells of a column that are older than `end`.
   std::vector<ListedCell> ListColumn(const std::string& column, uint64_t end, uint64_t asked) {
     return Collect(connection_.Prepare(Sql::kColumnCells, table_)
                        .Bind(row_)
@@ -123,7 +131,8 @@ class PageRead {
                        .Query());
   }
 
-  /// Goes on with a column of which `cells` are the first, `asked` of which were asked for.
+  /// Offers a column to the builder: `cells`, for which a statement with the limit `asked` was run, and as
+  /// many more as are needed.
   bool OfferColumn(const std::string& column, std::vector<ListedCell> cells, uint64_t asked, Wants& wants) {
     uint64_t needed = Needed(column);
     for (;;) {
@@ -146,7 +155,7 @@ class PageRead {
         columns = columns.subspan(1);
     }
     while (!columns.empty()) {
-      // Several columns together, if few cells of each are needed.
+      // Several columns are read by one statement if few cells of each are needed.
       const uint64_t needed = std::max(Needed(columns.front()), Needed(columns.back()));
       const size_t together = needed <= kChunkCells / kTogether ? std::min(columns.size(), kTogether) : 1;
       if (!MayRun()) return false;
@@ -156,7 +165,7 @@ class PageRead {
         call.Bind(row_).Bind(column).Bind(query_.range.start).Bind(End(column)).Bind(asked);
       }
       std::vector<ListedCell> cells = Collect(call.Query());
-      // The parts of a union come in their order, but nobody promises it.
+      // Servers return the parts of a union in their order, but do not promise to.
       std::stable_sort(cells.begin(), cells.end(),
                        [](const ListedCell& a, const ListedCell& b) { return a.column < b.column; });
       auto at = cells.begin();
@@ -177,13 +186,13 @@ class PageRead {
   bool ReadAllColumns() {
     std::string from;
     if (after_) from = after_->cells > 0 ? after_->column : Behind(after_->column);
-    const bool hopeful = !snapshot_ && !InsideColumn(from) && query_.range.end > kMaxTimestamp;
-    return hopeful ? ReadHopefully(from) : ReadColumnByColumn(std::move(from));
+    const bool optimistic = !snapshot_ && !InsideColumn(from) && query_.range.end > kMaxTimestamp;
+    return optimistic ? ReadOptimistically(from) : ReadColumnByColumn(std::move(from));
   }
 
-  /// One statement for the whole page. false: it was not enough.
-  bool ReadHopefully(const std::string& from) {
-    const uint64_t limit = std::min(uint64_t{query_.limit} * Needed(from) + 1, kHopefulCells);
+  /// Reads the whole page by one statement. Returns false if that was not enough.
+  bool ReadOptimistically(const std::string& from) {
+    const uint64_t limit = std::min(uint64_t{query_.limit} * Needed(from) + 1, kOptimisticCells);
     ++statements_;
     std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kRowCells, table_)
                                                 .Bind(row_)
@@ -193,7 +202,7 @@ class PageRead {
                                                 .Query());
     const bool all = cells.size() < limit;
     if (!all) {
-      // Of the last column there may be more.
+      // The last column may have more cells than the limit let through.
       const std::string last = cells.back().column;
       while (!cells.empty() && cells.back().column == last) cells.pop_back();
     }
@@ -225,11 +234,11 @@ class PageRead {
                                                   .Query());
       std::string column;
       if (cells.empty()) {
-        // The next column has nothing in the range, or there is none.
+        // The next column has no cells in the range, or there is no next column.
         Rows next = connection_.Prepare(Sql::kNextColumn, table_).Bind(row_).Bind(from).Query();
         if (!next.Next() || next.IsNull(1)) return true;
         column = next.Bytes(1);
-        // Only of a page that has nothing: one that has something says that more is sure to follow.
+        // Only an empty page may end here: the marker of another one promises that more cells follow.
         if (++empty >= kMaxEmptyColumns && builder_.empty()) {
           next_ = RowPosition{.column = std::move(column)};
           return true;
@@ -288,10 +297,10 @@ void PageBuilder::BeginColumn(std::string_view column) {
   taken_ = after_ && after_->cells > 0 && after_->column == column ? after_->cells : 0;
 }
 
-PageBuilder::Verdict PageBuilder::Look(std::string_view column, uint64_t timestamp, uint64_t value_bytes) {
+PageBuilder::Verdict PageBuilder::Inspect(std::string_view column, uint64_t timestamp, uint64_t value_bytes) {
   if (!begun_ || column != column_) BeginColumn(column);
   const bool inside = after_ && after_->cells > 0 && after_->column == column;
-  // Where all versions are kept, newer ones were not listed, and do not count.
+  // Where all versions are kept, cells newer than the range were not listed, and need not be counted.
   ++seen_;
   if (query_.max_versions != 0 && seen_ > query_.max_versions) return {Wants::kNextColumn};
   if (taken_ >= query_.versions || timestamp < query_.range.start) return {Wants::kNextColumn};
@@ -299,7 +308,7 @@ PageBuilder::Verdict PageBuilder::Look(std::string_view column, uint64_t timesta
   if (timestamp >= query_.range.end || (inside && timestamp >= after_->timestamp)) {
     return {last_visible ? Wants::kNextColumn : Wants::kMore};
   }
-  // It is to be returned, on this page or on the next.
+  // The cell is to be returned, on this page or on the next.
   const bool new_item = items_.empty() || items_.back().column != column;
   const size_t bytes = (new_item ? column.size() : 0) + value_bytes;
   if ((new_item && items_.size() == query_.limit) || page_cells_ == kMaxPageCells ||
@@ -313,7 +322,7 @@ PageBuilder::Verdict PageBuilder::Look(std::string_view column, uint64_t timesta
   return {taken_ >= query_.versions || last_visible ? Wants::kNextColumn : Wants::kMore, /*take=*/true};
 }
 
-void PageBuilder::Take(std::string column, uint64_t timestamp, std::string value) {
+void PageBuilder::Add(std::string column, uint64_t timestamp, std::string value) {
   if (items_.empty() || items_.back().column != column) items_.push_back({std::move(column), {}});
   items_.back().cells.push_back({timestamp, std::move(value)});
 }
@@ -323,7 +332,7 @@ RowPage PageBuilder::Finish() {
   if (full_) {
     const Item& last = items_.back();
     RowPosition next{.column = last.column};
-    // The page was cut inside the column of the cell that did not fit, or between two.
+    // If the cell that did not fit is of the page's last column, the next page continues inside that column.
     if (last.column == column_) {
       next.cells = static_cast<uint32_t>(taken_);
       next.timestamp = last.cells.back().timestamp;
@@ -336,15 +345,26 @@ RowPage PageBuilder::Finish() {
 
 absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std::string_view row,
                                  const RowQuery& query, const std::optional<RowPosition>& after) {
-  PageRead hopeful(connection, table, row, query, after, /*snapshot=*/false);
-  if (auto page = hopeful.Read()) return *std::move(page);
-  if (!hopeful.over().ok()) return hopeful.over();
+  PageRead optimistic(connection, table, row, query, after, /*snapshot=*/false);
+  if (auto page = optimistic.Read()) return *std::move(page);
+  if (!optimistic.over().ok()) return optimistic.over();
   Transaction transaction(connection, Transaction::Kind::kSnapshot);
   PageRead read(connection, table, row, query, after, /*snapshot=*/true);
   auto page = read.Read();
   transaction.Commit();
   if (!page) return read.over();
   return *std::move(page);
+}
+
+RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
+                   std::optional<std::vector<std::string>>& columns) {
+  if (options.columns) columns = SortedColumns(*options.columns);
+  return {.columns = &columns,
+          .versions = options.versions,
+          .limit = options.limit,
+          .max_bytes = options.max_bytes,
+          .range = {std::max(options.time_range.start, lowest_live), options.time_range.end},
+          .max_versions = dataset.max_versions};
 }
 
 }  // namespace kvstore::mysql

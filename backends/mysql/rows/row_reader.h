@@ -7,13 +7,14 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backends/mysql/connection.h"
-#include "backends/mysql/dataset.h"
-#include "kvstore_api/row_store.h"
+#include "backend_api/row_store.h"
+#include "backends/mysql/driver/connection.h"
+#include "backends/mysql/fleet/dataset.h"
 
 namespace kvstore::mysql {
 
-/// A cell as statements list them. Without a value, if it is large: that is fetched on its own.
+/// A cell as statements list it: without its value if that is larger than kInlineValueBytes; it is then
+/// fetched by a statement of its own.
 struct ListedCell {
   std::string column;
   uint64_t timestamp = 0;
@@ -21,46 +22,45 @@ struct ListedCell {
   std::optional<std::string> value;
 };
 
-/// The cell in the columns of a result from `first` on.
+/// Reads the cell whose parts are the columns of a result from number `first` on.
 ListedCell ReadCell(const Rows& rows, uint32_t first);
 
-/// Turns the timestamps of each column newest first, if the key has them the other way round.
+/// Reverses the cells of each column if the family's key has the newest one last.
 void PutNewestFirst(std::vector<ListedCell>& cells, const TableFamily& family);
 
-/// What to read of a row: the caller's options and the dataset's settings, at one time.
+/// What to read of a row: the caller's options, with the dataset's settings as of one moment.
 struct RowQuery {
   const std::optional<std::vector<std::string>>* columns = nullptr;  ///< Sorted, each once.
   uint32_t versions = 1;
   uint32_t limit = 0;
   size_t max_bytes = 0;
-  TimeRange range;            ///< Expired time is cut off.
-  uint32_t max_versions = 0;  ///< Of the dataset; 0: all.
+  TimeRange range;            ///< Begins no earlier than the lowest timestamp that has not expired.
+  uint32_t max_versions = 0;  ///< The dataset's; 0: all versions are kept.
 };
 
-/// Puts a page together from cells that come in order: columns ascending, newest first.
+/// Builds a page from cells that come in order: columns ascending, in each the newest cell first.
 class PageBuilder {
  public:
   PageBuilder(const RowQuery& query, const std::optional<RowPosition>& after)
       : query_(query), after_(after) {}
 
-  /// What the builder wants next.
+  /// Which cells the builder wants next.
   enum class Wants : uint8_t {
     kMore,        ///< The next cell.
-    kNextColumn,  ///< No more of this column.
-    kNothing,     ///< The page is full, and more remains.
+    kNextColumn,  ///< The first cell of another column.
+    kNothing,     ///< None: the page is full, and more remains.
   };
-  /// Whether the cell would be returned, and so its value is needed.
   struct Verdict {
     Wants wants = Wants::kMore;
-    bool take = false;
+    bool take = false;  ///< The cell is a part of the page, and so its value is needed.
   };
-  /// Looks at the next cell; if it says so, Take must follow.
-  Verdict Look(std::string_view column, uint64_t timestamp, uint64_t value_bytes);
-  void Take(std::string column, uint64_t timestamp, std::string value);
+  /// Decides on the next cell. If the verdict says `take`, the caller must Add it.
+  Verdict Inspect(std::string_view column, uint64_t timestamp, uint64_t value_bytes);
+  void Add(std::string column, uint64_t timestamp, std::string value);
 
   bool empty() const { return items_.empty(); }
 
-  /// The page, when all cells were seen (`end`) or the builder wants nothing.
+  /// Returns the page. Called once all cells were inspected, or the builder wants nothing more.
   RowPage Finish();
 
  private:
@@ -71,20 +71,27 @@ class PageBuilder {
   std::vector<Item> items_;
   std::string column_;
   bool begun_ = false;
-  uint64_t seen_ = 0;   // live cells of the column, newest first
-  uint64_t taken_ = 0;  // of them returned, on this page and on the one before
+  uint64_t seen_ = 0;   // live cells of the column so far
+  uint64_t taken_ = 0;  // those of them that are on this page or on earlier ones
   size_t page_cells_ = 0;
   size_t bytes_ = 0;
   bool full_ = false;
 };
 
-/// Reads a page of one row on a connection. Throws sql::SQLException. DEADLINE_EXCEEDED or CANCELLED if the
-/// call of this thread is over before. A page without anything may have a next one: it was cut short after
-/// many columns.
+/// Reads a page of one row on a connection. Throws sql::SQLException. Returns DEADLINE_EXCEEDED or CANCELLED
+/// if this thread's call is over before. An empty page may have a next one: it was cut short after many
+/// columns.
 ///
-/// Most rows need one statement. A row that has much that is not visible, or a large value, is read column
-/// by column, in a snapshot: two statements alone might see a row before and after a write.
+/// Most rows need one statement. A row with many cells that are not visible, or with a large value, is read
+/// column by column, in a snapshot: without one, two statements might see the row before and after a write.
 absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std::string_view row,
                                  const RowQuery& query, const std::optional<RowPosition>& after);
+
+/// Returns what to read under these options and the dataset's settings now.
+///
+/// lowest_live  Dataset::LowestLive of the connection that reads.
+/// columns      receives the sorted columns; the query refers to it.
+RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
+                   std::optional<std::vector<std::string>>& columns);
 
 }  // namespace kvstore::mysql

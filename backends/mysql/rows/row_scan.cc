@@ -1,19 +1,19 @@
-#include "backends/mysql/row_scan.h"
+#include "backends/mysql/rows/row_scan.h"
 
 #include <fmt/format.h>
 
 #include <limits>
 #include <utility>
 
-#include "backends/mysql/row_store.h"
-#include "kvstore_api/looks.h"
+#include "backend_api/scan_budget.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::mysql {
 namespace {
 
+/// How many cells a statement lists.
 constexpr uint64_t kCells = 1024;
-/// More columns than this are not worth a statement of their own: rows are read one by one.
+/// If more columns than this are named, statements list keys of rows, which are then read one by one.
 constexpr size_t kMaxColumns = 64;
 
 }  // namespace
@@ -49,7 +49,7 @@ absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowScan::Open(std::shared_ptr<Flee
   if (after) {
     const uint32_t shard = ModShard(after->row, scan->fleet_->mod_shards());
     if (shard < scan->shard_ || shard > scan->last_shard_) {
-      return absl::InvalidArgumentError("marker: is of another partition");
+      return absl::InvalidArgumentError("marker: it is of another partition than the one that is scanned");
     }
     scan->shard_ = shard;
     scan->from_ = Behind(after->row);
@@ -65,17 +65,16 @@ RowQuery MySqlRowScan::Query(uint64_t lowest_live) {
   return MakeQuery(*dataset_, lowest_live, options_, columns_);
 }
 
-/// A row that was listed whole.
-void MySqlRowScan::Take(std::string key, std::vector<ListedCell> cells, const RowQuery& query) {
+void MySqlRowScan::AddListed(std::string key, std::vector<ListedCell> cells, const RowQuery& query) {
   const std::optional<RowPosition> from_the_start;
   PageBuilder builder(query, from_the_start);
   PutNewestFirst(cells, dataset_->family);
   bool whole = true;
   for (ListedCell& cell : cells) {
-    const auto verdict = builder.Look(cell.column, cell.timestamp, cell.bytes);
+    const auto verdict = builder.Inspect(cell.column, cell.timestamp, cell.bytes);
     whole = verdict.wants != PageBuilder::Wants::kNothing && (!verdict.take || cell.value.has_value());
     if (!whole) break;
-    if (verdict.take) builder.Take(std::move(cell.column), cell.timestamp, *std::move(cell.value));
+    if (verdict.take) builder.Add(std::move(cell.column), cell.timestamp, *std::move(cell.value));
   }
   if (!whole) {
     listed_.push_back({.key = std::move(key), .read_alone = true});
@@ -96,7 +95,7 @@ absl::Status MySqlRowScan::Fetch() {
         rows.clear();
         listed = 0;
         query = Query(dataset_->LowestLive(connection));
-        Call call = connection.Prepare(Sql::kScanCells, dataset_->On(shard_), columns)
+        Call call = connection.Prepare(Sql::kScanCells, dataset_->TableOn(shard_), columns)
                         .Bind(from_)
                         .Bind(query.range.start);
         for (size_t i = 0; i < columns; ++i) call.Bind((*columns_)[i]);
@@ -116,14 +115,15 @@ absl::Status MySqlRowScan::Fetch() {
       shard_done_ = true;
       return absl::OkStatus();
     }
-    // Of the last one there may be more: it comes with the next list, or is a list by itself.
+    // The last row may have more cells. It comes with the next list; or, if it is alone in this one, it is
+    // read on its own.
     if (!shard_done_ && i + 1 == rows.size() && i > 0) return absl::OkStatus();
     from_ = Behind(key);
     passed_ = key;
     if (keys_only || (!shard_done_ && i + 1 == rows.size())) {
       listed_.push_back({.key = std::move(key), .read_alone = true});
     } else {
-      Take(std::move(key), std::move(cells), query);
+      AddListed(std::move(key), std::move(cells), query);
     }
     if (!shard_done_ && i + 2 == rows.size()) from_ = rows.back().first;
   }
@@ -140,9 +140,9 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
         shard_done_ = false;
       }
       if (auto status = Fetch(); !status.ok()) return status;
-      SpendLooks(kCells);
-      if (!listed_.empty() || !LooksSpent()) continue;
-      // All that was listed so far had nothing to return.
+      SpendScanBudget(kCells);
+      if (!listed_.empty() || !IsScanBudgetSpent()) continue;
+      // Nothing that was listed so far is returned: the scan pauses behind it, so that others get the thread.
       if (!passed_.empty()) position_ = ScanPosition{.row = passed_};
       return PausedError();
     }
@@ -152,18 +152,18 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
       auto page = fleet_->Run(
           Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
             const RowQuery query = Query(dataset_->LowestLive(connection));
-            return ReadPage(connection, dataset_->On(shard_), next.key, query, next.after);
+            return ReadPage(connection, dataset_->TableOn(shard_), next.key, query, next.after);
           });
       if (!page.ok()) return page.status();
       if (page->items.empty()) {
-        SpendLooks(kCells);
+        SpendScanBudget(kCells);
         position_ = ScanPosition{next.key, page->next};
         if (page->next) {
           next.after = std::move(page->next);
         } else {
           listed_.pop_front();
         }
-        if (LooksSpent()) return PausedError();
+        if (IsScanBudgetSpent()) return PausedError();
         continue;
       }
       next.items = std::move(page->items);

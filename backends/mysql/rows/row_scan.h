@@ -5,18 +5,20 @@
 #include <optional>
 #include <string>
 
-#include "backends/mysql/dataset.h"
-#include "backends/mysql/fleet.h"
-#include "backends/mysql/row_reader.h"
-#include "kvstore_api/row_store.h"
+#include "backend_api/row_store.h"
+#include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/fleet.h"
+#include "backends/mysql/rows/row_reader.h"
 
 namespace kvstore::mysql {
 
-/// Walks the rows of one shard, or of one shard after another, in order of keys within each. Each statement
-/// lists so many cells; the rows that it has whole are returned as they are, others are read on their own.
-/// Externally synchronised.
+/// Walks the rows of one shard, or of one shard after another, in the order of their keys within each. A
+/// statement lists a fixed number of cells: rows of which it has all cells that are needed are returned from
+/// the list, the others are read by statements of their own. Externally synchronised.
 class MySqlRowScan : public RowScan {
  public:
+  /// Begins a scan; reads nothing yet. The arguments are those of RowStore::Scan. INVALID_ARGUMENT if the
+  /// range names a shard that there is not, or `after` is of another one.
   static absl::StatusOr<std::unique_ptr<RowScan>> Open(std::shared_ptr<Fleet> fleet,
                                                        std::shared_ptr<const Dataset> dataset,
                                                        const RowRange& range, const ScanOptions& options,
@@ -26,7 +28,7 @@ class MySqlRowScan : public RowScan {
   std::optional<ScanPosition> position() const override { return position_; }
 
  private:
-  /// A row that was listed: with its items, or to be read on its own, from `after` on.
+  /// A row that was listed: either with its items, or to be read on its own, from `after` on.
   struct Listed {
     std::string key;
     std::vector<Item> items;
@@ -37,19 +39,22 @@ class MySqlRowScan : public RowScan {
   MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset, RowRange range,
                const ScanOptions& options);
 
+  /// Returns what to read of each row; sets columns_.
   RowQuery Query(uint64_t lowest_live);
+  /// Lists the next cells of the current shard, and adds their rows to listed_.
   absl::Status Fetch();
-  void Take(std::string key, std::vector<ListedCell> cells, const RowQuery& query);
+  /// Adds a row, all of whose cells were listed, to listed_.
+  void AddListed(std::string key, std::vector<ListedCell> cells, const RowQuery& query);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;
   const RowRange range_;
-  const ReadOptions options_;  // of each row
+  const ReadOptions options_;  // for each row
   std::optional<std::vector<std::string>> columns_;
   uint32_t shard_ = 0;
   uint32_t last_shard_ = 0;
-  std::string passed_;  // the last row that was listed and done with; empty before
-  std::string from_;    // the shard's first row that was not listed
+  std::string passed_;  // the last row that was taken from a list; empty before the first
+  std::string from_;    // where the next list of the shard begins
   bool shard_done_ = false;
   std::deque<Listed> listed_;
   std::optional<ScanPosition> position_;

@@ -1,39 +1,28 @@
-#include "backends/mysql/row_store.h"
+#include "backends/mysql/rows/row_store.h"
 
 #include <algorithm>
 #include <map>
 #include <utility>
 
-#include "backends/mysql/row_scan.h"
+#include "backend_api/outcome.h"
+#include "backend_api/row_rules.h"
+#include "backends/mysql/rows/row_scan.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/row_rules.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// Rows that one statement reads, and the cells that it lists at most.
+/// How many rows one statement reads, and how many cells it lists at most.
 constexpr size_t kTogetherRows = 64;
 constexpr uint64_t kTogetherCells = 1024;
 
-/// Whether the read can share a statement with others: the whole row, as it is now.
+/// Whether the read can share a statement with others, because it is of the whole row as it is now.
 bool IsPlain(const ReadOptions& options) {
   return !options.columns && options.time_range.start == 0 && options.time_range.end > kMaxTimestamp;
 }
 
 }  // namespace
-
-RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
-                   std::optional<std::vector<std::string>>& columns) {
-  if (options.columns) columns = SortedColumns(*options.columns);
-  return {.columns = &columns,
-          .versions = options.versions,
-          .limit = options.limit,
-          .max_bytes = options.max_bytes,
-          .range = {std::max(options.time_range.start, lowest_live), options.time_range.end},
-          .max_versions = dataset.max_versions};
-}
 
 uint32_t MySqlRowStore::ShardOf(std::string_view row) const { return ModShard(row, fleet_->mod_shards()); }
 
@@ -44,7 +33,7 @@ absl::StatusOr<RowPage> MySqlRowStore::Get(std::string_view row, const ReadOptio
   return fleet_->Run(
       Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
         const RowQuery query = MakeQuery(*dataset_, dataset_->LowestLive(connection), options, columns);
-        return ReadPage(connection, dataset_->On(shard), row, query, after);
+        return ReadPage(connection, dataset_->TableOn(shard), row, query, after);
       });
 }
 
@@ -70,7 +59,7 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
                                                 std::span<const RowRead> reads,
                                                 std::span<const size_t> places,
                                                 std::vector<absl::StatusOr<RowPage>>& pages) const {
-  // Lists have sizes of powers of two, the last key repeated, so that few statements are prepared.
+  // The sizes of lists are powers of two, filled up with the last key, so that few statements are prepared.
   size_t size = 1;
   while (size < places.size()) size *= 2;
   std::optional<std::vector<std::string>> all_columns;
@@ -90,7 +79,7 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
   for (const size_t place : places) {
     const RowRead& read = reads[place];
     const auto found = cells_by_row.find(std::string(read.row));
-    // Of the last row there may be more, and of those behind it all.
+    // If the limit cut the list, its last row may have more cells, and the rows behind it are missing.
     if (cut && (found == cells_by_row.end() || std::next(found) == cells_by_row.end())) {
       rest.push_back(place);
       continue;
@@ -98,15 +87,15 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
     const RowQuery query = MakeQuery(*dataset_, lowest_live, read.options, all_columns);
     const std::optional<RowPosition> from_the_start;
     PageBuilder builder(query, from_the_start);
-    // The same row may be asked for twice: its cells stay.
+    // The cells are copied, because the same row may be asked for twice.
     std::vector<ListedCell> cells = found == cells_by_row.end() ? std::vector<ListedCell>() : found->second;
     PutNewestFirst(cells, *table.family);
     bool complete = true;
     for (ListedCell& cell : cells) {
-      const auto verdict = builder.Look(cell.column, cell.timestamp, cell.bytes);
+      const auto verdict = builder.Inspect(cell.column, cell.timestamp, cell.bytes);
       complete = !verdict.take || cell.value.has_value();
       if (!complete || verdict.wants == PageBuilder::Wants::kNothing) break;
-      if (verdict.take) builder.Take(std::move(cell.column), cell.timestamp, *std::move(cell.value));
+      if (verdict.take) builder.Add(std::move(cell.column), cell.timestamp, *std::move(cell.value));
     }
     if (complete) {
       pages[place] = builder.Finish();
@@ -136,10 +125,11 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
       fail(now, BatchFullError());
       continue;
     }
-    const auto rest = fleet_->Run(Space::kMod, shard, Repeat::kAlways,
-                                  [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
-                                    return ReadTogether(connection, dataset_->On(shard), reads, now, pages);
-                                  });
+    const auto rest =
+        fleet_->Run(Space::kMod, shard, Repeat::kAlways,
+                    [&](Connection& connection) -> absl::StatusOr<std::vector<size_t>> {
+                      return ReadTogether(connection, dataset_->TableOn(shard), reads, now, pages);
+                    });
     for (const size_t place : now) {
       if (pages[place].ok()) bytes.Add(pages[place]->items);
     }
@@ -159,7 +149,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
         Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
           const RowQuery query =
               MakeQuery(*dataset_, dataset_->LowestLive(connection), reads[place].options, columns);
-          return ReadPage(connection, dataset_->On(shard), reads[place].row, query, std::nullopt);
+          return ReadPage(connection, dataset_->TableOn(shard), reads[place].row, query, std::nullopt);
         });
     if (pages[place].ok()) bytes.Add(pages[place]->items);
   }
@@ -194,11 +184,12 @@ std::vector<absl::Status> MySqlRowStore::DeleteMany(std::span<const RowDelete> d
   keys.reserve(deletes.size());
   for (const RowDelete& one : deletes) keys.push_back(one.row);
   ByShard(keys, [&](uint32_t shard, std::span<const size_t> places) {
-    absl::Status moving;
+    absl::Status refused;
     for (const size_t place : places) {
-      // As of puts.
-      results[place] = moving.ok() ? writer_.Delete(shard, keys[place], deletes[place].options) : moving;
-      if (IsMoving(results[place])) moving = results[place];
+      // As with puts, once a delete was refused because the dataset migrates, the rest is refused too: what
+      // is retried must not come behind a later write to the same row.
+      results[place] = refused.ok() ? writer_.Delete(shard, keys[place], deletes[place].options) : refused;
+      if (IsMigrating(results[place])) refused = results[place];
     }
   });
   return results;

@@ -5,16 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "backends/mysql/dataset.h"
-#include "backends/mysql/fleet.h"
-#include "backends/mysql/row_reader.h"
-#include "backends/mysql/row_writer.h"
-#include "kvstore_api/batch_bytes.h"
-#include "kvstore_api/row_store.h"
+#include "backend_api/batch_bytes.h"
+#include "backend_api/row_store.h"
+#include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/fleet.h"
+#include "backends/mysql/rows/row_reader.h"
+#include "backends/mysql/rows/row_writer.h"
 
 namespace kvstore::mysql {
 
-/// Rows in the tables of sql/rows.sql, on the mod shard of their key. Thread-safe.
+/// Rows in the tables of sql/rows.sql. A row lies on the mod shard of its key. Thread-safe.
 class MySqlRowStore : public RowStore {
  public:
   MySqlRowStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
@@ -28,20 +28,22 @@ class MySqlRowStore : public RowStore {
   std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) override;
   std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) override;
   std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) override;
-  /// One a shard, however many are wanted.
+  /// Returns one partition for each shard, however many are wanted.
   absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) override;
   absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange& range, const ScanOptions& options,
                                                 const std::optional<ScanPosition>& after) override;
 
  private:
   uint32_t ShardOf(std::string_view row) const;
-  /// Calls `work(shard, places)` for the places in `keys` of each shard; hosts in parallel.
+  /// Calls `work(shard, places)` for each shard that has some of `keys`, with their places; hosts in
+  /// parallel.
   void ByShard(std::span<const std::string_view> keys,
                const std::function<void(uint32_t, std::span<const size_t>)>& work) const;
+  /// Reads the first pages of the rows at `places`, all on one shard, until `bytes` is full.
   void GetOnShard(uint32_t shard, std::span<const RowRead> reads, std::span<const size_t> places,
                   BatchBytes& bytes, std::vector<absl::StatusOr<RowPage>>& pages) const;
-  /// First pages of rows that are read whole and alike. Those that it could not complete are left as they
-  /// are, and returned.
+  /// Reads the first pages of the rows at `places`, all of which IsPlain, by one statement. Returns the
+  /// places of those that it could not complete; their pages are left as they are.
   std::vector<size_t> ReadTogether(Connection& connection, const Table& table, std::span<const RowRead> reads,
                                    std::span<const size_t> places,
                                    std::vector<absl::StatusOr<RowPage>>& pages) const;
@@ -50,10 +52,5 @@ class MySqlRowStore : public RowStore {
   const std::shared_ptr<const Dataset> dataset_;
   const RowWriter writer_;
 };
-
-/// What to read under these options and the dataset's settings now. `columns`: where the sorted ones are
-/// kept.
-RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
-                   std::optional<std::vector<std::string>>& columns);
 
 }  // namespace kvstore::mysql

@@ -1,4 +1,4 @@
-#include "backends/mysql/row_writer.h"
+#include "backends/mysql/rows/row_writer.h"
 
 #include <algorithm>
 #include <map>
@@ -8,21 +8,21 @@
 #include <tuple>
 #include <utility>
 
+#include "backend_api/outcome.h"
+#include "backend_api/row_rules.h"
 #include "base/hash.h"
-#include "kvstore_api/in_doubt.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/row_rules.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// Cells of one statement.
+/// How many cells one statement puts, or how many columns it deletes.
 constexpr size_t kStatementCells = 64;
-/// Puts of a batch are committed together up to about these sizes.
+/// Up to about how many rows and bytes the puts of a batch are committed together.
 constexpr size_t kTogetherRows = 128;
 constexpr size_t kTogetherBytes = size_t{1} << 20;
 
+/// Returns a mark for a slot of the clock (MarkOf).
 uint64_t RandomMark() {
   static thread_local std::mt19937_64 random = [] {
     std::random_device device;
@@ -32,7 +32,7 @@ uint64_t RandomMark() {
   return 1 + random() % kMaxMark;
 }
 
-absl::Status Unknown() {
+absl::Status OutcomeUnknownError() {
   return MarkInDoubt(
       absl::UnavailableError("the connection was lost at the commit, and others have written since"));
 }
@@ -50,7 +50,7 @@ bool AllAssigned(std::span<const CellWrite> cells) {
 /// The timestamps of one transaction.
 class RowWriter::Clock {
  public:
-  /// Locks the slots until the transaction ends, and moves each on by `steps`.
+  /// Locks the slots until the transaction ends, and advances each by `steps` timestamps.
   static absl::StatusOr<Clock> Advance(Connection& connection, const Table& table,
                                        const std::vector<uint32_t>& slots, uint64_t steps) {
     Clock clock;
@@ -82,7 +82,7 @@ class RowWriter::Clock {
     return clock;
   }
 
-  /// The slot's next timestamp; at most as often as there were steps.
+  /// Returns the slot's next timestamp. May be called for a slot as often as there were steps.
   uint64_t Next(uint32_t slot) { return next_[slot]++; }
   const Sent& sent() const { return sent_; }
 
@@ -92,7 +92,7 @@ class RowWriter::Clock {
 };
 
 RowWriter::Fate RowWriter::FateOf(Connection& connection, const Table& table, const Sent& sent) {
-  // Waits for the transaction, if it is still under way.
+  // Locking the slot waits for that transaction, if it is still running.
   Rows rows = connection.Prepare(Sql::kLockClock, table).Bind(sent.slot).Bind(MarkOf(sent.slot)).Query();
   uint64_t last = 0;
   while (rows.Next()) {
@@ -102,16 +102,16 @@ RowWriter::Fate RowWriter::FateOf(Connection& connection, const Table& table, co
       return Fate::kCommitted;
     }
   }
-  // A slot goes on with each transaction that is committed, and never back.
+  // Each committed transaction advances the slot, and nothing sets it back.
   return last < sent.last ? Fate::kNotCommitted : Fate::kUnknown;
 }
 
-void RowWriter::Commit(Transaction& transaction, const Sent& sent, std::optional<Sent>& maybe) {
-  maybe = sent;
+void RowWriter::Commit(Transaction& transaction, const Sent& sent, std::optional<Sent>& in_doubt) {
+  in_doubt = sent;
   try {
     transaction.Commit();
   } catch (const sql::SQLException& error) {
-    if (Classify(error) == Trouble::kConflict) maybe.reset();
+    if (Classify(error) == Trouble::kConflict) in_doubt.reset();
     throw;
   }
 }
@@ -148,16 +148,16 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
                                          const WriteOptions& options) const {
   const bool assigned = AnyAssigned(cells);
   const bool clocked = assigned || options.condition;
-  std::optional<Sent> maybe;
+  std::optional<Sent> in_doubt;
   PutResult result;
-  // What goes by the shard's clock leaves a mark there; of the rest nothing would tell whether it was
-  // committed, or whether others have deleted it since.
-  const Repeat repeat = clocked ? Repeat::kAfterALook : Repeat::kIfNotCommitted;
+  // A write that uses the shard's clock leaves a mark there. Of other writes nothing tells whether they were
+  // committed, or whether other clients have deleted them since.
+  const Repeat repeat = clocked ? Repeat::kAfterCheck : Repeat::kIfNotCommitted;
   return fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::StatusOr<PutResult> {
     if (auto status = dataset_->CheckDurable(connection, options.sync); !status.ok()) {
-      return maybe ? MarkInDoubt(std::move(status)) : status;
+      return in_doubt ? MarkInDoubt(std::move(status)) : status;
     }
-    const Table table = dataset_->On(shard);
+    const Table table = dataset_->TableOn(shard);
     std::vector<StoredCell> stored;
     stored.reserve(cells.size());
     for (const CellWrite& cell : cells)
@@ -172,10 +172,10 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
       transaction.Commit();
       return PutResult{};
     }
-    if (maybe) {
-      const Fate fate = FateOf(connection, table, *maybe);
+    if (in_doubt) {
+      const Fate fate = FateOf(connection, table, *in_doubt);
       if (fate == Fate::kCommitted) return result;
-      if (fate == Fate::kUnknown) return Unknown();
+      if (fate == Fate::kUnknown) return OutcomeUnknownError();
     }
     Sent sent{};
     uint64_t timestamp = 0;
@@ -193,36 +193,40 @@ absl::StatusOr<PutResult> RowWriter::Put(uint32_t shard, std::string_view row,
     }
     if (assigned) result.timestamp = timestamp;
     Store(connection, table, stored);
-    Commit(transaction, sent, maybe);
+    Commit(transaction, sent, in_doubt);
     return result;
   });
 }
 
-/// Puts without conditions, whose cells either all bring their timestamps or none does, in one transaction.
-void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
-                            std::vector<absl::StatusOr<PutResult>>& results) const {
+RowWriter::ClockNeeds RowWriter::ClockNeedsOf(std::span<const RowWrite> writes,
+                                              std::span<const size_t> places) const {
   std::map<uint32_t, uint64_t> steps;  // by slot
-  bool sync = false;
   for (const size_t place : places) {
     if (AnyAssigned(writes[place].cells)) ++steps[SlotOf(writes[place].row)];
-    sync = sync || writes[place].options.sync;
   }
-  std::vector<uint32_t> slots;
-  uint64_t most = 0;
+  ClockNeeds needs;
   for (const auto& [slot, count] : steps) {
-    slots.push_back(slot);
-    most = std::max(most, count);
+    needs.slots.push_back(slot);
+    needs.steps = std::max(needs.steps, count);
   }
+  return needs;
+}
+
+void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, std::span<const size_t> places,
+                            std::vector<absl::StatusOr<PutResult>>& results) const {
+  const ClockNeeds needs = ClockNeedsOf(writes, places);
+  const bool sync =
+      std::any_of(places.begin(), places.end(), [&](size_t place) { return writes[place].options.sync; });
   std::vector<std::optional<uint64_t>> assigned(places.size());
-  std::optional<Sent> maybe;
-  // As with a put of one row.
-  const Repeat repeat = slots.empty() ? Repeat::kIfNotCommitted : Repeat::kAfterALook;
+  std::optional<Sent> in_doubt;
+  // Put says why.
+  const Repeat repeat = needs.slots.empty() ? Repeat::kIfNotCommitted : Repeat::kAfterCheck;
   const absl::Status status =
       fleet_->Run(Space::kMod, shard, repeat, [&](Connection& connection) -> absl::Status {
         if (auto durable = dataset_->CheckDurable(connection, sync); !durable.ok()) {
-          return maybe ? MarkInDoubt(std::move(durable)) : durable;
+          return in_doubt ? MarkInDoubt(std::move(durable)) : durable;
         }
-        const Table table = dataset_->On(shard);
+        const Table table = dataset_->TableOn(shard);
         std::vector<StoredCell> stored;
         const auto add = [&](size_t i) {
           const RowWrite& write = writes[places[i]];
@@ -232,13 +236,14 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
           }
         };
         const auto put = [&] {
-          // In the order of keys, so that batches lock in the same order; equal ones stay in theirs.
+          // Cells are put in the order of keys, so that all batches lock in the same order. Cells of one key
+          // keep theirs.
           std::stable_sort(stored.begin(), stored.end(), [](const StoredCell& a, const StoredCell& b) {
             return std::tie(a.row, a.column, b.timestamp) < std::tie(b.row, b.column, a.timestamp);
           });
           Store(connection, table, stored);
         };
-        if (slots.empty()) {
+        if (needs.slots.empty()) {
           for (size_t i = 0; i < places.size(); ++i) add(i);
           if (stored.size() <= kStatementCells) {
             put();
@@ -250,12 +255,12 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
           return absl::OkStatus();
         }
         Transaction transaction(connection, Transaction::Kind::kWrite);
-        if (maybe) {
-          const Fate fate = FateOf(connection, table, *maybe);
+        if (in_doubt) {
+          const Fate fate = FateOf(connection, table, *in_doubt);
           if (fate == Fate::kCommitted) return absl::OkStatus();
-          if (fate == Fate::kUnknown) return Unknown();
+          if (fate == Fate::kUnknown) return OutcomeUnknownError();
         }
-        auto clock = Clock::Advance(connection, table, slots, most);
+        auto clock = Clock::Advance(connection, table, needs.slots, needs.steps);
         if (!clock.ok()) return clock.status();
         for (size_t i = 0; i < places.size(); ++i) {
           const RowWrite& write = writes[places[i]];
@@ -263,7 +268,7 @@ void RowWriter::PutTogether(uint32_t shard, std::span<const RowWrite> writes, st
           add(i);
         }
         put();
-        Commit(transaction, clock->sent(), maybe);
+        Commit(transaction, clock->sent(), in_doubt);
         return absl::OkStatus();
       });
   for (size_t i = 0; i < places.size(); ++i) {
@@ -277,8 +282,8 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
     return write.options.condition || (AnyAssigned(write.cells) && !AllAssigned(write.cells));
   };
   for (size_t last = places.front(); !places.empty();) {
-    if (IsMoving(results[last].status())) {
-      // What is made again must not come behind a later one of the same row.
+    if (IsMigrating(results[last].status())) {
+      // The router retries what was refused: it must not come behind a later write of the same row.
       for (const size_t place : places) results[place] = results[last].status();
       return;
     }
@@ -311,7 +316,7 @@ absl::Status RowWriter::Delete(uint32_t shard, std::string_view row, const Delet
                      [&](Connection& connection) -> absl::Status {
                        if (auto status = dataset_->CheckDurable(connection, false); !status.ok())
                          return status;
-                       const Table table = dataset_->On(shard);
+                       const Table table = dataset_->TableOn(shard);
                        const auto run = [&] {
                          if (options.cells) {
                            for (const CellName& cell : *options.cells) {

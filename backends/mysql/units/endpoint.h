@@ -3,31 +3,32 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "backends/mysql/dataset.h"
-#include "backends/mysql/fleet.h"
-#include "backends/mysql/units.h"
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/migration_endpoint.h"
+#include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/fleet.h"
+#include "backends/mysql/units/units.h"
+#include "base/mutex.h"
 
 namespace kvstore::mysql {
 
-/// A dataset of a fleet, as a migration sees it: a partition is a shard. What is made there: move_schema.h.
-/// Thread-safe.
+/// A dataset of a fleet, as a migration sees it. A partition is a shard; migration_tables.h says what a
+/// migration makes on it. Thread-safe.
 class MySqlEndpoint : public MigrationEndpoint {
  public:
-  /// numbers  of two table families that nobody else has (TableFamily::number): this one and the next.
+  /// numbers  this number and the next are TableFamily::number of the endpoint's two families; no other
+  ///          family of the process may have them.
   MySqlEndpoint(std::shared_ptr<Fleet> fleet, const DatasetSpec& spec, uint32_t numbers);
 
   absl::StatusOr<std::string> Extent() override;
   absl::Status Limit(const std::string& extent) override;
   absl::StatusOr<EndpointStatus> Status() override;
-  absl::StatusOr<std::string> Boot() override;
+  absl::StatusOr<std::string> BootId() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override;
   absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
@@ -42,38 +43,39 @@ class MySqlEndpoint : public MigrationEndpoint {
   absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
 
  private:
-  friend class MySqlUnitScan;
-
   Space space() const { return kind_space_; }
-  /// Those that it is limited to; else those of the map in force. In order.
+  /// Returns the shards that the endpoint is limited to (Limit), or else those of the map in force; in order.
   std::vector<uint32_t> Shards() const;
-  /// Calls `change` for all shards, under the lock of each.
+  /// Calls `change` for all shards, on each under its MigrationLock; several shards of a host at once.
   absl::Status Sweep(const std::function<absl::Status(Connection&, uint32_t)>& change);
-  /// Runs `work` on all shards, hosts in parallel; the first failure.
+  /// Runs `work` on all shards, hosts in parallel. Returns the first failure.
   absl::Status OnAll(Repeat repeat, const std::function<absl::Status(Connection&, uint32_t)>& work);
-  /// Runs work on the shard's table, under whichever name it has.
+  /// Runs `work` on the shard's table, which is under its own name or, for now, under the name `away`.
   absl::Status OnTable(uint32_t shard, Repeat repeat,
                        const std::function<absl::Status(Connection&, const Table&)>& work);
-  /// UNAVAILABLE unless this is the server on which the epoch was raised, since its last start: one that was
-  /// promoted or has lost its memory may have that epoch and not what this worker knows of it.
+  /// Returns UNAVAILABLE unless this is the server on which RaiseEpoch was called, not restarted since. One
+  /// that was promoted, or has lost its last commits, may have the epoch without what this worker has written
+  /// since.
   absl::Status CheckServer(Connection& connection, uint32_t shard);
-  /// Whether the shard's table has its other name now.
+  /// Whether the shard's table is under the name `away`, as last seen or, if it was not, as it is now.
   bool IsAway(Connection& connection, uint32_t shard);
-  /// The units of each shard, by their places.
+  /// Returns the places of the units of each shard. `key` returns the key at a place.
   absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> ByShard(
       size_t count, const std::function<std::string_view(size_t)>& key) const;
-  /// Hosts in parallel.
+  /// Calls `work` with the places of each shard; several shards of a host at once.
   absl::Status ForShards(const std::map<uint32_t, std::vector<size_t>>& by_shard,
                          const std::function<absl::Status(uint32_t, std::span<const size_t>)>& work);
-  /// In a transaction: keeps the shard's epoch and state as they are until its end. ABORTED if the epoch is
-  /// not this one.
-  absl::Status HoldState(Connection& connection, uint32_t shard, uint64_t epoch, bool* takes_units);
+  /// Within a transaction: locks the shard's epoch and state until its end. Returns ABORTED if the epoch is
+  /// another one.
+  ///
+  /// takes_units  set to whether units may be written in this state.
+  absl::Status LockState(Connection& connection, uint32_t shard, uint64_t epoch, bool* takes_units);
 
   using Numbers = std::vector<uint32_t>;
-  /// The shards that it is limited to, in order; null: none. A migration's worker limits it anew, beside
-  /// those who ask it for figures.
+  /// Returns the shards that the endpoint is limited to, in order; null if it is not limited. The migration's
+  /// worker may call Limit again while other threads read figures.
   std::shared_ptr<const Numbers> limit() const {
-    const std::lock_guard lock(limit_mutex_);
+    const MutexLock lock(limit_mutex_);
     return limit_;
   }
 
@@ -83,11 +85,12 @@ class MySqlEndpoint : public MigrationEndpoint {
   const Space kind_space_;
   const Dataset base_;
   const Dataset away_;
-  mutable std::mutex limit_mutex_;
-  std::shared_ptr<const Numbers> limit_;  // guarded by limit_mutex_
-  std::mutex mutex_;
-  std::map<uint32_t, bool> is_away_;         // by shard, as last seen; guarded by mutex_
-  std::map<uint32_t, std::string> servers_;  // by shard: Connection::Boot at RaiseEpoch; guarded by mutex_
+  mutable Mutex limit_mutex_;
+  std::shared_ptr<const Numbers> limit_ ABSL_GUARDED_BY(limit_mutex_);
+  Mutex mutex_;
+  std::map<uint32_t, bool> is_away_ ABSL_GUARDED_BY(mutex_);  // by shard, as last seen
+  std::map<uint32_t, std::string> servers_
+      ABSL_GUARDED_BY(mutex_);  // by shard: Connection::BootId at RaiseEpoch
 };
 
 }  // namespace kvstore::mysql

@@ -1,4 +1,4 @@
-#include "backends/mysql/move_schema.h"
+#include "backends/mysql/units/migration_tables.h"
 
 #include <cppconn/exception.h>
 #include <fmt/format.h>
@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/mysql/schema.h"
-#include "backends/mysql/sql_templates.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/driver/sql_templates.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -19,11 +19,12 @@ using State = EndpointState;
 
 constexpr int kLockWaitTimeout = 1205;
 
-/// As the dataset's table has it.
+/// Returns the family of the dataset's table.
 TableFamily FamilyOf(const DatasetSpec& spec) {
   return {.space = SpaceOf(spec.shape), .name = TableName(spec), .newest_last = !HasDescendingKeys(spec)};
 }
 
+/// What a migration makes on a shard, by its names in SQL.
 struct Names {
   TableFamily family;
   std::string database;
@@ -44,10 +45,11 @@ struct Names {
   }
 };
 
-/// Columns of the dirty log, and what a trigger puts there of a row named NEW or OLD.
+/// The key of a unit: the dirty log's columns for it, and the names of the columns of the dataset's table
+/// that triggers copy to these.
 struct Key {
   std::string columns;
-  std::vector<std::string> names;  // of the table
+  std::vector<std::string> names;
 };
 
 Key KeyOf(Shape shape) {
@@ -62,6 +64,7 @@ Key KeyOf(Shape shape) {
   return {"k1 BIGINT UNSIGNED NOT NULL, k2 BIGINT UNSIGNED NOT NULL", {"from_id", "to_id"}};
 }
 
+/// Returns the statement of a trigger that records the key of `row`, which is NEW or OLD.
 std::string Record(const Names& names, const Key& key, std::string_view row) {
   std::string columns;
   std::string values;
@@ -100,7 +103,7 @@ void MakeTriggers(Connection& connection, const DatasetSpec& spec, const Names& 
     const bool update = event.name == std::string_view("UPDATE");
     std::string record = Record(names, key, event.name == std::string_view("INSERT") ? "NEW" : "OLD");
     if (update) {
-      // Our own writers change no key; others might.
+      // KVStore's own statements change no key, but an operator's may.
       std::string changed;
       for (const std::string& column : key.names) {
         changed += fmt::format("{}OLD.{} <> NEW.{}", changed.empty() ? "" : " OR ", column, column);
@@ -121,7 +124,8 @@ void DropTriggers(Connection& connection, const Names& names) {
   connection.Run("DROP TABLE IF EXISTS " + names.dirty);
 }
 
-/// Who has had a transaction open for longest: mostly the one that is waited for.
+/// Returns text that names the connection with the oldest open transaction, mostly the one that is waited
+/// for; empty if there is none, or it cannot be told.
 std::string OldestTransaction(Connection& connection) {
   try {
     Rows rows = connection.Ask(
@@ -132,12 +136,13 @@ std::string OldestTransaction(Connection& connection) {
       return fmt::format("; connection {} has had a transaction open for {} s", rows.Uint(1), rows.Uint(2));
     }
   } catch (const sql::SQLException&) {
-    // Not everybody may see the transactions of others.
+    // The user may lack the right to see transactions of other users.
   }
   return "";
 }
 
-/// Clients wait while this connection waits for locks, of rows and of tables: a second at a time.
+/// Limits the connection's waits for locks of rows and of tables to a second, because clients' calls queue
+/// behind such a wait. The limits before are put back at the end.
 class ShortWaits {
  public:
   explicit ShortWaits(Connection& connection) : connection_(connection) {
@@ -160,36 +165,42 @@ class ShortWaits {
   Connection& connection_;
 };
 
-/// Changes what transactions under way may hold. UNAVAILABLE, with the name of who holds it, if that takes
-/// long: who asks again lets the clients through in between.
+/// Makes a change that may have to wait for locks of clients' transactions. Returns UNAVAILABLE, with the
+/// connection that seems to hold them, after a second: the caller retries, and clients get through in
+/// between.
 absl::Status ChangeSoon(Connection& connection, const std::function<absl::Status()>& change) {
   try {
     const ShortWaits waits(connection);
     return change();
   } catch (const sql::SQLException& error) {
     if (error.getErrorCode() != kLockWaitTimeout) throw;
-    return absl::UnavailableError(
-        fmt::format("a transaction does not come to its end{}", OldestTransaction(connection)));
+    return absl::UnavailableError(fmt::format("a client's transaction blocks the change and does not end{}",
+                                              OldestTransaction(connection)));
   }
 }
 
-absl::Status NotLegal(const DatasetSpec& spec, State from, State to) {
+absl::Status IllegalTransitionError(const DatasetSpec& spec, State from, State to) {
   return absl::FailedPreconditionError(
       fmt::format("dataset: '{}' is {} there, which does not become {}", spec.name, Name(from), Name(to)));
 }
 
 }  // namespace
 
-DatasetSpec Away(DatasetSpec spec) {
+absl::Status MigrationLockedError(const DatasetSpec& spec) {
+  return absl::UnavailableError(
+      fmt::format("dataset: another worker of the migration of '{}' is working on this shard", spec.name));
+}
+
+DatasetSpec AwaySpec(DatasetSpec spec) {
   spec.table = FamilyOf(spec).Beside("away");
   return spec;
 }
 
-// ---- looking ----
+// ---- reading ----
 
-Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
+ShardMigration ReadShardMigration(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const Names names(spec, shard);
-  Moving moving;
+  ShardMigration migration;
   {
     const std::string away = names.family.Beside("away");
     const std::string state = names.family.Beside("state");
@@ -203,44 +214,26 @@ Moving ReadMoving(Connection& connection, const DatasetSpec& spec, uint32_t shar
       const std::string name = rows.Bytes(1);
       const bool ours = rows.Bytes(2) == TableComment(spec);
       if (name == names.family.name) {
-        // It may be the other side's.
-        moving.base = ours && EngineName(spec) == rows.Bytes(3);
-        moving.leftover = !ours;
+        // On another engine it is the table of the migration's other side.
+        migration.base = ours && EngineName(spec) == rows.Bytes(3);
+        migration.leftover = !ours;
       }
-      if (name == away) moving.away = ours;
-      if (name == state) moving.state = ours;
-      if (name == dirty) moving.dirty = true;
+      if (name == away) migration.away = ours;
+      if (name == state) migration.state = ours;
+      if (name == dirty) migration.dirty = true;
     }
   }
-  moving.at = moving.base ? State::kServing : State::kAbsent;
-  if (!moving.state) return moving;
+  migration.at = migration.base ? State::kServing : State::kAbsent;
+  if (!migration.state) return migration;
   Rows rows = connection.Ask(fmt::format("SELECT epoch, state, capture FROM {} WHERE one = 1", names.state));
   if (!rows.Next()) {
-    moving.state = false;
-    return moving;
+    migration.state = false;
+    return migration;
   }
-  moving.epoch = rows.Uint(1);
-  moving.at = static_cast<State>(rows.Uint(2));
-  moving.capture = rows.Uint(3) != 0;
-  return moving;
-}
-
-bool HasMigration(Connection& connection, const Table& table) {
-  Rows rows = connection.Ask(fmt::format(
-      "SELECT 1 FROM information_schema.tables WHERE table_schema = '{0}' AND table_name IN ('{1}$state', "
-      "'{1}$r$state')",
-      DatabaseName(table.family->space, table.shard), table.family->BaseName()));
-  return rows.Next();
-}
-
-std::string StateTable(const Table& table) {
-  return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
-                     Quote(table.family->Beside("state")));
-}
-
-std::string DirtyTable(const Table& table) {
-  return fmt::format("{}.{}", Quote(DatabaseName(table.family->space, table.shard)),
-                     Quote(table.family->Beside("dirty")));
+  migration.epoch = rows.Uint(1);
+  migration.at = static_cast<State>(rows.Uint(2));
+  migration.capture = rows.Uint(3) != 0;
+  return migration;
 }
 
 // ---- changing ----
@@ -249,111 +242,144 @@ namespace {
 
 absl::Status RaiseNow(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch) {
   const Names names(spec, shard);
-  const Moving moving = ReadMoving(connection, spec, shard);
-  if (moving.state && moving.epoch >= epoch) {
+  const ShardMigration migration = ReadShardMigration(connection, spec, shard);
+  if (migration.state && migration.epoch >= epoch) {
     return absl::AbortedError(
-        fmt::format("epoch: {} is not above {}, which another worker has", epoch, moving.epoch));
+        fmt::format("epoch: {} is not above {}, which another worker has", epoch, migration.epoch));
   }
-  if (!moving.state) {
-    // What a dataset of the same name left.
+  if (!migration.state) {
+    // What is there was left by a dropped dataset of the same name.
     connection.Run(fmt::format("DROP TABLE IF EXISTS {}, {}", names.state, names.dirty));
     connection.Run(fmt::format(fmt::runtime(kMigrationStateSql), fmt::arg("state", names.state),
                                fmt::arg("comment", TableComment(spec))));
     connection.Run(fmt::format("INSERT IGNORE INTO {} VALUES (1, {}, {}, 0)", names.state, epoch,
-                               static_cast<int>(moving.at)));
+                               static_cast<int>(migration.at)));
     return absl::OkStatus();
   }
   connection.Run(fmt::format("UPDATE {} SET epoch = {} WHERE one = 1", names.state, epoch));
   return absl::OkStatus();
 }
 
-absl::Status EnterNow(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
-                      State state, bool capture) {
+/// Makes one transition of a dataset on a shard, which the caller has found to be legal.
+class Transition {
+ public:
+  /// before  what there is on the shard.
+  Transition(Connection& connection, const DatasetSpec& spec, uint32_t shard, const Names& names,
+             const ShardMigration& before)
+      : connection_(connection), spec_(spec), shard_(shard), names_(names), before_(before) {}
+
+  absl::Status To(State state, bool capture) {
+    switch (state) {
+      case State::kAbsent:
+        return ToAbsent();
+      case State::kImporting:
+        return ToImporting(capture);
+      case State::kServing:
+        return ToServing(capture);
+      case State::kFrozen:
+        Set(State::kFrozen, true);
+        return absl::OkStatus();
+      case State::kMoved:
+        return ToMoved(capture);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  absl::Status ToAbsent() {
+    DropTriggers(connection_, names_);
+    connection_.Run("DROP TABLE IF EXISTS " + names_.away);
+    connection_.Run("DROP TABLE IF EXISTS " + names_.state);
+    return absl::OkStatus();
+  }
+
+  absl::Status ToImporting(bool capture) {
+    if (before_.base) {
+      return absl::FailedPreconditionError(fmt::format("dataset: '{}' is there already", spec_.name));
+    }
+    if (before_.leftover) {
+      if (auto status = DropLeftover(); !status.ok()) return status;
+    }
+    if (!before_.away) {
+      DropTable(connection_, AwaySpec(spec_), shard_);
+      CreateTable(connection_, AwaySpec(spec_), shard_);
+    }
+    if (capture && !before_.capture) MakeTriggers(connection_, spec_, names_, names_.away);
+    Set(State::kImporting, capture);
+    if (!capture && before_.dirty) DropTriggers(connection_, names_);
+    return absl::OkStatus();
+  }
+
+  /// Drops the table that has the name which the copy gets when it serves, if it is empty. This dataset's
+  /// migration is in force, so no other dataset of this catalog has the name; a table with rows may belong to
+  /// another catalog.
+  absl::Status DropLeftover() {
+    if (connection_.Ask(fmt::format("SELECT 1 FROM {} LIMIT 1", names_.base)).Next()) {
+      return absl::FailedPreconditionError(
+          fmt::format("the table {} has rows, and is of another dataset of that name, which this catalog "
+                      "does not have; if "
+                      "nobody uses it, rename or drop it with SQL",
+                      names_.base));
+    }
+    DropTable(connection_, spec_, shard_);
+    return absl::OkStatus();
+  }
+
+  absl::Status ToServing(bool capture) {
+    if (capture && !before_.capture) {
+      MakeTriggers(connection_, spec_, names_, before_.away ? names_.away : names_.base);
+    }
+    // From here on LockState keeps workers from writing to the table.
+    Set(State::kServing, capture);
+    if (before_.away) Rename(names_.away, names_.base);
+    if (capture) return absl::OkStatus();
+    DropTriggers(connection_, names_);
+    connection_.Run("DROP TABLE IF EXISTS " + names_.state);
+    return absl::OkStatus();
+  }
+
+  absl::Status ToMoved(bool capture) {
+    // The table is renamed first, so that no client finds it when its triggers let writes pass again.
+    if (before_.base) Rename(names_.base, names_.away);
+    Set(State::kMoved, capture);
+    if (!capture && before_.dirty) DropTriggers(connection_, names_);
+    return absl::OkStatus();
+  }
+
+  /// Writes the state. Waits for writes in flight, whose triggers have locked it.
+  void Set(State to, bool captures) {
+    if (before_.at == to && before_.capture == captures) return;
+    connection_.Run(fmt::format("UPDATE {} SET state = {}, capture = {} WHERE one = 1", names_.state,
+                                static_cast<int>(to), captures ? 1 : 0));
+  }
+  void Rename(const std::string& from, const std::string& to) {
+    connection_.Run(fmt::format("RENAME TABLE {} TO {}", from, to));
+  }
+
+  Connection& connection_;
+  const DatasetSpec& spec_;
+  const uint32_t shard_;
+  const Names& names_;
+  const ShardMigration& before_;
+};
+
+absl::Status TransitionNow(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                           State state, bool capture) {
   const Names names(spec, shard);
-  const Moving moving = ReadMoving(connection, spec, shard);
-  if (!moving.state) {
-    // A sweep that got here before.
-    if (state == State::kAbsent && !moving.base && !moving.away) return absl::OkStatus();
-    if (state == State::kServing && !capture && moving.base) return absl::OkStatus();
+  const ShardMigration migration = ReadShardMigration(connection, spec, shard);
+  if (!migration.state) {
+    // A sweep that was here before may have ended the migration on this shard.
+    if (state == State::kAbsent && !migration.base && !migration.away) return absl::OkStatus();
+    if (state == State::kServing && !capture && migration.base) return absl::OkStatus();
   }
-  if (!moving.state || moving.epoch != epoch) {
+  if (!migration.state || migration.epoch != epoch) {
     return absl::AbortedError(fmt::format(
-        "the migration's worker has epoch {}, another one has taken over with {}", epoch, moving.epoch));
+        "the migration's worker has epoch {}, another one has taken over with {}", epoch, migration.epoch));
   }
-  // Waits for the writes under way, which hold it.
-  const auto set = [&](State to, bool captures) {
-    if (moving.at == to && moving.capture == captures) return;
-    connection.Run(fmt::format("UPDATE {} SET state = {}, capture = {} WHERE one = 1", names.state,
-                               static_cast<int>(to), captures ? 1 : 0));
-  };
-  const auto rename = [&](const std::string& from, const std::string& to) {
-    connection.Run(fmt::format("RENAME TABLE {} TO {}", from, to));
-  };
-  switch (state) {
-    case State::kAbsent: {
-      if (moving.at == State::kServing || moving.at == State::kFrozen)
-        return NotLegal(spec, moving.at, state);
-      DropTriggers(connection, names);
-      connection.Run("DROP TABLE IF EXISTS " + names.away);
-      connection.Run("DROP TABLE IF EXISTS " + names.state);
-      return absl::OkStatus();
-    }
-    case State::kImporting: {
-      if (moving.at != State::kImporting && moving.at != State::kAbsent)
-        return NotLegal(spec, moving.at, state);
-      if (moving.base) {
-        return absl::FailedPreconditionError(fmt::format("dataset: '{}' is there already", spec.name));
-      }
-      // In the way of the name that the copy gets when it serves. This dataset's migration is in force, so
-      // that no other one of the name can be in this catalog; in another one it could.
-      if (moving.leftover) {
-        if (connection.Ask(fmt::format("SELECT 1 FROM {} LIMIT 1", names.base)).Next()) {
-          return absl::FailedPreconditionError(
-              fmt::format("the table {} has rows, and is of another dataset of that name, which this catalog "
-                          "does not have; if "
-                          "nobody uses it, rename or drop it with SQL",
-                          names.base));
-        }
-        DropTable(connection, spec, shard);
-      }
-      if (!moving.away) {
-        DropTable(connection, Away(spec), shard);
-        CreateTable(connection, Away(spec), shard);
-      }
-      if (capture && !moving.capture) MakeTriggers(connection, spec, names, names.away);
-      set(state, capture);
-      if (!capture && moving.dirty) DropTriggers(connection, names);
-      return absl::OkStatus();
-    }
-    case State::kServing: {
-      if (moving.at == State::kAbsent) return NotLegal(spec, moving.at, state);
-      if (capture && !moving.capture) {
-        const std::string& table = moving.away ? names.away : names.base;
-        MakeTriggers(connection, spec, names, table);
-      }
-      // From here on no worker writes to it.
-      set(state, capture);
-      if (moving.away) rename(names.away, names.base);
-      if (capture) return absl::OkStatus();
-      DropTriggers(connection, names);
-      connection.Run("DROP TABLE IF EXISTS " + names.state);
-      return absl::OkStatus();
-    }
-    case State::kFrozen:
-      if (moving.at != State::kServing && moving.at != State::kFrozen)
-        return NotLegal(spec, moving.at, state);
-      if (!moving.capture) return NotLegal(spec, moving.at, state);
-      set(state, true);
-      return absl::OkStatus();
-    case State::kMoved:
-      if (moving.at != State::kFrozen && moving.at != State::kMoved) return NotLegal(spec, moving.at, state);
-      // First its name: nobody finds it when the triggers let writes pass again.
-      if (moving.base) rename(names.base, names.away);
-      set(state, capture);
-      if (!capture && moving.dirty) DropTriggers(connection, names);
-      return absl::OkStatus();
+  if (!MayTransition(migration.at, migration.capture, state)) {
+    return IllegalTransitionError(spec, migration.at, state);
   }
-  return absl::OkStatus();
+  return Transition(connection, spec, shard, names, migration).To(state, capture);
 }
 
 }  // namespace
@@ -362,28 +388,29 @@ absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_
   return ChangeSoon(connection, [&] { return RaiseNow(connection, spec, shard, epoch); });
 }
 
-absl::Status EnterState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
-                        State state, bool capture) {
-  return ChangeSoon(connection, [&] { return EnterNow(connection, spec, shard, epoch, state, capture); });
+absl::Status TransitionShard(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+                             State state, bool capture) {
+  return ChangeSoon(connection,
+                    [&] { return TransitionNow(connection, spec, shard, epoch, state, capture); });
 }
 
-absl::Status ReassertState(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
+absl::Status ReassertShard(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
                            State state, bool capture) {
-  const State at = ReadMoving(connection, spec, shard).at;
-  const auto enter = [&](State to, bool captures) {
-    return EnterState(connection, spec, shard, epoch, to, captures);
+  const State at = ReadShardMigration(connection, spec, shard).at;
+  const auto transition = [&](State to, bool captures) {
+    return TransitionShard(connection, spec, shard, epoch, to, captures);
   };
   absl::Status status;
   if (state == State::kServing && at == State::kAbsent) {
-    status = enter(State::kImporting, capture);
+    status = transition(State::kImporting, capture);
   } else if (state == State::kMoved && (at == State::kAbsent || at == State::kImporting)) {
-    return enter(State::kImporting, capture);
+    return transition(State::kImporting, capture);
   } else if (state == State::kMoved && at == State::kServing) {
-    // Only what is captured can be frozen.
-    status = enter(State::kServing, true);
-    if (status.ok()) status = enter(State::kFrozen, true);
+    // A side can be frozen only while its writes are captured.
+    status = transition(State::kServing, true);
+    if (status.ok()) status = transition(State::kFrozen, true);
   }
-  return status.ok() ? enter(state, capture) : status;
+  return status.ok() ? transition(state, capture) : status;
 }
 
 }  // namespace kvstore::mysql

@@ -1,4 +1,4 @@
-#include "backends/mysql/unit_scan.h"
+#include "backends/mysql/units/unit_scan.h"
 
 #include <algorithm>
 #include <iterator>
@@ -7,37 +7,30 @@
 namespace kvstore::mysql {
 namespace {
 
+/// A page of merged streams has up to so many units, and about so many bytes.
 constexpr size_t kPageUnits = 1000;
 constexpr size_t kPageBytes = size_t{1} << 20;
-/// Streams with fewer units are filled when another one has run empty, so that hosts work in parallel.
+/// When a stream has run empty, all that have fewer units than this are filled, so that hosts work in
+/// parallel.
 constexpr size_t kFew = 1000;
 constexpr auto kLater = [](auto* a, auto* b) { return b->front().key < a->front().key; };
 
 }  // namespace
 
-MySqlUnitScan::MySqlUnitScan(MySqlEndpoint& endpoint, const std::vector<uint32_t>& shards,
-                             const UnitRange& range, uint64_t as_of)
-    : endpoint_(endpoint),
-      end_(range.end),
-      as_of_(as_of),
-      merged_(endpoint.kind_.shape == Shape::kRows && shards.size() > 1) {
+MySqlUnitScan::MySqlUnitScan(ShardReader reader, const std::vector<uint32_t>& shards, const UnitRange& range,
+                             bool merged)
+    : reader_(std::move(reader)), end_(range.end), merged_(merged && shards.size() > 1) {
   for (const uint32_t shard : shards) streams_.push_back({.shard = shard, .from = range.start});
 }
 
 absl::Status MySqlUnitScan::Fill(Stream& stream) {
-  UnitList list;
-  absl::Status status = endpoint_.OnTable(
-      stream.shard, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::Status {
-        list = ListUnits(connection, table, endpoint_.kind_, Visible(endpoint_.base_, connection, as_of_),
-                         stream.from, end_);
-        return absl::OkStatus();
-      });
-  if (!status.ok()) return status;
+  auto list = reader_.list(stream.shard, stream.from, end_);
+  if (!list.ok()) return list.status();
   stream.listed.erase(stream.listed.begin(), stream.listed.begin() + static_cast<ptrdiff_t>(stream.at));
   stream.at = 0;
-  stream.from = list.next;
-  stream.done = list.next.empty();
-  for (Unit& unit : list.units) {
+  stream.from = list->next;
+  stream.done = list->next.empty();
+  for (Unit& unit : list->units) {
     if (!end_.empty() && unit.key >= end_) {
       stream.done = true;
       break;
@@ -57,7 +50,7 @@ absl::Status MySqlUnitScan::FillEmpty() {
     shards.push_back(stream.shard);
   }
   std::vector<absl::Status> statuses(few.size());
-  endpoint_.fleet_->ForEach(endpoint_.space(), shards, [&](size_t i) {
+  reader_.for_each(shards, [&](size_t i) {
     do {
       statuses[i] = Fill(*few[i]);
     } while (statuses[i].ok() && few[i]->size() == 0 && !few[i]->done);
@@ -85,7 +78,7 @@ absl::StatusOr<std::vector<Unit>> MySqlUnitScan::Next() {
     ++stream.at;
   };
   if (!merged_) {
-    // A list as it was read: nothing that grows old waits for the next call.
+    // A list is returned whole, as it was read: no unit waits for the next call and grows stale.
     while (page.empty() && current_ < streams_.size()) {
       Stream& stream = streams_[current_];
       if (stream.size() > 0) {

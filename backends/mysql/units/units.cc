@@ -1,4 +1,4 @@
-#include "backends/mysql/units.h"
+#include "backends/mysql/units/units.h"
 
 #include <algorithm>
 #include <bit>
@@ -7,21 +7,23 @@
 #include <unordered_map>
 #include <utility>
 
-#include "backends/mysql/row_reader.h"
+#include "backend_api/as_of.h"
+#include "backend_api/unit_key.h"
+#include "backends/mysql/rows/row_reader.h"
+#include "base/big_endian.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/as_of.h"
-#include "kvstore_api/big_endian.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/unit_key.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::mysql {
 namespace {
 
-/// Cells, or entries, that a statement lists.
+/// How many cells, objects or mappings a statement lists, and about how many bytes of values a list of
+/// columns has.
 constexpr uint64_t kListed = 4096;
 constexpr uint64_t kListedBytes = uint64_t{8} << 20;
-/// Units that a statement names, and cells that it puts.
+/// How many units a statement names, and how many cells, objects or mappings it puts, of about how many
+/// bytes.
 constexpr size_t kNamed = 64;
 constexpr size_t kPut = 128;
 constexpr size_t kPutBytes = size_t{4} << 20;
@@ -35,7 +37,8 @@ std::string Number(uint64_t value) {
   return bytes;
 }
 
-/// Powers of two up to kNamed, so that few statements are prepared.
+/// Returns how many keys a statement has room for that names `count`: a power of two up to kNamed, so that
+/// few statements are prepared.
 size_t SizeFor(size_t count) { return std::min(std::bit_ceil(count), kNamed); }
 
 uint64_t LocalOf(uint64_t id) { return id & ObjectId::kMaxLocal; }
@@ -44,7 +47,8 @@ uint64_t IdOf(const Table& table, const UnitKind& kind, uint64_t local) {
   return uint64_t{table.shard} << 46 | uint64_t{kind.type} << 36 | local;
 }
 
-/// Calls `work` with the places, up to kNamed at a time, and how many the statement has room for.
+/// Calls `work(part, size)` with up to kNamed places at a time. `size` is how many keys the statement has
+/// room for; the caller repeats the last key in the rest of it.
 template <typename Work>
 void InParts(std::span<const size_t> places, const Work& work) {
   while (!places.empty()) {
@@ -56,13 +60,13 @@ void InParts(std::span<const size_t> places, const Work& work) {
 
 // ---- rows ----
 
-/// Puts columns together from cells that come in order.
+/// Builds the units of columns from cells that come in order.
 class Columns {
  public:
   Columns(Connection& connection, const Table& table, const Visible& visible)
       : connection_(connection), table_(table), visible_(visible) {}
 
-  /// The next cell; true if it begins another column.
+  /// Adds the next cell, which the current row of the result has. Returns whether it begins another column.
   bool Add(const Rows& rows) {
     std::string row = rows.Bytes(1);
     ListedCell cell = ReadCell(rows, 2);
@@ -79,6 +83,7 @@ class Columns {
     unit.cells.push_back({cell.timestamp, cell.value ? *std::move(cell.value) : ""});
     return begins;
   }
+  /// Removes the last column.
   void DropLast() {
     units_.pop_back();
     bytes_ = begin_bytes_.back();
@@ -91,7 +96,8 @@ class Columns {
   const std::string& row() const { return row_; }
   const std::string& column() const { return column_; }
 
-  /// Their visible cells. The result of the list must be read to its end.
+  /// Returns the columns with their visible cells. Large values are fetched now, so the result of the list
+  /// must have been read to its end.
   std::vector<Unit> Finish() {
     for (const Large& large : large_) {
       Cell& cell = units_[large.unit].cells[large.cell];
@@ -100,7 +106,7 @@ class Columns {
                        .Bind(large.column)
                        .Bind(cell.timestamp)
                        .Query();
-      // One that is gone meanwhile was deleted: the dirty log has the unit.
+      // A cell that is missing by now was deleted meanwhile, and so the dirty log has the unit.
       if (value.Next()) {
         cell.value = value.Bytes(1);
       } else {
@@ -131,14 +137,15 @@ class Columns {
   const Visible& visible_;
   std::vector<Unit> units_;
   std::vector<Large> large_;
-  std::vector<uint64_t> begin_bytes_;  // of values before each unit
-  uint64_t bytes_ = 0;                 // of values, also of those that are not read yet
+  std::vector<uint64_t> begin_bytes_;  // for each unit: bytes_ before it
+  uint64_t bytes_ = 0;                 // of all values, including those that are not fetched yet
   std::string row_;
   std::string column_;
 };
 
-/// Calls `work(part, one_row)` with up to kNamed keys at a time: of one row, or each of another. Named in one
-/// condition, columns of one row would be looked for in all of that row, however wide it is.
+/// Calls `work(part, one_row)` with up to kNamed keys at a time, either columns of one row, or single columns
+/// of different rows. If a list of pairs of row and column named several columns of one row, the server would
+/// search all of that row for them, however wide it is.
 template <typename Work>
 void InParts(std::span<const RowUnit> keys, const Work& work) {
   std::vector<RowUnit> others;
@@ -160,7 +167,7 @@ void InParts(std::span<const RowUnit> keys, const Work& work) {
   flush();
 }
 
-/// Binds up to kNamed keys, the last one repeated.
+/// Binds up to kNamed keys, and the last one again for the rest of the statement's room.
 void BindKeys(Call& call, std::span<const RowUnit> keys, bool one_row) {
   if (one_row) call.Bind(keys[0].row);
   for (size_t i = 0; i < SizeFor(keys.size()); ++i) {
@@ -170,7 +177,7 @@ void BindKeys(Call& call, std::span<const RowUnit> keys, bool one_row) {
   }
 }
 
-/// All of some columns.
+/// Returns some columns, with all their visible cells.
 std::vector<Unit> ReadColumns(Connection& connection, const Table& table, const Visible& visible,
                               std::span<const RowUnit> keys) {
   Columns columns(connection, table, visible);
@@ -184,9 +191,10 @@ std::vector<Unit> ReadColumns(Connection& connection, const Table& table, const 
   return columns.Finish();
 }
 
+/// ListUnits for rows.
 UnitList ListColumns(Connection& connection, const Table& table, const Visible& visible,
                      std::string_view from, std::string_view end) {
-  // Behind all rows.
+  // Without an end, the list goes on to the highest row key that there can be.
   RowUnit behind{std::string(kMaxRowKeyBytes, '\xff'), std::nullopt};
   if (auto parsed = ParseRowUnitKey(end)) behind = *std::move(parsed);
   RowUnit first;
@@ -207,7 +215,8 @@ UnitList ListColumns(Connection& connection, const Table& table, const Visible& 
     for (; rows.Next(); ++listed) columns.Add(rows);
   }
   if (listed == kListed) {
-    // Of the last column there may be more.
+    // The last column may have more cells. It comes with the next list; or, if it is alone in this one, it is
+    // read whole now.
     const RowUnit last{columns.row(), columns.column()};
     if (columns.size() > 1) {
       columns.DropLast();
@@ -218,7 +227,7 @@ UnitList ListColumns(Connection& connection, const Table& table, const Visible& 
       columns.DropLast();
     }
   }
-  // Large values are read now, not more than are wanted in memory.
+  // Finish fetches large values, so columns are dropped until the rest fits into memory.
   while (columns.size() > 1 && columns.bytes() > kListedBytes) {
     list.next = columns.last_key();
     columns.DropLast();
@@ -234,13 +243,14 @@ struct StoredCell {
   const Cell* cell;
 };
 
+/// Puts cells, several with a statement.
 void PutCells(Connection& connection, const Table& table, std::span<const StoredCell> cells) {
   while (!cells.empty()) {
     size_t count = 0;
     for (size_t bytes = 0; count < std::min(cells.size(), kPut) && bytes < kPutBytes; ++count) {
       bytes += cells[count].cell->value.size();
     }
-    // Few sizes, so that few statements are prepared.
+    // The number of cells is a power of two, so that few statements are prepared.
     if (count < kPut) count = std::bit_floor(count);
     Call call = connection.Prepare(Sql::kPutCells, table, count);
     for (const StoredCell& cell : cells.first(count)) {
@@ -428,9 +438,9 @@ std::vector<DirtyEntry> ReadDirty(Connection& connection, const Table& table, co
     entries.push_back(std::move(entry));
   }
   if (!entries.empty() && table.family->newest_last) {
-    // The log is InnoDB's, the table is not: what a commit shows of the one may come before the other. A
-    // snapshot of all engines waits for commits under way; what is read after it has the rows of these
-    // entries (tests/backends/mysql/assumptions_test.cc).
+    // The log is on InnoDB and the table is not, so a commit may become visible in the log before it does in
+    // the table. A snapshot of all engines waits for commits in flight: what is read after it has the rows of
+    // these entries (tests/backends/mysql/assumptions_test.cc).
     const Transaction both(connection, Transaction::Kind::kSnapshot);
   }
   return entries;

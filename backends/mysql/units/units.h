@@ -6,52 +6,61 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backends/mysql/connection.h"
-#include "backends/mysql/dataset.h"
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/migration_endpoint.h"
+#include "backends/mysql/driver/connection.h"
+#include "backends/mysql/fleet/dataset.h"
 
-/// Units of migrations in the tables of one shard. What takes a Connection throws sql::SQLException.
+/// Units of migrations (backend_api/migration_endpoint.h) in the tables of one shard. Functions that take a
+/// Connection throw sql::SQLException.
 namespace kvstore::mysql {
 
-/// Which cells of a column are visible at a time, which is never later than the server's own (see NoLater).
+/// Which cells of a column are visible at a time.
 struct Visible {
+  /// as_of  the time, in ms; the server's own is used in its place if that is earlier (see NoLater).
   Visible(const Dataset& dataset, const Connection& connection, uint64_t as_of);
-  uint64_t oldest = 0;
-  uint64_t max_versions = 0;
+  uint64_t oldest = 0;        ///< Cells with lower timestamps have expired.
+  uint64_t max_versions = 0;  ///< Only so many of the newest cells are visible; UINT64_MAX: all.
 };
 
-/// A dataset's units, by its shape.
+/// What units of a dataset are.
 struct UnitKind {
   Shape shape = Shape::kRows;
-  uint32_t type = 0;  ///< Objects.
+  uint32_t type = 0;  ///< The type in the IDs of objects; unused for other shapes.
 };
 
-/// The shard of a unit, or of enc(row); INVALID_ARGUMENT for a key of another shape.
+/// Returns the shard of a unit, by its key, or for rows by enc(row) alone. INVALID_ARGUMENT for a key of
+/// another shape.
 absl::StatusOr<uint32_t> ShardOfUnit(const UnitKind& kind, std::string_view key, uint32_t mod_shards);
 
-/// Reads those of `keys` at `places`, all on the table's shard, into the same places of `units`.
+/// Reads those of `keys` at `places`, all on the table's shard, into the same places of `units`. A unit that
+/// is absent gets no cells.
 void ReadUnits(Connection& connection, const Table& table, const UnitKind& kind, const Visible& visible,
                std::span<const std::string> keys, std::span<const size_t> places, std::vector<Unit>& units);
 
-/// A part of a shard's units in order of their keys.
+/// A part of a shard's units, in the order of their keys.
 struct UnitList {
-  std::vector<Unit> units;  ///< Those with visible cells.
-  std::string next;         ///< Where to go on; empty at the end.
+  std::vector<Unit> units;  ///< Those that have visible cells.
+  std::string next;         ///< The key at which to continue; empty at the end.
 };
-/// From the key on, which need not be a whole one.
+/// Lists units from a key on.
 ///
-/// end  keys from here on are not wanted, though some may come; empty: all are.
+/// from  may be a part of a key; empty: from the first unit on.
+/// end   units with keys from here on are not wanted, but some may be listed; empty: all are wanted.
 UnitList ListUnits(Connection& connection, const Table& table, const UnitKind& kind, const Visible& visible,
                    std::string_view from, std::string_view end);
 
-/// Writes those of `units` at `places`, all on the table's shard. In a transaction.
+/// Writes those of `units` at `places`, all on the table's shard; those without cells are removed. The caller
+/// has begun a transaction.
+///
+/// fresh  nothing is stored under these keys yet: see MigrationEndpoint::Replace.
 void WriteUnits(Connection& connection, const Table& table, const UnitKind& kind, std::span<const Unit> units,
                 std::span<const size_t> places, bool fresh);
 
-/// Up to `limit` entries of the shard's dirty log.
+/// Returns the first entries of the shard's dirty log, up to `limit`. Reads of the units that come after it
+/// see the writes that made these entries.
 std::vector<DirtyEntry> ReadDirty(Connection& connection, const Table& table, const UnitKind& kind,
                                   size_t limit);
-/// Removes entries of the shard.
+/// Removes the entries with these IDs from the shard's dirty log.
 void RemoveDirty(Connection& connection, const Table& table, std::span<const uint64_t> ids);
 
 }  // namespace kvstore::mysql

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/data_dir.h"
+#include "backends/rocksdb/engine/data_dir.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -48,8 +48,8 @@ absl::Status CheckFormat(const fs::path& path) {
   return absl::OkStatus();
 }
 
-/// Whether `path` holds a store; an error if it holds something else or there is nothing and it is not to be
-/// made.
+/// Returns whether `path` holds a store. Fails if it holds anything else, or if there is nothing and `create`
+/// is not set.
 absl::StatusOr<bool> Inspect(const fs::path& path, bool create) {
   std::error_code error;
   const fs::file_status file = fs::status(path, error);
@@ -69,7 +69,7 @@ absl::StatusOr<bool> Inspect(const fs::path& path, bool create) {
   fs::directory_iterator entries(path, error);
   if (error) return FileError(path, "look into", error.value());
   for (const fs::directory_entry& entry : entries) {
-    // What a creation that was cut short leaves behind.
+    // A creation that was interrupted leaves these two behind.
     const std::string name = entry.path().filename();
     if (name == "LOCK" || name == "KVSTORE.new") continue;
     return absl::FailedPreconditionError(
@@ -99,7 +99,7 @@ absl::StatusOr<int> Lock(const fs::path& path) {
                                               path.string(), ReadLine(file)));
   }
   const std::string holder = DescribeThisProcess() + "\n";
-  // Only for people: a disk too full for a line does not keep the store from opening.
+  // The text is for people only, so a disk too full for it does not keep the store from opening.
   if (::ftruncate(lock, 0) != 0 || ::pwrite(lock, holder.data(), holder.size(), 0) < 0) return lock;
   return lock;
 }
@@ -115,15 +115,15 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
     if (!folder.has_filename()) folder = folder.parent_path();
     if (!fs::create_directories(folder.parent_path(), error) && error)
       return FileError(folder.parent_path(), "create", error.value());
-    // What is stored is for nobody else on the machine, whatever modes RocksDB gives its files. One that is
-    // there already, empty, is as whoever made it wants it.
+    // Other users of this machine must not read the data, whatever modes RocksDB gives its files. An empty
+    // directory that exists already keeps the mode that its owner chose.
     if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) return FileError(path, "create", errno);
   }
   const auto lock = Lock(path);
   if (!lock.ok()) return lock.status();
   DataDir dir(fs::absolute(path), *lock);
   if (!*exists) {
-    // Under the lock, look again: another process may have been faster.
+    // Inspect again under the lock: another process may have created the store meanwhile.
     const auto still = Inspect(path, create);
     if (!still.ok()) return still.status();
     if (!*still) {

@@ -4,43 +4,45 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "backends/rocksdb/reserve.h"
+#include "backends/rocksdb/engine/reserve.h"
 
 namespace kvstore::rocks {
 
-/// The directory of an embedded store, held by this process:
+/// The directory of an embedded store, locked for this process:
 ///
-///   KVSTORE       says that the directory is ours, and its format version
-///   LOCK          locked (flock) while a process has the store open; names that process
-///   catalog.json  the datasets and their settings (kvstore_api/file_catalog.h)
-///   SEAL          what the data's manifest was at the last close, and SEAL.logs what its logs were (seal.h)
-///   RESERVE       space for a full disk (reserve.h)
+///   KVSTORE       marks the directory as a KVStore store, and holds its format version
+///   LOCK          is locked (flock) while a process has the store open; its text names that process
+///   catalog.json  the datasets and their settings (catalog/file_catalog.h)
+///   SEAL          describes the manifest as it was at the last close; SEAL.logs describes the logs (seal.h)
+///   RESERVE       disk space kept back for a full disk (reserve.h)
 ///   rocksdb/      the data
 ///
-/// Movable; releases the lock when it goes. The kernel releases it when the process dies, however it dies.
+/// Movable. The destructor releases the lock; the kernel releases it when the process dies for any reason.
 class DataDir {
  public:
-  /// Takes possession of `path`.
+  /// Locks the store at `path` for this process.
   ///
   /// create  make a store there if there is none: `path` does not exist or is an empty directory.
   ///
-  /// NOT_FOUND            there is none, and `create` is not set.
-  /// UNAVAILABLE          another process has it open; the message names it. Or it cannot be read or written.
-  /// FAILED_PRECONDITION  a directory or file that is not ours, or of a newer format; nothing is changed.
+  /// NOT_FOUND            there is no store, and `create` is not set.
+  /// UNAVAILABLE          another process has the store open (the message names it), or the directory cannot
+  ///                      be read or written.
+  /// FAILED_PRECONDITION  `path` is a file, or a directory that is not a store or has a newer format; nothing
+  ///                      is changed.
   static absl::StatusOr<DataDir> Open(const std::filesystem::path& path, bool create);
 
   DataDir(DataDir&& other) noexcept;
   DataDir& operator=(DataDir&&) = delete;
   ~DataDir();
 
-  /// Where the catalog of a store is, for those who only read it.
+  /// The catalog file of the store at `path`, for readers that do not open the store.
   static std::filesystem::path CatalogOf(const std::filesystem::path& path) { return path / "catalog.json"; }
   std::filesystem::path catalog() const { return CatalogOf(path_); }
   std::filesystem::path seal() const { return path_ / "SEAL"; }
   std::filesystem::path rocksdb() const { return path_ / "rocksdb"; }
   const std::filesystem::path& path() const { return path_; }
   Reserve& reserve() const { return *reserve_; }
-  /// For who may outlive this.
+  /// The reserve with shared ownership, for callers that may outlive this object.
   std::shared_ptr<Reserve> shared_reserve() const { return reserve_; }
 
  private:

@@ -1,7 +1,7 @@
-#include "backends/rocksdb/deleted.h"
+#include "backends/rocksdb/engine/deleted.h"
 
+#include "backend_api/scan_budget.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/looks.h"
 
 namespace kvstore::rocks {
 
@@ -16,7 +16,7 @@ absl::Status PassDeleted(rocksdb::Iterator& it, bool backwards) {
   while (!it.Valid()) {
     const auto at = StoppedAt(it);
     if (!at) return absl::OkStatus();
-    SpendLooks(kMaxDeletedInARow);
+    SpendScanBudget(kMaxDeletedInARow);
     if (auto status = CheckCall(); !status.ok()) return status;
     backwards ? it.SeekForPrev(*at) : it.Seek(*at);
   }

@@ -1,10 +1,10 @@
-#include "backends/rocksdb/dirty_log.h"
+#include "backends/rocksdb/engine/dirty_log.h"
 
 #include <algorithm>
 
-#include "backends/rocksdb/status.h"
+#include "backends/rocksdb/engine/status.h"
+#include "base/big_endian.h"
 #include "base/clock.h"
-#include "kvstore_api/big_endian.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<DirtyEntry>> DirtyLog::Read(size_t limit) const {
 absl::Status DirtyLog::Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch) {
   removed_.fetch_add(entries.size(), std::memory_order_relaxed);
   for (const DirtyEntry& entry : entries) {
-    // Each ID is put once.
+    // SingleDelete is safe because each ID is put only once.
     if (const auto status = batch.SingleDelete(handle_, IdKey(entry.id)); !status.ok()) {
       return ToStatus(status, "remove from a dirty log");
     }
@@ -61,7 +61,7 @@ absl::Status DirtyLog::Remove(std::span<const DirtyEntry> entries, rocksdb::Writ
   return absl::OkStatus();
 }
 
-absl::Status DirtyLog::Settle(const std::function<void()>& wait) {
+absl::Status DirtyLog::SkipRemoved(const std::function<void()>& wait) {
   if (removed_.load(std::memory_order_relaxed) < kManyRemoved) return absl::OkStatus();
   removed_.store(0, std::memory_order_relaxed);
   uint64_t first = next_id_.load(std::memory_order_acquire);

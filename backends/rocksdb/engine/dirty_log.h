@@ -13,49 +13,51 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "kvstore_api/migration_endpoint.h"
+#include "backend_api/migration_endpoint.h"
 
 namespace kvstore::rocks {
 
-/// What writes touched while a dataset migrates, in a column family of its own:
+/// The units that writes have touched while a dataset migrates, in a column family of the log's own:
 ///
 ///   be64(id) -> be64(time in ms) unit key
 ///
-/// Entries are added in the batch that writes the data. Thread-safe.
+/// An entry is added in the same batch as the data that it is about. Thread-safe.
 class DirtyLog {
  public:
-  /// "events$dirty"; no dataset can have this name.
+  /// The name of the log's column family: "events$dirty". No dataset can have such a name.
   static std::string FamilyName(std::string_view dataset);
   static bool IsFamilyName(std::string_view name) { return name.ends_with("$dirty"); }
 
-  /// Removed entries that reads may have to pass over.
+  /// SkipRemoved does nothing until this many entries were removed: reads pass over so many tombstones.
   static constexpr uint64_t kManyRemoved = 4096;
 
-  /// Takes over the handle. IDs begin at `first_id`: higher than any that was given before.
+  /// Takes ownership of `handle`. IDs begin at `first_id`, which must be higher than any ID given before.
   DirtyLog(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* handle, uint64_t first_id)
       : db_(db), handle_(handle), next_id_(first_id) {}
   ~DirtyLog() { db_->DestroyColumnFamilyHandle(handle_); }
   DirtyLog(const DirtyLog&) = delete;
   DirtyLog& operator=(const DirtyLog&) = delete;
 
-  /// Adds an entry to the batch of the write.
+  /// Adds an entry for `unit` to the batch of the write that touches it.
   absl::Status Add(rocksdb::WriteBatch& batch, std::string_view unit);
 
-  /// The first `limit` entries.
+  /// Returns up to `limit` entries, those with the lowest IDs. DATA_LOSS if one does not decode.
   absl::StatusOr<std::vector<DirtyEntry>> Read(size_t limit) const;
-  /// Adds their removal to a batch.
+  /// Adds the removal of `entries` to `batch`.
   absl::Status Remove(std::span<const DirtyEntry> entries, rocksdb::WriteBatch& batch);
-  /// After many removals, so that reads do not pass over what was removed: `wait` returns when all writes
-  /// have ended that were under way when it was called. IDs that were given before then have come, or never
-  /// will.
-  absl::Status Settle(const std::function<void()>& wait);
-  /// Entries are counted up to a bound, beyond which they are as many as that.
+  /// After many removals, finds the lowest ID that is left, so that later reads do not pass over the
+  /// tombstones of removed entries. An ID is taken before its entry is committed, so this first waits for the
+  /// writes in flight.
+  ///
+  /// wait  returns when all writes that were in flight when it was called have ended.
+  absl::Status SkipRemoved(const std::function<void()>& wait);
+  /// Returns how many entries there are, counted up to 100,000, and the age of the oldest.
   absl::StatusOr<DirtyLag> Lag() const;
 
   rocksdb::ColumnFamilyHandle* handle() const { return handle_; }
 
  private:
-  /// At the first entry.
+  /// An iterator at the first entry.
   std::unique_ptr<rocksdb::Iterator> Begin() const;
 
   rocksdb::DB* const db_;

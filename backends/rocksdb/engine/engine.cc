@@ -1,35 +1,21 @@
-#include "backends/rocksdb/engine.h"
+#include "backends/rocksdb/engine/engine.h"
 
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
 
 #include <utility>
 
-#include "backends/rocksdb/dirty_log.h"
-#include "backends/rocksdb/seal.h"
-#include "backends/rocksdb/status.h"
+#include "backend_api/outcome.h"
+#include "backends/rocksdb/engine/seal.h"
+#include "backends/rocksdb/engine/status.h"
+#include "base/big_endian.h"
 #include "base/clock.h"
-#include "kvstore_api/big_endian.h"
-#include "kvstore_api/in_doubt.h"
 
 namespace kvstore::rocks {
 namespace {
 
 /// Prefix of the clock's ceilings in the default family: "clock/" be32(slot) -> be64(ceiling).
 constexpr std::string_view kClockPrefix = "clock/";
-
-/// Of StoredGate: "migration/" be64(incarnation) -> state, capture, be64(epoch), be64(ids).
-constexpr std::string_view kGatePrefix = "migration/";
-constexpr size_t kGateBytes = 1 + 1 + 8 + 8;
-constexpr auto kLastState = static_cast<uint8_t>(EndpointState::kMoved);
-/// IDs of a dirty log that one life of this process may give.
-constexpr uint64_t kIdsOfALife = uint64_t{1} << 40;
-
-std::string GateKey(uint64_t incarnation) {
-  std::string key(kGatePrefix);
-  AppendBigEndian(key, incarnation);
-  return key;
-}
 
 std::string ClockKey(size_t slot) {
   std::string key(kClockPrefix);
@@ -39,102 +25,50 @@ std::string ClockKey(size_t slot) {
 
 }  // namespace
 
-// ---- migrations ----
+// ---- auxiliary families ----
 
-absl::Status Engine::OpenGate(Family& family) {
-  const auto stored = LoadGate(family.settings->incarnation);
-  if (!stored.ok()) return stored.status();
-  family.gate.epoch = stored->epoch;
-  family.gate.capture = stored->capture;
-  family.gate.ids = stored->ids;
-  if (stored->capture) {
-    if (auto status = OpenDirty(family); !status.ok()) return status;
-  }
-  family.gate.Set(stored->state, stored->capture);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<StoredGate> Engine::LoadGate(uint64_t incarnation) {
-  std::string stored;
-  const auto status = db_->Get({}, meta(), GateKey(incarnation), &stored);
-  if (status.IsNotFound()) return StoredGate{};
-  if (!status.ok()) return ToStatus(status, "read the state of a migration");
-  if (stored.size() != kGateBytes || static_cast<uint8_t>(stored[0]) > kLastState) {
-    return absl::DataLossError("the stored state of a migration does not decode");
-  }
-  const std::string_view rest(stored);
-  return StoredGate{.state = static_cast<EndpointState>(stored[0]),
-                    .capture = stored[1] != 0,
-                    .epoch = ReadBigEndian<uint64_t>(rest.substr(2)),
-                    .ids = ReadBigEndian<uint64_t>(rest.substr(10))};
-}
-
-absl::Status Engine::StoreGate(uint64_t incarnation, const StoredGate& gate) {
-  std::string value;
-  value.push_back(static_cast<char>(gate.state));
-  value.push_back(gate.capture ? 1 : 0);
-  AppendBigEndian(value, gate.epoch);
-  AppendBigEndian(value, gate.ids);
-  rocksdb::WriteBatch batch;
-  if (const auto status = batch.Put(meta(), GateKey(incarnation), value); !status.ok()) {
-    return ToStatus(status, "keep the state of a migration");
-  }
-  return Write(batch, /*sync=*/true);
-}
-
-absl::Status Engine::RemoveGate(uint64_t incarnation) {
-  rocksdb::WriteBatch batch;
-  if (const auto status = batch.Delete(meta(), GateKey(incarnation)); !status.ok()) {
-    return ToStatus(status, "forget the state of a migration");
-  }
-  return Write(batch, /*sync=*/true);
-}
-
-absl::Status Engine::OpenDirty(Family& family) {
+absl::StatusOr<rocksdb::ColumnFamilyHandle*> Engine::OpenAuxiliaryFamily(const std::string& name) {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  const std::string name = DirtyLog::FamilyName(family.settings->name);
-  // One that was left from before the last migration ended has IDs that will be given again.
-  if (!family.gate.capture) {
-    if (auto status = DropDirty(family); !status.ok()) return status;
-  }
-  rocksdb::ColumnFamilyHandle* handle = nullptr;
   {
-    const std::lock_guard lock(families_mutex_);
+    const MutexLock lock(families_mutex_);
     if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
-      handle = left->second;
+      rocksdb::ColumnFamilyHandle* const handle = left->second;
       unknown_families_.erase(left);
+      return handle;
     }
   }
-  if (handle == nullptr) {
-    const auto created = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
-    if (!created.ok()) return ToStatus(created, "make a dirty log");
-  }
-  // Of each life a range of its own.
-  const uint64_t first = family.gate.ids;
-  family.gate.ids = first + kIdsOfALife;
-  family.gate.SetDirty(std::make_shared<DirtyLog>(db_.get(), handle, first));
-  auto stored = LoadGate(family.settings->incarnation);
-  if (!stored.ok()) return stored.status();
-  stored->ids = family.gate.ids;
-  return StoreGate(family.settings->incarnation, *stored);
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  const auto created = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
+  if (!created.ok()) return ToStatus(created, "create column family " + name);
+  return handle;
 }
 
-absl::Status Engine::DropDirty(Family& family) {
+absl::Status Engine::DropAuxiliaryFamily(const std::string& name, rocksdb::ColumnFamilyHandle* open) {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  const std::string name = DirtyLog::FamilyName(family.settings->name);
-  const std::lock_guard lock(families_mutex_);
-  if (const auto left = unknown_families_.find(name); left != unknown_families_.end()) {
-    const auto dropped = DropHandle(left->second);
-    if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");
-    db_->DestroyColumnFamilyHandle(left->second);
-    unknown_families_.erase(left);
-    return absl::OkStatus();
+  const auto unknown = DropUnknown(name);
+  if (!unknown.ok()) return unknown.status();
+  if (*unknown || open == nullptr) return absl::OkStatus();
+  const auto dropped = DropHandle(open);
+  return dropped.ok() ? absl::OkStatus() : ToStatus(dropped, "drop column family " + name);
+}
+
+absl::StatusOr<bool> Engine::DropUnknown(const std::string& name) {
+  rocksdb::ColumnFamilyHandle* handle = nullptr;
+  {
+    const MutexLock lock(families_mutex_);
+    const auto unknown = unknown_families_.find(name);
+    if (unknown == unknown_families_.end() || name == rocksdb::kDefaultColumnFamilyName) return false;
+    handle = unknown->second;
+    unknown_families_.erase(unknown);
   }
-  if (!family.gate.dirty()) return absl::OkStatus();
-  const auto dropped = DropHandle(family.gate.dirty()->handle());
-  if (!dropped.ok()) return ToStatus(dropped, "drop a dirty log");
-  family.gate.SetDirty(nullptr);
-  return absl::OkStatus();
+  const auto dropped = DropHandle(handle);
+  if (!dropped.ok()) {
+    const MutexLock lock(families_mutex_);
+    unknown_families_.emplace(name, handle);
+    return ToStatus(dropped, "drop column family " + name);
+  }
+  db_->DestroyColumnFamilyHandle(handle);
+  return true;
 }
 
 absl::Status Engine::LoadTimestamps() {
@@ -156,8 +90,8 @@ absl::Status Engine::LoadTimestamps() {
     AppendBigEndian(value, ceiling);
     const auto status =
         ceiling == 0 ? batch.Delete(meta(), ClockKey(slot)) : batch.Put(meta(), ClockKey(slot), value);
-    if (!status.ok()) return ToStatus(status, "keep the clock");
-    // Not synced: the put that needs this follows it in the same log, and syncs both if it must.
+    if (!status.ok()) return ToStatus(status, "store the clock");
+    // Not synced: the put that needs this ceiling follows it in the same log, and syncs both if it must.
     return Write(batch, /*sync=*/false);
   };
   timestamps_ = std::make_unique<Timestamps>(ceilings, store, WallClockMs);
@@ -171,7 +105,7 @@ Engine::~Engine() {
   families_.clear();
   if (!db_) return;
   for (const auto& [name, handle] : unknown_families_) db_->DestroyColumnFamilyHandle(handle);
-  // Without a seal, on a full disk say, the next open goes without its check.
+  // If the seal cannot be written, on a full disk for example, the next open goes without its check.
   if (db_->Close().ok()) WriteSeal(dir_.seal(), dir_.rocksdb()).IgnoreError();
 }
 
@@ -179,48 +113,55 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
   if (auto status = CheckWritable(); !status.ok()) return status;
   if (const auto there = FindFamily(spec.name)) {
     if (there->settings->incarnation == spec.incarnation) return absl::OkStatus();
-    // Left over from a dataset that the catalog names no longer.
+    // The family is left over from an earlier dataset that the catalog no longer names.
     if (auto status = DropFamily(spec.name); !status.ok()) return status;
   }
-  if (unknown_families_.contains(spec.name)) {
-    return absl::FailedPreconditionError(
-        fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
+  {
+    const MutexLock lock(families_mutex_);
+    if (unknown_families_.contains(spec.name)) {
+      return absl::FailedPreconditionError(
+          fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
+    }
   }
   auto settings = std::make_shared<FamilySettings>(spec);
   rocksdb::ColumnFamilyHandle* handle = nullptr;
   const auto created = db_->CreateColumnFamily(MakeFamilyOptions(spec, settings), spec.name, &handle);
   if (!created.ok()) return ToStatus(created, "create dataset " + spec.name);
   auto family = std::make_shared<Family>(db_.get(), handle, std::move(settings), idle_iterators_);
-  if (auto status = OpenGate(*family); !status.ok()) return status;
-  const std::lock_guard lock(families_mutex_);
+  if (auto status = hooks_.opened(*this, *family); !status.ok()) return status;
+  const MutexLock lock(families_mutex_);
   families_[spec.name] = std::move(family);
   return absl::OkStatus();
 }
 
 absl::Status Engine::DropFamily(const std::string& name) {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  if (const auto unknown = unknown_families_.find(name);
-      unknown != unknown_families_.end() && name != rocksdb::kDefaultColumnFamilyName) {
-    // A drop or create that a crash cut short: the catalog named it no longer, or not yet.
-    const auto dropped = DropHandle(unknown->second);
-    if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
-    db_->DestroyColumnFamilyHandle(unknown->second);
-    unknown_families_.erase(unknown);
-    return absl::OkStatus();
-  }
+  // A crash may have interrupted a drop or a create: the catalog did not name the dataset when the engine was
+  // opened.
+  const auto unknown = DropUnknown(name);
+  if (!unknown.ok()) return unknown.status();
+  if (*unknown) return absl::OkStatus();
   const auto family = FindFamily(name);
   if (!family) return absl::OkStatus();
   const auto dropped = DropHandle(family->handle);
   if (!dropped.ok()) return ToStatus(dropped, "drop dataset " + name);
-  const std::lock_guard lock(families_mutex_);
+  const MutexLock lock(families_mutex_);
   families_.erase(name);
   return absl::OkStatus();
 }
 
 std::shared_ptr<Family> Engine::FindFamily(const std::string& name) const {
-  const std::lock_guard lock(families_mutex_);
+  const MutexLock lock(families_mutex_);
   const auto found = families_.find(name);
   return found == families_.end() ? nullptr : found->second;
+}
+
+std::vector<std::shared_ptr<Family>> Engine::AllFamilies() const {
+  std::vector<std::shared_ptr<Family>> families;
+  const MutexLock lock(families_mutex_);
+  families.reserve(families_.size());
+  for (const auto& [name, family] : families_) families.push_back(family);
+  return families;
 }
 
 rocksdb::Status Engine::DropHandle(rocksdb::ColumnFamilyHandle* handle) {
@@ -232,39 +173,39 @@ rocksdb::Status Engine::DropHandle(rocksdb::ColumnFamilyHandle* handle) {
 }
 
 absl::Status Engine::CheckWritable() const {
-  // RocksDB itself would write a manifest for a family, also where it was opened to read only.
+  // RocksDB would write to the manifest for a new family even when it is open to be read only.
   if (!read_only_) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
-      "{}: the disk was full when the store was opened, which is to be read only; free some space "
-      "and open it again",
+      "{}: writes are refused: the disk was full when the store was opened, so it is open to be read only; "
+      "free some space, and open it again",
       dir_.path().string()));
 }
 
 absl::Status Engine::Write(rocksdb::WriteBatch& batch, bool sync, bool makes_room) {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  if (!makes_room && dir_.reserve().out() && !dir_.reserve().Restore()) {
-    return absl::ResourceExhaustedError(fmt::format(
-        "{}: no space left on device; free some space, or drop a dataset: the store goes on by itself",
-        dir_.path().string()));
+  if (!makes_room && dir_.reserve().released() && !dir_.reserve().Restore()) {
+    return absl::ResourceExhaustedError(
+        fmt::format("{}: no space left on device; free some space, or drop a dataset: writes then succeed "
+                    "again by themselves",
+                    dir_.path().string()));
   }
   rocksdb::WriteOptions options;
   options.sync = sync;
   rocksdb::Status status = db_->Write(options, &batch);
   if (status.ok()) return absl::OkStatus();
-  // The first write that finds the disk full fails. RocksDB then refuses all writes until it is told to go
-  // on.
+  // The first write that finds the disk full fails, and RocksDB then refuses all writes until it is resumed.
   if (status.severity() >= rocksdb::Status::kSoftError || status.IsNoSpace()) {
     if (Resume().ok()) status = db_->Write(options, &batch);
   }
   if (status.ok()) return absl::OkStatus();
-  // It may be in the log, to be seen at the next start.
+  // The batch may be in the log, and so appear at the next start.
   return MarkInDoubt(ToStatus(status, "write"));
 }
 
 absl::Status Engine::CheckWrites() {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  if (!stopped_ && !dir_.reserve().out()) return absl::OkStatus();
-  // That it may go on does not say that it can: a write that changes nothing tries.
+  if (!stopped_ && !dir_.reserve().released()) return absl::OkStatus();
+  // A resumed database may still be unable to write, so a write that changes nothing tries.
   rocksdb::WriteBatch nothing;
   nothing.PutLogData({});
   absl::Status status = Write(nothing, /*sync=*/false);
@@ -273,7 +214,7 @@ absl::Status Engine::CheckWrites() {
 }
 
 rocksdb::Status Engine::Resume() {
-  const std::lock_guard lock(resume_mutex_);
+  const MutexLock lock(resume_mutex_);
   auto status = db_->Resume();
   if (status.ok()) stopped_ = false;
   return status;
@@ -285,7 +226,7 @@ LogsOnDisk Engine::Logs() const {
   for (const auto& file : std::filesystem::directory_iterator(dir_.rocksdb(), error)) {
     if (file.path().extension() != ".log") continue;
     ++logs.files;
-    // One that goes meanwhile counts for nothing.
+    // A log that is deleted meanwhile counts for nothing.
     if (const auto size = file.file_size(error); !error) logs.bytes += size;
   }
   return logs;

@@ -11,34 +11,31 @@
 #include <utility>
 #include <vector>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/dirty_log.h"
-#include "backends/rocksdb/engine.h"
-#include "backends/rocksdb/expired_filter.h"
-#include "backends/rocksdb/file_system.h"
-#include "backends/rocksdb/info_log.h"
-#include "backends/rocksdb/log_repair.h"
-#include "backends/rocksdb/object_store.h"
-#include "backends/rocksdb/reclaim.h"
-#include "backends/rocksdb/seal.h"
-#include "backends/rocksdb/status.h"
+#include "backend_api/unit_key.h"
+#include "backends/rocksdb/engine/dirty_log.h"
+#include "backends/rocksdb/engine/engine.h"
+#include "backends/rocksdb/engine/file_system.h"
+#include "backends/rocksdb/engine/info_log.h"
+#include "backends/rocksdb/engine/log_repair.h"
+#include "backends/rocksdb/engine/seal.h"
+#include "backends/rocksdb/engine/status.h"
 #include "base/files.h"
 
-/// How an engine is opened: its options, and what an open makes of what it finds.
+/// Opening an engine: the options of RocksDB, and the handling of what is found on disk.
 namespace kvstore::rocks {
 namespace {
 
 constexpr uint64_t kDaySeconds = 86'400;
 
-/// Every life of a store leaves a log behind until what it holds is in tables, and each open reads them
-/// again. Beyond so many, or so much, an open has them flushed: at once if they hold little, else in the
-/// background, and to the end before it is closed.
+/// Every run of a store leaves a log behind until the memtables that it backs are flushed, and each open
+/// replays those logs again. With more files or bytes than these, an open flushes them: before it returns if
+/// they hold little, else in the background, and the close waits for the end.
 constexpr size_t kMaxOldLogs = 8;
 constexpr uint64_t kFlushedAtOnce = uint64_t{16} << 20;
-/// Of one family, more than logs hold: nothing is flushed while they are read.
+/// A write buffer larger than all logs together: with it, replaying them flushes nothing.
 constexpr size_t kUnflushedBytes = size_t{8} << 30;
 
-/// The prefix that blooms are made of: enc(row). Every key of a cell has one.
+/// The prefix that goes into bloom filters: enc(row). Every key of a cell begins with one.
 class RowPrefix : public rocksdb::SliceTransform {
  public:
   const char* Name() const override { return "kvstore.RowPrefix"; }
@@ -62,8 +59,8 @@ rocksdb::CompressionType ToRocks(Compression compression) {
   return rocksdb::kNoCompression;
 }
 
-/// A cache whose parts are no smaller than an index block of a large file can be, which would else be read
-/// again and again.
+/// Makes a block cache whose parts (shards) are no smaller than the largest index block of a file, which
+/// would otherwise not fit and be read again and again.
 std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
   constexpr size_t kMinPartBytes = size_t{8} << 20;
   constexpr int kMaxPartBits = 6;
@@ -72,15 +69,15 @@ std::shared_ptr<rocksdb::Cache> NewCache(size_t bytes) {
   return rocksdb::NewLRUCache(bytes, part_bits);
 }
 
-/// Keeps RocksDB from waiting, in steps of five seconds and until there are 64 MiB, for a full disk to have
-/// space again, and from refusing to be told to go on while it waits: the next write tells it (see
-/// Engine::Write). Where no write would fail, because only compactions have, it still waits by itself.
+/// Turns off RocksDB's own recovery from a full disk, which waits in steps of five seconds until 64 MiB are
+/// free, and refuses to be resumed meanwhile: the next write resumes it (see Engine::Write). RocksDB still
+/// recovers by itself where only compactions have failed, since no write would fail then.
 class ResumedByWrites : public rocksdb::EventListener {
  public:
-  /// stopped  set when writes may not be taken any more; must outlive it.
+  /// stopped  is set when writes may fail from now on; must outlive the listener.
   explicit ResumedByWrites(std::atomic<bool>& stopped) : stopped_(stopped) {}
 
-  // How severe it is, is not known yet.
+  // The severity of the error is not known yet at this point.
   void OnBackgroundError(rocksdb::BackgroundErrorReason, rocksdb::Status*) override { stopped_ = true; }
   void OnErrorRecoveryEnd(const rocksdb::BackgroundErrorRecoveryInfo& info) override {
     if (info.new_bg_error.ok()) stopped_ = false;
@@ -94,7 +91,7 @@ class ResumedByWrites : public rocksdb::EventListener {
   std::atomic<bool>& stopped_;
 };
 
-/// 0 if there is none.
+/// The size of a file in bytes; 0 if there is none.
 uint64_t SizeOf(const std::filesystem::path& file) {
   std::error_code error;
   const auto size = std::filesystem::file_size(file, error);
@@ -103,22 +100,23 @@ uint64_t SizeOf(const std::filesystem::path& file) {
 
 }  // namespace
 
-Engine::Engine(DataDir dir, const EngineOptions& options)
+Engine::Engine(DataDir dir, const EngineOptions& options, FamilyHooks hooks)
     : dir_(std::move(dir)),
       options_(options),
+      hooks_(std::move(hooks)),
       cache_(NewCache(options.cache_bytes)),
       write_buffers_(std::make_shared<rocksdb::WriteBufferManager>(options.write_buffer_bytes)),
       trimmer_(std::make_shared<Trimmer>()),
       idle_iterators_(std::make_shared<IdleIterators>()),
       statistics_(rocksdb::CreateDBStatistics()) {
-  // Counters cost nothing that can be measured; timers and histograms would.
+  // Counters cost nothing measurable; timers and histograms would.
   statistics_->set_stats_level(rocksdb::StatsLevel::kExceptHistogramOrTimers);
 }
 
 rocksdb::DBOptions Engine::MakeDbOptions() {
   rocksdb::DBOptions options;
   options.env = StoreEnv();
-  // It does not wait for descriptors by itself either (see ResumedByWrites).
+  // RocksDB must not wait for free file descriptors by itself either (see ResumedByWrites).
   options.max_bgerror_resume_count = 0;
   options.create_if_missing = true;
   options.listeners = {std::make_shared<ResumedByWrites>(stopped_), idle_iterators_};
@@ -127,12 +125,12 @@ rocksdb::DBOptions Engine::MakeDbOptions() {
   options.statistics = statistics_;
   options.bytes_per_sync = size_t{1} << 20;
   options.write_buffer_manager = write_buffers_;
-  // Without it one small write to a dataset keeps all logs since, up to 512 MiB for each dataset.
+  // Without this limit one small write to a dataset keeps all later logs, up to 512 MiB for each dataset.
   options.max_total_wal_size = options_.wal_bytes;
-  // What the logs hold stays in memory, and needs no file for each dataset before the store is open.
+  // Replayed logs stay in memory: a flush would need a file for each dataset before the store is open.
   options.avoid_flush_during_recovery = true;
-  // A torn tail of the log is what a crash leaves; damage before the tail is an error, and not skipped
-  // silently.
+  // A crash leaves a torn tail of the log, which is dropped. Damage before the tail is an error, and is not
+  // skipped silently.
   options.wal_recovery_mode = rocksdb::WALRecoveryMode::kTolerateCorruptedTailRecords;
   return options;
 }
@@ -146,8 +144,8 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.format_version = 5;
-  // What a dataset takes of the memory for writes as soon as it is open, so that hundreds of datasets leave
-  // room for the writes themselves: a block, and a bloom of 64 KiB, good for some 50,000 rows between two
+  // The memory that an open dataset takes before its first write is kept small, so that hundreds of datasets
+  // leave room for writes: a block, and a bloom filter of 64 KiB, good for some 50,000 rows between two
   // flushes.
   options.arena_block_size = size_t{128} << 10;
   options.memtable_prefix_bloom_size_ratio = 0.001;
@@ -164,7 +162,7 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
     case Shape::kRows:
       options.prefix_extractor = std::make_shared<RowPrefix>();
       table.whole_key_filtering = false;
-      options.compaction_filter_factory = std::make_shared<ExpiredFilterFactory>(settings, trimmer_);
+      options.compaction_filter_factory = hooks_.filters(settings, trimmer_);
       break;
     case Shape::kMappings:
       options.prefix_extractor.reset(rocksdb::NewFixedPrefixTransform(sizeof(uint64_t)));
@@ -178,15 +176,13 @@ rocksdb::ColumnFamilyOptions Engine::MakeFamilyOptions(
 
 absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<const DatasetSpec> known,
                                                      std::span<const DatasetSpec> moving,
-                                                     const EngineOptions& options) {
-  std::shared_ptr<Engine> engine(new Engine(std::move(dir), options));
+                                                     const EngineOptions& options, FamilyHooks hooks) {
+  std::shared_ptr<Engine> engine(new Engine(std::move(dir), options, std::move(hooks)));
   if (auto status = engine->OpenDb(known, moving); !status.ok()) return status;
   if (auto status = engine->LoadTimestamps(); !status.ok()) return status;
   Engine* const self = engine.get();
   engine->trimmer_->Start([self](const std::string& dataset, const std::string& column) {
-    // What fails here, on a full disk say, is suggested again by the next compaction.
-    if (const auto family = self->FindFamily(dataset))
-      TrimColumn(*self, *family, column).status().IgnoreError();
+    if (const auto family = self->FindFamily(dataset)) self->hooks_.trim(*self, *family, column);
   });
   return engine;
 }
@@ -232,20 +228,23 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const 
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   const auto opened = OpenFiles(descriptors, handles);
   if (!opened.ok()) return ToStatus(opened, "open " + path.string());
-  for (size_t i = 0; i < handles.size(); ++i) {
-    const std::string& name = descriptors[i].name;
-    if (const auto live = settings.find(name); live != settings.end()) {
-      families_[name] = std::make_shared<Family>(db_.get(), handles[i], live->second, idle_iterators_);
-    } else {
-      unknown_families_[name] = handles[i];
+  {
+    const MutexLock lock(families_mutex_);
+    for (size_t i = 0; i < handles.size(); ++i) {
+      const std::string& name = descriptors[i].name;
+      if (const auto live = settings.find(name); live != settings.end()) {
+        families_[name] = std::make_shared<Family>(db_.get(), handles[i], live->second, idle_iterators_);
+      } else {
+        unknown_families_[name] = handles[i];
+      }
     }
   }
-  for (const auto& [name, family] : families_) {
-    if (auto status = OpenGate(*family); !status.ok()) return status;
+  for (const std::shared_ptr<Family>& family : AllFamilies()) {
+    if (auto status = hooks_.opened(*this, *family); !status.ok()) return status;
   }
   if (read_only_) return absl::OkStatus();
   FlushOldLogs();
-  return TakeLeftOut();
+  return RaiseIdsAboveLeftOut();
 }
 
 rocksdb::Status Engine::OpenFiles(std::vector<rocksdb::ColumnFamilyDescriptor>& families,
@@ -255,13 +254,13 @@ rocksdb::Status Engine::OpenFiles(std::vector<rocksdb::ColumnFamilyDescriptor>& 
   rocksdb::DB* db = nullptr;
   auto status = rocksdb::DB::Open(options, path, families, &handles, &db);
   if (status.IsNoSpace()) {
-    // Without a file for what the logs hold, and with what was kept for this. Nothing may take more of that
-    // than it needs.
+    // Try again with the disk space of the reserve, and without writing tables for what the logs hold.
+    // Nothing may take more of that space than it needs.
     dir_.reserve().Release();
     options.allow_fallocate = false;
     for (auto& family : families) {
       family.options.write_buffer_size = kUnflushedBytes;
-      family.options.memtable_prefix_bloom_size_ratio = 0;  // of that size
+      family.options.memtable_prefix_bloom_size_ratio = 0;  // a share of write_buffer_size
     }
     status = rocksdb::DB::Open(options, path, families, &handles, &db);
   }
@@ -271,7 +270,8 @@ rocksdb::Status Engine::OpenFiles(std::vector<rocksdb::ColumnFamilyDescriptor>& 
   }
   db_.reset(db);
   if (status.ok() && !read_only_) {
-    // What a change of the catalog and an open write anew.
+    // Both files are written anew by an open or by a change of the catalog, so they say how much space is
+    // needed.
     dir_.reserve().Restore(SizeOf(dir_.catalog()) + SizeOf(CurrentManifest(dir_.rocksdb())));
   }
   return status;
@@ -290,21 +290,19 @@ absl::Status Engine::CheckCatalog(const std::set<std::string>& unknown) const {
                   dir_.catalog().string(), datasets.size(), fmt::join(datasets, ", ")));
 }
 
-absl::Status Engine::TakeLeftOut() {
+absl::Status Engine::RaiseIdsAboveLeftOut() {
   const uint64_t left_out = LeftOut(dir_);
   if (left_out == 0) return absl::OkStatus();
-  // Those that are no objects have no counters, and need no floor; it does no harm.
-  for (const auto& [name, family] : families_) {
-    const uint64_t incarnation = family->settings->incarnation;
-    if (auto status = RocksObjectStore::RaiseFloor(*this, incarnation, left_out); !status.ok()) return status;
+  for (const std::shared_ptr<Family>& family : AllFamilies()) {
+    if (auto status = hooks_.raise_ids(*this, *family, left_out); !status.ok()) return status;
   }
-  return ForgetLeftOut(dir_);
+  return ClearLeftOut(dir_);
 }
 
 void Engine::FlushOldLogs() {
   const LogsOnDisk logs = Logs();
   if (logs.files <= kMaxOldLogs && logs.bytes <= kFlushedAtOnce) return;
-  // On a disk that is nearly full the logs are as good a place as any.
+  // On a disk that is nearly full, the logs are as good a place as tables.
   std::error_code error;
   if (std::filesystem::space(dir_.path(), error).available < 2 * logs.bytes || error) return;
   flush_at_close_ = logs.bytes > kFlushedAtOnce;
@@ -313,14 +311,19 @@ void Engine::FlushOldLogs() {
 
 void Engine::FlushAll(bool wait) {
   std::vector<rocksdb::ColumnFamilyHandle*> handles = {meta()};
-  for (const auto& [name, family] : families_) handles.push_back(family->handle);
-  for (const auto& [name, handle] : unknown_families_) {
-    if (name != rocksdb::kDefaultColumnFamilyName) handles.push_back(handle);
+  {
+    // Only opening and closing call this, when nobody drops a family, so the handles stay valid without the
+    // lock.
+    const MutexLock lock(families_mutex_);
+    for (const auto& [name, family] : families_) handles.push_back(family->handle);
+    for (const auto& [name, handle] : unknown_families_) {
+      if (name != rocksdb::kDefaultColumnFamilyName) handles.push_back(handle);
+    }
   }
   rocksdb::FlushOptions options;
   options.wait = wait;
   options.allow_write_stall = true;
-  // What fails here is tried again by RocksDB, or by the next open.
+  // RocksDB, or the next open, tries again what fails here.
   db_->Flush(options, handles).PermitUncheckedError();
 }
 

@@ -7,15 +7,15 @@
 #include <memory>
 #include <string>
 
-#include "backends/rocksdb/gate.h"
-#include "backends/rocksdb/iterator_pool.h"
-#include "backends/rocksdb/timestamps.h"
+#include "backends/rocksdb/engine/gate.h"
+#include "backends/rocksdb/engine/iterator_pool.h"
+#include "backends/rocksdb/engine/timestamps.h"
 #include "base/clock.h"
 #include "kvstore_api/dataset.h"
 
 namespace kvstore::rocks {
 
-/// The settings of a dataset that may change while it is in use. Thread-safe.
+/// The settings of a dataset, some of which change while it is in use. Thread-safe.
 struct FamilySettings {
   explicit FamilySettings(const DatasetSpec& spec) : name(spec.name), incarnation(spec.incarnation) {
     Set(spec);
@@ -27,8 +27,8 @@ struct FamilySettings {
     sync = spec.durability == Durability::kMachine;
   }
 
-  /// Cells with timestamps (ms) before this one are expired now. The clock is read only where there is a time
-  /// to live.
+  /// Returns the lowest timestamp (ms) that has not expired now; 0 if the dataset has no time to live, and
+  /// then the clock is not read.
   uint64_t OldestVisible() const {
     const uint64_t ttl = ttl_ms.load(std::memory_order_relaxed);
     if (ttl == 0) return 0;
@@ -41,10 +41,10 @@ struct FamilySettings {
   std::atomic<uint32_t> max_versions;
   std::atomic<uint64_t> ttl_ms;
   std::atomic<bool> sync;
-  std::atomic<uint64_t> expired_cells{0};  // dropped by compactions of this process
+  std::atomic<uint64_t> expired_cells{0};  // dropped by compactions since this process opened the family
 };
 
-/// The column family of a dataset. Must be gone before the DB is closed.
+/// The open column family of a dataset. Must be destroyed before the database is closed.
 struct Family {
   Family(rocksdb::DB* owner, rocksdb::ColumnFamilyHandle* opened, std::shared_ptr<FamilySettings> live,
          std::shared_ptr<IdleIterators> idle)

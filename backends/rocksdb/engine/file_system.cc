@@ -1,4 +1,4 @@
-#include "backends/rocksdb/file_system.h"
+#include "backends/rocksdb/engine/file_system.h"
 
 #include <rocksdb/file_system.h>
 
@@ -15,7 +15,8 @@ using rocksdb::FileOptions;
 using rocksdb::IODebugContext;
 using rocksdb::IOStatus;
 
-/// RocksDB's error has the text of errno, and not its number.
+/// Whether the process or the machine has run out of file descriptors. A RocksDB error holds the text of
+/// errno, not its number.
 bool LacksDescriptors(const IOStatus& status) {
   if (!status.IsIOError()) return false;
   const std::string text = status.ToString();
@@ -25,7 +26,7 @@ bool LacksDescriptors(const IOStatus& status) {
   return false;
 }
 
-IOStatus Told(IOStatus status) {
+IOStatus WithRetryable(IOStatus status) {
   if (LacksDescriptors(status)) status.SetRetryable(true);
   return status;
 }
@@ -39,32 +40,32 @@ class StoreFiles : public rocksdb::FileSystemWrapper {
   IOStatus NewSequentialFile(const std::string& name, const FileOptions& options,
                              std::unique_ptr<rocksdb::FSSequentialFile>* file,
                              IODebugContext* debug) override {
-    return Told(target()->NewSequentialFile(name, options, file, debug));
+    return WithRetryable(target()->NewSequentialFile(name, options, file, debug));
   }
   IOStatus NewRandomAccessFile(const std::string& name, const FileOptions& options,
                                std::unique_ptr<rocksdb::FSRandomAccessFile>* file,
                                IODebugContext* debug) override {
-    return Told(target()->NewRandomAccessFile(name, options, file, debug));
+    return WithRetryable(target()->NewRandomAccessFile(name, options, file, debug));
   }
   IOStatus NewWritableFile(const std::string& name, const FileOptions& options,
                            std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* debug) override {
     if (std::filesystem::path(name).filename().native().starts_with("OPTIONS-")) {
       return IOStatus::NotSupported("nobody reads it");
     }
-    return Told(target()->NewWritableFile(name, options, file, debug));
+    return WithRetryable(target()->NewWritableFile(name, options, file, debug));
   }
   IOStatus ReopenWritableFile(const std::string& name, const FileOptions& options,
                               std::unique_ptr<rocksdb::FSWritableFile>* file,
                               IODebugContext* debug) override {
-    return Told(target()->ReopenWritableFile(name, options, file, debug));
+    return WithRetryable(target()->ReopenWritableFile(name, options, file, debug));
   }
   IOStatus ReuseWritableFile(const std::string& name, const std::string& old, const FileOptions& options,
                              std::unique_ptr<rocksdb::FSWritableFile>* file, IODebugContext* debug) override {
-    return Told(target()->ReuseWritableFile(name, old, options, file, debug));
+    return WithRetryable(target()->ReuseWritableFile(name, old, options, file, debug));
   }
   IOStatus NewDirectory(const std::string& name, const rocksdb::IOOptions& options,
                         std::unique_ptr<rocksdb::FSDirectory>* directory, IODebugContext* debug) override {
-    return Told(target()->NewDirectory(name, options, directory, debug));
+    return WithRetryable(target()->NewDirectory(name, options, directory, debug));
   }
 };
 

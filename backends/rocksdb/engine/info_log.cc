@@ -1,4 +1,4 @@
-#include "backends/rocksdb/info_log.h"
+#include "backends/rocksdb/engine/info_log.h"
 
 #include <spdlog/logger.h>
 #include <spdlog/sinks/null_sink.h>
@@ -45,7 +45,7 @@ std::shared_ptr<rocksdb::Logger> OpenInfoLog(const std::filesystem::path& file) 
   try {
     sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(file.string(), kMaxFileBytes, kFilesKept);
   } catch (const spdlog::spdlog_ex&) {
-    // A disk too full for a log does not keep the store from opening.
+    // A disk too full for a log must not keep the store from opening.
     sink = std::make_shared<spdlog::sinks::null_sink_mt>();
   }
   return std::make_shared<InfoLog>(std::move(sink));

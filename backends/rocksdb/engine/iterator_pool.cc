@@ -1,12 +1,12 @@
-#include "backends/rocksdb/iterator_pool.h"
+#include "backends/rocksdb/engine/iterator_pool.h"
 
 #include <utility>
 
-#include "backends/rocksdb/deleted.h"
+#include "backends/rocksdb/engine/deleted.h"
 
 namespace kvstore::rocks {
 
-// ---- who clears them ----
+// ---- clearing after flushes and compactions ----
 
 void IdleIterators::OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo& info) { Clear(info.cf_id); }
 
@@ -15,7 +15,7 @@ void IdleIterators::OnCompactionCompleted(rocksdb::DB*, const rocksdb::Compactio
 }
 
 void IdleIterators::Clear(uint32_t family) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto pool = pools_.find(family); pool != pools_.end()) pool->second->Clear();
 }
 
@@ -24,13 +24,13 @@ void IdleIterators::Clear(uint32_t family) {
 IteratorPool::IteratorPool(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family,
                            std::shared_ptr<IdleIterators> idle)
     : db_(db), family_(family), idle_(std::move(idle)) {
-  const std::lock_guard lock(idle_->mutex_);
+  const MutexLock lock(idle_->mutex_);
   idle_->pools_[family_->GetID()] = this;
 }
 
 IteratorPool::~IteratorPool() {
   {
-    const std::lock_guard lock(idle_->mutex_);
+    const MutexLock lock(idle_->mutex_);
     idle_->pools_.erase(family_->GetID());
   }
   Clear();
@@ -42,15 +42,15 @@ std::atomic<IteratorPool::Idle*>& IteratorPool::Slot() {
   return slots_[thread % kSlots];
 }
 
-IteratorPool::Lease IteratorPool::Take(std::string_view lower, std::string_view upper) {
-  // Both before the iterator sees anything: a flush behind this is noticed by Return, a write by the next
-  // Take.
+IteratorPool::Lease IteratorPool::Acquire(std::string_view lower, std::string_view upper) {
+  // Both are read before the iterator reads the database: Return then notices a later flush, and the next
+  // Acquire a later write.
   const uint64_t generation = generation_.load(std::memory_order_seq_cst);
   const rocksdb::SequenceNumber written = db_->GetLatestSequenceNumber();
   std::unique_ptr<Idle> idle(Slot().exchange(nullptr, std::memory_order_acq_rel));
   const bool again = idle != nullptr;
   if (!again) idle = std::make_unique<Idle>();
-  // It shows all there is if nothing was written since.
+  // The iterator is up to date if nothing was written since it was made or refreshed.
   const bool current = again && idle->written == written;
   idle->generation = generation;
   idle->written = written;
@@ -70,11 +70,11 @@ IteratorPool::Lease IteratorPool::Take(std::string_view lower, std::string_view 
 
 void IteratorPool::Return(std::unique_ptr<Idle> idle) {
   const uint64_t generation = idle->generation;
-  // One that has failed would stay so.
+  // An iterator that has failed would stay failed, so it is not kept.
   if (!idle->iterator->status().ok() || generation != generation_.load(std::memory_order_seq_cst)) return;
   std::atomic<Idle*>& slot = Slot();
   const std::unique_ptr<Idle> other(slot.exchange(idle.release(), std::memory_order_seq_cst));
-  // Cleared meanwhile: perhaps before it was there.
+  // Clear ran meanwhile, and may have emptied the slot before the iterator was in it.
   if (generation != generation_.load(std::memory_order_seq_cst)) {
     const std::unique_ptr<Idle> late(slot.exchange(nullptr, std::memory_order_acq_rel));
   }

@@ -9,16 +9,17 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
+
+#include "base/mutex.h"
 
 namespace kvstore::rocks {
 
 class IteratorPool;
 
-/// Clears the pool of a family after each of its flushes and compactions: an iterator keeps the memory and
-/// the files of its time from being given back. Thread-safe; outlives the pools and the database.
+/// Clears the iterator pool of a family after each of its flushes and compactions, because an iterator keeps
+/// the memtables and files that it reads from being freed. Thread-safe; outlives the pools and the database.
 class IdleIterators : public rocksdb::EventListener {
  public:
   void OnFlushCompleted(rocksdb::DB* db, const rocksdb::FlushJobInfo& info) override;
@@ -28,17 +29,17 @@ class IdleIterators : public rocksdb::EventListener {
   friend class IteratorPool;
   void Clear(uint32_t family);
 
-  std::mutex mutex_;
-  std::map<uint32_t, IteratorPool*> pools_;  // by ID of the family; guarded by mutex_
+  Mutex mutex_;
+  std::map<uint32_t, IteratorPool*> pools_ ABSL_GUARDED_BY(mutex_);  // by ID of the family
 };
 
-/// Iterators over a family that reads have left for the next ones: to make one costs more than most reads
-/// that are made with it. Thread-safe, without a lock.
+/// Idle iterators over one family, which reads reuse: creating an iterator costs more than most of the reads
+/// made with it. Thread-safe, without a lock.
 class IteratorPool {
   struct Idle;
 
  public:
-  /// An iterator for one read. Externally synchronised.
+  /// An iterator for one read, which goes back to the pool at the end of the lease. Externally synchronised.
   class Lease {
    public:
     ~Lease() { pool_.Return(std::move(idle_)); }
@@ -55,31 +56,32 @@ class IteratorPool {
     std::unique_ptr<Idle> idle_;
   };
 
-  /// The database and the family must outlive the pool, which `idle` clears; not null.
+  /// idle  clears the pool after flushes and compactions; not null. The database and the family must outlive
+  ///       the pool.
   IteratorPool(rocksdb::DB* db, rocksdb::ColumnFamilyHandle* family, std::shared_ptr<IdleIterators> idle);
-  /// All leases have ended.
+  /// All leases must have ended.
   ~IteratorPool();
   IteratorPool(const IteratorPool&) = delete;
   IteratorPool& operator=(const IteratorPool&) = delete;
 
-  /// An iterator over what there is now, in [lower, upper), which lie in one prefix; at no key yet. It stops
-  /// among deleted cells: see deleted.h.
-  Lease Take(std::string_view lower, std::string_view upper);
+  /// Leases an iterator over the current content of [lower, upper), both of which must lie in one prefix. It
+  /// is at no key yet. It stops among deleted cells: see deleted.h.
+  Lease Acquire(std::string_view lower, std::string_view upper);
 
-  /// Gives back what idle iterators hold; those that are at work go when they come back.
+  /// Destroys the idle iterators; those on lease are destroyed when they are returned.
   void Clear();
 
  private:
   struct Idle {
     uint64_t generation = 0;
-    rocksdb::SequenceNumber written = 0;  // the last write that it shows, or one before
+    rocksdb::SequenceNumber written = 0;  // the iterator shows at least the writes up to this one
     std::string lower;
     std::string upper;
-    rocksdb::Slice lower_slice;  // RocksDB looks at these at each seek
+    rocksdb::Slice lower_slice;  // RocksDB reads both slices at each seek
     rocksdb::Slice upper_slice;
     std::unique_ptr<rocksdb::Iterator> iterator;
   };
-  /// As many threads find one of their own.
+  /// So many threads have a slot of their own; more share them.
   static constexpr size_t kSlots = 16;
 
   std::atomic<Idle*>& Slot();
@@ -88,7 +90,7 @@ class IteratorPool {
   rocksdb::DB* const db_;
   rocksdb::ColumnFamilyHandle* const family_;
   const std::shared_ptr<IdleIterators> idle_;
-  std::atomic<uint64_t> generation_{0};  // one more after each Clear
+  std::atomic<uint64_t> generation_{0};  // incremented by each Clear
   std::array<std::atomic<Idle*>, kSlots> slots_{};
 };
 

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/log_repair.h"
+#include "backends/rocksdb/engine/log_repair.h"
 
 #include <fcntl.h>
 #include <fmt/chrono.h>
@@ -11,8 +11,8 @@
 #include <map>
 #include <string>
 
-#include "backends/rocksdb/log_scan.h"
-#include "backends/rocksdb/seal.h"
+#include "backends/rocksdb/engine/log_scan.h"
+#include "backends/rocksdb/engine/seal.h"
 #include "base/files.h"
 
 namespace kvstore::rocks {
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 fs::path LeftOutFile(const DataDir& dir) { return dir.path() / "LEFT-OUT"; }
 
-/// Of a file or folder.
+/// Syncs a file or folder to disk.
 absl::Status Sync(const fs::path& path) {
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) return FileError(path, "open", errno);
@@ -32,7 +32,7 @@ absl::Status Sync(const fs::path& path) {
   return synced == 0 ? absl::OkStatus() : FileError(path, "sync", error);
 }
 
-/// All logs that are there or were at the last close, by number; and what the seal says.
+/// All logs that exist now or existed at the last close, by number, with what the seal says of each.
 std::map<uint64_t, std::optional<SealedLog>> AllLogs(const DataDir& dir) {
   std::map<uint64_t, std::optional<SealedLog>> logs;
   const auto number = [](const std::string& name) {
@@ -86,8 +86,8 @@ absl::StatusOr<fs::path> EndLogsAtDamage(const DataDir& dir, const LogDamage& da
   }
   const std::string left_out = fmt::format("{}\n", LeftOut(dir) + damage.left_out);
   if (auto status = ReplaceFile(LeftOutFile(dir), left_out); !status.ok()) return status;
-  // From the last: as long as the damage itself is there the store does not open, and no log is read without
-  // those before it.
+  // Begin with the last: as long as the damage itself is there the store does not open, and no log is ever
+  // read without those before it.
   for (auto log = damage.later.rbegin(); log != damage.later.rend(); ++log) {
     fs::rename(*log, folder / log->filename(), error);
     if (error) return FileError(*log, "move", error.value());
@@ -112,7 +112,7 @@ uint64_t LeftOut(const DataDir& dir) {
   return bytes;
 }
 
-absl::Status ForgetLeftOut(const DataDir& dir) {
+absl::Status ClearLeftOut(const DataDir& dir) {
   std::error_code error;
   fs::remove(LeftOutFile(dir), error);
   return error ? FileError(LeftOutFile(dir), "remove", error.value()) : absl::OkStatus();

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/log_scan.h"
+#include "backends/rocksdb/engine/log_scan.h"
 
 #include <algorithm>
 #include <boost/crc.hpp>
@@ -47,7 +47,8 @@ class Scanner {
     }
     scan.damaged = !torn_ && log_.find_first_not_of('\0', at_) != std::string_view::npos;
     while (scan.damaged && at_ < log_.size()) {
-      // What is damaged may be the size of a fragment: only blocks begin where they must.
+      // The damaged bytes may be the size of a fragment, so the scan goes on where a fragment is known to
+      // begin: at the next block.
       at_ = (at_ / kBlock + 1) * kBlock;
       skips_ends_ = true;
       while (const auto changes = NextRecord()) scan.changes_behind += *changes;
@@ -56,7 +57,7 @@ class Scanner {
   }
 
  private:
-  /// Nullopt at the end, and at what is no fragment; at_ is then there.
+  /// Returns the next fragment; nullopt at the end, and at bytes that are not a fragment, where at_ stays.
   std::optional<Fragment> NextFragment() {
     if (kBlock - at_ % kBlock < kHeader) at_ = (at_ / kBlock + 1) * kBlock;
     if (at_ >= log_.size()) return std::nullopt;
@@ -73,7 +74,8 @@ class Scanner {
     return Fragment{static_cast<uint8_t>(checked[0]), checked.substr(1)};
   }
 
-  /// The changes of the next whole record; nullopt at the end, and where there is none.
+  /// Returns the number of changes in the next whole record; nullopt at the end, and where there is no
+  /// record.
   std::optional<uint64_t> NextRecord() {
     torn_ = false;
     std::string head;
@@ -88,7 +90,7 @@ class Scanner {
       }
       inside = true;
     }
-    // A record that the end of the log cuts between two of its fragments.
+    // The end of the log cuts the record between two of its fragments.
     if (inside && at_ >= log_.size()) torn_ = true;
     return std::nullopt;
   }
@@ -97,8 +99,8 @@ class Scanner {
 
   const std::string_view log_;
   uint64_t at_ = 0;
-  bool skips_ends_ = false;  // of records whose beginning is damaged
-  bool torn_ = false;        // the last record is cut off by the end of the log
+  bool skips_ends_ = false;  // skip the rest of records whose beginning is damaged
+  bool torn_ = false;        // the end of the log cuts the last record off
 };
 
 }  // namespace

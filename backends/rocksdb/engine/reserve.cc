@@ -1,4 +1,4 @@
-#include "backends/rocksdb/reserve.h"
+#include "backends/rocksdb/engine/reserve.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,46 +9,48 @@
 namespace kvstore::rocks {
 namespace {
 
-/// How often what opening takes is kept, and how often the file must fit into what is free.
+/// The size of the file is so many times what an open needs, and so many times that size must be free on the
+/// disk.
 constexpr uint64_t kTimes = 4;
-/// The latter once it was out, so that writes go on soon.
+/// The latter after a release, less, so that writes are accepted again soon.
 constexpr uint64_t kTimesAgain = 2;
 
 }  // namespace
 
 void Reserve::Release() {
-  const std::lock_guard lock(mutex_);
-  out_ = true;
+  const MutexLock lock(mutex_);
+  released_ = true;
   std::error_code error;
   std::filesystem::remove(file_, error);
 }
 
 bool Reserve::Restore(uint64_t needs) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   bytes_ = std::max(bytes_, kTimes * needs);
   return RestoreLocked();
 }
 
 bool Reserve::Restore() {
-  const std::lock_guard lock(mutex_);
-  return !out_ || RestoreLocked();
+  const MutexLock lock(mutex_);
+  return !released_ || RestoreLocked();
 }
 
 bool Reserve::RestoreLocked() {
   std::error_code error;
   if (const auto size = std::filesystem::file_size(file_, error); !error && size >= bytes_) {
-    out_ = false;
+    released_ = false;
     return true;
   }
   const auto space = std::filesystem::space(file_.parent_path(), error);
-  if (error || space.available < (out_ ? kTimesAgain : kTimes) * bytes_) return false;
+  if (error || space.available < (released_ ? kTimesAgain : kTimes) * bytes_) return false;
   const int file = ::open(file_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
   if (file < 0) return false;
-  // A file system that cannot keep space ahead, or will not, is done without: writes are not held up for it.
+  // If the file system cannot or will not allocate space ahead, the store goes without a reserve, and accepts
+  // writes.
   const bool kept = ::fallocate(file, 0, 0, static_cast<off_t>(bytes_)) == 0;
   ::close(file);
   if (!kept) std::filesystem::remove(file_, error);
-  out_ = false;
+  released_ = false;
   return true;
 }
 

@@ -8,9 +8,10 @@
 
 namespace kvstore::rocks {
 
-/// Keeps reads-then-writes of a row apart from other writes of it. Plain puts take a row's lock shared, since
-/// the engine orders them; conditional puts, deletes and trims take it exclusively. A lock serves many rows,
-/// so a thread holds one at a time, or several shared ones taken in ascending order. Thread-safe.
+/// Locks that separate read-modify-write operations on a row from other writes of it. Plain puts take a row's
+/// lock shared, since RocksDB orders them; conditional puts, deletes and trims take it exclusively. Many rows
+/// share one lock (a stripe), so a thread holds one lock at a time, or several shared ones taken in ascending
+/// order of stripes. Thread-safe.
 class RowLocks {
  public:
   static constexpr size_t kStripes = 1024;
@@ -26,15 +27,15 @@ class RowLocks {
   std::shared_lock<std::shared_mutex> ShareStripe(size_t stripe) {
     return std::shared_lock(stripes_[stripe]);
   }
-  /// All of them: nobody is between reading and writing.
+  /// Takes all locks exclusively: no write is in flight while the caller holds them.
   std::vector<std::unique_lock<std::shared_mutex>> ExcludeAll() {
     std::vector<std::unique_lock<std::shared_mutex>> locks;
     locks.reserve(kStripes);
     for (std::shared_mutex& stripe : stripes_) locks.emplace_back(stripe);
     return locks;
   }
-  /// Waits for all who hold one now; others come and go meanwhile.
-  void PassAll() {
+  /// Waits until every lock that is held now was released once; new holders may come meanwhile.
+  void WaitForHolders() {
     for (std::shared_mutex& stripe : stripes_) const std::unique_lock passed(stripe);
   }
 

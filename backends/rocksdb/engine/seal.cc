@@ -1,4 +1,4 @@
-#include "backends/rocksdb/seal.h"
+#include "backends/rocksdb/engine/seal.h"
 
 #include <fmt/format.h>
 
@@ -14,7 +14,7 @@
 namespace kvstore::rocks {
 namespace {
 
-/// Two blocks of a log: a record that lies before them is checked by RocksDB, whatever follows it.
+/// Two blocks of a log. RocksDB checks a record that lies before them, whatever follows it.
 constexpr uint64_t kLogTail = uint64_t{64} << 10;
 
 std::string Read(const std::filesystem::path& path) {
@@ -44,7 +44,7 @@ std::string DescribeLog(const std::filesystem::path& log) {
   return fmt::format("{} size {} tail crc32 {:08x}", log.filename().string(), size, Checksum(tail));
 }
 
-/// Of those that are not empty, by name.
+/// Describes the logs that are not empty, in order of their names.
 std::vector<std::string> DescribeLogs(const std::filesystem::path& database) {
   std::vector<std::string> logs;
   std::error_code error;
@@ -58,7 +58,7 @@ std::vector<std::string> DescribeLogs(const std::filesystem::path& database) {
 
 std::filesystem::path LogsOf(const std::filesystem::path& seal) { return seal.string() + ".logs"; }
 
-/// Of the logs; none if they are of another manifest.
+/// The lines of SEAL.logs that are about logs; none if the file is for another manifest.
 std::vector<std::string> SealedLines(const std::filesystem::path& seal,
                                      const std::filesystem::path& manifest) {
   std::vector<std::string> lines;

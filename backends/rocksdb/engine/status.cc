@@ -1,4 +1,4 @@
-#include "backends/rocksdb/status.h"
+#include "backends/rocksdb/engine/status.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 namespace kvstore::rocks {
 namespace {
 
-/// RocksDB looks for a table that is gone under the name that versions before 3.0 gave it, and reports that
-/// one, which was never there.
+/// RocksDB looks for a missing table also under the name that versions before 3.0 gave it, and reports that
+/// name, which never existed. This puts the right one into the message.
 std::string NameTables(const std::string& message) {
   static const std::regex old("(/[0-9]{6,})\\.ldb");
   return std::regex_replace(message, old, "$1.sst");
@@ -22,7 +22,8 @@ absl::Status ToStatus(const rocksdb::Status& status, std::string_view action) {
   const std::string message = fmt::format("cannot {}: {}", action, NameTables(status.ToString()));
   if (status.IsCorruption()) return absl::DataLossError(message);
   if (status.IsNoSpace()) {
-    return absl::ResourceExhaustedError(message + "; free some space: the store goes on by itself");
+    return absl::ResourceExhaustedError(message +
+                                        "; free some space: writes then succeed again by themselves");
   }
   // RocksDB reports an SST file that is gone or cut short as an I/O error of its path.
   if (status.IsPathNotFound()) return absl::DataLossError(message);

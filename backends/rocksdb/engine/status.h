@@ -8,10 +8,10 @@
 
 namespace kvstore::rocks {
 
-/// A RocksDB status in the project's codes; the only place where one becomes the other.
+/// Converts a RocksDB status to the project's codes; this is the only place where that is done.
 ///
-/// Corruption is DATA_LOSS, a full disk RESOURCE_EXHAUSTED, anything else that the engine reports
-/// UNAVAILABLE. `action` begins the message: "cannot ACTION: what RocksDB says".
+/// Corruption is DATA_LOSS, a full disk RESOURCE_EXHAUSTED, any other error UNAVAILABLE. `action` begins the
+/// message: "cannot ACTION: the text of RocksDB".
 absl::Status ToStatus(const rocksdb::Status& status, std::string_view action);
 
 }  // namespace kvstore::rocks

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/timestamps.h"
+#include "backends/rocksdb/engine/timestamps.h"
 
 #include <algorithm>
 
@@ -7,7 +7,8 @@
 namespace kvstore::rocks {
 namespace {
 
-/// How far a stored ceiling is set above what needs it, in ms: one write a second, a second lost by a crash.
+/// A stored ceiling lies so many ms above the timestamp that needs it: one store a second, and up to a second
+/// lost in a crash.
 constexpr uint64_t kStepMs = 1000;
 
 }  // namespace
@@ -37,13 +38,13 @@ absl::StatusOr<uint64_t> Timestamps::Assign(uint64_t row_hash) {
   if (timestamp > kMaxTimestamp)
     return absl::ResourceExhaustedError("timestamp: the clock is at its end, 2^63 ms");
   if (timestamp >= ceiling_.load(std::memory_order_acquire)) {
-    if (auto status = Raise(slot, timestamp, now); !status.ok()) return status;
+    if (auto status = RaiseCeiling(slot, timestamp, now); !status.ok()) return status;
   }
   return timestamp;
 }
 
-absl::Status Timestamps::Raise(size_t slot, uint64_t timestamp, uint64_t now) {
-  const std::lock_guard lock(ceilings_mutex_);
+absl::Status Timestamps::RaiseCeiling(size_t slot, uint64_t timestamp, uint64_t now) {
+  const MutexLock lock(ceilings_mutex_);
   if (timestamp < ceiling_.load()) return absl::OkStatus();
   if (timestamp < now + kStepMs) {
     if (auto status = store_(kSlots, now + kStepMs); !status.ok()) return status;
@@ -65,8 +66,8 @@ uint64_t Timestamps::Latest() const {
 }
 
 absl::Status Timestamps::RaiseTo(uint64_t timestamp) {
-  const std::lock_guard lock(ceilings_mutex_);
-  // Kept as the common ceiling, which is where the next life begins.
+  const MutexLock lock(ceilings_mutex_);
+  // Stored as the common ceiling, where the next run begins.
   if (timestamp >= ceiling_) {
     if (auto status = store_(kSlots, timestamp + 1); !status.ok()) return status;
     ceiling_ = timestamp + 1;
@@ -76,7 +77,7 @@ absl::Status Timestamps::RaiseTo(uint64_t timestamp) {
 }
 
 absl::Status Timestamps::Close() {
-  const std::lock_guard lock(ceilings_mutex_);
+  const MutexLock lock(ceilings_mutex_);
   const uint64_t now = Now();
   if (ceiling_ == 0) return absl::OkStatus();  // none was ever assigned
   for (size_t slot = 0; slot < kSlots; ++slot) {

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/trimmer.h"
+#include "backends/rocksdb/engine/trimmer.h"
 
 #include <utility>
 
@@ -10,13 +10,13 @@ constexpr size_t kMaxQueued = 16'384;
 }  // namespace
 
 void Trimmer::Start(Trim trim) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   thread_ = std::thread([this, trim = std::move(trim)] { Run(trim); });
 }
 
 void Trimmer::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   changed_.notify_all();
@@ -25,7 +25,7 @@ void Trimmer::Stop() {
 
 void Trimmer::Suggest(const std::shared_ptr<FamilySettings>& settings, const std::string& column) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (queue_.size() >= kMaxQueued || stopping_) return;
     queue_.push_back({settings, column});
   }
@@ -33,21 +33,21 @@ void Trimmer::Suggest(const std::shared_ptr<FamilySettings>& settings, const std
 }
 
 void Trimmer::Drain() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return queue_.empty() && !busy_; });
+  MutexLock lock(mutex_);
+  while (!queue_.empty() || busy_) lock.Wait(changed_);
 }
 
 void Trimmer::Run(const Trim& trim) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (true) {
-    changed_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+    while (!stopping_ && queue_.empty()) lock.Wait(changed_);
     if (stopping_) return;
     const Suggestion next = std::move(queue_.front());
     queue_.pop_front();
     busy_ = true;
-    lock.unlock();
+    lock.Unlock();
     trim(next.settings->name, next.column);
-    lock.lock();
+    lock.Lock();
     busy_ = false;
     if (queue_.empty()) changed_.notify_all();
   }

@@ -4,18 +4,17 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 
-#include "backends/rocksdb/family.h"
+#include "backends/rocksdb/engine/family.h"
+#include "base/mutex.h"
 
 namespace kvstore::rocks {
 
-/// Removes surplus versions in the background. Compactions suggest columns that look too long; a thread of
-/// its own then looks at all that is stored of each, under the row's lock, and deletes what is beyond
-/// max_versions. The queue is bounded: what does not fit is suggested again by a later compaction.
-/// Thread-safe.
+/// Removes surplus versions in the background. Compactions suggest columns that look too long; the trimmer's
+/// thread then reads all that is stored of each, under the row's lock, and deletes what is beyond
+/// max_versions. The queue is bounded: a later compaction suggests again what does not fit. Thread-safe.
 class Trimmer {
  public:
   /// Trims one column, given as enc(row) enc(column), of the named dataset.
@@ -24,11 +23,11 @@ class Trimmer {
   Trimmer() = default;
   ~Trimmer() { Stop(); }
 
-  /// From here on suggestions are worked off; before, they wait.
+  /// Starts the thread. Suggestions made before wait in the queue.
   void Start(Trim trim);
-  /// Returns when no trim runs, and none will.
+  /// Stops the thread; returns when no trim runs, and none will.
   void Stop();
-  /// Called from compaction threads: never waits for a trim.
+  /// Queues a column. Compaction threads call this, so it never waits for a trim.
   void Suggest(const std::shared_ptr<FamilySettings>& settings, const std::string& column);
   /// Returns when nothing is queued or running (used by tests).
   void Drain();
@@ -41,12 +40,12 @@ class Trimmer {
 
   void Run(const Trim& trim);
 
-  std::mutex mutex_;  // guards what follows
-  std::condition_variable changed_;
-  std::deque<Suggestion> queue_;
-  bool busy_ = false;
-  bool stopping_ = false;
-  std::thread thread_;
+  Mutex mutex_;
+  std::condition_variable changed_;  // notified when one of the following has changed
+  std::deque<Suggestion> queue_ ABSL_GUARDED_BY(mutex_);
+  bool busy_ ABSL_GUARDED_BY(mutex_) = false;  // a trim runs
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // set by Start, joined by Stop
 };
 
 }  // namespace kvstore::rocks

@@ -1,19 +1,19 @@
-#include "backends/rocksdb/mapping_store.h"
+#include "backends/rocksdb/objects/mapping_store.h"
 
 #include <rocksdb/write_batch.h>
 
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/status.h"
+#include "backend_api/unit_key.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/status.h"
+#include "base/big_endian.h"
 #include "base/clock.h"
 #include "base/hash.h"
-#include "kvstore_api/big_endian.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/unit_key.h"
 
 namespace kvstore::rocks {
 namespace {
 
-// The kinds of keys; stored, never renumber.
+// The kinds of keys. They are stored: never renumber.
 constexpr uint8_t kCount = 1;
 constexpr uint8_t kPair = 2;
 constexpr uint8_t kOrder = 3;
@@ -33,20 +33,22 @@ std::string KindKey(uint64_t from, uint8_t kind) {
 
 std::string PairKey(uint64_t from, uint64_t to) { return KindKey(from, kPair) + Number(to); }
 
-/// Entries after which a listing looks at its caller's limits.
+/// A listing checks its caller's deadline after so many entries.
 constexpr uint64_t kStepsBetweenChecks = 1024;
 
 constexpr size_t kPairKeyBytes = 8 + 1 + 8;
 constexpr size_t kOrderKeyBytes = 8 + 1 + 8 + 8;
 
-/// Collects statuses of the parts of a batch.
+/// A batch of changes that keeps the first error of its parts until it is written.
 class Batch {
  public:
   explicit Batch(const Family& family) : family_(family) {}
-  void Put(const std::string& key, const std::string& value) { Keep(batch_.Put(family_.handle, key, value)); }
-  void Delete(const std::string& key) { Keep(batch_.Delete(family_.handle, key)); }
+  void Put(const std::string& key, const std::string& value) {
+    KeepError(batch_.Put(family_.handle, key, value));
+  }
+  void Delete(const std::string& key) { KeepError(batch_.Delete(family_.handle, key)); }
   absl::Status Write(Engine& engine, uint64_t from, uint64_t to) {
-    if (DirtyLog* const log = family_.gate.log(); log != nullptr) {
+    if (DirtyLog* const log = family_.gate.capture_log(); log != nullptr) {
       if (auto status = log->Add(batch_, MappingUnitKey(from, to)); !status.ok()) return status;
     }
     if (!status_.ok()) return ToStatus(status_, "change a mapping");
@@ -54,7 +56,7 @@ class Batch {
   }
 
  private:
-  void Keep(const rocksdb::Status& status) {
+  void KeepError(const rocksdb::Status& status) {
     if (status_.ok()) status_ = status;
   }
 
@@ -151,10 +153,11 @@ absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const Mapping
   if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
   const std::string lower = KindKey(from, kOrder);
   const std::string upper = KindKey(from, kAfterOrder);
-  const auto it = family_->iterators->Take(lower, upper);
+  const auto it = family_->iterators->Acquire(lower, upper);
   absl::Status over;
   uint64_t steps = 0;
-  // Whether there is an entry, after a move. An offset may be any number.
+  // Returns whether the iterator is at an entry, after each move of it. It also checks the caller's deadline,
+  // because an offset may be any number.
   const auto found = [&] {
     if (over.ok() && !it->Valid()) over = PassDeleted(*it, query.descending);
     if (over.ok() && ++steps % kStepsBetweenChecks == 0) over = CheckCall();

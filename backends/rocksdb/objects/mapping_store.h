@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "backends/rocksdb/engine.h"
-#include "kvstore_api/mapping_store.h"
+#include "backend_api/mapping_store.h"
+#include "backends/rocksdb/engine/engine.h"
 
 namespace kvstore::rocks {
 
@@ -26,16 +26,18 @@ class RocksMappingStore : public MappingStore {
   // ---- keys ----
 
   static std::string CountKey(uint64_t from);
-  /// Of the keys of pairs; be64(to) follows.
+  /// The prefix of the keys of pairs; be64(to) follows.
   static std::string PairPrefix(uint64_t from);
   static std::string OrderKey(uint64_t from, uint64_t sequence, uint64_t to);
+  /// Whether `key` is the key of a pair.
   static bool IsPair(std::string_view key);
-  /// be64(from) be64(to) of a pair's key.
+  /// The key of the unit that a pair is: be64(from) be64(to) of the pair's key.
   static std::string UnitKeyOf(std::string_view pair);
 
  private:
-  /// The number stored under `key`, nullopt if there is none.
+  /// The number stored under `key`; nullopt if there is none.
   absl::StatusOr<std::optional<uint64_t>> GetNumber(const std::string& key);
+  /// Chooses the row lock of all entries of `from`.
   uint64_t Hash(uint64_t from) const;
 
   const std::shared_ptr<Engine> engine_;

@@ -1,8 +1,8 @@
-#include "backends/rocksdb/requests.h"
+#include "backends/rocksdb/objects/requests.h"
 
-#include "backends/rocksdb/status.h"
+#include "backends/rocksdb/engine/status.h"
+#include "base/big_endian.h"
 #include "base/clock.h"
-#include "kvstore_api/big_endian.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -41,15 +41,15 @@ absl::Status Requests::Add(std::string_view request_id, uint64_t id, rocksdb::Wr
   AppendBigEndian(value, id);
   if (const auto status = batch.Put(engine_.meta(), Key(incarnation_, today, request_id), value);
       !status.ok()) {
-    return ToStatus(status, "keep a request");
+    return ToStatus(status, "store a request");
   }
-  return Forget(today, batch);
+  return RemoveOld(today, batch);
 }
 
-absl::Status Requests::Forget(uint32_t today, rocksdb::WriteBatch& batch) {
-  const std::lock_guard lock(mutex_);
-  if (forgotten_ == today) return absl::OkStatus();
-  forgotten_ = today;
+absl::Status Requests::RemoveOld(uint32_t today, rocksdb::WriteBatch& batch) {
+  const MutexLock lock(mutex_);
+  if (removed_on_ == today) return absl::OkStatus();
+  removed_on_ = today;
   return ToStatus(batch.DeleteRange(engine_.meta(), Key(incarnation_, 0), Key(incarnation_, today - 1)),
                   "forget requests");
 }

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/rows/cell_key.h"
 
 namespace kvstore::rocks {
 

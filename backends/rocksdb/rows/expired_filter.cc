@@ -1,15 +1,15 @@
-#include "backends/rocksdb/expired_filter.h"
+#include "backends/rocksdb/rows/expired_filter.h"
 
 #include <string>
 #include <string_view>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/trimmer.h"
+#include "backends/rocksdb/engine/trimmer.h"
+#include "backends/rocksdb/rows/cell_key.h"
 
 namespace kvstore::rocks {
 namespace {
 
-/// Used by one compaction thread.
+/// The filter of one compaction, used by one thread.
 class ExpiredFilter : public rocksdb::CompactionFilter {
  public:
   ExpiredFilter(std::shared_ptr<FamilySettings> settings, std::shared_ptr<Trimmer> trimmer)
@@ -22,7 +22,7 @@ class ExpiredFilter : public rocksdb::CompactionFilter {
 
   const char* Name() const override { return "kvstore.ExpiredFilter"; }
 
-  // Decides by key, so that values kept apart are not read.
+  // The key decides, so values in blob files are not read.
   Decision FilterBlobByKey(int, const rocksdb::Slice& key, std::string*, std::string*) const override {
     return Expired(key.ToStringView()) ? Decision::kRemove : Decision::kKeep;
   }
@@ -55,7 +55,7 @@ class ExpiredFilter : public rocksdb::CompactionFilter {
   const std::shared_ptr<Trimmer> trimmer_;
   const uint64_t oldest_;
   const uint32_t max_versions_;
-  // The interface is const, its use is not: one filter serves one compaction, key by key.
+  // RocksDB calls const methods, but one filter serves one compaction, key by key, so it may keep state.
   mutable std::string column_;  // enc(row) enc(column) of the last key
   mutable uint64_t versions_ = 0;
   mutable uint64_t expired_ = 0;

@@ -4,18 +4,18 @@
 
 #include <memory>
 
-#include "backends/rocksdb/family.h"
+#include "backends/rocksdb/engine/family.h"
 
 namespace kvstore::rocks {
 
 class Trimmer;
 
 /// Makes the compaction filters of a dataset of rows. A filter drops cells whose time to live has passed:
-/// whatever else is stored, such a cell is never visible again, so its key alone decides.
+/// such a cell is never visible again, whatever else is stored, so its key alone decides.
 ///
-/// It never drops surplus versions: it sees the files of its own compaction, and a newer version there may be
-/// deleted by a tombstone elsewhere. It only suggests columns that look too long to the trimmer, which looks
-/// at all that is stored.
+/// A filter never drops surplus versions. It sees only the files of its own compaction, and a tombstone in
+/// another file may delete a newer version that it has counted. It only suggests columns that look too long
+/// to the trimmer, which reads all that is stored.
 class ExpiredFilterFactory : public rocksdb::CompactionFilterFactory {
  public:
   ExpiredFilterFactory(std::shared_ptr<FamilySettings> settings, std::shared_ptr<Trimmer> trimmer)

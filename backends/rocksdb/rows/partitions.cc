@@ -1,4 +1,4 @@
-#include "backends/rocksdb/partitions.h"
+#include "backends/rocksdb/rows/partitions.h"
 
 #include <fmt/format.h>
 #include <rocksdb/metadata.h>
@@ -8,9 +8,9 @@
 #include <memory>
 #include <utility>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/status.h"
-#include "kvstore_api/big_endian.h"
+#include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "base/big_endian.h"
 
 namespace kvstore::rocks {
 
@@ -23,7 +23,7 @@ absl::StatusOr<std::vector<Partition>> PartitionRows(Engine& engine, const Famil
     for (const auto& file : level.files) {
       const auto key = ParseCellKey(file.smallestkey);
       std::string row;
-      if (!key || !Decode(key->row, row)) continue;  // of a range tombstone
+      if (!key || !Decode(key->row, row)) continue;  // the key is the bound of a range tombstone
       bytes_from[row] += file.size;
       total += file.size;
     }
@@ -53,7 +53,7 @@ absl::StatusOr<std::vector<std::string>> SplitRows(Engine& engine, const Family&
   std::vector<std::string> starts;
   size_t common = 0;
   while (common < std::min(first.size(), last.size()) && first[common] == last[common]) ++common;
-  // The eight bytes in which they differ, as numbers.
+  // The eight bytes after the common prefix, as a number.
   const auto number = [&](std::string_view key) {
     std::string bytes(key.substr(common, sizeof(uint64_t)));
     bytes.resize(sizeof(uint64_t), '\0');

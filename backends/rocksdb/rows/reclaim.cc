@@ -1,4 +1,4 @@
-#include "backends/rocksdb/reclaim.h"
+#include "backends/rocksdb/rows/reclaim.h"
 
 #include <rocksdb/write_batch.h>
 
@@ -9,28 +9,29 @@
 #include <utility>
 #include <vector>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/partitions.h"
-#include "backends/rocksdb/status.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "backends/rocksdb/rows/partitions.h"
 #include "base/hash.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::rocks {
 namespace {
 
-/// Deletes of a trim that are written under one lock; of a column that keeps very many versions, which are
-/// counted each time, a part of those.
+/// A trim writes up to so many deletes under one lock. Each batch counts the newest max_versions again, so
+/// for a column that keeps very many versions the batch is a part of those.
 constexpr uint64_t kMinBatch = 1024;
 constexpr uint64_t kPartOfVersions = 8;
 constexpr uint64_t kReportEvery = 1 << 20;  // bytes
-constexpr size_t kCompactionSteps = 64;     // ranges that a compaction reports progress by
+/// A compaction is split into so many ranges, to report progress after each.
+constexpr size_t kCompactionSteps = 64;
 
 absl::Status Cancelled() { return absl::CancelledError("stopped; what was reclaimed so far stays so"); }
 
-/// Walks all cells and trims the columns that have too many.
-absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const Progress& progress,
-                   uint64_t& trimmed) {
+/// Reads all cells, and trims the columns that have too many.
+absl::Status ReclaimSurplus(Engine& engine, const Family& family, uint64_t total, const Progress& progress,
+                            uint64_t& trimmed) {
   rocksdb::ReadOptions options;
   options.total_order_seek = true;
   options.fill_cache = false;
@@ -66,13 +67,14 @@ absl::Status Sweep(Engine& engine, const Family& family, uint64_t total, const P
   return ToStatus(it->status(), "sweep a dataset");
 }
 
-absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t total,
-                     const Progress& progress) {
+/// Compacts all files of the family, which drops expired cells by its filter.
+absl::Status ReclaimExpired(Engine& engine, const Family& family, bool rows, uint64_t total,
+                            const Progress& progress) {
   rocksdb::CompactRangeOptions options;
-  // Also the last level, whose expired cells only the filter finds, and each file once.
+  // Compact the last level too, where only the filter removes expired cells; each file once.
   options.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForceOptimized;
   options.exclusive_manual_compaction = false;
-  // RocksDB only reads it, once for each few cells.
+  // RocksDB only reads the flag, every few cells.
   options.canceled = const_cast<std::atomic<bool>*>(CallScope::Current().cancelled);
   std::vector<Partition> partitions(1);
   if (rows) {
@@ -98,14 +100,14 @@ absl::Status Compact(Engine& engine, const Family& family, bool rows, uint64_t t
   return absl::OkStatus();
 }
 
-/// One batch of TrimColumn, under the row's lock.
+/// Trims one batch of cells under the row's lock, and returns how many it has deleted.
 ///
-/// from  where the batch before has stopped; empty for the first. Gets where this one stops; empty if nothing
-///       is left.
+/// from  where the batch before has stopped, empty for the first; set to where this one stops, empty if
+///       nothing is left.
 absl::StatusOr<uint64_t> TrimBatch(Engine& engine, const Family& family, std::string_view column,
                                    uint64_t hash, std::string& from) {
   const auto lock = engine.locks().Exclude(hash);
-  // Read under the lock: a put that counts on a raised limit comes after this, or is seen by what follows.
+  // Read under the lock: a put that relies on a raised limit either comes later, or its cells are seen below.
   const uint64_t max_versions = family.settings->max_versions;
   const std::string behind = std::exchange(from, {});
   if (max_versions == 0) return uint64_t{0};
@@ -116,8 +118,8 @@ absl::StatusOr<uint64_t> TrimBatch(Engine& engine, const Family& family, std::st
   options.iterate_upper_bound = &bound;
   options.max_skippable_internal_keys = kMaxDeletedInARow;
   const std::unique_ptr<rocksdb::Iterator> it(engine.db().NewIterator(options, family.handle));
-  // The newest are counted again each time: since the batch before, all may have been deleted, and others
-  // put.
+  // Count the newest cells again in each batch: since the one before, all of them may have been deleted, and
+  // others put.
   it->Seek(rocksdb::Slice(column.data(), column.size()));
   if (auto status = PassDeleted(*it); !status.ok()) return status;
   for (uint64_t versions = 1; versions < max_versions && it->Valid(); ++versions) {
@@ -125,7 +127,7 @@ absl::StatusOr<uint64_t> TrimBatch(Engine& engine, const Family& family, std::st
     if (auto status = PassDeleted(*it); !status.ok()) return status;
   }
   if (it->Valid() && (behind.empty() || it->key().ToStringView() < behind)) {
-    // Not over what the batches before have deleted.
+    // Skip the tombstones of the batches before.
     behind.empty() ? it->Next() : it->Seek(behind);
   } else if (it->status().ok()) {
     return uint64_t{0};
@@ -166,7 +168,7 @@ absl::StatusOr<uint64_t> TrimColumn(Engine& engine, const Family& family, std::s
     if (!batch.ok()) return batch.status();
     trimmed += *batch;
     if (auto status = CheckCall(); !status.ok()) return status;
-    // Who waits for the row has it in between.
+    // Let threads that wait for the row's lock have it in between.
     std::this_thread::yield();
   } while (!from.empty());
   return trimmed;
@@ -189,10 +191,10 @@ absl::StatusOr<ReclaimResult> Reclaim(Engine& engine, const Family& family, bool
   const uint64_t expired_before = family.settings->expired_cells;
   const uint64_t total = std::max<uint64_t>(result.bytes_before, 1);
   if (rows && family.settings->max_versions != 0) {
-    if (auto status = Sweep(engine, family, total, progress, result.surplus_cells); !status.ok())
+    if (auto status = ReclaimSurplus(engine, family, total, progress, result.surplus_cells); !status.ok())
       return status;
   }
-  if (auto status = Compact(engine, family, rows, total, progress); !status.ok()) return status;
+  if (auto status = ReclaimExpired(engine, family, rows, total, progress); !status.ok()) return status;
   result.expired_cells = family.settings->expired_cells - expired_before;
   result.bytes_after = DiskBytes(engine, family);
   return result;

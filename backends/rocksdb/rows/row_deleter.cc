@@ -1,11 +1,11 @@
-#include "backends/rocksdb/row_deleter.h"
+#include "backends/rocksdb/rows/row_deleter.h"
 
 #include <memory>
 #include <utility>
 #include <vector>
 
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/status.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/status.h"
 
 namespace kvstore::rocks {
 
@@ -13,7 +13,7 @@ absl::StatusOr<uint64_t> DeleteCells(const Family& family, const std::string& be
                                      rocksdb::WriteBatch& batch, uint32_t& ranges,
                                      std::vector<std::string>* deleted) {
   const size_t most = batch.Count() < kManyPointDeletes ? kMaxPointDeletes : kFewPointDeletes;
-  const auto it = family.iterators->Take(begin, end);
+  const auto it = family.iterators->Acquire(begin, end);
   rocksdb::Status status;
   uint64_t count = 0;
   batch.SetSavePoint();
@@ -44,9 +44,9 @@ void FlushRanges(Family& family, uint32_t ranges) {
   family.ranges.store(0, std::memory_order_relaxed);
   rocksdb::FlushOptions options;
   options.wait = false;
-  // Rather this delete waits than all writes.
+  // This delete waits rather than all writes.
   options.allow_write_stall = false;
-  // What fails, on a full disk say, is told to the next write.
+  // A flush that fails, on a full disk for example, is reported to the next write.
   family.db->Flush(options, family.handle).PermitUncheckedError();
 }
 

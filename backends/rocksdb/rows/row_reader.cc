@@ -1,19 +1,19 @@
-#include "backends/rocksdb/row_reader.h"
+#include "backends/rocksdb/rows/row_reader.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/status.h"
+#include "backend_api/scan_budget.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/rows/cell_key.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
-#include "kvstore_api/looks.h"
 
 namespace kvstore::rocks {
 namespace {
 
-// Room that is made at once, where growing step by step would move what is there.
+// Space reserved at once, where growing step by step would move what is there.
 constexpr size_t kLikelyColumns = 16;
 constexpr size_t kLikelyVersions = 64;
 
@@ -38,8 +38,8 @@ inline bool SameBytes(const char* a, const char* b, size_t n) {
   return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
-/// Whether `encoded`, which has its end mark, is surely enc(name). The rows of a scan mostly have the same
-/// columns: what the row before has left needs no decoding.
+/// Whether `encoded`, which has its end mark, is certainly enc(name). The rows of a scan mostly have the same
+/// columns, so a name left by the row before need not be decoded again.
 bool IsEncoded(std::string_view name, std::string_view encoded) {
   return name.size() + 2 == encoded.size() && SameBytes(name.data(), encoded.data(), name.size()) &&
          std::memchr(name.data(), 0, name.size()) == nullptr;
@@ -60,7 +60,7 @@ std::string NameBefore(std::string name) {
   return name;
 }
 
-void RowQuery::Set(const TimeRange& range, const FamilySettings& settings) {
+void RowQuery::SetVisibility(const TimeRange& range, const FamilySettings& settings) {
   max_versions = settings.max_versions.load(std::memory_order_relaxed);
   start = std::max(range.start, settings.OldestVisible());
   end = range.end;
@@ -75,10 +75,10 @@ absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row,
   items_ = &items;
   after_ = after;
   columns_ = cells_ = page_cells_ = bytes_ = 0;
-  looked_ = 0;
+  examined_ = 0;
   failed_ = absl::OkStatus();
   next_.reset();
-  if (positioned) Look();
+  if (positioned) UpdatePosition();
   const absl::Status status =
       query.columns != nullptr ? ReadNamedColumns(after) : ReadColumns(after, positioned);
   if (!status.ok()) return status;
@@ -103,10 +103,10 @@ absl::Status RowReader::ReadColumns(const RowPosition* after, bool positioned) {
     Seek(column_key_);
   }
   while (!next_ && in_row_) {
-    if (auto status = EnterColumn(); !status.ok()) return status;
+    if (auto status = AdoptColumn(); !status.ok()) return status;
     if (auto status = ReadColumn(nullptr); !status.ok()) return status;
     if (!next_) LeaveColumn();
-    if (looked_ >= query_->looks && !next_ && in_row_ && MayEnd()) {
+    if (examined_ >= query_->max_examined && !next_ && in_row_ && MayEnd()) {
       std::string left;
       if (!Decode(std::string_view(column_key_).substr(row_bytes_), left)) return Malformed();
       next_ = RowPosition{.column = std::move(left)};
@@ -139,8 +139,8 @@ void RowReader::SetColumn(std::string_view column) {
   AppendEncoded(column_key_, column);
 }
 
-/// Takes the column of the current key as the current column.
-absl::Status RowReader::EnterColumn() {
+/// Makes the column of the current key the current column.
+absl::Status RowReader::AdoptColumn() {
   const size_t bytes = key_.size() - kTimestampBytes;
   if (bytes < row_bytes_ + 2 || key_[bytes - 2] != '\0' || key_[bytes - 1] != '\1') return Malformed();
   column_key_.resize(bytes);
@@ -152,7 +152,7 @@ absl::Status RowReader::EnterColumn() {
 absl::Status RowReader::ReadColumn(const RowPosition* resume) {
   const uint64_t end = resume != nullptr ? std::min(query_->end, resume->timestamp) : query_->end;
   if (query_->max_versions == 0 && end <= TimestampOf(key_)) {
-    // All cells are visible, so the newer ones need not be counted.
+    // All versions are visible, so the newer cells need not be counted.
     if (end == 0) return absl::OkStatus();
     std::string newest = column_key_;
     AppendTimestamp(newest, end - 1);
@@ -230,20 +230,20 @@ bool RowReader::OpenItem(size_t value_bytes) {
 
 void RowReader::Seek(const std::string& key) {
   it_.Seek(key);
-  Look();
+  UpdatePosition();
 }
 
 void RowReader::Next() {
   it_.Next();
-  Look();
+  UpdatePosition();
 }
 
-/// Takes note of where the iterator has come to.
-void RowReader::Look() {
+/// Records where the iterator stands.
+void RowReader::UpdatePosition() {
   in_row_ = in_column_ = false;
   valid_ = it_.Valid();
   if (!valid_ && !PassDeleted()) return;
-  if (--moves_left_ == 0 && !CheckLooks()) return;
+  if (--moves_left_ == 0 && !CheckLimits()) return;
   key_ = it_.key().ToStringView();
   in_row_ =
       key_.size() > row_bytes_ + kTimestampBytes && SameBytes(key_.data(), column_key_.data(), row_bytes_);
@@ -252,20 +252,20 @@ void RowReader::Look() {
       SameBytes(key_.data() + row_bytes_, column_key_.data() + row_bytes_, column_key_.size() - row_bytes_);
 }
 
-/// Of an iterator that is not valid: goes on if it has only stopped among deleted cells of the row; false if
-/// it is not valid then, either.
+/// For an iterator that is not valid: moves on if it has only stopped among deleted cells of the row. Returns
+/// whether it is valid then.
 bool RowReader::PassDeleted() {
   stopped_ = false;
   for (;;) {
     if (const auto status = it_.status(); !status.IsIncomplete()) {
-      // An iterator that ended early says why here.
+      // An iterator that failed says why here.
       if (!status.ok()) failed_ = ToStatus(status, "read a row");
       return false;
     }
     const auto at = StoppedAt(it_);
     if (!at) return false;
-    looked_ += kMaxDeletedInARow;
-    SpendLooks(kMaxDeletedInARow);
+    examined_ += kMaxDeletedInARow;
+    SpendScanBudget(kMaxDeletedInARow);
     const bool in_row =
         at->size() > row_bytes_ + kTimestampBytes && SameBytes(at->data(), column_key_.data(), row_bytes_);
     if (!in_row) return false;
@@ -276,7 +276,7 @@ bool RowReader::PassDeleted() {
   }
 }
 
-/// Whether the read of this column, or of the page, is over at this key of the row, which is deleted.
+/// Returns whether the read of the current column, or of the page, ends at this deleted key of the row.
 bool RowReader::EndBefore(std::string_view key) {
   const std::string_view stored = key.substr(row_bytes_, key.size() - row_bytes_ - kTimestampBytes);
   const std::string_view current = std::string_view(column_key_).substr(row_bytes_);
@@ -284,27 +284,27 @@ bool RowReader::EndBefore(std::string_view key) {
   std::string column;
   if (!MayEnd() || stored == current || !Decode(stored, column) || column.empty()) return false;
   column = NameBefore(std::move(column));
-  // Else the next page would begin where this one did.
+  // The page must not end where it began, or the next one would be the same.
   if (after_ != nullptr && after_->column >= column) return false;
   next_ = RowPosition{.column = std::move(column)};
   return true;
 }
 
-/// Looks at the caller's limits; false if the call is over.
-bool RowReader::CheckLooks() {
+/// Checks the call's deadline; returns false if the call is over.
+bool RowReader::CheckLimits() {
   moves_left_ = kMovesBetweenChecks;
-  looked_ += kMovesBetweenChecks;
-  SpendLooks(kMovesBetweenChecks);
+  examined_ += kMovesBetweenChecks;
+  SpendScanBudget(kMovesBetweenChecks);
   failed_ = CheckCall();
   if (!failed_.ok()) valid_ = stopped_ = false;
   return failed_.ok();
 }
 
-/// Goes behind the current column, if the iterator is not there yet.
+/// Moves behind the current column, if the iterator is not there yet.
 void RowReader::LeaveColumn() {
   for (int step = 0; in_column_; ++step) {
     if (step == steps_before_seek_) {
-      // The next column is probably as long.
+      // The next column is probably as long, so it gets fewer steps.
       steps_before_seek_ = kFewSteps;
       Seek(EndOf(column_key_));
       return;

@@ -1,22 +1,22 @@
-#include "backends/rocksdb/row_scan.h"
+#include "backends/rocksdb/rows/row_scan.h"
 
 #include <rocksdb/perf_level.h>
 
 #include <limits>
 #include <utility>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/status.h"
+#include "backend_api/row_rules.h"
+#include "backend_api/scan_budget.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/rows/cell_key.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/looks.h"
-#include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
 namespace {
 
-/// Cells of a row without anything to return, after which the scan looks whether it is to go on.
-constexpr uint64_t kRowLooks = 65'536;
+/// After so many cells of a row without anything to return, the scan checks whether it has to pause.
+constexpr uint64_t kMaxRowExamined = 65'536;
 
 std::string Encoded(std::string_view row) {
   std::string key;
@@ -25,7 +25,7 @@ std::string Encoded(std::string_view row) {
 }
 
 /// RocksDB counts each step of an iterator in its thread's perf context, which took some 5 % of a scan and
-/// which nobody reads here. Whoever has asked RocksDB for more than its default level still gets it.
+/// which nobody reads here. A thread that has asked RocksDB for more than its default level still gets it.
 class WithoutPerfCounters {
  public:
   WithoutPerfCounters() : before_(rocksdb::GetPerfLevel()) {
@@ -54,14 +54,15 @@ RocksRowScan::RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Famil
   query_.versions = options.versions;
   query_.limit = std::numeric_limits<uint32_t>::max();
   query_.max_bytes = options.max_bytes;
-  query_.looks = kRowLooks;
-  // A piece of a row says that more of it follows.
+  query_.max_examined = kMaxRowExamined;
+  // A row that is returned in pieces says that more follows, so its page must not end early for want of
+  // cells.
   query_.ends_short = false;
-  // What is visible is decided once, as the iterator also shows what was there at this moment.
-  query_.Set(options.time_range, *family_->settings);
+  // Visibility is decided once, because the iterator also shows the state of this moment.
+  query_.SetVisibility(options.time_range, *family_->settings);
   rocksdb::ReadOptions read;
   read.total_order_seek = true;
-  // A scan reads what others will not need soon: it shall not push their blocks out of the cache.
+  // A scan reads blocks that others will not need soon, so it must not push theirs out of the cache.
   read.fill_cache = false;
   read.max_skippable_internal_keys = kMaxDeletedInARow;
   if (!upper_bound_.empty()) read.iterate_upper_bound = &upper_bound_slice_;
@@ -88,13 +89,13 @@ absl::StatusOr<bool> RocksRowScan::FindRow(std::string& key) {
       if (!it_->status().ok()) return ToStatus(it_->status(), "scan rows");
       return false;
     }
-    SpendLooks(kMaxDeletedInARow);
+    SpendScanBudget(kMaxDeletedInARow);
     it_->Seek(*at);
     if (it_->Valid()) break;
     absl::Status status = CheckCall();
-    if (status.ok() && LooksSpent()) status = PausedError();
+    if (status.ok() && IsScanBudgetSpent()) status = PausedError();
     if (status.ok()) continue;
-    if (const auto stopped = StoppedAt(*it_)) GoOnAt(*stopped);
+    if (const auto stopped = StoppedAt(*it_)) ResumeAt(*stopped);
     return status;
   }
   const std::string_view stored = it_->key().ToStringView();
@@ -111,7 +112,7 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
   while (true) {
     const bool resumed = inside_.has_value();
     if (!resumed) {
-      if (std::exchange(again_, false)) it_->Seek(row_);
+      if (std::exchange(reread_row_, false)) it_->Seek(row_);
       auto found = FindRow(row.key);
       if (!found.ok() || !*found) return found;
     } else {
@@ -121,15 +122,15 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
         reader_->Read(row_, query_, resumed ? &*inside_ : nullptr, /*positioned=*/!resumed, row.items);
     if (!next.ok()) {
       if (!resumed) {
-        again_ = true;
-        GoOnBefore(row.key);
+        reread_row_ = true;
+        ResumeBefore(row.key);
       }
       return next.status();
     }
     inside_ = *std::move(next);
     row.continues = inside_.has_value();
     if (!inside_) SkipRow();
-    const bool spent = LooksSpent();
+    const bool spent = IsScanBudgetSpent();
     if (row.items.empty() && !inside_ && !spent) continue;
     key_ = row.key;
     started_ = true;
@@ -138,9 +139,9 @@ absl::StatusOr<bool> RocksRowScan::Next(ScannedRow& row) {
   }
 }
 
-/// Has the scan's position be right before this row, in which nothing was found yet: whoever goes on from
-/// there need not pass over all that lies before it again.
-void RocksRowScan::GoOnBefore(const std::string& row) {
+/// Sets the scan's position right before this row, in which nothing was found yet, so that a scan that is
+/// resumed there need not pass everything before it again.
+void RocksRowScan::ResumeBefore(const std::string& row) {
   if (row.empty()) return;
   std::string before = NameBefore(row);
   if (before < start_ || (started_ && before <= key_)) return;
@@ -148,27 +149,28 @@ void RocksRowScan::GoOnBefore(const std::string& row) {
   started_ = true;
 }
 
-/// Has the scan, and its position, go on at this deleted cell, behind all columns before that of the cell.
-void RocksRowScan::GoOnAt(const std::string& stored) {
+/// Makes the scan, and its position, go on at this deleted cell, behind all columns before the cell's.
+void RocksRowScan::ResumeAt(const std::string& stored) {
   const auto key = ParseCellKey(stored);
   std::string row;
   std::string column;
   if (!key || !Decode(key->row, row) || row.empty() || !Decode(key->column, column)) return;
-  if (column.empty()) return GoOnBefore(row);
+  if (column.empty()) return ResumeBefore(row);
   row_ = Encoded(row);
   key_ = std::move(row);
   inside_ = RowPosition{.column = NameBefore(std::move(column))};
   started_ = true;
 }
 
-/// Goes on to the next row, if the reader has not got there already.
+/// Moves to the next row, if the reader has not got there already.
 void RocksRowScan::SkipRow() {
   if (query_.columns == nullptr) return;
   for (int step = 0; step < 16; ++step) {
     if (!it_->Valid() || !it_->key().starts_with(row_)) break;
     it_->Next();
   }
-  // A reader of named columns may also have run into the end of the range: seek to be sure.
+  // A reader of named columns may have reached the end of its range in the middle of the row, so seek to be
+  // sure.
   if (!it_->Valid() || it_->key().starts_with(row_)) it_->Seek(EndOf(row_));
 }
 

@@ -7,13 +7,13 @@
 #include <string>
 #include <vector>
 
-#include "backends/rocksdb/engine.h"
-#include "backends/rocksdb/row_reader.h"
-#include "kvstore_api/row_store.h"
+#include "backend_api/row_store.h"
+#include "backends/rocksdb/engine/engine.h"
+#include "backends/rocksdb/rows/row_reader.h"
 
 namespace kvstore::rocks {
 
-/// A scan over a range of rows, as they were when it began.
+/// A scan over a range of rows, as they were when it began. Externally synchronised.
 class RocksRowScan : public RowScan {
  public:
   RocksRowScan(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, const RowRange& range,
@@ -23,10 +23,11 @@ class RocksRowScan : public RowScan {
   std::optional<ScanPosition> position() const override;
 
  private:
+  /// Moves to the next row and sets `key`; returns false at the end of the range.
   absl::StatusOr<bool> FindRow(std::string& key);
   void SkipRow();
-  void GoOnBefore(const std::string& row);
-  void GoOnAt(const std::string& stored);
+  void ResumeBefore(const std::string& row);
+  void ResumeAt(const std::string& stored);
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;
@@ -39,9 +40,9 @@ class RocksRowScan : public RowScan {
   std::unique_ptr<RowReader> reader_;
   std::string row_;                    // enc(row) of the current row
   std::string key_;                    // decoded
-  bool started_ = false;               // the scan goes on behind, or inside, key_
-  bool again_ = false;                 // the current row was not read to its end, and is to be read again
-  std::optional<RowPosition> inside_;  // the current row goes on here
+  bool started_ = false;               // position() is behind, or inside, the row key_
+  bool reread_row_ = false;            // the read of the current row failed, and is to be repeated
+  std::optional<RowPosition> inside_;  // where the current row goes on
 };
 
 }  // namespace kvstore::rocks

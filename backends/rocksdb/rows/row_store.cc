@@ -1,4 +1,4 @@
-#include "backends/rocksdb/row_store.h"
+#include "backends/rocksdb/rows/row_store.h"
 
 #include <rocksdb/write_batch.h>
 
@@ -7,34 +7,34 @@
 #include <set>
 #include <utility>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/partitions.h"
-#include "backends/rocksdb/row_deleter.h"
-#include "backends/rocksdb/row_reader.h"
-#include "backends/rocksdb/row_scan.h"
-#include "backends/rocksdb/status.h"
+#include "backend_api/batch_bytes.h"
+#include "backend_api/outcome.h"
+#include "backend_api/row_rules.h"
+#include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "backends/rocksdb/rows/partitions.h"
+#include "backends/rocksdb/rows/row_deleter.h"
+#include "backends/rocksdb/rows/row_reader.h"
+#include "backends/rocksdb/rows/row_scan.h"
 #include "base/hash.h"
-#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/row_rules.h"
 
 namespace kvstore::rocks {
 namespace {
 
-/// Puts of a batch are written together up to about this size.
-constexpr size_t kMaxTogetherBytes = size_t{1} << 20;
-// And rows, each of which may take a lock: more of them save little of the write, and keep more others
-// waiting.
-constexpr size_t kMaxTogetherRows = 32;
+/// Puts of a batch are written in groups of up to about this many bytes,
+constexpr size_t kMaxGroupBytes = size_t{1} << 20;
+// and of so many rows, each of which may take a lock: more rows in a group save little of the write, and make
+// other writers wait longer.
+constexpr size_t kMaxGroupRows = 32;
 
-/// A batch whose memory serves the next put of this thread, unless a put was so large that it would hold on
-/// to much.
+/// A batch whose memory the next put of this thread reuses, unless the put was so large that too much memory
+/// would be retained.
 class ScratchBatch {
  public:
   ScratchBatch() { Batch().Clear(); }
   ~ScratchBatch() {
-    if (Batch().GetDataSize() > kMaxTogetherBytes) Batch() = rocksdb::WriteBatch();
+    if (Batch().GetDataSize() > kMaxGroupBytes) Batch() = rocksdb::WriteBatch();
   }
   rocksdb::WriteBatch& operator*() { return Batch(); }
 
@@ -44,6 +44,65 @@ class ScratchBatch {
     return batch;
   }
 };
+
+/// Records that the batch touches `unit`; does nothing if `log` is null, because no writes are captured.
+absl::Status Record(DirtyLog* log, std::string_view unit, rocksdb::WriteBatch& batch) {
+  return log == nullptr ? absl::OkStatus() : log->Add(batch, unit);
+}
+
+/// Adds the deletion of single cells of a row, whose enc(row) is `prefix`.
+absl::Status AddCellDeletes(const Family& family, const std::string& prefix,
+                            const std::vector<CellName>& cells, DirtyLog* log, rocksdb::WriteBatch& batch) {
+  if (family.settings->max_versions != 0) {
+    return absl::FailedPreconditionError(
+        "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
+  }
+  for (const CellName& cell : cells) {
+    std::string key = prefix;
+    AppendEncoded(key, cell.column);
+    AppendTimestamp(key, cell.timestamp);
+    if (const auto status = batch.Delete(family.handle, key); !status.ok())
+      return ToStatus(status, "delete cells");
+    key.resize(key.size() - kTimestampBytes);
+    if (auto status = Record(log, key, batch); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+/// Adds the deletion of columns of a row; increments `ranges` for each range tombstone.
+absl::Status AddColumnDeletes(const Family& family, const std::string& prefix,
+                              const std::vector<std::string>& columns, DirtyLog* log,
+                              rocksdb::WriteBatch& batch, uint32_t& ranges) {
+  for (const std::string& column : columns) {
+    std::string begin = prefix;
+    AppendEncoded(begin, column);
+    const auto deleted = DeleteCells(family, begin, EndOf(begin), batch, ranges);
+    if (!deleted.ok()) return deleted.status();
+    if (auto status = Record(log, begin, batch); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+/// Adds the deletion of a whole row; increments `ranges` if a range tombstone deletes it.
+absl::Status AddRowDelete(const Family& family, const std::string& prefix, DirtyLog* log,
+                          rocksdb::WriteBatch& batch, uint32_t& ranges) {
+  std::vector<std::string> keys;
+  const auto deleted =
+      DeleteCells(family, prefix, EndOf(prefix), batch, ranges, log == nullptr ? nullptr : &keys);
+  if (!deleted.ok()) return deleted.status();
+  if (ranges > 0) {
+    // One entry stands for the whole row.
+    if (auto status = Record(log, prefix, batch); !status.ok()) return status;
+  }
+  std::string_view last;
+  for (const std::string& key : keys) {
+    const std::string_view unit = std::string_view(key).substr(0, key.size() - kTimestampBytes);
+    if (unit == last) continue;
+    if (auto status = Record(log, unit, batch); !status.ok()) return status;
+    last = unit;
+  }
+  return absl::OkStatus();
+}
 
 }  // namespace
 
@@ -56,14 +115,14 @@ uint64_t RocksRowStore::Hash(std::string_view row) const {
 absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptions& options,
                                            const std::optional<RowPosition>& after) {
   if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
-  // The memory of these serves the next read of this thread.
+  // The next read of this thread reuses the memory of these.
   static thread_local std::string prefix;
   static thread_local std::string upper_bound;
   prefix.clear();
   AppendEncoded(prefix, row);
   upper_bound = prefix;
   upper_bound.back() = kAfterEnd;
-  const auto it = family_->iterators->Take(prefix, upper_bound);
+  const auto it = family_->iterators->Acquire(prefix, upper_bound);
 
   std::vector<std::string> columns;
   RowQuery query;
@@ -74,7 +133,7 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   query.versions = options.versions;
   query.limit = options.limit;
   query.max_bytes = options.max_bytes;
-  query.Set(options.time_range, *family_->settings);
+  query.SetVisibility(options.time_range, *family_->settings);
   RowPage page;
   RowReader reader(*it);
   auto next = reader.Read(prefix, query, after ? &*after : nullptr, /*positioned=*/false, page.items);
@@ -132,7 +191,7 @@ absl::StatusOr<PutResult> RocksRowStore::AddPut(std::string_view row, uint64_t h
   key.clear();
   AppendEncoded(key, row);
   const size_t row_bytes = key.size();
-  DirtyLog* const log = family_->gate.log();
+  DirtyLog* const log = family_->gate.capture_log();
   for (const CellWrite& cell : cells) {
     if (!cell.timestamp && !result.timestamp) {
       do {
@@ -175,8 +234,8 @@ absl::StatusOr<PutResult> RocksRowStore::Put(std::string_view row, std::span<con
 }
 
 /// Writes puts without conditions in one batch, and appends their results.
-void RocksRowStore::PutTogether(std::span<const RowWrite> writes,
-                                std::vector<absl::StatusOr<PutResult>>& results) {
+void RocksRowStore::PutGroup(std::span<const RowWrite> writes,
+                             std::vector<absl::StatusOr<PutResult>>& results) {
   std::set<size_t> stripes;
   for (const RowWrite& write : writes) stripes.insert(RowLocks::StripeOf(Hash(write.row)));
   std::vector<std::shared_lock<std::shared_mutex>> locks;
@@ -209,8 +268,9 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
       results.resize(writes.size(), status);
       break;
     }
-    if (begin > 0 && IsMoving(results.back().status())) {
-      // What is made again must not come behind a later one of the same row.
+    if (begin > 0 && IsMigrating(results.back().status())) {
+      // The router repeats refused writes, so none that comes after a refused one may be carried out now: it
+      // could be of the same row.
       results.resize(writes.size(), results.back().status());
       break;
     }
@@ -221,11 +281,11 @@ std::vector<absl::StatusOr<PutResult>> RocksRowStore::PutMany(std::span<const Ro
     }
     size_t end = begin;
     size_t bytes = 0;
-    for (; end < writes.size() && end - begin < kMaxTogetherRows && bytes < kMaxTogetherBytes; ++end) {
+    for (; end < writes.size() && end - begin < kMaxGroupRows && bytes < kMaxGroupBytes; ++end) {
       if (writes[end].options.condition) break;
       for (const CellWrite& cell : writes[end].cells) bytes += cell.value.size();
     }
-    PutTogether(writes.subspan(begin, end - begin), results);
+    PutGroup(writes.subspan(begin, end - begin), results);
     begin = end;
   }
   return results;
@@ -238,49 +298,16 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
   auto lock = engine_->locks().Exclude(Hash(row));
   if (auto status = family_->gate.CheckWrite(); !status.ok()) return status;
   uint32_t ranges = 0;
-  DirtyLog* const log = family_->gate.log();
-  const auto record = [&](std::string_view unit) {
-    return log == nullptr ? absl::OkStatus() : log->Add(batch, unit);
-  };
+  DirtyLog* const log = family_->gate.capture_log();
+  absl::Status added;
   if (options.cells) {
-    if (family_->settings->max_versions != 0) {
-      return absl::FailedPreconditionError(
-          "cells: single cells can be deleted only where all versions are kept (max_versions = 0)");
-    }
-    for (const CellName& cell : *options.cells) {
-      std::string key = prefix;
-      AppendEncoded(key, cell.column);
-      AppendTimestamp(key, cell.timestamp);
-      if (const auto status = batch.Delete(family_->handle, key); !status.ok())
-        return ToStatus(status, "delete cells");
-      key.resize(key.size() - kTimestampBytes);
-      if (auto status = record(key); !status.ok()) return status;
-    }
+    added = AddCellDeletes(*family_, prefix, *options.cells, log, batch);
   } else if (options.columns) {
-    for (const std::string& column : *options.columns) {
-      std::string begin = prefix;
-      AppendEncoded(begin, column);
-      const auto deleted = DeleteCells(*family_, begin, EndOf(begin), batch, ranges);
-      if (!deleted.ok()) return deleted.status();
-      if (auto status = record(begin); !status.ok()) return status;
-    }
+    added = AddColumnDeletes(*family_, prefix, *options.columns, log, batch, ranges);
   } else {
-    std::vector<std::string> keys;
-    const auto deleted =
-        DeleteCells(*family_, prefix, EndOf(prefix), batch, ranges, log == nullptr ? nullptr : &keys);
-    if (!deleted.ok()) return deleted.status();
-    if (ranges > 0) {
-      // One entry for all of the row.
-      if (auto status = record(prefix); !status.ok()) return status;
-    }
-    std::string_view last;
-    for (const std::string& key : keys) {
-      const std::string_view unit = std::string_view(key).substr(0, key.size() - kTimestampBytes);
-      if (unit == last) continue;
-      if (auto status = record(unit); !status.ok()) return status;
-      last = unit;
-    }
+    added = AddRowDelete(*family_, prefix, log, batch, ranges);
   }
+  if (!added.ok()) return added;
   if (batch.Count() == 0) return absl::OkStatus();
   if (auto status = engine_->Write(batch, family_->settings->sync); !status.ok()) return status;
   lock.unlock();
@@ -297,7 +324,7 @@ std::vector<absl::Status> RocksRowStore::DeleteMany(std::span<const RowDelete> d
       break;
     }
     results.push_back(Delete(one.row, one.options));
-    if (IsMoving(results.back())) results.resize(deletes.size(), absl::Status(results.back()));
+    if (IsMigrating(results.back())) results.resize(deletes.size(), absl::Status(results.back()));
     if (results.size() == deletes.size()) break;
   }
   return results;

@@ -3,8 +3,8 @@
 #include <memory>
 #include <vector>
 
-#include "backends/rocksdb/engine.h"
-#include "kvstore_api/row_store.h"
+#include "backend_api/row_store.h"
+#include "backends/rocksdb/engine/engine.h"
 
 namespace kvstore::rocks {
 
@@ -27,11 +27,13 @@ class RocksRowStore : public RowStore {
                                                 const std::optional<ScanPosition>& after) override;
 
  private:
+  /// Chooses the lock and the clock slot of a row.
   uint64_t Hash(std::string_view row) const;
+  /// FAILED_PRECONDITION if the condition does not hold. The caller holds the row's lock exclusively.
   absl::Status Check(std::string_view row, const Condition& condition);
   absl::StatusOr<PutResult> AddPut(std::string_view row, uint64_t hash, std::span<const CellWrite> cells,
                                    rocksdb::WriteBatch& batch);
-  void PutTogether(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results);
+  void PutGroup(std::span<const RowWrite> writes, std::vector<absl::StatusOr<PutResult>>& results);
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;

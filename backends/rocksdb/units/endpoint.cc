@@ -1,4 +1,4 @@
-#include "backends/rocksdb/endpoint.h"
+#include "backends/rocksdb/units/endpoint.h"
 
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "backends/rocksdb/backend.h"
-#include "backends/rocksdb/object_store.h"
-#include "backends/rocksdb/partitions.h"
-#include "backends/rocksdb/units.h"
+#include "backend_api/unit_key.h"
+#include "backends/rocksdb/objects/object_store.h"
+#include "backends/rocksdb/rows/partitions.h"
+#include "backends/rocksdb/units/gate_store.h"
+#include "backends/rocksdb/units/units.h"
 #include "base/files.h"
 #include "base/hash.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/unit_key.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -29,7 +29,7 @@ absl::Status CheckEpoch(const Gate& gate, uint64_t epoch) {
       "the migration's worker has epoch {}, another one has taken over with {}", epoch, gate.epoch));
 }
 
-/// The locks of the rows of `units`; none for other shapes.
+/// Takes the locks of the rows of `units`, shared; other shapes need none.
 absl::StatusOr<std::vector<std::shared_lock<std::shared_mutex>>> ShareRows(Engine& engine,
                                                                            const Family& family, Shape shape,
                                                                            std::span<const Unit> units) {
@@ -44,22 +44,6 @@ absl::StatusOr<std::vector<std::shared_lock<std::shared_mutex>>> ShareRows(Engin
   locks.reserve(stripes.size());
   for (const size_t stripe : stripes) locks.push_back(engine.locks().ShareStripe(stripe));
   return locks;
-}
-
-bool IsLegal(State from, State to) {
-  switch (to) {
-    case State::kAbsent:
-      return from == State::kImporting || from == State::kMoved;
-    case State::kImporting:
-      return from == State::kImporting;
-    case State::kServing:
-      return from != State::kAbsent;
-    case State::kFrozen:
-      return from == State::kServing || from == State::kFrozen;
-    case State::kMoved:
-      return from == State::kFrozen || from == State::kMoved;
-  }
-  return false;
 }
 
 }  // namespace
@@ -80,7 +64,7 @@ absl::Status RocksEndpoint::Limit(const std::string& extent) {
 absl::StatusOr<EndpointStatus> RocksEndpoint::Status() {
   const auto family = Find();
   if (!family.ok()) {
-    const auto stored = engine_->LoadGate(spec_.incarnation);
+    const auto stored = LoadGate(*engine_, spec_.incarnation);
     if (!stored.ok()) return stored.status();
     return EndpointStatus{.partitions = {{State::kAbsent, 1}}, .epoch = stored->epoch};
   }
@@ -89,8 +73,9 @@ absl::StatusOr<EndpointStatus> RocksEndpoint::Status() {
   return EndpointStatus{.partitions = {{gate.state(), 1}}, .capture = gate.capture, .epoch = gate.epoch};
 }
 
-absl::StatusOr<std::string> RocksEndpoint::Boot() {
-  // What a process that was killed had written is there; what the machine had not yet is lost with it.
+absl::StatusOr<std::string> RocksEndpoint::BootId() {
+  // A killed process loses nothing that it had written, but a machine that restarts may lose what was not
+  // synced. So the boot ID of the kernel is what matters.
   static const std::string boot = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
   return boot;
 }
@@ -102,16 +87,16 @@ absl::Status RocksEndpoint::RaiseEpoch(uint64_t epoch) {
   };
   const auto family = Find();
   if (!family.ok()) {
-    auto stored = engine_->LoadGate(spec_.incarnation);
+    auto stored = LoadGate(*engine_, spec_.incarnation);
     if (!stored.ok()) return stored.status();
     if (stored->epoch >= epoch) return too_late(stored->epoch);
-    return engine_->StoreGate(spec_.incarnation, {.state = State::kAbsent, .epoch = epoch});
+    return StoreGate(*engine_, spec_.incarnation, {.state = State::kAbsent, .epoch = epoch});
   }
   Gate& gate = (*family)->gate;
   const std::unique_lock lock(gate.mutex);
   if (gate.epoch >= epoch) return too_late(gate.epoch);
   StoredGate stored{.state = gate.state(), .capture = gate.capture, .epoch = epoch, .ids = gate.ids};
-  if (auto status = engine_->StoreGate(spec_.incarnation, stored); !status.ok()) return status;
+  if (auto status = StoreGate(*engine_, spec_.incarnation, stored); !status.ok()) return status;
   gate.epoch = epoch;
   return absl::OkStatus();
 }
@@ -122,17 +107,18 @@ absl::Status RocksEndpoint::EnterAbsent(uint64_t epoch) {
     Gate& gate = (*family)->gate;
     const std::unique_lock lock(gate.mutex);
     if (auto status = CheckEpoch(gate, epoch); !status.ok()) return status;
-    if (!IsLegal(gate.state(), State::kAbsent)) {
+    if (!MayTransition(gate.state(), gate.capture, State::kAbsent)) {
       return absl::FailedPreconditionError(
           fmt::format("dataset: '{}' is {} here, and not removed", spec_.name, Name(gate.state())));
     }
-    // What fails, on a full disk say, leaves the epoch as it was, so that it can be tried again.
-    if (auto status = engine_->DropDirty(**family); !status.ok()) return status;
+    // If one of these fails, on a full disk for example, the epoch stays as it was, so that the worker can
+    // retry.
+    if (auto status = DropDirtyLog(*engine_, **family); !status.ok()) return status;
     if (auto status = engine_->DropFamily(spec_.name); !status.ok()) return status;
-    // Who has the family still, and waited for the lock, changes nothing of it any more.
+    // A caller that still holds the family, and has waited for the lock, must not change it any more.
     gate.epoch = UINT64_MAX;
   } else {
-    const auto stored = engine_->LoadGate(spec_.incarnation);
+    const auto stored = LoadGate(*engine_, spec_.incarnation);
     if (!stored.ok()) return stored.status();
     if (stored->epoch != 0 && stored->epoch != epoch) {
       return absl::AbortedError("another worker has taken over");
@@ -141,20 +127,20 @@ absl::Status RocksEndpoint::EnterAbsent(uint64_t epoch) {
   if (spec_.shape == Shape::kObjects) {
     if (auto status = RocksObjectStore::DropState(*engine_, spec_.incarnation); !status.ok()) return status;
   }
-  return engine_->RemoveGate(spec_.incarnation);
+  return RemoveGate(*engine_, spec_.incarnation);
 }
 
-absl::Status RocksEndpoint::Enter(uint64_t epoch, State state, bool capture) {
+absl::Status RocksEndpoint::TransitionTo(uint64_t epoch, State state, bool capture) {
   if (state == State::kAbsent) return EnterAbsent(epoch);
   auto family = Find();
   if (!family.ok()) {
     if (state != State::kImporting) return family.status();
-    auto stored = engine_->LoadGate(spec_.incarnation);
+    auto stored = LoadGate(*engine_, spec_.incarnation);
     if (!stored.ok()) return stored.status();
     if (stored->epoch != epoch) return absl::AbortedError("another worker has taken over");
-    // First what it is, so that no crash leaves it as one that serves.
+    // Store the state first, so that no crash leaves the new family serving.
     StoredGate importing{.state = State::kImporting, .epoch = epoch};
-    if (auto status = engine_->StoreGate(spec_.incarnation, importing); !status.ok()) return status;
+    if (auto status = StoreGate(*engine_, spec_.incarnation, importing); !status.ok()) return status;
     if (auto status = engine_->CreateFamily(spec_); !status.ok()) return status;
     family = Find();
     if (!family.ok()) return family.status();
@@ -162,31 +148,31 @@ absl::Status RocksEndpoint::Enter(uint64_t epoch, State state, bool capture) {
   Gate& gate = (*family)->gate;
   const std::unique_lock lock(gate.mutex);
   const bool plain = state == State::kServing && !capture;
-  // Of the migration nothing is left.
+  // Nothing of the migration is left, so there is nothing to do.
   if (plain && gate.epoch == 0 && gate.state() == State::kServing) return absl::OkStatus();
   if (auto status = CheckEpoch(gate, epoch); !status.ok()) return status;
-  if (!IsLegal(gate.state(), state)) {
+  if (!MayTransition(gate.state(), gate.capture, state)) {
     return absl::FailedPreconditionError(fmt::format("dataset: '{}' is {} here, which does not become {}",
                                                      spec_.name, Name(gate.state()), Name(state)));
   }
-  if (capture && !gate.dirty()) {
-    if (auto status = engine_->OpenDirty(**family); !status.ok()) return status;
+  if (capture && !gate.dirty_log()) {
+    if (auto status = OpenDirtyLog(*engine_, **family); !status.ok()) return status;
   }
   {
-    // Behind this no write is under way that saw the state before.
+    // Once all locks are held, no write is in flight that saw the state before.
     const auto all = engine_->locks().ExcludeAll();
     const StoredGate stored{.state = state, .capture = capture, .epoch = epoch, .ids = gate.ids};
     if (auto status =
-            plain ? engine_->RemoveGate(spec_.incarnation) : engine_->StoreGate(spec_.incarnation, stored);
+            plain ? RemoveGate(*engine_, spec_.incarnation) : StoreGate(*engine_, spec_.incarnation, stored);
         !status.ok()) {
       return status;
     }
-    gate.Set(state, capture);
+    gate.SetState(state, capture);
     gate.capture = capture;
     if (plain) gate.epoch = 0;
   }
   if (capture) return absl::OkStatus();
-  return engine_->DropDirty(**family);
+  return DropDirtyLog(*engine_, **family);
 }
 
 absl::Status RocksEndpoint::Reassert(uint64_t epoch, State state, bool capture) {
@@ -195,20 +181,21 @@ absl::Status RocksEndpoint::Reassert(uint64_t epoch, State state, bool capture) 
   const State at = status->partitions.begin()->first;
   absl::Status entered;
   if (state == State::kServing && at == State::kAbsent) {
-    entered = Enter(epoch, State::kImporting, capture);
+    entered = TransitionTo(epoch, State::kImporting, capture);
   } else if (state == State::kMoved && (at == State::kAbsent || at == State::kImporting)) {
-    return Enter(epoch, State::kImporting, capture);
+    return TransitionTo(epoch, State::kImporting, capture);
   } else if (state == State::kMoved && at == State::kServing) {
-    entered = Enter(epoch, State::kFrozen, true);
+    if (!status->capture) entered = TransitionTo(epoch, State::kServing, true);
+    if (entered.ok()) entered = TransitionTo(epoch, State::kFrozen, true);
   }
-  return entered.ok() ? Enter(epoch, state, capture) : entered;
+  return entered.ok() ? TransitionTo(epoch, state, capture) : entered;
 }
 
 absl::StatusOr<std::vector<DirtyEntry>> RocksEndpoint::ReadDirty(size_t limit) {
   const auto family = Find();
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);
-  const auto& dirty = (*family)->gate.dirty();
+  const auto& dirty = (*family)->gate.dirty_log();
   if (!dirty) return std::vector<DirtyEntry>();
   return dirty->Read(limit);
 }
@@ -219,19 +206,19 @@ absl::Status RocksEndpoint::RemoveDirty(uint64_t epoch, std::span<const DirtyEnt
   Gate& gate = (*family)->gate;
   const std::shared_lock lock(gate.mutex);
   if (auto status = CheckEpoch(gate, epoch); !status.ok()) return status;
-  if (!gate.dirty()) return absl::OkStatus();
+  if (!gate.dirty_log()) return absl::OkStatus();
   rocksdb::WriteBatch batch;
-  if (auto status = gate.dirty()->Remove(entries, batch); !status.ok()) return status;
+  if (auto status = gate.dirty_log()->Remove(entries, batch); !status.ok()) return status;
   if (auto status = engine_->Write(batch, /*sync=*/false); !status.ok()) return status;
-  // A write gives the ID of its entry and is committed under a row's lock.
-  return gate.dirty()->Settle([&] { engine_->locks().PassAll(); });
+  // A write takes the ID of its entry, and commits it, under a row's lock.
+  return gate.dirty_log()->SkipRemoved([&] { engine_->locks().WaitForHolders(); });
 }
 
 absl::StatusOr<DirtyLag> RocksEndpoint::Lag() {
   const auto family = Find();
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);
-  const auto& dirty = (*family)->gate.dirty();
+  const auto& dirty = (*family)->gate.dirty_log();
   if (!dirty) return DirtyLag{};
   return dirty->Lag();
 }
@@ -251,7 +238,7 @@ absl::StatusOr<std::vector<UnitRange>> RocksEndpoint::Partitions(size_t wanted) 
       ranges.push_back({.start = std::move(start)});
     }
     if (ranges.size() * 2 > wanted) return ranges;
-    // Few files, or none.
+    // There are few files or none, so interpolate between the first and the last key.
     auto starts = SplitRows(*engine_, **family, wanted);
     if (!starts.ok()) return starts.status();
     ranges.assign(1, {});
@@ -261,7 +248,7 @@ absl::StatusOr<std::vector<UnitRange>> RocksEndpoint::Partitions(size_t wanted) 
     }
     return ranges;
   }
-  // The shard is the high part of the ID that a unit's key begins with.
+  // Split by shards: the shard is the high part of the ID that a unit's key begins with.
   const auto used = NextLocalIds();
   if (!used.ok()) return used.status();
   const size_t step = std::max<size_t>(1, (used->size() + wanted - 1) / std::max<size_t>(wanted, 1));
@@ -292,7 +279,7 @@ absl::Status RocksEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
   const auto family = Find();
   if (!family.ok()) return family.status();
   Gate& gate = (*family)->gate;
-  // Mappings count what they have: one replace at a time.
+  // A replace of mappings changes counts that it has read, so only one runs at a time.
   std::unique_lock<std::shared_mutex> alone;
   std::shared_lock<std::shared_mutex> shared;
   if (spec_.shape == Shape::kMappings) {
@@ -305,7 +292,8 @@ absl::Status RocksEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
     return absl::FailedPreconditionError(fmt::format(
         "dataset: '{}' is {} here, and takes nothing from a migration", spec_.name, Name(gate.state())));
   }
-  // The trimmer reads a column, and deletes by what it has read: not across this.
+  // The trimmer reads a column and then deletes by what it has read; the row locks keep that from overlapping
+  // with this.
   auto locks = ShareRows(*engine_, **family, spec_.shape, units);
   if (!locks.ok()) return locks.status();
   rocksdb::WriteBatch batch;
@@ -325,7 +313,7 @@ absl::Status RocksEndpoint::RaiseTimestamp(uint64_t, uint64_t timestamp) {
 
 absl::StatusOr<std::map<uint32_t, uint64_t>> RocksEndpoint::NextLocalIds() {
   if (spec_.shape != Shape::kObjects) return std::map<uint32_t, uint64_t>();
-  return RocksObjectStore::Counters(*engine_, spec_.incarnation);
+  return LocalIds::Stored(*engine_, spec_.incarnation);
 }
 
 absl::Status RocksEndpoint::RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) {
@@ -334,9 +322,7 @@ absl::Status RocksEndpoint::RaiseLocalIds(uint64_t epoch, const std::map<uint32_
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);
   if (auto status = CheckEpoch((*family)->gate, epoch); !status.ok()) return status;
-  auto store = backend_.OpenObjects(spec_);
-  if (!store.ok()) return store.status();
-  return static_cast<RocksObjectStore&>(**store).RaiseCounters(next);
+  return ids_->ForDataset(engine_, *family, spec_.type)->RaiseTo(next);
 }
 
 }  // namespace kvstore::rocks

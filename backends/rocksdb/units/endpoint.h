@@ -3,29 +3,25 @@
 #include <memory>
 #include <string>
 
-#include "backends/rocksdb/engine.h"
-#include "kvstore_api/migration_endpoint.h"
-
-namespace kvstore {
-class RocksDbBackend;
-}
+#include "backend_api/migration_endpoint.h"
+#include "backends/rocksdb/engine/engine.h"
+#include "backends/rocksdb/objects/local_ids.h"
 
 namespace kvstore::rocks {
 
-/// A dataset of the embedded store, as a migration sees it: one partition. Its state is kept in the default
-/// family as long as it is not plainly serving (see Engine::StoreGate). Thread-safe.
+/// A dataset of the embedded store, as a migration sees it: one partition. Its state is stored in the default
+/// family, unless it serves and no migration is under way (gate_store.h). Thread-safe.
 class RocksEndpoint : public MigrationEndpoint {
  public:
-  /// The backend must outlive it.
-  RocksEndpoint(RocksDbBackend& backend, std::shared_ptr<Engine> engine, DatasetSpec spec)
-      : backend_(backend), engine_(std::move(engine)), spec_(std::move(spec)) {}
+  RocksEndpoint(std::shared_ptr<Engine> engine, DatasetSpec spec, std::shared_ptr<LocalIdsRegistry> ids)
+      : engine_(std::move(engine)), spec_(std::move(spec)), ids_(std::move(ids)) {}
 
   absl::StatusOr<std::string> Extent() override;
   absl::Status Limit(const std::string& extent) override;
   absl::StatusOr<EndpointStatus> Status() override;
-  absl::StatusOr<std::string> Boot() override;
+  absl::StatusOr<std::string> BootId() override;
   absl::Status RaiseEpoch(uint64_t epoch) override;
-  absl::Status Enter(uint64_t epoch, EndpointState state, bool capture) override;
+  absl::Status TransitionTo(uint64_t epoch, EndpointState state, bool capture) override;
   absl::Status Reassert(uint64_t epoch, EndpointState state, bool capture) override;
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
@@ -40,12 +36,13 @@ class RocksEndpoint : public MigrationEndpoint {
   absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
 
  private:
+  /// FAILED_PRECONDITION if the dataset is not here, or only an earlier one of the same name.
   absl::StatusOr<std::shared_ptr<Family>> Find() const;
   absl::Status EnterAbsent(uint64_t epoch);
 
-  RocksDbBackend& backend_;
   const std::shared_ptr<Engine> engine_;
   const DatasetSpec spec_;
+  const std::shared_ptr<LocalIdsRegistry> ids_;
 };
 
 }  // namespace kvstore::rocks

@@ -1,19 +1,19 @@
-#include "backends/rocksdb/units.h"
+#include "backends/rocksdb/units/units.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/mapping_store.h"
-#include "backends/rocksdb/object_store.h"
-#include "backends/rocksdb/status.h"
-#include "kvstore_api/as_of.h"
-#include "kvstore_api/big_endian.h"
+#include "backend_api/as_of.h"
+#include "backend_api/scan_budget.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/objects/mapping_store.h"
+#include "backends/rocksdb/objects/object_store.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "base/big_endian.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/looks.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -21,10 +21,10 @@ namespace {
 /// A page of a scan has about so many units, or bytes.
 constexpr size_t kPageUnits = 1000;
 constexpr size_t kPageBytes = size_t{1} << 20;
-/// Cells after which the caller's limits are looked at.
+/// The call's deadline is checked after so many cells.
 constexpr uint64_t kCellsBetweenChecks = 1024;
 
-/// Which cells of a column are visible.
+/// Decides which cells of a column are visible.
 struct Visible {
   uint64_t oldest = 0;
   uint64_t max_versions = 0;
@@ -39,8 +39,8 @@ struct Visible {
 
 std::string ToString(const rocksdb::Slice& slice) { return slice.ToString(); }
 
-/// An iterator over the cells of one column. Bounded: else one that is deleted would be left only behind all
-/// that is deleted around it.
+/// An iterator over the cells of one column. It is bounded to them, because it would otherwise pass all
+/// tombstones behind a deleted column.
 class ColumnIterator {
  public:
   ColumnIterator(Engine& engine, const Family& family, const std::string& unit)
@@ -66,9 +66,10 @@ bool IsOfUnit(std::string_view key, std::string_view unit) {
   return key.size() == unit.size() + kTimestampBytes && key.starts_with(unit);
 }
 
-/// Reads the unit whose first key the iterator stands at, or may have stopped before, and moves behind it;
-/// there it may have stopped. `unit` is its key. Fails if the call is over, and not if the iterator has.
-absl::Status TakeColumn(rocksdb::Iterator& it, const Visible& visible, Unit& unit) {
+/// Reads the cells of the unit whose first key the iterator stands at, or may have stopped before, and moves
+/// behind it; there the iterator may have stopped. `unit` has its key. Fails if the call is over, but not if
+/// the iterator has failed.
+absl::Status ReadColumn(rocksdb::Iterator& it, const Visible& visible, Unit& unit) {
   for (uint64_t cells = 1;; it.Next(), ++cells) {
     while (!it.Valid()) {
       const auto at = StoppedAt(it);
@@ -78,7 +79,7 @@ absl::Status TakeColumn(rocksdb::Iterator& it, const Visible& visible, Unit& uni
     }
     const std::string_view key = it.key().ToStringView();
     if (!IsOfUnit(key, unit.key)) {
-      SpendLooks(cells);
+      SpendScanBudget(cells);
       return absl::OkStatus();
     }
     if (cells % kCellsBetweenChecks == 0) {
@@ -118,25 +119,26 @@ class Scan : public UnitScan {
     options.total_order_seek = true;
     options.fill_cache = false;
     options.max_skippable_internal_keys = kMaxDeletedInARow;
-    // A new one for each page: it would keep what is compacted meanwhile.
+    // Use a new iterator for each page: one that is kept would pin files that are compacted meanwhile.
     const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(options, family_->handle));
     size_t bytes = 0;
     Seek(*it, from_);
-    // Columns without visible cells are units too that are passed over.
+    // `seen` also counts columns without visible cells, which are skipped.
     for (uint64_t seen = 1; page.size() < kPageUnits && bytes < kPageBytes; ++seen) {
-      if (!it->Valid() || seen % kCellsBetweenChecks == 0 || LooksSpent()) {
-        if (auto status = Settle(*it); !status.ok()) return status;
-        if (LooksSpent()) return page.empty() ? absl::StatusOr<std::vector<Unit>>(PausedError(from_)) : page;
+      if (!it->Valid() || seen % kCellsBetweenChecks == 0 || IsScanBudgetSpent()) {
+        if (auto status = AdvancePastDeleted(*it); !status.ok()) return status;
+        if (IsScanBudgetSpent())
+          return page.empty() ? absl::StatusOr<std::vector<Unit>>(PausedError(from_)) : page;
         if (!it->Valid()) break;
       }
-      auto unit = Take(*it);
+      auto unit = ReadUnit(*it);
       if (!unit.ok()) return unit.status();
       if (!end_.empty() && unit->key >= end_) {
         done_ = true;
         return page;
       }
       from_ = shape_ == Shape::kRows ? EndOf(unit->key) : unit->key + '\0';
-      // An empty page would be the end.
+      // A unit without cells does not exist, and an empty page would be the end.
       if (unit->cells.empty()) continue;
       for (const Cell& cell : unit->cells) bytes += cell.value.size();
       bytes += unit->key.size();
@@ -149,23 +151,23 @@ class Scan : public UnitScan {
   }
 
  private:
-  /// Goes on with an iterator that has stopped among deleted cells, and keeps where it is, until it is at a
-  /// unit or ended, or the scan is to pause.
-  absl::Status Settle(rocksdb::Iterator& it) {
+  /// Moves an iterator that has stopped among deleted cells on until it is at a unit or at its end, or the
+  /// scan has to pause. Keeps from_ up to date.
+  absl::Status AdvancePastDeleted(rocksdb::Iterator& it) {
     for (;;) {
       if (auto status = CheckCall(); !status.ok()) return status;
       const auto at = StoppedAt(it);
-      // Of one that has failed the last unit may not be whole.
+      // If the iterator has failed, the last unit may be incomplete.
       if (!at) return it.Valid() ? absl::OkStatus() : ToStatus(it.status(), "scan for a migration");
-      SpendLooks(kMaxDeletedInARow);
+      SpendScanBudget(kMaxDeletedInARow);
       if (std::string unit = UnitAt(*at); unit > from_) from_ = std::move(unit);
-      if (LooksSpent()) return absl::OkStatus();
+      if (IsScanBudgetSpent()) return absl::OkStatus();
       it.Seek(*at);
       if (shape_ == Shape::kMappings) PassOthers(it);
     }
   }
 
-  /// The least key that a unit can have whose stored key is this one or behind it.
+  /// The lowest key that a unit can have whose stored key is this one or a later one.
   std::string UnitAt(const std::string& stored) const {
     switch (shape_) {
       case Shape::kRows:
@@ -187,7 +189,7 @@ class Scan : public UnitScan {
     return unit;
   }
 
-  /// To the first key of a unit at or behind this unit's key.
+  /// Moves to the first stored key of a unit whose key is `unit` or a later one.
   void Seek(rocksdb::Iterator& it, const std::string& unit) const {
     if (shape_ != Shape::kMappings) {
       it.Seek(unit);
@@ -206,7 +208,7 @@ class Scan : public UnitScan {
     it.Seek(RocksMappingStore::PairPrefix(from) + to);
     PassOthers(it);
   }
-  /// From keys that are not of pairs to the next pair.
+  /// Skips keys of mappings that are not pairs, up to the next pair.
   static void PassOthers(rocksdb::Iterator& it) {
     while (it.Valid() && !RocksMappingStore::IsPair(it.key().ToStringView())) {
       const std::string_view key = it.key().ToStringView();
@@ -223,7 +225,8 @@ class Scan : public UnitScan {
     }
   }
 
-  absl::StatusOr<Unit> Take(rocksdb::Iterator& it) const {
+  /// Reads the unit that the iterator is at, and moves behind it.
+  absl::StatusOr<Unit> ReadUnit(rocksdb::Iterator& it) const {
     const std::string_view key = it.key().ToStringView();
     switch (shape_) {
       case Shape::kRows: {
@@ -232,7 +235,7 @@ class Scan : public UnitScan {
         if (!IsUnitKey(Shape::kRows, unit.key)) {
           return absl::DataLossError("a stored key is not that of a cell");
         }
-        if (auto status = TakeColumn(it, visible_, unit); !status.ok()) return status;
+        if (auto status = ReadColumn(it, visible_, unit); !status.ok()) return status;
         return unit;
       }
       case Shape::kObjects: {
@@ -263,7 +266,7 @@ class Scan : public UnitScan {
 absl::Status ReplaceRows(Engine& engine, const Family& family, std::span<const Unit> units, bool fresh,
                          rocksdb::WriteBatch& batch) {
   rocksdb::Status status;
-  const auto keep = [&](rocksdb::Status one) {
+  const auto keep_error = [&](rocksdb::Status one) {
     if (status.ok()) status = std::move(one);
   };
   std::string key;
@@ -273,14 +276,14 @@ absl::Status ReplaceRows(Engine& engine, const Family& family, std::span<const U
       for (;; it->Next()) {
         if (auto passed = PassDeleted(*it); !passed.ok()) return passed;
         if (!it->Valid()) break;
-        keep(batch.Delete(family.handle, it->key()));
+        keep_error(batch.Delete(family.handle, it->key()));
       }
       if (!it->status().ok()) return ToStatus(it->status(), "read what is replaced");
     }
     for (const Cell& cell : unit.cells) {
       key = unit.key;
       AppendTimestamp(key, cell.timestamp);
-      keep(batch.Put(family.handle, key, cell.value));
+      keep_error(batch.Put(family.handle, key, cell.value));
     }
   }
   return ToStatus(status, "replace cells");
@@ -299,9 +302,9 @@ absl::Status ReplaceObjects(const Family& family, std::span<const Unit> units, r
 
 absl::Status ReplaceMappings(Engine& engine, const Family& family, std::span<const Unit> units,
                              rocksdb::WriteBatch& batch) {
-  std::map<uint64_t, int64_t> more;  // by `from`
+  std::map<uint64_t, int64_t> changes;  // of the counts, by `from`
   rocksdb::Status status;
-  const auto keep = [&](rocksdb::Status one) {
+  const auto keep_error = [&](rocksdb::Status one) {
     if (status.ok()) status = std::move(one);
   };
   for (const Unit& unit : units) {
@@ -316,22 +319,22 @@ absl::Status ReplaceMappings(Engine& engine, const Family& family, std::span<con
       return absl::DataLossError("a stored mapping does not decode");
     }
     if (before) {
-      keep(batch.Delete(family.handle,
-                        RocksMappingStore::OrderKey(from, ReadBigEndian<uint64_t>(stored), to)));
+      keep_error(batch.Delete(family.handle,
+                              RocksMappingStore::OrderKey(from, ReadBigEndian<uint64_t>(stored), to)));
     }
     if (unit.cells.empty()) {
-      if (before) keep(batch.Delete(family.handle, pair));
+      if (before) keep_error(batch.Delete(family.handle, pair));
     } else {
       const std::string& sequence = unit.cells[0].value;
       if (sequence.size() != sizeof(uint64_t))
         return absl::DataLossError("a mapping's sequence does not decode");
-      keep(batch.Put(family.handle, pair, sequence));
-      keep(batch.Put(family.handle, RocksMappingStore::OrderKey(from, ReadBigEndian<uint64_t>(sequence), to),
-                     ""));
+      keep_error(batch.Put(family.handle, pair, sequence));
+      keep_error(batch.Put(family.handle,
+                           RocksMappingStore::OrderKey(from, ReadBigEndian<uint64_t>(sequence), to), ""));
     }
-    more[from] += (unit.cells.empty() ? 0 : 1) - (before ? 1 : 0);
+    changes[from] += (unit.cells.empty() ? 0 : 1) - (before ? 1 : 0);
   }
-  for (const auto& [from, change] : more) {
+  for (const auto& [from, change] : changes) {
     if (change == 0) continue;
     std::string stored;
     const std::string key = RocksMappingStore::CountKey(from);
@@ -339,11 +342,11 @@ absl::Status ReplaceMappings(Engine& engine, const Family& family, std::span<con
     if (!read.ok() && !read.IsNotFound()) return ToStatus(read, "read a mapping");
     const int64_t count = (read.ok() ? static_cast<int64_t>(ReadBigEndian<uint64_t>(stored)) : 0) + change;
     if (count <= 0) {
-      keep(batch.Delete(family.handle, key));
+      keep_error(batch.Delete(family.handle, key));
     } else {
       std::string value;
       AppendBigEndian(value, static_cast<uint64_t>(count));
-      keep(batch.Put(family.handle, key, value));
+      keep_error(batch.Put(family.handle, key, value));
     }
   }
   return ToStatus(status, "replace mappings");
@@ -360,7 +363,7 @@ absl::StatusOr<std::vector<Unit>> ReadUnits(Engine& engine, const Family& family
     for (const std::string& key : keys) {
       Unit& unit = units.emplace_back(Unit{key, {}});
       ColumnIterator it(engine, family, key);
-      if (auto status = TakeColumn(*it, visible, unit); !status.ok()) return status;
+      if (auto status = ReadColumn(*it, visible, unit); !status.ok()) return status;
       if (auto status = CheckCall(); !status.ok()) return status;
       if (!it->status().ok()) return ToStatus(it->status(), "read for a migration");
     }

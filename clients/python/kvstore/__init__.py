@@ -8,17 +8,17 @@
         for column, cells in store.get_row("events", "user:7").items():
             print(column, cells[0].timestamp, cells[0].value)
 
-docs/python.md has a table of all calls beside those of C++. A str is taken as its UTF-8 bytes wherever bytes are
-wanted; answers have bytes. Times are ms, but for timeout_s.
+kvstore.aio has the same client for asyncio. docs/python.md has a table of all calls beside those of C++. Wherever bytes
+are expected, a str stands for its UTF-8 bytes; results are bytes. Times are in ms, except timeout_s.
 
-Errors are `kvstore.Error`, with a subclass for each code: `kvstore.NotFound`, `kvstore.Unavailable`, ... A call that
-was turned away, or that was lost on its way and changes nothing, is made again until its time is over; writes have a
-request ID, by which the server knows a repetition. `Error.in_doubt` says of a write that nobody knows whether it
-happened. A server that answers something else than what it was asked: `BadAnswer`. Entries of a batch that failed:
-`BatchError`.
+Errors are `kvstore.Error`, with a subclass for each code: `kvstore.NotFound`, `kvstore.Unavailable`, ... The client
+retries a call that the server turned away, and a read whose connection was lost, until its timeout. Writes have a
+request ID, by which the server recognises a retry. `Error.in_doubt` is true for a write that may or may not have
+happened. `BadAnswer` means that the server's answer does not fit the request, `BatchError` that some entries of a batch
+failed.
 
-Every method of the service (wire/kvstore/v1/kvstore.proto) can also be called as it is, by `Client.stub` with the
-messages of `kvstore.messages`; such calls raise what gRPC does and are not repeated.
+Every method of the service (wire/kvstore/v1/kvstore.proto) can also be called directly, by `Client.stub` with the
+messages of `kvstore.messages`; such calls raise gRPC's exceptions and are not retried.
 """
 
 from kvstore._client import Client

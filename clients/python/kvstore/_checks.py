@@ -1,8 +1,14 @@
-"""Arguments, checked and turned into what messages take. Each mistake is an InvalidArgument that names the field, what
-is wrong and what is allowed. Keys and values of users are not quoted: messages end up in logs."""
+"""Checks arguments and converts them for messages. A mistake raises InvalidArgument, which names the field, what is
+wrong and what is allowed. It quotes no keys or values of users, because error messages end up in logs."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 from kvstore._errors import InvalidArgument
+from kvstore._types import Several, Text
 from kvstore.v1 import kvstore_pb2 as messages
+
+T = TypeVar("T")
 
 MAX_KEY_BYTES = 1024
 MAX_VALUE_BYTES = 4 << 20
@@ -17,21 +23,21 @@ MAX_UINT32 = (1 << 32) - 1
 MAX_UINT64 = (1 << 64) - 1
 
 
-def _quoted(value):
+def _quoted(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _kind(value):
+def _kind(value: object) -> str:
     return "None" if value is None else f"of type {type(value).__name__}"
 
 
-def number(field, value, least, most, default=None):
+def number(field: str, value: int | None, least: int, most: int, default: int | None = None) -> int:
     """A whole number of least..most; `default` for None, where there is one."""
     if value is None and default is not None:
         return default
     if isinstance(value, bool) or not isinstance(value, int):
-        # A text may be somebody's key.
+        # A text may be a user's key.
         shown = "" if isinstance(value, (str, bytes)) else f"{_quoted(value)} "
         raise InvalidArgument(f"{field}: {shown}is {_kind(value)}; it is a whole number, {least} to {most}")
     if not least <= value <= most:
@@ -39,14 +45,14 @@ def number(field, value, least, most, default=None):
     return value
 
 
-def flag(field, value):
+def flag(field: str, value: bool) -> bool:
     if not isinstance(value, bool):
         raise InvalidArgument(f"{field}: {_quoted(value)} is {_kind(value)}; it is True or False")
     return value
 
 
-def seconds(field, value):
-    """More than 0, at most 1,000,000,000 seconds."""
+def seconds(field: str, value: float) -> float:
+    """Checks a number of seconds: more than 0, at most 1,000,000,000."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InvalidArgument(f"{field}: {_quoted(value)} is {_kind(value)}; it is a number of seconds")
     if not 0 < value <= 1_000_000_000:
@@ -54,14 +60,14 @@ def seconds(field, value):
     return value
 
 
-def choice(field, value, names):
-    """The number of a name."""
+def choice(field: str, value: str, names: dict[str, T]) -> T:
+    """Returns the number of a name."""
     if not isinstance(value, str) or value not in names:
         raise InvalidArgument(f"{field}: {_quoted(value)} is none of {', '.join(names)}")
     return names[value]
 
 
-def text(field, value):
+def text(field: str, value: str) -> str:
     if not isinstance(value, str):
         raise InvalidArgument(f"{field}: is {_kind(value)}; it is a str")
     try:
@@ -71,8 +77,8 @@ def text(field, value):
     return value
 
 
-def octets(field, value, most=None, least=0):
-    """Bytes; a str is taken as its UTF-8 form."""
+def octets(field: str, value: Text, most: int | None = None, least: int = 0) -> bytes:
+    """Returns bytes; a str is converted to UTF-8."""
     if isinstance(value, str):
         value = text(field, value).encode()
     elif isinstance(value, (bytearray, memoryview)):
@@ -84,26 +90,26 @@ def octets(field, value, most=None, least=0):
     return value
 
 
-def document(field, value):
+def document(field: str, value: Text) -> bytes:
     if isinstance(value, (dict, list)):
         raise InvalidArgument(f"{field}: is {_kind(value)}; it is JSON text: json.dumps makes it")
     return octets(field, value, MAX_VALUE_BYTES)
 
 
-def row_key(value):
+def row_key(value: Text) -> bytes:
     return octets("row", value, MAX_KEY_BYTES, least=1)
 
 
-def timestamp(field, value):
+def timestamp(field: str, value: int) -> int:
     return number(field, value, 0, MAX_TIMESTAMP)
 
 
-def object_id(field, value):
+def object_id(field: str, value: int) -> int:
     return number(field, value, 0, MAX_ID)
 
 
-def listed(field, value, most=MAX_CELLS):
-    """The entries of something that has several, as a list of 1 to `most`."""
+def listed(field: str, value: Iterable[T], most: int = MAX_CELLS) -> list[T]:
+    """Returns the entries of an iterable as a list of 1 to `most`."""
     if isinstance(value, (str, bytes, bytearray)):
         raise InvalidArgument(f"{field}: is {_kind(value)}; it is a list")
     try:
@@ -115,15 +121,15 @@ def listed(field, value, most=MAX_CELLS):
     return entries
 
 
-def columns(value):
-    """The message Names of a list of columns; None for None, which is all."""
+def columns(value: Several[Text] | None) -> messages.Names | None:
+    """Returns a list of columns as a message Names; None, which means all columns, for None."""
     if value is None:
         return None
     return messages.Names(names=[octets("columns", one, MAX_KEY_BYTES) for one in listed("columns", value)])
 
 
-def time_range(start, end):
-    """Of [start, end) in ms: the fields of a message. None as an end: there is none."""
+def time_range(start: int, end: int | None) -> dict[str, int]:
+    """Returns the fields of a message for the range [start, end) in ms; no end if `end` is None."""
     start = timestamp("start_timestamp", start)
     if end is None:
         return {"start_timestamp": start}
@@ -133,9 +139,9 @@ def time_range(start, end):
     return {"start_timestamp": start, "end_timestamp": end}
 
 
-def versions(value):
+def versions(value: int) -> int:
     return number("versions", value, 1, MAX_UINT32)
 
 
-def page_bytes(value):
+def page_bytes(value: int | None) -> int | None:
     return None if value is None else number("max_bytes", value, 1, MAX_PAGE_BYTES)

@@ -1,61 +1,172 @@
-"""The client: a connection, and the calls of all shapes of data over it."""
+"""The client whose calls block."""
 
-from kvstore import _checks, _connection
-from kvstore._batches import Batches
-from kvstore._caller import Caller
-from kvstore._datasets import Datasets
-from kvstore._mappings import Mappings
-from kvstore._objects import Objects
-from kvstore._rows import Rows
-from kvstore._scans import Scans
-from kvstore.v1 import kvstore_pb2_grpc
+import functools
+from collections.abc import Iterable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self, overload
+
+from kvstore._blocking import BlockingWire, blocking, iterating
+from kvstore._calls import Calls
+from kvstore._connection import Connection
+from kvstore._errors import Error
+from kvstore._types import Object, Row, RowDelete, RowRead, RowWrite, Several, Text
+from kvstore._wire import finish
 
 
-class Client(Datasets, Rows, Batches, Scans, Objects, Mappings):
-    """A connection to a server. Thread-safe; what it yields belongs to one thread at a time.
+class Client(Connection):
+    """A connection to a server. Thread-safe; an iterator that it returns is for one thread at a time.
 
-    address      "host:port", "[ipv6]:port" or "unix:/path". Connected to when it is needed, and again when it is lost.
-    token        sent with each call, where the server wants one: printable ASCII (a byte order mark before it is left
-                 out).
-    ca           file (PEM) with the certificates that the server's is checked against, such as Debian's
-                 /etc/ssl/certs/ca-certificates.crt; None: the connection is not encrypted.
-    timeout_s    how many seconds a call may take, its repetitions included, that is not given a timeout_s of its own.
-    plain_token  send the token to another machine without encryption, too, where others may see it; else that is
-                 refused.
-    cert, key    files (PEM) with the client's own certificate and its key, where the server wants one; only with ca.
-    server_name  the name in the server's certificate, if it is not the one in the address; only with ca.
-
-    Every call takes a timeout_s (seconds above 0): then DeadlineExceeded. Scans, compactions and large put_rows have
-    none unless they are given one. InvalidArgument, which is a ValueError, for arguments that are none.
+    Every call takes a timeout_s (seconds, above 0), after which it raises DeadlineExceeded. Scans, compactions and
+    large put_rows have no timeout unless they are given one. Invalid arguments raise InvalidArgument, which is a
+    ValueError.
     """
 
-    def __init__(
-        self,
-        address,
-        token=None,
-        ca=None,
-        timeout_s=10.0,
-        plain_token=False,
-        *,
-        cert=None,
-        key=None,
-        server_name=None,
-    ):
-        _connection.check_address(address)
-        _checks.seconds("timeout_s", timeout_s)
-        metadata = _connection.metadata(address, token, ca is not None, plain_token)
-        channel = _connection.open_channel(address, ca, cert, key, server_name)
-        # The methods as they are: store.stub.GetServer(request, metadata=store.metadata).
-        self.stub = kvstore_pb2_grpc.KVStoreStub(channel)
-        self.metadata = metadata
-        self._caller = Caller(channel, self.stub, address, metadata, ca is not None, timeout_s)
+    _wire = BlockingWire
 
-    def close(self):
-        """Ends the connection and what is under way over it."""
-        self._caller.close()
+    @functools.cached_property
+    def _calls(self) -> Calls:
+        return Calls(self._caller)
 
-    def __enter__(self):
+    def close(self) -> None:
+        """Ends the connection and the calls in flight over it."""
+        finish(self._caller.close())
+
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
         self.close()
+
+    create_dataset = blocking(Calls.create_dataset)
+    alter_dataset = blocking(Calls.alter_dataset)
+    drop_dataset = blocking(Calls.drop_dataset)
+    get_dataset = blocking(Calls.get_dataset)
+    list_datasets = blocking(Calls.list_datasets)
+    get_stats = blocking(Calls.get_stats)
+    compact = blocking(Calls.compact)
+    get_metrics = blocking(Calls.get_metrics)
+
+    get_row_page = blocking(Calls.get_row_page)
+    get_row = blocking(Calls.get_row)
+    iter_row = iterating(Calls.iter_row)
+    put_row = blocking(Calls.put_row)
+    delete_row = blocking(Calls.delete_row)
+
+    scan_rows = iterating(Calls.scan_rows)
+    scan_page = blocking(Calls.scan_page)
+    list_partitions = blocking(Calls.list_partitions)
+
+    create_object = blocking(Calls.create_object)
+    get_object = blocking(Calls.get_object)
+    update_object = blocking(Calls.update_object)
+    transform_object = blocking(Calls.transform_object)
+    delete_object = blocking(Calls.delete_object)
+
+    add_mapping = blocking(Calls.add_mapping)
+    remove_mapping = blocking(Calls.remove_mapping)
+    list_mapping_page = blocking(Calls.list_mapping_page)
+    list_mapping = iterating(Calls.list_mapping)
+    count_mapping = blocking(Calls.count_mapping)
+    list_objects_page = blocking(Calls.list_objects_page)
+    list_objects = iterating(Calls.list_objects)
+
+    # blocking() wraps these correctly, but cannot express their overloads in types, so they are declared here.
+    if TYPE_CHECKING:
+
+        @overload
+        def get_rows(
+            self,
+            dataset: str,
+            reads: Several[Text | RowRead],
+            *,
+            return_exceptions: Literal[False] = False,
+            timeout_s: float | None = None,
+        ) -> list[Row]: ...
+
+        @overload
+        def get_rows(
+            self,
+            dataset: str,
+            reads: Several[Text | RowRead],
+            *,
+            return_exceptions: Literal[True],
+            timeout_s: float | None = None,
+        ) -> list[Row | Error]: ...
+
+        def get_rows(self, *_: Any, **__: Any) -> Any: ...
+
+        @overload
+        def put_rows(
+            self,
+            dataset: str,
+            writes: Iterable[RowWrite],
+            *,
+            return_exceptions: Literal[False] = False,
+            timeout_s: float | None = None,
+        ) -> list[int | None]: ...
+
+        @overload
+        def put_rows(
+            self,
+            dataset: str,
+            writes: Iterable[RowWrite],
+            *,
+            return_exceptions: Literal[True],
+            timeout_s: float | None = None,
+        ) -> list[int | None | Error]: ...
+
+        def put_rows(self, *_: Any, **__: Any) -> Any: ...
+
+        @overload
+        def delete_rows(
+            self,
+            dataset: str,
+            deletes: Several[Text | RowDelete],
+            *,
+            return_exceptions: Literal[False] = False,
+            timeout_s: float | None = None,
+        ) -> list[None]: ...
+
+        @overload
+        def delete_rows(
+            self,
+            dataset: str,
+            deletes: Several[Text | RowDelete],
+            *,
+            return_exceptions: Literal[True],
+            timeout_s: float | None = None,
+        ) -> list[None | Error]: ...
+
+        def delete_rows(self, *_: Any, **__: Any) -> Any: ...
+
+        @overload
+        def get_objects(
+            self,
+            dataset: str,
+            ids: Iterable[int],
+            *,
+            include_inactive: bool = False,
+            return_exceptions: Literal[False] = False,
+            timeout_s: float | None = None,
+        ) -> list[Object | None]: ...
+
+        @overload
+        def get_objects(
+            self,
+            dataset: str,
+            ids: Iterable[int],
+            *,
+            include_inactive: bool = False,
+            return_exceptions: Literal[True],
+            timeout_s: float | None = None,
+        ) -> list[Object | None | Error]: ...
+
+        def get_objects(self, *_: Any, **__: Any) -> Any: ...
+
+    else:
+        get_rows = blocking(Calls.get_rows)
+        put_rows = blocking(Calls.put_rows)
+        delete_rows = blocking(Calls.delete_rows)
+        get_objects = blocking(Calls.get_objects)

@@ -1,17 +1,70 @@
-"""Where the server is, and how it is reached: address, token, encryption."""
+"""How a client connects to its server: address, token, encryption."""
 
 import ipaddress
+import os
 import re
+from collections.abc import Callable
+from typing import Any
 
 import grpc
 
+from kvstore import _checks
+from kvstore._caller import Caller
 from kvstore._errors import InvalidArgument
+from kvstore._wire import Wire
 
 _MAX_ANSWER_BYTES = 32 << 20
 
+File = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+Metadata = list[tuple[str, str]]
 
-def is_local(address):
-    """Whether only this machine reaches an address; names but "localhost" are taken to be elsewhere."""
+
+class Connection:
+    """The parts of a client other than its calls."""
+
+    # Makes the Wire from a function that opens a channel of grpc or of grpc.aio.
+    _wire: Callable[[Callable[[Any], Any], Metadata], Wire]
+
+    # The methods of the service: store.stub.GetServer(request, metadata=store.metadata).
+    stub: Any
+    metadata: Metadata
+
+    def __init__(
+        self,
+        address: str,
+        token: str | None = None,
+        ca: File | None = None,
+        timeout_s: float = 10.0,
+        plain_token: bool = False,
+        *,
+        cert: File | None = None,
+        key: File | None = None,
+        server_name: str | None = None,
+    ):
+        """Connects at the first call, and again when the connection is lost.
+
+        address      "host:port", "[ipv6]:port" or "unix:/path".
+        token        sent with each call, if the server requires one: printable ASCII (a byte order mark before it
+                     is dropped).
+        ca           file (PEM) with the authorities that the server's certificate is verified against, such as
+                     Debian's /etc/ssl/certs/ca-certificates.crt; None: the connection is not encrypted.
+        timeout_s    how many seconds a call may take, retries included, if it has no timeout_s of its own.
+        plain_token  send the token even to another machine without encryption, where others may read it; otherwise
+                     that is refused.
+        cert, key    files (PEM) with the client's own certificate and its key, if the server requires one; only
+                     with ca.
+        server_name  the name in the server's certificate, if it is not the one in the address; only with ca.
+        """
+        _check_address(address)
+        _checks.seconds("timeout_s", timeout_s)
+        self.metadata = _metadata(address, token, ca is not None, plain_token)
+        wire = self._wire(lambda kind: _open_channel(kind, address, ca, cert, key, server_name), self.metadata)
+        self.stub = wire.stub
+        self._caller = Caller(wire, address, ca is not None, timeout_s)
+
+
+def _is_local(address: str) -> bool:
+    """Returns whether an address is on this machine; all names except "localhost" count as elsewhere."""
     if address.startswith("unix:"):
         return True
     parts = re.fullmatch(r"(?:\[([^]]+)\]|([^:]+)):\d+", address)
@@ -24,18 +77,18 @@ def is_local(address):
         return False
 
 
-def metadata(address, token, encrypted, plain_token):
-    """What is sent with each call. Refuses tokens that are none, and to show one to others."""
+def _metadata(address: str, token: str | None, encrypted: bool, plain_token: bool) -> Metadata:
+    """Returns the metadata of each call. Refuses an invalid token, and to send one where others can read it."""
     if not token:
         return []
     if not isinstance(token, str):
         raise InvalidArgument(f"token: is of type {type(token).__name__}; it is a str")
-    # The byte order mark that some editors begin files with.
+    # Some editors begin files with a byte order mark.
     token = token.removeprefix("\ufeff")
     for at, character in enumerate(token, 1):
         if not " " <= character <= "~":
             raise InvalidArgument(f"token: character {at} of {len(token)} is no printable ASCII character")
-    if not encrypted and not plain_token and not is_local(address):
+    if not encrypted and not plain_token and not _is_local(address):
         raise InvalidArgument(
             f"token: the connection to {address} is not encrypted, and whoever sees its packets would have the "
             "token: give ca, or say plain_token=True"
@@ -43,29 +96,31 @@ def metadata(address, token, encrypted, plain_token):
     return [("authorization", "Bearer " + token)]
 
 
-def check_address(address):
+def _check_address(address: str) -> None:
     if not isinstance(address, str) or not re.fullmatch(r"unix:.+|.+:\d{1,5}", address):
         raise InvalidArgument(f'address: {address!r} is none; it is "host:port" or "unix:/path"')
 
 
-def open_channel(address, ca, cert, key, server_name):
-    """The channel; nothing is connected before the first call."""
-    options = [
-        # A connection of its own; else clients of one address share one.
+def _open_channel(
+    kind: Any, address: str, ca: File | None, cert: File | None, key: File | None, server_name: str | None
+) -> Any:
+    """Opens a channel of grpc or of grpc.aio, which connects at the first call."""
+    options: list[tuple[str, Any]] = [
+        # Gives each client a connection of its own; otherwise clients of one address share one.
         ("grpc.use_local_subchannel_pool", 1),
         ("grpc.max_receive_message_length", _MAX_ANSWER_BYTES),
-        # Repeating is done by this client, which knows what may be repeated.
+        # This client retries by itself, because it knows what is safe to retry.
         ("grpc.enable_retries", 0),
         ("grpc.enable_http_proxy", 0),
         ("grpc.initial_reconnect_backoff_ms", 50),
-        # This is also how long making a connection may take.
+        # This also limits how long connecting may take.
         ("grpc.min_reconnect_backoff_ms", 5000),
         ("grpc.max_reconnect_backoff_ms", 1000),
-        # A server's machine that is gone without a word is found out, also in a scan without a deadline.
+        # Detects a server's machine that vanished silently, also in a scan without a deadline.
         ("grpc.keepalive_time_ms", 20000),
         ("grpc.keepalive_timeout_ms", 10000),
-        # Nothing that is compressed is taken: a megabyte could become a gigabyte before its size is looked at.
-        # The first refuses the call, which may be after the message was unpacked; the second does not unpack.
+        # Refuses compressed answers: a megabyte could become a gigabyte before its size is checked. The first option
+        # refuses the call, possibly after the message was decompressed; the second prevents decompression.
         ("grpc.compression_enabled_algorithms_bitset", 1),
         ("grpc.per_message_decompression", 0),
     ]
@@ -73,7 +128,7 @@ def open_channel(address, ca, cert, key, server_name):
         for field, given in (("cert", cert), ("key", key), ("server_name", server_name)):
             if given is not None:
                 raise InvalidArgument(f"{field}: is only for an encrypted connection: give ca")
-        return grpc.insecure_channel(address, options)
+        return kind.insecure_channel(address, options)
     if (cert is None) != (key is None):
         raise InvalidArgument("cert, key: one without the other")
     credentials = grpc.ssl_channel_credentials(
@@ -81,10 +136,10 @@ def open_channel(address, ca, cert, key, server_name):
     )
     if server_name is not None:
         options.append(("grpc.ssl_target_name_override", server_name))
-    return grpc.secure_channel(address, credentials, options)
+    return kind.secure_channel(address, credentials, options)
 
 
-def _pem(field, file):
+def _pem(field: str, file: File | None) -> bytes | None:
     if file is None:
         return None
     try:

@@ -1,4 +1,6 @@
-"""What can go wrong: one class of exceptions, with a subclass for each code that a caller may want to tell apart."""
+"""The exceptions: one class, with a subclass for each code that a caller may want to distinguish."""
+
+from typing import Any
 
 
 class Error(Exception):
@@ -6,83 +8,85 @@ class Error(Exception):
 
     code      the name of its code, as docs/data-model.md lists them: "NOT_FOUND", "UNAVAILABLE", ...
     message   what is wrong: the field and the limit, or where it failed.
-    in_doubt  True: a write that may or may not have happened, or happens later. False: it changed nothing.
+    in_doubt  True: the write may have happened or not, or may still happen. False: it changed nothing.
 
-    Where gRPC said so, its own exception is the `__cause__`.
+    If gRPC raised an exception, that is the `__cause__`.
     """
 
-    code = "UNKNOWN"
+    code: str = "UNKNOWN"
+    message: str
+    in_doubt: bool
 
-    def __init__(self, message, *, code=None, in_doubt=False):
+    def __init__(self, message: str, *, code: str | None = None, in_doubt: bool = False):
         super().__init__(message)
         self.message = message
         self.in_doubt = in_doubt
         if code is not None:
             self.code = code
 
-    def __str__(self):
+    def __str__(self) -> str:
         doubt = " (the write may or may not have happened)"
         said = not self.in_doubt or "may or may not have happened" in self.message
         return f"{self.code}: {self.message}{'' if said else doubt}"
 
 
 class InvalidArgument(Error, ValueError):
-    """It can never succeed as it was asked; nothing changed. Most of these are found before anything is sent."""
+    """The call can never succeed as it was made; nothing changed. Most of these are raised before anything is sent."""
 
     code = "INVALID_ARGUMENT"
 
 
 class NotFound(Error):
-    """There is no such dataset or object. A row that does not exist is an empty row and no error."""
+    """There is no such dataset or object. A row that does not exist is an empty row, not an error."""
 
     code = "NOT_FOUND"
 
 
 class AlreadyExists(Error):
-    """What was to be created exists, or the column that a put wanted absent is there."""
+    """What the call should create exists already, or a column that a put's condition wanted absent exists."""
 
     code = "ALREADY_EXISTS"
 
 
 class FailedPrecondition(Error):
-    """A condition that did not match, an object of another timestamp, or what the dataset's shape or settings
-    forbid."""
+    """A condition did not match, an object has another timestamp than expected, or the dataset's shape or settings
+    forbid the call."""
 
     code = "FAILED_PRECONDITION"
 
 
 class ResourceExhausted(Error):
-    """A disk, a pool, a share or a range of IDs is full, or a batch of reads has more than fits into its answers."""
+    """A disk, a pool, a caller's share or a range of IDs is full, or the answers of a batch of reads are too large."""
 
     code = "RESOURCE_EXHAUSTED"
 
 
 class Unavailable(Error):
-    """The server, or what it needs, could not be reached; later it may work."""
+    """The server, or something that it needs, could not be reached; a later call may succeed."""
 
     code = "UNAVAILABLE"
 
 
 class DeadlineExceeded(Error):
-    """It took longer than timeout_s."""
+    """The call took longer than timeout_s."""
 
     code = "DEADLINE_EXCEEDED"
 
 
 class Cancelled(Error):
-    """It was stopped by its caller."""
+    """The call was stopped by its caller."""
 
     code = "CANCELLED"
 
 
 class Unauthenticated(Error):
-    """The server wants a token and got none that it knows."""
+    """The server requires a token, and received none that it knows."""
 
     code = "UNAUTHENTICATED"
 
 
 class PermissionDenied(Error):
-    """The caller is known and may not do this."""
+    """The caller is known, but not allowed to do this."""
 
     code = "PERMISSION_DENIED"
 
@@ -94,29 +98,31 @@ class DataLoss(Error):
 
 
 class Unimplemented(Error):
-    """The server does not know this call, or does not take the request in this form."""
+    """The server does not know this call, or does not accept the request in this form."""
 
     code = "UNIMPLEMENTED"
 
 
 class Internal(Error):
-    """What should not happen."""
+    """An error that should not occur."""
 
     code = "INTERNAL"
 
 
 class BadAnswer(Internal):
-    """The server answered something else than what it was asked: another object, a page that does not go on."""
+    """The server's answer does not fit the request: another object, a page that does not advance."""
 
 
 class BatchError(Error):
-    """Entries of a batch failed; the others were done, and stay so. `code` is that of the first that failed.
+    """Some entries of a batch failed; the others were done. `code` is that of the first entry that failed.
 
-    results   one for each entry, in order: what the call gives for an entry that went well, or an Error.
-    in_doubt  whether one of them is.
+    results   one for each entry, in order: the call's result for an entry that succeeded, or an Error.
+    in_doubt  whether one of the errors is in doubt.
     """
 
-    def __init__(self, results):
+    results: list[Any]
+
+    def __init__(self, results: list[Any]):
         failed = [(at, result) for at, result in enumerate(results) if isinstance(result, Error)]
         at, first = failed[0]
         super().__init__(
@@ -126,16 +132,16 @@ class BatchError(Error):
         )
         self.results = results
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple[type["BatchError"], tuple[list[Any]]]:
         return BatchError, (self.results,)
 
 
-# As gRPC numbers them.
+# The codes in the order of their numbers in gRPC.
 _NAMES = (
     "OK CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED "
     "RESOURCE_EXHAUSTED FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED"
 ).split()
-_CLASSES = {
+_CLASSES: dict[str, type[Error]] = {
     kind.code: kind
     for kind in (
         InvalidArgument,
@@ -155,12 +161,16 @@ _CLASSES = {
 }
 
 
-def error_of(code, message, in_doubt=False):
-    """The exception for the name of a code."""
+def error_of(code: str, message: str, in_doubt: bool = False) -> Error:
+    """Returns the exception for the name of a code."""
     return _CLASSES.get(code, Error)(message, code=code, in_doubt=in_doubt)
 
 
-def entry_error(error):
-    """The exception for the message Error of one entry of a batch."""
+def closed() -> InvalidArgument:
+    return InvalidArgument("the client is closed")
+
+
+def entry_error(error: Any) -> Error:
+    """Returns the exception for the message Error of one entry of a batch."""
     code = _NAMES[error.code] if 0 < error.code < len(_NAMES) else "UNKNOWN"
     return error_of(code, error.message, in_doubt=error.outcome == "in-doubt")

@@ -1,23 +1,27 @@
-"""The columns of an answer, which come as messages or, where there are many small cells, in one piece."""
+"""The columns of an answer, which arrive as messages or, if there are many small cells, packed."""
 
 from kvstore._checks import MAX_CELLS
 from kvstore._errors import BadAnswer
 from kvstore._types import Cell
+from kvstore.v1 import kvstore_pb2 as messages
+
+# Messages that have `items` or `packed`, and a marker.
+PageOfColumns = messages.GetRowResponse | messages.GetRowsResponse.Result
 
 
-def columns_of(answer):
-    """{column: [Cell]} from any message that has `items` or `packed`."""
+def columns_of(answer: PageOfColumns | messages.ScanRowsResponse.Row) -> dict[bytes, list[Cell]]:
+    """Returns {column: [Cell]} of a message that has `items` or `packed`."""
     if answer.HasField("packed"):
         return _unpack(answer.packed)
     return {item.column: [Cell(cell.timestamp, cell.value) for cell in item.cells] for item in answer.items}
 
 
-def count_of(answer):
-    """How many columns it has."""
+def count_of(answer: PageOfColumns) -> int:
+    """Returns how many columns a message has."""
     return len(answer.packed.cells) if answer.HasField("packed") else len(answer.items)
 
 
-def _unpack(packed):
+def _unpack(packed: messages.PackedItems) -> dict[bytes, list[Cell]]:
     total = len(packed.timestamps)
     sizes = packed.value_bytes
     if total > MAX_CELLS:
@@ -26,9 +30,9 @@ def _unpack(packed):
         raise BadAnswer("packed items that do not fit together")
     if sum(packed.name_bytes) + sum(sizes) != len(packed.bytes) or 0 in packed.cells:
         raise BadAnswer("packed items that do not fit together")
-    # Copied once: each access to a field of a message is one.
+    # Copied once, because each access to a field of a message makes a copy.
     data, timestamps, sizes = packed.bytes, list(packed.timestamps), list(sizes)
-    found = {}
+    found: dict[bytes, list[Cell]] = {}
     at = first = 0
     for name_bytes, count in zip(packed.name_bytes, packed.cells):
         column = data[at : at + name_bytes]

@@ -1,18 +1,44 @@
 """Calls on mappings: for an ID, an ordered list of IDs."""
 
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
+from functools import partial
+from typing import Protocol, TypeVar
+
 from kvstore import _checks
 from kvstore._batches import outcome_of
-from kvstore._errors import NotFound, entry_error
+from kvstore._caller import Calling
+from kvstore._errors import Error, NotFound, entry_error
 from kvstore._objects import object_of
-from kvstore._types import JoinedObject, JoinedPage, MappingEntry, MappingPage
+from kvstore._types import JoinedObject, JoinedPage, MappingEntry, MappingPage, Object, Text
 from kvstore.v1 import kvstore_pb2 as messages
 
-# Entries of a page where all pages are read.
+# Entries in a page where all pages are read.
 _PAGE_ENTRIES = 1000
 
 
-def _request(kind, dataset, source, descending, limit, offset=0, max_bytes=None, marker=b""):
-    """A ListMappingRequest or a ListObjectsRequest."""
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+Request = TypeVar("Request", messages.ListMappingRequest, messages.ListObjectsRequest)
+
+
+class _Page(Protocol[T_co]):
+    @property
+    def entries(self) -> Iterable[T_co]: ...
+
+    @property
+    def marker(self) -> bytes: ...
+
+
+def _request(
+    kind: type[Request],
+    dataset: str,
+    source: int,
+    descending: bool,
+    limit: int,
+    offset: int = 0,
+    max_bytes: int | None = None,
+    marker: Text = b"",
+) -> Request:
     options = messages.ListingOptions(
         descending=_checks.flag("descending", descending),
         limit=_checks.number("limit", limit, 1, _checks.MAX_ENTRIES),
@@ -25,116 +51,152 @@ def _request(kind, dataset, source, descending, limit, offset=0, max_bytes=None,
     )
 
 
-def _pair(kind, dataset, source, target, **more):
+def _pair(kind: Callable[..., T], dataset: str, source: int, target: int, **more: int | None) -> T:
     ids = {"from": _checks.object_id("source", source), "to": _checks.object_id("target", target)}
     return kind(dataset=_checks.text("dataset", dataset), **ids, **more)
 
 
-class Mappings:
-    def add_mapping(self, dataset, source, target, sequence=None, *, timeout_s=None):
+class Mappings(Calling):
+    async def add_mapping(
+        self,
+        dataset: str,
+        source: int,
+        target: int,
+        sequence: int | None = None,
+        *,
+        timeout_s: float | None = None,
+    ) -> None:
         """Adds (source, target); adding it again changes its sequence.
 
-        sequence  its place, below 2^63; None: now, in ms.
+        sequence  its place in the order, below 2^63; None: the time in ms.
         """
         place = None if sequence is None else _checks.timestamp("sequence", sequence)
         request = _pair(messages.AddMappingRequest, dataset, source, target, sequence=place)
-        self._caller.write("AddMapping", request, self._caller.deadline(timeout_s))
+        await self._caller.write("AddMapping", request, self._caller.deadline(timeout_s))
 
-    def remove_mapping(self, dataset, source, target, *, timeout_s=None):
-        """Removes (source, target). Whether there was such an entry."""
+    async def remove_mapping(
+        self, dataset: str, source: int, target: int, *, timeout_s: float | None = None
+    ) -> bool:
+        """Removes (source, target). Returns whether there was such an entry."""
         request = _pair(messages.RemoveMappingRequest, dataset, source, target)
-        return self._caller.write("RemoveMapping", request, self._caller.deadline(timeout_s)).removed
+        deadline = self._caller.deadline(timeout_s)
+        answer: messages.RemoveMappingResponse = await self._caller.write("RemoveMapping", request, deadline)
+        return answer.removed
 
-    def list_mapping_page(
-        self, dataset, source, descending=False, *, limit=100, offset=0, marker=b"", timeout_s=None
-    ):
-        """One page of the entries of `source` by (sequence, to): a MappingPage.
+    async def list_mapping_page(
+        self,
+        dataset: str,
+        source: int,
+        descending: bool = False,
+        *,
+        limit: int = 100,
+        offset: int = 0,
+        marker: Text = b"",
+        timeout_s: float | None = None,
+    ) -> MappingPage:
+        """Returns one page of the entries of `source`, ordered by (sequence, to), as a MappingPage.
 
-        limit   entries of the page, 1..10,000.
-        offset  entries to skip; costs a step each: page by marker instead.
-        marker  MappingPage.marker of the page before, in the same order. Not with an offset.
+        limit   entries in the page, 1..10,000.
+        offset  entries to skip, which costs a step each; page by marker instead.
+        marker  MappingPage.marker of the previous page, in the same order. Not together with an offset.
         """
         request = _request(messages.ListMappingRequest, dataset, source, descending, limit, offset, None, marker)
-        return self._mapping_page(request, self._caller.deadline(timeout_s))
+        return await self._mapping_page(request, self._caller.deadline(timeout_s))
 
-    def list_mapping(self, dataset, source, descending=False, *, timeout_s=None):
+    def list_mapping(
+        self, dataset: str, source: int, descending: bool = False, *, timeout_s: float | None = None
+    ) -> AsyncGenerator[MappingEntry, None]:
         """Yields MappingEntry(to, sequence) for all entries of `source` in order, read page by page.
 
-        timeout_s  for all of it; None: each page may take as long as the client was told.
+        timeout_s  covers all pages; None: the client's timeout applies to each page.
         """
         request = _request(messages.ListMappingRequest, dataset, source, descending, _PAGE_ENTRIES)
         return self._all_pages(self._mapping_page, request, self._caller.deadlines(timeout_s))
 
-    def count_mapping(self, dataset, source, *, timeout_s=None):
-        """How many entries `source` has."""
+    async def count_mapping(self, dataset: str, source: int, *, timeout_s: float | None = None) -> int:
+        """Returns how many entries `source` has."""
         request = messages.CountMappingRequest(
             dataset=_checks.text("dataset", dataset), **{"from": _checks.object_id("source", source)}
         )
-        return self._caller.read("CountMapping", request, self._caller.deadline(timeout_s)).count
+        deadline = self._caller.deadline(timeout_s)
+        answer: messages.CountMappingResponse = await self._caller.read("CountMapping", request, deadline)
+        return answer.count
 
-    def list_objects_page(
+    async def list_objects_page(
         self,
-        dataset,
-        source,
-        descending=False,
+        dataset: str,
+        source: int,
+        descending: bool = False,
         *,
-        limit=100,
-        offset=0,
-        max_bytes=None,
-        marker=b"",
-        return_exceptions=False,
-        timeout_s=None,
-    ):
-        """The join: one page of the mapping with the object behind each entry, a JoinedPage.
+        limit: int = 100,
+        offset: int = 0,
+        max_bytes: int | None = None,
+        marker: Text = b"",
+        return_exceptions: bool = False,
+        timeout_s: float | None = None,
+    ) -> JoinedPage:
+        """Joins: returns one page of the mapping with the object behind each entry, as a JoinedPage.
 
-        max_bytes          bytes of objects of a page, at most 64 MiB. A server sends at most 4 MiB.
-        return_exceptions  False: if an object could not be read this raises a BatchError, whose `results` is the list
-                           of entries' objects. True: JoinedObject.object is an Error there. None is always: there is
-                           none.
+        max_bytes          bytes of objects in a page, at most 64 MiB. A server sends at most 4 MiB.
+        return_exceptions  False: if an object could not be read, this raises a BatchError, whose `results` is the list
+                           of the entries' objects. True: JoinedObject.object is an Error there. In both cases None
+                           means that there is no such object.
 
-        The other arguments as for list_mapping_page. A page may have less than `limit` entries: as long as there is a
-        marker, more may follow.
+        The other arguments are those of list_mapping_page. A page may have fewer than `limit` entries: as long as there
+        is a marker, more may follow.
         """
         request = _request(
             messages.ListObjectsRequest, dataset, source, descending, limit, offset, max_bytes, marker
         )
-        return self._joined_page(request, self._caller.deadline(timeout_s), return_exceptions)
+        return await self._joined_page(return_exceptions, request, self._caller.deadline(timeout_s))
 
-    def list_objects(self, dataset, source, descending=False, *, return_exceptions=False, timeout_s=None):
+    def list_objects(
+        self,
+        dataset: str,
+        source: int,
+        descending: bool = False,
+        *,
+        return_exceptions: bool = False,
+        timeout_s: float | None = None,
+    ) -> AsyncGenerator[JoinedObject, None]:
         """Yields a JoinedObject for all entries of `source` in order, read page by page. Arguments as for
         list_objects_page and list_mapping.
         """
         request = _request(messages.ListObjectsRequest, dataset, source, descending, _PAGE_ENTRIES)
-        return self._all_pages(
-            lambda *page: self._joined_page(*page, return_exceptions), request, self._caller.deadlines(timeout_s)
-        )
+        read = partial(self._joined_page, return_exceptions)
+        return self._all_pages(read, request, self._caller.deadlines(timeout_s))
 
     # ---- pages ----
 
     @staticmethod
-    def _all_pages(read, request, deadline_of_page):
+    async def _all_pages(
+        read: Callable[[Request, float], Awaitable[_Page[T]]], request: Request, deadline_of_page: Callable[[], float]
+    ) -> AsyncGenerator[T, None]:
         while True:
-            page = read(request, deadline_of_page())
-            yield from page.entries
+            page = await read(request, deadline_of_page())
+            for entry in page.entries:
+                yield entry
             if not page.marker:
                 return
             request.options.marker = page.marker
 
-    def _check_page(self, request, count, marker):
+    def _check_page(self, request: Request, count: int, marker: bytes) -> None:
         if count > request.options.limit:
             raise self._caller.bad("answered more entries than a page may have")
         if marker and (count == 0 or marker == request.options.marker):
             raise self._caller.bad("answered a page that does not go on")
 
-    def _mapping_page(self, request, deadline):
-        answer = self._caller.read("ListMapping", request, deadline)
+    async def _mapping_page(self, request: messages.ListMappingRequest, deadline: float) -> MappingPage:
+        answer: messages.ListMappingResponse = await self._caller.read("ListMapping", request, deadline)
         self._check_page(request, len(answer.entries), answer.marker)
         return MappingPage([MappingEntry(one.to, one.sequence) for one in answer.entries], answer.marker)
 
-    def _joined_page(self, request, deadline, return_exceptions):
-        answer = self._caller.read("ListObjects", request, deadline)
+    async def _joined_page(
+        self, return_exceptions: bool, request: messages.ListObjectsRequest, deadline: float
+    ) -> JoinedPage:
+        answer: messages.ListObjectsResponse = await self._caller.read("ListObjects", request, deadline)
         self._check_page(request, len(answer.results), answer.marker)
-        objects = []
+        objects: list[Object | Error | None] = []
         for result in answer.results:
             if result.HasField("error"):
                 error = entry_error(result.error)

@@ -1,31 +1,40 @@
 """Calls on objects: JSON documents under 64-bit IDs."""
 
-import itertools
+from collections.abc import Callable, Iterable
+from typing import Any, Literal, overload
 
 from kvstore import _checks
-from kvstore._batches import Bytes, batch_full, made, filled, outcome_of
-from kvstore._errors import FailedPrecondition, InvalidArgument, NotFound, entry_error
-from kvstore._types import Object
+from kvstore._batches import Bytes, batch_full, filled, made, outcome_of
+from kvstore._caller import Calling
+from kvstore._errors import Error, FailedPrecondition, InvalidArgument, NotFound, entry_error
+from kvstore._types import Object, Text
 from kvstore.v1 import kvstore_pb2 as messages
 
 
-def object_of(message):
+def object_of(message: messages.Object) -> Object:
     return Object(message.id, message.data, message.timestamp)
 
 
-class Objects:
-    def create_object(
-        self, dataset, data, near=None, shard=None, *, request_id=None, first_attempt=False, timeout_s=None
-    ):
-        """Stores a JSON object under a new ID, and returns that. Repeated by this client it makes one object, whatever
-        happens.
+class Objects(Calling):
+    async def create_object(
+        self,
+        dataset: str,
+        data: Text,
+        near: int | None = None,
+        shard: int | None = None,
+        *,
+        request_id: Text | None = None,
+        first_attempt: bool = False,
+        timeout_s: float | None = None,
+    ) -> int:
+        """Stores a JSON object under a new ID, and returns the ID. The client's own retries never make a second object.
 
         data           the text of a JSON object, at most 4 MiB.
-        near           on the shard of this ID, so that what is read together lies together.
-        shard          on this shard, 0..65535. At most one of these two; neither: on any.
-        request_id     16 random bytes, for callers who repeat it themselves: for a day the same request_id in the same
-                       dataset, with the same near and shard, gives the same object.
-        first_attempt  nobody has tried this request_id before, which saves looking for what it made.
+        near           store it on the shard of this ID, so that objects that are read together are stored together.
+        shard          store it on this shard, 0..65535. At most one of these two; with neither, on any shard.
+        request_id     16 random bytes, for callers who retry the call themselves: for a day the same request_id in the
+                       same dataset, with the same near and shard, gives the same object.
+        first_attempt  this request_id was never tried before, which saves a search for an object that it has made.
         """
         if near is not None and shard is not None:
             raise InvalidArgument("near, shard: give one of them, not both")
@@ -38,9 +47,13 @@ class Objects:
         if request_id is not None:
             request.attempt.request_id = _checks.octets("request_id", request_id, 16, least=16)
         request.attempt.first = request_id is None or _checks.flag("first_attempt", first_attempt)
-        return self._caller.write("CreateObject", request, self._caller.deadline(timeout_s)).id
+        deadline = self._caller.deadline(timeout_s)
+        answer: messages.CreateObjectResponse = await self._caller.write("CreateObject", request, deadline)
+        return answer.id
 
-    def get_object(self, dataset, object_id, *, include_inactive=False, timeout_s=None):
+    async def get_object(
+        self, dataset: str, object_id: int, *, include_inactive: bool = False, timeout_s: float | None = None
+    ) -> Object:
         """The Object. NotFound if there is none, or only one that was deleted softly and include_inactive is not
         set."""
         request = messages.GetObjectRequest(
@@ -48,12 +61,43 @@ class Objects:
             id=_checks.object_id("object_id", object_id),
             include_inactive=_checks.flag("include_inactive", include_inactive),
         )
-        found = self._caller.read("GetObject", request, self._caller.deadline(timeout_s)).object
-        if found.id != object_id:
+        deadline = self._caller.deadline(timeout_s)
+        answer: messages.GetObjectResponse = await self._caller.read("GetObject", request, deadline)
+        if answer.object.id != object_id:
             raise self._caller.bad("answered with another object")
-        return object_of(found)
+        return object_of(answer.object)
 
-    def get_objects(self, dataset, ids, *, include_inactive=False, return_exceptions=False, timeout_s=None):
+    @overload
+    async def get_objects(
+        self,
+        dataset: str,
+        ids: Iterable[int],
+        *,
+        include_inactive: bool = False,
+        return_exceptions: Literal[False] = False,
+        timeout_s: float | None = None,
+    ) -> list[Object | None]: ...
+
+    @overload
+    async def get_objects(
+        self,
+        dataset: str,
+        ids: Iterable[int],
+        *,
+        include_inactive: bool = False,
+        return_exceptions: Literal[True],
+        timeout_s: float | None = None,
+    ) -> list[Object | None | Error]: ...
+
+    async def get_objects(
+        self,
+        dataset: str,
+        ids: Iterable[int],
+        *,
+        include_inactive: bool = False,
+        return_exceptions: bool = False,
+        timeout_s: float | None = None,
+    ) -> list[Any]:
         """The Objects in the order asked; None for one that there is not (or was deleted softly), and for nothing else.
 
         ids                1 to 10,000.
@@ -68,9 +112,10 @@ class Objects:
         good, results = made(
             _checks.listed("ids", ids, _checks.MAX_BATCH), lambda one: _checks.object_id("ids", one)
         )
-        found, size = [], Bytes()
+        found: list[Object | Error] = []
+        size = Bytes()
 
-        def add(result):
+        def add(result: messages.GetObjectsResponse.Result) -> Object | Error | None:
             if size.full():
                 return None
             if result.HasField("error"):
@@ -81,7 +126,7 @@ class Objects:
             return object_of(result.object)
 
         if good:
-            self._caller.collect(
+            await self._caller.collect(
                 "GetObjects",
                 lambda: messages.GetObjectsRequest(
                     dataset=dataset, ids=good[len(found) :], include_inactive=inactive
@@ -95,17 +140,17 @@ class Objects:
         all_of_them = [None if isinstance(one, NotFound) else one for one in filled(results, found)]
         return outcome_of(all_of_them, return_exceptions)
 
-    def update_object(
+    async def update_object(
         self,
-        dataset,
-        object_id,
-        merge_patch=None,
+        dataset: str,
+        object_id: int,
+        merge_patch: Text | None = None,
         *,
-        data=None,
-        expected_timestamp=None,
-        include_inactive=False,
-        timeout_s=None,
-    ):
+        data: Text | None = None,
+        expected_timestamp: int | None = None,
+        include_inactive: bool = False,
+        timeout_s: float | None = None,
+    ) -> Object:
         """Changes an object in one step; the Object as written.
 
         merge_patch         a JSON merge patch (RFC 7396), as text; or, in its place:
@@ -123,31 +168,39 @@ class Objects:
             id=_checks.object_id("object_id", object_id),
             include_inactive=_checks.flag("include_inactive", include_inactive),
         )
-        if data is None:
+        if merge_patch is not None:
             request.merge_patch = _checks.document("merge_patch", merge_patch)
-        else:
+        if data is not None:
             request.data = _checks.document("data", data)
         if expected_timestamp is not None:
             request.expected_timestamp = _checks.timestamp("expected_timestamp", expected_timestamp)
-        return self._update(request, self._caller.deadline(timeout_s))
+        return await self._update(request, self._caller.deadline(timeout_s))
 
-    def transform_object(
-        self, dataset, object_id, transform, *, expected_timestamp=None, include_inactive=False, timeout_s=None
-    ):
+    async def transform_object(
+        self,
+        dataset: str,
+        object_id: int,
+        transform: Callable[[bytes], Text],
+        *,
+        expected_timestamp: int | None = None,
+        include_inactive: bool = False,
+        timeout_s: float | None = None,
+    ) -> Object:
         """Reads an object, lets a function change it, and writes it if nobody else has meanwhile, else again; the
         Object as written.
 
         transform           takes the object's JSON text as bytes and returns the new one, as text. May be called
-                            several times.
+                            several times. An asyncio client calls it, too; it does not await what it gives.
         expected_timestamp  only if the object's timestamp is this one, else FailedPrecondition.
         include_inactive    also an object that was deleted softly.
         """
         deadline = self._caller.deadline(timeout_s)
         if expected_timestamp is not None:
             _checks.timestamp("expected_timestamp", expected_timestamp)
-        for count in itertools.count():
+        count = 0
+        while True:
             self._caller.check(deadline)
-            found = self.get_object(
+            found = await self.get_object(
                 dataset, object_id, include_inactive=include_inactive, timeout_s=self._caller.left(deadline)
             )
             if expected_timestamp is not None and found.timestamp != expected_timestamp:
@@ -160,14 +213,17 @@ class Objects:
                 include_inactive=include_inactive,
             )
             try:
-                return self._update(request, deadline)
+                return await self._update(request, deadline)
             except FailedPrecondition as error:
-                # Somebody else was faster.
+                # Somebody else has changed the object meanwhile.
                 lost = expected_timestamp is None and not error.in_doubt
-                if not lost or not self._caller.pause(None, count, deadline):
+                if not lost or not await self._caller.pause(None, count, deadline):
                     raise
+                count += 1
 
-    def delete_object(self, dataset, object_id, hard=False, *, timeout_s=None):
+    async def delete_object(
+        self, dataset: str, object_id: int, hard: bool = False, *, timeout_s: float | None = None
+    ) -> None:
         """Softly: sets "active": false, which hides it from reads; no error if it was so already. hard: removes it for
         good. Its ID is never used again. NotFound if there is none.
         """
@@ -176,10 +232,10 @@ class Objects:
             id=_checks.object_id("object_id", object_id),
             hard=_checks.flag("hard", hard),
         )
-        self._caller.write("DeleteObject", request, self._caller.deadline(timeout_s))
+        await self._caller.write("DeleteObject", request, self._caller.deadline(timeout_s))
 
-    def _update(self, request, deadline):
-        written = self._caller.write("UpdateObject", request, deadline).object
-        if written.id != request.id:
+    async def _update(self, request: messages.UpdateObjectRequest, deadline: float) -> Object:
+        answer: messages.UpdateObjectResponse = await self._caller.write("UpdateObject", request, deadline)
+        if answer.object.id != request.id:
             raise self._caller.bad("answered with another object", in_doubt=True)
-        return object_of(written)
+        return object_of(answer.object)

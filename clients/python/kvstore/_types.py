@@ -1,10 +1,23 @@
-"""What goes into calls and comes out of them. Plain values: all but Row cannot be changed."""
+"""The arguments and results of calls. Plain values, immutable except Row."""
 
-from typing import NamedTuple, Optional, Union
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, Protocol, TypeVar
 
 from kvstore._errors import Error
 
-Text = Union[bytes, str]
+# Accepted wherever bytes are expected; a str stands for its UTF-8 form.
+Text = bytes | str
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Several(Protocol[T_co]):
+    """A list, a tuple or a set, but not str or bytes, which a type checker would accept as a list, too."""
+
+    def __contains__(self, value: object, /) -> bool: ...
+
+    def __iter__(self) -> Iterator[T_co]: ...
+
+    def __len__(self) -> int: ...
 
 
 class Cell(NamedTuple):
@@ -14,13 +27,17 @@ class Cell(NamedTuple):
     value: bytes
 
 
-class Row(dict):
+class Row(dict[bytes, list[Cell]]):
     """The columns of a row, or of a page of one: {column: [Cell, newest first]}, in byte order of the columns.
 
     marker  b"": nothing follows. Else what get_row_page takes to go on behind this page.
     """
 
-    def __init__(self, columns=(), marker=b""):
+    marker: bytes
+
+    def __init__(
+        self, columns: Mapping[bytes, list[Cell]] | Iterable[tuple[bytes, list[Cell]]] = (), marker: bytes = b""
+    ):
         super().__init__(columns)
         self.marker = marker
 
@@ -30,7 +47,11 @@ class CellWrite(NamedTuple):
 
     column: Text
     value: Text
-    timestamp: Optional[int] = None
+    timestamp: int | None = None
+
+
+# The values that a put writes: {column: value}, or a list of CellWrite.
+Values = Mapping[str, Text] | Mapping[bytes, Text] | Iterable[tuple[Text, Text] | tuple[Text, Text, int | None]]
 
 
 class CellName(NamedTuple):
@@ -40,27 +61,30 @@ class CellName(NamedTuple):
     timestamp: int
 
 
+CellNames = Iterable[tuple[Text, int]]
+
+
 class Condition(NamedTuple):
-    """Must hold for a put to happen, and is checked in one step with it.
+    """A condition that must hold for a put to happen; it is checked atomically with the put.
 
     equals  the newest value that the column must have, else FailedPrecondition. None: the column must be absent, else
             AlreadyExists.
     """
 
     column: Text
-    equals: Optional[Text] = None
+    equals: Text | None = None
 
 
 class RowRead(NamedTuple):
     """One entry of get_rows; the fields are the arguments of get_row_page."""
 
     row: Text
-    columns: Optional[list] = None
+    columns: Several[Text] | None = None
     versions: int = 1
     start_timestamp: int = 0
-    end_timestamp: Optional[int] = None
+    end_timestamp: int | None = None
     limit: int = 100
-    max_bytes: Optional[int] = None
+    max_bytes: int | None = None
     marker: Text = b""
 
 
@@ -68,9 +92,9 @@ class RowWrite(NamedTuple):
     """One entry of put_rows; the fields are the arguments of put_row."""
 
     row: Text
-    values: Union[dict, list]
-    timestamp: Optional[int] = None
-    condition: Optional[Condition] = None
+    values: Values
+    timestamp: int | None = None
+    condition: Condition | None = None
     sync: bool = False
 
 
@@ -78,8 +102,8 @@ class RowDelete(NamedTuple):
     """One entry of delete_rows; the fields are the arguments of delete_row."""
 
     row: Text
-    columns: Optional[list] = None
-    cells: Optional[list] = None
+    columns: Several[Text] | None = None
+    cells: CellNames | None = None
 
 
 class ScanPage(NamedTuple):
@@ -89,7 +113,7 @@ class ScanPage(NamedTuple):
     marker  b"": nothing follows. Else what scan_page and scan_rows take to go on behind the last row.
     """
 
-    rows: list
+    rows: list[tuple[bytes, Row]]
     marker: bytes
 
 
@@ -107,11 +131,11 @@ class Object(NamedTuple):
 
     id: int
     data: bytes  # The text of a JSON object.
-    timestamp: int  # When it was last changed, ms. Grows with every change: it serves as its version.
+    timestamp: int  # When it was last changed, in ms. Grows with every change, so that it serves as a version.
 
 
 class MappingEntry(NamedTuple):
-    """Where a mapping leads; entries are ordered by (sequence, to)."""
+    """An entry of a mapping; entries are ordered by (sequence, to)."""
 
     to: int
     sequence: int
@@ -120,7 +144,7 @@ class MappingEntry(NamedTuple):
 class MappingPage(NamedTuple):
     """A page of a mapping. marker b"": nothing follows."""
 
-    entries: list  # of MappingEntry
+    entries: list[MappingEntry]
     marker: bytes
 
 
@@ -132,13 +156,13 @@ class JoinedObject(NamedTuple):
 
     to: int
     sequence: int
-    object: Union[Object, Error, None]
+    object: Object | Error | None
 
 
 class JoinedPage(NamedTuple):
     """A page of a mapping with its objects. marker b"": nothing follows."""
 
-    entries: list  # of JoinedObject
+    entries: list[JoinedObject]
     marker: bytes
 
 
@@ -148,14 +172,14 @@ class Dataset(NamedTuple):
     name: str
     shape: str  # "rows", "objects", "mappings"
     backend: str
-    type: int  # Of objects: 1..1023; else 0.
+    type: int  # Type number of objects, 1..1023; else 0.
     max_versions: int  # 0: all
     ttl_ms: int  # 0: cells do not expire
     durability: str  # "process", "machine"
     compression: str  # "none", "lz4", "zstd"
     blob_threshold: int  # bytes; 0: none
     engine: str
-    incarnation: int  # Tells it from an earlier one of the same name.
+    incarnation: int  # Distinguishes it from an earlier dataset of the same name.
     table: str
 
 
@@ -167,7 +191,7 @@ class Stats(NamedTuple):
 
 
 class Compaction(NamedTuple):
-    """What `compact` gave back."""
+    """The result of `compact`."""
 
     bytes_before: int  # on disk
     bytes_after: int

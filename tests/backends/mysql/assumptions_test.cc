@@ -10,8 +10,8 @@
 
 #include "tests/backends/mysql/test_fleet.h"
 
-/// What we rely on, or work around, in MariaDB and in Connector/C++. If one of these fails after an upgrade,
-/// the code that it names can be made simpler, or must be changed.
+/// What KVStore relies on, or works around, in MariaDB and in Connector/C++. If one of these tests fails
+/// after an upgrade, the code that it names must be changed, or can be made simpler.
 namespace kvstore::testing {
 namespace {
 
@@ -28,7 +28,7 @@ std::unique_ptr<sql::Connection> Connect(const sql::ConnectOptionsMap& options =
 }
 
 TEST(MariaDb, LosesRowsOfARangeThatEndsInADescendingPart) {
-  // Why statements.cc says `ts + 0 >= ?`. The cells of column '' are missing from the first answer.
+  // This is why statements.cc says `ts + 0 >= ?`. The first answer lacks the cells of column ''.
   const std::string table =
       "CREATE OR REPLACE DATABASE pins; USE pins; CREATE TABLE r (a VARBINARY(9) NOT NULL, b VARBINARY(9) "
       "NOT NULL, "
@@ -42,12 +42,12 @@ TEST(MariaDb, LosesRowsOfARangeThatEndsInADescendingPart) {
 }
 
 TEST(MariaDb, RemembersAutoIncrementAcrossAKill) {
-  // Why an ID is never given twice, also after the newest object was erased.
+  // This is why no ID is given twice, even after the newest object was erased.
   MariaDbServer& server = SharedFleet().server(0);
   server.Run(
       "CREATE OR REPLACE DATABASE pins; CREATE TABLE pins.o (id BIGINT UNSIGNED AUTO_INCREMENT PRIMARY KEY); "
       "INSERT INTO pins.o VALUES (), (), (); DELETE FROM pins.o");
-  // What is lost in a kill is at most what was not written to the log: wait for that.
+  // A kill loses at most what was not written to the log, so the last statements are forced to it.
   server.Run(
       "SET GLOBAL innodb_flush_log_at_trx_commit = 1; INSERT INTO pins.o VALUES (); DELETE FROM pins.o");
   server.Kill();
@@ -55,8 +55,10 @@ TEST(MariaDb, RemembersAutoIncrementAcrossAKill) {
   EXPECT_EQ(server.Run("INSERT INTO pins.o VALUES (); SELECT id FROM pins.o; DROP DATABASE pins"), "5\n");
 }
 
-/// Writes 40 rows to a table of MyRocks whose trigger writes to one of InnoDB; how many rows cannot be seen
-/// when their entries can.
+/// Writes 40 rows to a table on MyRocks whose trigger writes entries to a table on InnoDB. Returns how many
+/// rows were invisible when their entries were visible.
+///
+/// snapshot  whether a snapshot of both engines is taken between the reads of the entry and the row.
 int Unseen(const MariaDbServer& server, bool snapshot) {
   server.Run(
       "CREATE OR REPLACE TABLE pins.entries (id INT AUTO_INCREMENT PRIMARY KEY, k INT) ENGINE=InnoDB; "
@@ -89,7 +91,7 @@ int Unseen(const MariaDbServer& server, bool snapshot) {
 }
 
 TEST(MariaDb, ShowsWhatATriggerWroteBeforeTheRowOfMyRocksButNotToASnapshotOfBothEngines) {
-  // Why units.cc begins a snapshot between the dirty log and the rows that it names.
+  // This is why units.cc begins a snapshot between the reads of the dirty log and of the rows that it names.
   for (const std::vector<std::string>& log :
        {std::vector<std::string>{}, {"--log-bin", "--binlog-format=ROW"}}) {
     std::vector<std::string> arguments = {"--plugin-maturity=unknown", "--plugin-load-add=ha_rocksdb",
@@ -99,12 +101,12 @@ TEST(MariaDb, ShowsWhatATriggerWroteBeforeTheRowOfMyRocksButNotToASnapshotOfBoth
     SlowDownMyRocks(server);
     EXPECT_EQ(Unseen(server, /*snapshot=*/true), 0) << "binary logs: " << log.size();
     EXPECT_GT(Unseen(server, /*snapshot=*/false), 0)
-        << "no need for it any more; binary logs: " << log.size();
+        << "the snapshot is not needed any more; binary logs: " << log.size();
   }
 }
 
 TEST(Connector, ConnectsInPlaintextThoughTlsIsEnforced) {
-  // Why Connection::Open asks for Ssl_cipher.
+  // This is why Connection::Open asks for Ssl_cipher.
   sql::ConnectOptionsMap options;
   options["sslEnforce"] = true;
   const auto connection = Connect(options);
@@ -115,7 +117,7 @@ TEST(Connector, ConnectsInPlaintextThoughTlsIsEnforced) {
 }
 
 TEST(Connector, AnOldResultReadsWhatANewExecutionFound) {
-  // Why Rows are gone before their statement runs again.
+  // This is why Rows are destroyed before their statement runs again.
   const auto connection = Connect();
   const std::unique_ptr<sql::PreparedStatement> statement(connection->prepareStatement("SELECT ?"));
   statement->setString(1, "first");

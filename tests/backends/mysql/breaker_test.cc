@@ -1,4 +1,4 @@
-#include "backends/mysql/breaker.h"
+#include "backends/mysql/driver/breaker.h"
 
 #include <gtest/gtest.h>
 
@@ -35,7 +35,7 @@ TEST(Breaker, LetsOneTryAfterThePause) {
   breaker.Failed(kFailure);
   EXPECT_THAT(breaker.Allow(), FailsWith(kUnavailable, ""));
   ASSERT_TRUE(Eventually([&] { return breaker.Allow().ok(); }));
-  // The others wait for what comes of it.
+  // The others are refused until the outcome of that try is known.
   EXPECT_THAT(breaker.Allow(), FailsWith(kUnavailable, ""));
   breaker.Succeeded();
   EXPECT_OK(breaker.Allow());

@@ -4,15 +4,16 @@
 #include <string>
 #include <vector>
 
-#include "backends/mysql/row_writer.h"
+#include "backend_api/outcome.h"
+#include "backends/mysql/rows/row_writer.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/in_doubt.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
 #include "tests/support/tcp_proxy.h"
 
-/// Connections that are cut: what is repeated, what is told as in doubt, and that nothing is undone by it.
+/// Connections that are cut: which calls are retried, which are reported as in doubt, and that no retry
+/// undoes what other clients did.
 namespace kvstore::testing {
 namespace {
 
@@ -22,7 +23,7 @@ constexpr auto kUnavailable = absl::StatusCode::kUnavailable;
 constexpr uint32_t kOfFirst = 0;  // a shard of the first host
 const DatasetSpec kObjects{.name = "pins", .shape = Shape::kObjects, .type = 1};
 
-/// A dataset on shards of which those of the first host are reached through a proxy.
+/// A dataset, and a backend that reaches the shards of the first host through a proxy.
 struct Proxied {
   explicit Proxied(const DatasetSpec& wanted, const mysql::MySqlOptions& options = TestFleet::Options())
       : direct(wanted, options), proxy(SharedFleet().server(0).port()) {
@@ -38,7 +39,7 @@ TEST(Cuts, ReadsAreRepeated) {
   ASSERT_OK_AND_ASSIGN(const uint64_t id, proxied.direct.objects->Create(R"({"n":1})", {.shard = kOfFirst}));
   const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
   ASSERT_OK(objects->Get(id, {}));
-  // The statement is prepared: what goes to the server is its number and the ID, as 8 bytes.
+  // The statement is prepared by now, so that only its number and the ID, as 8 bytes, go to the server.
   std::string local(8, '\0');
   local[0] = static_cast<char>(id & 0xFF);
   proxied.proxy.CutAtAnswerTo(local);
@@ -101,7 +102,7 @@ TEST(Cuts, APutWhoseCommitIsLostIsNotPutTwice) {
   EXPECT_TRUE(proxied.proxy.HasCut());
   EXPECT_EQ(Read(*proxied.direct.rows, row, {.columns = {{"x"}}, .versions = 9}),
             "x@" + std::to_string(*put.timestamp) + "=v");
-  // A batch and a conditional put are no worse.
+  // The same holds for a batch and for a conditional put.
   proxied.proxy.CutAtAnswerTo("COMMIT");
   const RowWrite write{row, {&cell, 1}, {}};
   ASSERT_OK(rows->PutMany({&write, 1})[0]);
@@ -111,7 +112,7 @@ TEST(Cuts, APutWhoseCommitIsLostIsNotPutTwice) {
   EXPECT_TRUE(proxied.proxy.HasCut());
 }
 
-/// Puts the clocks of the row's shard far ahead, so that the next timestamps do not hang on the time.
+/// Sets the clock of the row's shard far ahead, so that the next timestamps do not depend on the time.
 void SetClockAhead(const std::string& row) {
   const std::string shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards));
   std::string values;
@@ -147,7 +148,7 @@ TEST(Cuts, AnothersPutOfTheSameTimeIsNotTakenForTheOneThatWasLost) {
   ASSERT_OK(PutCell(*rows, row, "warm", "v"));
   SetClockAhead(row);
   const auto other = [&] { EXPECT_OK(PutCell(*proxied.direct.rows, row, "x", "other")); };
-  // Alone, in a batch, and under a condition that holds for one of the two.
+  // The put is made alone, in a batch, and with a condition that holds for only one of the two.
   proxied.proxy.CutBefore("COMMIT", other);
   EXPECT_THAT(PutCell(*rows, row, "x", "mine"), FailsWith(kUnavailable, "may or may not have happened"));
   EXPECT_EQ(
@@ -177,7 +178,7 @@ TEST(Cuts, WhatWasDeletedSinceIsNotPutAgain) {
   ASSERT_OK(PutCell(*rows, row, "warm", "v"));
   ASSERT_OK(PutCell(*rows, row, "warm", "v", 1));
   const auto remove = [&] { EXPECT_OK(proxied.direct.rows->Delete(row, {})); };
-  // That it was there is known all the same.
+  // The put is known to have been committed all the same.
   proxied.proxy.CutAtAnswerTo("COMMIT", false, remove);
   EXPECT_OK(PutCell(*rows, row, "x", "v"));
   EXPECT_EQ(Read(*proxied.direct.rows, row), "");
@@ -186,7 +187,7 @@ TEST(Cuts, WhatWasDeletedSinceIsNotPutAgain) {
   const RowWrite write{row, {&cell, 1}, {}};
   EXPECT_OK(rows->PutMany({&write, 1})[0]);
   EXPECT_EQ(Read(*proxied.direct.rows, row), "");
-  // Of one with a timestamp of its own nothing tells.
+  // Nothing tells whether a put with a timestamp of its own was committed.
   proxied.proxy.CutAtAnswerTo("unique text", false, remove);
   EXPECT_THAT(PutCell(*rows, row, "x", "unique text", 5),
               FailsWith(kUnavailable, "may or may not have happened"));
@@ -220,7 +221,8 @@ TEST(Cuts, ACommitThatTheServerCallsFailedMayHaveHappened) {
   Proxied proxied(kObjects);
   const auto objects = *proxied.backend->OpenObjects(proxied.direct.spec);
   ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create(R"({"n":0})", {.shard = kOfFirst}));
-  // "Got error 5 during COMMIT", which no server gives when asked. It has committed.
+  // A server does not fail with "Got error 5 during COMMIT" on demand, so the proxy answers that. The server
+  // has committed.
   const auto error_packet = [](uint16_t code, const std::string& text) {
     const std::string body =
         std::string("\xFF") + static_cast<char>(code & 0xFF) + static_cast<char>(code >> 8) + "#HY000" + text;
@@ -234,7 +236,7 @@ TEST(Cuts, ACommitThatTheServerCallsFailedMayHaveHappened) {
     EXPECT_TRUE(proxied.proxy.HasCut());
     EXPECT_TRUE(IsInDoubt(updated)) << updated;
   }
-  // A statement that is its own transaction: only some errors are those of a commit.
+  // If the statement is its own transaction, only some errors are those of a commit.
   proxied.proxy.ReplaceAnswerTo("unique text", error_packet(1180, "Got error 5 during COMMIT"));
   const absl::Status created = objects->Create(R"({"a":"unique text"})", {.shard = kOfFirst}).status();
   EXPECT_TRUE(IsInDoubt(created)) << created;

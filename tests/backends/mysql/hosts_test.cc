@@ -21,7 +21,7 @@ constexpr uint32_t kOfFirst = 0;   // a shard of the first host
 constexpr uint32_t kOfSecond = 8;  // and of the second
 const DatasetSpec kObjects{.name = "pins", .shape = Shape::kObjects, .type = 1};
 
-/// A host that hangs costs a second.
+/// Returns options with which a host that hangs costs a second.
 mysql::MySqlOptions ShortTimeouts() {
   auto options = TestFleet::Options();
   options.pool.read_timeout_s = 1;
@@ -30,7 +30,7 @@ mysql::MySqlOptions ShortTimeouts() {
   return options;
 }
 
-/// Calls `work` again and again in threads, until it is stopped.
+/// Calls `work` again and again in several threads, until it is stopped.
 class Load {
  public:
   Load(int threads, const std::function<void()>& work) {
@@ -52,18 +52,19 @@ class Load {
   std::vector<std::thread> threads_;
 };
 
-/// What calls came to.
+/// Counts calls that succeeded and that failed.
 struct Outcomes {
   std::atomic<int> good{0};
   std::atomic<int> bad{0};
   void Add(const absl::Status& status) { ++(status.ok() ? good : bad); }
-  /// Waits for so many more good ones.
+  /// Waits until so many more calls have succeeded. Returns false if that takes too long.
   bool MoreGood(int count) {
     const int before = good;
     return Eventually([this, before, count] { return good >= before + count; });
   }
 };
 
+/// The IDs of an object on each of the two hosts.
 struct TwoObjects {
   explicit TwoObjects(ObjectStore& objects)
       : first(*objects.Create(R"({"n":1})", {.shard = kOfFirst})),
@@ -90,7 +91,7 @@ TEST(Hosts, ADeadOneFailsItsOwnKeysAndComesBack) {
   EXPECT_THAT(batch[0], FailsWith(kUnavailable, "db00000"));
   EXPECT_OK(batch[1]);
   EXPECT_TRUE(second.MoreGood(50));
-  // What names no shard goes where somebody answers.
+  // Objects that name no shard are created on the host that answers.
   for (int i = 0; i < 20; ++i) {
     ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create("{}", {}));
     EXPECT_GE(ObjectId::FromValue(id)->shard(), kOfSecond);
@@ -113,7 +114,7 @@ TEST(Hosts, WhileOneIsLeftAloneItsCallsFailAtOnce) {
     EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, "left alone"));
   }
   SharedFleet().server(0).Start();
-  // It is not tried before its time.
+  // The host is not tried before the pause is over.
   EXPECT_THAT(dataset.objects->Get(ids.first, {}), FailsWith(kUnavailable, "left alone"));
   EXPECT_OK(dataset.objects->Get(ids.second, {}));
 }
@@ -125,7 +126,8 @@ TEST(Hosts, OneThatIsDownIsToldInTheSameWayEachTime) {
   const TwoObjects ids(*dataset.objects);
   SharedFleet().server(0).Kill();
   const auto told = [&] { return std::string(dataset.objects->Get(ids.first, {}).status().message()); };
-  // First what the open connection met; then what comes of the tries, and what is said between them.
+  // The first error is that of the open connection. Later errors are those of tries, and the breaker's
+  // between them.
   ASSERT_TRUE(Eventually([&] {
     return told().find("left alone") != std::string::npos && told().find("2002") != std::string::npos;
   }));
@@ -222,7 +224,7 @@ TEST(Hosts, ManyThreadsShareFewConnections) {
 
 TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
   Opened dataset(kObjects);
-  // Two more ways to the same servers stand for hosts to which the shards were copied.
+  // Proxies to the same servers stand for hosts to which the shards were copied.
   TcpProxy other_first(SharedFleet().server(0).port());
   TcpProxy other_second(SharedFleet().server(1).port());
   const TwoObjects ids(*dataset.objects);
@@ -248,7 +250,7 @@ TEST(Hosts, AMapThatMovesARangeUnderLoadFailsNoCall) {
   ASSERT_TRUE(outcomes.MoreGood(200));
   load.Stop();
   EXPECT_EQ(outcomes.bad, 0);
-  // Nothing was created twice, or only said to be.
+  // No object was created twice, and none was acknowledged that is not stored.
   uint64_t stored = 0;
   for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
     const std::string table = mysql::DatabaseName(mysql::Space::kId, shard) + ".pins";
@@ -265,7 +267,7 @@ TEST(Hosts, ConnectionsThatTheServerClosedWhileIdleAreNoticed) {
   MariaDbServer& server = SharedFleet().server(0);
   server.Kill();
   server.Start();
-  // Not even a create is in doubt: the connection is tried before it is used.
+  // Even a create succeeds, and is not in doubt, because the connection is tried before it is used.
   EXPECT_OK(dataset.objects->Create("{}", {.shard = kOfFirst}));
 }
 

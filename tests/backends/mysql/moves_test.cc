@@ -9,16 +9,16 @@
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/move_schema.h"
-#include "backends/mysql/schema.h"
+#include "backend_api/outcome.h"
+#include "backend_api/unit_key.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/units/migration_tables.h"
 #include "base/clock.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/unit_key.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
 
-/// Writers that are not ours, and transactions that stay open, while a dataset moves.
+/// Migrations that meet programs which write with SQL of their own, and transactions that stay open.
 namespace kvstore::testing {
 namespace {
 
@@ -27,13 +27,13 @@ using State = EndpointState;
 
 const bool kShared = ShareFleet();
 
-class Moves : public ::testing::Test {
+class Migrations : public ::testing::Test {
  protected:
-  Moves()
+  Migrations()
       : dataset_({.name = "events", .max_versions = 0}),
         endpoint_(*dataset_.backend->OpenForMigration(dataset_.spec)) {
     EXPECT_OK(endpoint_->RaiseEpoch(kEpoch));
-    EXPECT_OK(endpoint_->Enter(kEpoch, State::kServing, true));
+    EXPECT_OK(endpoint_->TransitionTo(kEpoch, State::kServing, true));
   }
   static std::string TableOf(const std::string& row) {
     return "`mod000" + std::string(ModShard(row, TestFleet::kShards) < 10 ? "0" : "") +
@@ -42,7 +42,7 @@ class Moves : public ::testing::Test {
   Host HostOf(const std::string& row) {
     return dataset_.backend->fleet().map(mysql::Space::kMod).Find(ModShard(row, TestFleet::kShards))->master;
   }
-  /// A connection as any program has one.
+  /// Returns a connection as any other program would have it.
   std::unique_ptr<Connection> Connect(const std::string& row) {
     return *Connection::Open(HostOf(row), dataset_.backend->fleet().options());
   }
@@ -52,64 +52,65 @@ class Moves : public ::testing::Test {
   std::unique_ptr<MigrationEndpoint> endpoint_;
 };
 
-TEST_F(Moves, WhatOthersWriteIsRecorded) {
+TEST_F(Migrations, WhatOthersWriteIsRecorded) {
   const auto other = Connect("r");
   other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')");
   other->Run("UPDATE " + TableOf("r") + " SET column_name = 'd' WHERE row_key = 'r'");
   ASSERT_OK_AND_ASSIGN(const auto entries, endpoint_->ReadDirty(10));
   ASSERT_EQ(entries.size(), 3u);
   EXPECT_EQ(entries[0].key, RowUnitKey("r", "c"));
-  EXPECT_EQ(entries[1].key, RowUnitKey("r", "c")) << "the update took it away";
+  EXPECT_EQ(entries[1].key, RowUnitKey("r", "c")) << "the update has removed it";
   EXPECT_EQ(entries[2].key, RowUnitKey("r", "d"));
 }
 
-TEST_F(Moves, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
+TEST_F(Migrations, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION");
   other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')");
-  EXPECT_THAT(endpoint_->Enter(kEpoch, State::kFrozen, true),
+  EXPECT_THAT(endpoint_->TransitionTo(kEpoch, State::kFrozen, true),
               FailsWith(absl::StatusCode::kUnavailable, "has had a transaction open"));
-  // Given up: all is as before.
-  ASSERT_OK(endpoint_->Enter(kEpoch, State::kServing, true));
+  // The freeze is undone.
+  ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kServing, true));
   other->Run("COMMIT");
-  ASSERT_OK(endpoint_->Enter(kEpoch, State::kFrozen, true));
+  ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kFrozen, true));
   EXPECT_EQ(endpoint_->ReadDirty(10)->size(), 1u) << "nothing escapes";
 }
 
-TEST_F(Moves, AnOpenReadKeepsItFromMovingAndTheWayBackIsOpen) {
+TEST_F(Migrations, AnOpenReadKeepsItFromMovingAndTheWayBackIsOpen) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION");
   other->Ask("SELECT COUNT(*) FROM " + TableOf("r"));
-  ASSERT_OK(endpoint_->Enter(kEpoch, State::kFrozen, true));
-  EXPECT_THAT(endpoint_->Enter(kEpoch, State::kMoved, true),
+  ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kFrozen, true));
+  EXPECT_THAT(endpoint_->TransitionTo(kEpoch, State::kMoved, true),
               FailsWith(absl::StatusCode::kUnavailable, "has had a transaction open"));
   EXPECT_TRUE(endpoint_->Status()->Any(State::kMoved)) << "other shards";
-  ASSERT_OK(endpoint_->Enter(kEpoch, State::kServing, true));
+  ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kServing, true));
   EXPECT_TRUE(endpoint_->Status()->All(State::kServing));
   EXPECT_OK(dataset_.rows->Put("r", std::vector<CellWrite>{{"c", "v"}}, {}));
 }
 
-TEST_F(Moves, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
+TEST_F(Migrations, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
-  ASSERT_OK(endpoint_->Enter(kEpoch, State::kFrozen, true));
+  ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kFrozen, true));
   EXPECT_THROW(other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')"), sql::SQLException);
   other->Run("ROLLBACK");
-  ASSERT_OK(endpoint_->Enter(kEpoch, State::kMoved, true));
+  ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kMoved, true));
   EXPECT_THROW(other->Ask("SELECT 1 FROM " + TableOf("r")), sql::SQLException)
       << "an old program finds no table";
 }
 
-TEST_F(Moves, AWorkerThatSleepsWithTheLockLosesItsConnection) {
+TEST_F(Migrations, AWorkerThatSleepsWithTheLockLosesItsConnection) {
   const auto sleeper = Connect("r");
   const uint32_t shard = ModShard("r", TestFleet::kShards);
-  const mysql::MoveLock lock(*sleeper, dataset_.spec, shard);
+  const mysql::MigrationLock lock(*sleeper, dataset_.spec, shard);
   ASSERT_TRUE(lock.held());
   ASSERT_OK(endpoint_->RaiseEpoch(kEpoch + 1));
   EXPECT_FALSE(sleeper->Alive());
 }
 
-/// Asks for a step of a migration as its worker does, again and again, until it is done.
+/// Retries a step of a migration, as its worker does, until it is done. Each refusal must name the open
+/// transaction.
 class Asking {
  public:
   explicit Asking(std::function<absl::Status()> step)
@@ -124,7 +125,7 @@ class Asking {
           done_ = true;
         }) {}
   ~Asking() { thread_.join(); }
-  /// Until it was refused a few times. Not for ever, if it should not be.
+  /// Whether the step is not done and was refused fewer than three times.
   bool Waits() const { return refused_ < 3 && !done_; }
 
  private:
@@ -133,7 +134,7 @@ class Asking {
   std::thread thread_;
 };
 
-TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
+TEST_F(Migrations, ClientsGetThroughWhileAStepWaitsForATransaction) {
   const auto open = Connect("r");
   const auto writer = Connect("r");
   writer->Run("SET SESSION lock_wait_timeout = 3, innodb_lock_wait_timeout = 3");
@@ -142,7 +143,7 @@ TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
   const auto write = [&] {
     writer->Run(fmt::format("INSERT INTO {} VALUES ('r', 'c', {}, 'v')", TableOf("r"), ++next));
   };
-  // A new worker, while somebody has written and not committed.
+  // A new worker raises the epoch while another program has written and not committed.
   open->Run("START TRANSACTION");
   open->Run("INSERT INTO " + TableOf("r") + " VALUES ('other', 'c', 1, 'v')");
   {
@@ -150,11 +151,11 @@ TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
     while (asking.Waits()) ASSERT_NO_THROW(write());
     open->Run("COMMIT");
   }
-  // The end of the migration, while somebody reads.
+  // The migration ends while another program reads in a transaction.
   open->Run("START TRANSACTION");
   open->Ask("SELECT COUNT(*) FROM " + TableOf("r"));
   {
-    const Asking asking([&] { return endpoint_->Enter(epoch, State::kServing, false); });
+    const Asking asking([&] { return endpoint_->TransitionTo(epoch, State::kServing, false); });
     while (asking.Waits()) ASSERT_NO_THROW(write());
     open->Run("COMMIT");
   }
@@ -164,8 +165,8 @@ TEST_F(Moves, ClientsGetThroughWhileAStepWaitsForATransaction) {
   EXPECT_EQ(page->items.at(0).cells.size(), next);
 }
 
-TEST_F(Moves, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
-  // A slave that follows may be behind.
+TEST_F(Migrations, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
+  // The time of a slave that is promoted later may be behind the server's.
   const uint64_t past = WallClockMs() - 3'600'000;
   ASSERT_OK(endpoint_->RaiseTimestamp(kEpoch, past));
   const std::string clock = SharedFleet().OfShard(3).Run(
@@ -173,7 +174,7 @@ TEST_F(Moves, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
   EXPECT_EQ(clock, "64\t1\n");
 }
 
-TEST(MovesOfMyRocks, WhatTheLogNamesIsThereToBeRead) {
+TEST(MigrationsOfMyRocks, WhatTheLogNamesIsThereToBeRead) {
   TestFleet fleet({kLittleMemoryForMyRocks});
   const auto backend = *fleet.Open();
   ASSERT_OK(backend->Init(nullptr, nullptr));
@@ -183,16 +184,16 @@ TEST(MovesOfMyRocks, WhatTheLogNamesIsThereToBeRead) {
   const auto rows = *backend->OpenRows(spec);
   const auto endpoint = *backend->OpenForMigration(spec);
   ASSERT_OK(endpoint->RaiseEpoch(1));
-  ASSERT_OK(endpoint->Enter(1, State::kServing, true));
+  ASSERT_OK(endpoint->TransitionTo(1, State::kServing, true));
   for (size_t i = 0; i < 2; ++i) SlowDownMyRocks(fleet.server(i));
   constexpr size_t kWrites = 80;
   std::thread writer([&] {
     for (size_t i = 0; i < kWrites; ++i) {
-      const CellWrite cell{"c", "v", 1};  // a timestamp of its own: a statement on its own
+      const CellWrite cell{"c", "v", 1};  // has a timestamp, so that the put is a single statement
       EXPECT_OK(rows->Put(fmt::format("row{}", i), {&cell, 1}, {}));
     }
   });
-  // As a copier does.
+  // This is what a migration's copier does.
   std::map<std::string, size_t> copied;
   EXPECT_TRUE(Eventually([&] {
     const auto entries = *endpoint->ReadDirty(10);
@@ -209,29 +210,29 @@ TEST(MovesOfMyRocks, WhatTheLogNamesIsThereToBeRead) {
   EXPECT_EQ(lost, 0u) << "writes that the copy will never have";
 }
 
-TEST(MovesHere, WhatADroppedDatasetLeftIsNotInTheWay) {
-  // As if its host had been down when it was dropped, in the middle of a migration.
+TEST(MigrationsHere, WhatADroppedDatasetLeftIsNotInTheWay) {
+  // The dataset is left as if a host had been down when it was dropped in the middle of a migration.
   const Opened old({.name = "events", .max_versions = 0, .incarnation = 1});
   const auto left = *old.backend->OpenForMigration(old.spec);
   ASSERT_OK(left->RaiseEpoch(1));
-  ASSERT_OK(left->Enter(1, State::kServing, true));
+  ASSERT_OK(left->TransitionTo(1, State::kServing, true));
   const std::vector<CellWrite> cells = {{"old", "v"}};
   ASSERT_OK(old.rows->Put("r", cells, {}));
 
   DatasetSpec spec = old.spec;
   spec.incarnation = 2;
-  // Only the catalog that dropped it knows that nobody needs those rows.
+  // Only the catalog that dropped it knows that its rows are not needed any more.
   const auto same = *old.backend->OpenForMigration(spec);
   ASSERT_OK(same->RaiseEpoch(9));
-  EXPECT_THAT(same->Enter(9, State::kImporting, true),
+  EXPECT_THAT(same->TransitionTo(9, State::kImporting, true),
               FailsWith(absl::StatusCode::kFailedPrecondition, "has rows, and is of another dataset"));
   // The catalog gives the next dataset of a dropped name tables of its own.
   spec.table = "events@2";
   const auto endpoint = *old.backend->OpenForMigration(spec);
   EXPECT_TRUE(endpoint->Status()->All(State::kAbsent));
   ASSERT_OK(endpoint->RaiseEpoch(10));
-  ASSERT_OK(endpoint->Enter(10, State::kImporting, true));
-  ASSERT_OK(endpoint->Enter(10, State::kServing, true));
+  ASSERT_OK(endpoint->TransitionTo(10, State::kImporting, true));
+  ASSERT_OK(endpoint->TransitionTo(10, State::kServing, true));
   ASSERT_OK_AND_ASSIGN(const auto rows, old.backend->OpenRows(spec));
   EXPECT_TRUE(rows->Get("r", {}, std::nullopt)->items.empty()) << "nothing of the old one";
   ASSERT_OK(rows->Put("r", cells, {}));

@@ -14,7 +14,7 @@
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
 
-/// Objects and mappings beyond what the suite says of every backend.
+/// Objects and mappings: what the suite does not test because it holds for this backend only.
 namespace kvstore::testing {
 namespace {
 
@@ -59,7 +59,7 @@ class ChangingFleet {
                                .id_cache = dir_ / "cache.json"},
                               TestFleet::Options());
   }
-  /// The first so many shards are open.
+  /// Opens the first so many shards, and no others.
   void SetOpen(uint32_t shards) {
     const uint32_t half = TestFleet::kShards / 2;
     std::string text = fmt::format(R"([{{"range": [0, {}], "master": "{}", "slave": "none1"}})", half - 1,
@@ -115,7 +115,7 @@ TEST(Objects, ARequestMakesOneWhateverChangesInBetween) {
   ASSERT_TRUE(Eventually([&] { return shards() == TestFleet::kShards - 4; }));
   repeat();
   create(20);
-  // The process is started again, and finds other weights.
+  // The process is restarted, and finds other weights.
   objects.reset();
   backend.reset();
   fleet.SetWeights(R"([{"range": [0, 9], "weight": 0}])");
@@ -123,7 +123,8 @@ TEST(Objects, ARequestMakesOneWhateverChangesInBetween) {
   objects = *backend->OpenObjects(dataset.spec);
   ASSERT_EQ(shards(), TestFleet::kShards - 10);
   repeat();
-  // What is known to be new is not looked for. (It is not, so that it is made again.)
+  // A first attempt does not search earlier shards. (These are retries in fact, so some objects are created
+  // again.)
   int others = 0;
   for (const auto& [request, id] : made) {
     const CreateOptions options{.request_id = request, .first_attempt = true};
@@ -131,14 +132,14 @@ TEST(Objects, ARequestMakesOneWhateverChangesInBetween) {
     if (again != id) ++others;
   }
   EXPECT_GT(others, 0);
-  // And new ones go where they go by now.
+  // New objects are created on the shards that have a weight now.
   for (int i = 0; i < 20; ++i) {
     std::string request(kRequestIdBytes, 'n');
     request.replace(0, 4, fmt::format("{:04}", i));
     ASSERT_OK_AND_ASSIGN(const uint64_t id, objects->Create("{}", {.request_id = request}));
     EXPECT_GE(ObjectId::FromValue(id)->shard(), 10u);
   }
-  // Shards that the map has no more are not looked at.
+  // Shards that the map has no more are not searched.
   objects.reset();
   backend.reset();
   fleet.SetOpen(TestFleet::kShards / 2);
@@ -165,7 +166,7 @@ TEST(Objects, TheLastLocalIdIsTheLast) {
   }
   EXPECT_EQ(dataset.objects->Get(last, {})->data, R"({"n":1})");
   EXPECT_EQ(server.Run("SELECT COUNT(*) FROM db00003.pins"), "1\n");
-  // Others are not full: what names no shard goes there.
+  // Objects that name no shard are created on others, which are not full.
   for (int i = 0; i < 100; ++i) ASSERT_OK(dataset.objects->Create("{}", {}));
 }
 
@@ -223,6 +224,22 @@ TEST(Objects, ALargeBatchIsAnsweredInOrder) {
   }
   const auto objects = dataset.objects->GetMany(ids, {});
   for (int i = 0; i < 600; ++i) EXPECT_EQ(objects[i]->data, std::to_string(i));
+}
+
+TEST(Objects, ABatchMayAskForAnObjectMoreThanOnce) {
+  Opened dataset(kObjects);
+  const std::string document = R"({"title":")" + std::string(100, 'x') + R"("})";
+  ASSERT_OK_AND_ASSIGN(const uint64_t one, dataset.objects->Create(document, {.shard = 2}));
+  ASSERT_OK_AND_ASSIGN(const uint64_t hidden, dataset.objects->Create(R"({"active":false})", {.shard = 3}));
+  const std::vector<uint64_t> ids = {one, hidden, one, hidden, one};
+  const auto objects = dataset.objects->GetMany(ids, {});
+  for (const size_t place : {0U, 2U, 4U}) {
+    EXPECT_EQ(objects[place]->id, one);
+    EXPECT_EQ(objects[place]->data, document);
+  }
+  for (const size_t place : {1U, 3U}) {
+    EXPECT_THAT(objects[place], FailsWith(absl::StatusCode::kNotFound, "is deleted"));
+  }
 }
 
 TEST(Mappings, LieOnTheShardOfFrom) {

@@ -5,13 +5,13 @@
 #include <thread>
 #include <vector>
 
-#include "backends/mysql/row_writer.h"
+#include "backends/mysql/rows/row_writer.h"
 #include "base/clock.h"
 #include "base/shift_clock.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 
-/// Rows beyond what the suite says of every backend.
+/// Rows: what the suite does not test because it holds for this backend only.
 namespace kvstore::testing {
 namespace {
 
@@ -59,7 +59,7 @@ TEST(Rows, TheNewestOfManyVersionsAreReadWithoutTheRest) {
   };
   EXPECT_LE(read({.columns = {{"c1"}}, .versions = 50}), 51u);
   EXPECT_LE(read({.columns = {{"c1"}}, .versions = 50, .time_range = {100, 5000}}), 51u);
-  // All columns: a hopeful statement, then one for each column, and one that finds no more.
+  // All columns take an optimistic statement, then one for each column, and one that finds no more.
   EXPECT_LE(read({.versions = 50}), 256u + 3 * 52 + 3);
 }
 
@@ -71,7 +71,7 @@ TEST(Rows, LongRowsArePagedThroughOnce) {
   ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, row, {.versions = 9999, .limit = 100}));
   ASSERT_EQ(items.size(), 700u);
   for (const Item& item : items) EXPECT_EQ(item.cells.size(), 10u);
-  // The same in pieces of a scan.
+  // A scan returns the same, in pieces.
   ASSERT_OK_AND_ASSIGN(const auto scanned,
                        ReadRange(MySql(""), *dataset.rows, {}, {.versions = 9999, .max_bytes = 500}));
   ASSERT_EQ(scanned.size(), 1u);
@@ -84,7 +84,7 @@ TEST(Rows, LargeValuesComeOneByOne) {
   for (const uint64_t timestamp : {1, 2, 3}) ASSERT_OK(PutCell(*dataset.rows, "r", "a", large, timestamp));
   ASSERT_OK(PutCell(*dataset.rows, "r", "b", "small", 1));
   ASSERT_OK_AND_ASSIGN(const RowPage page, dataset.rows->Get("r", {.versions = 9}, std::nullopt));
-  // Two of them fit a page.
+  // Two of the large values fit a page.
   ASSERT_EQ(page.items.size(), 1u);
   EXPECT_EQ(page.items[0].cells.size(), 2u);
   ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, "r", {.versions = 9}));
@@ -100,7 +100,7 @@ TEST(Rows, LargeValuesComeOneByOne) {
 TEST(Rows, AssignedTimestampsAreTheShardsNotTheCallers) {
   Opened dataset(kAllVersions);
   const std::string row = "r";
-  // A clock that ran ahead, as after a promotion of a host whose clock is behind.
+  // The shard's clock is ahead, as after the promotion of a host whose time is behind.
   const uint64_t ahead = WallClockMs() + 3'600'000;
   const std::string shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards));
   for (uint32_t slot = 0; slot < mysql::RowWriter::kClockSlots; ++slot) {
@@ -113,7 +113,7 @@ TEST(Rows, AssignedTimestampsAreTheShardsNotTheCallers) {
   ServerOf(row).Run("DELETE FROM " + shard + ".`kv$clock`");
 }
 
-/// A process whose clock is an hour ahead, or behind.
+/// Shifts the clock of this process, as if it ran on a host whose time is ahead or behind.
 class ShiftedClock {
  public:
   explicit ShiftedClock(int64_t ms) { ShiftWallClock(ms); }
@@ -138,7 +138,7 @@ TEST(Rows, ExpireByTheClockOfTheServerThatGivesTimestamps) {
     ASSERT_OK_AND_ASSIGN(const auto scanned, ReadRange(MySql(""), *dataset.rows, {}, {}));
     EXPECT_EQ(scanned.size(), 2u);
     for (const auto& row : scanned) EXPECT_EQ(ToText(row.items), lives);
-    // Where there is none that lives.
+    // A condition that the column is absent holds for an expired cell.
     EXPECT_OK(PutCell(*dataset.rows, "r", "expired", "v", now - kHour * 3 / 4,
                       {.condition = Condition{.column = "expired"}}));
     EXPECT_FALSE(
@@ -150,7 +150,7 @@ TEST(Rows, ExpireByTheClockOfTheServerThatGivesTimestamps) {
   EXPECT_EQ(Read(*dataset.rows, "r"), lives);
 }
 
-/// Two backends stand for two processes: they share nothing but the servers.
+// Two backends stand for two processes: they share nothing but the servers.
 TEST(Rows, TwoProcessesNeverOverwriteEachOther) {
   Opened dataset(kAllVersions);
   const auto other_backend = *SharedFleet().Open();
@@ -164,7 +164,7 @@ TEST(Rows, TwoProcessesNeverOverwriteEachOther) {
         const CellWrite cell{"x", "v", std::nullopt};
         const RowWrite write{"r", {&cell, 1}, {}};
         const std::vector<RowWrite> batch(3, write);
-        // Alone, and in batches of the same row.
+        // Some puts are made alone, some in batches on the same row.
         if (i % 4 != 0) {
           assigned[t].push_back(*stores[t % 2]->Put("r", {&cell, 1}, {})->timestamp);
         } else {
@@ -190,7 +190,8 @@ TEST(Rows, OfSixtyFourRacingPutsOfWhatIsAbsentOneWins) {
   const std::array<RowStore*, 2> stores = {dataset.rows.get(), other.get()};
   for (int round = 0; round < 5; ++round) {
     const std::string row = "row" + std::to_string(round);
-    // With timestamps of their own in every other round: the condition does not need the clock.
+    // In every other round the puts have timestamps of their own: the condition does not depend on assigned
+    // ones.
     std::atomic<int> won = 0;
     std::atomic<int> lost = 0;
     std::atomic<int> ready = 0;
@@ -227,7 +228,7 @@ TEST(Rows, ConditionalPutsAndPlainOnesHaveOneOrder) {
     });
     ASSERT_OK(PutCell(rows, row, "x", "plain"));
     thread.join();
-    // Whichever came first, the plain one does not look and so is the last, or made the other fail.
+    // The plain put has no condition. Either it came last, or it made the conditional one fail.
     EXPECT_EQ(rows.Get(row, {}, std::nullopt)->items[0].cells[0].value, "plain");
   }
 }

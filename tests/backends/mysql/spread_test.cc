@@ -1,4 +1,4 @@
-#include "backends/mysql/spread.h"
+#include "backends/mysql/fleet/spread.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -62,42 +62,42 @@ TEST(Spreads, TellWhereANumberWentBefore) {
     EXPECT_EQ(spreads.current(), nullptr);
     spreads.SetMap(Map(R"([{"range": [0, 3], "master": "A", "slave": "B"}])"));
     EXPECT_EQ(spreads.current()->Choose(0), 2u);
-    EXPECT_TRUE(same(spreads.Earlier(0)));
-    // Another master is no other spread.
+    EXPECT_TRUE(same(spreads.EarlierShards(0)));
+    // A change of a master does not change the spread.
     spreads.SetMap(Map(R"([{"range": [0, 3], "master": "B", "slave": "A"}])"));
-    EXPECT_TRUE(same(spreads.Earlier(0)));
+    EXPECT_TRUE(same(spreads.EarlierShards(0)));
     spreads.SetWeights({{0, 2, 0}});
     EXPECT_EQ(spreads.current()->Choose(0), 3u);
-    EXPECT_EQ(spreads.Earlier(0), (std::vector<uint32_t>{2}));
-    EXPECT_TRUE(same(spreads.Earlier(1))) << "it is 3 either way";
+    EXPECT_EQ(spreads.EarlierShards(0), (std::vector<uint32_t>{2}));
+    EXPECT_TRUE(same(spreads.EarlierShards(1))) << "it is 3 either way";
     spreads.SetMap(Map(kTwoRanges));
-    EXPECT_EQ(spreads.Earlier(2), (std::vector<uint32_t>{3, 2}));
+    EXPECT_EQ(spreads.EarlierShards(2), (std::vector<uint32_t>{3, 2}));
   }
-  // After a restart too.
+  // Earlier spreads are still there after a restart.
   Spreads again(dir / "before", {});
   again.SetMap(Map(kTwoRanges));
   EXPECT_EQ(again.current()->Choose(1), 1u);
-  EXPECT_EQ(again.Earlier(1), (std::vector<uint32_t>{10, 3}));
-  // Not for ever.
+  EXPECT_EQ(again.EarlierShards(1), (std::vector<uint32_t>{10, 3}));
+  // They are forgotten after a day.
   ShiftWallClock(static_cast<int64_t>(Spreads::kKeptMs) + 60'000);
-  EXPECT_TRUE(same(again.Earlier(1)));
+  EXPECT_TRUE(same(again.EarlierShards(1)));
   ShiftWallClock(0);
   std::ofstream(dir / "before") << "no number";
   Spreads damaged(dir / "before", {});
   damaged.SetMap(Map(kTwoRanges));
-  EXPECT_TRUE(same(damaged.Earlier(1)));
+  EXPECT_TRUE(same(damaged.EarlierShards(1)));
 }
 
 TEST(Spreads, KeepTheNewestOfMany) {
   Spreads spreads({}, {});
   constexpr uint32_t kMany = Spreads::kKept + 4;
-  // Of one shard each.
+  // Each spread has one shard.
   for (uint32_t shard = 0; shard <= kMany; ++shard) {
     spreads.SetMap(Map(fmt::format(R"([{{"range": [{0}, {0}], "master": "A", "slave": "B"}}])", shard)));
   }
   std::vector<uint32_t> newest;
   for (uint32_t shard = kMany; newest.size() < Spreads::kKept;) newest.push_back(--shard);
-  EXPECT_EQ(spreads.Earlier(0), newest);
+  EXPECT_EQ(spreads.EarlierShards(0), newest);
 }
 
 }  // namespace

@@ -1,22 +1,23 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <thread>
 #include <utility>
 
-#include "backends/mysql/move_schema.h"
-#include "backends/mysql/schema.h"
+#include "backend_api/leftover.h"
+#include "backend_api/outcome.h"
+#include "backends/mysql/driver/schema.h"
+#include "backends/mysql/units/migration_tables.h"
 #include "base/fail_point.h"
-#include "kvstore_api/file_catalog.h"
-#include "kvstore_api/leftover.h"
-#include "kvstore_api/moved.h"
-#include "kvstore_api/router.h"
+#include "base/mutex.h"
+#include "catalog/file_catalog.h"
+#include "router/router.h"
 #include "tests/backends/mysql/test_fleet.h"
 
-/// Who makes and removes tables meets others that do: migrations, moves of shards, processes that slept.
+/// Processes that make and remove tables while others do: migrations, moves of shards, processes that slept.
 namespace kvstore::testing {
 namespace {
 
@@ -53,7 +54,7 @@ int CountRows(RowStore& rows) {
   return count;
 }
 
-/// How many tables of that name there are on all servers.
+/// Returns how many tables of that name there are on all servers.
 int CountTables(const std::string& name) {
   int count = 0;
   for (size_t i = 0; i < 2; ++i) {
@@ -65,41 +66,42 @@ int CountTables(const std::string& name) {
   return count;
 }
 
-/// Holds the thread that comes to a point for the `nth` time.
+/// Blocks the thread that reaches a fail point for the `nth` time.
 class Stop {
  public:
   Stop(const char* point, int nth) : point_(point), left_(nth) {
     SetFailPointHook([this](std::string_view name) {
       if (name != point_) return;
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (--left_ != 0) return;
       there_ = true;
       changed_.notify_all();
-      changed_.wait(lock, [this] { return released_; });
+      while (!released_) lock.Wait(changed_);
     });
   }
   ~Stop() { SetFailPointHook(nullptr); }
   void Await() {
-    std::unique_lock lock(mutex_);
-    ASSERT_TRUE(changed_.wait_for(lock, std::chrono::seconds(30), [this] { return there_; }));
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    MutexLock lock(mutex_);
+    while (!there_) ASSERT_FALSE(lock.WaitUntil(changed_, deadline));
   }
   void Release() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     released_ = true;
     changed_.notify_all();
   }
 
  private:
   const std::string_view point_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable changed_;
-  int left_;               // guarded by mutex_
-  bool there_ = false;     // guarded by mutex_
-  bool released_ = false;  // guarded by mutex_
+  int left_ ABSL_GUARDED_BY(mutex_);
+  bool there_ ABSL_GUARDED_BY(mutex_) = false;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-/// Has `work` done by a process that stops at the point, while `meanwhile` is done by others. What the first
-/// one says in the end.
+/// Runs `work` in a thread that stands for a process which pauses at the fail point, and `meanwhile` during
+/// the pause. Returns the status of `work`.
 absl::Status Slept(const char* point, const std::function<absl::Status()>& work,
                    const std::function<void()>& meanwhile) {
   Stop stop(point, /*nth=*/5);
@@ -130,25 +132,25 @@ TEST_P(InitMeetsAMigration, AndMakesNoTable) {
     return count;
   };
   for (const State state : {State::kServing, State::kFrozen}) {
-    ASSERT_OK(endpoint->Enter(kEpoch, state, true));
+    ASSERT_OK(endpoint->TransitionTo(kEpoch, state, true));
     EXPECT_EQ(init(), 0u);
   }
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kMoved, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kMoved, true));
   EXPECT_EQ(CountTables("events"), 0);
   EXPECT_EQ(init(), TestFleet::kShards);
   EXPECT_OK(dataset.backend->CreateDataset(dataset.spec)) << "it was created before";
   EXPECT_EQ(CountTables("events"), 0) << "no table that nobody knows";
-  // The cutover is given up, and all is there.
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kServing, true));
+  // The cutover is backed out, and all is there.
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, true));
   EXPECT_EQ(init(), 0u);
   EXPECT_EQ(CountRows(*dataset.rows), kRows);
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kFrozen, true));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kMoved, true));
-  // Half of it is moved back.
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kFrozen, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kMoved, true));
+  // One shard has its table back, as in the middle of a back-out.
   SharedFleet().server(1).Run("RENAME TABLE `mod00009`.`events" +
                               std::string(*GetParam() == 'm' ? "$r" : "") + "$away` TO `mod00009`.`events`");
   EXPECT_EQ(init(), TestFleet::kShards - 1);
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kServing, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, true));
   EXPECT_EQ(CountRows(*dataset.rows), kRows);
 }
 
@@ -163,7 +165,7 @@ TEST(Init, MakesNothingOfADatasetThatHasLeftMeanwhile) {
         "table_schema REGEXP '^(db|mod)[0-9]' AND table_name = 'events'");
     SharedFleet().server(i).Run(drops);
   }
-  // As the catalog was when init began, and as it is now.
+  // The catalog has the dataset when init begins, and has lost it when init reads it again.
   int reads = 0;
   const mysql::ReadSpecs read = [&] {
     return reads++ == 0 ? std::vector{dataset.spec} : std::vector<DatasetSpec>();
@@ -180,7 +182,7 @@ TEST(Init, MakesNothingOfADatasetThatHasLeftMeanwhile) {
 TEST(Init, LeavesAShardAloneThatMovesToAnotherHost) {
   const Opened dataset({.name = "events"});
   MariaDbServer& server = SharedFleet().OfShard(2);
-  // As a move has it between its switch and the map.
+  // This is how a move leaves the shard between its switch and the change of the map.
   server.Run(
       "CREATE DATABASE mod00002_moved; RENAME TABLE mod00002.events TO mod00002_moved.events, "
       "mod00002.`kv$clock` TO mod00002_moved.`kv$clock`");
@@ -189,17 +191,17 @@ TEST(Init, LeavesAShardAloneThatMovesToAnotherHost) {
   EXPECT_EQ(server.Run("SHOW TABLES IN mod00002"), "");
   ASSERT_EQ(left.size(), 1u);
   EXPECT_EQ(left.begin()->second, 1u);
-  // Nor is a dataset made there that is new, or dropped where it is not.
+  // A new dataset is not created there, nor is one dropped whose tables are put away.
   const DatasetSpec other{.name = "other", .backend = "mysql", .incarnation = 7};
   EXPECT_THAT(dataset.backend->CreateDataset(other),
               FailsWith(absl::StatusCode::kUnavailable, "kv shards move status"));
   EXPECT_THAT(dataset.backend->DropDataset(dataset.spec),
               FailsWith(absl::StatusCode::kUnavailable, "kv shards move status"));
-  // Later the home is gone too: not made anew for a process with an old map.
+  // Later the database is gone too. It is not made anew for a process with an old map.
   server.Run("DROP DATABASE mod00002");
   ASSERT_OK(dataset.backend->Init(Always(dataset.spec), nullptr));
   EXPECT_EQ(server.Run("SHOW DATABASES LIKE 'mod00002'"), "");
-  // It comes back.
+  // The shard comes back.
   server.Run(
       "CREATE DATABASE mod00002; RENAME TABLE mod00002_moved.events TO mod00002.events, "
       "mod00002_moved.`kv$clock` TO mod00002.`kv$clock`");
@@ -219,7 +221,7 @@ TEST(Init, MakesNoTableInAShardThatIsTakenAwayAtThatMoment) {
   const mysql::ServerLock lock(*mover, {mysql::ShardLock("mod00004")}, mysql::Holder::kEnds);
   ASSERT_TRUE(lock.held());
   EXPECT_THAT(dataset.backend->Init(Always(dataset.spec), nullptr),
-              FailsWith(absl::StatusCode::kUnavailable, "moves it"));
+              FailsWith(absl::StatusCode::kUnavailable, "moving that shard"));
   EXPECT_EQ(server.Run("SHOW TABLES IN mod00004"), "kv$clock\n");
 }
 
@@ -246,9 +248,9 @@ TEST(Drop, TakesWhatAMigrationLeftOfTheDatasetAndNothingElse) {
   const Opened dataset({.name = "events", .max_versions = 0});
   const auto endpoint = *dataset.backend->OpenForMigration(dataset.spec);
   ASSERT_OK(endpoint->RaiseEpoch(kEpoch));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kServing, true));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kFrozen, true));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kMoved, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kFrozen, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kMoved, true));
   ASSERT_OK(dataset.backend->DropDataset(NextOf(dataset.spec)));
   EXPECT_EQ(CountTables("events$away"), static_cast<int>(TestFleet::kShards));
   ASSERT_OK(dataset.backend->DropDataset(dataset.spec));
@@ -274,7 +276,7 @@ TEST(Create, ThatWakesUpTakesNothingOfTheNextDataset) {
       });
   EXPECT_THAT(slept, FailsWith(absl::StatusCode::kFailedPrecondition, "incarnation 2"));
   EXPECT_EQ(LeftoverOf(slept), 2u);
-  // It undoes what it began.
+  // The process undoes what it began.
   EXPECT_OK(one->DropDataset(spec));
   EXPECT_EQ(CountRows(*rows), kRows);
 }
@@ -317,7 +319,7 @@ TEST(Create, SaysWhoseTableIsInTheWay) {
   }
   ASSERT_OK(dataset.backend->DropDataset(dataset.spec));
   EXPECT_THAT(dataset.backend->CreateDataset(dataset.spec),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "none of a dataset"));
+              FailsWith(absl::StatusCode::kFailedPrecondition, "belongs to no dataset"));
 }
 
 TEST(Create, RemovesWhatIsEmptyAndTheCatalogDoesNotName) {
@@ -330,7 +332,7 @@ TEST(Create, RemovesWhatIsEmptyAndTheCatalogDoesNotName) {
   ASSERT_OK(router->CreateDataset({.name = "events"}));
   EXPECT_EQ(router->GetDataset("events")->table, "") << "there is no other process";
   EXPECT_EQ(router->GetRow("events", RowName(1), {})->items.size(), 0u);
-  // But not what it names.
+  // Tables that the catalog names are not removed.
   const auto other = *SharedFleet().Open();
   ASSERT_OK(other->DropDataset(*router->GetDataset("events")));
   DatasetSpec alive = *router->GetDataset("events");
@@ -359,14 +361,14 @@ TEST(Create, LeavesADatasetOfAnotherCatalogAlone) {
       *Router::Open(std::make_unique<FileCatalog>(dir.path() / "catalog"), std::move(backends), "mysql");
   EXPECT_THAT(router->CreateDataset({.name = "events"}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "of incarnation 1 has rows"));
-  // Nor does it lose the tables that are empty.
+  // The other catalog's dataset does not lose its empty tables either.
   EXPECT_EQ(CountTables("events"), static_cast<int>(TestFleet::kShards));
   EXPECT_EQ(CountRows(*left.rows), 1);
-  // Nor to kv shards init.
+  // It does not lose them to kv shards init either.
   EXPECT_THAT(left.backend->Init(Always(NextOf(left.spec)), nullptr),
               FailsWith(absl::StatusCode::kFailedPrecondition, "of incarnation 1 has rows"));
   EXPECT_EQ(CountRows(*left.rows), 1);
-  // Once nobody has it any more, there is nothing in the way.
+  // Once the dataset is dropped, nothing is in the way.
   ASSERT_OK(left.backend->DropDataset(left.spec));
   EXPECT_OK(router->CreateDataset({.name = "events"}));
 }
@@ -390,17 +392,17 @@ TEST(Tables, HaveTheNameThatTheCatalogGivesThem) {
   const CellWrite cell{"c", "w", std::nullopt};
   EXPECT_TRUE(IsGone(stale->Put("r", {&cell, 1}, {}).status())) << "never into another dataset";
   EXPECT_EQ(CountRows(*rows), kRows);
-  // All that a migration does.
+  // A migration names its tables likewise.
   const auto endpoint = *backend->OpenForMigration(spec);
   ASSERT_OK(endpoint->RaiseEpoch(kEpoch));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kServing, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, true));
   ASSERT_OK(rows->Put("r", {&cell, 1}, {}));
   EXPECT_EQ(endpoint->ReadDirty(10)->size(), 1u);
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kFrozen, true));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kMoved, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kFrozen, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kMoved, true));
   EXPECT_EQ(CountTables("events@2$away"), static_cast<int>(TestFleet::kShards));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kServing, true));
-  ASSERT_OK(endpoint->Enter(kEpoch, State::kServing, false));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, true));
+  ASSERT_OK(endpoint->TransitionTo(kEpoch, State::kServing, false));
   EXPECT_EQ(CountRows(*rows), kRows);
   EXPECT_GT(backend->Stats(spec)->approximate_entries, 0u);
   ASSERT_OK(backend->DropDataset(spec));

@@ -124,7 +124,7 @@ UnderTest MySql(const std::string& engine) {
             if (engine == "myrocks") {
               SharedFleet().server(random.Below(2)).Run("SET GLOBAL rocksdb_force_flush_memtable_now = 1");
             }
-            // What InnoDB rearranges it rearranges by itself; what we do beside it is the purge.
+            // InnoDB rearranges its files by itself; what KVStore does in addition is the purge.
             if (spec.shape != Shape::kRows) return;
             EXPECT_OK(backend.Reclaim(spec, nullptr));
           },

@@ -25,22 +25,23 @@ class TestFleet {
   /// The server of a shard.
   MariaDbServer& OfShard(uint32_t shard) { return server(shard < kShards / 2 ? 0 : 1); }
 
-  /// Options that suit tests: short times.
+  /// Options that suit tests, with short timeouts.
   static mysql::MySqlOptions Options();
-  /// Opens a backend on it, with maps that say where the shards are.
+  /// Writes maps that have the servers' addresses, and opens a backend with them.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> Open(const mysql::MySqlOptions& options = Options());
-  /// The same, with the maps as they are by now.
+  /// Opens a backend with the maps as they are.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenAsMapped(const mysql::MySqlOptions& options = Options());
-  /// The same with other addresses of the two hosts, of proxies for instance.
+  /// Writes maps that have other addresses for the two hosts, of proxies for instance, and opens a backend
+  /// with them.
   absl::StatusOr<std::unique_ptr<MySqlBackend>> OpenAt(const std::string& first, const std::string& second,
                                                        const mysql::MySqlOptions& options = Options());
-  /// The maps with these hosts, written to the files that all backends of this fleet watch.
+  /// Writes maps that have these addresses to the files that all backends of this fleet watch.
   void WriteMaps(const std::string& first, const std::string& second);
 
-  /// The file of a map: "id.json", "mod.json".
+  /// Returns the file of a map, "id.json" or "mod.json".
   std::filesystem::path Map(const std::string& name) const { return dir_ / name; }
 
-  /// Removes all tables of datasets, and makes the databases if they are not there.
+  /// Removes all tables of datasets, and makes the databases unless they are there.
   void Clear();
 
  private:
@@ -48,21 +49,22 @@ class TestFleet {
   std::array<std::unique_ptr<MariaDbServer>, 2> servers_;
 };
 
-/// Has a fleet started before the first test of this program, so that tests that fork share it with their
-/// children, and stopped after the last. Called once, from an initialiser of the program.
+/// Starts a fleet before the first test of this program, so that tests that fork share it with their
+/// children, and stops it after the last. To be called once, from an initialiser of the program; the value
+/// means nothing.
 ///
 /// arguments  as in MariaDbServer.
 bool ShareFleet(const std::vector<std::string>& arguments = {});
 TestFleet& SharedFleet();
 
-/// Argument of a server whose MyRocks is to be slow.
+/// The argument of a server on which SlowDownMyRocks is to work.
 inline constexpr char kLittleMemoryForMyRocks[] =
     "--rocksdb-default-cf-options=write_buffer_size=64k;max_write_buffer_number=8";
-/// From now on commits to MyRocks take their time there: its memory for writes is almost full, and nothing
+/// Makes commits to MyRocks slow on a server from now on: its memory for writes is almost full, and nothing
 /// frees it. There is room for about 60 KiB more. Makes a database `pins`.
 void SlowDownMyRocks(const MariaDbServer& server);
 
-/// A dataset's store on the shared fleet, from scratch: what earlier tests made is removed.
+/// A new dataset on the shared fleet, and its store. Removes what earlier tests made.
 struct Opened {
   explicit Opened(DatasetSpec spec, const mysql::MySqlOptions& options = TestFleet::Options());
   DatasetSpec spec;
@@ -72,9 +74,9 @@ struct Opened {
   std::shared_ptr<MappingStore> mappings;
 };
 
-/// As the suites want it.
+/// Returns the backend for the suites.
 ///
-/// engine  of the datasets.
+/// engine  the engine of the datasets.
 UnderTest MySql(const std::string& engine);
 
 }  // namespace kvstore::testing

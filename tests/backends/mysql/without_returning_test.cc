@@ -1,7 +1,8 @@
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/mysql/test_fleet.h"
 
-/// The statements for servers that do not know INSERT ... RETURNING: on MariaDB that calls itself a MySQL 8.
+/// Tests the statements for servers that do not know INSERT ... RETURNING, on a MariaDB that calls itself a
+/// MySQL 8.
 namespace kvstore::testing {
 namespace {
 

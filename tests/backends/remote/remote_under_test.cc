@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "backends/remote/backend.h"
-#include "kvstore_api/file_catalog.h"
-#include "kvstore_api/router.h"
+#include "catalog/file_catalog.h"
+#include "router/router.h"
 #include "server/server.h"
 #include "tests/support/eventually.h"
 
@@ -68,7 +68,7 @@ class BehindServer : public Backend {
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override { return called_->Stats(spec); }
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override {
     // The catalog of the two servers has the dataset, on another backend, and its migration.
-    auto status = router_->WithCatalog([&](Catalog& catalog) -> absl::Status {
+    auto status = router_->keeper().WithCatalog([&](Catalog& catalog) -> absl::Status {
       if (const auto recorded = catalog.GetRecord(spec.name); recorded.ok()) return absl::OkStatus();
       if (auto put = catalog.PutRecord(spec.name, "{}", -1); !put.ok()) return put.status();
       const auto contents = catalog.Load();
@@ -78,7 +78,7 @@ class BehindServer : public Backend {
       return catalog.Put({.spec = elsewhere}, contents->version).status();
     });
     if (!status.ok()) return status;
-    router_->LookAgain();
+    router_->keeper().RequestRefresh();
     if (!Eventually([&] { return router_->GetDataset(spec.name).ok(); })) {
       return absl::InternalError("the dataset did not become known");
     }

@@ -7,7 +7,7 @@
 
 #include "tests/support/temp_dir.h"
 
-/// What this backend takes for granted of RocksDB, so that an upgrade that changes it is found out here.
+/// Behaviour of RocksDB that this backend relies on, so that an upgrade that changes it fails here.
 namespace kvstore::rocks {
 namespace {
 

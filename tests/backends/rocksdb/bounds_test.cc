@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-#include "backends/rocksdb/cell_key.h"
-#include "backends/rocksdb/deleted.h"
-#include "backends/rocksdb/mapping_store.h"
-#include "backends/rocksdb/reclaim.h"
-#include "backends/rocksdb/row_deleter.h"
-#include "backends/rocksdb/row_reader.h"
+#include "backend_api/batch_bytes.h"
+#include "backend_api/scan_budget.h"
+#include "backends/rocksdb/engine/deleted.h"
+#include "backends/rocksdb/objects/mapping_store.h"
+#include "backends/rocksdb/rows/cell_key.h"
+#include "backends/rocksdb/rows/reclaim.h"
+#include "backends/rocksdb/rows/row_deleter.h"
+#include "backends/rocksdb/rows/row_reader.h"
 #include "base/clock.h"
-#include "kvstore_api/batch_bytes.h"
 #include "kvstore_api/call_scope.h"
-#include "kvstore_api/looks.h"
 #include "tests/backends/rocksdb/under_test.h"
 #include "tests/support/eventually.h"
 
-/// No call looks at more than its caller wants: deadlines and cancellations are seen in every loop, pages end
-/// and scans pause when they have looked at much, deletes of wide rows cost the same each time.
+/// Bounds on the work of a call: every loop notices deadlines and cancellations, pages end and scans pause
+/// once they have examined many cells, and deletes of wide rows cost the same each time.
 namespace kvstore::testing {
 namespace {
 
@@ -31,7 +31,8 @@ std::string EncodedRow(std::string_view row) {
   return key;
 }
 
-/// A row of columns "c0000000", "c0000001" and so on with a cell at timestamp 1 each, and counts its moves.
+/// An iterator over a row of columns "c0000000", "c0000001" and so on, each with a cell at timestamp 1. It
+/// counts its moves.
 class CountingIterator : public rocksdb::Iterator {
  public:
   explicit CountingIterator(uint64_t columns) : columns_(columns), row_(EncodedRow("r")) {}
@@ -90,7 +91,7 @@ rocks::RowQuery Newer() { return {.versions = 1, .start = 2, .end = 10, .limit =
 TEST(RowReaderBounds, APageOfARowThatHasExpiredEndsAndTheNextGoesOnBehindIt) {
   CountingIterator it(5000);
   rocks::RowQuery query = Newer();
-  query.looks = 1500;
+  query.max_examined = 1500;
   rocks::RowReader reader(it);
   std::vector<Item> items;
   std::optional<RowPosition> after;
@@ -100,7 +101,7 @@ TEST(RowReaderBounds, APageOfARowThatHasExpiredEndsAndTheNextGoesOnBehindIt) {
     ASSERT_OK_AND_ASSIGN(auto next,
                          reader.Read(EncodedRow("r"), query, after ? &*after : nullptr, false, items));
     EXPECT_TRUE(items.empty());
-    EXPECT_LE(it.moves() - before, query.looks + 1024 + 20);
+    EXPECT_LE(it.moves() - before, query.max_examined + 1024 + 20);
     if (!next) break;
     ASSERT_TRUE(!after || after->column < next->column);
     after = next;
@@ -146,7 +147,7 @@ class BoundsTest : public ::testing::Test {
     const CellWrite cell{column, value, timestamp};
     ASSERT_OK(rows_->Put(row, {&cell, 1}, {}));
   }
-  /// A row whose columns, but for the last one, are deleted one by one.
+  /// Makes a row whose columns, except the last one, are deleted one by one.
   void MakeDeletedRow(const std::string& row, int columns) {
     std::vector<std::string> names;
     std::vector<CellWrite> cells;
@@ -164,17 +165,17 @@ class BoundsTest : public ::testing::Test {
   }
 
   static constexpr int kDeleted = 3 * static_cast<int>(rocks::kMaxDeletedInARow);
-  const DatasetSpec all_{.name = "rows", .max_versions = 0, .incarnation = 1};
+  const DatasetSpec all_versions_{.name = "rows", .max_versions = 0, .incarnation = 1};
   const TempDir dir_;
   std::unique_ptr<RocksDbBackend> backend_;
   std::shared_ptr<RowStore> rows_;
   std::shared_ptr<rocks::Family> family_;
   std::atomic<bool> cancelled_{true};
-  const CallLimits over_{.cancelled = &cancelled_};
+  const CallLimits cancelled_call_{.cancelled = &cancelled_};
 };
 
 TEST_F(BoundsTest, WhatIsBehindManyDeletedCellsIsFoundUnlessTheCallIsOver) {
-  Make(all_);
+  Make(all_versions_);
   MakeDeletedRow("r", kDeleted);
   for (const bool flushed : {false, true}) {
     if (flushed) {
@@ -184,20 +185,20 @@ TEST_F(BoundsTest, WhatIsBehindManyDeletedCellsIsFoundUnlessTheCallIsOver) {
     ASSERT_EQ(page.items.size(), 1u);
     EXPECT_EQ(page.items[0].column, fmt::format("c{:06}", kDeleted - 1));
     EXPECT_EQ(page.next, std::nullopt);
-    const CallScope scope(over_);
+    const CallScope scope(cancelled_call_);
     const auto cancelled = FailsWith(absl::StatusCode::kCancelled, "");
     EXPECT_THAT(rows_->Get("r", {}, std::nullopt).status(), cancelled);
     EXPECT_THAT(rows_->Delete("r", {}), cancelled);
     ASSERT_OK_AND_ASSIGN(const auto scan, rows_->Scan({}, {}, std::nullopt));
     ScannedRow row;
     EXPECT_THAT(scan->Next(row).status(), cancelled);
-    // A column that was named is not looked for behind it.
+    // A read of a named column does not go on behind that column.
     EXPECT_OK(rows_->Get("r", {.columns = {{"c000000"}}}, std::nullopt));
   }
 }
 
 TEST_F(BoundsTest, AKeyThatWasPutAndDeletedManyTimesIsFoundAtLast) {
-  Make(all_);
+  Make(all_versions_);
   for (int i = 0; i < 2 * static_cast<int>(rocks::kMaxDeletedInARow); ++i) {
     Put("r", "c", 1);
     ASSERT_OK(rows_->Delete("r", {.columns = {{"c"}}}));
@@ -210,7 +211,7 @@ TEST_F(BoundsTest, AKeyThatWasPutAndDeletedManyTimesIsFoundAtLast) {
 }
 
 TEST_F(BoundsTest, AScanThatFindsNothingPausesAndGoesOnFromItsPosition) {
-  Make(all_);
+  Make(all_versions_);
   constexpr int kRows = 5000;
   for (int i = 0; i < kRows; ++i) Put(fmt::format("r{:05}", i), "c", 1);
   Put("r04500", "d", 1);
@@ -223,7 +224,7 @@ TEST_F(BoundsTest, AScanThatFindsNothingPausesAndGoesOnFromItsPosition) {
     std::vector<std::string> found;
     ScannedRow row;
     for (;;) {
-      const LookScope looks(1000);
+      const ScanBudget budget(1000);
       const auto more = scan->Next(row);
       if (IsPaused(more.status())) {
         ++pauses;
@@ -242,20 +243,20 @@ TEST_F(BoundsTest, AScanThatFindsNothingPausesAndGoesOnFromItsPosition) {
     EXPECT_EQ(found, (std::vector<std::string>{"r04500", "t"}));
     EXPECT_GE(pauses, 4);
   }
-  // Nobody else is paused.
+  // Calls without a limit are not paused.
   ASSERT_OK_AND_ASSIGN(const auto scan, rows_->Scan({}, options, std::nullopt));
   ScannedRow row;
   for (int i = 0; i < 2; ++i) ASSERT_THAT(scan->Next(row), IsOk());
 }
 
 TEST_F(BoundsTest, AScanThatWasOverGoesOnWhereItWasWithTheNextCall) {
-  Make(all_);
+  Make(all_versions_);
   for (int i = 0; i < 3000; ++i) Put(fmt::format("r{:05}", i), "c", 1);
   Put("t", "d", 1);
   ASSERT_OK_AND_ASSIGN(const auto scan, rows_->Scan({}, {.columns = {{"d"}}}, std::nullopt));
   ScannedRow row;
   {
-    const CallScope scope(over_);
+    const CallScope scope(cancelled_call_);
     ASSERT_THAT(scan->Next(row).status(), FailsWith(absl::StatusCode::kCancelled, ""));
     EXPECT_TRUE(scan->position());
   }
@@ -277,13 +278,13 @@ TEST_F(BoundsTest, AListingThatSkipsManyEntriesSeesThatTheCallIsOver) {
     ASSERT_OK_AND_ASSIGN(const MappingList list, mappings->List(1, query));
     ASSERT_EQ(list.entries.size(), 1u);
     EXPECT_EQ(list.entries[0].to, descending ? 499u : 1500u);
-    const CallScope scope(over_);
+    const CallScope scope(cancelled_call_);
     EXPECT_THAT(mappings->List(1, query).status(), FailsWith(absl::StatusCode::kCancelled, ""));
   }
 }
 
 TEST_F(BoundsTest, AMigrationsScanPausesAndGoesOnFromWhereItSays) {
-  DatasetSpec spec = all_;
+  DatasetSpec spec = all_versions_;
   Make(spec);
   for (int i = 0; i < 5000; ++i) Put(fmt::format("r{:05}", i), "c", 1);
   MakeDeletedRow("s", kDeleted);
@@ -295,7 +296,7 @@ TEST_F(BoundsTest, AMigrationsScanPausesAndGoesOnFromWhereItSays) {
   int pauses = 0;
   for (;;) {
     ASSERT_OK_AND_ASSIGN(const auto scan, endpoint->Scan(range, WallClockMs()));
-    const LookScope looks(1000);
+    const ScanBudget budget(1000);
     const auto page = scan->Next();
     if (IsPaused(page.status())) {
       ASSERT_LT(++pauses, 100);
@@ -308,24 +309,24 @@ TEST_F(BoundsTest, AMigrationsScanPausesAndGoesOnFromWhereItSays) {
     break;
   }
   EXPECT_GE(pauses, 4);
-  const CallScope scope(over_);
+  const CallScope scope(cancelled_call_);
   ASSERT_OK_AND_ASSIGN(const auto scan, endpoint->Scan({}, WallClockMs()));
   EXPECT_THAT(scan->Next().status(), FailsWith(absl::StatusCode::kCancelled, ""));
 }
 
 TEST_F(BoundsTest, ATrimLetsTheRowGoAfterEachThousandCells) {
-  DatasetSpec spec = all_;
+  DatasetSpec spec = all_versions_;
   Make(spec);
   for (uint64_t i = 1; i <= 5000; ++i) Put("r", "c", i);
   spec.max_versions = 2;
   ASSERT_OK(backend_->AlterDataset(spec));
   const std::string column = EncodedRow("r") + EncodedRow("c");
   {
-    const CallScope scope(over_);
+    const CallScope scope(cancelled_call_);
     EXPECT_THAT(rocks::TrimColumn(backend_->engine(), *family_, column).status(),
                 FailsWith(absl::StatusCode::kCancelled, ""));
   }
-  // One batch was trimmed before it looked.
+  // One batch is trimmed before the first check.
   ASSERT_OK_AND_ASSIGN(const uint64_t rest, rocks::TrimColumn(backend_->engine(), *family_, column));
   EXPECT_EQ(rest, 5000u - 2 - 1024);
   ASSERT_OK_AND_ASSIGN(const RowPage page, rows_->Get("r", {.versions = 10}, std::nullopt));
@@ -333,7 +334,7 @@ TEST_F(BoundsTest, ATrimLetsTheRowGoAfterEachThousandCells) {
 }
 
 TEST_F(BoundsTest, ManyDeletesOfWideRowsDoNotHeapUpRangesInMemory) {
-  Make(all_);
+  Make(all_versions_);
   std::vector<std::string> names;
   std::vector<CellWrite> cells;
   for (size_t i = 0; i <= rocks::kMaxPointDeletes; ++i) names.push_back(fmt::format("c{:05}", i));
@@ -351,7 +352,7 @@ TEST_F(BoundsTest, ManyDeletesOfWideRowsDoNotHeapUpRangesInMemory) {
 }
 
 TEST_F(BoundsTest, ABatchOfReadsAnswersWithSixtyFourMebibytesAndSaysWhichEntriesAreLeft) {
-  Make(all_);
+  Make(all_versions_);
   const std::string large(kMaxValueBytes, 'x');
   for (int i = 0; i < 3; ++i) Put(std::to_string(i), "c", 1, large);
   std::vector<std::string> keys;

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/rows/cell_key.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -29,7 +29,7 @@ std::string Key(std::string_view row, std::string_view column, uint64_t timestam
   return key;
 }
 
-// The stored format: these must never change. docs/key-format.md explains the first one.
+// These are the stored format, and must never change. docs/key-format.md explains the first one.
 TEST(CellKey, Golden) {
   EXPECT_EQ(Key("user:7", "click", 1'700'000'000'000),
             "user:7\x00\x01"
@@ -68,7 +68,7 @@ TEST(CellKey, MalformedBytesAreFoundOut) {
   EXPECT_FALSE(
       Decode("a\0\x01"
              "b"s,
-             out));  // bytes behind the end
+             out));  // bytes behind the end mark
   const std::string good = Key("row", "column", 1);
   for (size_t size = 0; size < good.size(); ++size) EXPECT_FALSE(ParseCellKey(good.substr(0, size))) << size;
   EXPECT_FALSE(ParseCellKey(good + "x"));

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/data_dir.h"
+#include "backends/rocksdb/engine/data_dir.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -24,7 +24,7 @@ constexpr auto kPrecondition = absl::StatusCode::kFailedPrecondition;
 
 void Write(const fs::path& path, const std::string& text) { std::ofstream(path) << text; }
 
-/// Names and contents of all files below a folder.
+/// Returns the names and contents of all files below a folder.
 std::map<std::string, std::string> Contents(const fs::path& dir) {
   std::map<std::string, std::string> contents;
   for (const auto& entry : fs::recursive_directory_iterator(dir)) {
@@ -42,7 +42,7 @@ TEST(DataDir, IsMadeWhereThereIsNothing) {
     EXPECT_EQ(held.catalog(), dir / "a" / "b" / "catalog.json");
   }
   EXPECT_OK(DataDir::Open(dir / "a" / "b", false));
-  // An empty folder is as good as none.
+  // An empty folder is treated like a missing one.
   fs::create_directory(dir / "empty");
   EXPECT_OK(DataDir::Open(dir / "empty", true));
 }
@@ -116,7 +116,7 @@ TEST(DataDir, IsHeldByOneProcessWhichTheMessageNames) {
                : 1;
   };
   EXPECT_EQ(testing::Wait(testing::Fork(second)).code, 0);
-  // In this process too.
+  // A second open in this process is refused, too.
   EXPECT_THAT(DataDir::Open(dir / "s", false),
               FailsWith(absl::StatusCode::kUnavailable, "is open in process " + std::to_string(::getpid())));
 }
@@ -145,7 +145,7 @@ TEST(DataDir, IsFreeAgainWhenItsHolderIsKilled) {
 
 TEST(DataDir, CutShortWhileItWasMadeIsMadeAgain) {
   const TempDir dir;
-  // A crash between the making of the folder and of its mark leaves the lock file alone, or a half-written
+  // A crash between the creation of the folder and of its mark leaves only the lock file, or a half-written
   // mark.
   { ASSERT_OK(DataDir::Open(dir / "s", true)); }
   fs::remove(dir / "s" / "KVSTORE");
@@ -154,7 +154,7 @@ TEST(DataDir, CutShortWhileItWasMadeIsMadeAgain) {
 
 TEST(DataDir, WithoutPermissionSaysSo) {
   if (::geteuid() == 0) {
-    // Root may do anything: drop to another user in a process of its own.
+    // Root may do anything, so a child process drops to another user.
     const TempDir dir;
     { ASSERT_OK(DataDir::Open(dir / "s", true)); }
     fs::permissions(dir.path(), fs::perms::all);

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/endpoint.h"
+#include "backends/rocksdb/units/endpoint.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,16 +10,16 @@
 #include <thread>
 #include <vector>
 
+#include "backend_api/unit_key.h"
 #include "base/hash.h"
-#include "kvstore_api/unit_key.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
-/// A dataset that migrates to or from this backend, beyond what the suite says of every backend.
+/// Migrations to and from this backend, beyond the suite that every backend passes.
 namespace kvstore::testing {
 namespace {
 
-/// As long as it lives no file of this process grows: a write that would fails, as on a full disk.
+/// While it lives, no file of this process can grow: a write that needs space fails, as on a full disk.
 class NoFileGrows {
  public:
   NoFileGrows() {
@@ -57,16 +57,16 @@ class RocksEndpointTest : public ::testing::Test {
 TEST_F(RocksEndpointTest, ARemovalThatFailedIsTriedAgain) {
   ASSERT_OK_AND_ASSIGN(const auto endpoint, backend_->OpenForMigration(spec_));
   ASSERT_OK(endpoint->RaiseEpoch(1));
-  ASSERT_OK(endpoint->Enter(1, EndpointState::kImporting, false));
+  ASSERT_OK(endpoint->TransitionTo(1, EndpointState::kImporting, false));
   const Unit unit{RowUnitKey("r", "x"), {{5, "v"}}};
   ASSERT_OK(endpoint->Replace(1, {&unit, 1}, true));
   {
     const NoFileGrows full;
-    EXPECT_FALSE(endpoint->Enter(1, EndpointState::kAbsent, false).ok());
+    EXPECT_FALSE(endpoint->TransitionTo(1, EndpointState::kAbsent, false).ok());
   }
-  // By the same worker, or by the next.
+  // The same worker may retry, or the next one.
   EXPECT_OK(endpoint->RaiseEpoch(2));
-  EXPECT_OK(endpoint->Enter(2, EndpointState::kAbsent, false));
+  EXPECT_OK(endpoint->TransitionTo(2, EndpointState::kAbsent, false));
   ASSERT_OK_AND_ASSIGN(const EndpointStatus status, endpoint->Status());
   EXPECT_TRUE(status.partitions.contains(EndpointState::kAbsent));
   EXPECT_EQ(backend_->engine().FindFamily("rows"), nullptr);
@@ -75,11 +75,11 @@ TEST_F(RocksEndpointTest, ARemovalThatFailedIsTriedAgain) {
 TEST_F(RocksEndpointTest, ReplaceWaitsForATrimOfTheRow) {
   ASSERT_OK_AND_ASSIGN(const auto endpoint, backend_->OpenForMigration(spec_));
   ASSERT_OK(endpoint->RaiseEpoch(1));
-  ASSERT_OK(endpoint->Enter(1, EndpointState::kImporting, false));
+  ASSERT_OK(endpoint->TransitionTo(1, EndpointState::kImporting, false));
   std::atomic<bool> replaced{false};
   std::thread worker;
   {
-    // As the trimmer, between reading and deleting.
+    // Hold the lock that the trimmer holds between reading and deleting.
     const auto trim = backend_->engine().locks().Exclude(Fnv1a(std::string_view("r"), spec_.incarnation));
     worker = std::thread([&] {
       const std::vector<Unit> units = {{RowUnitKey("another", "x"), {{5, "v"}}},
@@ -87,7 +87,7 @@ TEST_F(RocksEndpointTest, ReplaceWaitsForATrimOfTheRow) {
       EXPECT_OK(endpoint->Replace(1, units, false));
       replaced = true;
     });
-    // Time enough for one that does not wait.
+    // Leave enough time for a replace that does not wait.
     for (int i = 0; i < 100 && !replaced; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_FALSE(replaced);
   }
@@ -98,7 +98,7 @@ TEST_F(RocksEndpointTest, ReplaceWaitsForATrimOfTheRow) {
 TEST_F(RocksEndpointTest, WhatAnEarlierDatasetHasLeftIsNotTheNewOnes) {
   ASSERT_OK(backend_->CreateDataset(spec_));
   ASSERT_OK(PutCell(**backend_->OpenRows(spec_), "r", "x", "old", 5));
-  // Its drop failed, and nobody knows of it any more.
+  // The drop failed, and nothing refers to the dataset any more.
   DatasetSpec next = spec_;
   next.incarnation = 8;
   next.max_versions = 0;
@@ -107,7 +107,7 @@ TEST_F(RocksEndpointTest, WhatAnEarlierDatasetHasLeftIsNotTheNewOnes) {
   EXPECT_EQ(Read(*rows, "r"), "");
   for (const uint64_t timestamp : {1, 2, 3}) ASSERT_OK(PutCell(*rows, "r", "x", "v", timestamp));
   EXPECT_EQ(Read(*rows, "r", {.versions = 9}), "x@3=v x@2=v x@1=v");
-  // Created once more, it stays as it is.
+  // A second create leaves it as it is.
   ASSERT_OK(backend_->CreateDataset(next));
   EXPECT_EQ(Read(*rows, "r"), "x@3=v");
 }

@@ -1,15 +1,15 @@
-#include "backends/rocksdb/engine.h"
+#include "backends/rocksdb/engine/engine.h"
 
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 
 #include <string>
 
-#include "backends/rocksdb/row_deleter.h"
+#include "backends/rocksdb/rows/row_deleter.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
-/// What only this backend has: files, tombstones, families.
+/// What only this backend has: files, tombstones, column families.
 namespace kvstore::testing {
 namespace {
 
@@ -102,7 +102,8 @@ TEST_F(EngineTest, AMissingRowReadsNoBlock) {
   const auto read = [&] { return Property("rows", rocksdb::DB::Properties::kBlockCacheUsage); };
   const uint64_t before = read();
   for (int i = 0; i < 2000; ++i) ASSERT_EQ(Read(*rows, "row" + std::to_string(2 * i + 1)), "");
-  // The bloom filter lets through about one in a hundred: a few of the 60 blocks of data at most, not all.
+  // The bloom filter lets about one read in a hundred through: a few of the 60 blocks of data at most, not
+  // all.
   EXPECT_LT(read() - before, 60u * 4096 / 2);
 }
 
@@ -149,7 +150,7 @@ TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
 TEST_F(EngineTest, DamagedKeysAreReported) {
   const auto rows = Rows({.name = "rows", .max_versions = 0, .incarnation = 1});
   ASSERT_OK(PutCell(*rows, "a", "x", "v", 1));
-  // Behind enc("r"), bytes that are no column and timestamp.
+  // The bytes behind enc("r") are not a column and a timestamp.
   const std::string damaged = std::string("r\0\1", 3) + "no column, no end";
   ASSERT_TRUE(db().Put({}, Handle("rows"), damaged, "v").ok());
   EXPECT_THAT(rows->Get("r", {}, std::nullopt), FailsWith(absl::StatusCode::kDataLoss, ""));

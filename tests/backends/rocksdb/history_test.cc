@@ -4,7 +4,7 @@
 namespace kvstore::testing {
 namespace {
 
-// In a program of its own: the suite forks, and RocksDB's threads, once started, stay.
+// This suite is a program of its own because it forks, and RocksDB's threads, once started, stay.
 INSTANTIATE_TEST_SUITE_P(RocksDb, HistorySuite, ::testing::Values(RocksDb()), PrintName);
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/iterator_pool.h"
+#include "backends/rocksdb/engine/iterator_pool.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class IteratorPoolTest : public ::testing::Test {
   rocksdb::DB& db() { return *family_->db; }
   rocksdb::ColumnFamilyHandle* handle() { return family_->handle; }
   rocks::IteratorPool& pool() { return *family_->iterators; }
-  /// Twenty in a row.
+  /// Keys, twenty of which are in one row.
   static std::string Key(uint64_t i) {
     return fmt::format("r{}", i / 20) + std::string("\0\1", 2) + fmt::format("c{:02}", i % 20);
   }
@@ -47,7 +47,7 @@ TEST_F(IteratorPoolTest, ShowsWhatANewIteratorWould) {
   std::map<std::string, std::string> model;
   for (int step = 0; step < 20'000; ++step) {
     const uint64_t a = random.Below(kKeys);
-    const uint64_t b = a + random.Below(20 - a % 20);  // of one row
+    const uint64_t b = a + random.Below(20 - a % 20);  // in the same row
     switch (random.Below(40)) {
       case 0:
         Flush();
@@ -62,7 +62,7 @@ TEST_F(IteratorPoolTest, ShowsWhatANewIteratorWould) {
         model.erase(model.lower_bound(Key(a)), model.lower_bound(Key(b)));
         continue;
       case 3:
-        // Another dataset is written to.
+        // Write to another dataset.
         ASSERT_TRUE(db().Put({}, "other", "v").ok());
         continue;
       default:
@@ -75,13 +75,13 @@ TEST_F(IteratorPoolTest, ShowsWhatANewIteratorWould) {
       model.erase(Key(a));
       ASSERT_TRUE(db().Delete({}, handle(), Key(a)).ok());
     }
-    // Sometimes two at once.
+    // Sometimes lease two at once.
     std::unique_ptr<rocks::IteratorPool::Lease> other;
     if (random.OneIn(5)) {
-      other.reset(new auto(pool().Take(Key(0), Key(19))));
+      other.reset(new auto(pool().Acquire(Key(0), Key(19))));
       (*other)->Seek(Key(7));
     }
-    const auto it = pool().Take(Key(a), Key(b));
+    const auto it = pool().Acquire(Key(a), Key(b));
     std::map<std::string, std::string> found;
     if (random.OneIn(3)) {
       for (it->SeekForPrev(Key(b)); it->Valid(); it->Prev()) {
@@ -90,7 +90,7 @@ TEST_F(IteratorPoolTest, ShowsWhatANewIteratorWould) {
     } else {
       for (it->Seek(Key(a)); it->Valid(); it->Next()) {
         found.emplace(it->key().ToString(), it->value().ToString());
-        if (random.OneIn(30)) break;  // left anywhere
+        if (random.OneIn(30)) break;  // leave the iterator anywhere
       }
     }
     ASSERT_TRUE(it->status().ok());
@@ -117,7 +117,7 @@ TEST_F(IteratorPoolTest, AWriteThatWasAnsweredIsSeen) {
     readers.emplace_back([&] {
       while (!stop) {
         const uint64_t least = answered;
-        const auto it = pool().Take(Key(1), Key(2));
+        const auto it = pool().Acquire(Key(1), Key(2));
         it->Seek(Key(1));
         const uint64_t seen = it->Valid() ? std::stoull(it->value().ToString()) : 0;
         if (seen < least) ++stale;
@@ -128,7 +128,7 @@ TEST_F(IteratorPoolTest, AWriteThatWasAnsweredIsSeen) {
     EXPECT_TRUE(db().Put({}, handle(), Key(1), std::to_string(i)).ok());
     answered = i;
     if (i % 200 == 0) Flush();
-    // Range tombstones in memory, beside what is read.
+    // Range tombstones in memory, next to the range that is read.
     if (i % 7 == 0) {
       EXPECT_TRUE(db().DeleteRange({}, handle(), Key(3), Key(4)).ok());
     }
@@ -140,14 +140,15 @@ TEST_F(IteratorPoolTest, AWriteThatWasAnsweredIsSeen) {
 
 TEST_F(IteratorPoolTest, IdleOnesKeepNoMemoryThatWasFlushed) {
   ASSERT_TRUE(db().Put({}, handle(), Key(1), std::string(1 << 20, 'v')).ok());
-  for (int i = 0; i < 100; ++i) pool().Take(Key(1), Key(2))->Seek(Key(1));
-  std::thread([&] { pool().Take(Key(1), Key(2))->Seek(Key(1)); }).join();
+  for (int i = 0; i < 100; ++i) pool().Acquire(Key(1), Key(2))->Seek(Key(1));
+  std::thread([&] { pool().Acquire(Key(1), Key(2))->Seek(Key(1)); }).join();
   {
-    // One that is at work goes when it comes back.
-    const auto working = pool().Take(Key(1), Key(2));
+    // An iterator on lease is destroyed when it comes back.
+    const auto working = pool().Acquire(Key(1), Key(2));
     working->Seek(Key(1));
     Flush();
-    EXPECT_GT(Property("rocksdb.size-all-mem-tables"), 1u << 20) << "it still reads";
+    EXPECT_GT(Property("rocksdb.size-all-mem-tables"), 1u << 20)
+        << "the leased iterator must pin the memtable";
   }
   EXPECT_TRUE(Eventually([&] {
     return Property("rocksdb.size-all-mem-tables") == Property("rocksdb.cur-size-all-mem-tables");
@@ -156,12 +157,12 @@ TEST_F(IteratorPoolTest, IdleOnesKeepNoMemoryThatWasFlushed) {
 
 TEST_F(IteratorPoolTest, ADatasetIsDroppedAndMadeAgain) {
   ASSERT_TRUE(db().Put({}, handle(), Key(1), "old").ok());
-  pool().Take(Key(1), Key(2))->Seek(Key(1));
+  pool().Acquire(Key(1), Key(2))->Seek(Key(1));
   family_.reset();
   ASSERT_OK(backend_->DropDataset({.name = "rows", .incarnation = 1}));
   ASSERT_OK(backend_->CreateDataset({.name = "rows", .incarnation = 2}));
   family_ = backend_->engine().FindFamily("rows");
-  const auto it = pool().Take(Key(1), Key(2));
+  const auto it = pool().Acquire(Key(1), Key(2));
   it->SeekToFirst();
   EXPECT_FALSE(it->Valid());
 }

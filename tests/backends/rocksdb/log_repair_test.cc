@@ -1,4 +1,4 @@
-#include "backends/rocksdb/log_repair.h"
+#include "backends/rocksdb/engine/log_repair.h"
 
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
@@ -11,7 +11,7 @@
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 
-/// Several logs, of which one is damaged: the store ends there, and not with a hole.
+/// One of several logs is damaged: the repaired store ends there, and has no hole.
 namespace kvstore::testing {
 namespace {
 
@@ -22,7 +22,8 @@ constexpr int kRowsOfALog = 300;
 
 class LogRepairTest : public ::testing::Test {
  protected:
-  /// kLogs logs with kRowsOfALog rows each of "rows", which are in no table, and orderly closed.
+  /// Makes a store with kLogs logs, each with kRowsOfALog rows of "rows" that are in no table, and closes it
+  /// in order.
   void SetUp() override {
     auto backend = OpenRocksDb(store(), {});
     ASSERT_OK(backend);
@@ -35,7 +36,7 @@ class LogRepairTest : public ::testing::Test {
         ASSERT_OK(PutCell(*rows, Row(log * kRowsOfALog + i), "x", std::string(200, 'v'), 1));
       }
       if (log + 1 == kLogs) break;
-      // A flush of another dataset begins a log, and keeps those before it for the rows.
+      // A flush of another dataset begins a new log, and the rows keep the earlier ones.
       ASSERT_OK(PutCell(*other, "r", "x", std::to_string(log), static_cast<uint64_t>(log) + 1));
       const auto handle = (*backend)->engine().FindFamily("other")->handle;
       ASSERT_TRUE((*backend)->engine().db().Flush({}, handle).ok());
@@ -68,7 +69,7 @@ class LogRepairTest : public ::testing::Test {
     ASSERT_TRUE(damage);
     ASSERT_OK(rocks::EndLogsAtDamage(dir, *damage));
   }
-  /// How many there are, which must be the first ones.
+  /// Returns how many rows there are, which must be the first ones.
   int RowsFromTheFirst() {
     auto backend = OpenRocksDb(store(), known_);
     EXPECT_OK(backend);
@@ -122,7 +123,8 @@ TEST_F(LogRepairTest, AnEndThatIsGoneAfterACloseIsNoEndThatACrashTore) {
   EXPECT_GT(RowsFromTheFirst(), 3 * kRowsOfALog);
 }
 
-// However far it came: the store stays damaged, and the next repair ends at the same place.
+// However far an interrupted repair came, the store stays damaged, and the next repair ends at the same
+// place.
 TEST_F(LogRepairTest, ARepairThatWasCutShortIsDoneAgain) {
   MakeHole(logs_[1]);
   fs::remove(store() / "SEAL.logs");

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/log_scan.h"
+#include "backends/rocksdb/engine/log_scan.h"
 
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
@@ -12,7 +12,7 @@
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// Logs as RocksDB writes them, and damaged ones.
+/// Scans of logs that RocksDB has written, and of damaged ones.
 namespace kvstore::rocks {
 namespace {
 
@@ -27,7 +27,7 @@ class LogScanTest : public ::testing::Test {
     ASSERT_TRUE(rocksdb::DB::Open(options, (dir_ / "db").string(), &db).ok());
     const std::unique_ptr<rocksdb::DB> closed(db);
     for (int i = 0; i < kBatches; ++i) {
-      // Records of one fragment, and of several.
+      // Some records have one fragment, some several.
       rocksdb::WriteBatch batch;
       ASSERT_TRUE(batch.Put("a", std::string(i % 10 == 0 ? 70'000 : 100, 'v')).ok());
       ASSERT_TRUE(batch.Delete("b").ok());
@@ -62,7 +62,7 @@ TEST_F(LogScanTest, WhatACrashTearsIsNoDamage) {
   for (size_t size = 0; size < bytes_.size(); size += 300'007) {
     for (const size_t zeros : {0, 100, 50'000}) {
       const LogScan scan = Scan(bytes_.substr(0, size) + std::string(zeros, '\0'));
-      // A record of which zeros take the end has a wrong checksum, as one that is damaged has.
+      // A record whose end is overwritten by zeros has a wrong checksum, as a damaged one has.
       if (zeros == 0) {
         EXPECT_FALSE(scan.damaged) << size;
       }
@@ -80,10 +80,10 @@ TEST_F(LogScanTest, AHoleIsFoundAndWhatIsBehindIt) {
     EXPECT_TRUE(scan.damaged) << hole;
     EXPECT_LE(scan.good, hole);
     EXPECT_GT(scan.changes_behind, 0u);
-    // Of the block, and of a record that it was in the middle of.
+    // The rest of the block is lost, and so is a record that began before it.
     EXPECT_GE(scan.changes + scan.changes_behind + 2 * (4 * 32768 / 100), 2u * kBatches);
     EXPECT_LT(scan.changes + scan.changes_behind, 2u * kBatches);
-    // Cut there it is whole.
+    // Cut at the good part, the log is whole.
     const LogScan cut = Scan(bytes.substr(0, scan.good));
     EXPECT_FALSE(cut.damaged);
     EXPECT_EQ(cut.changes, scan.changes);

@@ -3,12 +3,12 @@
 #include <map>
 #include <string>
 
-#include "kvstore_api/metrics_sink.h"
+#include "base/metrics_sink.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 #include "tests/support/eventually.h"
 
-/// The logs of writes: how many there are, and what an open makes of them.
+/// The write-ahead logs: how many there are, and how an open treats them.
 namespace kvstore::testing {
 namespace {
 
@@ -30,7 +30,7 @@ std::vector<DatasetSpec> Specs(int count) {
   return specs;
 }
 
-/// Makes the datasets that are not there, and puts a cell into each.
+/// Creates the datasets that do not exist yet, and puts a cell into each.
 absl::Status PutOneEach(RocksDbBackend& backend, const std::vector<DatasetSpec>& specs) {
   for (const DatasetSpec& spec : specs) {
     if (auto status = backend.CreateDataset(spec); !status.ok()) return status;
@@ -67,7 +67,7 @@ TEST(Logs, AreBoundedAlsoWhereADatasetIsHardlyWrittenTo) {
   const auto rows = *backend->OpenRows(specs[0]);
   const std::string value(100'000, 'v');
   for (int i = 0; i < 100; ++i) ASSERT_OK(PutCell(*rows, "row" + std::to_string(i), "x", value, 1));
-  // A write has the oldest log flushed; while that lasts others are let through.
+  // A write starts a flush of the oldest log, and other writes are let through while it lasts.
   EXPECT_TRUE(Eventually([&] {
     return PutCell(*rows, "more", "x", "v", 1).ok() && backend->engine().Logs().bytes <= 2 * kWalBytes;
   }));
@@ -82,7 +82,7 @@ TEST(Logs, AreReadAfterAKillWithoutAFileForEachDataset) {
   const auto specs = Specs(20);
   ASSERT_OK_AND_ASSIGN(const auto writer, OpenRocksDb(dir / "s", {}));
   ASSERT_OK(PutOneEach(*writer, specs));
-  // What a kill would leave at this moment.
+  // Copy what a kill would leave at this moment.
   fs::copy(dir / "s", dir / "killed", fs::copy_options::recursive);
   ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir / "killed", specs));
   EXPECT_EQ(Count(dir / "killed", ".sst"), 0u);
@@ -117,7 +117,7 @@ TEST(Logs, ThatHoldMuchAreReadOnce) {
       ASSERT_OK(PutCell(*rows, "r", std::to_string(i), std::string(1 << 20, 'v'), 1));
     EXPECT_GT(backend->engine().Logs().bytes, uint64_t{20} << 20);
   }
-  // The process that opens it next may end at once: it has them flushed even so.
+  // Even if the process that opens the store next ends at once, the logs are flushed.
   ASSERT_OK(open(known));
   ASSERT_OK_AND_ASSIGN(const auto backend, open(known));
   EXPECT_LT(backend->engine().Logs().bytes, uint64_t{1} << 20);

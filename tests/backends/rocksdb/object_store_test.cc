@@ -1,11 +1,11 @@
-#include "backends/rocksdb/object_store.h"
+#include "backends/rocksdb/objects/object_store.h"
 
 #include <gtest/gtest.h>
 #include <rocksdb/db.h>
 
+#include "base/big_endian.h"
 #include "base/clock.h"
 #include "idgen/object_id.h"
-#include "kvstore_api/big_endian.h"
 #include "tests/backends/rocksdb/under_test.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -23,13 +23,13 @@ class ObjectStoreTest : public ::testing::Test {
     backend_ = *std::move(opened);
     ASSERT_OK(backend_->CreateDataset(spec_));
   }
-  /// Makes `next` the next local ID of a shard. Before the store is opened.
+  /// Makes `next` the next local ID of a shard. Must be called before the store is opened.
   void SetCounter(uint32_t shard, uint64_t next) {
     std::string value;
     AppendBigEndian(value, next);
     ASSERT_TRUE(backend_->engine()
                     .db()
-                    .Put({}, backend_->engine().meta(), RocksObjectStore::CounterKey(9, shard), value)
+                    .Put({}, backend_->engine().meta(), LocalIds::CounterKey(9, shard), value)
                     .ok());
   }
 
@@ -106,7 +106,7 @@ TEST_F(ObjectStoreTest, CountersOfADroppedDatasetAreForgotten) {
   std::string value;
   EXPECT_TRUE(backend_->engine()
                   .db()
-                  .Get({}, backend_->engine().meta(), RocksObjectStore::CounterKey(9, 5), &value)
+                  .Get({}, backend_->engine().meta(), LocalIds::CounterKey(9, 5), &value)
                   .IsNotFound());
 }
 

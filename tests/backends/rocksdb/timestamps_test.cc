@@ -1,4 +1,4 @@
-#include "backends/rocksdb/timestamps.h"
+#include "backends/rocksdb/engine/timestamps.h"
 
 #include <gtest/gtest.h>
 
@@ -15,13 +15,13 @@
 namespace kvstore::rocks {
 namespace {
 
-/// Timestamps over a clock that the test sets and a store in memory.
+/// Timestamps with a clock that the test sets and a store in memory.
 class TimestampsTest : public ::testing::Test {
  protected:
   void Start() {
     timestamps_ = std::make_unique<Timestamps>(stored_, StoreInto(), [this] { return now_.load(); });
   }
-  /// As after kill -9: what was not stored is gone.
+  /// Restarts as after kill -9: only what was stored remains.
   void Crash() { Start(); }
   void Restart() {
     ASSERT_OK(timestamps_->Close());
@@ -72,7 +72,7 @@ TEST_F(TimestampsTest, GoOnBehindACrash) {
   now_ -= 100'000;
   Crash();
   EXPECT_GT(Assign(1), before);
-  // At most a second is lost.
+  // A crash loses at most a second.
   EXPECT_LE(Assign(1), before + 1100);
 }
 

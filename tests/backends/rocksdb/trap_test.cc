@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
-#include "backends/rocksdb/cell_key.h"
+#include "backends/rocksdb/rows/cell_key.h"
 #include "tests/backend_suite/suite.h"
 #include "tests/backends/rocksdb/under_test.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
-/// The trap of removing surplus versions in a compaction: it sees the files that it merges and no others.
-/// Newer versions whose tombstones are in a file outside count as present there, and an older version that
-/// was put after the delete, the only visible one, would be dropped.
+/// The trap in removing surplus versions by a compaction filter, which sees only the files of its compaction.
+/// It would count newer versions whose tombstones are in a file outside, and drop an older version that was
+/// put after the delete and is the only visible one.
 namespace kvstore::testing {
 namespace {
 
@@ -25,23 +25,23 @@ class Trap : public ::testing::Test {
     backend_ = *std::move(opened);
     ASSERT_OK(backend_->CreateDataset(spec_));
     rows_ = *backend_->OpenRows(spec_);
-    // Nothing is moved but by the test.
+    // RocksDB must not move anything by itself.
     ASSERT_TRUE(db().SetOptions(handle(), {{"disable_auto_compactions", "true"}}).ok());
   }
 
   rocksdb::DB& db() { return backend_->engine().db(); }
   rocksdb::ColumnFamilyHandle* handle() { return backend_->engine().FindFamily("rows")->handle; }
 
-  /// Flushes what was written since and returns the name of the new file.
+  /// Flushes the memtable, and returns the name of the new file.
   std::string Flush() {
     EXPECT_TRUE(db().Flush({}, handle()).ok());
     rocksdb::ColumnFamilyMetaData files;
     db().GetColumnFamilyMetaData(handle(), &files);
-    // Files of level 0 come newest first.
+    // Level 0 lists its newest file first.
     return files.levels[0].files.empty() ? "" : files.levels[0].files.front().name;
   }
 
-  /// Moves the file to a level and returns its new name; "" if RocksDB refuses.
+  /// Moves the file to a level, and returns its new name; "" if RocksDB refuses.
   std::string Move(const std::string& file, int level) {
     std::vector<std::string> outputs;
     const auto status = db().CompactFiles({}, handle(), {file}, level, -1, &outputs);
@@ -65,26 +65,27 @@ class Trap : public ::testing::Test {
 };
 
 TEST_F(Trap, ACellPutAfterTheDeleteOfNewerOnesIsNeverDropped) {
-  // Bottom: three newer versions, and a cell behind so that the file reaches past the older timestamp.
+  // The bottom file has three newer versions, and a later cell so that its range covers the older timestamp.
   for (const uint64_t timestamp : {30, 20, 10}) ASSERT_OK(PutCell(*rows_, "r", "x", "newer", timestamp));
   ASSERT_OK(PutCell(*rows_, "r", "y", "other", 1));
   ASSERT_NE(Move(Flush(), 6), "");
-  // Above it: their tombstones. They sort before the older cell, so their file does not reach it.
+  // The file above has their tombstones, which sort before the older cell, so its range does not cover that
+  // cell.
   ASSERT_OK(rows_->Delete("r", {.columns = {{"x"}}}));
   ASSERT_NE(Move(Flush(), 5), "");
-  // On top: an older timestamp, put after the delete, and visible.
+  // The top file has an older timestamp, put after the delete, and so visible.
   ASSERT_OK(PutCell(*rows_, "r", "x", "older", 5));
   const std::string older = Flush();
   ASSERT_EQ(LevelsOf(), "1000011");
   ASSERT_EQ(Read(*rows_, "r", {.versions = 9}), "x@5=older y@1=other");
 
-  // The worst order: the older cell is merged with the newer versions, their tombstones stay outside.
+  // In the worst order, the older cell is merged with the newer versions, and their tombstones stay outside.
   std::vector<std::string> outputs;
   ASSERT_NE(Move(older, 6), "");
   ASSERT_EQ(LevelsOf(), "0000011");
   EXPECT_EQ(Read(*rows_, "r", {.versions = 9}), "x@5=older y@1=other");
 
-  // The trimmer was told that the column looks too long; it looks at all that is stored, and leaves the cell.
+  // The filter suggests the column to the trimmer, which reads all that is stored, and keeps the cell.
   backend_->engine().trimmer().Drain();
   EXPECT_EQ(Read(*rows_, "r", {.versions = 9}), "x@5=older y@1=other");
   ASSERT_OK(backend_->Reclaim(spec_, nullptr));
@@ -97,7 +98,7 @@ TEST_F(Trap, SurplusVersionsThatACompactionMeetsAreTrimmedForGood) {
   Move(Flush(), 6);
   backend_->engine().trimmer().Drain();
   Move(Flush(), 5);
-  // What is left of the 50: two cells.
+  // Two of the 50 cells are left.
   const std::unique_ptr<rocksdb::Iterator> it(db().NewIterator({}, handle()));
   int cells = 0;
   for (it->SeekToFirst(); it->Valid(); it->Next()) ++cells;
@@ -106,7 +107,7 @@ TEST_F(Trap, SurplusVersionsThatACompactionMeetsAreTrimmedForGood) {
 }
 
 TEST_F(Trap, EveryOrderOfCompactionsGivesTheSameAnswer) {
-  // A few states of one column written one after another, then flushed and merged in every pattern of a
+  // Write a few states of one column one after another, then flush and merge them in every pattern of a
   // random walk.
   Random random(Seed("orders"));
   for (int round = 0; round < 30; ++round) {

@@ -1,4 +1,4 @@
-#include "backends/rocksdb/trimmer.h"
+#include "backends/rocksdb/engine/trimmer.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ TEST(Trimmer, WorksOffSuggestionsInTheirOrder) {
   Trimmer trimmer;
   const auto settings = std::make_shared<FamilySettings>(kSpec);
   std::vector<std::string> trimmed;
-  // What is suggested before the start waits for it.
+  // Suggestions made before the start wait for it.
   trimmer.Suggest(settings, "a");
   trimmer.Start([&](const std::string& dataset, const std::string& column) {
     trimmed.push_back(dataset + "/" + column);

@@ -24,7 +24,7 @@ void Rearrange(RocksDbBackend& backend, const DatasetSpec& spec, Random& random)
   }
   rocksdb::ColumnFamilyMetaData files;
   db.GetColumnFamilyMetaData(family->handle, &files);
-  // One file, or a few of a level, in any order: RocksDB adds to its choice what overlaps.
+  // Choose one file, or a few of a level, in any order: RocksDB adds the files that overlap with them.
   std::vector<std::string> chosen;
   const auto& level = files.levels[random.Below(files.levels.size())];
   for (const auto& file : level.files) {
@@ -33,10 +33,10 @@ void Rearrange(RocksDbBackend& backend, const DatasetSpec& spec, Random& random)
   if (chosen.empty()) return;
   const int target = level.level == 0 ? 1 + static_cast<int>(random.Below(6))
                                       : std::min(6, level.level + static_cast<int>(random.Below(2)));
-  // Small files, so that a compaction of one leaves out others that hold the same column.
+  // Small files make a compaction of one leave out others with the same column.
   rocksdb::CompactionOptions options;
   options.output_file_size_limit = random.OneIn(4) ? UINT64_MAX : 1;
-  // Some choices are refused, because they would leave newer data below older: nothing happens then.
+  // RocksDB refuses some choices, which would leave newer data below older. Nothing happens then.
   db.CompactFiles(options, family->handle, chosen, target).PermitUncheckedError();
 }
 

@@ -11,14 +11,14 @@
 
 namespace kvstore::testing {
 
-/// The backend over a folder, with little memory for its caches, so that files are made early.
+/// Opens the backend in a folder, with little memory for its buffers, so that it makes files early.
 absl::StatusOr<std::unique_ptr<RocksDbBackend>> OpenRocksDb(const std::filesystem::path& dir,
                                                             std::span<const DatasetSpec> known);
 
-/// Flushes memory to a file, or compacts some of the files, at random, into whichever level the choice falls.
+/// Flushes a memtable to a file, or compacts some of the files into a level, chosen at random.
 void Rearrange(RocksDbBackend& backend, const DatasetSpec& spec, Random& random);
 
-/// Both, as the suites want them.
+/// Describes the backend to the suites, with both functions.
 UnderTest RocksDb();
 
 }  // namespace kvstore::testing

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "assembly/built_in_types.h"
+#include "kvstore_api/open.h"
+#include "server/call/options.h"
+
+namespace kvstore {
+
+/// What a configuration file says, in two parts that know nothing of each other.
+struct Config {
+  OpenOptions store;     ///< What the store consists of: directory, backends, where the catalog is.
+  ServerOptions server;  ///< How `kv serve` serves it: addresses, TLS, tokens, limits.
+};
+
+/// Reads a configuration: a JSON object, whose fields docs/configuration.md describes.
+///
+/// folder  relative paths in the configuration begin here.
+/// types   the types that its backends may have.
+///
+/// INVALID_ARGUMENT has a line for each field that is wrong, unknown or missing, with the field's path
+/// ("config: backends.main.cache_bytes: ..."). Files that hold secrets are read; nothing else is opened.
+absl::StatusOr<Config> ParseConfig(std::string_view text, const std::filesystem::path& folder,
+                                   const BackendTypes& types = BuiltInBackendTypes());
+
+/// As ParseConfig with the text of a file, whose folder is where relative paths begin. NOT_FOUND if there is
+/// no such file, UNAVAILABLE if it cannot be read.
+absl::StatusOr<Config> ReadConfig(const std::filesystem::path& file);
+
+}  // namespace kvstore

@@ -1,0 +1,53 @@
+#include "assembly/config_fields.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "base/files.h"
+
+namespace kvstore {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uint64_t kMaxCacheBytes = uint64_t{1} << 40;
+constexpr uint64_t kMinWalBytes = uint64_t{1} << 20;
+constexpr uint64_t kMaxWalBytes = uint64_t{1} << 40;
+
+/// The text of a file, without line ends behind it.
+std::string ReadText(const fs::path& file, JsonFields& fields, std::string_view field) {
+  const auto read = ReadFile(file);
+  if (!read.ok()) fields.Fail(field, std::string(read.status().message()));
+  std::string text = read.value_or("");
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+fs::path PathIn(JsonFields& fields, std::string_view name, const fs::path& folder) {
+  const auto given = fields.OptionalString(name);
+  return given && !given->empty() ? folder / *given : fs::path();
+}
+
+std::string ReadSecret(JsonFields& fields, const std::string& name, const fs::path& folder) {
+  std::string secret = fields.OptionalString(name).value_or("");
+  if (const fs::path file = PathIn(fields, name + "_file", folder); !file.empty()) {
+    secret = ReadText(file, fields, name + "_file");
+  }
+  if (const auto variable = fields.OptionalString(name + "_env")) {
+    const char* value = std::getenv(variable->c_str());
+    if (value == nullptr)
+      fields.Fail(name + "_env", fmt::format("{} is not set in the environment", *variable));
+    secret = value == nullptr ? "" : value;
+  }
+  return secret;
+}
+
+void ReadRocksDbOptions(JsonFields& fields, RocksDbOptions& options) {
+  ReadUint(fields, "cache_bytes", 0, kMaxCacheBytes, options.cache_bytes);
+  ReadUint(fields, "wal_bytes", kMinWalBytes, kMaxWalBytes, options.wal_bytes);
+}
+
+}  // namespace kvstore

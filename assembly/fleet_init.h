@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore_api/open.h"
+
+/// What the operators of a fleet of MySQL servers need of a store's configuration, without opening the store,
+/// which another process may have open.
+namespace kvstore {
+
+/// The active datasets of the catalog that are on the MySQL servers.
+absl::StatusOr<std::vector<DatasetSpec>> MySqlDatasets(const OpenOptions& options);
+
+/// A function that reads the catalog anew at each call and returns what MySqlDatasets does. One thread at a
+/// time may call it.
+std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(const OpenOptions& options);
+
+/// What kv shards init has not made: the reason, and the number of shards or tables.
+using LeftAlone = std::map<std::string, uint64_t>;
+
+/// Makes the databases of all open shards, and the tables of all datasets of the catalog that are on them.
+/// What exists is kept as it is; what is migrating or moving is left alone.
+///
+/// Where the maps are in ZooKeeper, this waits for up to a minute for operations that exclude it: shards that
+/// are being opened, datasets that are being dropped.
+///
+/// progress    is told the number of shards done, and of all. May be null.
+/// left_alone  may be null.
+///
+/// INVALID_ARGUMENT if the configuration has no MySQL servers. FAILED_PRECONDITION, with nothing made, if a
+/// shard that its master lacks exists on another host that the operators know of: the map is wrong then.
+absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone);
+
+}  // namespace kvstore

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+
+#include "absl/status/statusor.h"
+#include "kvstore_api/open.h"
+
+namespace kvstore {
+
+/// What a repair leaves out of an embedded store's write-ahead logs, or would leave out.
+struct LeftOutLogs {
+  std::filesystem::path log;  ///< The first damaged log.
+  uint64_t kept_bytes = 0;    ///< How much is kept of that log, from its beginning.
+  uint64_t later_logs = 0;    ///< The number of logs behind it, of which nothing is kept.
+  /// The size of all that is left out, including data that is gone already, where its size is known.
+  uint64_t left_out_bytes = 0;
+  /// The number of puts and deletes (of cells, objects and the like) that can still be read in what is left
+  /// out.
+  uint64_t changes = 0;
+  std::filesystem::path folder;  ///< Where the left out logs have been moved to; empty: nothing was done.
+};
+
+/// Makes a store with a damaged log end where the damage begins. Nothing is thrown away: the damaged log and
+/// the logs behind it are moved into a folder of the store. Every dataset is then as it was when the damage
+/// begins, or later if it has been flushed to tables since. IDs of objects that may have been assigned after
+/// that point are not assigned again.
+///
+/// apply  repair, and open the store once to see that it opens. If false, nothing is changed.
+///
+/// Returns nullopt if the store opens as it is. If it does not open for a reason other than a damaged log,
+/// returns that error. INVALID_ARGUMENT if the store has no embedded engine.
+absl::StatusOr<std::optional<LeftOutLogs>> RepairLogs(const OpenOptions& options, bool apply);
+
+}  // namespace kvstore

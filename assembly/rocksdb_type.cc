@@ -1,0 +1,87 @@
+#include "assembly/rocksdb_type.h"
+
+#include <filesystem>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "assembly/backend_opener.h"
+#include "assembly/backend_reader.h"
+#include "assembly/config_fields.h"
+#include "assembly/datasets.h"
+#include "backends/rocksdb/backend.h"
+#include "backends/rocksdb/engine/data_dir.h"
+#include "catalog/file_catalog.h"
+
+namespace kvstore {
+namespace {
+
+/// The datasets that migrate and have the backend as their other side.
+std::vector<DatasetSpec> MigratingDatasetsOf(const std::vector<CatalogEntry>& entries,
+                                             std::string_view backend) {
+  std::vector<DatasetSpec> specs;
+  for (const CatalogEntry& entry : entries) {
+    if (!entry.other_backend.empty() && entry.other_backend == backend) specs.push_back(OtherSide(entry));
+  }
+  return specs;
+}
+
+class RocksDbDirectory : public EmbeddedDirectory {
+ public:
+  /// name  the name that datasets have for the backend.
+  RocksDbDirectory(rocks::DataDir dir, std::string name, const RocksDbOptions& options)
+      : dir_(std::move(dir)), name_(std::move(name)), options_(options) {}
+
+  absl::StatusOr<std::unique_ptr<Catalog>> OpenCatalog() override {
+    std::error_code error;
+    catalog_missing_ = !std::filesystem::exists(dir_.catalog(), error) && !error;
+    return std::make_unique<FileCatalog>(dir_.catalog(),
+                                         [reserve = dir_.shared_reserve()] { reserve->Release(); });
+  }
+
+  absl::StatusOr<std::unique_ptr<Backend>> OpenBackend(const CatalogContents& contents) override {
+    return RocksDbBackend::Open(std::move(dir_), DatasetsOf(contents.entries, name_),
+                                MigratingDatasetsOf(contents.entries, name_),
+                                {.cache_bytes = options_.cache_bytes,
+                                 .wal_bytes = options_.wal_bytes,
+                                 .catalog_missing = catalog_missing_});
+  }
+
+ private:
+  rocks::DataDir dir_;
+  const std::string name_;
+  const RocksDbOptions options_;
+  bool catalog_missing_ = false;
+};
+
+std::any ReadRocksDb(BackendReader& reader) {
+  RocksDbOptions options = reader.context().rocksdb;
+  ReadRocksDbOptions(reader.fields(), options);
+  return options;
+}
+
+absl::StatusOr<std::unique_ptr<EmbeddedDirectory>> OpenRocksDbDirectory(const PlacedBackend& backend,
+                                                                        const OpenOptions& options) {
+  const auto rocksdb = OptionsOf<RocksDbOptions>(backend);
+  if (!rocksdb.ok()) return rocksdb.status();
+  auto dir = rocks::DataDir::Open(options.data, options.create_if_missing);
+  if (!dir.ok()) return dir.status();
+  return std::make_unique<RocksDbDirectory>(*std::move(dir), backend.name, *rocksdb);
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> OpenRocksDb(BackendOpener& opener) {
+  return opener.context().directory->OpenBackend(opener.context().contents);
+}
+
+}  // namespace
+
+BackendType RocksDbType() {
+  return {.name = kRocksDb,
+          .only_one = true,
+          .read = ReadRocksDb,
+          .open = OpenRocksDb,
+          .open_directory = OpenRocksDbDirectory};
+}
+
+}  // namespace kvstore

@@ -1,0 +1,24 @@
+#include "assembly/shared.h"
+
+#include "catalog/zookeeper_catalog.h"
+#include "catalog/zookeeper_ledger.h"
+#include "shardmap/zookeeper_source.h"
+
+namespace kvstore {
+
+absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& coordination,
+                                                           const std::filesystem::path& copy) {
+  return std::make_unique<ZooKeeperCatalog>(coordination.zookeeper, coordination.root, copy, KV_VERSION);
+}
+
+absl::StatusOr<std::unique_ptr<MapSource>> OpenSharedMap(const ZooKeeperOptions& zookeeper,
+                                                         const std::string& path) {
+  return OpenZooKeeperSource(zookeeper, path);
+}
+
+std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions& fleet) {
+  if (fleet.zookeeper.servers.empty()) return nullptr;
+  return std::make_unique<ZooKeeperLedger>(fleet.zookeeper, fleet.root);
+}
+
+}  // namespace kvstore

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "catalog/catalog.h"
+#include "catalog/ledger.h"
+#include "kvstore_api/open.h"
+#include "shardmap/map_source.h"
+
+/// What processes share in ZooKeeper. The functions that return a StatusOr return FAILED_PRECONDITION if this
+/// build was made without ZooKeeper (KV_WITH_ZOOKEEPER).
+namespace kvstore {
+
+/// A catalog that is shared with other processes.
+///
+/// copy  the file in which a copy of the catalog is kept, for a start while ZooKeeper is down; empty: none.
+absl::StatusOr<std::unique_ptr<Catalog>> OpenSharedCatalog(const Coordination& coordination,
+                                                           const std::filesystem::path& copy);
+
+/// The shard map in the node `path`.
+absl::StatusOr<std::unique_ptr<MapSource>> OpenSharedMap(const ZooKeeperOptions& zookeeper,
+                                                         const std::string& path);
+
+/// The ledger in which the fleet's operators record their operations. Null if the fleet's maps are not in
+/// ZooKeeper, so that it has no ledger, and if this build was made without ZooKeeper.
+std::unique_ptr<Ledger> OpenFleetLedger(const MySqlFleetOptions& fleet);
+
+}  // namespace kvstore

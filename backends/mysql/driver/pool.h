@@ -1,0 +1,125 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <condition_variable>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backends/mysql/driver/breaker.h"
+#include "backends/mysql/driver/connection.h"
+#include "base/mutex.h"
+#include "kvstore_api/mysql_options.h"
+#include "shardmap/shard_map.h"
+
+namespace kvstore::mysql {
+
+class Pool;
+
+/// A connection that is in use. Its destructor gives it back to the pool, which must outlive the lease.
+class Lease {
+ public:
+  Lease(Pool& pool, std::unique_ptr<Connection> connection)
+      : pool_(&pool), connection_(std::move(connection)) {}
+  ~Lease();
+  Lease(Lease&&) = default;
+  Lease& operator=(Lease&&) = delete;
+  Connection& operator*() { return *connection_; }
+  Connection* operator->() { return connection_.get(); }
+  /// Closes the connection, which has failed with `why`, and reports the failure to the host's breaker. The
+  /// lease must not be used any more.
+  void Fail(const absl::Status& why);
+  /// Closes this connection, and all others of the pool as they come back, because the host has refused a
+  /// write as read-only: it is no master, and may end its connections at any moment. The lease must not be
+  /// used any more.
+  void FailAsReadOnly();
+
+ private:
+  Pool* pool_;
+  std::unique_ptr<Connection> connection_;
+};
+
+/// The connections to one host. Thread-safe.
+///
+/// A thread finds the connection that it used last in a slot of its own, without a lock: it waits for no
+/// other thread, and neither connections nor the server's threads behind them move between cores. When
+/// connections run short, they are taken from wherever they are idle, slots of other threads included.
+class Pool {
+ public:
+  Pool(Host host, const MySqlOptions& options)
+      : host_(std::move(host)), options_(options), breaker_(host_.ToString(), options.breaker) {}
+  ~Pool();
+  Pool(const Pool&) = delete;
+  Pool& operator=(const Pool&) = delete;
+
+  /// Returns a connection that works as far as is known: an idle one, or a new one. While all are busy it
+  /// waits for up to PoolOptions::wait_ms, and no longer than the deadline of this thread's call.
+  ///
+  /// UNAVAILABLE         the host fails, or its breaker is open.
+  /// RESOURCE_EXHAUSTED  all connections were busy for that long.
+  /// DEADLINE_EXCEEDED   the call was over before; CANCELLED likewise.
+  absl::StatusOr<Lease> Acquire();
+  /// Closes idle connections, and from now on those that come back. Leases that are out remain usable.
+  void Close();
+
+  const Host& host() const { return host_; }
+  const Breaker& breaker() const { return breaker_; }
+  /// How many connections there are, idle or in use.
+  size_t size() const;
+  /// How many of them are idle.
+  size_t idle() const;
+  /// How many calls wait for a connection.
+  int waiting() const { return waiting_.load(std::memory_order_relaxed); }
+
+ private:
+  friend class Lease;
+  using Clock = Connection::Clock;
+  using ConnectionPtr = std::unique_ptr<Connection>;
+
+  static constexpr size_t kSlots = 64;
+  /// Where threads of some numbers leave a connection for their next call; on a cache line of its own.
+  struct alignas(64) Slot {
+    std::atomic<Connection*> connection{nullptr};
+  };
+
+  /// Takes a connection back whose work is done.
+  void GiveBack(ConnectionPtr connection);
+  /// Closes a connection, or counts one that could not be opened (null).
+  ///
+  /// why  the failure, which the breaker is told; OK if the host is not to blame.
+  void Discard(ConnectionPtr connection, const absl::Status& why);
+  /// Puts the connection into this thread's slot and returns null; or returns the connection, if the slot is
+  /// taken, somebody waits for a connection, or the pool is closed.
+  ConnectionPtr KeepInSlot(ConnectionPtr connection);
+  /// Removes and returns an idle connection, from wherever there is one; null if there is none.
+  ConnectionPtr DequeueIdle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Whether the connection may be used: it is within its lifetime, and if it was idle for long or is
+  /// suspect, the server answers on it.
+  bool IsGood(Connection& connection) const;
+  /// Notes that so many connections are closed, and wakes all who wait.
+  void CountClosed(size_t count);
+  /// Closes connections that have been idle for long, down to the minimum; does so now and then only.
+  void Trim();
+
+  const Host host_;
+  const MySqlOptions& options_;
+  Breaker breaker_;
+  std::array<Slot, kSlots> slots_;
+  std::atomic<int> waiting_{0};
+  std::atomic<bool> closed_{false};
+  // Connections that were last used before this time are tried before they are used again.
+  std::atomic<Clock::time_point> suspect_before_{Clock::time_point::min()};
+  // Connections that were opened before this time are not used again.
+  std::atomic<Clock::time_point> retired_before_{Clock::time_point::min()};
+  std::atomic<Clock::time_point> trim_at_{Clock::time_point::min()};
+  mutable Mutex mutex_;
+  std::condition_variable changed_;
+  // Idle connections outside of slots, the most recently used at the back.
+  std::vector<ConnectionPtr> idle_ ABSL_GUARDED_BY(mutex_);
+  size_t size_ ABSL_GUARDED_BY(mutex_) = 0;  // idle, in use, or being opened
+};
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <span>
+
+#include "absl/status/status.h"
+#include "backends/mysql/fleet/fleet.h"
+
+namespace kvstore::mysql {
+
+/// Checks, before shards are made, that no other host has a database that an open shard's master lacks: then
+/// the map is wrong there, or the master has lost its data. An empty shard made on that master would give the
+/// IDs of its objects a second time.
+///
+/// others  hosts that may have shards, in addition to those of the maps. Of these and of the slaves, those
+///         that do not answer are left out.
+///
+/// FAILED_PRECONDITION  there is such a database.
+/// UNAVAILABLE          a master does not answer.
+absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others);
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backends/mysql/driver/connection.h"
+#include "backends/mysql/driver/tables.h"
+#include "kvstore_api/dataset.h"
+
+/// Makes and removes the tables of datasets while others may work on them: a migration that has renamed them,
+/// a move that has taken the shard away, a process that drops the dataset or creates the next one of its
+/// name. Functions that take a Connection throw sql::SQLException.
+namespace kvstore::mysql {
+
+/// Returns the datasets that the catalog has on these servers now. It is called by many threads, one at a
+/// time.
+using ReadSpecs = std::function<absl::StatusOr<std::vector<DatasetSpec>>()>;
+/// What was left as it is: the reason, and the number of tables or shards.
+using LeftAlone = std::map<std::string, uint64_t>;
+
+/// Makes the dataset's table on a shard. Returns OK too if it is there already, be it under the name that a
+/// migration gives it.
+///
+/// UNAVAILABLE          another process works on the tables, or the shard has moved to another host.
+/// FAILED_PRECONDITION  the shard's database is missing; or a table of another dataset has the name
+///                      (LeftoverError).
+absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+
+enum class Removed : uint8_t { kInAnyCase, kIfEmpty };
+
+/// Removes all tables of this incarnation of the dataset on a shard, and nothing else.
+///
+/// UNAVAILABLE          another process works on the tables, or the shard has moved to another host.
+/// FAILED_PRECONDITION  kIfEmpty: a table has rows, and nothing was removed.
+absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                        Removed removed = Removed::kInAnyCase);
+
+/// Checks that the tables of this incarnation on a shard, which the catalog does not name, have no rows.
+///
+/// UNAVAILABLE          the shard has moved to another host.
+/// FAILED_PRECONDITION  a table has rows.
+absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard);
+
+/// Makes what a shard lacks: its database, and the tables of those of `specs` in this space that `read`
+/// returns too. What has moved to another host, or migrates, is left alone.
+///
+/// specs       the catalog's datasets as of a moment ago, so that `read` is called only if a table is
+///             missing.
+/// mod_shards  how many mod shards there are.
+/// left_alone  what was left alone is added to it.
+///
+/// UNAVAILABLE          another process works on the tables, or moves the shard.
+/// FAILED_PRECONDITION  a table has the name that is no dataset's, or that has rows of an unknown dataset.
+absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
+                       const std::vector<DatasetSpec>& specs, const ReadSpecs& read, LeftAlone& left_alone);
+
+}  // namespace kvstore::mysql

@@ -1,0 +1,134 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "backend_api/outcome.h"
+#include "base/clock.h"
+#include "migration/command_options.h"
+#include "migration/migrator.h"
+
+/// How a migration is created: `kv migrate create`.
+namespace kvstore {
+
+using migration::Record;
+
+namespace {
+
+/// Checks that a migration can begin with a side in this state.
+///
+/// serves  It is the side that the catalog names.
+absl::Status CheckState(const DatasetSpec& side, const EndpointStatus& status, bool serves) {
+  if (serves) {
+    if (status.All(EndpointState::kServing)) return absl::OkStatus();
+    return absl::FailedPreconditionError(fmt::format(
+        "backend: '{}' does not have '{}' serving everywhere; see docs/runbook.md", side.backend, side.name));
+  }
+  // Partitions that are importing or moved were left by a migration that ended without this side; the new one
+  // removes them first.
+  if (!status.Any(EndpointState::kServing) && !status.Any(EndpointState::kFrozen)) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      fmt::format("backend: '{}' serves '{}' already, beside the one that the catalog names; see "
+                  "docs/runbook.md on hosts that came "
+                  "back after they were given up",
+                  side.backend, side.name));
+}
+
+/// Removes the record of a migration of an earlier dataset of that name, which nobody can continue.
+absl::Status ForgetOrphan(Catalog& catalog, const DatasetSpec& spec) {
+  const auto stored = catalog.GetRecord(spec.name);
+  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (!stored.ok()) return stored.status();
+  const auto record = migration::Decode(stored->text);
+  if (!record.ok() || record->incarnation == spec.incarnation) return absl::OkStatus();
+  return catalog.RemoveRecord(spec.name, stored->version);
+}
+
+}  // namespace
+
+absl::Status Migrator::CheckNewSide(const DatasetSpec& side, bool serves) const {
+  const auto backend = keeper_.FindBackend(side.backend);
+  if (!backend.ok()) return backend.status();
+  const Capabilities can = (*backend)->capabilities();
+  const bool stores = side.shape == Shape::kRows      ? can.rows
+                      : side.shape == Shape::kObjects ? can.objects
+                                                      : can.mappings;
+  if (!can.migration || !stores) {
+    return absl::FailedPreconditionError(fmt::format("backend: '{}' takes no part in migrations of {}",
+                                                     side.backend, kvstore::Name(side.shape)));
+  }
+  const auto endpoint = (*backend)->OpenForMigration(side);
+  if (!endpoint.ok()) return endpoint.status();
+  const auto status = (*endpoint)->Status();
+  if (!status.ok()) return status.status();
+  return CheckState(side, *status, serves);
+}
+
+absl::Status Migrator::StoreNew(const Record& record, const DatasetSpec& source, const DatasetSpec& target,
+                                const std::string& who) {
+  ForgetEnded(source.name);
+  // From here on nobody can alter or drop the dataset, or open shards of its space. Whether somebody did just
+  // before is checked next.
+  Operation operation = keeper_.MigrationOf(source, target);
+  operation.who = who;
+  auto held = keeper_.ledger().Begin(std::move(operation));
+  if (!held.ok()) return held.status();
+  const auto now = keeper_.LoadEntry(source.name);
+  if (!now.ok() || now->spec != source) {
+    if (!held->taken_over()) held->End().IgnoreError();
+    if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
+    return absl::FailedPreconditionError(
+        fmt::format("dataset: '{}' was altered or dropped just now; run the command again", source.name));
+  }
+  absl::Status status = keeper_.WithCatalog([&](Catalog& catalog) {
+    if (auto forgotten = ForgetOrphan(catalog, source); !forgotten.ok()) return forgotten;
+    return catalog.PutRecord(source.name, Encode(record), -1).status();
+  });
+  // After an outcome in doubt the record may be there, and needs the claims. Otherwise a create that failed
+  // must leave none behind.
+  if (!status.ok() && !IsInDoubt(status) && !held->taken_over()) held->End().IgnoreError();
+  if (absl::IsAborted(status)) {
+    return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", source.name));
+  }
+  return status;
+}
+
+absl::StatusOr<Json> Migrator::Create(const Options& options) {
+  const auto entry = keeper_.LoadEntry(options.dataset);
+  if (!entry.ok()) return entry.status();
+  const DatasetSpec& source = entry->spec;
+  if (options.target.empty()) return absl::InvalidArgumentError("target: is missing");
+  if (options.target == source.backend && options.engine == source.engine) {
+    return absl::InvalidArgumentError(fmt::format("target: the dataset is on '{}' already", options.target));
+  }
+  if (!entry->other_backend.empty()) {
+    return absl::AlreadyExistsError(
+        fmt::format("dataset: '{}' migrates already; see kv migrate status", source.name));
+  }
+  DatasetSpec target = source;
+  target.backend = options.target;
+  target.engine = options.engine;
+  if (auto status = CheckNewSide(source, /*serves=*/true); !status.ok()) return status;
+  if (auto status = CheckNewSide(target, /*serves=*/false); !status.ok()) return status;
+  Record record{.dataset = source.name,
+                .incarnation = source.incarnation,
+                .source = source.backend,
+                .source_engine = source.engine,
+                .target = target.backend,
+                .target_engine = target.engine,
+                .automatic = options.automatic,
+                .limits = options.Apply({})};
+  if (options.threads) record.threads = static_cast<uint32_t>(*options.threads);
+  if (options.freeze_ms) record.freeze_ms = *options.freeze_ms;
+  if (const auto stats = keeper_.GetStats(source.name); stats.ok()) {
+    record.estimated_units = stats->approximate_entries;
+  }
+  record.AddEvent(options.who, "created", WallClockMs());
+  if (!options.dry_run) {
+    if (auto status = StoreNew(record, source, target, options.who); !status.ok()) return status;
+  }
+  return migration::StatusJson(record, std::nullopt);
+}
+
+}  // namespace kvstore

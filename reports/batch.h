@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "reports/number.h"
+#include "reports/report_types.h"
+
+namespace kvstore::reports {
+
+/// Points to be written together. Each is checked when it is added, so that a loader can reject one with its
+/// reason and go on. Externally synchronised.
+class Batch {
+ public:
+  /// `info` has the report's keys, and the metrics that points are added of.
+  explicit Batch(ReportInfo info);
+
+  /// One value for each segment key, in the order of the report's keys; nullopt stands for the key's default.
+  using Segments = std::span<const std::optional<std::string_view>>;
+
+  /// Adds a point of a metric of kind value; a real number must be finite.
+  ///
+  /// metric  an index of ReportInfo::metrics.
+  ///
+  /// INVALID_ARGUMENT for a metric of another kind, a time out of range or no multiple of the resolution, a
+  /// segment without value or default.
+  absl::Status Add(size_t metric, int64_t time_ms, Segments segments, const Number& value);
+  /// A point of a metric of kind distinct: the members of a set.
+  absl::Status AddDistinct(size_t metric, int64_t time_ms, Segments segments,
+                           std::span<const std::string> members);
+  /// A point of a metric of kind distribution: numbers, each finite, at least one.
+  absl::Status AddDistribution(size_t metric, int64_t time_ms, Segments segments,
+                               std::span<const double> values);
+
+  const ReportInfo& info() const { return info_; }
+  size_t size() const { return points_.size(); }
+
+  // ---- for the writer ----
+
+  struct Series {
+    size_t metric = 0;
+    std::vector<uint32_t> values;  // for each key an index of values(key)
+  };
+  struct Point {
+    uint32_t series = 0;
+    int64_t time = 0;
+    Number number;        // of kind value
+    uint32_t sketch = 0;  // of the other kinds: an index of sketches()
+  };
+  const std::vector<Series>& series() const { return series_; }
+  const std::vector<Point>& points() const { return points_; }
+  const std::vector<std::string>& sketches() const { return sketches_; }
+  /// The different values of a segment key in this batch.
+  const std::vector<std::string>& values(uint32_t key) const { return values_[key]; }
+
+ private:
+  absl::Status Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments) const;
+  /// The number of the series; makes it if it is new.
+  uint32_t SeriesOf(size_t metric, Segments segments);
+
+  ReportInfo info_;
+  std::vector<std::vector<std::string>> values_;                           // for each key
+  std::vector<absl::flat_hash_map<std::string, uint32_t>> value_indexes_;  // for each key
+  absl::flat_hash_map<std::string, uint32_t> series_indexes_;
+  std::vector<Series> series_;
+  std::vector<Point> points_;
+  std::vector<std::string> sketches_;
+};
+
+}  // namespace kvstore::reports

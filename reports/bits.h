@@ -1,0 +1,146 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// Numbers packed bit by bit. Bit i of a stream is bit i % 8, from the lowest, of byte i / 8.
+namespace kvstore::reports {
+
+/// How many bits a number needs: 0 for 0, 64 at most.
+constexpr int BitWidth(uint64_t value) { return static_cast<int>(std::bit_width(value)); }
+
+/// Small numbers of either sign as small numbers without one: 0, -1, 1, -2 become 0, 1, 2, 3.
+constexpr uint64_t ZigZag(int64_t value) {
+  return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+}
+constexpr int64_t UnZigZag(uint64_t value) { return static_cast<int64_t>((value >> 1) ^ (~(value & 1) + 1)); }
+
+class BitWriter {
+ public:
+  /// Appends the lowest `bits` (0..64) bits of `value`.
+  void Write(uint64_t value, int bits) {
+    if (bits == 0) return;
+    if (bits < 64) value &= (uint64_t{1} << bits) - 1;
+    pending_ |= value << filled_;
+    if (filled_ + bits >= 64) {
+      Flush(8);
+      const int written = 64 - filled_;
+      pending_ = written == 64 ? 0 : value >> written;
+      filled_ = bits - written;
+    } else {
+      filled_ += bits;
+    }
+  }
+  /// Appends a number as its width in 7 bits, and then as many bits.
+  void WriteSized(uint64_t value) {
+    const int width = BitWidth(value);
+    Write(static_cast<uint64_t>(width), 7);
+    Write(value, width);
+  }
+  /// Appends all bits of another stream.
+  void Append(const BitWriter& other) {
+    size_t at = 0;
+    for (; at + 8 <= other.bytes_.size(); at += 8) Write(Load(other.bytes_.data() + at), 64);
+    Write(other.pending_, other.filled_);
+  }
+
+  size_t bits() const { return bytes_.size() * 8 + static_cast<size_t>(filled_); }
+  /// Empties the stream and keeps its memory.
+  void Clear() {
+    bytes_.clear();
+    pending_ = 0;
+    filled_ = 0;
+  }
+  /// The stream as bytes; the last one is filled up with zeros.
+  std::string Finish() && {
+    Flush((filled_ + 7) / 8);
+    filled_ = 0;
+    return std::move(bytes_);
+  }
+
+ private:
+  static uint64_t Load(const char* from) {
+    uint64_t value = 0;
+    for (int i = 7; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(from[i]);
+    return value;
+  }
+  void Flush(int bytes) {
+    for (int i = 0; i < bytes; ++i) bytes_.push_back(static_cast<char>(pending_ >> (8 * i)));
+  }
+
+  std::string bytes_;     // whole groups of 8 bytes until Finish
+  uint64_t pending_ = 0;  // the bits behind them
+  int filled_ = 0;        // how many those are, 0..63
+};
+
+/// Reads what a BitWriter wrote. Behind the end it gives zeros and says so by failed(), so that a decoder can
+/// look once for many reads.
+class BitReader {
+ public:
+  explicit BitReader(std::string_view bytes) : bytes_(bytes), end_(uint64_t{bytes.size()} * 8) {}
+
+  uint64_t Read(int bits) {
+    if (static_cast<uint64_t>(bits) > end_ - at_) {
+      Fail();
+      return 0;
+    }
+    if (bits > 32) {
+      const uint64_t low = ReadFew(32);
+      return low | ReadFew(bits - 32) << 32;
+    }
+    return ReadFew(bits);
+  }
+  /// What WriteSized wrote; fails on a width above 64.
+  uint64_t ReadSized() {
+    const uint64_t width = Read(7);
+    if (width > 64) {
+      Fail();
+      return 0;
+    }
+    return Read(static_cast<int>(width));
+  }
+  void Skip(uint64_t bits) {
+    if (bits > end_ - at_) {
+      Fail();
+    } else {
+      at_ += bits;
+    }
+  }
+  /// How many bits are left.
+  uint64_t left() const { return end_ - at_; }
+  bool failed() const { return failed_; }
+  /// Marks the stream as one that does not decode; for decoders that find it out by other means.
+  void Fail() {
+    failed_ = true;
+    at_ = end_;
+  }
+
+ private:
+  /// At most 32 bits, which are there.
+  uint64_t ReadFew(int bits) {
+    if (bits == 0) return 0;
+    const size_t byte = at_ / 8;
+    const auto shift = static_cast<int>(at_ % 8);
+    uint64_t word = 0;
+    if (std::endian::native == std::endian::little && byte + 8 <= bytes_.size()) {
+      std::memcpy(&word, bytes_.data() + byte, 8);
+    } else {
+      for (size_t i = 0; i < 8 && byte + i < bytes_.size(); ++i) {
+        word |= uint64_t{static_cast<unsigned char>(bytes_[byte + i])} << (8 * i);
+      }
+    }
+    at_ += static_cast<uint64_t>(bits);
+    return (word >> shift) & ((uint64_t{1} << bits) - 1);
+  }
+
+  std::string_view bytes_;
+  uint64_t at_ = 0;
+  uint64_t end_;
+  bool failed_ = false;
+};
+
+}  // namespace kvstore::reports

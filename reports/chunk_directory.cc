@@ -1,0 +1,192 @@
+#include "reports/chunk_directory.h"
+
+#include <algorithm>
+#include <bit>
+#include <numeric>
+
+#include "base/big_endian.h"
+#include "reports/varint.h"
+
+namespace kvstore::reports {
+namespace {
+
+using Writes = ChunkDirectory::Writes;
+
+void AppendNumber(std::string& out, const Number& number) {
+  out.push_back(number.is_integer() ? 1 : 0);
+  AppendBigEndian(out, number.bits());
+}
+
+Number ReadNumber(ByteReader& in) {
+  const uint8_t is_integer = in.Byte();
+  const std::string_view bytes = in.Bytes(8);
+  if (in.failed() || is_integer > 1) {
+    in.Fail();
+    return {};
+  }
+  const auto bits = ReadBigEndian<uint64_t>(bytes);
+  return is_integer == 1 ? Number::Integer(static_cast<int64_t>(bits))
+                         : Number::Real(std::bit_cast<double>(bits));
+}
+
+/// A time from 0 to `most`.
+int64_t ReadTime(ByteReader& in, int64_t most = kMaxTimeMs) {
+  const uint64_t time = in.Varint();
+  if (time <= static_cast<uint64_t>(most)) return static_cast<int64_t>(time);
+  in.Fail();
+  return 0;
+}
+
+void AppendNotes(std::string& out, const ChunkNotes& notes) {
+  AppendVarint(out, notes.deletes.size());
+  for (const TimeSpan& span : notes.deletes) {
+    AppendVarint(out, static_cast<uint64_t>(span.from));
+    AppendVarint(out, static_cast<uint64_t>(span.to));
+  }
+  AppendVarint(out, notes.covers.size());
+  for (const ChunkName& name : notes.covers) out += name;
+  out.push_back(notes.order ? 1 : 0);
+  if (notes.order) {
+    AppendVarint(out, notes.order->timestamp);
+    out += notes.order->name;
+  }
+}
+
+ChunkNotes ReadNotes(ByteReader& in) {
+  ChunkNotes notes;
+  const uint64_t deletes = in.Varint();
+  for (uint64_t i = 0; i < deletes && !in.failed(); ++i) {
+    const int64_t from = ReadTime(in);
+    const int64_t to = ReadTime(in, kMaxTimeMs + 1);
+    notes.deletes.push_back({from, to});
+  }
+  const uint64_t covers = in.Varint();
+  for (uint64_t i = 0; i < covers && !in.failed(); ++i) {
+    notes.covers.emplace_back(in.Bytes(kChunkNameBytes));
+  }
+  const uint8_t has_order = in.Byte();
+  if (has_order > 1) in.Fail();
+  if (has_order == 1) {
+    const uint64_t timestamp = in.Varint();
+    notes.order = ChunkOrder{timestamp, ChunkName(in.Bytes(kChunkNameBytes))};
+  }
+  return notes;
+}
+
+/// The IDs of one key, as the first one and then the differences.
+std::vector<uint32_t> ReadValues(ByteReader& in, uint64_t series) {
+  std::vector<uint32_t> values;
+  const uint64_t count = in.Varint();
+  if (count == 0 || count > series) in.Fail();
+  uint64_t id = 0;
+  for (uint64_t i = 0; i < count && !in.failed(); ++i) {
+    const uint64_t difference = in.Varint();
+    if (difference > UINT32_MAX - id || (i > 0 && difference == 0)) {
+      in.Fail();
+      break;
+    }
+    id += difference;
+    values.push_back(static_cast<uint32_t>(id));
+  }
+  return values;
+}
+
+void ReadPointFields(ByteReader& in, ChunkDirectory& directory) {
+  directory.series = in.Varint();
+  directory.min_time = ReadTime(in);
+  directory.max_time = ReadTime(in);
+  directory.time_unit = in.Varint();
+  if (directory.series == 0 || directory.series > directory.points || directory.time_unit == 0 ||
+      directory.min_time > directory.max_time) {
+    return in.Fail();
+  }
+  if (directory.kind == MetricKind::kValue) {
+    directory.min_value = ReadNumber(in);
+    directory.max_value = ReadNumber(in);
+  }
+  directory.body_bytes = in.Varint();
+  if (directory.body_bytes > kMaxChunkBodyBytes) return in.Fail();
+  for (auto& values : directory.segment_values) values = ReadValues(in, directory.series);
+}
+
+}  // namespace
+
+ChunkDirectory Survey(const PointBlock& points) {
+  ChunkDirectory directory{.kind = points.kind(), .series = points.series(), .points = points.points()};
+  directory.segment_values.resize(points.keys());
+  if (points.points() == 0) return directory;
+  for (size_t key = 0; key < points.keys(); ++key) {
+    auto& values = directory.segment_values[key];
+    for (size_t i = 0; i < points.series(); ++i) {
+      // Series are sorted, so that many have the same value as the one before.
+      const uint32_t value = points.segments(i)[key];
+      if (values.empty() || values.back() != value) values.push_back(value);
+    }
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+  }
+  const SeriesPoints& all = points.all();
+  const auto [least, greatest] = std::minmax_element(all.times.begin(), all.times.end());
+  directory.min_time = *least;
+  directory.max_time = *greatest;
+  int64_t unit = 0;
+  for (const int64_t time : all.times) unit = std::gcd(unit, time - *least);
+  directory.time_unit = unit == 0 ? 1 : static_cast<uint64_t>(unit);
+  if (!all.numbers.empty()) {
+    const auto [low, high] = std::minmax_element(all.numbers.begin(), all.numbers.end(), &Less);
+    directory.min_value = *low;
+    directory.max_value = *high;
+  }
+  const auto adds = static_cast<size_t>(std::count(all.adds.begin(), all.adds.end(), uint8_t{1}));
+  directory.writes = adds == 0 ? Writes::kReplace : adds == all.adds.size() ? Writes::kAdd : Writes::kBoth;
+  return directory;
+}
+
+std::string EncodeDirectory(const ChunkDirectory& directory) {
+  std::string out;
+  out.push_back(static_cast<char>(directory.kind));
+  out.push_back(static_cast<char>(directory.writes));
+  AppendVarint(out, directory.segment_values.size());
+  AppendNotes(out, directory.notes);
+  AppendVarint(out, directory.points);
+  if (directory.points == 0) return out;
+  AppendVarint(out, directory.series);
+  AppendVarint(out, static_cast<uint64_t>(directory.min_time));
+  AppendVarint(out, static_cast<uint64_t>(directory.max_time));
+  AppendVarint(out, directory.time_unit);
+  if (directory.kind == MetricKind::kValue) {
+    AppendNumber(out, directory.min_value);
+    AppendNumber(out, directory.max_value);
+  }
+  AppendVarint(out, directory.body_bytes);
+  for (const auto& values : directory.segment_values) {
+    AppendVarint(out, values.size());
+    uint32_t before = 0;
+    for (const uint32_t value : values) {
+      AppendVarint(out, value - before);
+      before = value;
+    }
+  }
+  return out;
+}
+
+absl::StatusOr<ChunkDirectory> DecodeDirectory(std::string_view bytes) {
+  ByteReader in(bytes);
+  ChunkDirectory directory;
+  const uint8_t kind = in.Byte();
+  const uint8_t writes = in.Byte();
+  const uint64_t keys = in.Varint();
+  const bool known = kind >= 1 && kind <= 3 && writes <= 2 && keys <= kMaxSegmentKeys;
+  if (in.failed() || !known) return absl::DataLossError("a chunk's directory does not decode");
+  directory.kind = static_cast<MetricKind>(kind);
+  directory.writes = static_cast<Writes>(writes);
+  directory.segment_values.resize(keys);
+  directory.notes = ReadNotes(in);
+  directory.points = in.Varint();
+  if (directory.points > kMaxChunkPoints) in.Fail();
+  if (directory.points > 0) ReadPointFields(in, directory);
+  if (in.failed() || !in.rest().empty()) return absl::DataLossError("a chunk's directory does not decode");
+  return directory;
+}
+
+}  // namespace kvstore::reports

@@ -1,0 +1,42 @@
+#include "reports/chunk_number.h"
+
+#include <algorithm>
+#include <atomic>
+#include <random>
+
+#include "base/big_endian.h"
+#include "base/clock.h"
+
+namespace kvstore::reports {
+
+std::string NewChunkNumber(uint64_t least_ms) {
+  static std::atomic<uint64_t> last{0};
+  thread_local std::mt19937_64 random{(uint64_t{std::random_device()()} << 32) | std::random_device()()};
+  const uint64_t now = std::max(WallClockMs(), least_ms) << 16;
+  uint64_t before = last.load();
+  uint64_t next = 0;
+  do {
+    next = std::max(now, before + 1);
+  } while (!last.compare_exchange_weak(before, next));
+  std::string number;
+  AppendBigEndian(number, next);
+  AppendBigEndian(number, uint64_t{random()});
+  return number;
+}
+
+std::string LeastChunkNumber(uint64_t ms) {
+  std::string number;
+  AppendBigEndian(number, ms << 16);
+  AppendBigEndian(number, uint64_t{0});
+  return number;
+}
+
+ChunkName NameOfPart(std::string_view number, uint16_t part) {
+  ChunkName name(number);
+  AppendBigEndian(name, part);
+  return name;
+}
+
+uint64_t TimeOfName(const ChunkName& name) { return ReadBigEndian<uint64_t>(name) >> 16; }
+
+}  // namespace kvstore::reports

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "reports/bits.h"
+#include "reports/number.h"
+
+/// The times and the values of one series, packed. Stored: never change without a new chunk version.
+namespace kvstore::reports {
+
+/// Writes times that ascend strictly, in whatever unit, as differences of differences: times at even
+/// distances take one bit each. At least one time, each below 2^53.
+void PackTimes(BitWriter& out, std::span<const uint64_t> times);
+/// Reads `count` (at least 1) of them into `times`. What does not decode makes `in` fail; then `times` is
+/// whatever it is.
+void UnpackTimes(BitReader& in, size_t count, std::vector<uint64_t>& times);
+
+/// Writes numbers, integers and real ones, each bit for bit, in the smallest of these forms:
+///
+///   0  integers: the least one, and what each has above it (frame of reference)
+///   1  real numbers: XOR with the one before ("Gorilla", Pelkonen and others, VLDB 2015)
+///   2  real numbers that are whole: as integers
+///   3  integers: XOR with the one before
+///   4  both kinds: a bit for each, then the integers as 0, then the real numbers as 1
+///
+/// At least one number.
+void PackNumbers(BitWriter& out, std::span<const Number> numbers);
+/// Reads `count` (at least 1) of them into `numbers`. What does not decode makes `in` fail.
+void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers);
+/// Passes over `count` of them without decoding each.
+void SkipNumbers(BitReader& in, size_t count);
+
+}  // namespace kvstore::reports

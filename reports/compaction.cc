@@ -1,0 +1,190 @@
+#include "reports/compaction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/clock.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/limits.h"
+#include "reports/chunk_number.h"
+#include "reports/row_merge.h"
+#include "reports/status_macros.h"
+#include "reports/writer.h"
+
+namespace kvstore::reports {
+namespace {
+
+/// For how long a chunk says what it covers after that was deleted: longer than a batch may be repeated.
+constexpr uint64_t kCoversMemoryMs = kBatchMemoryMs + uint64_t{86'400'000};
+
+uint64_t OrZero(uint64_t value, uint64_t minus) { return value > minus ? value - minus : 0; }
+
+/// What the new chunk says beside its points.
+ChunkNotes NotesOf(std::span<const LiveChunk> run, const StoredRow& row, bool oldest) {
+  ChunkNotes notes;
+  notes.order = run.back().order;
+  std::set<ChunkName> present;
+  for (const StoredChunk& chunk : row.chunks) present.insert(chunk.name);
+  const uint64_t remembered = OrZero(WallClockMs(), kCoversMemoryMs);
+  std::set<ChunkName> covers;
+  for (const LiveChunk& live : run) {
+    covers.insert(live.stored->name);
+    const ChunkNotes& before = live.chunk.directory().notes;
+    for (const ChunkName& name : before.covers) {
+      if (present.contains(name) || TimeOfName(name) >= remembered) covers.insert(name);
+    }
+    // Without anything older there is nothing left for the deletes to remove.
+    if (!oldest) notes.deletes.insert(notes.deletes.end(), before.deletes.begin(), before.deletes.end());
+  }
+  notes.covers.assign(covers.begin(), covers.end());
+  return notes;
+}
+
+absl::StatusOr<PointBlock> MergeRun(const std::vector<LiveChunk>& run, bool oldest) {
+  size_t keys = 0;
+  for (const LiveChunk& live : run) keys = std::max(keys, live.chunk.directory().segment_values.size());
+  PointBlock block(run.front().chunk.directory().kind, static_cast<uint32_t>(keys));
+  KV_ASSIGN_OR_RETURN(const auto merge, RowMerge::Make(run, static_cast<uint32_t>(keys), nullptr));
+  SeriesPoints points;
+  while (true) {
+    KV_ASSIGN_OR_RETURN(const bool more, merge->Next());
+    if (!more) return block;
+    KV_RETURN_IF_ERROR(merge->Read(points));
+    if (points.size() == 0) continue;
+    if (oldest) std::fill(points.adds.begin(), points.adds.end(), uint8_t{0});
+    block.Append(merge->segments(), points);
+  }
+}
+
+absl::Status DeleteCovered(const Metadata& metadata, const StoredRow& row, const std::set<ChunkName>& live) {
+  DeleteOptions options{.columns = std::vector<std::string>()};
+  for (const StoredChunk& chunk : row.chunks) {
+    if (!live.contains(chunk.name)) options.columns->push_back(chunk.name);
+  }
+  if (options.columns->empty()) return absl::OkStatus();
+  return metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row.key), options);
+}
+
+/// False if the row has changed hands since it was read.
+absl::StatusOr<bool> PutCompacted(const Metadata& metadata, const StoredRow& row, const ChunkName& name,
+                                  const std::string& bytes) {
+  uint64_t generation = 0;
+  if (row.generation) {
+    // Any other text than a number starts again; what counts is that it differs from the one before.
+    for (const char c : *row.generation) generation = generation * 10 + static_cast<uint64_t>(c - '0') % 10;
+  }
+  const std::string next = fmt::format("{}", generation + 1);
+  const CellWrite cells[] = {{name, bytes, std::nullopt}, {kGenerationColumn, next, std::nullopt}};
+  WriteOptions options{.condition = Condition{.column = kGenerationColumn}};
+  if (row.generation) options.condition->equals = *row.generation;
+  const auto put = metadata.store().PutRow(metadata.dataset(), EncodeRowKey(row.key), cells, options);
+  if (put.ok()) return true;
+  if (absl::IsAlreadyExists(put.status()) || absl::IsFailedPrecondition(put.status())) return false;
+  return put.status();
+}
+
+/// Whether a chunk has numbers to be added.
+bool Adds(const LiveChunk& live) {
+  const ChunkDirectory& directory = live.chunk.directory();
+  return directory.kind == MetricKind::kValue && directory.writes != ChunkDirectory::Writes::kReplace;
+}
+
+}  // namespace
+
+Run ChooseRun(const std::vector<LiveChunk>& live, size_t max_bytes) {
+  Run best;
+  size_t begin = 0;
+  size_t bytes = 0;
+  size_t points = 0;
+  size_t adders = 0;
+  for (size_t end = 1; end <= live.size(); ++end) {
+    bytes += live[end - 1].chunk.stored_bytes();
+    points += live[end - 1].chunk.directory().points;
+    adders += Adds(live[end - 1]) ? 1 : 0;
+    while (begin < end && (bytes > max_bytes || points > kMaxChunkPoints || (begin > 0 && adders > 0))) {
+      bytes -= live[begin].chunk.stored_bytes();
+      points -= live[begin].chunk.directory().points;
+      adders -= Adds(live[begin]) ? 1 : 0;
+      ++begin;
+    }
+    if (end - begin > best.end - best.begin) best = {begin, end};
+  }
+  return best;
+}
+
+absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const CompactionOptions& options,
+                        CompactionResult& result) {
+  ++result.rows;
+  uint64_t bytes = 0;
+  for (const StoredChunk& chunk : row.chunks) bytes += chunk.bytes.size();
+  result.bytes_before += bytes;
+  KV_ASSIGN_OR_RETURN(std::vector<LiveChunk> live, LiveChunks(row));
+  std::set<ChunkName> left;
+  for (const LiveChunk& chunk : live) left.insert(chunk.stored->name);
+  // A chunk that was missed must not stand before one that is merged: what that has would hide it.
+  std::erase_if(live, [&](const LiveChunk& chunk) { return chunk.order.timestamp > row.complete_to; });
+  const Run run = ChooseRun(live, options.max_bytes);
+  if (run.end - run.begin >= std::max<size_t>(options.min_chunks, 2)) {
+    const std::vector<LiveChunk> merged(live.begin() + static_cast<ptrdiff_t>(run.begin),
+                                        live.begin() + static_cast<ptrdiff_t>(run.end));
+    const bool oldest = run.begin == 0;
+    const auto block = MergeRun(merged, oldest);
+    // What passes the range of numbers fails queries for these points; it must not keep others from being
+    // merged.
+    if (absl::IsFailedPrecondition(block.status())) {
+      result.bytes_after += bytes;
+      return absl::OkStatus();
+    }
+    if (!block.ok()) return block.status();
+    KV_ASSIGN_OR_RETURN(const std::string chunk, EncodeChunk(*block, NotesOf(merged, row, oldest)));
+    // Names grow with time, so that a reader who pages through the row meets the new chunk behind the old
+    // ones.
+    uint64_t least_ms = 0;
+    for (const StoredChunk& stored : row.chunks) least_ms = std::max(least_ms, TimeOfName(stored.name) + 1);
+    const ChunkName name = NameOfPart(NewChunkNumber(least_ms), 0);
+    bool done = false;
+    if (chunk.size() <= kMaxValueBytes) {
+      KV_ASSIGN_OR_RETURN(done, PutCompacted(metadata, row, name, chunk));
+    }
+    if (done) {
+      for (const LiveChunk& covered : merged) {
+        left.erase(covered.stored->name);
+        bytes -= covered.chunk.stored_bytes();
+      }
+      bytes += chunk.size();
+      result.chunks_merged += merged.size();
+      ++result.chunks_written;
+    }
+  }
+  result.bytes_after += bytes;
+  return DeleteCovered(metadata, row, left);
+}
+
+absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const std::string& report,
+                                               const CompactionOptions& options) {
+  KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
+  const ReportSettings& settings = info.settings;
+  const uint64_t now = WallClockMs();
+  const uint64_t oldest_ms = settings.retention_ms == 0 ? 0 : OrZero(now, settings.retention_ms);
+  CompactionResult result;
+  const auto take = [&](StoredRow&& row) -> absl::Status {
+    KV_RETURN_IF_ERROR(CheckCall());
+    if ((row.key.period_start_s + settings.period_s) * 1000 <= oldest_ms) {
+      ++result.rows;
+      ++result.rows_expired;
+      return metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row.key), {});
+    }
+    return CompactRow(metadata, row, options, result);
+  };
+  for (uint32_t salt = 0; salt < settings.salts; ++salt) {
+    KV_RETURN_IF_ERROR(ScanStoredRows(metadata.store(), metadata.dataset(),
+                                      ReportRange(static_cast<uint8_t>(salt), settings.id), take));
+  }
+  KV_RETURN_IF_ERROR(metadata.ForgetBatches(settings.id, LeastChunkNumber(OrZero(now, kBatchMemoryMs))));
+  return result;
+}
+
+}  // namespace kvstore::reports

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "reports/metadata.h"
+#include "reports/rows.h"
+
+namespace kvstore::reports {
+
+struct CompactionResult {
+  uint64_t rows = 0;            ///< Looked at.
+  uint64_t chunks_merged = 0;   ///< Chunks that became one with others.
+  uint64_t chunks_written = 0;  ///< Chunks that they became.
+  uint64_t rows_expired = 0;    ///< Removed because of the report's retention.
+  uint64_t bytes_before = 0;    ///< Of all chunks of the rows that were looked at.
+  uint64_t bytes_after = 0;
+};
+
+struct CompactionOptions {
+  /// A row with fewer live chunks is left as it is.
+  size_t min_chunks = 2;
+  /// Chunks are merged as long as they have no more bytes than this together.
+  size_t max_bytes = size_t{3} << 20;
+};
+
+/// Merges the chunks of a report's rows and removes rows that are past its retention. No query changes its
+/// answer. Killed at any point, nothing counts twice: the new chunk names those that it covers, readers
+/// ignore these from then on, and only then are they deleted. Of two compactions that race for a row, one
+/// wins and the other leaves the row alone.
+absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const std::string& report,
+                                               const CompactionOptions& options);
+
+/// The same for one row as it was read.
+absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const CompactionOptions& options,
+                        CompactionResult& result);
+
+/// Chunks of a row from `begin` to `end`, exclusive, of those that are live.
+struct Run {
+  size_t begin = 0;
+  size_t end = 0;
+};
+/// The longest run of neighbours that together have at most `max_bytes` and can become one chunk. Only
+/// neighbours can be merged: a chunk between two others stands between them. Numbers that are added are
+/// merged from the oldest chunk on alone, because sums of real numbers depend on their order.
+Run ChooseRun(const std::vector<LiveChunk>& live, size_t max_bytes);
+
+}  // namespace kvstore::reports

@@ -1,0 +1,67 @@
+#include "reports/deletes.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "kvstore_api/call_scope.h"
+#include "reports/chunk.h"
+#include "reports/chunk_number.h"
+#include "reports/row_puts.h"
+#include "reports/rows.h"
+#include "reports/status_macros.h"
+
+namespace kvstore::reports {
+
+absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo& info, TimeSpan span) {
+  span.from = std::max<int64_t>(span.from, 0);
+  span.to = std::min(span.to, kMaxTimeMs + 1);
+  if (span.from >= span.to) return 0;
+  const ReportSettings& settings = info.settings;
+  const std::string number = NewChunkNumber();
+  std::vector<RowKey> rows;
+  for (const Metric& metric : info.metrics) {
+    for (uint32_t salt = 0; salt < settings.salts; ++salt) {
+      const RowsWanted wanted{.salt = static_cast<uint8_t>(salt),
+                              .report = settings.id,
+                              .metric = metric.id,
+                              .first_period_s = PeriodOf(span.from, settings.period_s),
+                              .last_period_s = PeriodOf(span.to - 1, settings.period_s),
+                              .period_s = settings.period_s};
+      const auto take = [&](StoredRow&& row) {
+        rows.push_back(row.key);
+        return absl::OkStatus();
+      };
+      KV_RETURN_IF_ERROR(ReadRows(metadata.store(), metadata.dataset(), wanted, take, nullptr));
+      RowPuts puts(metadata, /*repeatable=*/false);
+      KV_ASSIGN_OR_RETURN(const std::string bytes,
+                          EncodeChunk(PointBlock(metric.kind, 0), {.deletes = {span}}));
+      for (const RowKey& row : rows) {
+        if (row.metric == metric.id && row.salt == salt)
+          KV_RETURN_IF_ERROR(puts.Put(row, {{NameOfPart(number, 0), bytes}}));
+      }
+      KV_RETURN_IF_ERROR(puts.Flush());
+    }
+  }
+  return rows.size();
+}
+
+absl::Status DropReport(const Metadata& metadata, const std::string& report) {
+  KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
+  for (uint32_t salt = 0; salt < info.settings.salts; ++salt) {
+    std::vector<RowKey> rows;
+    const auto take = [&](StoredRow&& row) {
+      rows.push_back(row.key);
+      return absl::OkStatus();
+    };
+    KV_RETURN_IF_ERROR(ScanStoredRows(metadata.store(), metadata.dataset(),
+                                      ReportRange(static_cast<uint8_t>(salt), info.settings.id), take));
+    for (const RowKey& row : rows) {
+      KV_RETURN_IF_ERROR(CheckCall());
+      KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row), {}));
+    }
+  }
+  return metadata.Remove(info);
+}
+
+}  // namespace kvstore::reports

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "reports/chunk_types.h"
+#include "reports/metadata.h"
+
+namespace kvstore::reports {
+
+/// Deletes the points of these metrics in [from, to), as they are at this moment: what is written later
+/// stays. Returns how many rows were touched.
+absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo& info, TimeSpan span);
+
+/// Removes all points of a report, and then the report.
+absl::Status DropReport(const Metadata& metadata, const std::string& report);
+
+}  // namespace kvstore::reports

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "reports/chunk_types.h"
+#include "reports/metadata.h"
+#include "reports/query.h"
+
+namespace kvstore::reports {
+
+/// The filters of a query, with the IDs of their values, and the keys that it groups by. Thread-safe once
+/// made.
+class FilterSet {
+ public:
+  /// INVALID_ARGUMENT for a segment key that the report does not have.
+  static absl::StatusOr<FilterSet> Make(const Metadata& metadata, const ReportInfo& info, const Query& query);
+
+  size_t size() const { return filters_.size(); }
+  /// The numbers of the keys of group_by.
+  const std::vector<uint32_t>& group_keys() const { return group_keys_; }
+
+  /// Whether any filter may match a series of a chunk with this directory.
+  bool MayMatch(const ChunkDirectory& directory) const;
+  /// Appends the indexes of the filters that a series matches.
+  void Match(std::span<const uint32_t> segments, std::vector<uint32_t>& matched) const;
+  /// The IDs of a series by which it is grouped.
+  void Group(std::span<const uint32_t> segments, std::vector<uint32_t>& group) const;
+
+ private:
+  struct KeyFilter {
+    uint32_t key = 0;
+    std::vector<uint32_t> ids;  // ascending
+  };
+  using Filter = std::vector<KeyFilter>;  // all must match
+
+  /// Of one key, which filters match an ID: a bit for each filter.
+  struct KeyIndex {
+    uint32_t key = 0;
+    std::vector<uint64_t> any;                                   // those that do not look at the key
+    absl::flat_hash_map<uint32_t, std::vector<uint64_t>> by_id;  // those and the ones that name the ID
+  };
+  void IndexFilters();
+
+  std::vector<Filter> filters_;
+  std::vector<KeyIndex> indexes_;  // of the keys that any filter looks at
+  std::vector<uint32_t> group_keys_;
+};
+
+}  // namespace kvstore::reports

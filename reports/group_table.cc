@@ -1,0 +1,102 @@
+#include "reports/group_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "reports/status_macros.h"
+
+namespace kvstore::reports {
+
+absl::Status QueryUse::TakeMemory(size_t bytes) {
+  if ((memory_bytes += bytes) <= max_memory_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "the query's aggregates take more than {} bytes of memory, which is the limit; ask for fewer "
+      "groups, longer steps or a shorter range",
+      max_memory_bytes));
+}
+
+absl::Status QueryUse::TakeRead(uint64_t bytes) {
+  if ((read_bytes += bytes) <= max_read_bytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(fmt::format(
+      "the query reads more than {} bytes, which is the limit; ask for fewer metrics or a shorter range",
+      max_read_bytes));
+}
+
+Aggregate& Group::At(size_t step) {
+  if (slots_[step] == 0) {
+    cells_.emplace_back();
+    slots_[step] = static_cast<uint32_t>(cells_.size());
+  }
+  return cells_[slots_[step] - 1];
+}
+
+absl::Status Group::Merge(Group&& other) {
+  for (size_t step = 0; step < other.slots_.size(); ++step) {
+    if (other.slots_[step] == 0) continue;
+    KV_RETURN_IF_ERROR(At(step).Merge(std::move(other.cells_[other.slots_[step] - 1])));
+  }
+  return whole_.Merge(std::move(other.whole_));
+}
+
+absl::StatusOr<Group*> GroupTable::Find(Key key) {
+  const auto found = groups_.find(key);
+  if (found != groups_.end()) return &found->second;
+  if (groups_.size() == use_->max_groups) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "group_by: the query has more than {} groups, which is the limit; filter, or group by fewer keys",
+        use_->max_groups));
+  }
+  KV_RETURN_IF_ERROR(use_->TakeMemory(sizeof(Group) + grid_->size() * sizeof(uint32_t)));
+  return &groups_.emplace(std::move(key), Group(grid_->size())).first->second;
+}
+
+absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+                             MetricKind kind, const SeriesPoints& points, TimeSpan span) {
+  const auto& times = points.times;
+  const auto begin =
+      static_cast<size_t>(std::lower_bound(times.begin(), times.end(), span.from) - times.begin());
+  const auto end = static_cast<size_t>(std::lower_bound(times.begin(), times.end(), span.to) - times.begin());
+  if (begin >= end) return absl::OkStatus();
+  for (const uint32_t filter : filters) {
+    KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
+    const size_t cells_before = found->cells();
+    size_t outside = 0;  // memory of aggregates outside of themselves
+    size_t step = 0;
+    for (size_t i = begin; i < end; ++i) {
+      step = grid_->IndexOf(times[i], step);
+      Aggregate& cell = found->At(step);
+      if (kind == MetricKind::kValue) {
+        cell.Add(times[i], points.numbers[i], keep_.values);
+        if (keep_.whole) found->whole().Add(times[i], points.numbers[i], keep_.whole_values);
+        continue;
+      }
+      const size_t before = cell.memory();
+      KV_RETURN_IF_ERROR(cell.AddSketch(kind, points.sketches[i]));
+      outside += cell.memory() - before;
+      if (keep_.whole) KV_RETURN_IF_ERROR(found->whole().AddSketch(kind, points.sketches[i]));
+    }
+    const size_t kept = (keep_.values ? 1u : 0u) + (keep_.whole_values ? 1u : 0u);
+    if (kind == MetricKind::kValue) outside += kept * (end - begin) * sizeof(Number);
+    const size_t cells = found->cells() - cells_before;
+    if (cells + outside > 0) KV_RETURN_IF_ERROR(use_->TakeMemory(cells * sizeof(Aggregate) + outside));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GroupTable::Merge(GroupTable&& other) {
+  while (!other.groups_.empty()) {
+    auto node = other.groups_.extract(other.groups_.begin());
+    const auto found = groups_.find(node.key());
+    if (found == groups_.end()) {
+      if (groups_.size() == use_->max_groups) return Find(node.key()).status();
+      groups_.insert(std::move(node));
+    } else {
+      KV_RETURN_IF_ERROR(found->second.Merge(std::move(node.mapped())));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::reports

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reports/aggregate.h"
+#include "reports/chunk_types.h"
+#include "reports/point_block.h"
+#include "reports/steps.h"
+
+namespace kvstore::reports {
+
+/// What is counted of a query's memory and reads, by all of its threads.
+struct QueryUse {
+  std::atomic<size_t> memory_bytes{0};
+  std::atomic<uint64_t> read_bytes{0};
+  size_t max_memory_bytes = 0;
+  uint64_t max_read_bytes = 0;
+  size_t max_groups = 0;
+
+  /// RESOURCE_EXHAUSTED with the figure if the limit is passed.
+  absl::Status TakeMemory(size_t bytes);
+  absl::Status TakeRead(uint64_t bytes);
+};
+
+/// The aggregates of one group: of each step that has points, and of the whole range.
+class Group {
+ public:
+  explicit Group(size_t steps) : slots_(steps, 0) {}
+
+  /// The aggregate of a step; made if there is none.
+  Aggregate& At(size_t step);
+  /// Null if the step has no points.
+  const Aggregate* Find(size_t step) const { return slots_[step] == 0 ? nullptr : &cells_[slots_[step] - 1]; }
+  Aggregate& whole() { return whole_; }
+  const Aggregate& whole() const { return whole_; }
+  size_t steps() const { return slots_.size(); }
+  size_t cells() const { return cells_.size(); }
+  absl::Status Merge(Group&& other);
+
+ private:
+  std::vector<uint32_t> slots_;  // 1 + the index in cells_; 0: none
+  std::vector<Aggregate> cells_;
+  Aggregate whole_;
+};
+
+/// The groups of one metric. Externally synchronised.
+class GroupTable {
+ public:
+  struct Key {
+    uint32_t filter = 0;
+    std::vector<uint32_t> segments;
+    friend auto operator<=>(const Key&, const Key&) = default;
+  };
+
+  struct Keep {
+    bool values = false;        ///< Of each step, for percentiles.
+    bool whole = false;         ///< The aggregate of the whole range.
+    bool whole_values = false;  ///< Its values.
+  };
+  GroupTable(const StepGrid& grid, Keep keep, QueryUse& use) : grid_(&grid), keep_(keep), use_(&use) {}
+
+  /// Adds the points of a series that lie in [from, to) to the groups of all filters that it matches.
+  absl::Status Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group, MetricKind kind,
+                   const SeriesPoints& points, TimeSpan span);
+  absl::Status Merge(GroupTable&& other);
+  const std::map<Key, Group>& groups() const { return groups_; }
+
+ private:
+  absl::StatusOr<Group*> Find(Key key);
+
+  const StepGrid* grid_;
+  Keep keep_;
+  QueryUse* use_;
+  std::map<Key, Group> groups_;
+};
+
+}  // namespace kvstore::reports

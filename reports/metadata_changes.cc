@@ -1,0 +1,257 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "json/bytes_json.h"
+#include "reports/metadata.h"
+#include "reports/metadata_columns.h"
+#include "reports/row_key.h"
+#include "reports/status_macros.h"
+
+/// The part of Metadata that gives numbers.
+namespace kvstore::reports {
+namespace {
+
+/// Values or metrics that one put gives IDs to, so that it stays far below the limit of a put.
+constexpr size_t kValuesOfPut = 1'000;
+constexpr int kMaxAttempts = 1'000;
+
+absl::Status TooBusy(std::string_view report) {
+  return absl::UnavailableError(
+      fmt::format("report '{}': others changed it {} times in a row while this call tried to; try again",
+                  report, kMaxAttempts));
+}
+
+/// The next number to give, as it is stored: none before the first.
+struct Counter {
+  std::optional<std::string> text;
+  uint32_t next = 0;
+};
+
+absl::StatusOr<Counter> CounterOf(const std::map<std::string, std::string>& columns, const std::string& name,
+                                  uint32_t first) {
+  const auto found = columns.find(name);
+  if (found == columns.end()) return Counter{std::nullopt, first};
+  KV_ASSIGN_OR_RETURN(const uint32_t next, NumberFromText(found->second));
+  return Counter{found->second, next};
+}
+
+}  // namespace
+
+absl::Status Metadata::AddMetrics(std::string_view report, std::span<const Metric> metrics) const {
+  const std::string row = MetadataRow(report);
+  for (size_t begin = 0; begin < metrics.size(); begin += kValuesOfPut) {
+    const auto part = metrics.subspan(begin, std::min(kValuesOfPut, metrics.size() - begin));
+    std::vector<std::string> names = {kNextMetric};
+    for (const Metric& metric : part) {
+      KV_RETURN_IF_ERROR(CheckName("metrics", metric.name, kMaxMetricNameBytes));
+      names.push_back(MetricColumn(metric.name));
+    }
+    std::sort(names.begin(), names.end());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+    bool done = false;
+    for (int attempt = 0; attempt < kMaxAttempts && !done; ++attempt) {
+      KV_ASSIGN_OR_RETURN(const Columns found, Read(row, names));
+      KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(found, kNextMetric, 0));
+      uint32_t next = counter.next;
+      Columns cells;
+      for (const Metric& metric : part) {
+        const std::string column = MetricColumn(metric.name);
+        const auto stored = found.find(column);
+        const auto same = cells.find(column);
+        if (stored == found.end() && same == cells.end()) {
+          cells[column] = MetricToText({.id = next++, .kind = metric.kind});
+          continue;
+        }
+        KV_ASSIGN_OR_RETURN(const Metric known,
+                            MetricFromText(metric.name, same == cells.end() ? stored->second : same->second));
+        if (known.kind != metric.kind) {
+          return absl::AlreadyExistsError(
+              fmt::format("metric '{}' exists with the kind '{}'; it cannot become '{}'", metric.name,
+                          Name(known.kind), Name(metric.kind)));
+        }
+      }
+      if (cells.empty()) break;
+      KV_ASSIGN_OR_RETURN(done, PutIfCounter(row, kNextMetric, counter.text, next, cells));
+      if (!done && attempt + 1 == kMaxAttempts) return TooBusy(report);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Metadata::AddKey(std::string_view report, const SegmentKey& key) const {
+  KV_RETURN_IF_ERROR(CheckName("add_segment_key", key.name, kMaxSegmentKeyBytes));
+  if (!key.default_value || key.default_value->size() > kMaxSegmentValueBytes ||
+      !IsUtf8(*key.default_value)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "add_segment_key: a key that is added needs a default of at most {} bytes of UTF-8, which "
+        "the points have that are there already",
+        kMaxSegmentValueBytes));
+  }
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
+    if (info.KeyNumber(key.name)) {
+      return absl::AlreadyExistsError(
+          fmt::format("report '{}' has a segment key '{}' already", report, key.name));
+    }
+    const auto number = static_cast<uint32_t>(info.keys.size());
+    if (number == kMaxSegmentKeys) {
+      return absl::ResourceExhaustedError(
+          fmt::format("report '{}' has {} segment keys, which is the limit", report, kMaxSegmentKeys));
+    }
+    const Columns cells = {{KeyColumn(number), KeyToText(key)},
+                           {NextValueColumn(number), "1"},
+                           {ValueColumn(number, 0), *key.default_value},
+                           {IdColumn(number, *key.default_value), "0"}};
+    KV_ASSIGN_OR_RETURN(
+        const bool done,
+        PutIfCounter(MetadataRow(report), kNextKey, fmt::format("{}", number), uint64_t{number} + 1, cells));
+    if (done) return absl::OkStatus();
+  }
+  return TooBusy(report);
+}
+
+absl::Status Metadata::SetRetention(std::string_view report, uint64_t retention_ms) const {
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
+    ReportSettings settings = info.settings;
+    settings.retention_ms = retention_ms;
+    const std::string before = SettingsToText(info.settings);
+    const std::string after = SettingsToText(settings);
+    const CellWrite cell{kInfoColumn, after, std::nullopt};
+    const WriteOptions unchanged{.condition = Condition{.column = kInfoColumn, .equals = before}};
+    const auto put = store_.PutRow(dataset_, MetadataRow(report), {&cell, 1}, unchanged);
+    if (!absl::IsFailedPrecondition(put.status())) return put.status();
+  }
+  return TooBusy(report);
+}
+
+absl::StatusOr<std::vector<std::optional<uint32_t>>> Metadata::FindValues(
+    std::string_view report, uint32_t key, std::span<const std::string> values) const {
+  std::vector<std::string> columns;
+  // Longer values than are allowed cannot have an ID, and would make names of columns that are too long.
+  for (const std::string& value : values) {
+    if (value.size() <= kMaxSegmentValueBytes) columns.push_back(IdColumn(key, value));
+  }
+  std::sort(columns.begin(), columns.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+  KV_ASSIGN_OR_RETURN(const Columns found, Read(MetadataRow(report), columns));
+  std::vector<std::optional<uint32_t>> ids(values.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const auto at = found.find(IdColumn(key, values[i]));
+    if (at == found.end()) continue;
+    KV_ASSIGN_OR_RETURN(ids[i], NumberFromText(at->second));
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<uint32_t>> Metadata::GiveValues(std::string_view report, uint32_t key,
+                                                           std::span<const std::string> values) const {
+  std::vector<uint32_t> ids;
+  for (size_t begin = 0; begin < values.size(); begin += kValuesOfPut) {
+    const auto part = values.subspan(begin, std::min(kValuesOfPut, values.size() - begin));
+    KV_ASSIGN_OR_RETURN(const std::vector<uint32_t> given, GiveFewValues(report, key, part));
+    ids.insert(ids.end(), given.begin(), given.end());
+  }
+  return ids;
+}
+
+absl::StatusOr<std::vector<uint32_t>> Metadata::GiveFewValues(std::string_view report, uint32_t key,
+                                                              std::span<const std::string> values) const {
+  const std::string row = MetadataRow(report);
+  const std::string counter_name = NextValueColumn(key);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    KV_ASSIGN_OR_RETURN(const Columns columns, Read(row, {counter_name}));
+    KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, counter_name, 1));
+    // Looked for after the counter was read, so that a value is new if the counter has not changed.
+    KV_ASSIGN_OR_RETURN(const auto found, FindValues(report, key, values));
+    Columns cells;
+    uint32_t next = counter.next;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (found[i] || cells.contains(IdColumn(key, values[i]))) continue;
+      if (values[i].size() > kMaxSegmentValueBytes || !IsUtf8(values[i])) {
+        return absl::InvalidArgumentError(
+            fmt::format("segments: a value has {} bytes; it must be UTF-8 of at most {}", values[i].size(),
+                        kMaxSegmentValueBytes));
+      }
+      cells[ValueColumn(key, next)] = values[i];
+      cells[IdColumn(key, values[i])] = fmt::format("{}", next);
+      ++next;
+    }
+    if (!cells.empty()) {
+      KV_ASSIGN_OR_RETURN(const bool done, PutIfCounter(row, counter_name, counter.text, next, cells));
+      if (!done) continue;
+    }
+    std::vector<uint32_t> ids;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (found[i]) {
+        ids.push_back(*found[i]);
+      } else {
+        KV_ASSIGN_OR_RETURN(ids.emplace_back(), NumberFromText(cells.at(IdColumn(key, values[i]))));
+      }
+    }
+    return ids;
+  }
+  return TooBusy(report);
+}
+
+absl::StatusOr<std::vector<std::string>> Metadata::ValuesOf(std::string_view report, uint32_t key,
+                                                            std::span<const uint32_t> ids) const {
+  std::vector<std::string> columns;
+  for (const uint32_t id : ids) columns.push_back(ValueColumn(key, id));
+  std::sort(columns.begin(), columns.end());
+  columns.erase(std::unique(columns.begin(), columns.end()), columns.end());
+  KV_ASSIGN_OR_RETURN(const Columns found, Read(MetadataRow(report), columns));
+  std::vector<std::string> values;
+  for (const uint32_t id : ids) {
+    const auto at = found.find(ValueColumn(key, id));
+    if (at == found.end()) {
+      return absl::DataLossError(fmt::format(
+          "report '{}': a point has the value {} of segment key {}, which was never given", report, id, key));
+    }
+    values.push_back(at->second);
+  }
+  return values;
+}
+
+absl::StatusOr<std::vector<std::string>> Metadata::AllValues(std::string_view report, uint32_t key) const {
+  KV_ASSIGN_OR_RETURN(const Columns columns,
+                      Read(MetadataRow(report), {NextValueColumn(key), ValueColumn(key, 0)}));
+  KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, NextValueColumn(key), 1));
+  std::vector<uint32_t> ids;
+  if (columns.contains(ValueColumn(key, 0))) ids.push_back(0);
+  for (uint32_t id = 1; id < counter.next; ++id) ids.push_back(id);
+  return ValuesOf(report, key, ids);
+}
+
+absl::StatusOr<std::string> Metadata::NumberOfBatch(uint32_t report, std::string_view batch,
+                                                    std::string_view proposed) const {
+  KV_RETURN_IF_ERROR(CheckName("batch", batch, kMaxReportNameBytes));
+  const std::string row = BatchesRow(report);
+  const CellWrite cell{batch, proposed, std::nullopt};
+  const WriteOptions absent{.condition = Condition{.column = batch}};
+  const auto put = store_.PutRow(dataset_, row, {&cell, 1}, absent);
+  if (put.ok()) return std::string(proposed);
+  if (!absl::IsAlreadyExists(put.status())) return put.status();
+  KV_ASSIGN_OR_RETURN(const Columns columns, Read(row, {std::string(batch)}));
+  const auto found = columns.find(std::string(batch));
+  if (found == columns.end() || found->second.size() != proposed.size()) {
+    return absl::DataLossError(fmt::format("batch '{}': its stored number does not decode", batch));
+  }
+  return found->second;
+}
+
+absl::Status Metadata::ForgetBatches(uint32_t report, std::string_view before) const {
+  const std::string row = BatchesRow(report);
+  KV_ASSIGN_OR_RETURN(const Columns columns, ReadAll(row));
+  std::vector<std::string> old;
+  for (const auto& [batch, number] : columns) {
+    if (number < before) old.push_back(batch);
+  }
+  if (old.empty()) return absl::OkStatus();
+  if (old.size() > 10'000) old.resize(10'000);
+  return store_.DeleteRow(dataset_, row, {.columns = old});
+}
+
+}  // namespace kvstore::reports

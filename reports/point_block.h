@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reports/number.h"
+#include "reports/report_types.h"
+
+namespace kvstore::reports {
+
+/// The points of one series, columns side by side: time i belongs to value i.
+struct SeriesPoints {
+  std::vector<int64_t> times;         ///< ms, ascending strictly.
+  std::vector<Number> numbers;        ///< Of a metric of kind value; else empty.
+  std::vector<std::string> sketches;  ///< Encoded, of the other kinds; else empty.
+  /// 1: the value is added to what is older; 0: it replaces that.
+  std::vector<uint8_t> adds;
+
+  void clear() {
+    times.clear();
+    numbers.clear();
+    sketches.clear();
+    adds.clear();
+  }
+  size_t size() const { return times.size(); }
+};
+
+/// The points of many series of one metric, sorted by segments, then time.
+class PointBlock {
+ public:
+  PointBlock(MetricKind kind, uint32_t keys) : kind_(kind), keys_(keys) {}
+
+  /// Appends a series, whose segments must be greater than those of the one before.
+  ///
+  /// segments  one ID for each segment key.
+  /// points    at least one.
+  void Append(std::span<const uint32_t> segments, const SeriesPoints& points);
+
+  MetricKind kind() const { return kind_; }
+  uint32_t keys() const { return keys_; }
+  size_t series() const { return ends_.size(); }
+  size_t points() const { return all_.times.size(); }
+  std::span<const uint32_t> segments(size_t series) const {
+    return std::span(segments_).subspan(series * keys_, keys_);
+  }
+  /// The points of a series are those from begin to end, exclusive.
+  size_t begin(size_t series) const { return series == 0 ? 0 : ends_[series - 1]; }
+  size_t end(size_t series) const { return ends_[series]; }
+  const SeriesPoints& all() const { return all_; }
+
+ private:
+  MetricKind kind_;
+  uint32_t keys_;
+  std::vector<uint32_t> segments_;
+  std::vector<size_t> ends_;
+  SeriesPoints all_;
+};
+
+}  // namespace kvstore::reports

@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "reports/aggregate.h"
+#include "reports/steps.h"
+
+namespace kvstore::reports {
+
+/// What is asked for under one name: a metric, or an expression over several (expression.h).
+struct QueryMetric {
+  std::string name;
+  std::string expression;  ///< Empty: the metric of that name.
+};
+
+/// Which series take part. A key that is not named is not looked at.
+struct QueryFilter {
+  std::string name;  ///< Of the filter's series in the answer; may be empty.
+  /// Segment key -> the values that match; nullopt: any.
+  std::map<std::string, std::optional<std::vector<std::string>>> where;
+};
+
+enum class Fill : uint8_t {
+  kNone,      ///< A step without points is left out.
+  kZero,      ///< It is 0.
+  kPrevious,  ///< It is what the step before was; left out before the first.
+};
+
+struct QueryTop {
+  size_t n = 0;
+  Function by;  ///< Of the whole range; the greatest first, those without a value are left out.
+};
+
+struct QueryLimits {
+  size_t max_filters = 1'000;
+  size_t max_steps = 100'000;
+  size_t max_groups = 100'000;                  ///< Of each metric; a filter without group_by is one.
+  size_t max_memory_bytes = size_t{512} << 20;  ///< Of aggregates.
+  uint64_t max_bytes = uint64_t{64} << 30;      ///< That may be read.
+  size_t threads = 2;                           ///< That salts are read by at once.
+};
+
+struct Query {
+  std::string report;
+  std::vector<QueryMetric> metrics;
+  int64_t from = 0;          ///< ms, inclusive.
+  int64_t to = 0;            ///< ms, exclusive.
+  std::optional<Step> step;  ///< None: the whole range is one.
+  absl::TimeZone zone = absl::UTCTimeZone();
+  std::vector<QueryFilter> filters;   ///< None: one without a name that all series match.
+  std::vector<std::string> group_by;  ///< A series for each combination of these keys' values; none: one.
+  Function function;
+  std::optional<QueryTop> top;  ///< Of each metric and filter.
+  Fill fill = Fill::kNone;
+  /// Each series is also asked for a stretch of time earlier (-1) or later (+1).
+  std::optional<Step> compare_step;
+  int compare_sign = -1;
+  bool partial = false;  ///< What cannot be reached is left out, and named, instead of failing the query.
+  QueryLimits limits;
+};
+
+using TimeValue = std::pair<int64_t, Number>;
+
+struct ResultSeries {
+  std::string metric;
+  std::string filter;
+  std::vector<std::pair<std::string, std::string>> segments;  ///< Those of group_by, in its order.
+  std::vector<TimeValue> points;                              ///< By the start of their steps.
+  std::optional<std::vector<TimeValue>> compared;  ///< With compare_step; by the starts of their own steps.
+};
+
+struct QueryCost {
+  uint64_t rows = 0;
+  uint64_t chunks = 0;          ///< Whose points were read.
+  uint64_t chunks_skipped = 0;  ///< Of which the directory was enough.
+  uint64_t bytes = 0;           ///< Of all chunks of the rows.
+  uint64_t from_rollups = 0;
+  double ms = 0;
+};
+
+struct QueryResult {
+  std::vector<ResultSeries> series;
+  /// What could not be read, each with the host as the store's message has it; empty: the answer is whole.
+  std::vector<std::string> missing;
+  QueryCost cost;
+};
+
+}  // namespace kvstore::reports

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+
+/// The row keys of the dataset that holds the reports. Stored: never change without a new format version.
+///
+///   points     salt u8 (0..63) | report u32 | metric u32 | period start u64 in s      17 bytes, big endian
+///   metadata   FF 'r' name                    one row a report
+///   batches    FF 'b' report u32              the chunk number of each batch that has an ID
+///   counter    FF 'n'                         the next report's ID
+namespace kvstore::reports {
+
+struct RowKey {
+  uint8_t salt = 0;
+  uint32_t report = 0;
+  uint32_t metric = 0;
+  uint64_t period_start_s = 0;
+  friend auto operator<=>(const RowKey&, const RowKey&) = default;
+};
+
+inline constexpr size_t kRowKeyBytes = 17;
+
+std::string EncodeRowKey(const RowKey& key);
+/// DATA_LOSS unless the bytes are the key of a row of points.
+absl::StatusOr<RowKey> DecodeRowKey(std::string_view bytes);
+
+/// All rows of points of a report under one salt: keys from `start` (inclusive) to `end` (exclusive).
+struct KeyRange {
+  std::string start;
+  std::string end;
+};
+KeyRange ReportRange(uint8_t salt, uint32_t report);
+/// Those of one metric whose periods start from `first_s` to `last_s`, both inclusive.
+KeyRange MetricRange(uint8_t salt, uint32_t report, uint32_t metric, uint64_t first_s, uint64_t last_s);
+
+/// Which of a report's `salts` rows for a period a series lies in. Time takes no part, so that a whole series
+/// has one salt; nor do segments with the ID 0, the default of their key, so that a series keeps its salt
+/// when a segment key is added.
+///
+/// segments  IDs of the segment values, in the order of the keys.
+uint8_t SaltOf(uint32_t report, uint32_t metric, std::span<const uint32_t> segments, uint32_t salts);
+
+std::string MetadataRow(std::string_view report_name);
+/// The rows of metadata of all reports.
+KeyRange MetadataRange();
+/// The report's name in the key of its row of metadata; DATA_LOSS unless it is one.
+absl::StatusOr<std::string> ReportOfMetadataRow(std::string_view row);
+std::string BatchesRow(uint32_t report);
+std::string CounterRow();
+
+}  // namespace kvstore::reports

@@ -1,0 +1,167 @@
+#include "reports/row_merge.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "reports/hyperloglog.h"
+#include "reports/quantile_sketch.h"
+#include "reports/status_macros.h"
+
+namespace kvstore::reports {
+namespace {
+
+/// Copies one point behind the others.
+void CopyPoint(SeriesPoints& to, const SeriesPoints& from, size_t at) {
+  to.times.push_back(from.times[at]);
+  if (!from.numbers.empty()) to.numbers.push_back(from.numbers[at]);
+  if (!from.sketches.empty()) to.sketches.push_back(from.sketches[at]);
+  to.adds.push_back(from.adds[at]);
+}
+
+template <typename T>
+void AppendAll(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+}  // namespace
+
+absl::StatusOr<Number> AddNumbers(const Number& a, const Number& b) {
+  if (a.is_integer() && b.is_integer()) {
+    int64_t sum = 0;
+    if (__builtin_add_overflow(a.integer(), b.integer(), &sum)) {
+      return absl::FailedPreconditionError("adding to a point passes the range of 64-bit integers");
+    }
+    return Number::Integer(sum);
+  }
+  const double sum = a.AsReal() + b.AsReal();
+  if (!std::isfinite(sum)) {
+    return absl::FailedPreconditionError("adding to a point passes the range of real numbers");
+  }
+  return Number::Real(sum);
+}
+
+absl::StatusOr<std::string> AddSketches(MetricKind kind, const std::string& a, const std::string& b) {
+  if (kind == MetricKind::kDistinct) {
+    KV_ASSIGN_OR_RETURN(HyperLogLog sketch, HyperLogLog::Decode(a));
+    KV_ASSIGN_OR_RETURN(const HyperLogLog other, HyperLogLog::Decode(b));
+    sketch.Merge(other);
+    return sketch.Encode();
+  }
+  KV_ASSIGN_OR_RETURN(QuantileSketch sketch, QuantileSketch::Decode(a));
+  KV_ASSIGN_OR_RETURN(const QuantileSketch other, QuantileSketch::Decode(b));
+  KV_RETURN_IF_ERROR(sketch.Merge(other));
+  return sketch.Encode();
+}
+
+absl::Status MergePoints(SeriesPoints& older, const SeriesPoints& newer, MetricKind kind) {
+  if (older.size() == 0) {
+    older = newer;
+    return absl::OkStatus();
+  }
+  if (older.times.back() < newer.times.front()) {
+    // The common case: batches come in the order of time.
+    AppendAll(older.times, newer.times);
+    AppendAll(older.numbers, newer.numbers);
+    AppendAll(older.sketches, newer.sketches);
+    AppendAll(older.adds, newer.adds);
+    return absl::OkStatus();
+  }
+  SeriesPoints merged;
+  size_t o = 0;
+  for (size_t n = 0; n < newer.size(); ++n) {
+    while (o < older.size() && older.times[o] < newer.times[n]) CopyPoint(merged, older, o++);
+    CopyPoint(merged, newer, n);
+    if (o == older.size() || older.times[o] != newer.times[n]) continue;
+    if (newer.adds[n] != 0) {
+      if (kind == MetricKind::kValue) {
+        KV_ASSIGN_OR_RETURN(merged.numbers.back(), AddNumbers(older.numbers[o], newer.numbers[n]));
+      } else {
+        KV_ASSIGN_OR_RETURN(merged.sketches.back(), AddSketches(kind, older.sketches[o], newer.sketches[n]));
+      }
+      merged.adds.back() = older.adds[o];
+    }
+    ++o;
+  }
+  while (o < older.size()) CopyPoint(merged, older, o++);
+  older = std::move(merged);
+  return absl::OkStatus();
+}
+
+void ErasePoints(SeriesPoints& points, const TimeSpan& span) {
+  const auto begin =
+      std::lower_bound(points.times.begin(), points.times.end(), span.from) - points.times.begin();
+  const auto end = std::lower_bound(points.times.begin(), points.times.end(), span.to) - points.times.begin();
+  if (begin >= end) return;
+  const auto erase = [&](auto& column) {
+    if (!column.empty()) column.erase(column.begin() + begin, column.begin() + end);
+  };
+  erase(points.numbers);
+  erase(points.sketches);
+  erase(points.adds);
+  erase(points.times);
+}
+
+absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveChunk>& live, uint32_t keys,
+                                                         const WantChunk& want) {
+  std::unique_ptr<RowMerge> merge(new RowMerge());
+  // A key may have been added after the caller read the report.
+  for (const LiveChunk& chunk : live) {
+    keys = std::max(keys, static_cast<uint32_t>(chunk.chunk.directory().segment_values.size()));
+  }
+  for (const LiveChunk& chunk : live) {
+    const ChunkDirectory& directory = chunk.chunk.directory();
+    Source source{.live = &chunk};
+    if (directory.points > 0 && (want == nullptr || want(directory))) {
+      KV_ASSIGN_OR_RETURN(source.reader, SeriesReader::Make(chunk.chunk, keys));
+      KV_ASSIGN_OR_RETURN(source.at_series, source.reader->Next());
+    }
+    merge->has_deletes_ = merge->has_deletes_ || !directory.notes.deletes.empty();
+    if (source.at_series || !directory.notes.deletes.empty()) merge->sources_.push_back(std::move(source));
+  }
+  return merge;
+}
+
+absl::StatusOr<bool> RowMerge::Next() {
+  bool found = false;
+  for (Source& source : sources_) {
+    if (!source.at_series) continue;
+    // Those on the series that was given last go on, also where it was not read.
+    if (begun_ && std::ranges::equal(source.reader->segments(), segments_)) {
+      KV_ASSIGN_OR_RETURN(source.at_series, source.reader->Next());
+    }
+  }
+  begun_ = true;
+  const Source* least = nullptr;
+  for (const Source& source : sources_) {
+    if (!source.at_series) continue;
+    if (least == nullptr ||
+        std::ranges::lexicographical_compare(source.reader->segments(), least->reader->segments())) {
+      least = &source;
+    }
+    found = true;
+  }
+  if (found) segments_.assign(least->reader->segments().begin(), least->reader->segments().end());
+  return found;
+}
+
+absl::Status RowMerge::Read(SeriesPoints& points) {
+  points.clear();
+  SeriesPoints newer;
+  for (Source& source : sources_) {
+    const ChunkDirectory& directory = source.live->chunk.directory();
+    if (has_deletes_) {
+      for (const TimeSpan& span : directory.notes.deletes) ErasePoints(points, span);
+    }
+    if (!source.at_series || !std::ranges::equal(source.reader->segments(), segments_)) continue;
+    if (points.size() == 0) {
+      KV_RETURN_IF_ERROR(source.reader->Read(points));
+      continue;
+    }
+    KV_RETURN_IF_ERROR(source.reader->Read(newer));
+    KV_RETURN_IF_ERROR(MergePoints(points, newer, directory.kind));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::reports

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reports/rows.h"
+#include "reports/series_reader.h"
+
+namespace kvstore::reports {
+
+/// Whether anything in a chunk is of interest.
+using WantChunk = std::function<bool(const ChunkDirectory&)>;
+
+/// The series of a row, each once, as its chunks together say: newer points replace older ones or are added
+/// to them, and deletes remove what is older than they are. Externally synchronised.
+class RowMerge {
+ public:
+  /// live   the row's chunks, oldest first; must outlive this.
+  /// keys   how many segment keys the report has; segments() has more if one was added meanwhile.
+  /// want   may be null: all. The points of other chunks are passed over, their deletes are not; so it may
+  /// only
+  ///        refuse whole series, or times in which nothing is read.
+  static absl::StatusOr<std::unique_ptr<RowMerge>> Make(const std::vector<LiveChunk>& live, uint32_t keys,
+                                                        const WantChunk& want);
+
+  /// Goes to the next series. False at the end.
+  absl::StatusOr<bool> Next();
+  std::span<const uint32_t> segments() const { return segments_; }
+  /// The points of the series that Next has found, once; none if all were deleted. Points that are still
+  /// marked as to be added have nothing older in this row to be added to.
+  ///
+  /// FAILED_PRECONDITION if integers that are added pass 64 bits.
+  absl::Status Read(SeriesPoints& points);
+
+ private:
+  struct Source {
+    const LiveChunk* live;
+    std::unique_ptr<SeriesReader> reader;  // null: nothing of this chunk is read
+    bool at_series = false;                // the reader stands on a series that was not yet given
+  };
+
+  RowMerge() = default;
+
+  std::vector<Source> sources_;  // oldest first
+  std::vector<uint32_t> segments_;
+  bool begun_ = false;
+  bool has_deletes_ = false;
+};
+
+/// `newer` over `older`: both are points of one series, and what is left is in `older`.
+absl::Status MergePoints(SeriesPoints& older, const SeriesPoints& newer, MetricKind kind);
+/// Removes the points in a span of time.
+void ErasePoints(SeriesPoints& points, const TimeSpan& span);
+/// The sum of two values of a metric; FAILED_PRECONDITION if integers pass 64 bits.
+absl::StatusOr<Number> AddNumbers(const Number& a, const Number& b);
+/// The union of two encoded sketches of a metric.
+absl::StatusOr<std::string> AddSketches(MetricKind kind, const std::string& a, const std::string& b);
+
+}  // namespace kvstore::reports

@@ -1,0 +1,63 @@
+#include "reports/row_puts.h"
+
+#include <utility>
+
+#include "kvstore_api/call_scope.h"
+#include "reports/status_macros.h"
+
+namespace kvstore::reports {
+namespace {
+
+/// Well below the limit of a put.
+constexpr size_t kBytesOfPut = size_t{6} << 20;
+constexpr size_t kBytesOfCall = size_t{24} << 20;
+constexpr size_t kRowsOfCall = 1'000;
+
+}  // namespace
+
+absl::Status RowPuts::Put(const RowKey& row, std::vector<Part> parts) {
+  size_t bytes = 0;
+  std::vector<Part> together;
+  for (Part& part : parts) {
+    if (!together.empty() && bytes + part.bytes.size() > kBytesOfPut) {
+      KV_RETURN_IF_ERROR(PutOne(row, std::move(together), bytes));
+      together.clear();
+      bytes = 0;
+    }
+    bytes += part.bytes.size();
+    together.push_back(std::move(part));
+  }
+  return PutOne(row, std::move(together), bytes);
+}
+
+absl::Status RowPuts::Flush() {
+  if (waiting_.empty()) return absl::OkStatus();
+  KV_RETURN_IF_ERROR(CheckCall());
+  std::vector<std::vector<CellWrite>> cells(waiting_.size());
+  std::vector<RowWrite> writes;
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    for (const Part& part : waiting_[i].parts) cells[i].push_back({part.name, part.bytes, std::nullopt});
+    RowWrite write{.row = waiting_[i].row, .cells = cells[i]};
+    // What an earlier try has written keeps its place among the chunks of the row.
+    if (repeatable_) write.options.condition = Condition{.column = waiting_[i].parts.front().name};
+    writes.push_back(write);
+  }
+  KV_ASSIGN_OR_RETURN(const auto results, metadata_.store().PutRows(metadata_.dataset(), writes));
+  for (const auto& result : results) {
+    if (!result.ok() && !(repeatable_ && absl::IsAlreadyExists(result.status()))) return result.status();
+  }
+  waiting_.clear();
+  bytes_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status RowPuts::PutOne(const RowKey& row, std::vector<Part> parts, size_t bytes) {
+  if (!waiting_.empty() && (bytes_ + bytes > kBytesOfCall || waiting_.size() == kRowsOfCall)) {
+    KV_RETURN_IF_ERROR(Flush());
+  }
+  bytes_ += bytes;
+  waiting_.push_back({EncodeRowKey(row), std::move(parts)});
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::reports

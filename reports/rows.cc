@@ -1,0 +1,173 @@
+#include "reports/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "kvstore_api/call_scope.h"
+#include "reports/status_macros.h"
+
+namespace kvstore::reports {
+namespace {
+
+constexpr size_t kRowsOfBatch = 64;
+
+std::string RowText(const RowKey& key) {
+  return fmt::format("row of report {}, metric {}, period {}, salt {}", key.report, key.metric,
+                     key.period_start_s, key.salt);
+}
+
+absl::Status TakeItems(StoredRow& row, std::vector<Item>& items) {
+  for (Item& item : items) {
+    Cell& cell = item.cells.front();
+    row.newest = std::max(row.newest, cell.timestamp);
+    if (item.column == kGenerationColumn) {
+      row.generation = std::move(cell.value);
+    } else if (item.column.size() == kChunkNameBytes) {
+      row.chunks.push_back({std::move(item.column), cell.timestamp, std::move(cell.value)});
+    } else {
+      return absl::DataLossError(fmt::format("{}: a column of {} bytes is not the name of a chunk",
+                                             RowText(row.key), item.column.size()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+ReadOptions WholePages(std::string marker) {
+  return {.limit = static_cast<uint32_t>(kMaxPageCells), .marker = std::move(marker)};
+}
+
+/// Reads the pages behind the first one.
+absl::Status ReadOn(KVStore& store, const std::string& dataset, const std::string& key, std::string marker,
+                    StoredRow& row) {
+  if (!marker.empty()) row.complete_to = row.newest;
+  while (!marker.empty()) {
+    KV_RETURN_IF_ERROR(CheckCall());
+    KV_ASSIGN_OR_RETURN(Row page, store.GetRow(dataset, key, WholePages(std::move(marker))));
+    KV_RETURN_IF_ERROR(TakeItems(row, page.items));
+    marker = std::move(page.marker);
+  }
+  return absl::OkStatus();
+}
+
+/// Takes the first rows of a batch, and returns how many: those behind the memory of a batch are left over.
+absl::StatusOr<size_t> TakeBatch(KVStore& store, const std::string& dataset, std::span<const RowKey> keys,
+                                 const TakeRow& take, const TakeFailure& failed) {
+  KV_RETURN_IF_ERROR(CheckCall());
+  std::vector<std::string> names;
+  for (const RowKey& key : keys) names.push_back(EncodeRowKey(key));
+  std::vector<RowRead> reads;
+  for (const std::string& name : names) reads.push_back({name, WholePages("")});
+  auto pages = store.GetRows(dataset, reads);
+  if (!pages.ok()) {
+    if (failed == nullptr || !absl::IsUnavailable(pages.status())) return pages.status();
+    KV_RETURN_IF_ERROR(failed(keys.front(), pages.status()));
+    return keys.size();
+  }
+  for (size_t i = 0; i < keys.size(); ++i) {
+    absl::StatusOr<Row>& page = (*pages)[i];
+    // What was left out of a batch is read when it is the first of one.
+    if (i > 0 && absl::IsResourceExhausted(page.status())) return i;
+    StoredRow row{.key = keys[i]};
+    absl::Status status = page.status();
+    if (status.ok()) status = TakeItems(row, page->items);
+    if (status.ok()) status = ReadOn(store, dataset, names[i], page->marker, row);
+    if (!status.ok()) {
+      if (failed == nullptr) return status;
+      KV_RETURN_IF_ERROR(failed(keys[i], status));
+      continue;
+    }
+    page = Row{};
+    if (!row.chunks.empty()) KV_RETURN_IF_ERROR(take(std::move(row)));
+  }
+  return keys.size();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row) {
+  std::vector<LiveChunk> all;
+  std::set<ChunkName> covered;
+  for (const StoredChunk& stored : row.chunks) {
+    auto chunk = Chunk::Open(stored.bytes);
+    if (!chunk.ok()) {
+      return absl::Status(chunk.status().code(),
+                          fmt::format("{}, chunk of {}: {}", RowText(row.key), stored.timestamp,
+                                      std::string(chunk.status().message())));
+    }
+    const ChunkNotes& notes = chunk->directory().notes;
+    covered.insert(notes.covers.begin(), notes.covers.end());
+    ChunkOrder order = notes.order.value_or(ChunkOrder{stored.timestamp, stored.name});
+    all.push_back({*std::move(chunk), std::move(order), &stored});
+  }
+  std::erase_if(all, [&](const LiveChunk& live) { return covered.contains(live.stored->name); });
+  // Parts of one compaction have one order, and no point in common.
+  std::stable_sort(all.begin(), all.end(),
+                   [](const LiveChunk& a, const LiveChunk& b) { return a.order < b.order; });
+  return all;
+}
+
+uint64_t PeriodOf(int64_t time_ms, uint64_t period_s) {
+  const auto seconds = static_cast<uint64_t>(time_ms) / 1000;
+  return seconds - seconds % period_s;
+}
+
+absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWanted& wanted,
+                      const TakeRow& take, const TakeFailure& failed, uint64_t max_listed) {
+  const uint64_t periods = (wanted.last_period_s - wanted.first_period_s) / wanted.period_s + 1;
+  if (periods > max_listed) {
+    const absl::Status status = ScanStoredRows(
+        store, dataset,
+        MetricRange(wanted.salt, wanted.report, wanted.metric, wanted.first_period_s, wanted.last_period_s),
+        take);
+    if (failed == nullptr || !absl::IsUnavailable(status)) return status;
+    return failed({wanted.salt, wanted.report, wanted.metric, wanted.first_period_s}, status);
+  }
+  std::vector<RowKey> keys;
+  for (uint64_t i = 0; i < periods; ++i) {
+    keys.push_back({wanted.salt, wanted.report, wanted.metric, wanted.first_period_s + i * wanted.period_s});
+  }
+  for (std::span<const RowKey> left = keys; !left.empty();) {
+    KV_ASSIGN_OR_RETURN(
+        const size_t taken,
+        TakeBatch(store, dataset, left.first(std::min(left.size(), kRowsOfBatch)), take, failed));
+    left = left.subspan(taken);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const KeyRange& range,
+                            const TakeRow& take) {
+  KV_ASSIGN_OR_RETURN(const auto cursor,
+                      store.ScanRows(dataset, {.start = range.start, .end = range.end}, {}));
+  ScannedRow piece;
+  StoredRow row;
+  bool begun = false;
+  while (true) {
+    KV_RETURN_IF_ERROR(CheckCall());
+    KV_ASSIGN_OR_RETURN(const bool more, cursor->Next(piece));
+    if (!more) break;
+    if (!begun) {
+      row = StoredRow{};
+      KV_ASSIGN_OR_RETURN(row.key, DecodeRowKey(piece.key));
+    }
+    KV_RETURN_IF_ERROR(TakeItems(row, piece.items));
+    if (!begun && piece.continues) row.complete_to = row.newest;
+    begun = piece.continues;
+    if (!begun) KV_RETURN_IF_ERROR(take(std::move(row)));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key) {
+  StoredRow row{.key = key};
+  const std::string name = EncodeRowKey(key);
+  KV_ASSIGN_OR_RETURN(Row page, store.GetRow(dataset, name, WholePages("")));
+  KV_RETURN_IF_ERROR(TakeItems(row, page.items));
+  KV_RETURN_IF_ERROR(ReadOn(store, dataset, name, std::move(page.marker), row));
+  return row;
+}
+
+}  // namespace kvstore::reports

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "kvstore_api/kvstore.h"
+#include "reports/chunk.h"
+#include "reports/row_key.h"
+
+/// The rows of points as they are stored, and which of their chunks count.
+namespace kvstore::reports {
+
+/// The column that counts the compactions of a row; all others are chunks.
+inline constexpr char kGenerationColumn[] = "generation";
+
+struct StoredChunk {
+  ChunkName name;
+  uint64_t timestamp = 0;
+  std::string bytes;
+};
+
+struct StoredRow {
+  RowKey key;
+  std::vector<StoredChunk> chunks;
+  std::optional<std::string> generation;
+  uint64_t newest = 0;  ///< The greatest timestamp among all of its cells.
+  /// Every chunk that the store took up to this time is here. Of a row that was read in pieces, one that was
+  /// written meanwhile may be missing, while another that was written after it is here.
+  uint64_t complete_to = UINT64_MAX;
+};
+
+/// A chunk that counts: no other covers it.
+struct LiveChunk {
+  Chunk chunk;
+  ChunkOrder order;
+  const StoredChunk* stored = nullptr;
+};
+
+/// The chunks of a row that count, oldest first; they point into `row`. DATA_LOSS names the row and the chunk
+/// that does not decode.
+absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row);
+
+/// Which rows to read: those of one metric under one salt, from one period to another.
+struct RowsWanted {
+  uint8_t salt = 0;
+  uint32_t report = 0;
+  uint32_t metric = 0;
+  uint64_t first_period_s = 0;  ///< A start of a period.
+  uint64_t last_period_s = 0;   ///< Likewise; the last one that is wanted.
+  uint64_t period_s = 1;
+};
+
+/// The first of `periods` that a time in ms lies in.
+uint64_t PeriodOf(int64_t time_ms, uint64_t period_s);
+
+/// Up to so many rows are asked for by their keys, hosts in parallel; where more could be there, ranges are
+/// scanned.
+inline constexpr uint64_t kMaxListedRows = 1'024;
+
+using TakeRow = std::function<absl::Status(StoredRow&&)>;
+/// Called for each part that cannot be read; an error from it ends the walk with that error.
+using TakeFailure = std::function<absl::Status(const RowKey& first, const absl::Status& failure)>;
+
+/// Reads rows, and gives each that is there to `take`, in any order. `failed` may be null: then the first
+/// error ends the walk.
+///
+/// max_listed  as kMaxListedRows; tests try both ways.
+absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWanted& wanted,
+                      const TakeRow& take, const TakeFailure& failed, uint64_t max_listed = kMaxListedRows);
+
+/// Scans a range of keys of rows of points.
+absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const KeyRange& range,
+                            const TakeRow& take);
+
+/// One row as it is now; without chunks if there is none.
+absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key);
+
+}  // namespace kvstore::reports

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "reports/bits.h"
+#include "reports/chunk.h"
+#include "reports/varint.h"
+
+namespace kvstore::reports {
+
+/// Walks the series of a chunk in the order of their segments. Externally synchronised; neither copied nor
+/// moved.
+class SeriesReader {
+ public:
+  /// `keys` is how many segment keys the report has by now: a chunk that was written before the last ones
+  /// were added has the ID 0, their default, for them. The chunk must outlive the reader.
+  static absl::StatusOr<std::unique_ptr<SeriesReader>> Make(const Chunk& chunk, uint32_t keys);
+  SeriesReader(const SeriesReader&) = delete;
+  SeriesReader& operator=(const SeriesReader&) = delete;
+
+  /// Goes to the next series, passing over the values of the one before unless they were read. False at the
+  /// end. DATA_LOSS if the chunk does not decode, also when its end is found to be wrong.
+  absl::StatusOr<bool> Next();
+  /// The IDs of the series that Next has found, one for each key.
+  std::span<const uint32_t> segments() const { return segments_; }
+  /// Reads its points, once. DATA_LOSS as Next.
+  absl::Status Read(SeriesPoints& points);
+
+ private:
+  SeriesReader(const Chunk& chunk, uint32_t keys, std::string body);
+  absl::Status Damaged() const;
+  bool ReadSegments();
+  bool ReadTimes();
+  void SkipValues();
+
+  const ChunkDirectory& directory_;
+  const std::string body_;
+  BitReader bits_;
+  ByteReader sketches_;
+  std::vector<uint32_t> segments_;
+  std::vector<uint32_t> segments_before_;
+  std::vector<uint64_t> units_;  // the times of the series, in units from the chunk's first
+  uint64_t series_ = 0;          // how many were found
+  uint64_t points_ = 0;          // of those
+  bool unread_ = false;          // the values of the series are still in front
+};
+
+}  // namespace kvstore::reports

@@ -1,0 +1,263 @@
+#pragma once
+
+#include <absl/base/thread_annotations.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "backend_api/migrations.h"
+#include "base/mutex.h"
+#include "kvstore_api/call_scope.h"
+#include "router/router.h"
+#include "server/call/access.h"
+#include "server/call/admission.h"
+#include "server/call/brief_calls.h"
+#include "server/call/call_info.h"
+#include "server/call/call_log.h"
+#include "server/call/connections.h"
+#include "server/call/metrics.h"
+#include "server/call/operation.h"
+#include "server/call/options.h"
+#include "server/call/request_memory.h"
+#include "server/call/suspended_calls.h"
+#include "server/call/worker_pool.h"
+
+namespace kvstore::server {
+
+class Call;
+
+/// The open calls, so that those whose clients take nothing can be ended. Thread-safe.
+class OpenCalls {
+ public:
+  void Add(Call& call);
+  void Remove(Call& call);
+  /// Cancels the calls that have waited for their clients since before this time.
+  void CancelStalled(std::chrono::steady_clock::time_point before);
+  /// Calls Call::Drain for each of them.
+  void Drain();
+  /// Describes at most so many of them, the oldest first: "GetRow for 12.3 s".
+  std::vector<std::string> Describe(size_t most);
+  /// Returns whether an authenticated call is open over the connection of this peer.
+  bool HasKnown(const std::string& peer);
+
+ private:
+  static constexpr size_t kStripes = 16;
+  struct alignas(64) Stripe {
+    Mutex mutex;  // also guards the links of the stripe's calls
+    Call* first ABSL_GUARDED_BY(mutex) = nullptr;
+  };
+  std::array<Stripe, kStripes> stripes_;
+};
+
+/// What all calls of a server share.
+struct Core {
+  /// migrator  What migrates datasets; null: such commands are refused.
+  Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list);
+
+  Router& router;
+  Migrations* const migrations;
+  const ServerOptions options;
+  const std::string instance;  ///< GetServerResponse.instance.
+  /// The origin of GetServerResponse.clock_us, where zero would mean that the server says nothing. Therefore
+  /// it is a second in the past.
+  const RequestMemory::Clock::time_point epoch = RequestMemory::Clock::now() - std::chrono::seconds(1);
+  const bool shares_catalog;  ///< Whether other processes use the same catalog.
+  const std::unique_ptr<Access> access;
+  Admission admission;
+  BriefCalls stranger_probes{1'000};  ///< GetServer and health checks of anybody.
+  BriefCalls caller_probes{1'000};    ///< GetServer of authenticated callers, who do not wait for strangers.
+  BriefCalls metrics_calls{32};       ///< GetMetrics.
+  RequestMemory memory;
+  Metrics metrics;
+  CallLog log;
+  OpenCalls open;
+  /// Watches connections only where callers are authenticated.
+  Connections connections{[this](const std::string& peer) { return open.HasKnown(peer); }};
+  std::atomic<bool> draining{false};
+  WorkQueue strangers;  ///< The work of all callers who are not authenticated.
+  WorkerPool workers;
+  SuspendedCalls suspended;  ///< Destroyed first, because it uses the others.
+};
+
+/// The size of a request.
+struct RequestSize {
+  size_t bytes = 0;   ///< On the wire.
+  size_t memory = 0;  ///< In memory, roughly.
+};
+
+/// One call from its start to its end: its caller, its admission, its limits, and how it is counted and
+/// logged. Derived classes add what the call does, and how its messages are read and sent.
+///
+/// The order is: Authenticate before a byte of the request is read, Admit when it was read, the work within
+/// Limits, End, and then the answer. Externally synchronised, but for MarkCancelled and what is called by
+/// OpenCalls.
+class Call {
+ public:
+  using Clock = CallInfo::Clock;
+
+  /// info  Its transport must outlive the call.
+  Call(Core& core, Operation operation, const CallInfo& info);
+  virtual ~Call();
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  /// From Track to Untrack, or the call's end, it is one of Core::open and can be cancelled from outside.
+  /// This is for calls that last. The transport must not be used any more when the protocol has ended the
+  /// call (for gRPC: when OnDone returns), so a call that lives longer is untracked there.
+  void Track();
+  void Untrack();
+  void Cancel() { info_.transport.Cancel(); }
+  /// Told that the server stops. Calls that would last as long as their clients like override it.
+  virtual void Drain() {}
+  void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
+
+  /// Finds out who calls, before a byte of the request is read; Admit does not ask again. An error means that
+  /// the call must end with it: UNAVAILABLE if the server stops, UNAUTHENTICATED if the caller is not known.
+  absl::Status Authenticate();
+
+  /// Admits, for a few seconds, a call that anybody may make, in place of Authenticate. Known callers and
+  /// strangers have limits of their own. RESOURCE_EXHAUSTED if there are too many.
+  absl::Status AdmitAnybody();
+  /// Authenticates the caller of a stream again, by the list that is in force now. Costs nothing where
+  /// everybody may do everything.
+  absl::Status CheckCaller();
+  /// Counts bytes that are in memory for an authenticated caller beside those of its calls, as long as the
+  /// returned object lives. Returns null if there is no room for them.
+  std::shared_ptr<void> ReserveBytes(size_t bytes);
+
+  /// Runs the work: on this thread if it is quick (RunsInline), else on a worker.
+  void Run(Work work);
+  /// Runs the work on a worker, when it is the caller's turn.
+  void Post(Work work) { core_.workers.Post(queue(), std::move(work)); }
+  /// Returns the caller's queue; before the caller is known, that of all strangers.
+  WorkQueue& queue() { return share_ != nullptr ? share_->queue : core_.strangers; }
+  bool RunsInline() const { return Traits(operation_).quick && !waits_; }
+  /// Returns whether it is a write that waits neither for another machine nor for the device, so that several
+  /// of them can run one after the other on one worker.
+  bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
+
+  /// Returns whether the call may be retried after `status`: it is one on data, its dataset migrates, and
+  /// nothing was done. (Operations on datasets as a whole may have begun, and would meet their own work.)
+  bool CanRetryAfter(const absl::Status& status) const;
+  /// Returns whether the call, which failed with `migrating` (backend_api/outcome.h), is to be suspended by
+  /// SuspendUntilRetry. If not, it ends with that error. Remembers since when it waits, and for what.
+  bool ShouldSuspend(const absl::Status& migrating);
+  /// The call is going to be suspended behind another one, without having been tried.
+  void SuspendBehind();
+  /// Has `retry` run on a worker when the call is to be retried. From here on the call belongs to that: it
+  /// may be gone when this returns.
+  void SuspendUntilRetry(Work retry);
+  /// Returns whether a suspended call must be retried now in any case; it ends then.
+  bool IsDue(Clock::time_point now) const;
+  std::string_view dataset() const { return dataset_; }
+
+  /// Counts and logs the end, and tells the client what the error leaves behind, unless the call is part of a
+  /// stream. To be called before its answer or error is sent.
+  void End(const absl::Status& status);
+  /// Returns what an error has left behind.
+  static CallOutcome OutcomeOf(const absl::Status& error);
+
+  /// From here on, until MarkClientResponded, the call waits for nothing but its client: OpenCalls cancels it
+  /// when that takes too long.
+  void MarkWaitingForClient() {
+    waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  }
+  void MarkClientResponded() { waiting_since_.store(0, std::memory_order_relaxed); }
+
+ protected:
+  /// Checks the caller's right on the dataset, and counts the call in. An error means that the call must end
+  /// with it; it says why.
+  ///
+  /// size  The size of the request.
+  /// sync  The caller wants the write on stable storage, whatever the dataset's durability.
+  absl::Status Admit(std::string_view dataset, RequestSize size, bool sync = false);
+  /// Returns the name under which the caller's answers are remembered. After Admit.
+  const std::string& CallerName() const { return share_->name; }
+  /// Checks, for a call that lasts, the caller and its right again, by the list that is in force now.
+  absl::Status CheckStillAllowed();
+  /// Returns whether another answer may be made: false while answers that the caller does not take fill its
+  /// share.
+  bool HasRoom() const;
+  /// The same as an error, which says that nothing was done.
+  absl::Status CheckRoom() const;
+  /// Has `retry` run on a worker when there may be room, or the call has to end. Else as SuspendUntilRetry.
+  void SuspendForRoom(Work retry);
+  /// Returns the limits of the work, for a CallScope. They do not change after the first time.
+  ///
+  /// stream  The server's limit of a call's duration does not apply.
+  const CallLimits& Limits(bool stream);
+  /// Returns whether the call may go on (CheckCall), in a scope of its limits. The error also says what the
+  /// call was suspended for.
+  absl::Status CheckLimits() const;
+  /// The call has made progress: when it is suspended next it may wait for the whole time again.
+  void EndSuspension() { suspended_since_.reset(); }
+  /// Returns the error of a call that was not carried out because its dataset migrates, and is not suspended.
+  absl::Status ErrorWithoutSuspension(const absl::Status& migrating) const;
+  /// Counts an answer of so many bytes, which is in memory until CountSent.
+  void CountResponse(size_t bytes);
+  void CountSent(size_t bytes);
+  /// Counts another request of the same call, in place of the last one. RESOURCE_EXHAUSTED if there is no
+  /// room for it.
+  absl::Status ReplaceRequest(RequestSize size);
+
+  /// Becomes true when the client is gone.
+  const std::atomic<bool>& cancelled() const { return cancelled_; }
+
+  Core& core_;
+  const Operation operation_;
+  const CallInfo info_;
+  std::shared_ptr<const Principal> principal_;
+  std::string dataset_;
+
+ private:
+  friend class OpenCalls;
+
+  /// Counts the call among these until its end. RESOURCE_EXHAUSTED if they are too many.
+  absl::Status AdmitAsBrief(BriefCalls& others);
+  /// Sets principal_ and share_.
+  absl::Status Identify();
+  /// Returns whether the client wants an error at once where the dataset migrates.
+  bool WantsMigrationError() const;
+  /// Checks that a call of another server with the same catalog is meant for the backend that has the
+  /// dataset.
+  absl::Status CheckBackend(std::string_view dataset) const;
+
+  std::string_view backend_;
+  bool waits_ = false;
+  bool flushes_ = false;
+  std::atomic<bool> authenticated_{false};
+  bool admitted_ = false;
+  BriefCalls* brief_ = nullptr;
+  CallerShare* share_ = nullptr;  // the caller's, as soon as that is known
+  size_t request_bytes_ = 0;      // of all requests
+  size_t current_request_ = 0;    // what the request that is in memory takes there
+  size_t unsent_bytes_ = 0;       // of answers
+  size_t response_bytes_ = 0;     // of all answers
+  std::atomic<bool> cancelled_{false};
+  std::atomic<Clock::rep> waiting_since_{0};
+  std::optional<CallLimits> limits_;
+  std::optional<Clock::time_point> suspended_since_;
+  Clock::time_point suspended_until_;
+  std::string suspended_for_;  // the last error that it was suspended for
+  bool tracked_ = false;
+  size_t stripe_ = 0;
+  Call* previous_ = nullptr;
+  Call* next_ = nullptr;
+};
+
+/// Returns the error of a call for which there is no room.
+absl::Status TooManyInFlightError();
+
+/// Marks the error of a call that was turned away before anything was done (CallOutcome::kRefused).
+absl::Status MarkRefused(absl::Status status);
+
+}  // namespace kvstore::server

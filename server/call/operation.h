@@ -1,0 +1,55 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace kvstore::server {
+
+/// What a caller may do with a dataset. Each right includes those before it.
+enum class Right : uint8_t { kNone, kRead, kWrite, kAdmin };
+
+/// The methods of the services: those of wire/operations.def, in its order, and kEndpoint.
+enum class Operation : uint8_t {
+#define KV_UNARY(name, right, quick) k##name,
+#define KV_PRODUCED(name, right) k##name,
+#define KV_OTHER(name, right, handler) k##name,
+#include "wire/operations.def"
+  kEndpoint,  ///< Endpoints.Ask
+};
+
+struct OperationTraits {
+  std::string_view name;
+  Right right;  ///< What the caller needs on the dataset.
+  /// Whether the call is so short that it runs on the thread that received it, which saves handing it to a
+  /// worker. Applies only where the backend does not wait for other machines.
+  bool quick;
+};
+
+/// How many operations there are.
+inline constexpr size_t kOperationCount = static_cast<size_t>(Operation::kEndpoint) + 1;
+
+/// The values of `quick` in wire/operations.def; see OperationTraits::quick.
+inline constexpr bool kQuick = true;
+inline constexpr bool kQueued = false;
+
+/// The traits of each operation, by its number.
+inline constexpr std::array<OperationTraits, kOperationCount> kOperations = {{
+#define KV_UNARY(name, right, quick) {#name, Right::right, quick},
+#define KV_PRODUCED(name, right) {#name, Right::right, kQueued},
+#define KV_OTHER(name, right, handler) {#name, Right::right, kQueued},
+#include "wire/operations.def"
+    {"Endpoint", Right::kAdmin, kQueued},
+}};
+
+/// Returns whether the operation reads or writes data of a dataset. Others are about datasets as a whole.
+constexpr bool IsOnData(Operation operation) {
+  return operation >= Operation::kGetRow && operation != Operation::kEndpoint;
+}
+
+constexpr const OperationTraits& Traits(Operation operation) {
+  return kOperations[static_cast<size_t>(operation)];
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace kvstore {
+
+/// Encryption of the connections to a server. The files are PEM, and read when the server starts.
+struct ServerTls {
+  std::filesystem::path cert;  ///< The server's certificate, and those that lead to its authority.
+  std::filesystem::path key;
+  std::filesystem::path
+      client_ca;  ///< Clients must present a certificate of this authority; empty: they need none.
+};
+
+/// How much a server has in flight before it refuses calls, and how long it waits for what.
+struct ServerLimits {
+  // Where callers are told apart, by tokens or certificates, one of them may have half of these two.
+  size_t max_calls = 1'000;              ///< Open at a time; more are refused with RESOURCE_EXHAUSTED.
+  size_t max_bytes = size_t{256} << 20;  ///< Requests and answers in memory, all together.
+  size_t threads = 32;                   ///< Workers, for calls that may wait.
+  uint32_t call_ms =
+      60'000;  ///< The longest that a call may take; streams and compactions have no such limit.
+  uint32_t stall_ms = 30'000;      ///< A call is ended when its client takes nothing for so long.
+  uint32_t drain_ms = 10'000;      ///< How long a server that stops waits for calls in flight.
+  size_t remembered = 100'000;     ///< How many answers of writes are kept for retries ...
+  uint32_t remember_ms = 600'000;  ///< ... and for how long.
+};
+
+struct ServerOptions {
+  /// "host:port", "[ipv6]:port" or "unix:/path". An address that other machines can reach needs TLS, and
+  /// tokens or client certificates, unless `insecure` is set.
+  std::vector<std::string> listen = {"127.0.0.1:7400"};
+  /// Where /metrics, /healthz and /readyz are served over HTTP, "host:port"; empty: nowhere.
+  std::string http;
+  /// Allows `http` to be an address that other machines can reach, in plain text. Its pages show figures, and
+  /// names of backends and hosts.
+  bool http_open = false;
+  ServerTls tls;                 ///< Without a cert connections are not encrypted.
+  std::filesystem::path tokens;  ///< The list of callers and their rights (docs/security.md). It is read
+                                 ///< again when it changes. Empty: everybody may do everything.
+  bool insecure = false;         ///< Serve other machines without TLS and authentication.
+  uint32_t slow_ms = 200;        ///< Calls that take at least so long are logged; 0: none is.
+  ServerLimits limits;
+};
+
+}  // namespace kvstore

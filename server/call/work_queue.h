@@ -1,0 +1,27 @@
+#pragma once
+
+#include <deque>
+
+#include "absl/functional/any_invocable.h"
+
+namespace kvstore::server {
+
+using Work = absl::AnyInvocable<void()>;
+
+/// The work of one caller that waits for a worker, in order. A queue belongs to one WorkerPool, which it must
+/// outlive.
+class WorkQueue {
+ public:
+  WorkQueue() = default;
+  WorkQueue(const WorkQueue&) = delete;
+  WorkQueue& operator=(const WorkQueue&) = delete;
+
+ private:
+  friend class WorkerPool;
+
+  // Both are guarded by the pool's mutex.
+  std::deque<Work> works_;
+  WorkQueue* next_ = nullptr;  // in the pool's ring of queues that have work
+};
+
+}  // namespace kvstore::server

@@ -1,0 +1,336 @@
+#include "server/grpc/multiplexed_calls.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/grpc/unary_call.h"
+#include "wire/calls.h"
+
+namespace kvstore::server {
+namespace {
+
+/// No answer is added to a message that has so much.
+constexpr size_t kMessageBytes = size_t{256} << 10;
+/// How long calls of a message may run on the thread that reads, because the next message waits meanwhile.
+constexpr std::chrono::milliseconds kMaxInline{1};
+/// With more of them open nothing is read: a client that does not take answers can send no more calls.
+constexpr size_t kMaxOpen = 4096;
+/// With more bytes of answers that the client does not take no call is run: one of a few bytes may have an
+/// answer of megabytes.
+constexpr size_t kMaxUnsentBytes = size_t{16} << 20;
+/// How many of those that wait are resumed together when there is room again.
+constexpr size_t kResumedTogether = 8;
+/// A timeout from here on counts as none.
+constexpr std::chrono::microseconds kMaxTimeout = std::chrono::hours(24);
+
+}  // namespace
+
+void MultiplexedCalls::Start() {
+  if (auto status = Authenticate(); !status.ok()) {
+    End(status);
+    return Finish(wire::ToWire(status));
+  }
+  // Not earlier, because Drain of a tracked call writes.
+  Track();
+  // A stream that is opened after Drain has to be told, too.
+  if (core_.draining.load()) Drain();
+  StartRead(reading_.get());
+}
+
+void MultiplexedCalls::Drain() {
+  const MutexLock lock(mutex_);
+  if (std::exchange(stops_, true)) return;
+  // Otherwise the stream ends anyway.
+  if (open_ > 0 && !lost_) Send();
+}
+
+void MultiplexedCalls::OnReadDone(bool ok) {
+  if (!ok) return FinishWork();
+  const auto incoming = std::exchange(reading_, std::make_shared<Incoming<v1::CallsRequest>>());
+  absl::Status status = incoming->status;
+  // The stream ends when its caller is not allowed any more; else each of its messages would be read, and its
+  // calls refused.
+  if (status.ok()) status = CheckCaller();
+  if (!status.ok()) {
+    {
+      const MutexLock lock(mutex_);
+      end_ = status;
+    }
+    return FinishWork();
+  }
+  // The message is in memory, and counted, until the last of its calls is done, refused ones included.
+  const auto held = ReserveBytes(incoming->size.memory);
+  const Message message(&incoming->message, [owner = incoming, held](const v1::CallsRequest*) {});
+  {
+    const MutexLock lock(mutex_);
+    open_ += static_cast<size_t>(message->calls_size()) + 1;
+    paused_ = open_ > kMaxOpen;
+    // The next message may come on another thread from here on.
+    if (!paused_) StartRead(reading_.get());
+  }
+  Dispatching dispatching{.message = message, .came = Clock::now()};
+  for (const v1::Call& call : message->calls()) {
+    if (held != nullptr) {
+      Dispatch(call, dispatching);
+    } else {
+      core_.admission.CountRefused();
+      Refuse(call, MarkRefused(TooManyInFlightError()));
+    }
+  }
+  if (!dispatching.writes.empty()) HandOver(message, std::move(dispatching.writes));
+  {
+    const MutexLock lock(mutex_);
+    ++taken_;
+  }
+  FinishWork();
+}
+
+void MultiplexedCalls::Dispatch(const v1::Call& call, Dispatching& dispatching) {
+  switch (call.call_case()) {
+#define KV_MULTIPLEXED(name, right, quick, field) \
+  case v1::Call::k##name:                         \
+    return Dispatch(Operation::k##name, call, call.field(), dispatching);
+#include "wire/operations.def"
+    case v1::Call::CALL_NOT_SET:
+      break;
+  }
+  // A newer client knows more calls. It makes this one by its own method after this error.
+  Refuse(call,
+         absl::UnimplementedError("call: is missing, or one that this server does not take over a stream"));
+}
+
+void MultiplexedCalls::Refuse(const v1::Call& call, const absl::Status& status) {
+  auto answer = std::make_unique<v1::Answer>();
+  answer->set_number(call.number());
+  Answer(Open{.answer = std::move(answer), .call = nullptr}, status);
+}
+
+template <typename Request>
+void MultiplexedCalls::Dispatch(Operation operation, const v1::Call& call, const Request& request,
+                                Dispatching& dispatching) {
+  auto answer = std::make_unique<v1::Answer>();
+  answer->set_number(call.number());
+  auto& response = wire::CallKind<Request>::In(*answer);
+  using UnaryOf = UnaryCall<Request, std::remove_reference_t<decltype(response)>>;
+  CallInfo info{.transport = info_.transport,
+                .protocol = info_.protocol,
+                .cancelled = &cancelled(),
+                .wants_migration_errors = call.tell_moving(),
+                .is_part_of_stream = true};
+  if (call.timeout_us() > 0 && call.timeout_us() < static_cast<uint64_t>(kMaxTimeout.count())) {
+    info.deadline = dispatching.came + std::chrono::microseconds(call.timeout_us());
+  }
+  auto unary = std::make_unique<UnaryOf>(core_, operation, info, request, response);
+  // The message itself is counted by OnReadDone; here counts what is built for one of its calls.
+  const size_t bytes = request.ByteSizeLong();
+  const absl::Status admitted = unary->Admit({.bytes = bytes, .memory = bytes + sizeof(UnaryOf)});
+  const bool here = unary->RunsInline() && Clock::now() < dispatching.came + kMaxInline;
+  const bool together = unary->RunsInTurn();
+  if (!admitted.ok()) {
+    unary->End(admitted);
+    return Answer(Open{.answer = std::move(answer), .call = nullptr}, admitted);
+  }
+  Open open{
+      .answer = std::move(answer), .call = std::move(unary), .execute = [](Call& its, absl::Status& status) {
+        return static_cast<UnaryOf&>(its).Execute(status).has_value();
+      }};
+  if (here && IsFull()) {
+    std::vector<Open> alone;
+    alone.push_back(std::move(open));
+    QueueForRoom(dispatching.message, std::move(alone));
+  } else if (here && Execute(open)) {
+    // Execute has answered it.
+  } else if (here) {
+    std::vector<Open> alone;
+    alone.push_back(std::move(open));
+    Suspend(dispatching.message, std::move(alone));
+  } else if (together) {
+    dispatching.writes.push_back(std::move(open));
+  } else {
+    std::vector<Open> alone;
+    alone.push_back(std::move(open));
+    HandOver(dispatching.message, std::move(alone));
+  }
+}
+
+bool MultiplexedCalls::Execute(Open& open) {
+  absl::Status status;
+  if (!open.execute(*open.call, status)) return false;
+  Answer(std::move(open), status);
+  return true;
+}
+
+void MultiplexedCalls::ExecuteAll(const Message& message, std::vector<Open> calls) {
+  std::vector<std::vector<Open>> held;  // by dataset
+  std::vector<Open> later;
+  for (Open& open : calls) {
+    const auto behind = std::find_if(held.begin(), held.end(), [&](const std::vector<Open>& others) {
+      return others.front().call->dataset() == open.call->dataset();
+    });
+    if (behind != held.end()) {
+      open.call->SuspendBehind();
+      behind->push_back(std::move(open));
+    } else if (!later.empty() || IsFull()) {
+      later.push_back(std::move(open));
+    } else if (!Execute(open)) {
+      held.emplace_back().push_back(std::move(open));
+    }
+  }
+  for (std::vector<Open>& others : held) Suspend(message, std::move(others));
+  if (!later.empty()) QueueForRoom(message, std::move(later));
+}
+
+bool MultiplexedCalls::IsFull() const {
+  return unsent_bytes_.load(std::memory_order_relaxed) > kMaxUnsentBytes;
+}
+
+void MultiplexedCalls::QueueForRoom(const Message& message, std::vector<Open> calls) {
+  const MutexLock lock(mutex_);
+  waiting_.push_back({message, std::move(calls)});
+}
+
+void MultiplexedCalls::ResumeWaiting(size_t most) {
+  // When the client is gone all of them end at once, and have no answers that take room.
+  for (; most > 0 && !waiting_.empty() && (lost_ || !IsFull()); --most) {
+    ++open_;
+    Waiting waiting = std::move(waiting_.front());
+    waiting_.pop_front();
+    PostAll(waiting.message, std::move(waiting.calls));
+  }
+}
+
+void MultiplexedCalls::Suspend(const Message& message, std::vector<Open> calls) {
+  // std::function wants it copyable.
+  const auto held = std::make_shared<std::vector<Open>>(std::move(calls));
+  core_.suspended.Add({.due =
+                           [held](Clock::time_point now) {
+                             return std::any_of(held->begin(), held->end(),
+                                                [&](const Open& open) { return open.call->IsDue(now); });
+                           },
+                       .retry = [this, message, held] { Retry(message, std::move(*held)); },
+                       .queue = &held->front().call->queue()});
+}
+
+void MultiplexedCalls::Retry(const Message& message, std::vector<Open> calls) {
+  {
+    const MutexLock lock(mutex_);
+    ++open_;
+  }
+  const auto now = Clock::now();
+  std::vector<Open> held;
+  std::vector<Open> later;
+  for (Open& open : calls) {
+    // Behind a call that stays suspended only those run that are due: they end without being carried out.
+    if (!later.empty() || (held.empty() && IsFull())) {
+      later.push_back(std::move(open));
+    } else if (!held.empty() && !open.call->IsDue(now)) {
+      held.push_back(std::move(open));
+    } else if (!Execute(open)) {
+      held.push_back(std::move(open));
+    }
+  }
+  if (!held.empty()) Suspend(message, std::move(held));
+  if (!later.empty()) QueueForRoom(message, std::move(later));
+  FinishWork();
+}
+
+void MultiplexedCalls::Answer(Open&& open, const absl::Status& status) {
+  if (!status.ok()) {
+    wire::ToWire(status, *open.answer->mutable_error());
+    open.answer->set_outcome(WireName(OutcomeOf(status)));
+  }
+  open.bytes = open.answer->ByteSizeLong();
+  const MutexLock lock(mutex_);
+  unsent_bytes_ += open.bytes;
+  ready_.push_back(std::move(open));
+}
+
+void MultiplexedCalls::HandOver(const Message& message, std::vector<Open> calls) {
+  {
+    const MutexLock lock(mutex_);
+    ++open_;
+  }
+  PostAll(message, std::move(calls));
+}
+
+void MultiplexedCalls::PostAll(const Message& message, std::vector<Open> calls) {
+  // The stream's own caller may be authenticated again meanwhile; that of the calls stays, and so does its
+  // queue. The message owns the requests.
+  Call& first = *calls.front().call;
+  first.Post([this, message, calls = std::move(calls)]() mutable {
+    ExecuteAll(message, std::move(calls));
+    FinishWork();
+  });
+}
+
+void MultiplexedCalls::FinishWork() {
+  bool done = false;
+  {
+    const MutexLock lock(mutex_);
+    // One begins where this one ends: as many threads are at work as before.
+    ResumeWaiting(1);
+    --open_;
+    done = Send();
+  }
+  if (done) Close();
+}
+
+bool MultiplexedCalls::Send() {
+  if (writing_) return false;
+  if (lost_) {
+    open_ -= ready_.size();
+    ready_.clear();
+    unsent_bytes_ = sending_bytes_;
+  } else if (!ready_.empty() || reported_taken_ != taken_ || reported_stops_ != stops_) {
+    sent_.Clear();
+    sent_.set_taken(reported_taken_ = taken_);
+    sent_.set_stops(reported_stops_ = stops_);
+    size_t bytes = 0;
+    for (; !ready_.empty() && bytes < kMessageBytes; ready_.pop_front()) {
+      Open& open = ready_.front();
+      bytes += open.bytes;
+      sent_.mutable_answers()->AddAllocated(open.answer.release());
+      sending_.push_back(std::move(open.call));
+      --open_;
+    }
+    sending_bytes_ = bytes;
+    writing_ = true;
+    MarkWaitingForClient();
+    StartWrite(&sent_);
+  }
+  if (paused_ && open_ <= kMaxOpen) {
+    paused_ = false;
+    StartRead(reading_.get());
+  }
+  return !writing_ && open_ == 0;
+}
+
+void MultiplexedCalls::OnWriteDone(bool ok) {
+  std::vector<std::unique_ptr<Call>> sent;
+  {
+    const MutexLock lock(mutex_);
+    sent.swap(sending_);
+  }
+  // They count in this object, which may be gone later on.
+  sent.clear();
+  bool done = false;
+  {
+    const MutexLock lock(mutex_);
+    MarkClientResponded();
+    writing_ = false;
+    lost_ = lost_ || !ok;
+    // Clear() would keep the memory of its answers.
+    if (sending_bytes_ > kMessageBytes) sent_ = v1::CallsResponse();
+    unsent_bytes_ -= std::exchange(sending_bytes_, 0);
+    ResumeWaiting(kResumedTogether);
+    done = Send();
+  }
+  if (done) Close();
+}
+
+void MultiplexedCalls::Close() {
+  MarkWaitingForClient();
+  Finish(wire::ToWire(end_));
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,54 @@
+#include "server/grpc/service.h"
+
+#include <fmt/format.h>
+#include <grpcpp/impl/codegen/server_callback_handlers.h>
+
+#include "kvstore/v1/endpoint.pb.h"
+#include "kvstore/v1/kvstore.pb.h"
+#include "server/grpc/multiplexed_calls.h"
+#include "server/grpc/streaming_rpcs.h"
+#include "server/grpc/unary_call.h"
+
+namespace kvstore::server {
+namespace {
+
+template <typename Request, typename Response>
+auto* HandlerOf(
+    std::function<grpc::ServerBidiReactor<Request, Response>*(grpc::CallbackServerContext*)> start) {
+  return new grpc::internal::CallbackBidiHandler<Request, Response>(std::move(start));
+}
+
+/// Names the base class of a reactor, which says what it reads and writes.
+template <typename Request, typename Response>
+grpc::ServerBidiReactor<Request, Response> BaseOf(const grpc::ServerBidiReactor<Request, Response>*);
+
+}  // namespace
+
+template <typename Reactor>
+void Service::Add(Operation operation, const char* service, const char* method) {
+  using Base = decltype(BaseOf(static_cast<const Reactor*>(nullptr)));
+  const std::string& name = names_.emplace_back(
+      fmt::format("/{}/{}", service, method != nullptr ? method : Traits(operation).name));
+  AddMethod(
+      new grpc::internal::RpcServiceMethod(name.c_str(), grpc::internal::RpcMethod::BIDI_STREAMING, nullptr));
+  MarkMethodCallback(
+      static_cast<int>(names_.size()) - 1,
+      HandlerOf(std::function([this, operation](grpc::CallbackServerContext* context) -> Base* {
+        auto* call = new Reactor(core_, operation, *context);
+        call->Start();
+        return call;
+      })));
+}
+
+Service::Service(Core& core) : core_(core) {
+#define KV_UNARY(name, right, quick) \
+  Add<UnaryReactor<v1::name##Request, v1::name##Response>>(Operation::k##name);
+#define KV_PRODUCED(name, right) \
+  Add<ProducedStream<v1::name##Request, v1::name##Response>>(Operation::k##name);
+#define KV_OTHER(name, right, handler) Add<handler>(Operation::k##name);
+#include "wire/operations.def"
+  Add<UnaryReactor<v1::EndpointRequest, v1::EndpointResponse>>(Operation::kEndpoint, "kvstore.v1.Endpoints",
+                                                               "Ask");
+}
+
+}  // namespace kvstore::server

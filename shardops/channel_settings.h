@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backends/mysql/driver/connection.h"
+
+/// The channels of a host (channel.h) as statements see them: their names, and the settings of the server
+/// that they need.
+namespace kvstore::shardops {
+
+/// Returns the names of the channels (channel.h) of a host. This and the next two throw sql::SQLException.
+std::vector<std::string> ReadChannels(mysql::Connection& connection);
+/// Changes the server's settings for a channel that exists but has not started. They affect all other
+/// replication of the host too, until EndChannel restores them.
+void PrepareForChannel(mysql::Connection& connection);
+/// Removes a channel. The host must not replicate anything else at that moment.
+void EndChannel(mysql::Connection& connection, const std::string& name);
+
+}  // namespace kvstore::shardops

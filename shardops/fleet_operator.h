@@ -1,0 +1,27 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "catalog/zookeeper_ledger.h"
+#include "coordination/zookeeper.h"
+#include "shardops/host.h"
+
+namespace kvstore::shardops {
+
+/// What every operation on the fleet needs: the session with ZooKeeper, the operator's logins, and the
+/// ledger. Threads may share one that none of them changes.
+struct FleetOperator {
+  ZooKeeper& zookeeper;  ///< Must outlive this.
+  /// The node below which the fleet keeps its shard maps, notes about hosts, moves and operations.
+  std::string root = "/kvstore";
+  Access access;
+  /// Is called with a line of text for the operator about each step of an operation, from the thread that
+  /// runs the operation.
+  std::function<void(const std::string&)> report = [](const std::string&) {};
+  /// Excludes operations that would conflict, of other operators and of the processes of the fleet's stores.
+  std::shared_ptr<ZooKeeperLedger> ledger = std::make_shared<ZooKeeperLedger>(zookeeper, root);
+};
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "shardops/maps.h"
+
+/// The options and the result of a promotion (promote.h).
+namespace kvstore::shardops {
+
+struct PromoteOptions {
+  /// The master is gone, and its slave takes over with what it has. Refused while the master answers.
+  bool emergency = false;
+  /// In an emergency: how many acknowledged transactions may be lost, also if it is not known how many are;
+  /// up to half of the shards' databases may then be missing at the slave, too. If not set, a loss, or not
+  /// knowing whether there is one, is refused.
+  std::optional<uint64_t> accept_loss;
+  /// How long the slave may take to apply what it lacks. Clients wait meanwhile if the promotion is planned;
+  /// in an emergency they have no master anyway.
+  std::chrono::milliseconds catch_up{5'000};
+  /// Checks all, reports what would be done, and changes nothing.
+  bool dry_run = false;
+};
+
+struct Promotion {
+  Pair before;
+  Pair after;
+  /// How long clients could not write; of planned promotions only.
+  uint64_t write_pause_ms = 0;
+  /// Whether the old master follows the new one.
+  bool follows = false;
+};
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,389 @@
+#include "shardops/promoter.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "base/fail_point.h"
+#include "shardops/gtid.h"
+#include "shardops/notes.h"
+#include "shardops/remember.h"
+
+namespace kvstore::shardops {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+/// How long a running statement may prevent that a master is made read-only.
+constexpr std::chrono::seconds kStopWrites{1};
+/// How often Drain tries to make the master read-only.
+constexpr int kStopWritesAttempts = 3;
+/// How often Publish retries because somebody else has changed a map.
+constexpr int kMaxConflicts = 10;
+/// How often TryAttach asks the hosts.
+constexpr milliseconds kPollInterval{20};
+/// How long a master may count a slave whose connection has ended.
+constexpr std::chrono::seconds kNoticed{1};
+/// How often a wait for the slave checks that nobody has taken the operation over.
+constexpr std::chrono::seconds kCheckHeldInterval{1};
+/// The lag, in seconds, above which a planned promotion is refused, since clients would wait for it.
+constexpr uint64_t kMaxLag = 2;
+
+}  // namespace
+
+absl::StatusOr<PromotionPlan> PlanPromotion(const Maps& maps, const Host& host) {
+  std::vector<Pair> as_slave;
+  std::vector<Pair> as_master;
+  for (const Pair& pair : maps.Pairs()) {
+    if (pair.slave == host) as_slave.push_back(pair);
+    if (pair.master == host) as_master.push_back(pair);
+  }
+  if (as_slave.size() + as_master.size() == 0) {
+    return Refuse(fmt::format("host: {} is in no shard map: kv shards status lists the hosts that are",
+                              host.ToString()));
+  }
+  if (as_slave.size() + as_master.size() > 1) {
+    return Refuse(
+        fmt::format("host: {} is in more than one pair of the shard maps: one of them is wrong. kv shards "
+                    "status says which "
+                    "pairs, kv shards undo puts the map of before in force again",
+                    host.ToString()));
+  }
+  if (as_slave.empty()) return PromotionPlan{as_master.front(), true};
+  return PromotionPlan{as_slave.front(), false};
+}
+
+absl::StatusOr<Promotion> Promoter::Run() {
+  if (auto status = CheckCopyEnded(fleet_, host()); !status.ok()) {
+    std::string more;
+    if (plan_.published) {
+      more = fmt::format("\nThe map names it the master: kv shards promote {} makes that the master first",
+                         other().ToString());
+    } else if (options_.emergency) {
+      more = fmt::format("\nThat needs {0}: bring it back, kv shards promote {0} opens it again",
+                         other().ToString());
+    }
+    return absl::Status(status.code(), std::string(status.message()) + more);
+  }
+  if (plan_.published) return Complete();
+  return options_.emergency ? Emergency() : Planned();
+}
+
+absl::Status Promoter::CheckSlave(const HostState& slave) const {
+  const std::string name = slave.host.ToString();
+  if (!slave.binlog || !slave.gtid_strict) {
+    return Refuse(name +
+                  ": a master needs log_bin and gtid_strict_mode: set both in its configuration, start it "
+                  "again, then run the command again");
+  }
+  if (!slave.following) {
+    // An interrupted promotion got this far.
+    if (slave.read_only) return absl::OkStatus();
+    return Refuse(
+        fmt::format("{0}: follows nobody and takes writes: it is no slave of {1}. kv shards fence {0}, then "
+                    "kv shards replace-slave {0} --discard makes it one",
+                    name, other().ToString()));
+  }
+  if (slave.following->master != other()) {
+    return Refuse(
+        fmt::format("{0}: follows {1}, the map says {2}: kv shards replace-slave {0} --discard makes it a "
+                    "slave of that one",
+                    name, slave.following->master.ToString(), other().ToString()));
+  }
+  if (!slave.read_only)
+    return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " makes it read-only");
+  if (!slave.following->applies) {
+    return Refuse(fmt::format(
+        "{0}: does not apply what comes from its master: {1}\nMend that, and START SLAVE SQL_THREAD there "
+        "(nothing else while the master is away: what has come in and is not applied would be thrown "
+        "away); or, while the master lives, kv shards replace-slave {0} --discard makes it new",
+        name, slave.following->error));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Promoter::CheckPlanned(const HostState& master, const HostState& slave) const {
+  if (slave.following) {
+    if (!slave.following->receives) {
+      return Refuse(
+          fmt::format("{0}: is not connected to its master: {1}\nkv shards promote {2} has it follow again",
+                      host().ToString(), slave.following->error, other().ToString()));
+    }
+    if (slave.following->lag_s.value_or(UINT64_MAX) > kMaxLag) {
+      return Refuse(fmt::format(
+          "{}: is {} s behind; clients would wait for it: run the command again when kv shards status shows "
+          "less",
+          host().ToString(), slave.following->lag_s ? std::to_string(*slave.following->lag_s) : "unknown"));
+    }
+  }
+  if (master.following) {
+    return Refuse(
+        fmt::format("{0}: is a master by the map, and follows {1}: if it is to lead, STOP SLAVE; RESET SLAVE "
+                    "ALL there, then kv shards promote {0}",
+                    other().ToString(), master.following->master.ToString()));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Promotion> Promoter::Planned() {
+  auto master = HostAdmin::Open(other(), fleet_.access);
+  if (absl::IsUnavailable(master.status())) {
+    return absl::UnavailableError(fmt::format("{}\nIf it is gone for good: kv shards promote {} --emergency",
+                                              std::string(master.status().message()), host().ToString()));
+  }
+  if (!master.ok()) return master.status();
+  auto slave = HostAdmin::Open(host(), fleet_.access);
+  if (!slave.ok()) return slave.status();
+  for (HostAdmin* const admin : {master->get(), slave->get()}) {
+    if (auto status = admin->Claim(); !status.ok()) return status;
+  }
+  const auto was = (*master)->Read();
+  if (!was.ok()) return was.status();
+  const auto is = (*slave)->Read();
+  if (!is.ok()) return is.status();
+  if (auto status = CheckSlave(*is); !status.ok()) return status;
+  if (auto status = CheckPlanned(*was, *is); !status.ok()) return status;
+  Promotion promotion{.before = plan_.before, .after = {host(), other()}};
+  if (options_.dry_run) {
+    fleet_.report(fmt::format("{} would stop taking writes, {} apply the rest and take its place",
+                              other().ToString(), host().ToString()));
+    return promotion;
+  }
+  if (auto status = RecordMasterState(fleet_, *was, slave->get()); !status.ok()) return status;
+  // As a master the host begins without a slave, so an earlier note about it as a master no longer holds. Its
+  // commits are to wait as those of the old master do.
+  const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet_, other()), *was);
+  if (auto status = RecordSuspendedWait(fleet_, host(), wanted); !status.ok()) return status;
+  Reached("promote.begin");
+
+  const auto stopped = Drain(**master, **slave);
+  if (!stopped.ok()) return stopped.status();
+  if (auto status = TakeOver(**slave); !status.ok()) return status;
+  promotion.write_pause_ms =
+      static_cast<uint64_t>(std::chrono::duration_cast<milliseconds>(Clock::now() - *stopped).count());
+  fleet_.report(fmt::format("{} takes writes, {} ms later", host().ToString(), promotion.write_pause_ms));
+  Reached("promote.opened");
+  promotion.follows = Attach(**slave, /*follows=*/false);
+  Reached("promote.attached");
+  return promotion;
+}
+
+absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, HostAdmin& slave) {
+  auto begin = Clock::now();
+  const auto go_back = [&](absl::Status why) {
+    if (auto status = master.AllowWrites(); !status.ok()) {
+      return absl::Status(why.code(),
+                          fmt::format("{}; and {} could not be opened again: {}", std::string(why.message()),
+                                      other().ToString(), std::string(status.message())));
+    }
+    return why;
+  };
+  for (int attempt = 1;; ++attempt) {
+    begin = Clock::now();
+    const absl::Status status = master.StopWrites(kStopWrites);
+    if (status.ok()) break;
+    // Clients go on between two attempts, and the statement that was in the way may have ended by the next.
+    if (!absl::IsUnavailable(status) || attempt == kStopWritesAttempts) return status;
+  }
+  Reached("promote.stopped");
+  const auto ended = master.EndClients();
+  if (!ended.ok()) return go_back(ended.status());
+  fleet_.report(
+      fmt::format("{} takes no more writes, {} connections were ended", other().ToString(), *ended));
+  Reached("promote.fenced");
+  const auto last = master.Read();
+  if (!last.ok()) return go_back(last.status());
+  if (auto status = slave.AwaitGtid(last->gtid, options_.catch_up); !status.ok()) return go_back(status);
+  fleet_.report(fmt::format("{} has all: {}", host().ToString(), last->gtid));
+  Reached("promote.applied");
+  return begin;
+}
+
+absl::StatusOr<Promotion> Promoter::Complete() {
+  auto master = HostAdmin::Open(host(), fleet_.access);
+  if (!master.ok()) return master.status();
+  Promotion promotion{.before = plan_.before, .after = plan_.before};
+  const auto slave = HostAdmin::Open(other(), fleet_.access);
+  if (!slave.ok() && !absl::IsUnavailable(slave.status())) return slave.status();
+  if (auto status = (*master)->Claim(); !status.ok()) return status;
+  if (slave.ok()) {
+    if (auto status = (*slave)->Claim(); !status.ok()) return status;
+  }
+  // The slave is read before the master, which goes on writing: otherwise the slave would seem to have
+  // transactions that its master lacks.
+  std::optional<HostState> there;
+  if (slave.ok()) {
+    auto state = (*slave)->Read();
+    if (!state.ok()) return state.status();
+    there = *std::move(state);
+  }
+  const auto is = (*master)->Read();
+  if (!is.ok()) return is.status();
+  const auto found = CheckOther(*is, there ? &*there : nullptr);
+  if (!found.ok()) return found.status();
+  promotion.follows = found->follows;
+  if (is->following) {
+    return Refuse(
+        fmt::format("{0}: is the master by the map, and follows {1}: STOP SLAVE; RESET SLAVE ALL there, then "
+                    "kv shards promote {0}",
+                    host().ToString(), is->following->master.ToString()));
+  }
+  if (options_.dry_run) return promotion;
+  if (NoteOrEmpty(fleet_, other()).value("promoted_from", "") == host().ToString()) {
+    // An emergency promotion of the other host was given up, after it had cut that host off and recorded what
+    // it had (RecordInspection). That does not hold any more once this host takes writes.
+    if (auto status = WriteNote(fleet_, other(), Json::object()); !status.ok()) return status;
+    promotion.follows = false;
+  }
+  if (is->read_only) {
+    // The server may have restarted as a slave; it acknowledges commits without a slave until one is
+    // connected. The note from before the restart must not be taken to hold on.
+    const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet_, host()), *is);
+    if (auto status = RecordSuspendedWait(fleet_, host(), wanted); !status.ok()) return status;
+    if (auto status = (*master)->BecomeMaster(); !status.ok()) return status;
+    if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
+    fleet_.report(host().ToString() + " takes writes");
+  }
+  Reached("promote.opened");
+  if (slave.ok() && found->usable) promotion.follows = Attach(**master, promotion.follows);
+  return promotion;
+}
+
+absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master, const HostState* slave) {
+  OtherHost found;
+  if (auto status = CheckCopyEnded(fleet_, other()); absl::IsFailedPrecondition(status)) {
+    fleet_.report(std::string(status.message()));
+    found.usable = false;
+  } else if (!status.ok()) {
+    return status;
+  }
+  if (slave == nullptr) return found;
+  if (!slave->read_only) {
+    return Refuse(fmt::format("{} takes writes too, the map says that {} is the master: kv shards fence {}",
+                              other().ToString(), host().ToString(), other().ToString()));
+  }
+  found.follows = found.usable && slave->following && slave->following->master == host();
+  const uint64_t more = CountBeyond(slave->gtid_state, master.gtid_state, /*unknown=*/false);
+  if (more == 0 || !found.usable) return found;
+  if (CountBeyond(master.gtid_state, slave->gtid_state, /*unknown=*/true) == 0) {
+    return Refuse(fmt::format("{} has {} transactions that {} lacks: kv shards promote {}",
+                              other().ToString(), more, host().ToString(), other().ToString()));
+  }
+  // A master that died may have begun transactions that its slave never got, and no client was told of.
+  fleet_.report(
+      fmt::format("{} has {} transactions that {} never had, so it cannot follow: kv shards "
+                  "replace-slave {} --discard makes it new",
+                  other().ToString(), more, host().ToString(), other().ToString()));
+  found.usable = false;
+  return found;
+}
+
+bool Promoter::Attach(HostAdmin& master, bool follows) {
+  if (auto status = TryAttach(master, follows); !status.ok()) {
+    fleet_.report(fmt::format("{} does not follow {} yet: {}", other().ToString(), host().ToString(),
+                              std::string(status.message())));
+    return false;
+  }
+  fleet_.report(fmt::format("{} follows {}", other().ToString(), host().ToString()));
+  return true;
+}
+
+absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
+  auto slave = HostAdmin::Open(other(), fleet_.access);
+  if (!slave.ok()) return slave.status();
+  if (!follows) {
+    if (auto status = (*slave)->Follow(host(), fleet_.access); !status.ok()) return status;
+    // Clients that connected meanwhile have the old map.
+    if (const auto ended = (*slave)->EndClients(); !ended.ok()) return ended.status();
+  }
+  const auto deadline = Clock::now() + options_.catch_up;
+  auto checked = Clock::now();
+  std::optional<Clock::time_point> active_since;
+  for (;;) {
+    if (Clock::now() - checked >= kCheckHeldInterval) {
+      checked = Clock::now();
+      // In an emergency another promotion may have taken this pair over.
+      if (auto status = held_.Check(); absl::IsAborted(status)) return status;
+    }
+    const auto state = master.Read();
+    if (!state.ok()) return state.status();
+    const auto there = (*slave)->Read();
+    if (!there.ok()) return there.status();
+    // A slave that has lost its master for a moment reconnects by itself.
+    const bool tries = there->following && there->following->applies && there->following->reconnects;
+    if (there->following && !there->following->error.empty() && (!tries || Clock::now() >= deadline)) {
+      // Running the command again would end the same way.
+      if (IsBroken(*there->following)) {
+        return Refuse(
+            fmt::format("{}\nUnless that can be mended, it is made new: kv shards replace-slave {} "
+                        "--discard",
+                        there->following->error, other().ToString()));
+      }
+      return Refuse(there->following->error);
+    }
+    if (!state->semi_sync_master) {
+      return Refuse(host().ToString() +
+                    " acknowledges commits without its slave: SET GLOBAL rpl_semi_sync_master_enabled = ON "
+                    "there, then "
+                    "run the command again");
+    }
+    // Commits are made to wait only once the slave has received everything: earlier they would wait for all
+    // of that.
+    if (state->semi_sync_slaves > 0 && CountNotReceived(state->gtid, *there) == 0) {
+      const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet_, host()), *state);
+      absl::Status status = master.SetSemiSync(wanted.no_slave, wanted.timeout_ms);
+      if (!status.ok()) return status;
+      const auto now = master.Read();
+      if (!now.ok()) return now.status();
+      // If the master counts several slaves, it may not have noticed yet that an earlier connection has
+      // ended; or there is another slave.
+      if (now->semi_sync_active && !active_since) active_since = Clock::now();
+      const bool sure =
+          active_since && (now->semi_sync_slaves == 1 || Clock::now() >= *active_since + kNoticed);
+      if (now->semi_sync_active && sure) return RecordMasterState(fleet_, *now, slave->get());
+    }
+    if (Clock::now() >= deadline) return absl::DeadlineExceededError("it does not connect to its new master");
+    std::this_thread::sleep_for(kPollInterval);
+  }
+}
+
+absl::Status Promoter::TakeOver(HostAdmin& slave) {
+  // A step that failed may have been done all the same. The next command asks the hosts and the map.
+  const auto stuck = [&](const absl::Status& why) {
+    return absl::Status(
+        why.code(),
+        fmt::format("{}\nNo host of the pair takes writes now: run the command again, or go back by "
+                    "kv shards promote {}",
+                    std::string(why.message()), other().ToString()));
+  };
+  if (auto status = slave.BecomeMaster(); !status.ok()) return stuck(status);
+  Reached("promote.leads");
+  if (auto status = Publish(); !status.ok()) return stuck(status);
+  Reached("promote.published");
+  if (auto status = slave.AllowWrites(); !status.ok()) return stuck(status);
+  return absl::OkStatus();
+}
+
+absl::Status Promoter::Publish() {
+  for (int conflicts = 0;; ++conflicts) {
+    const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+    if (!maps.ok()) return maps.status();
+    const auto now = PlanPromotion(*maps, host());
+    if (!now.ok()) return now.status();
+    if (now->published) return absl::OkStatus();
+    if (now->before != plan_.before) {
+      return Refuse(
+          fmt::format("the shard map has changed meanwhile: {} is the slave of {} now: run the command again "
+                      "if it is still to lead",
+                      host().ToString(), now->before.master.ToString()));
+    }
+    absl::Status status = maps->Replace(*fleet_.ledger, held_, plan_.before, {host(), other()});
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+  }
+}
+
+}  // namespace kvstore::shardops

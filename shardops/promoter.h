@@ -1,0 +1,96 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "catalog/zookeeper_ledger.h"
+#include "shardops/fleet_operator.h"
+#include "shardops/host.h"
+#include "shardops/maps.h"
+#include "shardops/promote_options.h"
+
+namespace kvstore::shardops {
+
+/// What is to be done to promote a host, as the maps alone tell it.
+struct PromotionPlan {
+  Pair before;             ///< The host's pair, as the maps have it.
+  bool published = false;  ///< The host is the master of the pair already.
+};
+
+/// FAILED_PRECONDITION if the host is not in exactly one pair.
+absl::StatusOr<PromotionPlan> PlanPromotion(const Maps& maps, const Host& host);
+
+/// Carries out one promotion (promote.h). Used once, by one thread.
+class Promoter {
+ public:
+  /// held  The operation in the ledger; of a dry run an empty one. `fleet` and `options` must outlive this.
+  Promoter(FleetOperator& fleet, const PromoteOptions& options, PromotionPlan plan, Held held)
+      : fleet_(fleet), options_(options), plan_(std::move(plan)), held_(std::move(held)) {}
+
+  absl::StatusOr<Promotion> Run();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// What is known of the other host when the maps name this one the master already.
+  struct OtherHost {
+    bool usable = true;    ///< It can follow this host, if it answers.
+    bool follows = false;  ///< It says that it follows this host.
+  };
+
+  /// The host that becomes the master, or is it by the maps already.
+  const Host& host() const { return plan_.published ? plan_.before.master : plan_.before.slave; }
+  /// The other host of the pair.
+  const Host& other() const { return plan_.published ? plan_.before.slave : plan_.before.master; }
+
+  /// Does what is left, if anything is, when the maps name the host the master already.
+  absl::StatusOr<Promotion> Complete();
+  absl::StatusOr<Promotion> Planned();
+  absl::StatusOr<Promotion> Emergency();
+  /// Checks that a slave could be a master, and follows this pair's master, or nobody because an interrupted
+  /// promotion got that far.
+  absl::Status CheckSlave(const HostState& slave) const;
+  /// Checks the roles and the lag of both hosts for a planned promotion.
+  absl::Status CheckPlanned(const HostState& master, const HostState& slave) const;
+  /// Makes the master read-only, ends its clients' connections, and waits until the slave has applied
+  /// everything. Returns when writes stopped. If this fails, the master takes writes again.
+  absl::StatusOr<Clock::time_point> Drain(HostAdmin& master, HostAdmin& slave);
+  /// Checks whether the other host can follow this one, and reports why not. FAILED_PRECONDITION if both take
+  /// writes, or the other one has everything that this one has, and more.
+  ///
+  /// slave  The state of the other host; null if it does not answer.
+  absl::StatusOr<OtherHost> CheckOther(const HostState& master, const HostState* slave);
+  /// Checks that the host, which has applied all that it has, has a database for each of the pair's shards;
+  /// or that it lacks at most half of them, and a loss is accepted.
+  absl::Status CheckDatabases(HostAdmin& slave) const;
+  /// FAILED_PRECONDITION if acknowledged transactions may be lost, and accept_loss does not cover them.
+  absl::Status CheckLoss(const HostState& slave);
+  /// Returns what may be lost, in words; empty if nothing is.
+  ///
+  /// at_least  Is set to the number of transactions that are known to be lost.
+  std::string DescribeLoss(const HostState& slave, uint64_t* at_least);
+  /// Writes into the slave's note that it was inspected, and what it had, before it is cut off from its
+  /// master: a promotion that is run again goes by that.
+  absl::Status RecordInspection(const HostState& slave);
+  /// Names the host the master in the maps.
+  absl::Status Publish();
+  /// Makes the slave, which has everything, the master: it stops following, the maps name it, and it takes
+  /// writes. If this is stopped in between, another Promote goes on, or back as long as the maps have not
+  /// changed.
+  absl::Status TakeOver(HostAdmin& slave);
+  /// Makes the other host follow this one, waits until it does, and reports the outcome, which it returns.
+  ///
+  /// follows  Whether the other host follows already, so that it only has to catch up.
+  bool Attach(HostAdmin& master, bool follows);
+  absl::Status TryAttach(HostAdmin& master, bool follows);
+
+  FleetOperator& fleet_;
+  const PromoteOptions& options_;
+  const PromotionPlan plan_;
+  const Held held_;
+};
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,138 @@
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "shardops/gtid.h"
+#include "shardops/notes.h"
+#include "shardops/promoter.h"
+#include "shardops/remember.h"
+
+/// Promotions of a slave whose master is gone: what may be lost, and whether that is accepted.
+namespace kvstore::shardops {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Whether a slave has received transactions that it has not applied.
+bool IsBehind(const HostState& slave) {
+  return slave.following && CountMissing(slave.following->received, slave.gtid) > 0;
+}
+
+}  // namespace
+
+std::string Promoter::DescribeLoss(const HostState& slave, uint64_t* at_least) {
+  // A promotion that was stopped has inspected the slave already, and cut it off (RecordInspection). What it
+  // found holds if nothing has arrived since, and nothing that had arrived but was not applied has been
+  // thrown away, as happens when the server or its IO thread starts again.
+  const Json inspected = NoteOrEmpty(fleet_, host());
+  const Json seen = NoteOrEmpty(fleet_, other());
+  if (inspected.value("promoted_from", "") == other().ToString() &&
+      inspected.value("at_ms", uint64_t{0}) >= seen.value("at_ms", uint64_t{0}) &&
+      CountMissing(slave.gtid, inspected.value("gtid", "")) == 0 &&
+      CountNotReceived(inspected.value("gtid", ""), slave) == 0) {
+    *at_least = 0;
+    return "";
+  }
+  *at_least = CountNotReceived(seen.value("gtid", ""), slave);
+  const std::string doubt = MayLackAcknowledged(seen, other(), slave);
+  if (*at_least == 0) return doubt;
+  const auto seen_at = static_cast<std::time_t>(seen.value("at_ms", uint64_t{0}) / 1000);
+  const std::string lacks = fmt::format("it lacks {} transactions that {} had at {:%Y-%m-%d %H:%M:%S} UTC",
+                                        *at_least, other().ToString(), fmt::gmtime(seen_at));
+  if (!doubt.empty()) return fmt::format("{}; {}", lacks, doubt);
+  fleet_.report(fmt::format(
+      "{}: {}, which no client was told of, because {} answers a commit only when its slave has it "
+      "(rpl_semi_sync_master_wait_no_slave), and the slave has all that it was seen to have before those. {}",
+      host().ToString(), lacks, other().ToString(),
+      seen.value("hides", false)
+          ? "Nor has any client read what they wrote (rpl_semi_sync_master_wait_point is AFTER_SYNC)"
+          : "But clients may have read what they wrote, which is gone: rpl_semi_sync_master_wait_point is "
+            "AFTER_COMMIT there; set it to AFTER_SYNC"));
+  *at_least = 0;
+  return "";
+}
+
+absl::Status Promoter::CheckDatabases(HostAdmin& slave) const {
+  const auto lacks = LackedDatabases(fleet_, plan_.before.master, slave);
+  if (!lacks.ok()) return lacks.status();
+  if (lacks->text.empty()) return absl::OkStatus();
+  const std::string back = fmt::format("{0}. Bring {1} back: kv shards promote {1} opens it again",
+                                       lacks->text, other().ToString());
+  if (lacks->most) return Refuse(back + ". Most would be lost: this is a copy that was never finished");
+  if (!options_.accept_loss) {
+    return Refuse(
+        fmt::format("{}. Else, to lose what they have: kv shards promote {} --emergency --accept-loss 0",
+                    back, host().ToString()));
+  }
+  fleet_.report(lacks->text + "; accepted");
+  return absl::OkStatus();
+}
+
+absl::Status Promoter::CheckLoss(const HostState& slave) {
+  uint64_t at_least = 0;
+  const std::string loss = DescribeLoss(slave, &at_least);
+  if (loss.empty()) return absl::OkStatus();
+  if (!options_.accept_loss || *options_.accept_loss < at_least) {
+    return Refuse(
+        fmt::format("{0}: {1}. Bring {3} back if you can: kv shards promote {3} opens it again. Else, to "
+                    "lose that: kv shards promote {0} --emergency --accept-loss {2}",
+                    host().ToString(), loss, at_least, other().ToString()));
+  }
+  fleet_.report(fmt::format("{}: {}; accepted", host().ToString(), loss));
+  return absl::OkStatus();
+}
+
+absl::Status Promoter::RecordInspection(const HostState& slave) {
+  Json inspected = {{"promoted_from", other().ToString()},
+                    {"gtid", IsBehind(slave) ? slave.following->received : slave.gtid},
+                    {"at_ms", WallClockMs()}};
+  // The commits of the new master are to wait as those of the old one did.
+  if (const Json seen = NoteOrEmpty(fleet_, other()); seen.contains("wait_no_slave")) {
+    inspected.update({{"let_go", true},
+                      {"wait_no_slave", seen["wait_no_slave"]},
+                      {"timeout_ms", seen.value("timeout_ms", uint64_t{0})}});
+  }
+  return WriteNote(fleet_, host(), inspected);
+}
+
+absl::StatusOr<Promotion> Promoter::Emergency() {
+  if (const auto master = HostAdmin::Open(other(), fleet_.access); !absl::IsUnavailable(master.status())) {
+    return Refuse(fmt::format("{} answers: leave --emergency away", other().ToString()));
+  }
+  auto slave = HostAdmin::Open(host(), fleet_.access);
+  if (!slave.ok()) return slave.status();
+  if (auto status = (*slave)->Claim(); !status.ok()) return status;
+  const auto is = (*slave)->Read();
+  if (!is.ok()) return is.status();
+  if (auto status = CheckSlave(*is); !status.ok()) return status;
+  if (auto status = CheckLoss(*is); !status.ok()) return status;
+  Promotion promotion{.before = plan_.before, .after = {host(), other()}};
+  if (options_.dry_run) {
+    // While received transactions are not applied yet, they may create databases that are missing.
+    if (auto status = IsBehind(*is) ? absl::OkStatus() : CheckDatabases(**slave); !status.ok()) return status;
+    fleet_.report(fmt::format("{} would apply what it has, and take the place of {}", host().ToString(),
+                              other().ToString()));
+    return promotion;
+  }
+  if (auto status = RecordInspection(*is); !status.ok()) return status;
+  Reached("promote.begin");
+  if (is->following) {
+    if (auto status = (*slave)->ApplyAll(options_.catch_up); !status.ok()) return status;
+  }
+  if (auto status = CheckDatabases(**slave); !status.ok()) return status;
+  Reached("promote.applied");
+  if (auto status = TakeOver(**slave); !status.ok()) return status;
+  fleet_.report(fmt::format(
+      "{0} takes writes. {1} must not: it comes back read-only if it is configured so, else run kv "
+      "shards fence {1} before clients reach it",
+      host().ToString(), other().ToString()));
+  Reached("promote.opened");
+  return promotion;
+}
+
+}  // namespace kvstore::shardops

@@ -1,0 +1,208 @@
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/grpcpp.h>
+
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "kvstore/v1/kvstore.pb.h"
+#include "kvstore_api/call_scope.h"
+#include "kvstore_api/connect.h"
+#include "tests/fuzz/made_message.h"
+
+/// A client whose server may answer anything: each call ends, and returns as many results as were asked for.
+namespace {
+
+using namespace kvstore;
+
+/// The answers made from one input, as they are needed.
+struct Script {
+  Mutex mutex;
+  testing::Choices choices ABSL_GUARDED_BY(mutex){nullptr, 0};
+} script;
+
+class Answers final : public grpc::ServerGenericBidiReactor {
+ public:
+  explicit Answers(const std::string& method) {
+    const size_t slash = method.rfind('/');
+    const auto* service =
+        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("kvstore.v1.KVStore");
+    const auto* described = service->FindMethodByName(method.substr(slash + 1));
+    const MutexLock lock(script.mutex);
+    testing::Choices& choices = script.choices;
+    if (described == nullptr) {
+      end_ = {grpc::StatusCode::UNIMPLEMENTED, "none"};
+    } else if (described->name() == "GetServer") {
+      v1::GetServerResponse server;
+      server.set_instance("fuzzed");
+      messages_.push_back(Bytes(server.SerializeAsString()));
+    } else {
+      const size_t count = described->server_streaming() ? choices.Below(6) : 1;
+      while (messages_.size() < count && !choices.empty()) {
+        const std::unique_ptr<google::protobuf::Message> message(
+            google::protobuf::MessageFactory::generated_factory()
+                ->GetPrototype(described->output_type())
+                ->New());
+        testing::Fill(*message, choices);
+        messages_.push_back(Bytes(message->SerializeAsString()));
+      }
+      // The client retries such an answer until its deadline, so it is given rarely, and never at the end.
+      const auto code = static_cast<grpc::StatusCode>(choices.Below(17));
+      const bool again = code == grpc::UNAVAILABLE || code == grpc::RESOURCE_EXHAUSTED;
+      if (again || messages_.empty()) {
+        end_ = {grpc::StatusCode::INVALID_ARGUMENT, "enough"};
+      } else if (choices.Below(4) == 0) {
+        end_ = {code, choices.Text(true)};
+      }
+    }
+    StartRead(&request_);
+  }
+
+ private:
+  static grpc::ByteBuffer Bytes(const std::string& text) {
+    const grpc::Slice slice(text);
+    return {&slice, 1};
+  }
+  void OnReadDone(bool /*ok*/) override { Next(); }
+  void OnWriteDone(bool ok) override { ok ? Next() : Finish(end_); }
+  void OnDone() override { delete this; }
+  void Next() {
+    if (sent_ == messages_.size()) return Finish(end_);
+    StartWrite(&messages_[sent_++]);
+  }
+
+  grpc::ByteBuffer request_;
+  std::vector<grpc::ByteBuffer> messages_;
+  size_t sent_ = 0;
+  grpc::Status end_;
+};
+
+class Service final : public grpc::CallbackGenericService {
+  grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override {
+    return new Answers(context->method());
+  }
+};
+
+KVStore& Client() {
+  static auto& service = *new Service;
+  static int port = 0;
+  static const auto server = [] {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+    builder.RegisterCallbackGenericService(&service);
+    return builder.BuildAndStart();
+  }();
+  static const auto client = *Connect("127.0.0.1:" + std::to_string(port));
+  return *client;
+}
+
+template <typename T>
+void ExpectAsMany(const absl::StatusOr<std::vector<T>>& results, size_t count) {
+  if (results.ok() && results->size() != count) std::abort();
+}
+
+void Scan(KVStore& store) {
+  const auto cursor = store.ScanRows("r", {}, {});
+  if (!cursor.ok()) return;
+  ScannedRow row;
+  for (;;) {
+    const auto more = (*cursor)->Next(row);
+    if (!more.ok() || !*more) return;
+    if ((*cursor)->marker().size() > (size_t{64} << 20)) std::abort();
+  }
+}
+
+void Call(KVStore& store, size_t which) {
+  constexpr size_t kMany = 3;
+  const CellWrite cell{"c", "v", 1};
+  const std::vector<RowRead> reads(kMany, {"row", {}});
+  const std::vector<RowWrite> writes(kMany, {"row", {&cell, 1}, {}});
+  const std::vector<RowDelete> deletes(kMany, {"row", {}});
+  const std::vector<uint64_t> ids(kMany, 1);
+  switch (which) {
+    case 0:
+      return store.CreateDataset({.name = "r"}).IgnoreError();
+    case 1:
+      return store.GetDataset("r").status().IgnoreError();
+    case 2:
+      return store.ListDatasets().status().IgnoreError();
+    case 3:
+      return store.GetStats("r").status().IgnoreError();
+    case 4:
+      return store.Compact("r", [](uint64_t, uint64_t) { return true; }).status().IgnoreError();
+    case 5: {
+      const auto row = store.GetRow("r", "row", {.limit = 2});
+      if (row.ok() && row->items.size() > 2) std::abort();
+      return;
+    }
+    case 6:
+      return store.PutRow("r", "row", {&cell, 1}, {}).status().IgnoreError();
+    case 7:
+      return store.DeleteRow("r", "row", {}).IgnoreError();
+    case 8:
+      return ExpectAsMany(store.GetRows("r", reads), kMany);
+    case 9:
+      return ExpectAsMany(store.PutRows("r", writes), kMany);
+    case 10:
+      return ExpectAsMany(store.DeleteRows("r", deletes), kMany);
+    case 11:
+      return Scan(store);
+    case 12:
+      return store.ListPartitions("r", 4).status().IgnoreError();
+    case 13:
+      return store.CreateObject("o", "{}", {}).status().IgnoreError();
+    case 14: {
+      const auto object = store.GetObject("o", 1, {});
+      if (object.ok() && object->id != 1) std::abort();
+      return;
+    }
+    case 15:
+      return ExpectAsMany(store.GetObjects("o", ids, {}), kMany);
+    case 16:
+      return store.PatchObject("o", 1, "{}", {}).status().IgnoreError();
+    case 17:
+      return store.UpdateObject("o", 1, [](std::string_view) { return std::string("{}"); }, {})
+          .status()
+          .IgnoreError();
+    case 18:
+      return store.DeleteObject("o", 1, true).IgnoreError();
+    case 19:
+      return store.AddMapping("m", 1, 2, std::nullopt).IgnoreError();
+    case 20:
+      return store.RemoveMapping("m", 1, 2).status().IgnoreError();
+    case 21: {
+      const auto page = store.ListMapping("m", 1, {.limit = 2});
+      if (page.ok() && page->entries.size() > 2) std::abort();
+      return;
+    }
+    case 22:
+      return store.CountMapping("m", 1).status().IgnoreError();
+    default:
+      return store.ListObjects("m", 1, {.limit = 2}).status().IgnoreError();
+  }
+}
+
+}  // namespace
+
+/// The first byte chooses the call; the others make its answers.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  constexpr size_t kKinds = 24;
+  KVStore& client = Client();
+  size_t which = 0;
+  {
+    const MutexLock lock(script.mutex);
+    script.choices = testing::Choices(data, size);
+    which = script.choices.Below(kKinds);
+  }
+  const auto deadline = std::chrono::seconds(5);
+  const auto begun = std::chrono::steady_clock::now();
+  const CallScope scope(deadline);
+  Call(client, which);
+  if (std::chrono::steady_clock::now() - begun > 2 * deadline) std::abort();
+  return 0;
+}

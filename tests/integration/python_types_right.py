@@ -1,0 +1,127 @@
+"""Every call of both Python clients, for a type checker: mypy --strict must report nothing. This file is not run."""
+
+from collections.abc import AsyncGenerator, Generator
+from typing import assert_type
+
+import kvstore
+import kvstore.aio
+from kvstore import Condition, RowDelete, RowRead, RowWrite
+
+
+def blocking(store: kvstore.Client, board: int) -> None:
+    store.create_dataset("events", max_versions=50, ttl_ms=1000, durability="machine", timeout_s=5)
+    store.alter_dataset("events", max_versions=3)
+    assert_type(store.get_dataset("events"), kvstore.Dataset)
+    assert_type(store.list_datasets()[0].ttl_ms, int)
+    assert_type(store.get_stats("events").approximate_bytes, int)
+    assert_type(store.get_metrics(), str)
+    assert_type(store.compact("events", lambda done, total: done < total), kvstore.Compaction)
+
+    values = {"click": "pin:3"}
+    assert_type(store.put_row("events", "user:7", values), int | None)
+    store.put_row("events", b"user:7", {b"click": b"pin:3"}, 17, condition=Condition("click"), sync=True)
+    store.put_row("events", "user:7", [kvstore.CellWrite("c", b"v", 5), ("d", "w"), ("e", b"x", None)])
+    assert_type(store.get_row("events", "user:7", ["click", b"view"], versions=2), kvstore.Row)
+    for column, cells in store.get_row("events", "user:7", {"click"}).items():
+        assert_type(column, bytes)
+        assert_type(cells, list[kvstore.Cell])
+    page = store.get_row_page("events", "user:7", values.keys(), limit=3)
+    store.get_row_page("events", "user:7", marker=page.marker)
+    assert_type(store.iter_row("events", "r"), Generator[tuple[bytes, list[kvstore.Cell]], None, None])
+    store.delete_row("events", "user:7", ["click"])
+    store.delete_row("events", "user:7", cells=[("click", 5), kvstore.CellName("view", 6)])
+
+    assert_type(store.get_rows("events", ["r", RowRead("s", versions=2)]), list[kvstore.Row])
+    assert_type(store.get_rows("events", ["r"], return_exceptions=True), list[kvstore.Row | kvstore.Error])
+    assert_type(store.put_rows("events", (RowWrite(row, values) for row in "abc")), list[int | None])
+    assert_type(store.put_rows("events", [], return_exceptions=True), list[int | None | kvstore.Error])
+    assert_type(store.delete_rows("events", [b"r", RowDelete("s", ["c"])]), list[None])
+    assert_type(store.delete_rows("events", ["r"], return_exceptions=True), list[kvstore.Error | None])
+
+    assert_type(store.scan_rows("events"), Generator[tuple[bytes, kvstore.Row], None, None])
+    assert_type(store.scan_page("events", limit=3).rows, list[tuple[bytes, kvstore.Row]])
+    for part in store.list_partitions("events", 8):
+        store.scan_rows("events", part.start, part.end, shard=part.shard).close()
+
+    pin = store.create_object("pins", '{"title": "a chair"}', near=board)
+    found = store.get_object("pins", pin)
+    assert_type(found.data, bytes)
+    assert_type(store.get_objects("pins", {pin}), list[kvstore.Object | None])
+    everything = store.get_objects("pins", [pin], return_exceptions=True)
+    assert_type(everything, list[kvstore.Object | None | kvstore.Error])
+    assert_type(store.update_object("pins", pin, '{"a": 1}'), kvstore.Object)
+    store.update_object("pins", pin, data="{}", expected_timestamp=found.timestamp)
+    assert_type(store.transform_object("pins", pin, lambda text: text.upper()), kvstore.Object)
+    store.delete_object("pins", pin, hard=True)
+
+    store.add_mapping("boards", board, pin)
+    assert_type(store.remove_mapping("boards", board, pin), bool)
+    assert_type(store.count_mapping("boards", board), int)
+    assert_type(store.list_mapping_page("boards", board).entries, list[kvstore.MappingEntry])
+    assert_type(store.list_mapping("boards", board), Generator[kvstore.MappingEntry, None, None])
+    assert_type(store.list_objects_page("boards", board).entries[0].object, kvstore.Object | kvstore.Error | None)
+    assert_type(store.list_objects("boards", board), Generator[kvstore.JoinedObject, None, None])
+    store.drop_dataset("events", incarnation=5)
+
+
+def main() -> None:
+    with kvstore.Client("127.0.0.1:7400", token="kv_secret", plain_token=True, timeout_s=3) as store:
+        assert_type(store, kvstore.Client)
+        try:
+            blocking(store, 7)
+        except kvstore.BatchError as error:
+            assert_type(error.in_doubt, bool)
+            assert_type(error.code, str)
+            print(error.results)
+        store.stub.GetServer(kvstore.messages.GetServerRequest(), metadata=store.metadata)
+        store.close()
+
+
+async def on_a_loop(store: kvstore.aio.Client, board: int) -> None:
+    await store.create_dataset("events", max_versions=50)
+    await store.alter_dataset("events", max_versions=3)
+    assert_type(await store.get_dataset("events"), kvstore.Dataset)
+    assert_type(await store.list_datasets(), list[kvstore.Dataset])
+    assert_type(await store.get_stats("events"), kvstore.Stats)
+    assert_type(await store.get_metrics(), str)
+    assert_type(await store.compact("events"), kvstore.Compaction)
+
+    assert_type(await store.put_row("events", "user:7", {"click": "pin:3"}), int | None)
+    assert_type(await store.get_row("events", "user:7"), kvstore.Row)
+    assert_type(await store.get_row_page("events", "user:7"), kvstore.Row)
+    assert_type(store.iter_row("events", "r"), AsyncGenerator[tuple[bytes, list[kvstore.Cell]], None])
+    await store.delete_row("events", "user:7")
+
+    assert_type(await store.get_rows("events", ["r"]), list[kvstore.Row])
+    assert_type(await store.get_rows("events", ["r"], return_exceptions=True), list[kvstore.Row | kvstore.Error])
+    assert_type(await store.put_rows("events", [RowWrite("r", {"c": "v"})]), list[int | None])
+    assert_type(await store.delete_rows("events", ["r"]), list[None])
+
+    async for key, row in store.scan_rows("events"):
+        assert_type(key, bytes)
+        assert_type(row, kvstore.Row)
+    assert_type(await store.scan_page("events"), kvstore.ScanPage)
+    assert_type(await store.list_partitions("events", 8), list[kvstore.Partition])
+
+    pin = await store.create_object("pins", "{}", near=board)
+    assert_type(await store.get_object("pins", pin), kvstore.Object)
+    assert_type(await store.get_objects("pins", [pin]), list[kvstore.Object | None])
+    assert_type(await store.update_object("pins", pin, "{}"), kvstore.Object)
+    assert_type(await store.transform_object("pins", pin, lambda text: text), kvstore.Object)
+    await store.delete_object("pins", pin)
+
+    await store.add_mapping("boards", board, pin)
+    assert_type(await store.remove_mapping("boards", board, pin), bool)
+    assert_type(await store.count_mapping("boards", board), int)
+    assert_type(await store.list_mapping_page("boards", board), kvstore.MappingPage)
+    assert_type([one.to async for one in store.list_mapping("boards", board)], list[int])
+    assert_type(await store.list_objects_page("boards", board), kvstore.JoinedPage)
+    assert_type([one.sequence async for one in store.list_objects("boards", board)], list[int])
+    await store.drop_dataset("events")
+
+
+async def amain() -> None:
+    async with kvstore.aio.Client("127.0.0.1:7400", ca="/etc/ssl/certs/ca-certificates.crt") as store:
+        assert_type(store, kvstore.aio.Client)
+        await on_a_loop(store, 7)
+        await store.close()

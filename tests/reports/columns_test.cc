@@ -1,0 +1,203 @@
+#include "reports/columns.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "reports/varint.h"
+#include "tests/reports/hex.h"
+#include "tests/support/random.h"
+
+namespace kvstore::reports {
+namespace {
+
+using kvstore::testing::Hex;
+using kvstore::testing::Random;
+
+std::string Packed(std::span<const Number> numbers) {
+  BitWriter out;
+  PackNumbers(out, numbers);
+  return std::move(out).Finish();
+}
+
+std::vector<Number> Integers(std::initializer_list<int64_t> values) {
+  std::vector<Number> numbers;
+  for (const int64_t value : values) numbers.push_back(Number::Integer(value));
+  return numbers;
+}
+
+void ComesBack(const std::vector<Number>& numbers) {
+  BitWriter out;
+  PackNumbers(out, numbers);
+  out.Write(0b101, 3);  // what stands behind is not touched
+  const std::string bytes = std::move(out).Finish();
+  BitReader in(bytes);
+  std::vector<Number> back;
+  UnpackNumbers(in, numbers.size(), back);
+  ASSERT_FALSE(in.failed());
+  EXPECT_EQ(back, numbers);
+  EXPECT_EQ(in.Read(3), 0b101u);
+  BitReader skipping(bytes);
+  SkipNumbers(skipping, numbers.size());
+  EXPECT_EQ(skipping.Read(3), 0b101u);
+  EXPECT_FALSE(skipping.failed());
+}
+
+TEST(Bits, AnyWidthsComeBack) {
+  Random random(testing::Seed("bits"));
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::pair<uint64_t, int>> written;
+    BitWriter out;
+    BitWriter second;
+    for (uint64_t i = random.Below(100); i > 0; --i) {
+      const int bits = static_cast<int>(random.Below(65));
+      const uint64_t value = bits == 0 ? 0 : random.Next() >> (64 - bits);
+      written.emplace_back(value, bits);
+      (written.size() % 2 == 0 ? second : out).Write(value, bits);
+    }
+    const size_t all = out.bits() + second.bits();
+    const size_t first = out.bits();
+    out.Append(second);
+    EXPECT_EQ(out.bits(), all);
+    const std::string bytes = std::move(out).Finish();
+    EXPECT_EQ(bytes.size(), (all + 7) / 8);
+    BitReader evens(bytes);
+    BitReader odds(bytes);
+    odds.Skip(first);
+    for (size_t i = 0; i < written.size(); ++i) {
+      BitReader& in = (i + 1) % 2 == 0 ? odds : evens;
+      EXPECT_EQ(in.Read(written[i].second), written[i].first);
+      EXPECT_FALSE(in.failed());
+    }
+  }
+}
+
+TEST(Bits, BehindTheEndAreZerosAndAFailure) {
+  BitReader in("\xFF");
+  EXPECT_EQ(in.Read(8), 0xFFu);
+  EXPECT_FALSE(in.failed());
+  EXPECT_EQ(in.Read(0), 0u);
+  EXPECT_FALSE(in.failed());
+  EXPECT_EQ(in.Read(1), 0u);
+  EXPECT_TRUE(in.failed());
+}
+
+TEST(Varint, OneNumberHasOneForm) {
+  for (const uint64_t value : {uint64_t{0}, uint64_t{127}, uint64_t{128}, uint64_t{300}, UINT64_MAX}) {
+    std::string bytes;
+    AppendVarint(bytes, value);
+    ByteReader in(bytes);
+    EXPECT_EQ(in.Varint(), value);
+    EXPECT_TRUE(in.rest().empty() && !in.failed());
+  }
+  for (const std::string_view bad :
+       {std::string_view(""), std::string_view("\x80"), std::string_view("\x80\x00", 2),
+        std::string_view("\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFF\x02")}) {
+    ByteReader in(bad);
+    in.Varint();
+    EXPECT_TRUE(in.failed()) << Hex(bad);
+  }
+}
+
+TEST(Columns, TimesComeBack) {
+  Random random(testing::Seed("times"));
+  for (int round = 0; round < 500; ++round) {
+    std::vector<uint64_t> times = {random.Next() >> (12 + random.Below(52))};
+    const uint64_t regular = 1 + random.Below(1'000'000);
+    for (uint64_t i = random.Below(50); i > 0; --i) {
+      times.push_back(times.back() +
+                      (random.OneIn(4) ? 1 + (random.Next() >> (20 + random.Below(44))) : regular));
+    }
+    if (times.back() >= uint64_t{1} << 53) continue;
+    BitWriter out;
+    PackTimes(out, times);
+    const std::string bytes = std::move(out).Finish();
+    BitReader in(bytes);
+    std::vector<uint64_t> back;
+    UnpackTimes(in, times.size(), back);
+    ASSERT_FALSE(in.failed());
+    EXPECT_EQ(back, times);
+  }
+}
+
+TEST(Columns, EvenTimesTakeABitEach) {
+  std::vector<uint64_t> times;
+  for (uint64_t i = 0; i < 1'000; ++i) times.push_back(i * 24);
+  BitWriter out;
+  PackTimes(out, times);
+  EXPECT_LT(out.bits(), 1'030u);
+}
+
+TEST(Columns, NumbersHaveTheseBytes) {
+  // Form 0 in 3 bits, the width 4 in 7, zigzag(5) = 10 in 4, the width 2 in 7, then 0, 2, 1.
+  BitWriter expected;
+  expected.Write(0, 3);
+  expected.Write(4, 7);
+  expected.Write(10, 4);
+  expected.Write(2, 7);
+  for (const uint64_t above : {0, 2, 1}) expected.Write(above, 2);
+  EXPECT_EQ(Packed(Integers({5, 7, 6})), std::move(expected).Finish());
+  EXPECT_EQ(Hex(Packed(Integers({5, 7, 6}))), "20a80003");
+}
+
+TEST(Columns, NumbersOfAllFormsComeBackBitForBit) {
+  const double denormal = std::numeric_limits<double>::denorm_min();
+  ComesBack(Integers({0}));
+  ComesBack(Integers({INT64_MIN, INT64_MAX, 0, -1}));
+  ComesBack(Integers({7, 7, 7, 7}));
+  ComesBack({Number::Real(0.1), Number::Real(0.2), Number::Real(0.1)});
+  ComesBack({Number::Real(1), Number::Real(-3), Number::Real(9007199254740992.0)});
+  ComesBack({Number::Real(-0.0), Number::Real(0.0), Number::Real(denormal), Number::Real(-1e308)});
+  ComesBack({Number::Integer(1), Number::Real(1), Number::Integer(-9)});
+  ComesBack({Number::Real(0.5)});
+  std::vector<Number> steady(200, Number::Integer(123'456'789));
+  steady[100] = Number::Integer(-987'654'321'000);
+  ComesBack(steady);
+  EXPECT_LT(Packed(steady).size(), 60u) << "XOR is chosen where one value is far away";
+}
+
+TEST(Columns, RandomNumbersComeBack) {
+  Random random(testing::Seed("numbers"));
+  for (int round = 0; round < 500; ++round) {
+    std::vector<Number> numbers;
+    const uint64_t kind = random.Below(4);
+    const uint64_t shift = random.Below(64);
+    for (uint64_t i = 1 + random.Below(60); i > 0; --i) {
+      const auto integer = static_cast<int64_t>(random.Next()) >> shift;
+      const bool real = kind == 1 || kind == 2 || (kind == 3 && random.OneIn(2));
+      const double value =
+          kind == 1 ? static_cast<double>(integer) : std::ldexp(static_cast<double>(integer), -20);
+      numbers.push_back(real ? Number::Real(value) : Number::Integer(integer));
+    }
+    ComesBack(numbers);
+  }
+}
+
+TEST(Columns, HostileBytesNeverReadBeyondTheEnd) {
+  Random random(testing::Seed("hostile columns"));
+  for (int round = 0; round < 20'000; ++round) {
+    std::string bytes;
+    for (uint64_t i = random.Below(40); i > 0; --i) bytes.push_back(static_cast<char>(random.Next()));
+    const size_t count = 1 + random.Below(100);
+    std::vector<Number> numbers;
+    std::vector<uint64_t> times;
+    BitReader reading(bytes);
+    UnpackNumbers(reading, count, numbers);
+    BitReader skipping(bytes);
+    SkipNumbers(skipping, count);
+    if (!reading.failed()) {
+      EXPECT_EQ(numbers.size(), count);
+      EXPECT_FALSE(skipping.failed());
+      EXPECT_EQ(skipping.left(), reading.left()) << "to skip and to read end at one place";
+    }
+    BitReader timing(bytes);
+    UnpackTimes(timing, count, times);
+    if (!timing.failed()) {
+      EXPECT_EQ(times.size(), count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvstore::reports

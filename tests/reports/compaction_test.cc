@@ -1,0 +1,232 @@
+#include "reports/compaction.h"
+
+#include <gtest/gtest.h>
+
+#include "reports/chunk.h"
+#include "reports/chunk_number.h"
+#include "reports/run_query.h"
+#include "reports/writer.h"
+#include "tests/reports/memory_store.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::reports {
+namespace {
+
+using kvstore::testing::MemoryStore;
+
+class CompactionTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    store_.page_columns = 1'000;
+    ASSERT_OK_AND_ASSIGN(
+        info_, metadata_.Create({.name = "r",
+                                 .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 1},
+                                 .keys = {{"country", std::nullopt}},
+                                 .metrics = {{.name = "clicks"}}}));
+  }
+  void Write(int64_t value, bool add, const std::string& batch_id = "") {
+    Batch batch(info_);
+    const std::optional<std::string_view> segments[] = {"US"};
+    ASSERT_OK(batch.Add(0, 5'000, segments, Number::Integer(value)));
+    ASSERT_OK(WriteBatch(metadata_, batch, {.batch = batch_id, .add = add}));
+  }
+  int64_t Sum() {
+    auto result =
+        RunQuery(metadata_, {.report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 86'400'000});
+    EXPECT_OK(result);
+    return result.ok() && !result->series[0].points.empty() ? result->series[0].points[0].second.integer()
+                                                            : -1;
+  }
+  /// A point to be added, as Write makes it.
+  PointBlock Points(int64_t value) {
+    PointBlock block(MetricKind::kValue, 1);
+    block.Append(std::vector<uint32_t>{1},
+                 {.times = {5'000}, .numbers = {Number::Integer(value)}, .adds = {1}});
+    return block;
+  }
+  StoredRow Stored() {
+    auto row = ReadStoredRow(store_, "reports", {0, info_.settings.id, info_.metrics[0].id, 0});
+    EXPECT_OK(row);
+    return *std::move(row);
+  }
+
+  MemoryStore store_;
+  Metadata metadata_{store_, "reports"};
+  ReportInfo info_;
+};
+
+TEST_F(CompactionTest, ManyChunksBecomeOne) {
+  for (int i = 0; i < 20; ++i) Write(i, true);
+  EXPECT_EQ(Stored().chunks.size(), 20u);
+  ASSERT_OK_AND_ASSIGN(const CompactionResult result, CompactReport(metadata_, "r", {}));
+  EXPECT_EQ(result.chunks_merged, 20u);
+  EXPECT_EQ(result.chunks_written, 1u);
+  EXPECT_LT(result.bytes_after, result.bytes_before);
+  EXPECT_EQ(Stored().chunks.size(), 1u);
+  EXPECT_EQ(Sum(), 190);
+  ASSERT_OK_AND_ASSIGN(const CompactionResult again, CompactReport(metadata_, "r", {}));
+  EXPECT_EQ(again.chunks_written, 0u);
+}
+
+TEST_F(CompactionTest, KilledAtAnyWriteNothingCountsTwice) {
+  for (int killed_at = 0; killed_at < 4; ++killed_at) {
+    for (int i = 0; i < 3; ++i)
+      Write(1, true, "batch " + std::to_string(killed_at) + "." + std::to_string(i));
+    const int64_t before = Sum();
+    int writes = 0;
+    store_.before_write = [&](std::string_view) {
+      return writes++ >= killed_at ? absl::UnavailableError("killed") : absl::OkStatus();
+    };
+    CompactReport(metadata_, "r", {}).IgnoreError();
+    store_.before_write = nullptr;
+    EXPECT_EQ(Sum(), before) << killed_at;
+    // A batch that is repeated now is known, whether its chunk was merged or deleted.
+    Write(1, true, "batch " + std::to_string(killed_at) + ".1");
+    EXPECT_EQ(Sum(), before) << killed_at;
+  }
+  ASSERT_OK(CompactReport(metadata_, "r", {}));
+  EXPECT_EQ(Sum(), 12);
+  EXPECT_EQ(Stored().chunks.size(), 1u);
+}
+
+TEST_F(CompactionTest, OfTwoThatRaceOneWins) {
+  for (int i = 0; i < 3; ++i) Write(1, true);
+  const StoredRow seen = Stored();
+  Write(1, true);
+  const StoredRow seen_later = Stored();
+  CompactionResult first;
+  CompactionResult second;
+  ASSERT_OK(CompactRow(metadata_, seen_later, {}, first));
+  ASSERT_OK(CompactRow(metadata_, seen, {}, second));
+  EXPECT_EQ(first.chunks_written, 1u);
+  EXPECT_EQ(second.chunks_written, 0u) << "the row had changed hands";
+  EXPECT_EQ(Sum(), 4);
+}
+
+TEST_F(CompactionTest, WritesThatComeMeanwhileAreNewer) {
+  Write(1, false);
+  Write(2, false);
+  const StoredRow seen = Stored();
+  Write(3, false);
+  CompactionResult result;
+  ASSERT_OK(CompactRow(metadata_, seen, {}, result));
+  EXPECT_EQ(result.chunks_written, 1u);
+  EXPECT_EQ(Sum(), 3) << "though the compacted chunk was written later";
+}
+
+TEST_F(CompactionTest, AWriteBetweenTwoPagesOfTheRowIsNotHidden) {
+  store_.page_columns = 2;
+  for (int i = 1; i <= 4; ++i) Write(i, true);
+  ASSERT_OK_AND_ASSIGN(const std::string late, EncodeChunk(Points(100), {}));
+  int pages = 0;
+  store_.before_read = [&](std::string_view row) {
+    if (++pages != 2) return absl::OkStatus();
+    // A writer whose clock is far behind: the name is before all others, and the page with it was read. Then
+    // another, whose chunk is on the last page.
+    const ChunkName name = NameOfPart(LeastChunkNumber(0), 0);
+    const CellWrite cell{name, late, std::nullopt};
+    EXPECT_OK(store_.PutRow("reports", row, {&cell, 1}, {}));
+    Write(5, true);
+    return absl::OkStatus();
+  };
+  const StoredRow seen = Stored();
+  store_.before_read = nullptr;
+  EXPECT_EQ(seen.chunks.size(), 5u) << "one was missed";
+  const int64_t before = Sum();
+  EXPECT_EQ(before, 1 + 2 + 3 + 4 + 5 + 100);
+  CompactionResult result;
+  ASSERT_OK(CompactRow(metadata_, seen, {}, result));
+  EXPECT_EQ(result.chunks_written, 1u);
+  EXPECT_EQ(Sum(), before);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_OK(CompactReport(metadata_, "r", {}));
+    EXPECT_EQ(Sum(), before);
+  }
+}
+
+TEST_F(CompactionTest, OnlyNeighboursAreMerged) {
+  for (int i = 0; i < 6; ++i) Write(i, true);
+  const StoredRow row = Stored();
+  ASSERT_OK_AND_ASSIGN(const auto live, LiveChunks(row));
+  const size_t size = live[0].chunk.stored_bytes();
+  const auto run = ChooseRun(live, size * 3);
+  EXPECT_EQ(run.end - run.begin, 3u);
+  EXPECT_EQ(ChooseRun(live, size * 100).end, 6u);
+  const auto none = ChooseRun(live, size - 1);
+  EXPECT_EQ(none.begin, none.end);
+  ASSERT_OK(CompactReport(metadata_, "r", {.max_bytes = size * 3}));
+  EXPECT_EQ(Sum(), 15);
+}
+
+TEST_F(CompactionTest, NumbersAreAddedInTheOrderOfTheirWrites) {
+  const std::optional<std::string_view> segments[] = {"US"};
+  Batch first(info_);
+  ASSERT_OK(first.Add(0, 5'000, segments, Number::Real(1e17)));
+  // So large that it is not merged with what comes.
+  for (int64_t i = 6; i < 1'000; ++i)
+    ASSERT_OK(first.Add(0, i * 1'000, segments, Number::Integer(i * i * i * i * i)));
+  ASSERT_OK(WriteBatch(metadata_, first, {}));
+  for (int i = 0; i < 16; ++i) {
+    Batch batch(info_);
+    ASSERT_OK(batch.Add(0, 5'000, segments, Number::Real(1)));
+    ASSERT_OK(WriteBatch(metadata_, batch, {.add = true}));
+  }
+  const auto sum = [&] {
+    auto result =
+        RunQuery(metadata_, {.report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 6'000});
+    EXPECT_OK(result);
+    return result->series[0].points[0].second.AsReal();
+  };
+  EXPECT_EQ(sum(), 1e17) << "each one is lost in rounding, where all of them together are not";
+  const size_t size = Stored().chunks[0].bytes.size();
+  ASSERT_GT(size, Stored().chunks[1].bytes.size() * 16);
+  ASSERT_OK(CompactReport(metadata_, "r", {.max_bytes = size - 1}));
+  EXPECT_EQ(sum(), 1e17);
+  ASSERT_OK(CompactReport(metadata_, "r", {}));
+  EXPECT_EQ(Stored().chunks.size(), 1u);
+  EXPECT_EQ(sum(), 1e17);
+}
+
+TEST_F(CompactionTest, APointThatOverflowsDoesNotStopTheOthers) {
+  Write(INT64_MAX, false);
+  Write(1, true);
+  ASSERT_OK(CompactReport(metadata_, "r", {}));
+  EXPECT_EQ(Stored().chunks.size(), 2u);
+  Write(7, false);
+  ASSERT_OK(CompactReport(metadata_, "r", {}));
+}
+
+TEST_F(CompactionTest, ListedAndScannedRowsAreTheSame) {
+  for (int i = 0; i < 5; ++i) Write(i, true);
+  const RowsWanted wanted{.salt = 0,
+                          .report = info_.settings.id,
+                          .metric = info_.metrics[0].id,
+                          .first_period_s = 0,
+                          .last_period_s = 86'400 * 40,
+                          .period_s = 86'400};
+  std::vector<size_t> chunks;
+  const auto take = [&](StoredRow&& row) {
+    chunks.push_back(row.chunks.size());
+    return absl::OkStatus();
+  };
+  ASSERT_OK(ReadRows(store_, "reports", wanted, take, nullptr, /*max_listed=*/1'000));
+  EXPECT_EQ(store_.counts().scans, 0u);
+  ASSERT_OK(ReadRows(store_, "reports", wanted, take, nullptr, /*max_listed=*/1));
+  EXPECT_EQ(store_.counts().scans, 1u);
+  EXPECT_EQ(chunks, (std::vector<size_t>{5, 5}));
+}
+
+TEST_F(CompactionTest, DamageNamesTheRow) {
+  Write(1, false);
+  const StoredRow row = Stored();
+  std::string bytes = row.chunks[0].bytes;
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  const CellWrite cell{row.chunks[0].name, bytes, std::nullopt};
+  ASSERT_OK(store_.PutRow("reports", EncodeRowKey(row.key), {&cell, 1}, {}));
+  EXPECT_THAT(
+      RunQuery(metadata_, {.report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 86'400'000}),
+      testing::FailsWith(absl::StatusCode::kDataLoss, "row of report 1, metric 0, period 0, salt 0"));
+}
+
+}  // namespace
+}  // namespace kvstore::reports

@@ -1,0 +1,211 @@
+#include "reports/metadata.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "reports/expression.h"
+#include "tests/reports/memory_store.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::reports {
+namespace {
+
+using kvstore::testing::FailsWith;
+using kvstore::testing::MemoryStore;
+using ::testing::ElementsAre;
+
+class MetadataTest : public ::testing::Test {
+ protected:
+  ReportInfo Flights() {
+    return {.name = "flights",
+            .settings = {.resolution_ms = 3'600'000, .period_s = 86'400 * 30, .salts = 4},
+            .keys = {{"carrier", std::nullopt}, {"origin", "?"}},
+            .metrics = {{.name = "departures"}, {.name = "delay", .kind = MetricKind::kDistribution}}};
+  }
+  std::string Cell(const std::string& row, const std::string& column) {
+    auto page = store_.GetRow("reports", row, {.columns = std::vector<std::string>{column}});
+    return page.ok() && page->items.size() == 1 ? page->items[0].cells[0].value : "(none)";
+  }
+
+  MemoryStore store_;
+  Metadata metadata_{store_, "reports"};
+};
+
+TEST_F(MetadataTest, HasTheseColumns) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  const std::string row = "\xFFrflights";
+  EXPECT_EQ(Cell(row, "info"),
+            R"({"format":1,"id":1,"period_s":2592000,"resolution_ms":3600000,"retention_ms":0,"salts":4})");
+  EXPECT_EQ(Cell(row, "key/0"), R"({"name":"carrier"})");
+  EXPECT_EQ(Cell(row, "key/1"), R"({"default":"?","name":"origin"})");
+  EXPECT_EQ(Cell(row, "metric/delay"), R"({"id":1,"kind":"distribution"})");
+  EXPECT_EQ(Cell(row, "value/1/0"), "?");
+  EXPECT_EQ(Cell(row, "id/1/?"), "0");
+  EXPECT_EQ(Cell(row, "next/metric"), "2");
+  ASSERT_OK(metadata_.GiveValues("flights", 0, std::vector<std::string>{"UA", "AA", "UA"}));
+  EXPECT_EQ(Cell(row, "value/0/1"), "UA");
+  EXPECT_EQ(Cell(row, "id/0/AA"), "2");
+  EXPECT_EQ(Cell(row, "next/value/0"), "3");
+}
+
+TEST_F(MetadataTest, AReportIsThereOnce) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  EXPECT_THAT(metadata_.Create(Flights()), FailsWith(absl::StatusCode::kAlreadyExists, "'flights'"));
+  EXPECT_THAT(metadata_.Get("other", {}), FailsWith(absl::StatusCode::kNotFound, "'other'"));
+  EXPECT_THAT(*metadata_.List(), ElementsAre("flights"));
+  ReportInfo second = Flights();
+  second.name = "a second";
+  ASSERT_OK_AND_ASSIGN(const ReportInfo created, metadata_.Create(second));
+  EXPECT_EQ(created.settings.id, 2u);
+  EXPECT_THAT(*metadata_.List(), ElementsAre("a second", "flights"));
+  ASSERT_OK(metadata_.Remove(created));
+  EXPECT_THAT(*metadata_.List(), ElementsAre("flights"));
+  ASSERT_OK_AND_ASSIGN(const ReportInfo again, metadata_.Create(second));
+  EXPECT_EQ(again.settings.id, 3u) << "IDs are never used again";
+}
+
+TEST_F(MetadataTest, WithoutADatasetThereAreNoReports) {
+  EXPECT_THAT(*metadata_.List(), ElementsAre());
+  EXPECT_THAT(metadata_.Get("flights", {}), FailsWith(absl::StatusCode::kNotFound, "no report"));
+}
+
+TEST_F(MetadataTest, RefusesWhatCannotBe) {
+  const auto fails = [&](ReportInfo info, const char* text) {
+    EXPECT_THAT(metadata_.Create(info), FailsWith(absl::StatusCode::kInvalidArgument, text));
+  };
+  ReportInfo info = Flights();
+  info.name = "";
+  fails(info, "report: a name");
+  info = Flights();
+  info.name = "a\nb";
+  fails(info, "control characters");
+  info = Flights();
+  info.keys[1].name = "carrier";
+  fails(info, "named twice");
+  info = Flights();
+  info.settings.salts = 65;
+  fails(info, "salts: must be 1 to 64");
+  info = Flights();
+  info.settings.period_s = 3'601;
+  fails(info, "multiple of the resolution");
+  EXPECT_THAT(*metadata_.List(), ElementsAre());
+}
+
+TEST_F(MetadataTest, ReadsWhatWasAskedForAndNoMore) {
+  ReportInfo info = Flights();
+  info.metrics.clear();
+  for (int i = 0; i < 2'000; ++i) info.metrics.push_back({.name = "metric " + std::to_string(i)});
+  store_.page_columns = 1'000;
+  ASSERT_OK(metadata_.Create(info));
+  store_.ResetCounts();
+  const std::vector<std::string> wanted = {"metric 7", "metric 1999", "no such"};
+  ASSERT_OK_AND_ASSIGN(const ReportInfo got, metadata_.Get("flights", wanted));
+  EXPECT_EQ(got.metrics.size(), 2u);
+  EXPECT_EQ(got.keys, info.keys);
+  EXPECT_EQ(store_.counts().rows_read, 1u);
+  EXPECT_LT(store_.counts().bytes_read, 500u);
+  ASSERT_OK_AND_ASSIGN(const ReportInfo all, metadata_.GetAll("flights"));
+  EXPECT_EQ(all.metrics.size(), 2'000u);
+}
+
+TEST_F(MetadataTest, LoadersThatRaceAgreeOnAllIds) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  constexpr int kLoaders = 4;
+  std::vector<std::vector<uint32_t>> ids(kLoaders);
+  std::vector<std::thread> loaders;
+  std::vector<std::string> values;
+  for (int i = 0; i < 300; ++i) values.push_back("value " + std::to_string(i));
+  for (int loader = 0; loader < kLoaders; ++loader) {
+    loaders.emplace_back([&, loader] {
+      for (const std::string& value : values) {
+        const auto given = metadata_.GiveValues("flights", 0, std::vector<std::string>{value});
+        if (given.ok()) ids[static_cast<size_t>(loader)].push_back(given->front());
+        const Metric metric{.name = value};
+        EXPECT_OK(metadata_.AddMetrics("flights", {&metric, 1}));
+      }
+    });
+  }
+  for (std::thread& loader : loaders) loader.join();
+  for (const auto& of_loader : ids) EXPECT_EQ(of_loader, ids.front());
+  std::vector<uint32_t> sorted = ids.front();
+  std::sort(sorted.begin(), sorted.end());
+  ASSERT_EQ(sorted.size(), 300u);
+  for (uint32_t i = 0; i < 300; ++i) EXPECT_EQ(sorted[i], i + 1) << "each ID is given once, without gaps";
+  ASSERT_OK_AND_ASSIGN(const ReportInfo all, metadata_.GetAll("flights"));
+  EXPECT_EQ(all.metrics.size(), 302u);
+  ASSERT_OK_AND_ASSIGN(const auto names, metadata_.AllValues("flights", 0));
+  EXPECT_EQ(names.size(), 300u);
+}
+
+TEST_F(MetadataTest, KeysAreAddedWithADefault) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  EXPECT_THAT(metadata_.AddKey("flights", {"dest", std::nullopt}),
+              FailsWith(absl::StatusCode::kInvalidArgument, "needs a default"));
+  EXPECT_THAT(metadata_.AddKey("flights", {"origin", "?"}),
+              FailsWith(absl::StatusCode::kAlreadyExists, "origin"));
+  ASSERT_OK(metadata_.AddKey("flights", {"dest", "none"}));
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("flights", {}));
+  EXPECT_EQ(info.KeyNumber("dest"), 2u);
+  for (int i = 3; i < 16; ++i) ASSERT_OK(metadata_.AddKey("flights", {"key " + std::to_string(i), ""}));
+  EXPECT_THAT(metadata_.AddKey("flights", {"one more", ""}),
+              FailsWith(absl::StatusCode::kResourceExhausted, "16 segment keys"));
+}
+
+TEST_F(MetadataTest, AMetricKeepsItsKind) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  const Metric same{.name = "delay", .kind = MetricKind::kDistribution};
+  EXPECT_OK(metadata_.AddMetrics("flights", {&same, 1}));
+  const Metric other{.name = "delay", .kind = MetricKind::kValue};
+  EXPECT_THAT(metadata_.AddMetrics("flights", {&other, 1}),
+              FailsWith(absl::StatusCode::kAlreadyExists, "'distribution'"));
+}
+
+TEST_F(MetadataTest, DamageIsToldAndNotSkipped) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  for (const char* text : {"", "{}", "{\"format\":2}", "[]", "\xFF"}) {
+    const CellWrite cell{"info", text, std::nullopt};
+    ASSERT_OK(store_.PutRow("reports", "\xFFrflights", {&cell, 1}, {}));
+    EXPECT_THAT(metadata_.Get("flights", {}), FailsWith(absl::StatusCode::kDataLoss, "settings")) << text;
+  }
+}
+
+TEST(Expression, IsArithmetic) {
+  const auto evaluate = [](const char* text, std::vector<std::optional<Number>> values) {
+    auto expression = Expression::Parse(text);
+    EXPECT_OK(expression);
+    values.resize(expression->metrics().size());
+    auto result = expression->Evaluate(values);
+    EXPECT_OK(result);
+    return *result;
+  };
+  const Number two = Number::Integer(2);
+  const Number three = Number::Integer(3);
+  EXPECT_EQ(evaluate("1 + 2 * 3", {}), Number::Integer(7));
+  EXPECT_EQ(evaluate("(1 + 2) * -3", {}), Number::Integer(-9));
+  EXPECT_EQ(evaluate("7 - 2 - 1", {}), Number::Integer(4));
+  EXPECT_EQ(evaluate("a / b", {three, two}), Number::Real(1.5));
+  EXPECT_EQ(evaluate("a.b:c_1 + `odd - name`", {three, two}), Number::Integer(5));
+  EXPECT_EQ(evaluate("a * a", {three}), Number::Integer(9));
+  EXPECT_EQ(evaluate("0.5 * a", {three}), Number::Real(1.5));
+  EXPECT_EQ(evaluate("a / (b - b)", {three, two}), std::nullopt) << "zero does not divide";
+  EXPECT_EQ(evaluate("a + b", {three, std::nullopt}), std::nullopt) << "b is missing";
+}
+
+TEST(Expression, WrongOnesAreRefusedWithThePlace) {
+  for (const char* text : {"", "a +", "a b", "(a", "a)", "`a", "``", "1..2", "a // b", "$", "*a"}) {
+    EXPECT_THAT(Expression::Parse(text),
+                FailsWith(absl::StatusCode::kInvalidArgument, "expected at character"))
+        << text;
+  }
+  EXPECT_THAT(Expression::Parse(std::string(200, '(')),
+              FailsWith(absl::StatusCode::kInvalidArgument, "parentheses"));
+  EXPECT_THAT(Expression::Parse(std::string(900, '-')),
+              FailsWith(absl::StatusCode::kInvalidArgument, "signs"));
+  const auto overflow = Expression::Parse("9223372036854775807 + 1");
+  EXPECT_THAT(overflow->Evaluate({}), FailsWith(absl::StatusCode::kFailedPrecondition, "64-bit"));
+}
+
+}  // namespace
+}  // namespace kvstore::reports

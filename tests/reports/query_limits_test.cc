@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include "reports/run_query.h"
+#include "reports/writer.h"
+#include "tests/reports/memory_store.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::reports {
+namespace {
+
+using kvstore::testing::FailsWith;
+using kvstore::testing::MemoryStore;
+
+/// A report with a series for each of 100 apps, and an hourly point in each for two days.
+class QueryLimitsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_OK_AND_ASSIGN(
+        const ReportInfo info,
+        metadata_.Create({.name = "r",
+                          .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 4},
+                          .keys = {{"app", std::nullopt}},
+                          .metrics = {{.name = "clicks"}}}));
+    Batch batch(info);
+    for (int app = 0; app < 100; ++app) {
+      const std::string name = "app " + std::to_string(app);
+      const std::optional<std::string_view> segments[] = {name};
+      for (int64_t hour = 0; hour < 48; ++hour) {
+        ASSERT_OK(batch.Add(0, hour * 3'600'000, segments, Number::Integer(1)));
+      }
+    }
+    ASSERT_OK(WriteBatch(metadata_, batch, {}));
+    query_ = {
+        .report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 2 * 86'400'000, .group_by = {"app"}};
+  }
+  void IsExhausted(const std::string& text) {
+    EXPECT_THAT(RunQuery(metadata_, query_), FailsWith(absl::StatusCode::kResourceExhausted, text));
+  }
+
+  MemoryStore store_;
+  Metadata metadata_{store_, "reports"};
+  Query query_;
+};
+
+TEST_F(QueryLimitsTest, Groups) {
+  query_.limits.max_groups = 100;
+  EXPECT_OK(RunQuery(metadata_, query_));
+  query_.limits.max_groups = 99;
+  IsExhausted("more than 99 groups");
+  query_.limits.max_groups = 3;
+  IsExhausted("more than 3 groups");
+}
+
+TEST_F(QueryLimitsTest, Memory) {
+  query_.step = *ParseStep("1h");
+  query_.limits.max_memory_bytes = 10'000;
+  IsExhausted("more than 10000 bytes of memory");
+  query_.step = std::nullopt;
+  query_.group_by = {};
+  EXPECT_OK(RunQuery(metadata_, query_));
+  query_.function = *ParseFunction("function", "p50");
+  query_.limits.max_memory_bytes = 20'000;
+  IsExhausted("more than 20000 bytes of memory");
+}
+
+TEST_F(QueryLimitsTest, Bytes) {
+  query_.limits.max_bytes = 100;
+  IsExhausted("reads more than 100 bytes");
+}
+
+TEST_F(QueryLimitsTest, Steps) {
+  query_.step = *ParseStep("1s");
+  query_.limits.max_steps = 1'000;
+  IsExhausted("more than 1000 steps");
+}
+
+TEST_F(QueryLimitsTest, OnlyTheRowsOfTheRangeAreRead) {
+  query_.from = 86'400'000;
+  ASSERT_OK_AND_ASSIGN(const QueryResult one_day, RunQuery(metadata_, query_));
+  EXPECT_EQ(one_day.cost.rows, 4u) << "one period of four salts";
+  query_.from = 0;
+  ASSERT_OK_AND_ASSIGN(const QueryResult two_days, RunQuery(metadata_, query_));
+  EXPECT_EQ(two_days.cost.rows, 8u);
+  // A range without bounds is scanned rather than listed, and reads the same rows.
+  store_.ResetCounts();
+  query_.to = kMaxTimeMs + 1;
+  ASSERT_OK_AND_ASSIGN(const QueryResult all, RunQuery(metadata_, query_));
+  EXPECT_EQ(all.cost.rows, 8u);
+  EXPECT_EQ(store_.counts().scans, 4u);
+  EXPECT_EQ(all.cost.bytes, two_days.cost.bytes);
+}
+
+TEST_F(QueryLimitsTest, TheSameBitsWithAnyNumberOfThreads) {
+  query_.function = *ParseFunction("function", "avg");
+  query_.step = *ParseStep("1d");
+  query_.limits.threads = 1;
+  ASSERT_OK_AND_ASSIGN(const QueryResult one, RunQuery(metadata_, query_));
+  for (const size_t threads : {2, 4, 16}) {
+    query_.limits.threads = threads;
+    ASSERT_OK_AND_ASSIGN(const QueryResult many, RunQuery(metadata_, query_));
+    ASSERT_EQ(many.series.size(), one.series.size());
+    for (size_t i = 0; i < one.series.size(); ++i) EXPECT_EQ(many.series[i].points, one.series[i].points);
+  }
+}
+
+TEST_F(QueryLimitsTest, AnEmptyRangeHasNoPoints) {
+  query_.to = query_.from;
+  const auto result = RunQuery(metadata_, query_);
+  ASSERT_OK(result);
+  EXPECT_TRUE(result->series.empty());
+}
+
+}  // namespace
+}  // namespace kvstore::reports

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include "base/fail_point.h"
+#include "router/router.h"
+#include "shardops/maps.h"
+#include "shardops/move.h"
+#include "shardops/status.h"
+#include "tests/shardops/pair.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+namespace kvstore::testing {
+
+inline constexpr shardops::MoveRange kRows{.mod = true, .first = 0, .last = 3};
+inline constexpr shardops::MoveRange kIds{.mod = false, .first = 4, .last = 7};
+
+/// Is thrown at a fail point, as if the process had died there.
+struct Died {};
+
+/// Two pairs of servers, with a store on the first one, and three datasets of different shapes.
+class MoveTest : public ::testing::Test {
+ protected:
+  MoveTest() : store_(first_.OpenStore(dir_.path())) {
+    EXPECT_OK(store_->CreateDataset({.name = "events"}));
+    EXPECT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 7}));
+    EXPECT_OK(store_->CreateDataset({.name = "links", .shape = Shape::kMappings}));
+  }
+  ~MoveTest() override { SetFailPointHook(nullptr); }
+
+  absl::Status Move(const shardops::MoveRange& range, const shardops::Pair& to,
+                    const shardops::MoveOptions& options = {}) {
+    return shardops::MoveShards(first_.fleet(), range, to, options).status();
+  }
+  /// Moves shards to the second pair, however slow the disk is.
+  absl::Status MoveThere(const shardops::MoveRange& range) {
+    return Move(range, second_.hosts(), {.hold_writes = true});
+  }
+  shardops::Pair HomeOf(const shardops::MoveRange& range) {
+    return *shardops::Maps::Load(first_.fleet().zookeeper, first_.fleet().root)
+                ->PairOf(range.mod, range.first);
+  }
+  /// Returns the databases of shards on a server, including those that have moved away.
+  static std::string Databases(const MariaDbServer& server, const std::string& like) {
+    return server.Run("SHOW DATABASES LIKE '" + like + "'");
+  }
+  void ExpectInOrder() {
+    // Slaves may still be applying the last changes.
+    EXPECT_TRUE(Eventually([&] {
+      const auto found = shardops::CheckFleet(first_.fleet(), *store_->ListDatasets());
+      return found.ok() && found->empty();
+    })) << shardops::CheckFleet(first_.fleet(), *store_->ListDatasets())->front();
+  }
+
+  const TempDir dir_;
+  PairFleet first_;
+  ServerPair second_{2};
+  std::unique_ptr<Router> store_;
+};
+
+}  // namespace kvstore::testing

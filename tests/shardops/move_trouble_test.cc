@@ -1,0 +1,172 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "base/fail_point.h"
+#include "shardops/move.h"
+#include "shardops/promote.h"
+#include "shardops/status.h"
+#include "tests/migration/migrating_store.h"
+#include "tests/shardops/move_fixture.h"
+#include "tests/support/eventually.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+
+/// Moves that are refused, or meet hosts, copies and transactions that are not as they should be.
+namespace kvstore::testing {
+namespace {
+
+using absl::StatusCode;
+using shardops::CancelMove;
+using shardops::FinishMove;
+using shardops::LoadMoves;
+using shardops::MoveRange;
+using shardops::Pair;
+
+TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
+  const auto refused = [&](const MoveRange& range, const Pair& to, StatusCode code, const std::string& why) {
+    EXPECT_THAT(Move(range, to), FailsWith(code, why));
+    EXPECT_EQ(HomeOf(kRows), first_.hosts());
+    EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
+  };
+  const auto no = StatusCode::kFailedPrecondition;
+  refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "is not within");
+  refused({true, 6, 9}, second_.hosts(), no, "shard 8 of mod 6-9 is not open");
+  refused(kRows, {second_.host_a(), first_.host_b()}, StatusCode::kInvalidArgument,
+          "needs two different hosts");
+  refused(kRows, {second_.host_b(), second_.host_a()}, no,
+          "is a master by the map, and follows");  // the wrong way round
+  second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'optimistic'; START SLAVE");
+  refused(kRows, second_.hosts(), no, "slave_parallel_mode is optimistic with slave_parallel_threads = 8");
+  second_.b().Run("STOP SLAVE; SET GLOBAL slave_parallel_mode = 'minimal'; START SLAVE");
+  second_.a().Run("SET GLOBAL gtid_domain_id = 1");
+  refused(kRows, second_.hosts(), no, "gtid_domain_id: is 1 at");
+  second_.b().Run("SET GLOBAL gtid_domain_id = 1");
+  refused(kRows, second_.hosts(), no, "each pair needs one of its own");
+  for (MariaDbServer* server : {&second_.a(), &second_.b()}) server->Run("SET GLOBAL gtid_domain_id = 2");
+  second_.a().Run("CREATE DATABASE mod00002");
+  refused(kRows, second_.hosts(), no, "has a database mod00002 already");
+  second_.a().Run("DROP DATABASE mod00002");
+  first_.a().Run("CREATE TABLE mod00001.`events$state` (a INT)");
+  refused(kRows, second_.hosts(), no, "dataset events is being migrated");
+  first_.a().Run("DROP TABLE mod00001.`events$state`");
+  const std::string password = std::exchange(first_.fleet().access.replication_password, "wrong");
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Access denied"));
+  first_.fleet().access.replication_password = password;
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_THAT(CancelMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
+  EXPECT_THAT(FinishMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
+  EXPECT_OK(Move(kRows, second_.hosts(), {.dry_run = true}));
+  EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, OneAtATime) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.copied") return;
+    EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "another operator is at work"));
+    EXPECT_THAT(CancelMove(first_.fleet(), kRows),
+                FailsWith(StatusCode::kFailedPrecondition, "another operator is at work"));
+    EXPECT_THAT(MoveThere(kIds), FailsWith(StatusCode::kFailedPrecondition, "one at a time"));
+    EXPECT_THAT(Promote(first_.fleet(), first_.host_b(), {}),
+                FailsWith(StatusCode::kFailedPrecondition, "in the move"));
+  });
+  EXPECT_OK(MoveThere(kRows));
+  SetFailPointHook(nullptr);
+  // After the move both pairs can be promoted as any other: their GTIDs are in order.
+  for (const Host& host : {second_.host_b(), first_.host_b()}) {
+    const auto promoted = Promote(first_.fleet(), host, {});
+    ASSERT_OK(promoted.status());
+    EXPECT_TRUE(promoted->follows);
+  }
+}
+
+TEST_F(MoveTest, ACopyThatIsNotTheSameIsFoundOut) {
+  const CellWrite cell{"c", "v", std::nullopt};
+  for (int row = 0; row < 50; ++row)
+    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.following") second_.a().Run("UPDATE mod00002.events SET value = 'x' LIMIT 1");
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kDataLoss, "mod00002"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kDataLoss, "mod00002")) << "it is not forgotten";
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, ATransactionThatKeepsATableIsWaitedForBriefly) {
+  first_.a().Run("SELECT 1");
+  // A client has forgotten a transaction that uses a table of shard 2.
+  std::atomic<bool> end{false};
+  std::thread open;
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.verified" || open.joinable()) return;
+    open = std::thread([&] {
+      first_.a().Run("BEGIN; SELECT COUNT(*) FROM mod00002.events; DO SLEEP(4)");
+      end = true;
+    });
+    EXPECT_TRUE(
+        Eventually([&] { return first_.a().Run("SHOW PROCESSLIST").find("SLEEP") != std::string::npos; }));
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Lock wait timeout"));
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  const CellWrite cell{"c", "v", std::nullopt};
+  for (int row = 0; row < 20; ++row)
+    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status());
+  open.join();
+  SetFailPointHook(nullptr);
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, ADeadHostDoesNotKeepTheRestFromBeingUsed) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 2, Seed("dead host"));
+  // The new master dies while nobody can use the shards.
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.frozen") second_.a().Kill();
+  });
+  EXPECT_FALSE(MoveThere(kRows).ok());
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(HomeOf(kRows), first_.hosts());
+  clients.Work(50);
+  // The server comes back without the filter of its channel.
+  second_.a().Start();
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kFailedPrecondition, "is not as it was"));
+  second_.a().Run(
+      "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_enabled = ON, read_only = OFF");
+  EXPECT_OK(CancelMove(first_.fleet(), kRows));
+  clients.Work(50);
+  EXPECT_TRUE(Eventually([&] { return MoveThere(kRows).ok(); }));
+  clients.Work(50);
+  clients.Stop();
+  EXPECT_EQ(clients.errors(), 0u) << clients.last_error();
+  EXPECT_EQ(history.Check(), std::nullopt);
+}
+
+TEST_F(MoveTest, TheOldMasterDiesWhileNobodyCanUseThem) {
+  History history(Clients::kKeys);
+  Clients clients(*store_, "events", history, 2, Seed("dead source"));
+  clients.Work(20);
+  ASSERT_OK(shardops::InspectFleet(first_.fleet()));
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.frozen") first_.a().Kill();
+  });
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, "Nobody can use shards mod 0-3 now"));
+  SetFailPointHook(nullptr);
+  ASSERT_OK(Promote(first_.fleet(), first_.host_b(), {.emergency = true}).status());
+  EXPECT_THAT(MoveThere(kRows), FailsWith(StatusCode::kUnavailable, ""));
+  ASSERT_OK(CancelMove(first_.fleet(), kRows));
+  clients.Work(20);
+  clients.Stop();
+  EXPECT_EQ(history.Check(), std::nullopt);
+  EXPECT_EQ(Databases(second_.a(), "mod%"), "");
+}
+
+}  // namespace
+}  // namespace kvstore::testing
