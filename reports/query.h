@@ -63,6 +63,7 @@ struct Query {
   std::optional<Step> compare_step;
   int compare_sign = -1;
   bool partial = false;  ///< What cannot be reached is left out, and named, instead of failing the query.
+  bool explain = false;  ///< The answer says what each part of the scan cost (QueryResult::parts).
   QueryLimits limits;
 };
 
@@ -85,11 +86,19 @@ struct QueryCost {
   double ms = 0;
 };
 
+/// The part of a scan that reads one salt of one metric.
+struct PartCost {
+  std::string metric;
+  uint32_t salt = 0;
+  QueryCost cost;
+};
+
 struct QueryResult {
   std::vector<ResultSeries> series;
   /// What could not be read, each with the host as the store's message has it; empty: the answer is whole.
   std::vector<std::string> missing;
   QueryCost cost;
+  std::vector<PartCost> parts;  ///< With Query::explain, by metric, then salt.
 };
 
 }  // namespace kvstore::reports
