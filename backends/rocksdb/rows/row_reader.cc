@@ -76,6 +76,7 @@ absl::StatusOr<std::optional<RowPosition>> RowReader::Read(std::string_view row,
   after_ = after;
   columns_ = cells_ = page_cells_ = bytes_ = 0;
   examined_ = 0;
+  met_deleted_ = false;
   failed_ = absl::OkStatus();
   next_.reset();
   if (positioned) UpdatePosition();
@@ -271,7 +272,12 @@ bool RowReader::PassDeleted() {
     if (!in_row) return false;
     if (EndBefore(*at)) return false;
     if (failed_ = CheckCall(); !failed_.ok()) return false;
-    it_.Seek(*at);
+    if (leaving_ && at->size() == column_key_.size() + kTimestampBytes && at->starts_with(column_key_)) {
+      met_deleted_ = true;
+      it_.Seek(EndOf(column_key_));
+    } else {
+      it_.Seek(*at);
+    }
     if (it_.Valid()) return valid_ = true;
   }
 }
@@ -302,16 +308,21 @@ bool RowReader::CheckLimits() {
 
 /// Moves behind the current column, if the iterator is not there yet.
 void RowReader::LeaveColumn() {
+  // A step may pass any number of deleted versions. Where there were many, the next columns of the row
+  // probably have as many.
+  const int most = met_deleted_ ? 0 : steps_before_seek_;
+  leaving_ = true;
+  steps_before_seek_ = kStepsBeforeSeek;
   for (int step = 0; in_column_; ++step) {
-    if (step == steps_before_seek_) {
+    if (step == most) {
       // The next column is probably as long, so it gets fewer steps.
       steps_before_seek_ = kFewSteps;
       Seek(EndOf(column_key_));
-      return;
+      break;
     }
     Next();
   }
-  steps_before_seek_ = kStepsBeforeSeek;
+  leaving_ = false;
 }
 
 }  // namespace kvstore::rocks

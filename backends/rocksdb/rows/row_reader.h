@@ -100,6 +100,8 @@ class RowReader {
   uint32_t moves_left_ = kMovesBetweenChecks;
   /// Not valid, but later columns of the row may have more.
   bool stopped_ = false;
+  bool leaving_ = false;      // what is left of the current column is not wanted
+  bool met_deleted_ = false;  // a column of this row had many deleted versions
   const RowQuery* query_ = nullptr;
   const RowPosition* after_ = nullptr;
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rocksdb/iterator.h>
+#include <rocksdb/perf_context.h>
+#include <rocksdb/perf_level.h>
 
 #include <atomic>
 #include <functional>
@@ -194,6 +196,44 @@ TEST_F(BoundsTest, WhatIsBehindManyDeletedCellsIsFoundUnlessTheCallIsOver) {
     EXPECT_THAT(scan->Next(row).status(), cancelled);
     // A read of a named column does not go on behind that column.
     EXPECT_OK(rows_->Get("r", {.columns = {{"c000000"}}}, std::nullopt));
+  }
+}
+
+TEST_F(BoundsTest, DeletedVersionsOfAColumnAreNotPassedOneByOneOnTheWayToTheNext) {
+  Make(all_versions_);
+  constexpr uint64_t kColumns = 10;
+  constexpr uint64_t kVersions = 8 * rocks::kMaxDeletedInARow;
+  for (uint64_t i = 0; i < kColumns; ++i) {
+    const std::string column = fmt::format("c{}", i);
+    std::vector<CellWrite> cells;
+    std::vector<CellName> surplus;
+    for (uint64_t version = 1; version <= kVersions; ++version) {
+      cells.push_back({column, "v", version});
+      if (version > 1 && version < kVersions) surplus.push_back({column, version});
+    }
+    ASSERT_OK(rows_->Put("r", cells, {}));
+    ASSERT_OK(rows_->Delete("r", {.cells = surplus}));
+  }
+  for (const bool flushed : {false, true}) {
+    if (flushed) {
+      ASSERT_TRUE(family_->db->Flush({}, family_->handle).ok());
+    }
+    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kEnableCount);
+    rocksdb::get_perf_context()->Reset();
+    ASSERT_OK_AND_ASSIGN(const RowPage newest, rows_->Get("r", {}, std::nullopt));
+    const uint64_t passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
+    rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
+    EXPECT_EQ(newest.items.size(), kColumns);
+    EXPECT_GE(passed, rocks::kMaxDeletedInARow) << "the first column is long, which nobody can know before";
+    EXPECT_LE(passed, 2 * rocks::kMaxDeletedInARow);
+    // Who wants older versions gets those that are left.
+    ASSERT_OK_AND_ASSIGN(const RowPage all, rows_->Get("r", {.versions = 5}, std::nullopt));
+    ASSERT_EQ(all.items.size(), kColumns);
+    for (const Item& item : all.items) {
+      ASSERT_EQ(item.cells.size(), 2u);
+      EXPECT_EQ(item.cells[0].timestamp, kVersions);
+      EXPECT_EQ(item.cells[1].timestamp, 1u);
+    }
   }
 }
 
