@@ -1,13 +1,13 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <optional>
 #include <string>
 
 #include "base/fail_point.h"
 #include "shardops/channel.h"
 #include "shardops/freeze.h"
 #include "shardops/mover.h"
+#include "shardops/replication_gap.h"
 
 /// The part of a move between the copy and the switch: the copy follows its source until it is close behind.
 namespace kvstore::shardops {
@@ -58,7 +58,7 @@ absl::Status Mover::Follow() {
 absl::Status Mover::CatchUp() {
   const auto begin = Clock::now();
   auto checked = begin;
-  std::optional<Clock::time_point> broken_since;
+  ReplicationGap gap;
   bool slow = false;
   for (;;) {
     absl::Status status = CatchUpWithin(kClose);
@@ -69,11 +69,7 @@ absl::Status Mover::CatchUp() {
       const auto slave = target_slave_->Read();
       if (!slave.ok()) return slave.status();
       const absl::Status replicates = CheckReplicates(move_.to.slave, *slave, move_.to.master);
-      if (replicates.ok()) {
-        broken_since.reset();
-      } else if (!broken_since) {
-        broken_since = checked;
-      } else if (checked - *broken_since >= kMaxReplicationGap) {
+      if (gap.IsTooLong(replicates, Clock::now())) {
         return absl::UnavailableError(fmt::format(
             "{}\nkv shards status says how to mend that; then run the command again to go on, or give "
             "up by kv shards move cancel",
