@@ -161,6 +161,38 @@ TEST_F(CrossingTest, ACancelOfAMigrationWhoseDatasetIsGoneForgetsIt) {
   }));
 }
 
+TEST_F(CrossingTest, WhatACreateThatWasCutShortHasClaimedIsCancelled) {
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events"}));
+  // The process died after it had claimed the dataset, and before it had stored the record.
+  CatalogKeeper& keeper = store.router().keeper();
+  const DatasetSpec here = *store.router().GetDataset("events");
+  DatasetSpec there = here;
+  there.backend = "mysql";
+  ASSERT_OK(keeper.ledger().Begin(keeper.MigrationOf(here, there)));
+  EXPECT_THAT(store.router().DropDataset("events", {}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "kv migrate cancel events ends it"));
+  EXPECT_THAT(store.Try("cancel", "events", {{"dry_run", true}}),
+              FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
+  EXPECT_EQ(keeper.ledger().List()->size(), 1u);
+  EXPECT_THAT(store.Try("cancel", "events"),
+              FailsWith(absl::StatusCode::kNotFound, "what it had claimed is free now"));
+  EXPECT_TRUE(keeper.ledger().List()->empty());
+  EXPECT_OK(store.router().DropDataset("events", {}));
+}
+
+TEST_F(CrossingTest, ARecordThatCannotBeReadDoesNotKeepOthersFromGoingOn) {
+  OpenReady();
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().keeper().WithCatalog(
+      [](Catalog& catalog) { return catalog.PutRecord("a-damaged-one", "{}", -1).status(); }));
+  store.migrator().TakeOverAbandoned();
+  // The lag is known to the process that runs the migration.
+  EXPECT_TRUE(Eventually([&] { return store.Do("status", "events").contains("lag"); }));
+  EXPECT_THAT(store.Try("status", "a-damaged-one"),
+              FailsWith(absl::StatusCode::kDataLoss, "dataset: 'a-damaged-one': the migration's record"));
+}
+
 TEST_F(CrossingTest, ARecordThatIsAnotherMigrationsIsNotRemoved) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events"}));

@@ -78,9 +78,31 @@ TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
     return store.Do("status", "events")["events"].dump().find("answers again, and is not given up") !=
            std::string::npos;
   }));
+  // By this `abandon --wait` ends with the exit code of a failure.
+  EXPECT_EQ(Field("problem"), "'mysql' answers again, and is not given up");
   Put("more");
   store.Do("cutover", "events");
   store.Await("events", "reversible");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+TEST_F(CrossingTest, ASideThatBecomesTheTruthMeanwhileIsNotGivenUp) {
+  MigratingStore& store = OpenReady();
+  std::atomic<bool> asked{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "cutover.moved" || asked.exchange(true)) return;
+    // The target does not answer for a moment, in which an operator gives it up.
+    faults_.down = true;
+    EXPECT_OK(store.Try("abandon", "events", {{"gone", "mysql"}}));
+    faults_.down = false;
+  });
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(store.BackendOf("events"), "mysql");
+  EXPECT_EQ(Field("problem"), "'mysql' is the truth now, and is not given up");
+  EXPECT_EQ(Field("wanted"), "nothing");
+  Put("more");
   EXPECT_EQ(Count("row", 10), 10);
 }
 
