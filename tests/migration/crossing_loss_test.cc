@@ -4,7 +4,7 @@
 namespace kvstore::testing {
 namespace {
 
-TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
+TEST_F(FaultyMySqlTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
   MigratingStore& store = OpenCrossed("before", 100);
   PutMany("after", 20);
   // Both sides are the same by now; then a replica with less data is promoted.
@@ -41,7 +41,7 @@ TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
 }
 
 /// The side that an operator has declared right cannot begin to serve.
-TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
+TEST_F(FaultyMySqlTest, AWayBackThatIsGivenUpAsksAgain) {
   MigratingStore& store = OpenCrossed("before", 50);
   ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
   store.Do("pause", "events");
@@ -60,7 +60,7 @@ TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
   EXPECT_EQ(Count("before", 50), 50);
 }
 
-TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
+TEST_F(FaultyMySqlTest, ASideThatAnswersAgainIsNotGivenUp) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 10);
@@ -86,7 +86,7 @@ TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
   EXPECT_EQ(Count("row", 10), 10);
 }
 
-TEST_F(CrossingTest, ASideThatBecomesTheTruthMeanwhileIsNotGivenUp) {
+TEST_F(FaultyMySqlTest, ASideThatBecomesTheTruthMeanwhileIsNotGivenUp) {
   MigratingStore& store = OpenReady();
   std::atomic<bool> asked{false};
   SetFailPointHook([&](std::string_view point) {
@@ -107,7 +107,7 @@ TEST_F(CrossingTest, ASideThatBecomesTheTruthMeanwhileIsNotGivenUp) {
 }
 
 /// A rollback whose target's host is lost, and comes back as it was before the rollback.
-TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
+TEST_F(FaultyMySqlTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
   MigratingStore& store = OpenCrossed("row", 10);
   SetFailPointHook([&](std::string_view point) {
     if (point == "abort.plain") faults_.down = true;
@@ -128,7 +128,7 @@ TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
   EXPECT_EQ(Count("row", 10), 10);
 }
 
-TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
+TEST_F(FaultyMySqlTest, AnOperatorMayKeepWhatServes) {
   MigratingStore& store = OpenCrossed("before", 50);
   ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
   store.Do("pause", "events");
@@ -143,7 +143,7 @@ TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
   EXPECT_EQ(Count("before", 50), 40);
 }
 
-TEST_F(CrossingTest, ARestartThatLostNothingAsksNobody) {
+TEST_F(FaultyMySqlTest, ARestartThatLostNothingAsksNobody) {
   MigratingStore& store = OpenCrossed("row", 50);
   const int passes = store.Do("status", "events")["verify_passes"];
   ++faults_.restarts;
@@ -156,7 +156,7 @@ TEST_F(CrossingTest, ARestartThatLostNothingAsksNobody) {
 }
 
 /// The source comes back as it was before the cutover: it serves, beside the target.
-TEST_F(CrossingTest, ASourceThatForgotThatItMovedIsShut) {
+TEST_F(FaultyMySqlTest, ASourceThatForgotThatItMovedIsShut) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 50);
@@ -191,7 +191,7 @@ TEST_F(CrossingTest, ASourceThatForgotThatItMovedIsShut) {
   EXPECT_EQ(store.router().GetRow("events", "row-after", {})->items.size(), 1u);
 }
 
-TEST_F(CrossingTest, WhatWasWrittenToASourceThatForgotIsShown) {
+TEST_F(FaultyMySqlTest, WhatWasWrittenToASourceThatForgotIsShown) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 20);
