@@ -191,8 +191,10 @@ absl::StatusOr<Held> Ledger::BeginWithin(const Operation& operation, std::chrono
 absl::Status Ledger::EndLasting(std::string_view what) {
   const auto all = List();
   if (!all.ok()) return all.status();
+  // There is more than one where two ledgers are joined, and another process has begun it in both.
   for (const Operation& operation : *all) {
-    if (operation.lasting && operation.what == what) return End(operation.id);
+    if (!operation.lasting || operation.what != what) continue;
+    if (auto status = End(operation.id); !status.ok()) return status;
   }
   return absl::OkStatus();
 }

@@ -46,7 +46,10 @@ absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper
   }
   if (!status.ok()) return status;
   auto record = Decode(stored.text);
-  if (!record.ok()) return record.status();
+  if (!record.ok()) {
+    return absl::Status(record.status().code(),
+                        fmt::format("dataset: '{}': {}", dataset, std::string(record.status().message())));
+  }
   return std::unique_ptr<Migration>(new Migration(keeper, *std::move(record), stored.version));
 }
 

@@ -233,8 +233,8 @@ absl::Status Migration::Route() {
         // The command to abandon this side was checked when the other one was the truth.
         if (record.wanted == Wanted::kAbandon && record.gone == (to_target ? names_.target : names_.source)) {
           record.wanted = Wanted::kNothing;
-          record.AddEvent("worker", fmt::format("'{}' is the truth now, and is not given up", record.gone),
-                          WallClockMs());
+          record.problem = fmt::format("'{}' is the truth now, and is not given up", record.gone);
+          record.AddEvent("worker", record.problem, WallClockMs());
           record.gone.clear();
         }
       },

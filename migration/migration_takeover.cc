@@ -341,12 +341,14 @@ absl::Status Migration::EndWithoutGoneSide() {
   if (!serves_alone && dead.Status().ok()) {
     // Clients may have written to it since it was given up.
     retake_ = true;
+    const std::string told = fmt::format("'{}' answers again, and is not given up", now.gone);
     return Change(
-        [](Record& record) {
+        [&](Record& record) {
           record.wanted = Wanted::kNothing;
           record.gone.clear();
+          record.problem = told;
         },
-        fmt::format("'{}' answers again, and is not given up", now.gone));
+        told);
   }
   if (auto claimed = Claim(std::max({now.epoch, status->epoch, WallClockMs()}) + 1); !claimed.ok())
     return claimed;

@@ -237,10 +237,23 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   return absl::OkStatus();
 }
 
+absl::Status Migrator::CancelUnrecorded(const std::string& dataset) {
+  // The operation is found by its name, which depends on the dataset's alone.
+  const std::string operation = keeper_.MigrationOf({.name = dataset}, {.name = dataset}).what;
+  if (auto status = keeper_.ledger().EndLasting(operation); !status.ok()) return status;
+  return absl::NotFoundError(fmt::format(
+      "dataset: '{}' does not migrate; if a create of a migration was cut short, what it had claimed is free "
+      "now",
+      dataset));
+}
+
 absl::StatusOr<Json> Migrator::Execute(const Options& options) {
   const std::string& name = options.command;
   // Checked before Start takes the migration over, so that a refused command changes nothing.
   const auto record = LoadRecord(options.dataset);
+  if (name == "cancel" && !options.dry_run && absl::IsNotFound(record.status())) {
+    return CancelUnrecorded(options.dataset);
+  }
   if (!record.ok()) return record.status();
   if (auto status = CheckCommand(*record, name); !status.ok()) return status;
   if (name == "resolve" || name == "abandon") {
@@ -300,10 +313,17 @@ void Migrator::TakeOverAbandoned() {
 absl::Status Migrator::ResumeAbandoned() {
   const auto names = ListNames();
   if (!names.ok()) return names.status();
+  absl::Status damaged;
   for (const std::string& name : *names) {
     ForgetEnded(name);
     if (FindRunning(name)) continue;
     const auto stored = Migration::Open(keeper_, name);
+    if (absl::IsNotFound(stored.status())) continue;  // It has ended meanwhile.
+    if (absl::IsDataLoss(stored.status())) {
+      // A record that cannot be read does not keep other migrations from being resumed.
+      damaged.Update(stored.status());
+      continue;
+    }
     if (!stored.ok()) return stored.status();
     const Record record = (*stored)->record();
     if (record.phase == Phase::kCreated) continue;
@@ -312,7 +332,7 @@ absl::Status Migrator::ResumeAbandoned() {
       spdlog::info("migration of '{}': this process continues it", name);
     }
   }
-  return absl::OkStatus();
+  return damaged;
 }
 
 void Migrator::Describe(MetricsSink& sink) const {

@@ -70,6 +70,9 @@ class Migrator : public Migrations {
   absl::Status Start(const Options& options, bool resume);
   /// Carries out a command on a migration that exists; starts its thread first.
   absl::StatusOr<Json> Execute(const Options& options);
+  /// Cancels a migration that has no record: ends the operation that a create which was cut short may have
+  /// left in the ledger, where it would last. Returns NOT_FOUND then, which says so.
+  absl::Status CancelUnrecorded(const std::string& dataset);
   /// Checks the backend that `resolve` or `abandon` names.
   absl::Status CheckSide(const migration::Record& record, const Options& options);
   /// The migration, if this process runs it; else null.

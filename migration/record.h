@@ -107,7 +107,8 @@ struct Record {
   // How long clients waited in the last cutover.
   uint64_t write_pause_ms = 0;
   uint64_t read_pause_ms = 0;
-  /// Why a step failed last, which the worker retries, or why a cutover was given up. Empty: neither.
+  /// Why a step failed last, which the worker retries, or why what an operator asked for was not done: a
+  /// cutover that was given up, a side that was not. Empty: neither.
   std::string problem;
   std::vector<Event> events;
 

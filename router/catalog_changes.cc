@@ -169,8 +169,6 @@ absl::Status CatalogKeeper::CompleteSpec(DatasetSpec& spec, const CatalogContent
   for (const CatalogEntry& entry : contents.entries) {
     const bool going = entry.state == DatasetState::kDropping;
     if (entry.spec.name == spec.name) {
-      // A drop that was cut short is finished before the name is used again (FinishAbandonedDrop).
-      if (going && (entry.owner == catalog_->self() || !catalog_->IsAlive(entry.owner))) continue;
       return absl::AlreadyExistsError(fmt::format("dataset: '{}' {}", spec.name,
                                                   going ? "is being dropped by another process"
                                                   : entry.state == DatasetState::kCreating
@@ -199,15 +197,33 @@ absl::Status CatalogKeeper::CompleteSpec(DatasetSpec& spec, const CatalogContent
   return Validate(spec);
 }
 
-absl::Status CatalogKeeper::FinishAbandonedDrop(const CatalogContents& contents, const std::string& name) {
-  const CatalogEntry* const rest = FindEntry(contents, name);
-  if (rest == nullptr) return absl::OkStatus();
-  if (!backends_.contains(rest->spec.backend)) {
+bool CatalogKeeper::IsAbandoned(const CatalogEntry& entry) const {
+  if (entry.state == DatasetState::kActive) return false;
+  // An entry of this process is abandoned: whoever works on one holds catalog_mutex_.
+  return entry.owner == catalog_->self() || !catalog_->IsAlive(entry.owner);
+}
+
+absl::StatusOr<int64_t> CatalogKeeper::TakeOverAbandoned(CatalogEntry& entry, int64_t version) {
+  // A create was not acknowledged, or a drop was wanted: in both cases the dataset goes.
+  entry = {entry.spec, DatasetState::kDropping, catalog_->self()};
+  return catalog_->Put(entry, version);
+}
+
+absl::Status CatalogKeeper::FinishAbandonedEntry(CatalogEntry entry, int64_t version) {
+  const std::string& name = entry.spec.name;
+  if (!backends_.contains(entry.spec.backend)) {
     return absl::UnavailableError(fmt::format(
         "dataset: one named '{}' is being dropped, which a process with the backend '{}' must finish", name,
-        rest->spec.backend));
+        entry.spec.backend));
   }
-  return DropHere(rest->spec);
+  const auto taken = TakeOverAbandoned(entry, version);
+  if (!taken.ok()) return taken.status();
+  const absl::Status status = FinishDrop(entry, *taken, nullptr);
+  if (status.ok()) return status;
+  return absl::Status(
+      status.code(), fmt::format("dataset: what a create or drop of '{}' that was cut short has left must be "
+                                 "removed first, and cannot be now: {}",
+                                 name, std::string(status.message())));
 }
 
 absl::Status CatalogKeeper::FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held) {
@@ -250,8 +266,13 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
-    if (const CatalogEntry* entry = FindEntry(*contents, wanted.name);
-        wanted.incarnation != 0 && entry != nullptr && entry->spec.incarnation == wanted.incarnation &&
+    const CatalogEntry* const entry = FindEntry(*contents, wanted.name);
+    if (entry != nullptr && IsAbandoned(*entry)) {
+      const absl::Status status = FinishAbandonedEntry(*entry, contents->version);
+      if (!status.ok() && (!absl::IsAborted(status) || attempt++ == kChangeAttempts)) return status;
+      continue;
+    }
+    if (wanted.incarnation != 0 && entry != nullptr && entry->spec.incarnation == wanted.incarnation &&
         entry->state != DatasetState::kDropping) {
       // The same create was done before; or another process that shares the catalog creates the dataset, and
       // this is its part here.
@@ -264,7 +285,6 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
       if (absl::IsAborted(status)) continue;
       return status;
     }
-    if (auto status = FinishAbandonedDrop(*contents, spec.name); !status.ok()) return status;
     const CatalogEntry mine = {spec, DatasetState::kCreating, catalog_->self()};
     const auto version = catalog_->Put(mine, contents->version);
     if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
@@ -359,6 +379,11 @@ absl::Status CatalogKeeper::DropDataset(std::string_view name, const DropOptions
     if (entry == nullptr || (options.incarnation != 0 && entry->spec.incarnation != options.incarnation)) {
       return absl::NotFoundError(fmt::format("dataset: there is none named '{}'{}", name,
                                              entry != nullptr ? " of that incarnation" : ""));
+    }
+    if (IsAbandoned(*entry)) {
+      const absl::Status status = FinishAbandonedEntry(*entry, contents->version);
+      if (absl::IsAborted(status) && attempt++ < kChangeAttempts) continue;
+      return status.ok() ? status : MarkInDoubt(status);
     }
     if (entry->state != DatasetState::kActive) {
       // Another process that shares the catalog drops the dataset, or undoes its creation, and this is its

@@ -205,17 +205,13 @@ absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::AdoptDataset
 
 absl::Status CatalogKeeper::FinishAbandoned(CatalogContents contents) {
   for (const CatalogEntry& entry : std::vector<CatalogEntry>(contents.entries)) {
-    if (entry.state == DatasetState::kActive) continue;
+    if (!IsAbandoned(entry)) continue;
     // While another entry was finished here, this one may have changed.
     if (std::find(contents.entries.begin(), contents.entries.end(), entry) == contents.entries.end())
       continue;
-    // An entry of this process is abandoned: whoever works on one holds catalog_mutex_.
-    if (entry.owner != catalog_->self() && catalog_->IsAlive(entry.owner)) continue;
     if (contents.version < 0 || !backends_.contains(entry.spec.backend)) continue;
-    // A create was not acknowledged, or a drop was wanted: in both cases the dataset goes. This process first
-    // takes the entry over, so that no other one does the same, and the name is not used again meanwhile.
-    const CatalogEntry mine = {entry.spec, DatasetState::kDropping, catalog_->self()};
-    const auto version = catalog_->Put(mine, contents.version);
+    CatalogEntry mine = entry;
+    const auto version = TakeOverAbandoned(mine, contents.version);
     if (absl::IsAborted(version.status())) return absl::OkStatus();  // The follower will load the change.
     if (!version.ok()) return version.status();
     absl::Status status = FinishDrop(mine, *version, nullptr);

@@ -151,9 +151,15 @@ class CatalogKeeper {
   /// Sets the fields that the creator of a dataset left open: backend, type, incarnation and table. Checks
   /// that name and type are free.
   absl::Status CompleteSpec(DatasetSpec& spec, const CatalogContents& contents);
-  /// Finishes a drop that was cut short, before the dataset's name is used again: afterwards nobody would
-  /// know what remains to be removed.
-  absl::Status FinishAbandonedDrop(const CatalogContents& contents, const std::string& name);
+  /// Whether the entry is of a create or drop that was cut short, and that nobody works on any more.
+  bool IsAbandoned(const CatalogEntry& entry) const;
+  /// Makes an abandoned entry that of a drop by this process, so that no other one does the same, and the
+  /// name is not used again meanwhile. Returns the catalog's new version; ABORTED if the catalog has changed
+  /// since `version`.
+  absl::StatusOr<int64_t> TakeOverAbandoned(CatalogEntry& entry, int64_t version);
+  /// Drops the dataset of an abandoned entry, which a caller asks about, and removes the entry. ABORTED if
+  /// the catalog has changed since `version`; UNAVAILABLE if this process lacks the backend.
+  absl::Status FinishAbandonedEntry(CatalogEntry entry, int64_t version);
   /// Runs in a thread that follows a shared catalog.
   void Follow();
 

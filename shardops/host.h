@@ -63,10 +63,6 @@ struct Following {
 /// applied, or the slave asks for transactions that its master does not have (error 1236).
 bool IsBroken(const Following& following);
 
-/// How long an operation that waits for a slave puts up with one that does not replicate: one that has lost
-/// its master for a moment connects again by itself.
-inline constexpr std::chrono::seconds kMaxReplicationGap{20};
-
 /// A master whose commits wait for the slave for this long, or longer, is taken for one that never
 /// acknowledges a commit without its slave.
 inline constexpr uint64_t kForEverMs = 3'600'000;

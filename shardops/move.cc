@@ -209,23 +209,25 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range) {
   if (!none) {
     if (auto status = DropEmptyDatabases(**source, moved); !status.ok()) return status;
   }
-  if (auto status = RemoveMove(fleet, move); !status.ok()) return status;
   // Old tables that are left, of this move and of one before, remain to be dropped by FinishMove.
-  const auto save_old = [&](const MoveRange& part, const Pair& from, const Pair& to,
+  std::vector<MoveRecord> left;
+  const auto keep_old = [&](const MoveRange& part, const Pair& from, const Pair& to,
                             std::vector<Pair> old_homes) {
-    MoveRecord left{
-        .range = part, .from = from, .to = to, .state = MoveState::kMoved, .old_homes = std::move(old_homes)};
-    left.began_ms = move.began_ms;
-    return SaveMove(fleet, left);
+    left.push_back({.range = part,
+                    .from = from,
+                    .to = to,
+                    .state = MoveState::kMoved,
+                    .old_homes = std::move(old_homes),
+                    .began_ms = move.began_ms});
   };
-  if (!all && !move.old_homes.empty()) {
-    if (auto status = save_old(rest, move.to, move.from, move.old_homes); !status.ok()) return status;
+  if (!all && !move.old_homes.empty()) keep_old(rest, move.to, move.from, move.old_homes);
+  if (!none) {
+    std::vector<Pair> old_homes = move.old_homes;
+    old_homes.push_back(move.from);
+    keep_old(moved, move.from, move.to, std::move(old_homes));
+    fleet.report(fmt::format("shards {} have moved, and stay", moved.ToString()));
   }
-  if (none) return held->End();
-  fleet.report(fmt::format("shards {} have moved, and stay", moved.ToString()));
-  std::vector<Pair> old_homes = move.old_homes;
-  old_homes.push_back(move.from);
-  if (auto status = save_old(moved, move.from, move.to, std::move(old_homes)); !status.ok()) return status;
+  if (auto status = ReplaceMove(fleet, move, left); !status.ok()) return status;
   return held->End();
 }
 

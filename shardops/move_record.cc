@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
 #include "backends/mysql/driver/tables.h"
 #include "json/json_text.h"
@@ -67,6 +69,16 @@ absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& n
   }
 }
 
+/// Whether a record could not be written because another process has changed it meanwhile.
+bool WasOvertaken(const absl::Status& status) {
+  return absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status);
+}
+
+absl::Status OvertakenError(const MoveRecord& move) {
+  return absl::AbortedError(fmt::format(
+      "shards {}: another process works at this move: see kv shards move status", move.range.ToString()));
+}
+
 }  // namespace
 
 std::string MoveRange::ToString() const { return fmt::format("{} {}-{}", mod ? "mod" : "db", first, last); }
@@ -125,10 +137,7 @@ absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move) {
   const std::string path = Node(fleet, move.range);
   absl::Status status = move.version < 0 ? fleet.zookeeper.Create(path, ToText(move))
                                          : fleet.zookeeper.Set(path, ToText(move), move.version);
-  if (absl::IsAlreadyExists(status) || absl::IsFailedPrecondition(status) || absl::IsNotFound(status)) {
-    return absl::AbortedError(fmt::format(
-        "shards {}: another process works at this move: see kv shards move status", move.range.ToString()));
-  }
+  if (WasOvertaken(status)) return OvertakenError(move);
   if (status.ok()) ++move.version;
   return status;
 }
@@ -136,6 +145,21 @@ absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move) {
 absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move) {
   absl::Status status = fleet.zookeeper.Delete(Node(fleet, move.range));
   return absl::IsNotFound(status) ? absl::OkStatus() : status;
+}
+
+absl::Status ReplaceMove(FleetOperator& fleet, const MoveRecord& move, std::span<const MoveRecord> parts) {
+  using Kind = ZooKeeperStep::Kind;
+  const std::string path = Node(fleet, move.range);
+  std::vector<ZooKeeperStep> steps = {{.kind = Kind::kDelete, .path = path, .version = move.version}};
+  for (const MoveRecord& part : parts) {
+    if (part.range == move.range) {
+      steps.front() = {.kind = Kind::kSet, .path = path, .data = ToText(part), .version = move.version};
+    } else {
+      steps.push_back({.kind = Kind::kCreate, .path = Node(fleet, part.range), .data = ToText(part)});
+    }
+  }
+  absl::Status status = fleet.zookeeper.Change(std::move(steps));
+  return WasOvertaken(status) ? OvertakenError(move) : status;
 }
 
 const MoveRecord* FindMove(const std::vector<MoveRecord>& moves, const Pair& pair) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,10 @@ absl::StatusOr<std::vector<MoveRecord>> LoadMoves(FleetOperator& fleet);
 /// Saves the record, and increments its version. ABORTED if another process has changed it meanwhile.
 absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move);
 absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move);
+/// Removes the record of a move and saves those of its parts, which have none yet, in one step: old tables
+/// that no record names could not be removed by any command. ABORTED, and nothing is changed, if another
+/// process has changed the move's record, or there is a record of such a part.
+absl::Status ReplaceMove(FleetOperator& fleet, const MoveRecord& move, std::span<const MoveRecord> parts);
 /// Returns a move that is under way and uses one of the pair's hosts; null if there is none.
 const MoveRecord* FindMove(const std::vector<MoveRecord>& moves, const Pair& pair);
 

@@ -11,6 +11,7 @@
 #include "shardops/gtid.h"
 #include "shardops/map_check.h"
 #include "shardops/map_history.h"
+#include "shardops/replication_gap.h"
 #include "shardops/status.h"
 
 namespace kvstore::shardops {
@@ -83,7 +84,7 @@ absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_
   if (!slave.ok()) return slave.status();
   using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
-  auto replicated = begin;
+  ReplicationGap gap;
   for (;;) {
     // Waits in parts, because a statement that waits for long would run into the connection's read timeout.
     absl::Status status = (*slave)->AwaitGtid(state->gtid, kPart);
@@ -95,9 +96,8 @@ absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_
     if (CountMissing(state->gtid, there->gtid) == 0) return absl::OkStatus();
     const absl::Status replicates = CheckReplicates(shards.pair.slave, *there, shards.pair.master);
     const auto now = Clock::now();
-    if (replicates.ok()) replicated = now;
-    // One that was promoted without what its master had will never have it.
-    if (now - replicated >= kMaxReplicationGap) {
+    // A slave that was promoted without what its master had will never have it.
+    if (gap.IsTooLong(replicates, now)) {
       return absl::UnavailableError(fmt::format(
           "{}\n{}\nkv shards status says how to mend that; then run the command again, with the pair as "
           "the map has it by then (kv shards get)",

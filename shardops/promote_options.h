@@ -28,7 +28,7 @@ struct Promotion {
   Pair after;
   /// How long clients could not write; of planned promotions only.
   uint64_t write_pause_ms = 0;
-  /// Whether the old master follows the new one.
+  /// Whether the pair's other host follows the master, and replicates. False if it cannot follow.
   bool follows = false;
 };
 

@@ -225,19 +225,22 @@ absl::StatusOr<Promotion> Promoter::Complete() {
   if (!is.ok()) return is.status();
   const auto found = CheckOther(*is, there ? &*there : nullptr);
   if (!found.ok()) return found.status();
-  promotion.follows = found->follows;
   if (is->following) {
     return Refuse(
         fmt::format("{0}: is the master by the map, and follows {1}: STOP SLAVE; RESET SLAVE ALL there, then "
                     "kv shards promote {0}",
                     host().ToString(), is->following->master.ToString()));
   }
-  if (options_.dry_run) return promotion;
+  if (options_.dry_run) {
+    promotion.follows = found->follows && CheckReplicates(other(), *there, host()).ok();
+    return promotion;
+  }
+  bool follows = found->follows;
   if (NoteOrEmpty(fleet_, other()).value("promoted_from", "") == host().ToString()) {
     // An emergency promotion of the other host was given up, after it had cut that host off and recorded what
     // it had (RecordInspection). That does not hold any more once this host takes writes.
     if (auto status = WriteNote(fleet_, other(), Json::object()); !status.ok()) return status;
-    promotion.follows = false;
+    follows = false;
   }
   if (is->read_only) {
     // The server may have restarted as a slave; it acknowledges commits without a slave until one is
@@ -249,7 +252,7 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     fleet_.report(host().ToString() + " takes writes");
   }
   Reached("promote.opened");
-  if (slave.ok() && found->usable) promotion.follows = Attach(**master, promotion.follows);
+  if (slave.ok() && found->usable) promotion.follows = Attach(**master, follows);
   return promotion;
 }
 
@@ -278,8 +281,7 @@ absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master
       fmt::format("{} has {} transactions that {} never had, so it cannot follow: kv shards "
                   "replace-slave {} --discard makes it new",
                   other().ToString(), more, host().ToString(), other().ToString()));
-  found.usable = false;
-  return found;
+  return OtherHost{.usable = false, .follows = false};
 }
 
 bool Promoter::Attach(HostAdmin& master, bool follows) {

@@ -38,7 +38,7 @@ class Promoter {
   /// What is known of the other host when the maps name this one the master already.
   struct OtherHost {
     bool usable = true;    ///< It can follow this host, if it answers.
-    bool follows = false;  ///< It says that it follows this host.
+    bool follows = false;  ///< It is usable, and says that it follows this host, though it may not replicate.
   };
 
   /// The host that becomes the master, or is it by the maps already.

@@ -14,7 +14,7 @@
 
 #include "base/hash.h"
 
-namespace kvstore::bench {
+namespace kvstore::testing {
 namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;
@@ -188,4 +188,4 @@ std::optional<std::string> History::Check() const {
   return std::nullopt;
 }
 
-}  // namespace kvstore::bench
+}  // namespace kvstore::testing

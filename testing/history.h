@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-namespace kvstore::bench {
+namespace kvstore::testing {
 
 /// A history of what clients did and were told, and the check that it is linearizable: that one order of all
 /// operations explains every answer. Each key is a register of its own. (The search is Wing and Gong's, with
@@ -74,4 +74,4 @@ class History {
   Operation* operations_ = nullptr;
 };
 
-}  // namespace kvstore::bench
+}  // namespace kvstore::testing

@@ -8,6 +8,7 @@
 
 namespace kvstore::bench {
 
+using testing::History;
 using Clock = Timeline::Clock;
 
 Clients::Clients(KVStore& store, std::string dataset, Timeline& timeline, History& history, int threads)

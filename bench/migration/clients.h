@@ -23,7 +23,7 @@ class Clients {
   static constexpr uint32_t kKeys = 4000;
 
   /// All arguments must outlive it.
-  Clients(KVStore& store, std::string dataset, Timeline& timeline, History& history, int threads);
+  Clients(KVStore& store, std::string dataset, Timeline& timeline, testing::History& history, int threads);
   ~Clients() { Stop(); }
   Clients(const Clients&) = delete;
   Clients& operator=(const Clients&) = delete;
@@ -37,7 +37,7 @@ class Clients {
   KVStore& store_;
   const std::string dataset_;
   Timeline& timeline_;
-  History& history_;
+  testing::History& history_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> errors_{0};
   std::vector<std::thread> threads_;

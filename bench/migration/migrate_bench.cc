@@ -22,6 +22,7 @@ namespace {
 
 using Clock = Timeline::Clock;
 using std::chrono::milliseconds;
+using testing::History;
 
 double Since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 

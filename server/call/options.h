@@ -19,7 +19,9 @@ struct ServerTls {
 /// How much a server has in flight before it refuses calls, and how long it waits for what.
 struct ServerLimits {
   // Where callers are told apart, by tokens or certificates, one of them may have half of these two.
-  size_t max_calls = 1'000;              ///< Open at a time; more are refused with RESOURCE_EXHAUSTED.
+  /// Open at a time; more are refused with RESOURCE_EXHAUSTED. Each call over a stream of calls counts; the
+  /// stream itself does not.
+  size_t max_calls = 1'000;
   size_t max_bytes = size_t{256} << 20;  ///< Requests and answers in memory, all together.
   size_t threads = 32;                   ///< Workers, for calls that may wait.
   uint32_t call_ms =

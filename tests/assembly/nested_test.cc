@@ -90,9 +90,9 @@ BackendType CountingType(std::map<std::string, Calls>& calls) {
   return {.name = "counting", .read = read, .open = open};
 }
 
-class Nested : public ::testing::Test {
+class NestedBackendsTest : public ::testing::Test {
  protected:
-  Nested() { types_.Add(CountingType(calls_)); }
+  NestedBackendsTest() { types_.Add(CountingType(calls_)); }
 
   /// A configuration with one backend, `main`.
   absl::StatusOr<Config> Parse(const std::string& main) const {
@@ -107,7 +107,7 @@ class Nested : public ::testing::Test {
 constexpr char kTwoInFrontOfRocksDb[] = R"({"type": "counting", "label": "outer",
     "of": {"type": "counting", "label": "inner", "of": {"type": "rocksdb", "cache_bytes": 1000000}}})";
 
-TEST_F(Nested, EachStandsForAFieldOfTheOneInFront) {
+TEST_F(NestedBackendsTest, EachStandsForAFieldOfTheOneInFront) {
   ASSERT_OK_AND_ASSIGN(const Config config, Parse(kTwoInFrontOfRocksDb));
   EXPECT_EQ(config.store.default_backend, "main");
   const std::vector<PlacedBackend> all = AllBackends(config.store);
@@ -121,7 +121,7 @@ TEST_F(Nested, EachStandsForAFieldOfTheOneInFront) {
   EXPECT_EQ(OptionsOf<RocksDbOptions>(all[2])->cache_bytes, 1'000'000u);
 }
 
-TEST_F(Nested, CallsGoThroughAllToTheDataBehind) {
+TEST_F(NestedBackendsTest, CallsGoThroughAllToTheDataBehind) {
   ASSERT_OK_AND_ASSIGN(const Config config, Parse(kTwoInFrontOfRocksDb));
   {
     ASSERT_OK_AND_ASSIGN(const auto store, OpenRouter(config.store, types_));
@@ -143,7 +143,7 @@ TEST_F(Nested, CallsGoThroughAllToTheDataBehind) {
   EXPECT_EQ(calls_["inner"].opens, 2);
 }
 
-TEST_F(Nested, AFleetBehindAnotherBackendIsFound) {
+TEST_F(NestedBackendsTest, AFleetBehindAnotherBackendIsFound) {
   ASSERT_OK_AND_ASSIGN(
       const Config config,
       Parse(
@@ -155,7 +155,7 @@ TEST_F(Nested, AFleetBehindAnotherBackendIsFound) {
   EXPECT_FALSE(FindBackendOfType(config.store, kRocksDb));
 }
 
-TEST_F(Nested, MistakesAreNamedByTheirPath) {
+TEST_F(NestedBackendsTest, MistakesAreNamedByTheirPath) {
   const std::vector<std::pair<std::string, std::string>> mistakes = {
       {R"({"type": "counting", "label": "a"})", "config: backends.main.of: missing"},
       {R"({"type": "counting", "label": "a", "of": "mysql"})", "config: backends.main.of: must be an object"},
@@ -180,7 +180,7 @@ TEST_F(Nested, MistakesAreNamedByTheirPath) {
   for (const auto& [main, message] : mistakes) EXPECT_THAT(Parse(main), FailsWith(kInvalid, message)) << main;
 }
 
-TEST_F(Nested, OptionsFromCodeAreCheckedToo) {
+TEST_F(NestedBackendsTest, OptionsFromCodeAreCheckedToo) {
   const auto refused = [&](std::vector<BackendConfig> backends, const std::string& message) {
     const OpenOptions options{.data = dir_ / "s", .default_backend = "main", .backends = std::move(backends)};
     EXPECT_THAT(OpenRouter(options, types_), FailsWith(kInvalid, message));

@@ -461,6 +461,20 @@ TEST(JoinedLedger, WhatCannotBeEndedThereIsEndedHereUnlessItLasts) {
   EXPECT_EQ(fleet.List()->front().what, "create") << "which that ledger sees to";
 }
 
+TEST(JoinedLedger, ALastingOneOfAnotherProcessIsEndedInBoth) {
+  MemoryLedger own;
+  auto owned = std::make_unique<MemoryLedger>();
+  MemoryLedger& fleet = *owned;
+  JoinedLedger both(own, std::move(owned));
+  // The other process has a JoinedLedger of its own on the same two, and knows which parts belong together.
+  const Operation migrate = Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)});
+  ASSERT_OK(own.Begin(migrate));
+  ASSERT_OK(fleet.Begin(migrate));
+  EXPECT_OK(both.EndLasting("migrate"));
+  EXPECT_TRUE(own.List()->empty());
+  EXPECT_TRUE(fleet.List()->empty());
+}
+
 TEST(JoinedLedger, ALastingOneIsTakenOverInBoth) {
   MemoryLedger own;
   auto owned = std::make_unique<MemoryLedger>();

@@ -6,8 +6,11 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 
+#include "base/metrics_sink.h"
 #include "catalog/catalog_json.h"
 #include "kvstore_api/call_scope.h"
 #include "tests/support/eventually.h"
@@ -43,6 +46,27 @@ class ZooKeeperCatalogTest : public ::testing::Test {
 CatalogEntry Entry(const std::string& name, uint64_t incarnation,
                    DatasetState state = DatasetState::kActive) {
   return {{.name = name, .backend = "b", .incarnation = incarnation}, state};
+}
+
+/// Finds one metric, without labels, in what a part of the store describes.
+class OneMetric : public MetricsSink {
+ public:
+  explicit OneMetric(std::string name) : name_(std::move(name)) {}
+  void Gauge(std::string_view name, std::string_view, const Labels& labels, double value) override {
+    if (name == name_ && labels.empty()) value_ = value;
+  }
+  void Counter(std::string_view, std::string_view, const Labels&, double) override {}
+  std::optional<double> value() const { return value_; }
+
+ private:
+  const std::string name_;
+  std::optional<double> value_;
+};
+
+std::optional<double> Metric(const Catalog& catalog, const std::string& name) {
+  OneMetric metric(name);
+  catalog.Describe(metric);
+  return metric.value();
 }
 
 TEST_F(ZooKeeperCatalogTest, WhatOneWritesTheOtherReads) {
@@ -185,6 +209,38 @@ TEST_F(ZooKeeperCatalogTest, ACallWaitsNoLongerThanItsDeadline) {
   EXPECT_THAT(catalog.ledger().Begin({.what = "it", .claims = {Claim::Dataset("a", ClaimMode::kShared)}}),
               FailsWith(absl::StatusCode::kUnavailable, why));
   EXPECT_THAT(catalog.ledger().List(), FailsWith(absl::StatusCode::kUnavailable, why));
+}
+
+TEST_F(ZooKeeperCatalogTest, ItsMetricsSayWhetherItCouldBeRead) {
+  ZooKeeperServer server;
+  ZooKeeperCatalog catalog(
+      ZooKeeperOptions{.servers = server.address(), .session_timeout_ms = 4'000, .call_timeout_ms = 500},
+      root_, "", "test");
+  const auto current = [&] { return Metric(catalog, "kvstore_catalog_current"); };
+  const auto version = [&] { return Metric(catalog, "kvstore_catalog_version"); };
+  EXPECT_EQ(current(), 0) << "nobody has read it yet";
+  EXPECT_EQ(version(), -1);
+  ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog.Load());
+  EXPECT_EQ(current(), 1);
+  ASSERT_OK(catalog.Put(Entry("a", 1), contents.version));
+  ASSERT_OK(catalog.Load());
+  EXPECT_EQ(version(), static_cast<double>(contents.version + 1));
+  server.Stop();
+  {
+    const CallScope scope({.deadline = CallLimits::Clock::now() - std::chrono::seconds(1)});
+    EXPECT_FALSE(catalog.Load().ok());
+  }
+  EXPECT_EQ(current(), 1) << "a caller that had no time left says nothing about ZooKeeper";
+  EXPECT_THAT(catalog.Load(), FailsWith(absl::StatusCode::kUnavailable, ""));
+  EXPECT_EQ(current(), 0);
+  EXPECT_EQ(version(), static_cast<double>(contents.version + 1)) << "as it was last seen";
+  server.Start();
+  EXPECT_TRUE(Eventually([&] { return catalog.Load().ok(); }));
+  EXPECT_EQ(current(), 1);
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
+  EXPECT_THAT(catalog.Load(), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
+  EXPECT_EQ(current(), 0);
 }
 
 TEST_F(ZooKeeperCatalogTest, AnEntryThatDoesNotDecodeIsNamed) {

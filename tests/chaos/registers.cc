@@ -5,8 +5,6 @@
 
 namespace kvstore::testing::chaos {
 
-using bench::History;
-
 Registers::Registers(uint32_t keys) : history_(keys, 2'000'000), writes_(keys) {}
 
 Registers::Pending Registers::Begin(uint32_t key, History::Kind kind, uint64_t value) {

@@ -17,7 +17,7 @@ namespace kvstore::testing::chaos {
 class Registers {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr uint64_t kNone = bench::History::kNone;
+  static constexpr uint64_t kNone = History::kNone;
 
   explicit Registers(uint32_t keys);
 
@@ -37,7 +37,7 @@ class Registers {
   /// Records that the write certainly did not happen.
   void Fail(const Pending& pending);
 
-  size_t BeginRead(uint32_t key) { return history_.Begin(key, bench::History::Kind::kRead); }
+  size_t BeginRead(uint32_t key) { return history_.Begin(key, History::Kind::kRead); }
   void EndRead(size_t read, uint64_t value) { history_.End(read, value); }
   void FailRead(size_t read) { history_.Fail(read); }
 
@@ -58,9 +58,9 @@ class Registers {
     std::optional<Clock::time_point> end;  // nullopt if the outcome is unknown
     bool failed = false;
   };
-  Pending Begin(uint32_t key, bench::History::Kind kind, uint64_t value);
+  Pending Begin(uint32_t key, History::Kind kind, uint64_t value);
 
-  bench::History history_;
+  History history_;
   mutable Mutex mutex_;
   std::vector<std::vector<Write>> writes_ ABSL_GUARDED_BY(mutex_);  // by key, in order of beginning
 };

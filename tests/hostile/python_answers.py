@@ -132,7 +132,7 @@ def test_answers(store):
     bad("more entries than a page", lambda: store.get_row_page("d", "wide"))
     assert store.get_row("d", "good") == {b"c": [kvstore.Cell(5, b"v")]}
     for row in MALFORMED:
-        bad("do not fit together", lambda: store.get_row("d", row))
+        bad("the server's answer: packed items that do not fit together", lambda: store.get_row("d", row))
     bad("do not fit together", lambda: store.get_rows("few times", ["r", "s"]))
     bad("more cells", lambda: store.get_row("d", "cells"))
     bad("more entries", lambda: store.get_rows("many", ["r", "s"]))
@@ -191,13 +191,14 @@ def test_undecodable():
 
 def test_tokens(address):
     for token in ("kv_ab\x01secret", "sécret", "\ufeff\ufeffsecret", "secret\n"):
-        error = fails(ValueError, "printable ASCII", lambda: connect(address, token=token))
+        error = fails(ValueError, ", which is not a printable ASCII character", lambda: connect(address, token=token))
         assert isinstance(error, kvstore.InvalidArgument) and "secret" not in str(error), error
     connect(address, token="\ufeffsecret").close()
     for local in ("localhost:1", "[::1]:1", "127.3.2.1:1", "unix:/run/kv"):
         connect(local, token="secret").close()
     for remote in ("kv.example.com:1", "10.0.0.1:1", "[::]:1", "dns:///localhost:1", "localhost.example.com:1"):
-        fails(ValueError, "is not encrypted", lambda: connect(remote, token="secret"))
+        said = "is not encrypted, so anybody who sees its packets would have the token"
+        fails(ValueError, said, lambda: connect(remote, token="secret"))
         connect(remote, token="secret", plain_token=True).close()
         connect(remote).close()
 

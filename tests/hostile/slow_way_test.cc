@@ -11,9 +11,9 @@
 namespace kvstore::testing {
 namespace {
 
-class SlowWay : public ::testing::Test {
+class SlowNetworkTest : public ::testing::Test {
  protected:
-  SlowWay() {
+  SlowNetworkTest() {
     options_ = TestServerOptions();
     const Authority::Files files = authority_.Issue("server");
     options_.tls.cert = files.cert;
@@ -25,7 +25,7 @@ class SlowWay : public ::testing::Test {
   ServerOptions options_;
 };
 
-TEST_F(SlowWay, ATlsHandshakeMayTakeSeveralWaysThereAndBack) {
+TEST_F(SlowNetworkTest, ATlsHandshakeMayTakeSeveralWaysThereAndBack) {
   const Served served(options_);
   TcpProxy proxy(served.port());
   proxy.Delay(60);
@@ -33,7 +33,7 @@ TEST_F(SlowWay, ATlsHandshakeMayTakeSeveralWaysThereAndBack) {
   EXPECT_OK(store->ListDatasets().status());
 }
 
-TEST_F(SlowWay, WhatMayBeWrongWithATlsConnectionIsSaid) {
+TEST_F(SlowNetworkTest, WhatMayBeWrongWithATlsConnectionIsSaid) {
   const Served served(options_);
   const auto list = [&](const ConnectOptions& options) {
     return served.Client(options)->ListDatasets().status();

@@ -25,9 +25,10 @@ const bool kShared = ShareFleet();
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 constexpr auto kNotFound = absl::StatusCode::kNotFound;
 
-class Fleet : public ::testing::Test {
+/// A store on the shared fleet, whose maps are in ZooKeeper.
+class FleetStoreTest : public ::testing::Test {
  protected:
-  Fleet() {
+  FleetStoreTest() {
     SharedFleet().Clear();
     ZooKeeper zookeeper({.servers = zookeeper_.address()}, nullptr);
     for (const char* node : {kId, kMod}) EXPECT_OK(zookeeper.Create(node, Map()));
@@ -73,7 +74,7 @@ absl::Status Put(KVStore& store, const std::string& value) {
 }
 std::string Get(KVStore& store) { return store.GetRow("events", "user", {})->items.at(0).cells.at(0).value; }
 
-TEST_F(Fleet, ZooKeeperMayBeDownForTheWholeRun) {
+TEST_F(FleetStoreTest, ZooKeeperMayBeDownForTheWholeRun) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "events"}));
   ASSERT_OK(Put(*store_, "1"));
@@ -100,7 +101,7 @@ TEST_F(Fleet, ZooKeeperMayBeDownForTheWholeRun) {
   EXPECT_TRUE(Eventually(through_the_proxy));
 }
 
-TEST_F(Fleet, AProcessThatHasNotHeardOfADropMeetsNothingOfTheNextDataset) {
+TEST_F(FleetStoreTest, AProcessThatHasNotHeardOfADropMeetsNothingOfTheNextDataset) {
   TcpProxy proxy(
       static_cast<uint16_t>(std::stoi(zookeeper_.address().substr(zookeeper_.address().rfind(':') + 1))));
   const auto open = [&](const std::string& name, const std::string& zookeeper) {
@@ -138,7 +139,7 @@ TEST_F(Fleet, AProcessThatHasNotHeardOfADropMeetsNothingOfTheNextDataset) {
   EXPECT_EQ(Get(*stale), "new");
 }
 
-TEST_F(Fleet, ABadEditLeavesTheGoodMapInForce) {
+TEST_F(FleetStoreTest, ABadEditLeavesTheGoodMapInForce) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "events"}));
   for (const std::string& bad : {std::string("[]"), std::string("not JSON"),
@@ -151,7 +152,7 @@ TEST_F(Fleet, ABadEditLeavesTheGoodMapInForce) {
   EXPECT_EQ(Get(*store_), "v");
 }
 
-TEST_F(Fleet, InitMakesNoShardThatAnotherHostHas) {
+TEST_F(FleetStoreTest, InitMakesNoShardThatAnotherHostHas) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "events"}));
   ASSERT_OK(Put(*store_, "1"));
@@ -166,7 +167,7 @@ TEST_F(Fleet, InitMakesNoShardThatAnotherHostHas) {
   EXPECT_EQ(Get(*store_), "1");
 }
 
-TEST_F(Fleet, BothBackendsInOneStore) {
+TEST_F(FleetStoreTest, BothBackendsInOneStore) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "events"}));
   ASSERT_OK(store_->CreateDataset({.name = "local", .backend = "rocksdb"}));
@@ -179,7 +180,7 @@ TEST_F(Fleet, BothBackendsInOneStore) {
   EXPECT_EQ(store_->GetDataset("events")->backend, "mysql");
 }
 
-TEST_F(Fleet, TheJoinOfAMappingAndItsObjects) {
+TEST_F(FleetStoreTest, TheJoinOfAMappingAndItsObjects) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "boards", .shape = Shape::kObjects, .type = 2}));
   ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}));
@@ -201,7 +202,7 @@ TEST_F(Fleet, TheJoinOfAMappingAndItsObjects) {
   EXPECT_EQ(page.marker, "");
 }
 
-TEST_F(Fleet, BadRequestsChangeNothing) {
+TEST_F(FleetStoreTest, BadRequestsChangeNothing) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}));
   ASSERT_OK(store_->CreateDataset({.name = "likes", .shape = Shape::kMappings}));
@@ -225,7 +226,7 @@ TEST_F(Fleet, BadRequestsChangeNothing) {
   }
 }
 
-TEST_F(Fleet, AHostThatIsDownDoesNotKeepAStoreFromOpening) {
+TEST_F(FleetStoreTest, AHostThatIsDownDoesNotKeepAStoreFromOpening) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects, .type = 1}));
   ASSERT_OK(store_->CreateDataset({.name = "gone", .shape = Shape::kObjects, .type = 2}));
@@ -246,7 +247,7 @@ TEST_F(Fleet, AHostThatIsDownDoesNotKeepAStoreFromOpening) {
 
 // ---- the program ----
 
-class Program : public Fleet {
+class Program : public FleetStoreTest {
  protected:
   Output Kv(std::vector<std::string> arguments, const std::string& input = "") {
     std::ofstream(dir_ / "kv.json") << fmt::format(

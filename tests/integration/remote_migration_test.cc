@@ -30,7 +30,7 @@ namespace {
 const bool kShared = ShareFleet();
 
 /// Servers with one catalog; `events` is the dataset that migrates.
-class Servers : public ::testing::Test {
+class SharedCatalogTest : public ::testing::Test {
  protected:
   void WriteConfig(const std::string& name, const std::string& default_backend, const Json& backends) {
     const Json config = {
@@ -75,7 +75,7 @@ class Servers : public ::testing::Test {
   std::optional<client::Client> commands_;
 };
 
-class RemoteMigration : public Servers {
+class RemoteMigration : public SharedCatalogTest {
  protected:
   RemoteMigration() {
     SharedFleet().Clear();
@@ -262,7 +262,7 @@ TEST_F(RemoteMigration, TheWorkerRunsOnAnotherMachineThanTheStore) {
 }
 
 /// Two servers with an embedded store each, of which each reaches the other's.
-class BetweenStores : public Servers {
+class BetweenStores : public SharedCatalogTest {
  protected:
   BetweenStores() {
     WriteConfig("east", "east", {{"east", Embedded()}});

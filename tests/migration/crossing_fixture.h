@@ -75,10 +75,10 @@ class FaultyEndpoint : public ForwardingEndpoint {
 };
 
 /// A store whose MySQL side has faults.
-class CrossingTest : public ::testing::Test {
+class FaultyMySqlTest : public ::testing::Test {
  protected:
-  CrossingTest() { SharedFleet().Clear(); }
-  ~CrossingTest() override { SetFailPointHook(nullptr); }
+  FaultyMySqlTest() { SharedFleet().Clear(); }
+  ~FaultyMySqlTest() override { SetFailPointHook(nullptr); }
 
   MigratingStore& Open() {
     store_ = nullptr;

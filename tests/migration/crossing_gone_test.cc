@@ -5,7 +5,7 @@
 namespace kvstore::testing {
 namespace {
 
-TEST_F(CrossingTest, WritesAreLetGoWhileTheTargetIsDown) {
+TEST_F(FaultyMySqlTest, WritesAreLetGoWhileTheTargetIsDown) {
   MigratingStore& store = OpenReady();
   // The worker dies in the middle of the cutover, and so do the target's hosts.
   SetFailPointHook([&](std::string_view point) {
@@ -26,7 +26,7 @@ TEST_F(CrossingTest, WritesAreLetGoWhileTheTargetIsDown) {
   EXPECT_EQ(store_->router().GetRow("events", "while-it-is-down", {})->items.size(), 1u);
 }
 
-TEST_F(CrossingTest, ItIsCancelledAlthoughTheTargetIsGone) {
+TEST_F(FaultyMySqlTest, ItIsCancelledAlthoughTheTargetIsGone) {
   MigratingStore& store = OpenReady();
   EXPECT_THAT(store.Try("abandon", "events", {{"gone", "mysql"}}),
               FailsWith(absl::StatusCode::kFailedPrecondition, "'mysql' answers: kv migrate cancel"));
@@ -48,7 +48,7 @@ TEST_F(CrossingTest, ItIsCancelledAlthoughTheTargetIsGone) {
   EXPECT_EQ(store.router().GetRow("events", "and-another", {})->items.size(), 1u);
 }
 
-TEST_F(CrossingTest, TheSourceServesAgainWhenTheTargetIsGoneForGood) {
+TEST_F(FaultyMySqlTest, TheSourceServesAgainWhenTheTargetIsGoneForGood) {
   MigratingStore& store = OpenCrossed("row", 10);
   Put("after");
   ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
@@ -63,7 +63,7 @@ TEST_F(CrossingTest, TheSourceServesAgainWhenTheTargetIsGoneForGood) {
 
 // ---- steps that are cut off half way ----
 
-TEST_F(CrossingTest, ABackOutThatWasCutOffIsFinishedWhileClientsWrite) {
+TEST_F(FaultyMySqlTest, ABackOutThatWasCutOffIsFinishedWhileClientsWrite) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 40);
@@ -92,7 +92,7 @@ TEST_F(CrossingTest, ABackOutThatWasCutOffIsFinishedWhileClientsWrite) {
   EXPECT_EQ(history.Check(), std::nullopt);
 }
 
-TEST_F(CrossingTest, ACutoverThatTakesTooLongBehindTheDrainIsGivenUp) {
+TEST_F(FaultyMySqlTest, ACutoverThatTakesTooLongBehindTheDrainIsGivenUp) {
   MigratingStore& store = OpenReady({{"target", "mysql"}, {"share", 100}, {"freeze_ms", 1000}});
   std::atomic<bool> slow{true};
   SetFailPointHook([&](std::string_view point) {
@@ -109,7 +109,7 @@ TEST_F(CrossingTest, ACutoverThatTakesTooLongBehindTheDrainIsGivenUp) {
 
 // ---- datasets that are dropped ----
 
-TEST_F(CrossingTest, TheTableOfAnotherCatalogsDatasetIsNotRemoved) {
+TEST_F(FaultyMySqlTest, TheTableOfAnotherCatalogsDatasetIsNotRemoved) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events"}));
   PutMany("row", 5);
@@ -129,7 +129,7 @@ TEST_F(CrossingTest, TheTableOfAnotherCatalogsDatasetIsNotRemoved) {
   store.Await("events", "aborted");
 }
 
-TEST_F(CrossingTest, AMigrationThatWasNeverStartedGoesWithItsDataset) {
+TEST_F(FaultyMySqlTest, AMigrationThatWasNeverStartedGoesWithItsDataset) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events"}));
   store.Do("create", "events", To("mysql"));
@@ -148,7 +148,7 @@ TEST_F(CrossingTest, AMigrationThatWasNeverStartedGoesWithItsDataset) {
       [&](Catalog& catalog) { return catalog.Remove("events", catalog.Load()->version).status(); }));
 }
 
-TEST_F(CrossingTest, ACancelOfAMigrationWhoseDatasetIsGoneForgetsIt) {
+TEST_F(FaultyMySqlTest, ACancelOfAMigrationWhoseDatasetIsGoneForgetsIt) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events"}));
   store.Do("create", "events", To("mysql"));
@@ -161,7 +161,39 @@ TEST_F(CrossingTest, ACancelOfAMigrationWhoseDatasetIsGoneForgetsIt) {
   }));
 }
 
-TEST_F(CrossingTest, ARecordThatIsAnotherMigrationsIsNotRemoved) {
+TEST_F(FaultyMySqlTest, WhatACreateThatWasCutShortHasClaimedIsCancelled) {
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events"}));
+  // The process died after it had claimed the dataset, and before it had stored the record.
+  CatalogKeeper& keeper = store.router().keeper();
+  const DatasetSpec here = *store.router().GetDataset("events");
+  DatasetSpec there = here;
+  there.backend = "mysql";
+  ASSERT_OK(keeper.ledger().Begin(keeper.MigrationOf(here, there)));
+  EXPECT_THAT(store.router().DropDataset("events", {}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "kv migrate cancel events ends it"));
+  EXPECT_THAT(store.Try("cancel", "events", {{"dry_run", true}}),
+              FailsWith(absl::StatusCode::kNotFound, "does not migrate"));
+  EXPECT_EQ(keeper.ledger().List()->size(), 1u);
+  EXPECT_THAT(store.Try("cancel", "events"),
+              FailsWith(absl::StatusCode::kNotFound, "what it had claimed is free now"));
+  EXPECT_TRUE(keeper.ledger().List()->empty());
+  EXPECT_OK(store.router().DropDataset("events", {}));
+}
+
+TEST_F(FaultyMySqlTest, ARecordThatCannotBeReadDoesNotKeepOthersFromGoingOn) {
+  OpenReady();
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().keeper().WithCatalog(
+      [](Catalog& catalog) { return catalog.PutRecord("a-damaged-one", "{}", -1).status(); }));
+  store.migrator().TakeOverAbandoned();
+  // The lag is known to the process that runs the migration.
+  EXPECT_TRUE(Eventually([&] { return store.Do("status", "events").contains("lag"); }));
+  EXPECT_THAT(store.Try("status", "a-damaged-one"),
+              FailsWith(absl::StatusCode::kDataLoss, "dataset: 'a-damaged-one': the migration's record"));
+}
+
+TEST_F(FaultyMySqlTest, ARecordThatIsAnotherMigrationsIsNotRemoved) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events"}));
   store.Do("create", "events", To("mysql"));

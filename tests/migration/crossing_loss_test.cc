@@ -4,7 +4,7 @@
 namespace kvstore::testing {
 namespace {
 
-TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
+TEST_F(FaultyMySqlTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
   MigratingStore& store = OpenCrossed("before", 100);
   PutMany("after", 20);
   // Both sides are the same by now; then a replica with less data is promoted.
@@ -41,7 +41,7 @@ TEST_F(CrossingTest, WhatTheTruthMayHaveLostIsNotTakenFromTheCopy) {
 }
 
 /// The side that an operator has declared right cannot begin to serve.
-TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
+TEST_F(FaultyMySqlTest, AWayBackThatIsGivenUpAsksAgain) {
   MigratingStore& store = OpenCrossed("before", 50);
   ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
   store.Do("pause", "events");
@@ -60,7 +60,7 @@ TEST_F(CrossingTest, AWayBackThatIsGivenUpAsksAgain) {
   EXPECT_EQ(Count("before", 50), 50);
 }
 
-TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
+TEST_F(FaultyMySqlTest, ASideThatAnswersAgainIsNotGivenUp) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 10);
@@ -78,14 +78,36 @@ TEST_F(CrossingTest, ASideThatAnswersAgainIsNotGivenUp) {
     return store.Do("status", "events")["events"].dump().find("answers again, and is not given up") !=
            std::string::npos;
   }));
+  // By this `abandon --wait` ends with the exit code of a failure.
+  EXPECT_EQ(Field("problem"), "'mysql' answers again, and is not given up");
   Put("more");
   store.Do("cutover", "events");
   store.Await("events", "reversible");
   EXPECT_EQ(Count("row", 10), 10);
 }
 
+TEST_F(FaultyMySqlTest, ASideThatBecomesTheTruthMeanwhileIsNotGivenUp) {
+  MigratingStore& store = OpenReady();
+  std::atomic<bool> asked{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "cutover.moved" || asked.exchange(true)) return;
+    // The target does not answer for a moment, in which an operator gives it up.
+    faults_.down = true;
+    EXPECT_OK(store.Try("abandon", "events", {{"gone", "mysql"}}));
+    faults_.down = false;
+  });
+  store.Do("cutover", "events");
+  store.Await("events", "reversible");
+  EXPECT_TRUE(asked);
+  EXPECT_EQ(store.BackendOf("events"), "mysql");
+  EXPECT_EQ(Field("problem"), "'mysql' is the truth now, and is not given up");
+  EXPECT_EQ(Field("wanted"), "nothing");
+  Put("more");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
 /// A rollback whose target's host is lost, and comes back as it was before the rollback.
-TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
+TEST_F(FaultyMySqlTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
   MigratingStore& store = OpenCrossed("row", 10);
   SetFailPointHook([&](std::string_view point) {
     if (point == "abort.plain") faults_.down = true;
@@ -106,7 +128,7 @@ TEST_F(CrossingTest, ATargetThatComesBackServingIsRemovedAllTheSame) {
   EXPECT_EQ(Count("row", 10), 10);
 }
 
-TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
+TEST_F(FaultyMySqlTest, AnOperatorMayKeepWhatServes) {
   MigratingStore& store = OpenCrossed("before", 50);
   ASSERT_TRUE(Eventually([&] { return store.Do("status", "events")["lag"]["units"] == 0; }));
   store.Do("pause", "events");
@@ -121,7 +143,7 @@ TEST_F(CrossingTest, AnOperatorMayKeepWhatServes) {
   EXPECT_EQ(Count("before", 50), 40);
 }
 
-TEST_F(CrossingTest, ARestartThatLostNothingAsksNobody) {
+TEST_F(FaultyMySqlTest, ARestartThatLostNothingAsksNobody) {
   MigratingStore& store = OpenCrossed("row", 50);
   const int passes = store.Do("status", "events")["verify_passes"];
   ++faults_.restarts;
@@ -134,7 +156,7 @@ TEST_F(CrossingTest, ARestartThatLostNothingAsksNobody) {
 }
 
 /// The source comes back as it was before the cutover: it serves, beside the target.
-TEST_F(CrossingTest, ASourceThatForgotThatItMovedIsShut) {
+TEST_F(FaultyMySqlTest, ASourceThatForgotThatItMovedIsShut) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 50);
@@ -169,7 +191,7 @@ TEST_F(CrossingTest, ASourceThatForgotThatItMovedIsShut) {
   EXPECT_EQ(store.router().GetRow("events", "row-after", {})->items.size(), 1u);
 }
 
-TEST_F(CrossingTest, WhatWasWrittenToASourceThatForgotIsShown) {
+TEST_F(FaultyMySqlTest, WhatWasWrittenToASourceThatForgotIsShown) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events", .backend = "mysql"}));
   PutMany("row", 20);

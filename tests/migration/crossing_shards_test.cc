@@ -22,7 +22,7 @@ void OpenShards(uint32_t open) {
   }
 }
 
-class ShardsOpenedTest : public CrossingTest {
+class ShardsOpenedTest : public FaultyMySqlTest {
  protected:
   ShardsOpenedTest() { OpenShards(4); }
   ~ShardsOpenedTest() override {

@@ -19,8 +19,6 @@
 
 namespace kvstore::testing {
 
-using bench::History;
-
 /// How calls of a catalog fail, with UNAVAILABLE: the catalog cannot be reached, or it does what it is asked
 /// and the answer is lost.
 enum class CatalogTrouble { kNone, kDown, kAnswersLost };

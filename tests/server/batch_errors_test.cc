@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "backend_api/outcome.h"
-#include "tests/server/moving_fixture.h"
+#include "tests/server/gated_servers.h"
 #include "tests/support/status_matchers.h"
 #include "wire/convert.h"
 
@@ -13,7 +13,7 @@
 namespace kvstore {
 namespace {
 
-using testing::MovingTest;
+using testing::GatedServersTest;
 
 absl::Status OverTheWire(const absl::Status& status) {
   v1::Error message;
@@ -23,7 +23,7 @@ absl::Status OverTheWire(const absl::Status& status) {
   return wire::FromWire(read);
 }
 
-TEST(EntryErrors, KeepWhetherTheyAreInDoubtAndWhetherTheDatasetMoves) {
+TEST(EntryErrors, KeepWhetherTheyAreInDoubtAndWhetherTheDatasetMigrates) {
   const absl::Status lost = absl::UnavailableError("the connection was lost");
   EXPECT_EQ(OverTheWire(lost), lost);
   EXPECT_FALSE(IsInDoubt(OverTheWire(lost)));
@@ -32,7 +32,7 @@ TEST(EntryErrors, KeepWhetherTheyAreInDoubtAndWhetherTheDatasetMoves) {
   // A router that made a GoneError has looked into the catalog again already.
   EXPECT_FALSE(IsMigrating(OverTheWire(GoneError(absl::NotFoundError("no table")))));
   // In doubt comes first, because routers must not repeat what may have happened.
-  EXPECT_FALSE(IsMigrating(OverTheWire(MarkInDoubt(ServedElsewhereError("lost, then moved")))));
+  EXPECT_FALSE(IsMigrating(OverTheWire(MarkInDoubt(ServedElsewhereError("lost, then migrated")))));
 }
 
 TEST(EntryErrors, ArePlainOnesAsTheyWere) {
@@ -49,7 +49,7 @@ TEST(EntryErrors, ArePlainOnesAsTheyWere) {
   EXPECT_TRUE(message.SerializeAsString().starts_with(golden));
 }
 
-TEST_F(MovingTest, AnEntryInDoubtIsInDoubtForTheClientToo) {
+TEST_F(GatedServersTest, AnEntryInDoubtIsInDoubtForTheClientToo) {
   gate_->Set([](std::string_view, std::string_view row) -> absl::Status {
     if (row == "lost") return MarkInDoubt(absl::UnavailableError("lost at COMMIT"));
     return row == "failed" ? absl::UnavailableError("no connection") : absl::OkStatus();

@@ -30,12 +30,12 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-class BelievedTest : public ::testing::Test {
+class RecordedStateTest : public ::testing::Test {
  protected:
-  BelievedTest() : store_(pair_.OpenStore(dir_.path())) {
+  RecordedStateTest() : store_(pair_.OpenStore(dir_.path())) {
     EXPECT_OK(store_->CreateDataset({.name = "events", .backend = "mysql"}));
   }
-  ~BelievedTest() override { SetFailPointHook(nullptr); }
+  ~RecordedStateTest() override { SetFailPointHook(nullptr); }
 
   void Put(const std::string& row) {
     const CellWrite cell{"c", "v", std::nullopt};
@@ -68,7 +68,7 @@ class BelievedTest : public ::testing::Test {
   std::unique_ptr<Router> store_;
 };
 
-TEST_F(BelievedTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAway) {
+TEST_F(RecordedStateTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAway) {
   // The slave receives all that is acknowledged, and would apply it an hour later.
   pair_.b().Run("STOP SLAVE; CHANGE MASTER TO master_delay = 3600; START SLAVE");
   ASSERT_TRUE(Eventually([&] { return Problems().empty(); }));
@@ -86,7 +86,7 @@ TEST_F(BelievedTest, AnEmergencyThatIsRepeatedAsksAgainWhenWhatCameInWasThrownAw
   EXPECT_EQ(pair_.Master(), pair_.host_a());
 }
 
-TEST_F(BelievedTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
+TEST_F(RecordedStateTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
   // The note about a master as `kv shards status` writes it, and a slave that has all that was in the log
   // then.
   shardops::HostState slave{.host = pair_.host_b(), .gtid = "1-1-100", .semi_sync_slave_active = true};
@@ -106,7 +106,7 @@ TEST_F(BelievedTest, ASlaveIsTrustedOnlyIfItIsTheOneThatWasWaitedFor) {
   EXPECT_THAT(shardops::MayLackAcknowledged(seen, pair_.host_a(), slave), HasSubstr("started again"));
 }
 
-TEST_F(BelievedTest, AMasterThatWasStartedAgainWaitsForItsSlaveAsBefore) {
+TEST_F(RecordedStateTest, AMasterThatWasStartedAgainWaitsForItsSlaveAsBefore) {
   pair_.a().Run("SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF");
   for (const Host& next : {pair_.host_b(), pair_.host_a()}) {
     ASSERT_OK(Promote(pair_.fleet(), next, {}).status());
@@ -123,7 +123,7 @@ TEST_F(BelievedTest, AMasterThatWasStartedAgainWaitsForItsSlaveAsBefore) {
   EXPECT_THAT(Problems(), IsEmpty());
 }
 
-TEST_F(BelievedTest, WhoSleptUntilAHostWasAnothersLoadsNothing) {
+TEST_F(RecordedStateTest, WhoSleptUntilAHostWasAnothersLoadsNothing) {
   const std::string before = pair_.b().Run("SHOW DATABASES");
   const auto position = shardops::CopyDatabases(pair_.host_a(), pair_.host_b(), pair_.fleet().access,
                                                 {.claim = 123'456, .unlogged = true});
@@ -135,7 +135,7 @@ TEST_F(BelievedTest, WhoSleptUntilAHostWasAnothersLoadsNothing) {
 /// Is thrown at a fail point, as if the process had died there.
 struct Died {};
 
-TEST_F(BelievedTest, ACopyThatWasCutOffNeverBecomesAMaster) {
+TEST_F(RecordedStateTest, ACopyThatWasCutOffNeverBecomesAMaster) {
   Put("r");
   for (const char* const point : {"replace.begun", "replace.empty", "replace.copied"}) {
     SCOPED_TRACE(point);
@@ -168,7 +168,7 @@ TEST_F(BelievedTest, ACopyThatWasCutOffNeverBecomesAMaster) {
   EXPECT_EQ(store_->GetRow("events", "r", {})->items.size(), 1u);
 }
 
-TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
+TEST_F(RecordedStateTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
   const auto begin = [&](const std::string& what) {
     return *pair_.fleet().ledger->Begin({.what = what, .claims = {Claim::Host(what, ClaimMode::kExclusive)}});
   };
@@ -199,7 +199,7 @@ TEST_F(BelievedTest, ACopysMarkIsRemovedByItsOwnOperationOnly) {
               FailsWith(absl::StatusCode::kFailedPrecondition, way_out));
 }
 
-TEST_F(BelievedTest, ANoteThatWasWrittenMeanwhileIsNotOverwrittenByAnOlderLook) {
+TEST_F(RecordedStateTest, ANoteThatWasWrittenMeanwhileIsNotOverwrittenByAnOlderLook) {
   const auto before = shardops::LoadNote(pair_.fleet(), pair_.host_a());
   ASSERT_OK(before);
   ASSERT_OK(shardops::RecordCommitsWithoutSlave(pair_.fleet(), pair_.host_a()));
@@ -211,7 +211,7 @@ ShardMap MapOf(const Host& master, const Host& slave, uint32_t last = PairFleet:
   return *ShardMap::Create({{.first = 0, .last = last, .master = master, .slave = slave}});
 }
 
-TEST_F(BelievedTest, AMapIsComparedWithTheHosts) {
+TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
   const auto why_not = [&](bool mod, const ShardMap& next) {
@@ -232,7 +232,7 @@ TEST_F(BelievedTest, AMapIsComparedWithTheHosts) {
               Contains(HasSubstr("has db00008 already")));
 }
 
-TEST_F(BelievedTest, WhereTheMapsDisagreeNothingElseIsProposed) {
+TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   auto& zookeeper = pair_.fleet().zookeeper;
   const std::string path = pair_.fleet().root + "/shards/id";
   ASSERT_OK(shardops::PrepareHistory(zookeeper, pair_.fleet().root));
@@ -252,7 +252,7 @@ TEST_F(BelievedTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   EXPECT_EQ(history->front().map, *ShardMap::Parse(node->data));
 }
 
-TEST_F(BelievedTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
+TEST_F(RecordedStateTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
   auto& zookeeper = pair_.fleet().zookeeper;
   MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
   other.Run(

@@ -50,6 +50,13 @@ class CrossedMoveTest : public ::testing::Test {
     EXPECT_OK(found);
     return found.ok() && !found->items.empty();
   }
+  /// Takes away the claims of the move that is under way.
+  void EndOperation() {
+    const auto held = first_.fleet().ledger->List();
+    ASSERT_OK(held);
+    ASSERT_EQ(held->size(), 1u);
+    EXPECT_OK(first_.fleet().ledger->Release(held->front().id, /*force=*/true));
+  }
   std::unique_ptr<shardops::HostAdmin> Open(const Host& host) {
     return *shardops::HostAdmin::Open(host, first_.fleet().access);
   }
@@ -126,6 +133,35 @@ TEST_F(CrossedMoveTest, ACopyWhoseSlaveDoesNotReplicateIsNotWaitedForForEver) {
   second_.b().Run("START SLAVE IO_THREAD");
   EXPECT_OK(Move(second_.hosts())) << "it goes on";
   EXPECT_EQ(Home(), second_.hosts());
+}
+
+TEST_F(CrossedMoveTest, ACopyWhoseOperationHasEndedIsNotWaitedForAnyMore) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "move.following") return;
+    // Waiting for the slave would end otherwise, too, but later and for another reason.
+    CutOffSlave(second_.a(), second_.b());
+    second_.a().Run("CREATE DATABASE what_the_slave_has_not");
+    EndOperation();
+  });
+  EXPECT_THAT(Move(second_.hosts()), FailsWith(StatusCode::kAborted, "is not held any more"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(Home(), first_.hosts());
+  second_.b().Run("START SLAVE IO_THREAD");
+  EXPECT_OK(Move(second_.hosts())) << "it goes on";
+  EXPECT_EQ(Home(), second_.hosts());
+}
+
+TEST_F(CrossedMoveTest, AMoveWhoseOperationHasEndedTakesNoShardsOutOfUse) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.verified") EndOperation();
+    EXPECT_NE(name, "move.frozen");
+  });
+  EXPECT_THAT(Move(second_.hosts()), FailsWith(StatusCode::kAborted, "is not held any more"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(Home(), first_.hosts());
+  for (int row = 0; row < 20; ++row) EXPECT_OK(Put(std::to_string(row)));
+  ASSERT_OK(CancelMove(first_.fleet(), kRows));
+  EXPECT_EQ(second_.a().Run("SHOW DATABASES LIKE 'mod%'"), "");
 }
 
 TEST_F(CrossedMoveTest, NobodyMakesATableWhereShardsAreTakenOutOfUse) {

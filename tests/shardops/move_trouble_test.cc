@@ -4,6 +4,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/fail_point.h"
 #include "shardops/move.h"
@@ -24,6 +25,8 @@ using shardops::CancelMove;
 using shardops::FinishMove;
 using shardops::LoadMoves;
 using shardops::MoveRange;
+using shardops::MoveRecord;
+using shardops::MoveState;
 using shardops::Pair;
 
 TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
@@ -82,6 +85,32 @@ TEST_F(MoveTest, OneAtATime) {
     ASSERT_OK(promoted.status());
     EXPECT_TRUE(promoted->follows);
   }
+}
+
+TEST_F(MoveTest, TheRecordIsReplacedByThoseOfItsPartsOrNotAtAll) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  const auto record = [&](uint32_t first, uint32_t last, MoveState state) {
+    return MoveRecord{
+        .range = {true, first, last}, .from = first_.hosts(), .to = second_.hosts(), .state = state};
+  };
+  MoveRecord move = record(0, 3, MoveState::kSwitching);
+  ASSERT_OK(SaveMove(fleet, move));
+  const std::vector<MoveRecord> parts = {record(0, 1, MoveState::kMoved), record(2, 3, MoveState::kMoved)};
+  MoveRecord in_the_way = parts.back();
+  ASSERT_OK(SaveMove(fleet, in_the_way));
+  EXPECT_THAT(ReplaceMove(fleet, move, parts), FailsWith(StatusCode::kAborted, "another process"));
+  EXPECT_EQ(LoadMoves(fleet)->size(), 2u) << "neither removed nor saved";
+  ASSERT_OK(RemoveMove(fleet, in_the_way));
+  ASSERT_OK(ReplaceMove(fleet, move, parts));
+  const auto moves = LoadMoves(fleet);
+  ASSERT_EQ(moves->size(), 2u);
+  EXPECT_EQ(moves->front().range, parts.front().range);
+  EXPECT_EQ(moves->back().range, parts.back().range);
+  // A record of the same shards takes the place of the one before.
+  MoveRecord whole = moves->front();
+  whole.old_homes = {first_.hosts()};
+  EXPECT_OK(ReplaceMove(fleet, record(0, 1, MoveState::kSwitching), {&whole, 1}));
+  EXPECT_EQ(LoadMoves(fleet)->front().old_homes.size(), 1u);
 }
 
 TEST_F(MoveTest, ACopyThatIsNotTheSameIsFoundOut) {

@@ -8,7 +8,6 @@
 namespace kvstore::testing {
 namespace {
 
-using bench::History;
 using Kind = History::Kind;
 
 struct HistoryTest : public ::testing::Test {

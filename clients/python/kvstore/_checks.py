@@ -135,7 +135,9 @@ def time_range(start: int, end: int | None) -> dict[str, int]:
         return {"start_timestamp": start}
     end = number("end_timestamp", end, 0, MAX_TIMESTAMP + 1)
     if start >= end:
-        raise InvalidArgument(f"start_timestamp: {start} is not before end_timestamp {end}")
+        raise InvalidArgument(
+            f"start_timestamp: {start} is not before end_timestamp {end}; the range [start, end) is empty"
+        )
     return {"start_timestamp": start, "end_timestamp": end}
 
 

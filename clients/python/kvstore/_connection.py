@@ -85,20 +85,23 @@ def _metadata(address: str, token: str | None, encrypted: bool, plain_token: boo
         raise InvalidArgument(f"token: is of type {type(token).__name__}; it is a str")
     # Some editors begin files with a byte order mark.
     token = token.removeprefix("\ufeff")
-    for at, character in enumerate(token, 1):
-        if not " " <= character <= "~":
-            raise InvalidArgument(f"token: character {at} of {len(token)} is no printable ASCII character")
+    octets = token.encode(errors="surrogatepass")
+    for at, octet in enumerate(octets, 1):
+        if not 0x20 <= octet < 0x7F:
+            raise InvalidArgument(
+                f"token: byte {at} of {len(octets)} is {octet:#04x}, which is not a printable ASCII character"
+            )
     if not encrypted and not plain_token and not _is_local(address):
         raise InvalidArgument(
-            f"token: the connection to {address} is not encrypted, and whoever sees its packets would have the "
-            "token: give ca, or say plain_token=True"
+            f"token: the connection to {address} is not encrypted, so anybody who sees its packets would have the "
+            "token: use TLS (ca), or say plain_token=True"
         )
     return [("authorization", "Bearer " + token)]
 
 
 def _check_address(address: str) -> None:
     if not isinstance(address, str) or not re.fullmatch(r"unix:.+|.+:\d{1,5}", address):
-        raise InvalidArgument(f'address: {address!r} is none; it is "host:port" or "unix:/path"')
+        raise InvalidArgument(f'address: {address!r} is not an address; give "host:port" or "unix:/path"')
 
 
 def _open_channel(

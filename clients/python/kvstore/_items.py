@@ -25,11 +25,11 @@ def _unpack(packed: messages.PackedItems) -> dict[bytes, list[Cell]]:
     total = len(packed.timestamps)
     sizes = packed.value_bytes
     if total > MAX_CELLS:
-        raise BadAnswer("more cells than an answer may have")
+        raise BadAnswer("the server's answer: more cells than an answer may have")
     if len(packed.cells) != len(packed.name_bytes) or len(sizes) != total or sum(packed.cells) != total:
-        raise BadAnswer("packed items that do not fit together")
+        raise BadAnswer("the server's answer: packed items that do not fit together")
     if sum(packed.name_bytes) + sum(sizes) != len(packed.bytes) or 0 in packed.cells:
-        raise BadAnswer("packed items that do not fit together")
+        raise BadAnswer("the server's answer: packed items that do not fit together")
     # Copied once, because each access to a field of a message makes a copy.
     data, timestamps, sizes = packed.bytes, list(packed.timestamps), list(sizes)
     found: dict[bytes, list[Cell]] = {}

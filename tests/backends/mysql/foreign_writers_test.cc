@@ -27,9 +27,10 @@ using State = EndpointState;
 
 const bool kShared = ShareFleet();
 
-class Migrations : public ::testing::Test {
+/// A dataset on the shared fleet that records writes for a migration.
+class CapturedDatasetTest : public ::testing::Test {
  protected:
-  Migrations()
+  CapturedDatasetTest()
       : dataset_({.name = "events", .max_versions = 0}),
         endpoint_(*dataset_.backend->OpenForMigration(dataset_.spec)) {
     EXPECT_OK(endpoint_->RaiseEpoch(kEpoch));
@@ -52,7 +53,7 @@ class Migrations : public ::testing::Test {
   std::unique_ptr<MigrationEndpoint> endpoint_;
 };
 
-TEST_F(Migrations, WhatOthersWriteIsRecorded) {
+TEST_F(CapturedDatasetTest, WhatOthersWriteIsRecorded) {
   const auto other = Connect("r");
   other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')");
   other->Run("UPDATE " + TableOf("r") + " SET column_name = 'd' WHERE row_key = 'r'");
@@ -63,7 +64,7 @@ TEST_F(Migrations, WhatOthersWriteIsRecorded) {
   EXPECT_EQ(entries[2].key, RowUnitKey("r", "d"));
 }
 
-TEST_F(Migrations, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
+TEST_F(CapturedDatasetTest, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION");
   other->Run("INSERT INTO " + TableOf("r") + " VALUES ('r', 'c', 1, 'v')");
@@ -76,7 +77,7 @@ TEST_F(Migrations, AnOpenTransactionKeepsAFreezeFromSucceedingAndIsNamed) {
   EXPECT_EQ(endpoint_->ReadDirty(10)->size(), 1u) << "nothing escapes";
 }
 
-TEST_F(Migrations, AnOpenReadKeepsItFromMovingAndTheWayBackIsOpen) {
+TEST_F(CapturedDatasetTest, AnOpenReadKeepsItFromMovingAndTheWayBackIsOpen) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION");
   other->Ask("SELECT COUNT(*) FROM " + TableOf("r"));
@@ -89,7 +90,7 @@ TEST_F(Migrations, AnOpenReadKeepsItFromMovingAndTheWayBackIsOpen) {
   EXPECT_OK(dataset_.rows->Put("r", std::vector<CellWrite>{{"c", "v"}}, {}));
 }
 
-TEST_F(Migrations, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
+TEST_F(CapturedDatasetTest, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
   const auto other = Connect("r");
   other->Run("START TRANSACTION WITH CONSISTENT SNAPSHOT");
   ASSERT_OK(endpoint_->TransitionTo(kEpoch, State::kFrozen, true));
@@ -100,7 +101,7 @@ TEST_F(Migrations, ATransactionThatBeganBeforeTheFreezeCannotWriteAfterIt) {
       << "an old program finds no table";
 }
 
-TEST_F(Migrations, AWorkerThatSleepsWithTheLockLosesItsConnection) {
+TEST_F(CapturedDatasetTest, AWorkerThatSleepsWithTheLockLosesItsConnection) {
   const auto sleeper = Connect("r");
   const uint32_t shard = ModShard("r", TestFleet::kShards);
   const mysql::MigrationLock lock(*sleeper, dataset_.spec, shard);
@@ -134,7 +135,7 @@ class Asking {
   std::thread thread_;
 };
 
-TEST_F(Migrations, ClientsGetThroughWhileAStepWaitsForATransaction) {
+TEST_F(CapturedDatasetTest, ClientsGetThroughWhileAStepWaitsForATransaction) {
   const auto open = Connect("r");
   const auto writer = Connect("r");
   writer->Run("SET SESSION lock_wait_timeout = 3, innodb_lock_wait_timeout = 3");
@@ -165,7 +166,7 @@ TEST_F(Migrations, ClientsGetThroughWhileAStepWaitsForATransaction) {
   EXPECT_EQ(page->items.at(0).cells.size(), next);
 }
 
-TEST_F(Migrations, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
+TEST_F(CapturedDatasetTest, TheClockIsRaisedAlsoWhereTheServersTimeIsPast) {
   // The time of a slave that is promoted later may be behind the server's.
   const uint64_t past = WallClockMs() - 3'600'000;
   ASSERT_OK(endpoint_->RaiseTimestamp(kEpoch, past));

@@ -1,4 +1,4 @@
-#include "tests/server/moving_backend.h"
+#include "tests/server/gated_backend.h"
 
 #include <optional>
 #include <set>
@@ -9,9 +9,9 @@
 namespace kvstore::testing {
 namespace {
 
-class MovingRows : public RowStore {
+class GatedRows : public RowStore {
  public:
-  MovingRows(std::shared_ptr<Gate> gate, std::string dataset)
+  GatedRows(std::shared_ptr<Gate> gate, std::string dataset)
       : gate_(std::move(gate)), dataset_(std::move(dataset)) {}
 
   absl::StatusOr<RowPage> Get(std::string_view row, const ReadOptions&,
@@ -74,9 +74,9 @@ class MovingRows : public RowStore {
   const std::string dataset_;
 };
 
-class MovingObjects : public ObjectStore {
+class GatedObjects : public ObjectStore {
  public:
-  MovingObjects(std::shared_ptr<Gate> gate, const DatasetSpec& spec)
+  GatedObjects(std::shared_ptr<Gate> gate, const DatasetSpec& spec)
       : gate_(std::move(gate)), dataset_(spec.name), type_(spec.type) {}
 
   absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions&) override {
@@ -110,9 +110,9 @@ class MovingObjects : public ObjectStore {
   const uint32_t type_;
 };
 
-class MovingMappings : public MappingStore {
+class GatedMappings : public MappingStore {
  public:
-  MovingMappings(std::shared_ptr<Gate> gate, std::string dataset)
+  GatedMappings(std::shared_ptr<Gate> gate, std::string dataset)
       : gate_(std::move(gate)), dataset_(std::move(dataset)) {}
 
   absl::Status Add(uint64_t, uint64_t, std::optional<uint64_t>) override { return gate_->Ask(dataset_, ""); }
@@ -134,9 +134,9 @@ class MovingMappings : public MappingStore {
   const std::string dataset_;
 };
 
-class MovingBackend : public Backend {
+class GatedBackend : public Backend {
  public:
-  MovingBackend(std::shared_ptr<Gate> gate, bool waits) : gate_(std::move(gate)), waits_(waits) {}
+  GatedBackend(std::shared_ptr<Gate> gate, bool waits) : gate_(std::move(gate)), waits_(waits) {}
   Capabilities capabilities() const override {
     return {.rows = true, .objects = true, .mappings = true, .waits = waits_};
   }
@@ -144,13 +144,13 @@ class MovingBackend : public Backend {
   absl::Status AlterDataset(const DatasetSpec&) override { return absl::OkStatus(); }
   absl::Status DropDataset(const DatasetSpec&) override { return absl::OkStatus(); }
   absl::StatusOr<std::shared_ptr<RowStore>> OpenRows(const DatasetSpec& spec) override {
-    return std::make_shared<MovingRows>(gate_, spec.name);
+    return std::make_shared<GatedRows>(gate_, spec.name);
   }
   absl::StatusOr<std::shared_ptr<ObjectStore>> OpenObjects(const DatasetSpec& spec) override {
-    return std::make_shared<MovingObjects>(gate_, spec);
+    return std::make_shared<GatedObjects>(gate_, spec);
   }
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override {
-    return std::make_shared<MovingMappings>(gate_, spec.name);
+    return std::make_shared<GatedMappings>(gate_, spec.name);
   }
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress&) override {
     if (auto status = gate_->Ask(spec.name, ""); !status.ok()) return status;
@@ -194,14 +194,14 @@ std::vector<std::string> Gate::Done(const std::string& dataset, const std::strin
   return found == done_.end() ? std::vector<std::string>() : found->second;
 }
 
-Gate::Answer Moves(std::string dataset) {
-  return [moving = std::move(dataset)](std::string_view asked, std::string_view) {
-    return asked == moving ? WritesHeldError("it moves") : absl::OkStatus();
+Gate::Answer Migrates(std::string dataset) {
+  return [migrating = std::move(dataset)](std::string_view asked, std::string_view) {
+    return asked == migrating ? WritesHeldError("it migrates") : absl::OkStatus();
   };
 }
 
-std::unique_ptr<Backend> MakeMovingBackend(std::shared_ptr<Gate> gate, bool waits) {
-  return std::make_unique<MovingBackend>(std::move(gate), waits);
+std::unique_ptr<Backend> MakeGatedBackend(std::shared_ptr<Gate> gate, bool waits) {
+  return std::make_unique<GatedBackend>(std::move(gate), waits);
 }
 
 }  // namespace kvstore::testing

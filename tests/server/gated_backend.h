@@ -15,7 +15,7 @@
 
 namespace kvstore::testing {
 
-/// Decides which calls of a MovingBackend fail, and how. A real backend refuses calls, or leaves them in
+/// Decides which calls of a GatedBackend fail, and how. A real backend refuses calls, or leaves them in
 /// doubt, for moments only, too short for a test. Thread-safe.
 class Gate {
  public:
@@ -42,11 +42,11 @@ class Gate {
 };
 
 /// Returns an answer that refuses calls on this dataset, because it migrates.
-Gate::Answer Moves(std::string dataset);
+Gate::Answer Migrates(std::string dataset);
 
 /// Returns a backend that keeps what is put in memory, and asks a gate before each row, object and mapping.
 ///
 /// waits  Capabilities::waits.
-std::unique_ptr<Backend> MakeMovingBackend(std::shared_ptr<Gate> gate, bool waits = false);
+std::unique_ptr<Backend> MakeGatedBackend(std::shared_ptr<Gate> gate, bool waits = false);
 
 }  // namespace kvstore::testing

@@ -11,20 +11,20 @@
 #include "kvstore_api/connect.h"
 #include "router/router.h"
 #include "server/server.h"
-#include "tests/server/moving_backend.h"
+#include "tests/server/gated_backend.h"
 #include "tests/server/served.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
 namespace kvstore::testing {
 
-/// A server with a MovingBackend, and another one in front of it, whose remote backend it is. Both have the
-/// datasets "moving" and "other", of rows.
-class MovingTest : public ::testing::Test {
+/// A server with a GatedBackend, and another one in front of it, whose remote backend it is. Both have the
+/// datasets "migrating" and "other", of rows.
+class GatedServersTest : public ::testing::Test {
  protected:
   void SetUp() override { Serve(TestServerOptions()); }
 
-  /// Starts both servers; `waits` as in MakeMovingBackend.
+  /// Starts both servers; `waits` as in MakeGatedBackend.
   void Serve(const ServerOptions& options, bool waits = false) {
     front_store_.reset();
     front_.reset();
@@ -32,7 +32,7 @@ class MovingTest : public ::testing::Test {
     store_.reset();
     server_.reset();
     dir_.emplace();
-    router_ = OpenRouter("back", MakeMovingBackend(gate_, waits));
+    router_ = OpenRouter("back", MakeGatedBackend(gate_, waits));
     server_ = *Server::Start(*router_, options);
     store_ = *Connect(server_->addresses()[0]);
     // With a catalog of its own. If it shared the server's, the server would itself say that the dataset
@@ -40,7 +40,7 @@ class MovingTest : public ::testing::Test {
     front_router_ = OpenRouter("front", *RemoteBackend::Connect(server_->addresses()[0], {}));
     front_ = *Server::Start(*front_router_, options);
     front_store_ = *Connect(front_->addresses()[0]);
-    for (const char* name : {"moving", "other"}) ASSERT_OK(front_router_->CreateDataset({.name = name}));
+    for (const char* name : {"migrating", "other"}) ASSERT_OK(front_router_->CreateDataset({.name = name}));
   }
 
   std::unique_ptr<Router> OpenRouter(const std::string& name, std::unique_ptr<Backend> backend) {

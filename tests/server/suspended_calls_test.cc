@@ -15,7 +15,7 @@
 #include "idgen/object_id.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore_api/call_scope.h"
-#include "tests/server/moving_fixture.h"
+#include "tests/server/gated_servers.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
@@ -26,8 +26,8 @@ namespace {
 
 using testing::Eventually;
 using testing::FailsWith;
-using testing::Moves;
-using testing::MovingTest;
+using testing::GatedServersTest;
+using testing::Migrates;
 using testing::TestServerOptions;
 
 /// Calls that each run in a thread of its own.
@@ -69,12 +69,12 @@ double Metric(const Server& server, const std::string& figure) {
 
 double Held(const Server& server) { return Metric(server, "kvstore_calls_held"); }
 
-TEST_F(MovingTest, ReadsThatWaitDoNotDelayThoseOfAnotherDataset) {
+TEST_F(GatedServersTest, ReadsThatWaitDoNotDelayThoseOfAnotherDataset) {
   ASSERT_OK(Put(*store_, "other", "r"));
-  gate_->Set(Moves("moving"));
+  gate_->Set(Migrates("migrating"));
   Background waiting;
   for (int i = 0; i < 8; ++i) {
-    waiting.Add([this] { return store_->GetRow("moving", "r", {}).status(); });
+    waiting.Add([this] { return store_->GetRow("migrating", "r", {}).status(); });
   }
   ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= 8; }));
   for (int i = 0; i < 50; ++i) ASSERT_OK(store_->GetRow("other", "r", {}));
@@ -86,14 +86,14 @@ TEST_F(MovingTest, ReadsThatWaitDoNotDelayThoseOfAnotherDataset) {
 /// More calls than there are workers.
 constexpr int kMany = 100;
 
-TEST_F(MovingTest, WritesThatWaitDoNotDelayThoseOfAnotherDataset) {
+TEST_F(GatedServersTest, WritesThatWaitDoNotDelayThoseOfAnotherDataset) {
   for (const bool waits : {false, true}) {
     Serve(TestServerOptions(), waits);
     const int before = gate_->refusals();
-    gate_->Set(Moves("moving"));
+    gate_->Set(Migrates("migrating"));
     Background waiting;
     for (int i = 0; i < kMany; ++i) {
-      waiting.Add([this, i] { return Put(*store_, "moving", "r" + std::to_string(i)); });
+      waiting.Add([this, i] { return Put(*store_, "migrating", "r" + std::to_string(i)); });
     }
     ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= before + kMany; }));
     for (int i = 0; i < 50; ++i) ASSERT_OK(Put(*store_, "other", "r"));
@@ -103,16 +103,16 @@ TEST_F(MovingTest, WritesThatWaitDoNotDelayThoseOfAnotherDataset) {
     for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
     for (int i = 0; i < kMany; ++i) {
       const size_t puts = waits ? 2 : 1;  // both rounds put
-      EXPECT_EQ(gate_->Done("moving", "r" + std::to_string(i)).size(), puts);
+      EXPECT_EQ(gate_->Done("migrating", "r" + std::to_string(i)).size(), puts);
     }
   }
 }
 
-TEST_F(MovingTest, NeitherServerKeepsAThreadForACallThatComesThroughTwo) {
-  gate_->Set(Moves("moving"));
+TEST_F(GatedServersTest, NeitherServerKeepsAThreadForACallThatComesThroughTwo) {
+  gate_->Set(Migrates("migrating"));
   Background waiting;
   for (int i = 0; i < kMany; ++i) {
-    waiting.Add([this, i] { return Put(*front_store_, "moving", "r" + std::to_string(i)); });
+    waiting.Add([this, i] { return Put(*front_store_, "migrating", "r" + std::to_string(i)); });
   }
   ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= kMany; }));
   for (KVStore* const store : {front_store_.get(), store_.get()}) {
@@ -124,59 +124,59 @@ TEST_F(MovingTest, NeitherServerKeepsAThreadForACallThatComesThroughTwo) {
   EXPECT_EQ(waiting.ended(), 0u);
   gate_->Set(nullptr);
   for (const absl::Status& end : waiting.Join()) EXPECT_OK(end);
-  for (int i = 0; i < kMany; ++i) EXPECT_EQ(gate_->Done("moving", "r" + std::to_string(i)).size(), 1u);
+  for (int i = 0; i < kMany; ++i) EXPECT_EQ(gate_->Done("migrating", "r" + std::to_string(i)).size(), 1u);
 }
 
-TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
-  for (const char* const side : {"moving", "other"}) {
+TEST_F(GatedServersTest, EveryDoorWaitsWithoutAThread) {
+  for (const char* const side : {"migrating", "other"}) {
     ASSERT_OK(router_->CreateDataset({.name = std::string(side) + "-o", .shape = Shape::kObjects}));
     ASSERT_OK(router_->CreateDataset({.name = std::string(side) + "-m", .shape = Shape::kMappings}));
   }
-  const uint32_t type = router_->GetDataset("moving-o")->type;
+  const uint32_t type = router_->GetDataset("migrating-o")->type;
   const uint64_t id = ObjectId::Make(1, type, 1)->value();
   gate_->Set([](std::string_view dataset, std::string_view) {
-    return dataset.starts_with("moving") ? WritesHeldError("it moves") : absl::OkStatus();
+    return dataset.starts_with("migrating") ? WritesHeldError("it migrates") : absl::OkStatus();
   });
   const CellWrite cell{"c", "v", std::nullopt};
   const std::vector<std::function<absl::Status(KVStore&)>> doors = {
-      [&](KVStore& store) { return store.GetRow("moving", "r", {}).status(); },
-      [&](KVStore& store) { return Put(store, "moving", "r"); },
-      [&](KVStore& store) { return store.DeleteRow("moving", "r", {}); },
+      [&](KVStore& store) { return store.GetRow("migrating", "r", {}).status(); },
+      [&](KVStore& store) { return Put(store, "migrating", "r"); },
+      [&](KVStore& store) { return store.DeleteRow("migrating", "r", {}); },
       [&](KVStore& store) {
         const std::vector<RowRead> reads(300, RowRead{"r", {}});
-        const auto rows = store.GetRows("moving", reads);
+        const auto rows = store.GetRows("migrating", reads);
         return rows.ok() ? rows->back().status() : rows.status();
       },
       [&](KVStore& store) {
-        const auto results = store.PutRows("moving", std::vector<RowWrite>(3, {"r", {&cell, 1}, {}}));
+        const auto results = store.PutRows("migrating", std::vector<RowWrite>(3, {"r", {&cell, 1}, {}}));
         return results.ok() ? results->back().status() : results.status();
       },
       [&](KVStore& store) {
         // Too large for one message, so that it is an import.
         const std::string large(3 << 20, 'v');
         const CellWrite much{"c", large, std::nullopt};
-        const auto results = store.PutRows("moving", std::vector<RowWrite>(3, {"i", {&much, 1}, {}}));
+        const auto results = store.PutRows("migrating", std::vector<RowWrite>(3, {"i", {&much, 1}, {}}));
         return results.ok() ? results->back().status() : results.status();
       },
       [&](KVStore& store) {
-        const auto results = store.DeleteRows("moving", std::vector<RowDelete>(3, {"r", {}}));
+        const auto results = store.DeleteRows("migrating", std::vector<RowDelete>(3, {"r", {}}));
         return results.ok() ? results->back() : results.status();
       },
-      [&](KVStore& store) { return store.ScanRows("moving", {}, {}).status(); },
-      [&](KVStore& store) { return store.ListPartitions("moving", 4).status(); },
-      [&](KVStore& store) { return store.CreateObject("moving-o", "{}", {}).status(); },
-      [&](KVStore& store) { return store.GetObject("moving-o", id, {}).status(); },
+      [&](KVStore& store) { return store.ScanRows("migrating", {}, {}).status(); },
+      [&](KVStore& store) { return store.ListPartitions("migrating", 4).status(); },
+      [&](KVStore& store) { return store.CreateObject("migrating-o", "{}", {}).status(); },
+      [&](KVStore& store) { return store.GetObject("migrating-o", id, {}).status(); },
       [&](KVStore& store) {
-        const auto objects = store.GetObjects("moving-o", std::vector<uint64_t>(300, id), {});
+        const auto objects = store.GetObjects("migrating-o", std::vector<uint64_t>(300, id), {});
         return objects.ok() ? objects->back().status() : objects.status();
       },
-      [&](KVStore& store) { return store.PatchObject("moving-o", id, "{}", {}).status(); },
-      [&](KVStore& store) { return store.DeleteObject("moving-o", id, true); },
-      [&](KVStore& store) { return store.AddMapping("moving-m", id, id, 1); },
-      [&](KVStore& store) { return store.RemoveMapping("moving-m", id, id).status(); },
-      [&](KVStore& store) { return store.ListMapping("moving-m", id, {}).status(); },
-      [&](KVStore& store) { return store.CountMapping("moving-m", id).status(); },
-      [&](KVStore& store) { return store.ListObjects("moving-m", id, {}).status(); },
+      [&](KVStore& store) { return store.PatchObject("migrating-o", id, "{}", {}).status(); },
+      [&](KVStore& store) { return store.DeleteObject("migrating-o", id, true); },
+      [&](KVStore& store) { return store.AddMapping("migrating-m", id, id, 1); },
+      [&](KVStore& store) { return store.RemoveMapping("migrating-m", id, id).status(); },
+      [&](KVStore& store) { return store.ListMapping("migrating-m", id, {}).status(); },
+      [&](KVStore& store) { return store.CountMapping("migrating-m", id).status(); },
+      [&](KVStore& store) { return store.ListObjects("migrating-m", id, {}).status(); },
       [&](KVStore& store) {
         const auto page = store.ListObjects("other-m", id, {});
         return page.ok() ? page->objects.at(0).object.status() : page.status();
@@ -200,9 +200,10 @@ TEST_F(MovingTest, EveryDoorWaitsWithoutAThread) {
   EXPECT_EQ(Held(*server_), 0);
 }
 
-TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
+TEST_F(GatedServersTest, WhatWasDoneOfABatchIsNotDoneTwice) {
   gate_->Set([](std::string_view dataset, std::string_view row) {
-    return dataset == "moving" && row.starts_with("late") ? WritesHeldError("it moves") : absl::OkStatus();
+    return dataset == "migrating" && row.starts_with("late") ? WritesHeldError("it migrates")
+                                                             : absl::OkStatus();
   });
   const CellWrite one{"c", "1", std::nullopt};
   const CellWrite two{"c", "2", std::nullopt};
@@ -214,7 +215,7 @@ TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
     waiting.Add([&] {
       const std::vector<RowWrite> writes = {
           {early, {&one, 1}, {}}, {late, {&one, 1}, {}}, {early, {&two, 1}, {}}, {late, {&two, 1}, {}}};
-      const auto results = store->PutRows("moving", writes);
+      const auto results = store->PutRows("migrating", writes);
       if (!results.ok()) return results.status();
       for (const auto& result : *results) {
         if (!result.ok()) return result.status();
@@ -223,49 +224,50 @@ TEST_F(MovingTest, WhatWasDoneOfABatchIsNotDoneTwice) {
     });
     const int before = gate_->refusals();
     ASSERT_TRUE(Eventually([&] { return gate_->refusals() > before + 5; }));
-    EXPECT_EQ(gate_->Done("moving", early), (std::vector<std::string>{"1", "2"}));
+    EXPECT_EQ(gate_->Done("migrating", early), (std::vector<std::string>{"1", "2"}));
     const auto answer = [late](std::string_view, std::string_view row) {
-      return row.starts_with("late") && row != late ? WritesHeldError("it moves") : absl::OkStatus();
+      return row.starts_with("late") && row != late ? WritesHeldError("it migrates") : absl::OkStatus();
     };
     gate_->Set(answer);
     EXPECT_OK(waiting.Join()[0]);
-    EXPECT_EQ(gate_->Done("moving", early), (std::vector<std::string>{"1", "2"}));
-    EXPECT_EQ(gate_->Done("moving", late), (std::vector<std::string>{"1", "2"}));
+    EXPECT_EQ(gate_->Done("migrating", early), (std::vector<std::string>{"1", "2"}));
+    EXPECT_EQ(gate_->Done("migrating", late), (std::vector<std::string>{"1", "2"}));
   }
 }
 
-TEST_F(MovingTest, WhatMayHaveBegunIsNotHeld) {
-  gate_->Set(Moves("moving"));
-  EXPECT_THAT(store_->Compact("moving", nullptr), FailsWith(absl::StatusCode::kUnavailable, "it moves"));
+TEST_F(GatedServersTest, WhatMayHaveBegunIsNotHeld) {
+  gate_->Set(Migrates("migrating"));
+  EXPECT_THAT(store_->Compact("migrating", nullptr),
+              FailsWith(absl::StatusCode::kUnavailable, "it migrates"));
   EXPECT_EQ(gate_->refusals(), 1);
   gate_->Set([](std::string_view, std::string_view) { return MarkInDoubt(WritesHeldError("lost")); });
-  const absl::Status lost = Put(*store_, "moving", "r");
+  const absl::Status lost = Put(*store_, "migrating", "r");
   EXPECT_THAT(lost, FailsWith(absl::StatusCode::kUnavailable, "lost"));
   EXPECT_TRUE(IsInDoubt(lost));
   const CellWrite cell{"c", "v", std::nullopt};
   const std::vector<RowWrite> writes = {{"r", {&cell, 1}, {}}};
-  ASSERT_OK_AND_ASSIGN(const auto results, store_->PutRows("moving", writes));
+  ASSERT_OK_AND_ASSIGN(const auto results, store_->PutRows("migrating", writes));
   EXPECT_TRUE(IsInDoubt(results[0].status())) << results[0].status();
   EXPECT_EQ(gate_->refusals(), 3);
 }
 
-TEST_F(MovingTest, WhoWaitsInVainIsToldWhatFor) {
-  gate_->Set(Moves("moving"));
+TEST_F(GatedServersTest, WhoWaitsInVainIsToldWhatFor) {
+  gate_->Set(Migrates("migrating"));
   // On a busy machine the client may now and then give up before the answer arrives.
   EXPECT_TRUE(Eventually([&] {
     const CallScope scope(std::chrono::milliseconds(300));
-    const absl::Status status = Put(*store_, "moving", "r");
+    const absl::Status status = Put(*store_, "migrating", "r");
     EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
     return status.message().find("it waited: ") != std::string_view::npos;
   }));
 }
 
-TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
-  gate_->Set(Moves("moving"));
+TEST_F(GatedServersTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
+  gate_->Set(Migrates("migrating"));
   {
     const CallScope scope(std::chrono::milliseconds(200));
-    EXPECT_THAT(Put(*store_, "moving", "r"), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
-    EXPECT_THAT(store_->GetRow("moving", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+    EXPECT_THAT(Put(*store_, "migrating", "r"), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+    EXPECT_THAT(store_->GetRow("migrating", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
   }
   ASSERT_TRUE(Eventually([&] { return Held(*server_) == 0; }));
   // A call ends when its client is gone.
@@ -274,7 +276,7 @@ TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
   grpc::ClientContext context;
   std::thread asks([&] {
     v1::GetRowRequest request;
-    request.set_dataset("moving");
+    request.set_dataset("migrating");
     request.set_row("r");
     v1::GetRowResponse response;
     EXPECT_EQ(stub->GetRow(&context, request, &response).error_code(), grpc::CANCELLED);
@@ -287,7 +289,7 @@ TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
   grpc::ClientContext last;
   std::thread puts([&] {
     v1::PutRowRequest request;
-    request.set_dataset("moving");
+    request.set_dataset("migrating");
     request.set_row("r");
     request.add_cells()->set_value("v");
     v1::PutRowResponse response;
@@ -297,83 +299,83 @@ TEST_F(MovingTest, ACallThatWaitsEndsWithItsDeadlineItsClientAndItsServer) {
   server_->Drain();
   puts.join();
   EXPECT_EQ(last.GetServerTrailingMetadata().find("kvstore-outcome")->second, "refused");
-  EXPECT_TRUE(gate_->Done("moving", "r").empty());
+  EXPECT_TRUE(gate_->Done("migrating", "r").empty());
 }
 
-TEST_F(MovingTest, WhoAsksToBeToldIsToldAtOnce) {
-  gate_->Set(Moves("moving"));
+TEST_F(GatedServersTest, WhoAsksToBeToldIsToldAtOnce) {
+  gate_->Set(Migrates("migrating"));
   const CallScope scope(CallLimits{.waits = false});
   for (KVStore* const store : {store_.get(), static_cast<KVStore*>(router_.get())}) {
-    EXPECT_TRUE(IsMigrating(Put(*store, "moving", "r")));
-    EXPECT_TRUE(IsMigrating(store->GetRow("moving", "r", {}).status()));
-    EXPECT_TRUE(IsMigrating(store->ScanRows("moving", {}, {}).status()));
+    EXPECT_TRUE(IsMigrating(Put(*store, "migrating", "r")));
+    EXPECT_TRUE(IsMigrating(store->GetRow("migrating", "r", {}).status()));
+    EXPECT_TRUE(IsMigrating(store->ScanRows("migrating", {}, {}).status()));
     const CellWrite cell{"c", "v", std::nullopt};
     const std::vector<RowWrite> writes(2, {"r", {&cell, 1}, {}});
-    const auto results = store->PutRows("moving", writes);
+    const auto results = store->PutRows("migrating", writes);
     ASSERT_OK(results);
     EXPECT_TRUE(IsMigrating((*results)[0].status()) && IsMigrating((*results)[1].status()));
   }
 }
 
-TEST_F(MovingTest, BehindARefusedEntryNoLaterMessageOfItsRequestIsCarriedOut) {
+TEST_F(GatedServersTest, BehindARefusedEntryNoLaterMessageOfItsRequestIsCarriedOut) {
   std::atomic<int> refusals = 0;
   const auto refuse_once = [&](std::string_view, std::string_view row) {
-    return row == "a" && refusals++ == 0 ? WritesHeldError("it moves") : absl::OkStatus();
+    return row == "a" && refusals++ == 0 ? WritesHeldError("it migrates") : absl::OkStatus();
   };
   const CallScope scope(CallLimits{.waits = false});
   std::vector<RowDelete> deletes(4'000, RowDelete{"b", {}});
   deletes.front().row = deletes.back().row = "a";
   gate_->Set(refuse_once);
-  ASSERT_OK_AND_ASSIGN(const auto deleted, store_->DeleteRows("moving", deletes));
+  ASSERT_OK_AND_ASSIGN(const auto deleted, store_->DeleteRows("migrating", deletes));
   EXPECT_TRUE(IsMigrating(deleted.front()));
   EXPECT_TRUE(IsMigrating(deleted.back()));
-  EXPECT_TRUE(gate_->Done("moving", "a").empty());
+  EXPECT_TRUE(gate_->Done("migrating", "a").empty());
 
   const std::string large(3 << 20, 'v');
   const CellWrite cell{"c", large, std::nullopt};
   std::vector<RowWrite> writes(4, {"b", {&cell, 1}, {}});
   writes.front().row = writes.back().row = "a";
   refusals = 0;
-  ASSERT_OK_AND_ASSIGN(const auto put, store_->PutRows("moving", writes));
+  ASSERT_OK_AND_ASSIGN(const auto put, store_->PutRows("migrating", writes));
   EXPECT_TRUE(IsMigrating(put.front().status()));
   EXPECT_TRUE(IsMigrating(put.back().status()));
-  EXPECT_TRUE(gate_->Done("moving", "a").empty());
+  EXPECT_TRUE(gate_->Done("migrating", "a").empty());
   gate_->Set(nullptr);
 }
 
-TEST_F(MovingTest, AnImportThatIsTurnedAwayIsMadeAgain) {
+TEST_F(GatedServersTest, AnImportThatIsTurnedAwayIsMadeAgain) {
   ServerOptions options = TestServerOptions();
   options.limits.max_calls = 4;
   Serve(options);
-  gate_->Set(Moves("moving"));
+  gate_->Set(Migrates("migrating"));
   Background waiting;
   for (int i = 0; i < 4; ++i) {
-    waiting.Add([this, i] { return Put(*store_, "moving", "r" + std::to_string(i)); });
+    waiting.Add([this, i] { return Put(*store_, "migrating", "r" + std::to_string(i)); });
   }
   // Some of the suspended calls are being retried at any moment, so all calls in flight are counted.
   ASSERT_TRUE(Eventually([&] { return Metric(*server_, "kvstore_calls_in_flight") >= 4; }));
   const std::string large(3 << 20, 'v');
   const CellWrite cell{"c", large, std::nullopt};
   const std::vector<RowWrite> writes(3, {"i", {&cell, 1}, {}});
-  Background import;
-  import.Add([&] {
+  Background puts;
+  puts.Add([&] {
     const auto results = store_->PutRows("other", writes);
-  return results.ok() ? results->back().status() : results.status();
-});
-// There is room only after it has been refused.
-const auto refused = [this] { return Metric(*server_, "kvstore_calls_refused_total") > 0; };
-ASSERT_TRUE(Eventually(refused));
-gate_->Set(nullptr);
-EXPECT_OK(import.Join()[0]);
-EXPECT_EQ(gate_->Done("other", "i").size(), 3u);
-}  // namespace
+    return results.ok() ? results->back().status() : results.status();
+  });
+  // There is room only after it has been refused.
+  const auto refused = [this] { return Metric(*server_, "kvstore_calls_refused_total") > 0; };
+  ASSERT_TRUE(Eventually(refused));
+  gate_->Set(nullptr);
+  EXPECT_OK(puts.Join()[0]);
+  EXPECT_EQ(gate_->Done("other", "i").size(), 3u);
+}
 
 // ---- over a stream with others ----
 
-class MovingStreamTest : public MovingTest {
+class GatedStreamTest : public GatedServersTest {
  protected:
   void SetUp() override {
-    MovingTest::SetUp();
+    GatedServersTest::SetUp();
     stub_ = v1::KVStore::NewStub(
         grpc::CreateChannel(server_->addresses()[0], grpc::InsecureChannelCredentials()));
     stream_ = stub_->Calls(&context_);
@@ -409,17 +411,17 @@ class MovingStreamTest : public MovingTest {
   std::unique_ptr<grpc::ClientReaderWriter<v1::CallsRequest, v1::CallsResponse>> stream_;
 };
 
-TEST_F(MovingStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
-  gate_->Set(Moves("moving"));
+TEST_F(GatedStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
+  gate_->Set(Migrates("migrating"));
   v1::CallsRequest request;
   std::vector<std::string> order;
   for (int i = 0; i < 50; ++i) {
-    AddPut(request, "moving", "r", std::to_string(i));
+    AddPut(request, "migrating", "r", std::to_string(i));
     AddPut(request, "other", "r", std::to_string(i));
     order.push_back(std::to_string(i));
   }
   // Reads run on the thread that reads the stream.
-  for (const char* const dataset : {"moving", "other"}) {
+  for (const char* const dataset : {"migrating", "other"}) {
     v1::Call& get = *request.add_calls();
     get.set_number(static_cast<uint64_t>(request.calls_size()));
     get.mutable_get_row()->set_dataset(dataset);
@@ -433,21 +435,21 @@ TEST_F(MovingStreamTest, OneMessagesCallsOnOtherDatasetsAreAnsweredMeanwhile) {
     EXPECT_FALSE(answer.has_error()) << answer.DebugString();
   }
   EXPECT_EQ(gate_->Done("other", "r"), order);
-  EXPECT_TRUE(gate_->Done("moving", "r").empty());
+  EXPECT_TRUE(gate_->Done("migrating", "r").empty());
   gate_->Set(nullptr);
   const auto held = ReadAnswers(51);
   ASSERT_EQ(held.size(), 51u);
   for (const auto& [number, answer] : held) EXPECT_FALSE(answer.has_error()) << answer.DebugString();
   // The writes were carried out in their order.
-  EXPECT_EQ(gate_->Done("moving", "r"), order);
+  EXPECT_EQ(gate_->Done("migrating", "r"), order);
 }
 
-TEST_F(MovingStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
-  gate_->Set(Moves("moving"));
+TEST_F(GatedStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
+  gate_->Set(Migrates("migrating"));
   v1::CallsRequest request;
-  AddPut(request, "moving", "r", "first");
-  AddPut(request, "moving", "r", "second").set_timeout_us(100'000);
-  AddPut(request, "moving", "r", "third");
+  AddPut(request, "migrating", "r", "first");
+  AddPut(request, "migrating", "r", "second").set_timeout_us(100'000);
+  AddPut(request, "migrating", "r", "third");
   ASSERT_TRUE(stream_->Write(request));
   auto answers = ReadAnswers(1);
   ASSERT_EQ(answers.size(), 1u);
@@ -455,8 +457,8 @@ TEST_F(MovingStreamTest, ACallBehindOneThatIsHeldEndsAtItsDeadline) {
   gate_->Set(nullptr);
   answers = ReadAnswers(2);
   EXPECT_TRUE(answers[1].has_put_row() && answers[3].has_put_row());
-  EXPECT_EQ(gate_->Done("moving", "r"), (std::vector<std::string>{"first", "third"}));
+  EXPECT_EQ(gate_->Done("migrating", "r"), (std::vector<std::string>{"first", "third"}));
 }
 
-}  // namespace kvstore
+}  // namespace
 }  // namespace kvstore
