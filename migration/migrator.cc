@@ -237,7 +237,11 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   return absl::OkStatus();
 }
 
-absl::Status Migrator::CancelUnrecorded(const std::string& dataset) {
+absl::Status Migrator::CancelUnrecorded(const Options& options) {
+  const std::string& dataset = options.dataset;
+  if (options.dry_run) {
+    return absl::NotFoundError(fmt::format("dataset: '{}' does not migrate", dataset));
+  }
   // The operation is found by its name, which depends on the dataset's alone.
   const std::string operation = keeper_.MigrationOf({.name = dataset}, {.name = dataset}).what;
   if (auto status = keeper_.ledger().EndLasting(operation); !status.ok()) return status;
@@ -251,9 +255,10 @@ absl::StatusOr<Json> Migrator::Execute(const Options& options) {
   const std::string& name = options.command;
   // Checked before Start takes the migration over, so that a refused command changes nothing.
   const auto record = LoadRecord(options.dataset);
-  if (name == "cancel" && !options.dry_run && absl::IsNotFound(record.status())) {
-    return CancelUnrecorded(options.dataset);
-  }
+  // This process may still know an earlier migration, which has ended here.
+  const bool none = record.ok() ? record->phase == Phase::kFinished || record->phase == Phase::kAborted
+                                : absl::IsNotFound(record.status());
+  if (name == "cancel" && none) return CancelUnrecorded(options);
   if (!record.ok()) return record.status();
   if (auto status = CheckCommand(*record, name); !status.ok()) return status;
   if (name == "resolve" || name == "abandon") {

@@ -71,8 +71,8 @@ class Migrator : public Migrations {
   /// Carries out a command on a migration that exists; starts its thread first.
   absl::StatusOr<Json> Execute(const Options& options);
   /// Cancels a migration that has no record: ends the operation that a create which was cut short may have
-  /// left in the ledger, where it would last. Returns NOT_FOUND then, which says so.
-  absl::Status CancelUnrecorded(const std::string& dataset);
+  /// left in the ledger, where it would last, but not in a dry run. Returns NOT_FOUND, which says so.
+  absl::Status CancelUnrecorded(const Options& options);
   /// Checks the backend that `resolve` or `abandon` names.
   absl::Status CheckSide(const migration::Record& record, const Options& options);
   /// The migration, if this process runs it; else null.

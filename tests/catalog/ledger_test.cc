@@ -468,11 +468,9 @@ TEST(JoinedLedger, ALastingOneOfAnotherProcessIsEndedInBoth) {
   JoinedLedger both(own, std::move(owned));
   // The other process has a JoinedLedger of its own on the same two, and knows which parts belong together.
   const Operation migrate = Lasting("migrate", {Claim::Shards(true, 0, 9, kShared)});
-  ASSERT_OK(own.Begin(migrate));
-  ASSERT_OK(fleet.Begin(migrate));
+  for (MemoryLedger* const one : {&own, &fleet}) ASSERT_OK(one->Begin(migrate));
   EXPECT_OK(both.EndLasting("migrate"));
-  EXPECT_TRUE(own.List()->empty());
-  EXPECT_TRUE(fleet.List()->empty());
+  for (MemoryLedger* const one : {&own, &fleet}) EXPECT_TRUE(one->List()->empty());
 }
 
 TEST(JoinedLedger, ALastingOneIsTakenOverInBoth) {

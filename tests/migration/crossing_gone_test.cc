@@ -164,6 +164,10 @@ TEST_F(FaultyMySqlTest, ACancelOfAMigrationWhoseDatasetIsGoneForgetsIt) {
 TEST_F(FaultyMySqlTest, WhatACreateThatWasCutShortHasClaimedIsCancelled) {
   MigratingStore& store = Open();
   ASSERT_OK(store.router().CreateDataset({.name = "events"}));
+  // An earlier migration, which has ended here, is not the one that is cancelled.
+  store.Do("create", "events", To("mysql"));
+  store.Do("cancel", "events");
+  store.Await("events", "aborted");
   // The process died after it had claimed the dataset, and before it had stored the record.
   CatalogKeeper& keeper = store.router().keeper();
   const DatasetSpec here = *store.router().GetDataset("events");
