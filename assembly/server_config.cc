@@ -14,6 +14,8 @@ void ReadLimits(JsonFields& fields, ServerLimits& limits) {
   ReadUint(fields, "max_calls", 1, 1'000'000, limits.max_calls);
   ReadUint(fields, "max_bytes", size_t{32} << 20, uint64_t{1} << 40, limits.max_bytes);
   ReadUint(fields, "threads", 1, 1'000, limits.threads);
+  ReadUint(fields, "report_threads", 1, 1'000, limits.report_threads);
+  ReadUint(fields, "query_bytes", size_t{1} << 20, uint64_t{1} << 40, limits.query_bytes);
   ReadUint(fields, "call_ms", 1, 86'400'000, limits.call_ms);
   ReadUint(fields, "stall_ms", 100, 86'400'000, limits.stall_ms);
   ReadUint(fields, "drain_ms", 0, 86'400'000, limits.drain_ms);

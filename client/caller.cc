@@ -29,15 +29,6 @@ std::mt19937_64& Generator() {
   return generator;
 }
 
-std::string NewRequestId() {
-  std::string id(kRequestIdBytes, '\0');
-  for (size_t at = 0; at < id.size(); at += sizeof(uint64_t)) {
-    const uint64_t part = Generator()();
-    id.replace(at, sizeof(part), reinterpret_cast<const char*>(&part), sizeof(part));
-  }
-  return id;
-}
-
 MultiplexedStream::Metadata MetadataOf(const ConnectOptions& options) {
   MultiplexedStream::Metadata metadata;
   if (!options.token.empty()) metadata.emplace_back("authorization", "Bearer " + options.token);
@@ -46,6 +37,15 @@ MultiplexedStream::Metadata MetadataOf(const ConnectOptions& options) {
 }
 
 }  // namespace
+
+std::string NewRequestId() {
+  std::string id(kRequestIdBytes, '\0');
+  for (size_t at = 0; at < id.size(); at += sizeof(uint64_t)) {
+    const uint64_t part = Generator()();
+    id.replace(at, sizeof(part), reinterpret_cast<const char*>(&part), sizeof(part));
+  }
+  return id;
+}
 
 absl::StatusOr<std::unique_ptr<Caller>> Caller::Open(const std::string& address,
                                                      const ConnectOptions& options) {

@@ -20,6 +20,9 @@
 
 namespace kvstore::client {
 
+/// Returns random bytes that name a write: kRequestIdBytes of them.
+std::string NewRequestId();
+
 /// Makes calls to one server: with deadline and token, and retried until one attempt has an outcome.
 /// Thread-safe.
 class Caller {
@@ -32,6 +35,7 @@ class Caller {
 
   v1::KVStore::StubInterface& Stub() const { return channels_->Stub(); }
   v1::Endpoints::StubInterface& Endpoints() const { return channels_->Endpoints(); }
+  v1::Reports::StubInterface& Reports() const { return channels_->Reports(); }
   const std::string& address() const { return channels_->address(); }
 
   /// One attempt of a call.
@@ -75,7 +79,20 @@ class Caller {
       return MakeAttempt(active.streamed(), method, request, response, attempt);
     });
   }
+  /// The same for a method of the reports, none of which goes over a stream with others.
+  template <typename Request, typename Response>
+  absl::Status Write(grpc::Status (v1::Reports::StubInterface::*method)(grpc::ClientContext*, const Request&,
+                                                                        Response*),
+                     Request& request, Response& response) {
+    return RepeatWrite(*request.mutable_attempt(), [&](Try& attempt) {
+      response.Clear();
+      return (Reports().*method)(&attempt.Context(), request, &response);
+    });
+  }
 
+  /// Returns the deadline of a call that begins now: that of its CallScope, else
+  /// ConnectOptions::deadline_ms from now.
+  Clock::time_point Deadline() const;
   /// Sets the deadline and the metadata of a call's context.
   ///
   /// deadline  Nothing: the call has no deadline.
@@ -148,8 +165,6 @@ class Caller {
   /// Asks the server for its clock, and sets when the write was sent first by that clock, unless another
   /// server answers.
   void SetSentTime(v1::Attempt& names, Clock::time_point sent);
-  /// Returns the deadline of a call that begins now.
-  Clock::time_point Deadline() const;
   /// Returns GetServerResponse.instance of the server that answered last; asks for it if none has.
   absl::StatusOr<std::string> Instance();
 

@@ -89,6 +89,7 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     channels->channels_.push_back(channel);
     channels->stubs_.push_back(v1::KVStore::NewStub(channel));
     channels->endpoints_.push_back(v1::Endpoints::NewStub(channel));
+    channels->reports_.push_back(v1::Reports::NewStub(channel));
   }
   return channels;
 }

@@ -69,6 +69,8 @@ class Client : public KVStore, public Migrations {
   absl::StatusOr<Json> Command(const Json& command) override;
 
   const std::string& address() const { return caller_->address(); }
+  /// Returns what makes the calls, for other parts of the client that share its connections.
+  const std::shared_ptr<Caller>& caller() const { return caller_; }
   /// Opens a dataset in the backend that the spec names on the server, for the worker of a migration.
   std::unique_ptr<MigrationEndpoint> OpenForMigration(const DatasetSpec& spec) const;
 

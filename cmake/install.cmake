@@ -21,7 +21,7 @@ set_target_properties(kv_assembly PROPERTIES EXPORT_NAME kvstore)
 # The headers a user includes, which include nothing else of ours.
 file(GLOB headers ${PROJECT_SOURCE_DIR}/kvstore_api/*.h)
 install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kvstore/kvstore_api)
-install(FILES ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/kvstore.proto
+install(FILES ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/kvstore.proto ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/reports.proto
         DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore/proto/kvstore/v1)
 install(FILES packaging/kvstore.service DESTINATION lib/systemd/system)
 install(FILES packaging/kv.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)

@@ -69,11 +69,13 @@ Operation Find(std::string_view name) {
   return nullptr;
 }
 
-Answer Dispatch(const Json& request, KVStore& store) {
+Answer Dispatch(const Json& request, KVStore& store, const reports::ReportsOf& reports_of) {
   JsonFields fields(request, "");
   fields.Find("id");
   const std::string name = fields.String("op");
   if (const Operation operation = Find(name)) return operation(fields, store);
+  const auto on_reports = reports::JsonOperations().find(name);
+  if (on_reports != reports::JsonOperations().end()) return on_reports->second(fields, reports_of);
   // If the request is not an object, or has no op, Finish reports that. The fields of an unknown op are not
   // checked.
   fields.Fail("op", fmt::format("there is no operation '{}'", name));
@@ -102,13 +104,18 @@ uint32_t ReadCount(JsonFields& fields, std::string_view name, uint32_t otherwise
       fields.OptionalUint(name, 1, std::numeric_limits<uint32_t>::max()).value_or(otherwise));
 }
 
-std::string Execute(KVStore& store, std::string_view line) {
+std::string Execute(KVStore& store, const reports::ReportsOf& reports_of, std::string_view line) {
   const auto request = ParseJson(line);
   if (!request.ok()) return TextOf(ErrorToJson(request.status()));
-  const Answer answer = Dispatch(*request, store);
+  const Answer answer = Dispatch(*request, store, reports_of);
   Json envelope = answer.ok() ? WithOk(*answer) : ErrorToJson(answer.status());
   if (request->is_object() && request->contains("id")) envelope["id"] = (*request)["id"];
   return TextOf(envelope);
+}
+
+std::string Execute(KVStore& store, std::string_view line) {
+  const auto local = [&store](const std::string& dataset) { return reports::LocalReports(store, dataset); };
+  return Execute(store, local, line);
 }
 
 }  // namespace kvstore::json_api

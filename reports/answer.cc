@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "kvstore_api/call_scope.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -35,6 +36,7 @@ bool RanksBefore(const std::optional<Number>& a, const std::optional<Number>& b)
 absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expression,
                                                       const MetricTables& tables, const StepGrid& grid,
                                                       const Key& key) const {
+  KV_RETURN_IF_ERROR(CheckCall());
   const std::vector<const Group*> groups = GroupsOf(expression, tables, key);
   std::vector<TimeValue> points;
   std::vector<std::optional<Number>> values(groups.size());
@@ -50,6 +52,7 @@ absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expressi
     if (value) points.emplace_back(grid.start(step), *value);
     previous = value;
   }
+  KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made) + points.size() * sizeof(TimeValue)));
   return points;
 }
 

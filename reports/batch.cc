@@ -109,4 +109,29 @@ absl::Status Batch::AddDistribution(size_t metric, int64_t time_ms, Segments seg
   return absl::OkStatus();
 }
 
+absl::Status Batch::AddSketch(size_t metric, int64_t time_ms, Segments segments, std::string_view sketch) {
+  const MetricKind kind = info_.metrics[metric].kind;
+  if (kind == MetricKind::kValue) {
+    return absl::InvalidArgumentError(
+        fmt::format("metric '{}' is of kind value, and a sketch was given", info_.metrics[metric].name));
+  }
+  KV_RETURN_IF_ERROR(Check(metric, kind, time_ms, segments));
+  if (kind == MetricKind::kDistinct) {
+    if (!HyperLogLog::Decode(sketch).ok())
+      return absl::InvalidArgumentError("sketch: the bytes are no sketch of a set");
+  } else {
+    const auto decoded = QuantileSketch::Decode(sketch);
+    if (!decoded.ok()) return absl::InvalidArgumentError("sketch: the bytes are no sketch of a distribution");
+    if (decoded->count() == 0)
+      return absl::InvalidArgumentError("sketch: a distribution needs at least one number");
+  }
+  Point point;
+  point.series = SeriesOf(metric, segments);
+  point.time = time_ms;
+  point.sketch = static_cast<uint32_t>(sketches_.size());
+  points_.push_back(point);
+  sketches_.emplace_back(sketch);
+  return absl::OkStatus();
+}
+
 }  // namespace kvstore::reports

@@ -38,6 +38,10 @@ class Batch {
   /// A point of a metric of kind distribution: numbers, each finite, at least one.
   absl::Status AddDistribution(size_t metric, int64_t time_ms, Segments segments,
                                std::span<const double> values);
+  /// A point of a metric of kind distinct or distribution, as the bytes of its sketch: what sketches() of
+  /// another batch has. INVALID_ARGUMENT also for bytes that are no such sketch, and for an empty
+  /// distribution.
+  absl::Status AddSketch(size_t metric, int64_t time_ms, Segments segments, std::string_view sketch);
 
   const ReportInfo& info() const { return info_; }
   size_t size() const { return points_.size(); }

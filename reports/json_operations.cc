@@ -6,21 +6,16 @@
 #include <utility>
 
 #include "json/bytes_json.h"
-#include "reports/batch.h"
-#include "reports/compaction.h"
-#include "reports/deletes.h"
 #include "reports/json_points.h"
 #include "reports/json_query.h"
 #include "reports/json_times.h"
-#include "reports/run_query.h"
 #include "reports/status_macros.h"
-#include "reports/writer.h"
 
 namespace kvstore::reports {
 namespace {
 
-Metadata ReadDataset(JsonFields& fields, KVStore& store) {
-  return Metadata(store, fields.OptionalString("dataset").value_or(kDefaultDataset));
+std::string ReadDataset(JsonFields& fields) {
+  return fields.OptionalString("dataset").value_or(kDefaultDataset);
 }
 
 /// A name alone, or {"name", "default"}.
@@ -63,8 +58,31 @@ Json MetricsToJson(const std::vector<Metric>& metrics) {
   return list;
 }
 
-JsonAnswer CreateReport(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+/// A list of {"keys", "step"}; nullopt if the field is not there.
+std::optional<std::vector<Rollup>> ReadRollups(JsonFields& fields, std::string_view name) {
+  if (fields.Find(name) == nullptr) return std::nullopt;
+  std::vector<Rollup> rollups;
+  const auto& list = fields.Array(name);
+  for (size_t i = 0; i < list.size(); ++i) {
+    JsonFields inner(list[i], fields.Path(fmt::format("{}[{}].", name, i)));
+    Rollup& rollup = rollups.emplace_back();
+    rollup.keys = inner.OptionalBytesList("keys").value_or(std::vector<std::string>());
+    inner.Require("step");
+    rollup.step_ms = ReadLength(inner, "step", false).value_or(0);
+    fields.Fail(inner.Finish());
+  }
+  return rollups;
+}
+
+Json RollupsToJson(const std::vector<Rollup>& rollups) {
+  Json list = Json::array();
+  for (const Rollup& rollup : rollups)
+    list.push_back({{"keys", rollup.keys}, {"step", StepText(rollup.step_ms)}});
+  return list;
+}
+
+JsonAnswer CreateReport(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   ReportInfo info{.name = fields.String("report")};
   if (fields.Find("segment_keys") != nullptr) {
     const auto& keys = fields.Array("segment_keys");
@@ -81,118 +99,129 @@ JsonAnswer CreateReport(JsonFields& fields, KVStore& store) {
   settings.salts = static_cast<uint32_t>(fields.OptionalUint("salts", 1, kMaxSalts).value_or(settings.salts));
   settings.retention_ms = ReadLength(fields, "retention", true).value_or(0);
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_RETURN_IF_ERROR(metadata.Create(info).status());
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_RETURN_IF_ERROR(reports->Create(info));
   return Json::object();
 }
 
-JsonAnswer AlterReport(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer AlterReport(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
-  std::optional<SegmentKey> key;
-  if (const Json* json = fields.Find("add_segment_key")) key = ReadKey(fields, *json, "add_segment_key");
-  const std::vector<Metric> metrics = ReadMetrics(fields, "add_metrics");
-  const auto retention = ReadLength(fields, "retention", true);
-  if (fields.Find("rollups") != nullptr)
-    fields.Fail("rollups", "this version has no roll-ups; leave the field out");
+  ReportChange change;
+  if (const Json* json = fields.Find("add_segment_key"))
+    change.add_key = ReadKey(fields, *json, "add_segment_key");
+  change.add_metrics = ReadMetrics(fields, "add_metrics");
+  change.retention_ms = ReadLength(fields, "retention", true);
+  change.rollups = ReadRollups(fields, "rollups");
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_RETURN_IF_ERROR(metadata.Get(report, {}).status());
-  if (key) KV_RETURN_IF_ERROR(metadata.AddKey(report, *key));
-  KV_RETURN_IF_ERROR(metadata.AddMetrics(report, metrics));
-  if (retention) KV_RETURN_IF_ERROR(metadata.SetRetention(report, *retention));
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_RETURN_IF_ERROR(reports->Alter(report, change));
   return Json::object();
 }
 
-JsonAnswer WritePoints(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer WritePoints(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
   WriteBatchOptions options;
   options.batch = fields.OptionalString("batch").value_or("");
   options.add = fields.OptionalBool("add").value_or(false);
   const auto& points = fields.Array("points");
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_ASSIGN_OR_RETURN(const Batch batch, ReadPoints(metadata, report, points));
-  KV_ASSIGN_OR_RETURN(const uint64_t written, WriteBatch(metadata, batch, options));
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const Batch batch, ReadPoints(*reports, report, points));
+  KV_ASSIGN_OR_RETURN(const uint64_t written, reports->Write(batch, options));
   return Json{{"written", written}};
 }
 
-JsonAnswer QueryReport(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer QueryReport(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const Query query = ReadQuery(fields);
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_ASSIGN_OR_RETURN(const QueryResult result, RunQuery(metadata, query));
-  return ResultToJson(result);
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const QueryResult result, reports->Run(query));
+  return ResultToJson(query, result);
 }
 
-JsonAnswer Info(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer Info(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
   const auto metrics = fields.OptionalBytesList("metrics");
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_ASSIGN_OR_RETURN(const ReportInfo info,
-                      metrics ? metadata.Get(report, *metrics) : metadata.GetAll(report));
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const ReportDescription described, reports->Describe(report, metrics));
+  const ReportInfo& info = described.info;
   Json keys = Json::array();
-  Json values = Json::object();
-  for (uint32_t key = 0; key < info.keys.size(); ++key) {
-    Json json{{"name", info.keys[key].name}};
-    if (info.keys[key].default_value) json["default"] = *info.keys[key].default_value;
+  for (const SegmentKey& key : info.keys) {
+    Json json{{"name", key.name}};
+    if (key.default_value) json["default"] = *key.default_value;
     keys.push_back(std::move(json));
-    KV_ASSIGN_OR_RETURN(values[info.keys[key].name], metadata.AllValues(report, key));
   }
   const ReportSettings& settings = info.settings;
   return Json{{"report", info.name},
               {"segment_keys", std::move(keys)},
-              {"segment_values", std::move(values)},
+              {"segment_values", described.segment_values},
               {"metrics", MetricsToJson(info.metrics)},
               {"resolution", StepText(settings.resolution_ms)},
               {"period", StepText(settings.period_s * 1000)},
               {"salts", settings.salts},
-              {"retention", settings.retention_ms == 0 ? "0" : StepText(settings.retention_ms)}};
+              {"retention", settings.retention_ms == 0 ? "0" : StepText(settings.retention_ms)},
+              {"rollups", RollupsToJson(info.rollups)}};
 }
 
-JsonAnswer DeleteOfPoints(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer DeleteOfPoints(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
   const auto metrics = fields.OptionalBytesList("metrics");
   const int64_t from = ReadTime(fields, "from", absl::UTCTimeZone());
   const int64_t to = ReadTime(fields, "to", absl::UTCTimeZone());
   if (!metrics) fields.Fail("metrics", "missing");
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, *metrics));
-  for (const std::string& name : *metrics) {
-    if (info.FindMetric(name) == nullptr) {
-      return absl::NotFoundError(fmt::format("metrics: report '{}' has no metric '{}'", report, name));
-    }
-  }
-  KV_ASSIGN_OR_RETURN(const uint64_t rows, DeletePoints(metadata, info, {from, to}));
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const uint64_t rows, reports->Delete(report, *metrics, {from, to}));
   return Json{{"rows", rows}};
 }
 
-JsonAnswer ListReports(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer ListReports(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_ASSIGN_OR_RETURN(const std::vector<std::string> reports, metadata.List());
-  return Json{{"reports", reports}};
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const std::vector<std::string> names, reports->List());
+  return Json{{"reports", names}};
 }
 
-JsonAnswer Drop(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer Drop(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_RETURN_IF_ERROR(DropReport(metadata, report));
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_RETURN_IF_ERROR(reports->Drop(report));
   return Json::object();
 }
 
-JsonAnswer Compact(JsonFields& fields, KVStore& store) {
-  const Metadata metadata = ReadDataset(fields, store);
+JsonAnswer Compact(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
   KV_RETURN_IF_ERROR(fields.Finish());
-  KV_ASSIGN_OR_RETURN(const CompactionResult result, CompactReport(metadata, report, {}));
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const CompactionResult result, reports->Compact(report));
   return Json{{"rows", result.rows},
               {"chunks_merged", result.chunks_merged},
               {"chunks_written", result.chunks_written},
               {"rows_expired", result.rows_expired},
               {"bytes_before", result.bytes_before},
               {"bytes_after", result.bytes_after}};
+}
+
+JsonAnswer MakeRollups(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
+  const std::string report = fields.String("report");
+  KV_RETURN_IF_ERROR(fields.Finish());
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const RollupResult result, reports->MakeRollups(report));
+  return Json{{"rows", result.rows},
+              {"rows_current", result.rows_current},
+              {"rows_written", result.rows_written},
+              {"bytes_written", result.bytes_written}};
 }
 
 }  // namespace
@@ -202,18 +231,9 @@ const std::map<std::string, JsonOperation, std::less<>>& JsonOperations() {
       {"create_report", &CreateReport}, {"alter_report", &AlterReport}, {"write_points", &WritePoints},
       {"query_report", &QueryReport},   {"report_info", &Info},         {"delete_points", &DeleteOfPoints},
       {"list_reports", &ListReports},   {"drop_report", &Drop},         {"compact_report", &Compact},
+      {"make_rollups", &MakeRollups},
   };
   return kOperations;
-}
-
-JsonAnswer RunJsonOperation(KVStore& store, const Json& request) {
-  JsonFields fields(request, "");
-  fields.Find("id");
-  const std::string name = fields.String("op");
-  const auto found = JsonOperations().find(name);
-  if (found != JsonOperations().end()) return found->second(fields, store);
-  fields.Fail("op", fmt::format("there is no operation '{}'", name));
-  return fields.Finish();
 }
 
 }  // namespace kvstore::reports

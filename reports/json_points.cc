@@ -112,9 +112,9 @@ class PointReader {
 
 }  // namespace
 
-absl::StatusOr<Batch> ReadPoints(const Metadata& metadata, const std::string& report,
+absl::StatusOr<Batch> ReadPoints(Reports& reports, const std::string& report,
                                  const std::vector<Json>& points) {
-  KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, MetricsOf(points)));
+  KV_ASSIGN_OR_RETURN(const ReportInfo info, reports.Info(report, MetricsOf(points)));
   PointReader reader(info);
   for (size_t i = 0; i < points.size(); ++i) KV_RETURN_IF_ERROR(reader.Read(points[i], i));
   return std::move(reader).Take();

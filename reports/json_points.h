@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "json/json.h"
 #include "reports/batch.h"
-#include "reports/metadata.h"
+#include "reports/reports.h"
 
 namespace kvstore::reports {
 
@@ -16,7 +16,7 @@ namespace kvstore::reports {
 ///   distinct (strings) or distribution (numbers)
 ///
 /// INVALID_ARGUMENT names the first point that is wrong, "points[3].time: ..."; NOT_FOUND the metric.
-absl::StatusOr<Batch> ReadPoints(const Metadata& metadata, const std::string& report,
+absl::StatusOr<Batch> ReadPoints(Reports& reports, const std::string& report,
                                  const std::vector<Json>& points);
 
 }  // namespace kvstore::reports

@@ -89,6 +89,15 @@ Json PointsToJson(const std::vector<TimeValue>& points) {
   return list;
 }
 
+Json CostToJson(const QueryCost& cost) {
+  return {{"rows", cost.rows},
+          {"chunks", cost.chunks},
+          {"chunks_skipped", cost.chunks_skipped},
+          {"bytes", cost.bytes},
+          {"from_rollups", cost.from_rollups},
+          {"ms", cost.ms}};
+}
+
 }  // namespace
 
 Query ReadQuery(JsonFields& fields) {
@@ -115,10 +124,11 @@ Query ReadQuery(JsonFields& fields) {
   query.fill = ReadFill(fields);
   ReadCompare(fields, query);
   query.partial = fields.OptionalBool("partial").value_or(false);
+  query.explain = fields.OptionalBool("explain").value_or(false);
   return query;
 }
 
-Json ResultToJson(const QueryResult& result) {
+Json ResultToJson(const Query& query, const QueryResult& result) {
   Json series = Json::array();
   for (const ResultSeries& one : result.series) {
     Json segments = Json::object();
@@ -129,17 +139,18 @@ Json ResultToJson(const QueryResult& result) {
     if (one.compared) json["compared"] = PointsToJson(*one.compared);
     series.push_back(std::move(json));
   }
-  const QueryCost& cost = result.cost;
-  Json answer{{"series", std::move(series)},
-              {"partial", !result.missing.empty()},
-              {"cost",
-               {{"rows", cost.rows},
-                {"chunks", cost.chunks},
-                {"chunks_skipped", cost.chunks_skipped},
-                {"bytes", cost.bytes},
-                {"from_rollups", cost.from_rollups},
-                {"ms", cost.ms}}}};
+  Json answer{
+      {"series", std::move(series)}, {"partial", !result.missing.empty()}, {"cost", CostToJson(result.cost)}};
   if (!result.missing.empty()) answer["missing"] = result.missing;
+  if (!query.explain) return answer;
+  Json parts = Json::array();
+  for (const PartCost& part : result.parts) {
+    Json json = CostToJson(part.cost);
+    json["metric"] = part.metric;
+    json["salt"] = part.salt;
+    parts.push_back(std::move(json));
+  }
+  answer["parts"] = std::move(parts);
   return answer;
 }
 

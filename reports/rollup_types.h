@@ -11,6 +11,7 @@ namespace kvstore::reports {
 struct Rollup {
   std::vector<std::string> keys;  ///< A subset of the report's segment keys; may be empty.
   uint64_t step_ms = 0;           ///< A multiple of the report's resolution that divides its period.
+  uint32_t id = 0;                ///< Given by the store; no other roll-up of the report ever has it.
   friend bool operator==(const Rollup&, const Rollup&) = default;
 };
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 
 #include "absl/time/civil_time.h"
 #include "reports/report_types.h"
@@ -73,6 +75,15 @@ absl::CivilDay NextDay(const Step& step, absl::CivilDay day) {
   }
 }
 
+/// abseil keeps every name that it was asked for, also of zones that there are none of, for as long as the
+/// process lives. So it is asked for names of files only, which are not endless.
+bool HasZoneFile(const std::string& name) {
+  const char* folder = std::getenv("TZDIR");
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(
+      std::filesystem::path(folder == nullptr ? "/usr/share/zoneinfo" : folder) / name, ignored);
+}
+
 absl::Status TooManySteps(size_t max_steps) {
   return absl::ResourceExhaustedError(
       fmt::format("step: the range has more than {} steps, which is the limit; ask for a longer step or a "
@@ -95,6 +106,16 @@ absl::StatusOr<Step> ParseStep(std::string_view text) {
         text));
   }
   return Step{unit->unit, count * unit->factor};
+}
+
+absl::Status CheckStep(const Step& step) {
+  const auto unit = std::find_if(kUnits.begin(), kUnits.end(), [&](const UnitName& known) {
+    return known.unit == step.unit && known.factor == 1;
+  });
+  if (unit != kUnits.end() && step.count >= 1 && step.count <= kMaxStepMs / unit->about_ms)
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("a count of {}: give a stretch of time from 1 ms to 100 years", step.count));
 }
 
 std::optional<int64_t> FixedLength(const Step& step) {
@@ -121,11 +142,13 @@ std::string StepText(uint64_t ms) {
 }
 
 absl::StatusOr<absl::TimeZone> LoadZone(const std::string& name) {
-  absl::TimeZone zone;
+  if (name == "UTC") return absl::UTCTimeZone();
   // A name is a path below the folder of zone data; nobody may name another file by it.
   const bool harmless = !name.empty() && name.front() != '/' && name.front() != ':' &&
-                        name.find("..") == std::string::npos && name.size() <= 64;
-  if (!harmless || !absl::LoadTimeZone(name, &zone)) {
+                        name.find("..") == std::string::npos && name.find('\0') == std::string::npos &&
+                        name.size() <= 64;
+  absl::TimeZone zone;
+  if (!harmless || !HasZoneFile(name) || !absl::LoadTimeZone(name, &zone)) {
     return absl::InvalidArgumentError(fmt::format(
         "timezone: this machine knows no zone '{}'; give an IANA name such as Europe/Berlin, or UTC", name));
   }

@@ -25,6 +25,9 @@ struct Step {
 /// INVALID_ARGUMENT unless the text is a whole number from 1 and a unit (ms, s, m, h, d, w, mo, y), together
 /// no more than a hundred years.
 absl::StatusOr<Step> ParseStep(std::string_view text);
+/// INVALID_ARGUMENT unless the step is one that ParseStep could return: from 1, and no more than about a
+/// hundred years.
+absl::Status CheckStep(const Step& step);
 /// A step of fixed length in ms, a day counted as 24 hours; nullopt for months and years.
 std::optional<int64_t> FixedLength(const Step& step);
 /// The shortest text that ParseStep reads as a step of so many milliseconds: "1h", "30d".

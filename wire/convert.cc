@@ -269,6 +269,14 @@ MappingEntry FromWire(const v1::MappingEntry& message) { return {message.to(), m
 
 // ---- errors ----
 
+std::string AsciiOf(std::string_view text) {
+  std::string ascii(text);
+  for (char& c : ascii) {
+    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
+  }
+  return ascii;
+}
+
 // absl and gRPC use the same numbers for codes.
 
 grpc::Status ToWire(const absl::Status& status) {
@@ -282,12 +290,7 @@ absl::Status FromWire(const grpc::Status& status) {
 
 void ToWire(const absl::Status& status, v1::Error& message) {
   message.set_code(static_cast<int>(status.code()));
-  // A string field of protobuf must be UTF-8, and a message may quote any bytes.
-  std::string text = Truncate(std::string(status.message()));
-  for (char& c : text) {
-    if (static_cast<unsigned char>(c) >= 0x80) c = '?';
-  }
-  message.set_message(std::move(text));
+  message.set_message(AsciiOf(Truncate(std::string(status.message()))));
   // Only the router that meets a dataset that is gone holds the call, so this outcome is not passed on.
   if (IsInDoubt(status)) {
     message.set_outcome(kInDoubt);

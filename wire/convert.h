@@ -67,6 +67,10 @@ absl::Status FromWire(const grpc::Status& status);
 void ToWire(const absl::Status& status, v1::Error& message);
 absl::Status FromWire(const v1::Error& message);
 
+/// Returns a text whose bytes that are not ASCII are replaced by '?'. A string field of protobuf must be
+/// UTF-8, and a message of a store may quote any bytes.
+std::string AsciiOf(std::string_view text);
+
 /// Trailing metadata, and its values, that say what became of a call that failed; kvstore.proto explains
 /// them.
 inline constexpr char kOutcome[] = "kvstore-outcome";

@@ -26,18 +26,27 @@ struct Principal {
   std::string name;  ///< Entries of the list with the same name are one caller.
   std::map<std::string, Right, std::less<>> rights;
   Right everywhere = Right::kNone;  ///< The right on datasets that `rights` does not name.
-  CallerShare* share = nullptr;     ///< What the caller has in flight. Set by Access, which owns it.
+  /// By dataset, then report: rights beyond the one on the dataset, which is one on all of its reports.
+  std::map<std::string, std::map<std::string, Right, std::less<>>, std::less<>> report_rights;
+  CallerShare* share = nullptr;  ///< What the caller has in flight. Set by Access, which owns it.
 
   Right On(std::string_view dataset) const {
     const auto found = rights.find(dataset);
     return found == rights.end() ? everywhere : found->second;
   }
+  Right On(std::string_view dataset, std::string_view report) const;
+  /// Returns whether the caller has any right on a dataset, or on one of its reports.
+  bool MayKnowOf(std::string_view dataset) const;
 };
 
 /// The list of callers and their rights, from a file:
 ///
 ///   {"tokens": [{"name": "web", "sha256": "HEX", "rights": {"*": "read", "events": "write"}},
+///               {"name": "chart", "sha256": "HEX", "rights": {"reports/flights": "read"}},
 ///               {"name": "ops", "common_name": "ops.example.com", "rights": {"*": "admin"}}]}
+///
+/// "reports/flights" is the report flights of the dataset reports. A right on a report is more than the one
+/// on its dataset: whoever may read a dataset can read the rows of all of its reports.
 ///
 /// A caller is identified by a bearer token, of which the file has only the SHA-256, or by the common name of
 /// a client certificate. An immutable value, but for SetShares.
@@ -128,7 +137,11 @@ class Access {
 /// Returns the token's SHA-256 in hexadecimal digits, as its entry in the file has it.
 std::string TokenDigest(std::string_view token);
 
-/// Returns PERMISSION_DENIED unless the caller has the right on the dataset. Null has all rights.
-absl::Status CheckRight(const Principal* principal, std::string_view dataset, Right right);
+/// Returns PERMISSION_DENIED unless the caller has the right on the dataset, or on this report of it. Null
+/// has all rights.
+///
+/// report  Empty: none.
+absl::Status CheckRight(const Principal* principal, std::string_view dataset, Right right,
+                        std::string_view report = {});
 
 }  // namespace kvstore::server

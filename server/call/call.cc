@@ -92,7 +92,9 @@ Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std
               }),
       log(options.slow_ms),
       workers(options.limits.threads),
-      suspended(router, workers, [this] { return draining.load(std::memory_order_relaxed); }) {}
+      report_workers(options.limits.report_threads,
+                     TellsCallersApart(options) ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
+      suspended(router, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
 // ---- open calls ----
 
@@ -200,7 +202,7 @@ absl::Status Call::CheckCaller() { return core_.access->open_to_all() ? absl::Ok
 absl::Status Call::CheckStillAllowed() {
   if (core_.access->open_to_all()) return absl::OkStatus();
   if (auto status = Identify(); !status.ok()) return status;
-  return CheckRight(principal_.get(), dataset_, Traits(operation_).right);
+  return CheckRight(principal_.get(), dataset_, Traits(operation_).right, report_);
 }
 
 absl::Status Call::CheckBackend(std::string_view dataset) const {
@@ -250,9 +252,10 @@ std::shared_ptr<void> Call::ReserveBytes(size_t bytes) {
           [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
 }
 
-absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync) {
+absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, std::string_view report) {
   // A name beyond the limit is refused later; only enough of it is kept for that.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);
+  report_ = report.substr(0, kMaxRowKeyBytes);
   request_bytes_ = size.bytes;
   current_request_ = size.memory;
   if (const auto where = core_.router.Locate(dataset)) {
@@ -268,7 +271,7 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync) 
     if (auto status = Identify(); !status.ok()) return status;
   }
   const OperationTraits& traits = Traits(operation_);
-  if (auto status = CheckRight(principal_.get(), dataset, traits.right); !status.ok()) return status;
+  if (auto status = CheckRight(principal_.get(), dataset, traits.right, report_); !status.ok()) return status;
   if (auto status = CheckBackend(dataset); !status.ok()) return status;
   if (operation_ == Operation::kGetMetrics) {
     // Metrics are served even when the server is full, so that an operator can see what fills it.
@@ -284,10 +287,12 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync) 
 
 const CallLimits& Call::Limits(bool stream) {
   if (limits_) return *limits_;
-  // No thread waits while a dataset migrates (CallLimits::waits), because all other calls would miss it.
+  // No thread waits while a dataset migrates (CallLimits::waits), because all other calls would miss it. A
+  // call on a report does, on a worker for these: it cannot begin again after some of its calls on data are
+  // done.
   CallLimits& limits = limits_.emplace();
   limits.cancelled = info_.cancelled != nullptr ? info_.cancelled : &cancelled_;
-  limits.waits = false;
+  limits.waits = IsOnReports(operation_);
   const auto now = Clock::now();
   if (info_.deadline) limits.deadline = now + TimeToAnswer(*info_.deadline - now);
   if (!stream) {
@@ -347,7 +352,8 @@ void Call::SuspendForRoom(Work retry) {
 void Call::SuspendUntilRetry(Work retry) {
   core_.suspended.Add({.due = [this](Clock::time_point now) { return IsDue(now); },
                        .retry = std::move(retry),
-                       .queue = &queue()});
+                       .workers = &workers(),
+                       .queue = IsOnReports(operation_) ? &share_->report_queue : &queue()});
 }
 
 bool Call::IsDue(Clock::time_point now) const {
@@ -361,7 +367,8 @@ absl::Status Call::ErrorWithoutSuspension(const absl::Status& migrating) const {
 
 void Call::Run(Work work) {
   if (RunsInline()) return work();
-  Post(std::move(work));
+  if (!IsOnReports(operation_)) return Post(std::move(work));
+  workers().Post(share_->report_queue, std::move(work));
 }
 
 void Call::CountResponse(size_t bytes) {

@@ -85,6 +85,9 @@ struct Core {
   std::atomic<bool> draining{false};
   WorkQueue strangers;  ///< The work of all callers who are not authenticated.
   WorkerPool workers;
+  /// For calls on reports, each of which may take its worker for long, or wait on it: other calls do not wait
+  /// behind them.
+  WorkerPool report_workers;
   SuspendedCalls suspended;  ///< Destroyed first, because it uses the others.
 };
 
@@ -134,10 +137,13 @@ class Call {
   /// returned object lives. Returns null if there is no room for them.
   std::shared_ptr<void> ReserveBytes(size_t bytes);
 
-  /// Runs the work: on this thread if it is quick (RunsInline), else on a worker.
+  /// Runs the work: on this thread if it is quick (RunsInline), else on a worker, or on one of those for
+  /// reports. The caller must be known.
   void Run(Work work);
-  /// Runs the work on a worker, when it is the caller's turn.
+  /// Runs work that does not last on a worker, when it is the caller's turn.
   void Post(Work work) { core_.workers.Post(queue(), std::move(work)); }
+  /// Returns the workers on which the call is carried out.
+  WorkerPool& workers() { return IsOnReports(operation_) ? core_.report_workers : core_.workers; }
   /// Returns the caller's queue; before the caller is known, that of all strangers.
   WorkQueue& queue() { return share_ != nullptr ? share_->queue : core_.strangers; }
   bool RunsInline() const { return Traits(operation_).quick && !waits_; }
@@ -178,11 +184,14 @@ class Call {
   /// with it; it says why.
   ///
   /// size  The size of the request.
-  /// sync  The caller wants the write on stable storage, whatever the dataset's durability.
-  absl::Status Admit(std::string_view dataset, RequestSize size, bool sync = false);
+  /// sync    The caller wants the write on stable storage, whatever the dataset's durability.
+  /// report  The report of the dataset that the call is about: a right on it is enough. Empty: none.
+  absl::Status Admit(std::string_view dataset, RequestSize size, bool sync = false,
+                     std::string_view report = {});
   /// Returns the name under which the caller's answers are remembered. After Admit.
   const std::string& CallerName() const { return share_->name; }
-  /// Checks, for a call that lasts, the caller and its right again, by the list that is in force now.
+  /// Checks, for a call that lasts, the caller and its right (on dataset_, and report_) again, by the list
+  /// that is in force now.
   absl::Status CheckStillAllowed();
   /// Returns whether another answer may be made: false while answers that the caller does not take fill its
   /// share.
@@ -217,6 +226,7 @@ class Call {
   const CallInfo info_;
   std::shared_ptr<const Principal> principal_;
   std::string dataset_;
+  std::string report_;  // that the call is about now
 
  private:
   friend class OpenCalls;

@@ -9,7 +9,7 @@
 
 namespace kvstore::server {
 
-/// What one caller has in flight, as Admission counts it, and its queue for workers. Thread-safe.
+/// What one caller has in flight, as Admission counts it, and its queues for workers. Thread-safe.
 struct CallerShare {
   explicit CallerShare(std::string who) : name(std::move(who)) {}
 
@@ -19,6 +19,7 @@ struct CallerShare {
   std::atomic<size_t> calls{0};
   std::atomic<size_t> bytes{0};  ///< In memory: requests, and answers that were not sent yet.
   WorkQueue queue;
+  WorkQueue report_queue;  ///< For the workers of reports.
 };
 
 }  // namespace kvstore::server

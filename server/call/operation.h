@@ -21,7 +21,7 @@ enum class Operation : uint8_t {
 
 struct OperationTraits {
   std::string_view name;
-  Right right;  ///< What the caller needs on the dataset.
+  Right right;  ///< What the caller needs on the dataset, or on the report.
   /// Whether the call is so short that it runs on the thread that received it, which saves handing it to a
   /// worker. Applies only where the backend does not wait for other machines.
   bool quick;
@@ -43,9 +43,15 @@ inline constexpr std::array<OperationTraits, kOperationCount> kOperations = {{
     {"Endpoint", Right::kAdmin, kQueued},
 }};
 
-/// Returns whether the operation reads or writes data of a dataset. Others are about datasets as a whole.
+/// Returns whether the operation is a single call on data of a dataset. Others are about datasets as a whole,
+/// or about reports, which take many calls on data.
 constexpr bool IsOnData(Operation operation) {
-  return operation >= Operation::kGetRow && operation != Operation::kEndpoint;
+  return operation >= Operation::kGetRow && operation <= Operation::kCalls;
+}
+
+/// Returns whether the operation is one of the service Reports.
+constexpr bool IsOnReports(Operation operation) {
+  return operation >= Operation::kCreateReport && operation <= Operation::kMakeRollups;
 }
 
 constexpr const OperationTraits& Traits(Operation operation) {

@@ -24,6 +24,10 @@ struct ServerLimits {
   size_t max_calls = 1'000;
   size_t max_bytes = size_t{256} << 20;  ///< Requests and answers in memory, all together.
   size_t threads = 32;                   ///< Workers, for calls that may wait.
+  /// Workers for calls on reports, each of which runs on one from its beginning to its end. Where callers are
+  /// told apart, one of them may have half.
+  size_t report_threads = 8;
+  size_t query_bytes = size_t{128} << 20;  ///< Memory that a query of reports may take.
   uint32_t call_ms =
       60'000;  ///< The longest that a call may take; streams and compactions have no such limit.
   uint32_t stall_ms = 30'000;      ///< A call is ended when its client takes nothing for so long.

@@ -6,8 +6,8 @@
 
 namespace kvstore::server {
 
-SuspendedCalls::SuspendedCalls(Router& router, WorkerPool& workers, std::function<bool()> draining)
-    : router_(router), workers_(workers), draining_(std::move(draining)), thread_([this] { Watch(); }) {}
+SuspendedCalls::SuspendedCalls(Router& router, std::function<bool()> draining)
+    : router_(router), draining_(std::move(draining)), thread_([this] { Watch(); }) {}
 
 SuspendedCalls::~SuspendedCalls() {
   {
@@ -42,7 +42,7 @@ void SuspendedCalls::Watch() {
     lock.Lock();
     std::vector<Suspended> taken = DequeueDue(adopted || draining_());
     lock.Unlock();
-    for (Suspended& call : taken) workers_.Post(*call.queue, std::move(call.retry));
+    for (Suspended& call : taken) call.workers->Post(*call.queue, std::move(call.retry));
     lock.Lock();
   }
 }

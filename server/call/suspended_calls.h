@@ -25,13 +25,14 @@ class SuspendedCalls {
     /// Returns whether the call has to be retried now in any case: its time is over, or nobody waits for it
     /// any more.
     std::function<bool(Clock::time_point now)> due;
-    /// Retries the call. Runs on a worker, once.
+    /// Retries the call. Runs on one of these workers, once.
     Work retry;
-    WorkQueue* queue = nullptr;  ///< Its caller's.
+    WorkerPool* workers = nullptr;
+    WorkQueue* queue = nullptr;  ///< Its caller's for these workers.
   };
 
   /// draining  Returns whether the server stops: then all calls are retried, so that each is told so.
-  SuspendedCalls(Router& router, WorkerPool& workers, std::function<bool()> draining);
+  SuspendedCalls(Router& router, std::function<bool()> draining);
   /// No call may be suspended any more.
   ~SuspendedCalls();
   SuspendedCalls(const SuspendedCalls&) = delete;
@@ -52,7 +53,6 @@ class SuspendedCalls {
   std::vector<Suspended> DequeueDue(bool all) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Router& router_;
-  WorkerPool& workers_;
   const std::function<bool()> draining_;
   mutable Mutex mutex_;
   std::condition_variable wanted_;

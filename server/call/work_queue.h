@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <deque>
 
 #include "absl/functional/any_invocable.h"
@@ -19,9 +20,10 @@ class WorkQueue {
  private:
   friend class WorkerPool;
 
-  // Both are guarded by the pool's mutex.
+  // All are guarded by the pool's mutex.
   std::deque<Work> works_;
   WorkQueue* next_ = nullptr;  // in the pool's ring of queues that have work
+  size_t running_ = 0;         // how much of its work runs now
 };
 
 }  // namespace kvstore::server

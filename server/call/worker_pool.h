@@ -4,6 +4,7 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <thread>
 #include <vector>
 
@@ -16,7 +17,10 @@ namespace kvstore::server {
 /// whose last turn is the longest ago, however much waits in the other queues. Thread-safe.
 class WorkerPool {
  public:
-  explicit WorkerPool(size_t threads);
+  /// most_each  So much work of one queue runs at a time, at least 1. The threads that are left wait for
+  /// other
+  ///            callers, however much waits in that queue.
+  explicit WorkerPool(size_t threads, size_t most_each = SIZE_MAX);
   /// Waits until everything that was posted is done.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -27,8 +31,12 @@ class WorkerPool {
 
  private:
   void Run();
-  /// Removes and returns the first work of the queue whose turn it is. There must be one.
-  Work Dequeue() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Returns the queue whose turn it is by the one before it in the ring; null if there is none.
+  WorkQueue* BeforeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Removes and returns the first work of the queue behind this one in the ring.
+  Work Dequeue(WorkQueue& before, WorkQueue*& from) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const size_t most_each_;
 
   Mutex mutex_;
   std::condition_variable wanted_;

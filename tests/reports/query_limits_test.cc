@@ -63,6 +63,17 @@ TEST_F(QueryLimitsTest, Memory) {
   IsExhausted("more than 20000 bytes of memory");
 }
 
+TEST_F(QueryLimitsTest, TheAnswerIsCountedWhateverTheAggregatesTake) {
+  // Filters that match nothing have no aggregates, but a value for each step.
+  query_.group_by = {};
+  query_.filters.assign(1'000, {.where = {{"app", std::vector<std::string>{"nobody"}}}});
+  query_.step = *ParseStep("1h");
+  query_.limits.max_memory_bytes = 1'000'000;
+  EXPECT_OK(RunQuery(metadata_, query_));
+  query_.fill = Fill::kZero;
+  IsExhausted("more than 1000000 bytes of memory");
+}
+
 TEST_F(QueryLimitsTest, Bytes) {
   query_.limits.max_bytes = 100;
   IsExhausted("reads more than 100 bytes");
