@@ -32,6 +32,7 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddIdCommands(app, globals);
   AddShardsCommands(app, globals);
   AddImportCommand(app, globals);
+  AddReportCommands(app, globals);
   AddExecCommand(app, globals);
   AddServeCommand(app, globals);
   AddMigrateCommands(app, globals);

@@ -20,6 +20,7 @@ void AddMappingCommands(CLI::App& app, Globals& globals);
 void AddIdCommands(CLI::App& app, Globals& globals);
 void AddShardsCommands(CLI::App& app, Globals& globals);
 void AddImportCommand(CLI::App& app, Globals& globals);
+void AddReportCommands(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
 void AddServeCommand(CLI::App& app, Globals& globals);
 void AddMigrateCommands(CLI::App& app, Globals& globals);

@@ -1,24 +1,20 @@
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/input_file.h"
 #include "cli/line_loader.h"
 #include "cli/line_reader.h"
 #include "cli/object_loader.h"
 #include "cli/progress.h"
+#include "cli/rejected_lines.h"
 #include "cli/row_loader.h"
-#include "json/bytes_json.h"
 #include "json/json_fields.h"
 #include "json_api/answers.h"
 
@@ -45,8 +41,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxLineBytes = size_t{64} << 20;
 constexpr size_t kBatchLines = 1000;
 constexpr size_t kBatchBytes = size_t{4} << 20;
-/// How many rejected lines are reported where there is no reject file.
-constexpr size_t kReportedRejects = 5;
 
 struct Arguments {
   std::string dataset;
@@ -94,52 +88,6 @@ constexpr std::array<Count, 8> State::Counts() {
            {"same", &State::same}}};
 }
 
-/// The first rejected lines, and their number, where there is no reject file.
-struct RejectedLines {
-  struct Rejected {
-    uint64_t line = 0;
-    std::string why;
-  };
-  std::vector<Rejected> first;
-  uint64_t all = 0;
-
-  void Add(uint64_t line, const std::string& why) {
-    ++all;
-    if (first.size() < kReportedRejects) first.push_back({line, why});
-  }
-};
-
-/// An open input file; closes it.
-class Input {
- public:
-  explicit Input(const std::string& path)
-      : file_(path == "-" ? STDIN_FILENO : ::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (file_ < 0)
-      throw Failure{absl::NotFoundError(fmt::format("cannot open {}: {}", path, std::strerror(errno)))};
-    struct stat status {};
-    if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode))
-      size_ = static_cast<uint64_t>(status.st_size);
-  }
-  ~Input() {
-    if (file_ != STDIN_FILENO) ::close(file_);
-  }
-  Input(const Input&) = delete;
-  Input& operator=(const Input&) = delete;
-
-  int file() const { return file_; }
-  uint64_t size() const { return size_; }  // 0 if it is not known
-  void Skip(uint64_t bytes) const {
-    if (::lseek(file_, static_cast<off_t>(bytes), SEEK_SET) < 0) {
-      throw Failure{
-          absl::UnavailableError(fmt::format("cannot go on at byte {}: {}", bytes, std::strerror(errno)))};
-    }
-  }
-
- private:
-  const int file_;
-  uint64_t size_ = 0;
-};
-
 class Import {
  public:
   Import(const Arguments& args, KVStore& store, RejectedLines& rejected_lines)
@@ -176,7 +124,6 @@ class Import {
   }
 
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
-  bool resumed() const { return start_ > 0; }
 
  private:
   void Resume() {
@@ -202,6 +149,7 @@ class Import {
     state_ = state;
     start_ = state.offset;
     input_.Skip(start_);
+    if (start_ > 0) rejected_lines_.Append();
   }
 
   const char* ModeName() const {
@@ -249,16 +197,7 @@ class Import {
     ++state_.imported;
   }
 
-  void Reject(const Line& line, const std::string& why) {
-    if (args_.reject_file.empty()) {
-      rejected_lines_.Add(line.number, why);
-      return;
-    }
-    if (!rejects_.is_open()) rejects_.open(args_.reject_file, resumed() ? std::ios::app : std::ios::trunc);
-    const Json json = {{"line", line.number}, {"error", why}, {"text", BytesToJson(line.text)}};
-    rejects_ << ToLine(json) << std::endl;
-    if (!rejects_) throw Failure{absl::UnavailableError(fmt::format("cannot write {}", args_.reject_file))};
-  }
+  void Reject(const Line& line, const std::string& why) { rejected_lines_.Add(line.number, line.text, why); }
 
   void SaveProgress() {
     if (args_.progress_file.empty()) return;
@@ -270,7 +209,7 @@ class Import {
   const Arguments args_;
   RejectedLines& rejected_lines_;
   const std::unique_ptr<LineLoader> loader_;
-  const Input input_;
+  const InputFile input_;
   LineReader reader_;
   ProgressBar bar_;
   const Clock::time_point begun_ = Clock::now();
@@ -278,18 +217,7 @@ class Import {
   State state_;
   std::vector<Line> batch_;
   size_t bytes_ = 0;
-  std::ofstream rejects_;
 };
-
-void PrintRejected(const RejectedLines& rejected_lines) {
-  if (rejected_lines.all == 0) return;
-  for (const RejectedLines::Rejected& rejected : rejected_lines.first) {
-    PrintErr("line {}: {}\n", rejected.line, rejected.why);
-  }
-  if (rejected_lines.all > rejected_lines.first.size())
-    PrintErr("and {} more\n", rejected_lines.all - rejected_lines.first.size());
-  PrintErr("rejected lines are kept nowhere: --reject-file FILE would keep them, with the reasons\n");
-}
 
 /// Formats the numbers of lines, which add up to all, as one line for people.
 std::string CountsText(const Arguments& args, const State& state) {
@@ -315,14 +243,14 @@ void RunImport(Arguments& args, const Globals& globals) {
   }
   const auto store = globals.OpenStore(false);
   State state;
-  RejectedLines rejected_lines;
+  RejectedLines rejected_lines(args.reject_file);
   double seconds = 0;
   try {
     Import import_run(args, *store, rejected_lines);
     state = import_run.Run();
     seconds = import_run.Seconds();
   } catch (const Failure&) {
-    if (!globals.json) PrintRejected(rejected_lines);
+    if (!globals.json) rejected_lines.Tell();
     throw;
   }
   const bool differs = args.verify && state.same < state.fresh + state.changed + state.same + state.rejected;
@@ -334,12 +262,10 @@ void RunImport(Arguments& args, const Globals& globals) {
           count.place == &State::fresh || count.place == &State::changed || count.place == &State::same;
       if (of_comparison == args.Mode().compare || !of_comparison) json[count.name] = state.*count.place;
     }
-    for (const RejectedLines::Rejected& rejected : rejected_lines.first) {
-      json["first_rejected"].push_back({{"line", rejected.line}, {"error", rejected.why}});
-    }
+    if (Json first = rejected_lines.First(); !first.empty()) json["first_rejected"] = std::move(first);
     PrintJson(json);
   } else {
-    PrintRejected(rejected_lines);
+    rejected_lines.Tell();
     Print("{}, in {:.1f} s ({:.0f} lines a second)\n", Summary(args, state), seconds,
           static_cast<double>(state.lines) / std::max(seconds, 0.001));
     if (!args.reject_file.empty() && (state.rejected > 0 || differs)) {

@@ -34,7 +34,8 @@ struct ReportChange {
 struct ReportDescription {
   ReportInfo info;
   std::map<std::string, std::vector<std::string>>
-      segment_values;  ///< By segment key, in the order of their IDs.
+      segment_values;           ///< By segment key, in the order of their IDs.
+  std::vector<Rollup> rollups;  ///< Those that it is to have, as ReportChange::rollups gave them.
 };
 
 /// The reports of one dataset, in this process (LocalReports) or behind a server (client/reports.h).

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "charts/escape_html.h"
+
 namespace kvstore::bench {
 namespace {
+
+using charts::EscapeHtml;
 
 constexpr int kWidth = 720;
 constexpr int kNames = 150;  // to the left of bars
@@ -156,29 +160,6 @@ std::string TableOf(const Section& section) {
 }
 
 }  // namespace
-
-std::string EscapeHtml(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '"':
-        escaped += "&quot;";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
 
 std::string ToHtml(const Page& page) {
   std::string html = fmt::format(

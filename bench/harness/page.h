@@ -39,9 +39,6 @@ struct Page {
   std::vector<Section> sections;
 };
 
-/// Escapes text for HTML and SVG.
-std::string EscapeHtml(std::string_view text);
-
 /// Returns the page. Texts may contain any characters: they are escaped.
 std::string ToHtml(const Page& page);
 

@@ -3,16 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
 
-#include "bench/harness/line_chart.h"
+#include "charts/line_chart.h"
 
 namespace kvstore::bench {
 namespace {
+
+using charts::LineChart;
 
 double MiB(uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
@@ -36,14 +39,20 @@ bool Compacted(const SteadyWorkload& workload, size_t minute) {
 }
 
 LineChart NewChart(const SteadyReport& report, std::string title, std::string unit) {
-  LineChart chart{.title = std::move(title), .unit = std::move(unit), .band_name = "compaction"};
+  LineChart chart{
+      .title = std::move(title), .unit = std::move(unit), .axis = "minutes", .band_name = "compaction"};
   double from = 0;
   for (const SteadyWorkload& workload : report.workloads) {
-    chart.phases.emplace_back(from, fmt::format("{}: {:.0f} calls/s", workload.workload, workload.rate));
+    chart.phases.push_back({from, fmt::format("{}: {:.0f} calls/s", workload.workload, workload.rate)});
     for (const SteadyCompaction& one : workload.compactions) {
       chart.bands.push_back({from + one.begin_s / 60, from + one.end_s / 60});
     }
     from += static_cast<double>(workload.minutes.size());
+  }
+  chart.end = std::max(from, 1.0);
+  const double step = std::max(std::floor(chart.end / 12), 1.0);
+  for (double minute = 0; minute <= chart.end; minute += step) {
+    chart.marks.push_back({minute, fmt::format("{:.0f}", minute)});
   }
   return chart;
 }
@@ -51,9 +60,10 @@ LineChart NewChart(const SteadyReport& report, std::string title, std::string un
 /// figure  returns the value of a minute in the chart's unit.
 template <typename Figure>
 LineChart::Line LineOf(const SteadyReport& report, std::string name, Figure figure) {
-  LineChart::Line line{.name = std::move(name), .values = {}};
+  LineChart::Line line{.name = std::move(name), .points = {}};
+  double minute = 0.5;
   for (const SteadyWorkload& workload : report.workloads) {
-    for (const SteadyMinute& minute : workload.minutes) line.values.push_back(figure(minute));
+    for (const SteadyMinute& one : workload.minutes) line.points.push_back({minute++, figure(one)});
   }
   return line;
 }
@@ -190,7 +200,7 @@ absl::Status WritePage(const SteadyReport& report, const std::filesystem::path& 
   const auto add = [&](const char* name, const LineChart& chart) {
     const std::string file = fmt::format("{}-{}.svg", page.stem().string(), name);
     text += fmt::format("![{}]({})\n\n", chart.title, file);
-    return WriteFile(page.parent_path() / file, ToSvg(chart));
+    return WriteFile(page.parent_path() / file, charts::ToSvg(chart));
   };
   if (auto status = add("latency", Latencies(report)); !status.ok()) return status;
   if (auto status = add("memory", Memory(report)); !status.ok()) return status;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "bench/harness/line_chart.h"
 #include "bench/rows/steady_bench.h"
 #include "bench/rows/steady_page.h"
 #include "tests/support/temp_dir.h"
@@ -101,22 +100,6 @@ TEST(Steady, AnUnknownWorkloadIsNamed) {
   const auto report = BenchSteady(options, [](const SteadyReport&, const std::string&) {});
   EXPECT_EQ(report.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(report.status().message().find("'X'"), std::string::npos);
-}
-
-TEST(LineChart, EscapesAndHasAllLinesWithinItsFrame) {
-  const LineChart chart{.title = "a<b",
-                        .unit = "ms",
-                        .logarithmic = true,
-                        .lines = {{"one", {0, 5, 1e6}}, {"two", {}}},
-                        .bands = {{0.5, 1}},
-                        .band_name = "band",
-                        .phases = {{0, "A"}}};
-  const std::string svg = ToSvg(chart);
-  EXPECT_EQ(svg.find("a<b"), std::string::npos);
-  for (const char* const part : {"a&lt;b", ">one<", ">two<", ">band<", ">A<", "1e+06 ms"}) {
-    EXPECT_NE(svg.find(part), std::string::npos) << part << " is not in " << svg;
-  }
-  for (const char* const bad : {"nan", "inf", "\"-"}) EXPECT_EQ(svg.find(bad), std::string::npos) << svg;
 }
 
 }  // namespace

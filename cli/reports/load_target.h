@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "cli/rejected_lines.h"
+#include "cli/reports/batch_writer.h"
+#include "reports/reports.h"
+
+namespace kvstore::cli {
+
+/// What all files of a load share.
+struct LoadOptions {
+  std::string report;
+  absl::TimeZone zone = absl::UTCTimeZone();  ///< Of dates without a time.
+  size_t batch_points = 100'000;
+  bool add = false;
+  std::vector<std::string> ignored;  ///< Columns that are not read.
+};
+
+/// How the lines of a file were dealt with. Every line is one of loaded, rejected and blank.
+struct LoadCounts {
+  uint64_t lines = 0;  ///< Records of CSV, without the heading.
+  uint64_t points = 0;
+  uint64_t rejected = 0;
+  uint64_t blank = 0;
+};
+
+/// The length up to which a batch ID's prefix is allowed, in bytes.
+inline constexpr size_t kMaxBatchPrefixBytes = 200;
+
+/// Collects the points of one file into batches, and has these written. A batch ends behind the record that
+/// fills it, so that the same file is always cut at the same places. Externally synchronised.
+class LoadTarget {
+ public:
+  /// file      for messages.
+  /// prefix    of the batches' IDs, which go on with the place of the batch in its file and a checksum of
+  /// what
+  ///           is there; empty: batches have no IDs.
+  LoadTarget(const LoadOptions& options, std::string file, std::string prefix, BatchWriter& writer,
+             RejectedLines& rejected_lines)
+      : options_(options),
+        file_(std::move(file)),
+        prefix_(std::move(prefix)),
+        writer_(writer),
+        rejected_lines_(rejected_lines) {}
+
+  /// Points are added of these metrics from now on. What was collected before is written.
+  ///
+  /// layout  how records are read, as far as it depends on more than their text: the same bytes under another
+  ///         layout are another batch.
+  ///
+  /// Throws Failure if a batch could not be written, as the functions below do.
+  void Use(const reports::ReportInfo& info, std::string_view layout);
+  /// The batch that points are added to, only after Use.
+  reports::Batch& batch() { return *batch_; }
+
+  /// A record was dealt with. Each is told by one of these, whose arguments are its first line, how many
+  /// bytes of the file lie before it, and its text.
+  void Loaded(uint64_t line, uint64_t offset, std::string_view text);
+  void Rejected(uint64_t line, uint64_t offset, std::string_view text, const std::string& why);
+  void Blank() {
+    ++counts_.lines;
+    ++counts_.blank;
+  }
+
+  /// Has the last batch written; the writer may still be at work on it.
+  void Finish() { Send(); }
+  const LoadCounts& counts() const { return counts_; }
+
+ private:
+  void Count(uint64_t line, uint64_t offset, std::string_view text);
+  void Send();
+
+  const LoadOptions& options_;
+  const std::string file_;
+  const std::string prefix_;
+  BatchWriter& writer_;
+  RejectedLines& rejected_lines_;
+  LoadCounts counts_;
+  std::optional<reports::Batch> batch_;
+  uint32_t layout_ = 0;    // a checksum
+  uint32_t checksum_ = 0;  // of the records of this batch
+  bool begun_ = false;     // whether the batch has a record
+  uint64_t first_line_ = 0;
+  uint64_t first_offset_ = 0;
+  uint64_t bytes_ = 0;  // of the records of this batch
+};
+
+}  // namespace kvstore::cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "json/json.h"
+#include "reports/batch.h"
+
+namespace kvstore::cli {
+
+/// The value of a point of a file, after it was read and before the point is added to a batch: a record that
+/// has one wrong value is rejected as a whole.
+struct PointValue {
+  size_t metric = 0;                 ///< An index of ReportInfo::metrics.
+  reports::Number number;            ///< Of a metric of kind value.
+  std::vector<std::string> members;  ///< Of kind distinct.
+  std::vector<double> values;        ///< Of kind distribution.
+};
+
+/// A whole number of 64 bits, or a real number: "7", "-2.5", "1e6". nullopt for anything else, and for whole
+/// numbers beyond 64 bits. Spaces around it are ignored.
+std::optional<reports::Number> ParseNumber(std::string_view text);
+
+/// Reads the text of a cell: a number, or for the other kinds one or more values with ';' between them.
+/// INVALID_ARGUMENT says what is wrong.
+absl::Status ReadCell(std::string_view text, reports::MetricKind kind, PointValue& value);
+/// Reads a number (of kind value; or a string of an integer), a string or an array of strings (distinct), a
+/// number or an array of numbers (distribution). INVALID_ARGUMENT says what is wrong.
+absl::Status ReadJsonValue(const Json& json, reports::MetricKind kind, PointValue& value);
+
+/// Adds the point. Errors as of reports::Batch.
+absl::Status AddPoint(reports::Batch& batch, int64_t time, reports::Batch::Segments segments,
+                      const PointValue& value);
+
+}  // namespace kvstore::cli
