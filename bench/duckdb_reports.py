@@ -46,7 +46,7 @@ class Tables:
         connection.execute(f"COPY points TO '{parquet}' (FORMAT parquet, COMPRESSION zstd)")
         parquet_bytes = parquet.stat().st_size
         parquet.unlink()
-        return {"rows": connection.execute("SELECT count(*) FROM points").fetchone()[0], "seconds": seconds,
+        return {"rows": connection.execute("SELECT count(*) FROM points").fetchall()[0][0], "seconds": seconds,
                 "bytes": self.file(table).stat().st_size, "parquet_bytes": parquet_bytes}
 
     def query(self, table, metric, days, daily, group_by, countries=None, **other):
@@ -63,7 +63,7 @@ class Tables:
                f"AND time >= ?::DATE AND time < ?::DATE + ?::INTEGER{chosen}"
                + (f" GROUP BY {', '.join(groups)}" if groups else ""))
         begin = time.perf_counter()
-        result = self.connections[table].execute(sql, values).fetch_arrow_table()
+        result = self.connections[table].sql(sql, params=values).to_arrow_table()
         ms = (time.perf_counter() - begin) * 1000
         return {"rows": list(zip(*(column.to_pylist() for column in result.columns))), "ms": ms}
 
