@@ -31,7 +31,7 @@ absl::Status RunOtherLoads(ReportsRun& run) {
   const PointSet json{.report = "json", .metrics = run.Scaled(50, 1)};
   run.tell(fmt::format("loading {} points as JSON", json.points()));
   OwnReports reports(run.store.store(), "bench_json");
-  const auto time = LoadJson(run.store.store(), reports.dataset(), *reports, json);
+  const auto time = LoadJson(*reports, json);
   if (!time.ok()) return time.status();
   run.Add("load by write_points in JSON", "points/s", time->rate(), kJsonBar);
   return absl::OkStatus();

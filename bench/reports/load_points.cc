@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "reports/json_operations.h"
+#include "reports/json_points.h"
 
 namespace kvstore::bench {
 namespace {
@@ -46,10 +46,8 @@ void AppendJson(std::string& text, const PointSet& set, const PointNames& names,
       names.apps[set.app(point.series)], names.genders[set.gender(point.series)], point.value);
 }
 
-std::string RequestOf(const std::string& dataset, const PointSet& set, const PointNames& names,
-                      const std::vector<MadePoint>& points) {
-  std::string text =
-      fmt::format(R"({{"op":"write_points","dataset":"{}","report":"{}","points":[)", dataset, set.report);
+std::string RequestOf(const PointSet& set, const PointNames& names, const std::vector<MadePoint>& points) {
+  std::string text = fmt::format(R"({{"op":"write_points","report":"{}","points":[)", set.report);
   for (const MadePoint& point : points) {
     AppendJson(text, set, names, point);
     text += ',';
@@ -97,8 +95,7 @@ absl::StatusOr<LoadTime> LoadPoints(reports::Reports& reports, const PointSet& s
   }
 }
 
-absl::StatusOr<LoadTime> LoadJson(KVStore& store, const std::string& dataset, reports::Reports& reports,
-                                  const PointSet& set) {
+absl::StatusOr<LoadTime> LoadJson(reports::Reports& reports, const PointSet& set) {
   if (auto status = reports.Create(set.info()); !status.ok()) return status;
   const PointNames names(set);
   LoadTime time;
@@ -106,12 +103,16 @@ absl::StatusOr<LoadTime> LoadJson(KVStore& store, const std::string& dataset, re
   while (true) {
     const auto& points = maker.Next(kPointsOfBatch);
     if (points.empty()) return time;
-    const std::string text = RequestOf(dataset, set, names, points);
+    const std::string text = RequestOf(set, names, points);
     const auto begin = Clock::now();
-    const auto answer = reports::RunJsonOperation(store, Json::parse(text));
-    if (!answer.ok()) return answer.status();
+    const Json request = Json::parse(text);
+    const auto batch =
+        reports::ReadPoints(reports, set.report, request["points"].get_ref<const Json::array_t&>());
+    if (!batch.ok()) return batch.status();
+    const auto written = reports.Write(*batch, {});
+    if (!written.ok()) return written.status();
     time.seconds += SecondsSince(begin);
-    time.points += (*answer)["written"].get<uint64_t>();
+    time.points += *written;
   }
 }
 

@@ -3,11 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "bench/reports/point_set.h"
-#include "kvstore_api/kvstore.h"
 #include "reports/reports.h"
 
 /// Ways to load the points of a set.
@@ -28,10 +26,7 @@ absl::StatusOr<LoadTime> LoadPoints(reports::Reports& reports, const PointSet& s
 
 /// The same by requests of the JSON form (write_points), each with kPointsOfBatch points. Parsing the text of
 /// a request is timed, making it is not.
-///
-/// dataset  that `reports` has its reports in.
-absl::StatusOr<LoadTime> LoadJson(KVStore& store, const std::string& dataset, reports::Reports& reports,
-                                  const PointSet& set);
+absl::StatusOr<LoadTime> LoadJson(reports::Reports& reports, const PointSet& set);
 
 /// Writes the points of a set as CSV: metric,time,country,app,gender,value with the time as "2013-01-01".
 absl::Status WriteCsv(const PointSet& set, const std::filesystem::path& file);

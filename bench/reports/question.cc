@@ -29,20 +29,25 @@ Sums SumsOf(const PointSet& set, const Question& question) {
   const bool by_country = by("country");
   const bool by_app = by("app");
   const bool by_gender = by("gender");
-  Sums sums;
+  std::map<std::string, std::vector<int64_t>> days;  // of each group, for each day that is asked for
   for (uint32_t series = 0; series < set.series(); ++series) {
     if (set.country(series) >= question.countries) continue;
     std::string group;
     if (by_country) group += names.countries[set.country(series)] + '/';
     if (by_app) group += names.apps[set.app(series)] + '/';
     if (by_gender) group += names.genders[set.gender(series)] + '/';
-    int64_t whole = 0;
-    for (uint32_t day = question.first_day; day < question.end_day; ++day) {
-      const int64_t value = ValueOf(set, question.metric, series, day);
-      whole += value;
-      if (question.daily) sums[fmt::format("{}{}", group, kFirstDayMs + day * kDayMs)] += value;
+    auto& of_group = days[group];
+    of_group.resize(question.end_day - question.first_day);
+    for (size_t day = 0; day < of_group.size(); ++day) {
+      of_group[day] += ValueOf(set, question.metric, series, question.first_day + static_cast<uint32_t>(day));
     }
-    if (!question.daily) sums[fmt::format("{}{}", group, kFirstDayMs + question.first_day * kDayMs)] += whole;
+  }
+  Sums sums;
+  for (const auto& [group, values] : days) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      const auto day = question.first_day + (question.daily ? static_cast<int64_t>(i) : 0);
+      sums[fmt::format("{}{}", group, kFirstDayMs + day * kDayMs)] += values[i];
+    }
   }
   return sums;
 }
