@@ -13,11 +13,25 @@
 #include "reports/steps.h"
 
 namespace kvstore::reports {
+namespace {
+
+/// Stands for the index of a value that the batch does not have yet.
+constexpr uint32_t kNewValue = UINT32_MAX;
+
+/// The value of a segment, which may be the default of its key.
+std::string_view ValueOf(const SegmentKey& key, const std::optional<std::string_view>& segment) {
+  return segment ? *segment : std::string_view(*key.default_value);
+}
+
+}  // namespace
 
 Batch::Batch(ReportInfo info)
-    : info_(std::move(info)), values_(info_.keys.size()), value_indexes_(info_.keys.size()) {}
+    : info_(std::move(info)),
+      values_(info_.keys.size()),
+      value_indexes_(info_.keys.size()),
+      found_(info_.keys.size(), kNewValue) {}
 
-absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments) const {
+absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments) {
   const Metric& known = info_.metrics[metric];
   if (known.kind != kind) {
     return absl::InvalidArgumentError(
@@ -36,13 +50,30 @@ absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segme
     return absl::InvalidArgumentError(
         fmt::format("segments: {} values for {} keys", segments.size(), info_.keys.size()));
   }
+  return FindValues(segments);
+}
+
+absl::Status Batch::FindValues(Segments segments) {
   for (size_t key = 0; key < segments.size(); ++key) {
     const SegmentKey& segment_key = info_.keys[key];
     if (!segments[key] && !segment_key.default_value) {
       return absl::InvalidArgumentError(
           fmt::format("segments: '{}' is missing, and the key has no default", segment_key.name));
     }
-    if (segments[key] && (segments[key]->size() > kMaxSegmentValueBytes || !IsUtf8(*segments[key]))) {
+    const std::string_view value = ValueOf(segment_key, segments[key]);
+    // Neighbours often share values, and a value that is in the batch was checked before.
+    if (!series_.empty()) {
+      const uint32_t last = series_[last_series_].values[key];
+      if (values_[key][last] == value) {
+        found_[key] = last;
+        continue;
+      }
+    }
+    const auto& indexes = value_indexes_[key];
+    const auto found = indexes.find(absl::string_view(value.data(), value.size()));
+    found_[key] = found == indexes.end() ? kNewValue : found->second;
+    if (found_[key] != kNewValue) continue;
+    if (value.size() > kMaxSegmentValueBytes || !IsUtf8(value)) {
       return absl::InvalidArgumentError(
           fmt::format("segments: the value of '{}' must be UTF-8 of at most {} bytes", segment_key.name,
                       kMaxSegmentValueBytes));
@@ -52,24 +83,23 @@ absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segme
 }
 
 uint32_t Batch::SeriesOf(size_t metric, Segments segments) {
-  std::string name;
-  AppendBigEndian(name, static_cast<uint32_t>(metric));
-  Series series{.metric = metric};
-  for (size_t key = 0; key < segments.size(); ++key) {
-    const std::string_view value =
-        segments[key] ? *segments[key] : std::string_view(*info_.keys[key].default_value);
-    auto& indexes = value_indexes_[key];
-    auto found = indexes.find(absl::string_view(value.data(), value.size()));
-    if (found == indexes.end()) {
-      found = indexes.emplace(std::string(value), static_cast<uint32_t>(values_[key].size())).first;
-      values_[key].emplace_back(value);
-    }
-    AppendBigEndian(name, found->second);
-    series.values.push_back(found->second);
+  if (!series_.empty() && series_[last_series_].metric == metric && series_[last_series_].values == found_) {
+    return last_series_;
   }
-  const auto [at, added] = series_indexes_.emplace(std::move(name), static_cast<uint32_t>(series_.size()));
-  if (added) series_.push_back(std::move(series));
-  return at->second;
+  for (size_t key = 0; key < segments.size(); ++key) {
+    if (found_[key] != kNewValue) continue;
+    const std::string_view value = ValueOf(info_.keys[key], segments[key]);
+    found_[key] = static_cast<uint32_t>(values_[key].size());
+    values_[key].emplace_back(value);
+    value_indexes_[key].emplace(values_[key].back(), found_[key]);
+  }
+  name_.clear();
+  AppendBigEndian(name_, static_cast<uint32_t>(metric));
+  for (const uint32_t value : found_) AppendBigEndian(name_, value);
+  const auto [at, added] = series_indexes_.try_emplace(name_, static_cast<uint32_t>(series_.size()));
+  if (added) series_.push_back({.metric = metric, .values = found_});
+  last_series_ = at->second;
+  return last_series_;
 }
 
 absl::Status Batch::Add(size_t metric, int64_t time_ms, Segments segments, const Number& value) {
@@ -87,8 +117,8 @@ absl::Status Batch::AddDistinct(size_t metric, int64_t time_ms, Segments segment
   HyperLogLog sketch;
   for (const std::string& member : members) sketch.Add(member);
   points_.push_back({.series = SeriesOf(metric, segments),
-                     .time = time_ms,
-                     .sketch = static_cast<uint32_t>(sketches_.size())});
+                     .sketch = static_cast<uint32_t>(sketches_.size()),
+                     .time = time_ms});
   sketches_.push_back(sketch.Encode());
   return absl::OkStatus();
 }
@@ -103,8 +133,8 @@ absl::Status Batch::AddDistribution(size_t metric, int64_t time_ms, Segments seg
   }
   if (values.empty()) return absl::InvalidArgumentError("values: a distribution needs at least one number");
   points_.push_back({.series = SeriesOf(metric, segments),
-                     .time = time_ms,
-                     .sketch = static_cast<uint32_t>(sketches_.size())});
+                     .sketch = static_cast<uint32_t>(sketches_.size()),
+                     .time = time_ms});
   sketches_.push_back(sketch.Encode());
   return absl::OkStatus();
 }

@@ -54,9 +54,9 @@ class Batch {
   };
   struct Point {
     uint32_t series = 0;
+    uint32_t sketch = 0;  // of the other kinds than value: an index of sketches()
     int64_t time = 0;
-    Number number;        // of kind value
-    uint32_t sketch = 0;  // of the other kinds: an index of sketches()
+    Number number;  // of kind value
   };
   const std::vector<Series>& series() const { return series_; }
   const std::vector<Point>& points() const { return points_; }
@@ -65,15 +65,22 @@ class Batch {
   const std::vector<std::string>& values(uint32_t key) const { return values_[key]; }
 
  private:
-  absl::Status Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments) const;
-  /// The number of the series; makes it if it is new.
+  /// Checks everything about a point but its value.
+  absl::Status Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments);
+  /// Finds the values of the segments in `found_`, and checks those that the batch does not have yet.
+  absl::Status FindValues(Segments segments);
+  /// Returns the number of the series whose values FindValues has found last. Adds the series and its values
+  /// if the batch does not have them yet.
   uint32_t SeriesOf(size_t metric, Segments segments);
 
   ReportInfo info_;
   std::vector<std::vector<std::string>> values_;                           // for each key
   std::vector<absl::flat_hash_map<std::string, uint32_t>> value_indexes_;  // for each key
-  absl::flat_hash_map<std::string, uint32_t> series_indexes_;
+  absl::flat_hash_map<std::string, uint32_t> series_indexes_;              // by metric and values
   std::vector<Series> series_;
+  uint32_t last_series_ = 0;     // which SeriesOf has returned last
+  std::vector<uint32_t> found_;  // for each key an index of values_, or kNewValue
+  std::string name_;             // of SeriesOf, kept for its memory
   std::vector<Point> points_;
   std::vector<std::string> sketches_;
 };

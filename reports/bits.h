@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -41,20 +42,8 @@ class BitWriter {
     Write(static_cast<uint64_t>(width), 7);
     Write(value, width);
   }
-  /// Appends all bits of another stream.
-  void Append(const BitWriter& other) {
-    size_t at = 0;
-    for (; at + 8 <= other.bytes_.size(); at += 8) Write(Load(other.bytes_.data() + at), 64);
-    Write(other.pending_, other.filled_);
-  }
 
   size_t bits() const { return bytes_.size() * 8 + static_cast<size_t>(filled_); }
-  /// Empties the stream and keeps its memory.
-  void Clear() {
-    bytes_.clear();
-    pending_ = 0;
-    filled_ = 0;
-  }
   /// The stream as bytes; the last one is filled up with zeros.
   std::string Finish() && {
     Flush((filled_ + 7) / 8);
@@ -63,18 +52,26 @@ class BitWriter {
   }
 
  private:
-  static uint64_t Load(const char* from) {
-    uint64_t value = 0;
-    for (int i = 7; i >= 0; --i) value = value << 8 | static_cast<unsigned char>(from[i]);
-    return value;
-  }
+  /// Takes the first bytes of what is pending, at most 8.
   void Flush(int bytes) {
-    for (int i = 0; i < bytes; ++i) bytes_.push_back(static_cast<char>(pending_ >> (8 * i)));
+    std::array<char, 8> little;
+    for (size_t i = 0; i < little.size(); ++i) little[i] = static_cast<char>(pending_ >> (8 * i));
+    bytes_.append(little.data(), static_cast<size_t>(bytes));
   }
 
   std::string bytes_;     // whole groups of 8 bytes until Finish
   uint64_t pending_ = 0;  // the bits behind them
   int filled_ = 0;        // how many those are, 0..63
+};
+
+/// Counts the bits that a BitWriter would write.
+class BitCounter {
+ public:
+  void Write(uint64_t /*value*/, int bits) { bits_ += static_cast<size_t>(bits); }
+  size_t bits() const { return bits_; }
+
+ private:
+  size_t bits_ = 0;
 };
 
 /// Reads what a BitWriter wrote. Behind the end it gives zeros and says so by failed(), so that a decoder can

@@ -4,6 +4,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "base/big_endian.h"
@@ -35,26 +36,26 @@ std::string EncodeBody(const PointBlock& points, const ChunkDirectory& directory
   BitWriter bits;
   const SeriesPoints& all = points.all();
   std::vector<uint64_t> units;
-  std::vector<uint64_t> units_before;
   for (size_t i = 0; i < points.series(); ++i) {
     const size_t begin = points.begin(i);
-    const size_t count = points.end(i) - begin;
+    const auto times = points.times(i);
     PackSegments(bits, directory, points.segments(i));
-    units.clear();
-    for (size_t p = begin; p < begin + count; ++p) {
-      units.push_back(static_cast<uint64_t>(all.times[p] - directory.min_time) / directory.time_unit);
-    }
-    const bool same = units == units_before;
+    const bool same = i > 0 && std::ranges::equal(times, points.times(i - 1));
     bits.Write(same ? 1 : 0, 1);
     if (!same) {
-      bits.WriteSized(count);
+      units.clear();
+      for (const int64_t time : times) {
+        units.push_back(static_cast<uint64_t>(time - directory.min_time) / directory.time_unit);
+      }
+      bits.WriteSized(times.size());
       PackTimes(bits, units);
-      std::swap(units, units_before);
     }
     if (directory.writes == ChunkDirectory::Writes::kBoth) {
-      for (size_t p = begin; p < begin + count; ++p) bits.Write(all.adds[p], 1);
+      for (size_t p = begin; p < begin + times.size(); ++p) bits.Write(all.adds[p], 1);
     }
-    if (directory.kind == MetricKind::kValue) PackNumbers(bits, std::span(all.numbers).subspan(begin, count));
+    if (directory.kind == MetricKind::kValue) {
+      PackNumbers(bits, std::span(all.numbers).subspan(begin, times.size()));
+    }
   }
   const std::string packed = std::move(bits).Finish();
   std::string body;
@@ -71,7 +72,11 @@ std::string EncodeBody(const PointBlock& points, const ChunkDirectory& directory
 std::string Compressed(const std::string& body) {
   if (body.size() < kMinCompressedBytes) return {};
   std::string frame(ZSTD_compressBound(body.size()), '\0');
-  const size_t size = ZSTD_compress(frame.data(), frame.size(), body.data(), body.size(), kZstdLevel);
+  // A context is large, so that each thread keeps one.
+  thread_local const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(ZSTD_createCCtx(),
+                                                                                  &ZSTD_freeCCtx);
+  const size_t size =
+      ZSTD_compressCCtx(context.get(), frame.data(), frame.size(), body.data(), body.size(), kZstdLevel);
   if (ZSTD_isError(size) != 0 || size > body.size() - body.size() / 16) return {};
   frame.resize(size);
   return frame;
@@ -140,7 +145,10 @@ absl::StatusOr<Chunk> Chunk::Open(std::string_view bytes) {
 absl::StatusOr<std::string> Chunk::Body() const {
   if (!compressed_) return std::string(body_);
   std::string body(directory_.body_bytes, '\0');
-  const size_t size = ZSTD_decompress(body.data(), body.size(), body_.data(), body_.size());
+  thread_local const std::unique_ptr<ZSTD_DCtx, decltype(&ZSTD_freeDCtx)> context(ZSTD_createDCtx(),
+                                                                                  &ZSTD_freeDCtx);
+  const size_t size =
+      ZSTD_decompressDCtx(context.get(), body.data(), body.size(), body_.data(), body_.size());
   if (ZSTD_isError(size) != 0 || size != body.size()) {
     return absl::DataLossError("a chunk's body does not decompress");
   }

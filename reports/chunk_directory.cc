@@ -109,6 +109,28 @@ void ReadPointFields(ByteReader& in, ChunkDirectory& directory) {
   for (auto& values : directory.segment_values) values = ReadValues(in, directory.series);
 }
 
+/// Finds the range of the times, and the greatest unit in which all lie away from the first.
+void SurveyTimes(const PointBlock& points, ChunkDirectory& directory) {
+  directory.min_time = points.times(0).front();
+  for (size_t i = 0; i < points.series(); ++i) {
+    const auto times = points.times(i);
+    directory.min_time = std::min(directory.min_time, times.front());
+    directory.max_time = std::max(directory.max_time, times.back());
+  }
+  uint64_t unit = 0;
+  for (size_t i = 0; i < points.series(); ++i) {
+    const auto times = points.times(i);
+    // Most series have the times of their neighbours, which are looked at once.
+    if (i > 0 && std::ranges::equal(times, points.times(i - 1))) continue;
+    for (const int64_t time : times) {
+      const auto distance = static_cast<uint64_t>(time - directory.min_time);
+      // A division is much cheaper than finding a divisor, which is rarely needed.
+      if (unit == 0 || distance % unit != 0) unit = std::gcd(unit, distance);
+    }
+  }
+  directory.time_unit = std::max<uint64_t>(unit, 1);
+}
+
 }  // namespace
 
 ChunkDirectory Survey(const PointBlock& points) {
@@ -125,15 +147,12 @@ ChunkDirectory Survey(const PointBlock& points) {
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
   }
+  SurveyTimes(points, directory);
   const SeriesPoints& all = points.all();
-  const auto [least, greatest] = std::minmax_element(all.times.begin(), all.times.end());
-  directory.min_time = *least;
-  directory.max_time = *greatest;
-  int64_t unit = 0;
-  for (const int64_t time : all.times) unit = std::gcd(unit, time - *least);
-  directory.time_unit = unit == 0 ? 1 : static_cast<uint64_t>(unit);
   if (!all.numbers.empty()) {
-    const auto [low, high] = std::minmax_element(all.numbers.begin(), all.numbers.end(), &Less);
+    // A function object rather than a pointer, so that the comparison is inlined.
+    const auto less = [](const Number& a, const Number& b) { return Less(a, b); };
+    const auto [low, high] = std::minmax_element(all.numbers.begin(), all.numbers.end(), less);
     directory.min_value = *low;
     directory.max_value = *high;
   }

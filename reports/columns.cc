@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvstore::reports {
 namespace {
@@ -26,22 +27,39 @@ struct DifferenceClass {
 constexpr DifferenceClass kClasses[] = {
     {0b0, 1, 0}, {0b01, 2, 7}, {0b011, 3, 12}, {0b0111, 4, 20}, {0b1111, 4, 64}};
 
-void PackFrame(BitWriter& out, std::span<const int64_t> values) {
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  out.WriteSized(ZigZag(*least));
-  if (values.size() == 1) return;
-  const auto base = static_cast<uint64_t>(*least);
-  const int width = BitWidth(static_cast<uint64_t>(*greatest) - base);
-  out.Write(static_cast<uint64_t>(width), 7);
-  for (const int64_t value : values) out.Write(static_cast<uint64_t>(value) - base, width);
+/// The integers that stand for numbers: themselves, or whole real numbers.
+int64_t IntegerOf(const Number& number) {
+  return number.is_integer() ? number.integer() : static_cast<int64_t>(number.real());
 }
 
-size_t FrameBits(std::span<const int64_t> values) {
-  const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
-  const size_t base = 7 + static_cast<size_t>(BitWidth(ZigZag(*least)));
-  if (values.size() == 1) return base;
-  const int width = BitWidth(static_cast<uint64_t>(*greatest) - static_cast<uint64_t>(*least));
-  return base + 7 + values.size() * static_cast<size_t>(width);
+/// The least and the greatest of the integers that stand for numbers.
+std::pair<int64_t, int64_t> BoundsOf(std::span<const Number> numbers) {
+  int64_t least = INT64_MAX;
+  int64_t greatest = INT64_MIN;
+  for (const Number& number : numbers) {
+    const int64_t integer = IntegerOf(number);
+    least = std::min(least, integer);
+    greatest = std::max(greatest, integer);
+  }
+  return {least, greatest};
+}
+
+void PackFrame(BitWriter& out, std::span<const Number> numbers) {
+  const auto [least, greatest] = BoundsOf(numbers);
+  out.WriteSized(ZigZag(least));
+  if (numbers.size() == 1) return;
+  const auto base = static_cast<uint64_t>(least);
+  const int width = BitWidth(static_cast<uint64_t>(greatest) - base);
+  out.Write(static_cast<uint64_t>(width), 7);
+  for (const Number& number : numbers) out.Write(static_cast<uint64_t>(IntegerOf(number)) - base, width);
+}
+
+size_t FrameBits(std::span<const Number> numbers) {
+  const auto [least, greatest] = BoundsOf(numbers);
+  const size_t base = 7 + static_cast<size_t>(BitWidth(ZigZag(least)));
+  if (numbers.size() == 1) return base;
+  const int width = BitWidth(static_cast<uint64_t>(greatest) - static_cast<uint64_t>(least));
+  return base + 7 + numbers.size() * static_cast<size_t>(width);
 }
 
 /// The width of each number of a frame; fails on one above 64.
@@ -67,14 +85,16 @@ void SkipFrame(BitReader& in, size_t count) {
   in.Skip(count * width);
 }
 
-void PackXor(BitWriter& out, std::span<const uint64_t> values) {
-  uint64_t before = values.front();
+/// Writes the bits of numbers to a BitWriter, or counts them with a BitCounter.
+template <typename Out>
+void PackXor(Out& out, std::span<const Number> numbers) {
+  uint64_t before = numbers.front().bits();
   out.Write(before, 64);
   int window_shift = 0;
   int window_bits = 0;  // none yet
-  for (const uint64_t value : values.subspan(1)) {
-    const uint64_t changed = value ^ before;
-    before = value;
+  for (const Number& number : numbers.subspan(1)) {
+    const uint64_t changed = number.bits() ^ before;
+    before = number.bits();
     if (changed == 0) {
       out.Write(0, 1);
       continue;
@@ -97,10 +117,16 @@ void PackXor(BitWriter& out, std::span<const uint64_t> values) {
   }
 }
 
+size_t XorBits(std::span<const Number> numbers) {
+  BitCounter counter;
+  PackXor(counter, numbers);
+  return counter.bits();
+}
+
 /// The XOR form, behind its length in bits, so that it can be skipped.
-void WriteXor(BitWriter& out, const BitWriter& packed) {
-  out.WriteSized(packed.bits());
-  out.Append(packed);
+void WriteXor(BitWriter& out, std::span<const Number> numbers, size_t bits) {
+  out.WriteSized(bits);
+  PackXor(out, numbers);
 }
 
 template <typename Take>
@@ -137,23 +163,32 @@ bool IsWhole(double value) {
          !(value == 0 && std::signbit(value));
 }
 
-/// Packs 64-bit patterns by XOR if that takes fewer bits than `otherwise`, and returns whether it did.
-bool PackXorIfSmaller(BitWriter& out, Form form, std::span<const uint64_t> values, size_t otherwise) {
-  BitWriter packed;
-  PackXor(packed, values);
-  if (packed.bits() + 7 + static_cast<size_t>(BitWidth(packed.bits())) >= otherwise) return false;
-  out.Write(form, kFormBits);
-  WriteXor(out, packed);
-  return true;
+/// Packs integers, or whole real numbers, by XOR or as a frame, whichever takes fewer bits.
+void PackIntegers(BitWriter& out, std::span<const Number> numbers, Form form_by_frame, Form form_by_xor) {
+  const size_t frame_bits = FrameBits(numbers);
+  // The XOR form starts with 64 bits and its length, so that short series need not try.
+  if (frame_bits > 78) {
+    const size_t xor_bits = XorBits(numbers);
+    if (xor_bits + 7 + static_cast<size_t>(BitWidth(xor_bits)) < frame_bits) {
+      out.Write(form_by_xor, kFormBits);
+      return WriteXor(out, numbers, xor_bits);
+    }
+  }
+  out.Write(form_by_frame, kFormBits);
+  PackFrame(out, numbers);
 }
 
-void PackIntegers(BitWriter& out, std::span<const int64_t> values, std::span<const uint64_t> patterns,
-                  Form form_by_frame, Form form_by_xor) {
-  const size_t frame_bits = FrameBits(values);
-  // The XOR form starts with 64 bits and its length, so that short series need not try.
-  if (frame_bits > 78 && PackXorIfSmaller(out, form_by_xor, patterns, frame_bits)) return;
-  out.Write(form_by_frame, kFormBits);
-  PackFrame(out, values);
+/// Packs numbers of both kinds: which is which, then those of each kind.
+void PackBoth(BitWriter& out, std::span<const Number> numbers) {
+  std::vector<Number> integers;
+  std::vector<Number> reals;
+  out.Write(kBoth, kFormBits);
+  for (const Number& number : numbers) {
+    out.Write(number.is_integer() ? 1 : 0, 1);
+    (number.is_integer() ? integers : reals).push_back(number);
+  }
+  PackFrame(out, integers);
+  WriteXor(out, reals, XorBits(reals));
 }
 
 }  // namespace
@@ -198,36 +233,17 @@ void UnpackTimes(BitReader& in, size_t count, std::vector<uint64_t>& times) {
 }
 
 void PackNumbers(BitWriter& out, std::span<const Number> numbers) {
-  std::vector<int64_t> integers;
-  std::vector<uint64_t> patterns;
-  std::vector<uint64_t> reals;
-  bool whole = true;
+  size_t integers = 0;
+  bool whole = true;  // of the real numbers
   for (const Number& number : numbers) {
-    if (number.is_integer()) {
-      integers.push_back(number.integer());
-      patterns.push_back(number.bits());
-    } else {
-      reals.push_back(number.bits());
-      whole = whole && IsWhole(number.real());
-    }
+    integers += number.is_integer() ? 1 : 0;
+    whole = whole && (number.is_integer() || IsWhole(number.real()));
   }
-  if (reals.empty()) return PackIntegers(out, integers, patterns, kIntegers, kIntegersByXor);
-  if (!integers.empty()) {
-    out.Write(kBoth, kFormBits);
-    for (const Number& number : numbers) out.Write(number.is_integer() ? 1 : 0, 1);
-    PackFrame(out, integers);
-    BitWriter packed;
-    PackXor(packed, reals);
-    return WriteXor(out, packed);
-  }
-  if (whole) {
-    for (const uint64_t bits : reals) integers.push_back(static_cast<int64_t>(std::bit_cast<double>(bits)));
-    return PackIntegers(out, integers, reals, kWholeReals, kRealsByXor);
-  }
-  BitWriter packed;
-  PackXor(packed, reals);
+  if (integers == numbers.size()) return PackIntegers(out, numbers, kIntegers, kIntegersByXor);
+  if (integers > 0) return PackBoth(out, numbers);
+  if (whole) return PackIntegers(out, numbers, kWholeReals, kRealsByXor);
   out.Write(kRealsByXor, kFormBits);
-  WriteXor(out, packed);
+  WriteXor(out, numbers, XorBits(numbers));
 }
 
 void UnpackNumbers(BitReader& in, size_t count, std::vector<Number>& numbers) {

@@ -55,7 +55,7 @@ absl::StatusOr<PointBlock> MergeRun(const std::vector<LiveChunk>& run, bool olde
     KV_RETURN_IF_ERROR(merge->Read(points));
     if (points.size() == 0) continue;
     if (oldest) std::fill(points.adds.begin(), points.adds.end(), uint8_t{0});
-    block.Append(merge->segments(), points);
+    block.Append(merge->segments(), std::move(points));
   }
 }
 

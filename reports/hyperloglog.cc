@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 #include "reports/bits.h"
 #include "reports/stable_hash.h"
@@ -74,6 +75,15 @@ std::string HyperLogLog::Encode() const {
   constexpr size_t kDenseBytes = 2 + kRegisters * kRankBits / 8;
   size_t next = 0;
   for (size_t i = 0; i < kRegisters; ++i) {
+    // Most registers of a small set are zero, and eight of them are passed over at once.
+    uint64_t eight = 0;
+    if (i % sizeof(eight) == 0) {
+      std::memcpy(&eight, ranks_.data() + i, sizeof(eight));
+      if (eight == 0) {
+        i += sizeof(eight) - 1;
+        continue;
+      }
+    }
     if (ranks_[i] == 0) continue;
     AppendVarint(bytes, i - next);
     bytes.push_back(static_cast<char>(ranks_[i]));

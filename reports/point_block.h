@@ -38,6 +38,8 @@ class PointBlock {
   /// segments  one ID for each segment key.
   /// points    at least one.
   void Append(std::span<const uint32_t> segments, const SeriesPoints& points);
+  /// The same, and leaves `points` empty: sketches are moved rather than copied.
+  void Append(std::span<const uint32_t> segments, SeriesPoints&& points);
 
   MetricKind kind() const { return kind_; }
   uint32_t keys() const { return keys_; }
@@ -49,9 +51,16 @@ class PointBlock {
   /// The points of a series are those from begin to end, exclusive.
   size_t begin(size_t series) const { return series == 0 ? 0 : ends_[series - 1]; }
   size_t end(size_t series) const { return ends_[series]; }
+  /// The times of a series, as in SeriesPoints.
+  std::span<const int64_t> times(size_t series) const {
+    return std::span(all_.times).subspan(begin(series), end(series) - begin(series));
+  }
   const SeriesPoints& all() const { return all_; }
 
  private:
+  /// Appends all but the sketches.
+  void AppendRest(std::span<const uint32_t> segments, const SeriesPoints& points);
+
   MetricKind kind_;
   uint32_t keys_;
   std::vector<uint32_t> segments_;

@@ -51,6 +51,7 @@ KeyRange MetricRange(uint8_t salt, uint32_t report, uint32_t metric, uint64_t fi
 
 uint8_t SaltOf(uint32_t report, uint32_t metric, std::span<const uint32_t> segments, uint32_t salts) {
   std::string bytes;
+  bytes.reserve(2 * sizeof(uint32_t) * (1 + segments.size()));
   AppendBigEndian(bytes, report);
   AppendBigEndian(bytes, metric);
   for (uint32_t key = 0; key < segments.size(); ++key) {

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <compare>
+#include <cstddef>
 #include <map>
 #include <numeric>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
@@ -23,19 +25,70 @@ constexpr size_t kSketchBytesOfPart = size_t{1} << 20;
 
 /// A series with the IDs of its segments.
 struct PlacedSeries {
-  uint32_t metric = 0;
+  uint32_t metric = 0;  // its ID
   uint8_t salt = 0;
-  uint32_t rank = 0;  // among all, by segments
+  std::vector<uint32_t> segments;
 };
 
-/// The place of a point among all of a batch.
-struct Place {
-  uint32_t row = 0;  // the number of its row
-  uint32_t rank = 0;
-  int64_t time = 0;
-  uint32_t point = 0;  // its index in the batch, so that later ones come later
-  friend auto operator<=>(const Place&, const Place&) = default;
+/// Points of one series that lie in one row: those from begin to end, exclusive, of the sorted points.
+struct Run {
+  uint32_t series = 0;
+  size_t begin = 0;
+  size_t end = 0;
 };
+/// The runs of each row, by segments.
+using RunsByRow = std::map<RowKey, std::vector<Run>>;
+
+/// Sorts points by series, each by time. Of points with the same series and time, later ones come later.
+///
+/// ends  of each series the end of its points.
+std::vector<Batch::Point> SortPoints(const Batch& batch, std::vector<size_t>& ends) {
+  // A counting sort: points are many, and mostly in the order of time already.
+  ends.assign(batch.series().size(), 0);
+  for (const Batch::Point& point : batch.points()) ++ends[point.series];
+  std::exclusive_scan(ends.begin(), ends.end(), ends.begin(), size_t{0});
+  std::vector<Batch::Point> sorted(batch.size());
+  for (const Batch::Point& point : batch.points()) sorted[ends[point.series]++] = point;
+  const auto earlier = [](const Batch::Point& a, const Batch::Point& b) { return a.time < b.time; };
+  auto begin = sorted.begin();
+  for (const size_t end : ends) {
+    const auto series_end = sorted.begin() + static_cast<ptrdiff_t>(end);
+    if (!std::is_sorted(begin, series_end, earlier)) std::stable_sort(begin, series_end, earlier);
+    begin = series_end;
+  }
+  return sorted;
+}
+
+/// Returns the place of each ID among all of them.
+std::vector<uint32_t> RanksOf(const std::vector<uint32_t>& ids) {
+  std::vector<uint32_t> order(ids.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return ids[a] < ids[b]; });
+  std::vector<uint32_t> ranks(ids.size());
+  for (uint32_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = rank;
+  return ranks;
+}
+
+/// Returns the numbers of a batch's series by the IDs of their segments.
+///
+/// ids  of the values of each key.
+std::vector<uint32_t> OrderSeries(const Batch& batch, const std::vector<std::vector<uint32_t>>& ids) {
+  // A counting sort for each key, from the last one to the first: comparing segments would take longer where
+  // each point has a series of its own.
+  const auto& series = batch.series();
+  std::vector<uint32_t> order(series.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::vector<uint32_t> sorted(series.size());
+  for (size_t key = ids.size(); key-- > 0;) {
+    const std::vector<uint32_t> ranks = RanksOf(ids[key]);
+    std::vector<size_t> begins(ranks.size(), 0);
+    for (const Batch::Series& one : series) ++begins[ranks[one.values[key]]];
+    std::exclusive_scan(begins.begin(), begins.end(), begins.begin(), size_t{0});
+    for (const uint32_t number : order) sorted[begins[ranks[series[number].values[key]]]++] = number;
+    order.swap(sorted);
+  }
+  return order;
+}
 
 /// One write of a batch, from local numbers to chunks.
 class BatchWrite {
@@ -50,66 +103,51 @@ class BatchWrite {
       KV_ASSIGN_OR_RETURN(ids[key], metadata_.GiveValues(info_.name, key, batch_.values(key)));
     }
     for (const Batch::Series& series : batch_.series()) {
-      std::vector<uint32_t> segments;
-      for (size_t key = 0; key < keys; ++key) segments.push_back(ids[key][series.values[key]]);
-      const uint32_t metric = info_.metrics[series.metric].id;
-      series_.push_back({metric, SaltOf(info_.settings.id, metric, segments, info_.settings.salts)});
-      segments_.push_back(std::move(segments));
+      PlacedSeries placed{.metric = info_.metrics[series.metric].id};
+      placed.segments.reserve(keys);
+      for (size_t key = 0; key < keys; ++key) placed.segments.push_back(ids[key][series.values[key]]);
+      placed.salt = SaltOf(info_.settings.id, placed.metric, placed.segments, info_.settings.salts);
+      series_.push_back(std::move(placed));
     }
-    std::vector<uint32_t> order(series_.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::sort(order.begin(), order.end(),
-              [&](uint32_t a, uint32_t b) { return segments_[a] < segments_[b]; });
-    for (uint32_t rank = 0; rank < order.size(); ++rank) series_[order[rank]].rank = rank;
-    by_rank_ = std::move(order);
+    by_segments_ = OrderSeries(batch_, ids);
     return absl::OkStatus();
   }
 
   absl::Status Write(std::string_view chunk_number, bool repeatable) {
-    // Rows get numbers first, since keys of rows take long to compare.
-    std::map<RowKey, uint32_t> rows;
-    const auto& points = batch_.points();
-    const uint64_t period_s = info_.settings.period_s;
-    const auto row_of = [&](const Batch::Point& point) {
-      const PlacedSeries& series = series_[point.series];
-      return RowKey{series.salt, info_.settings.id, series.metric, PeriodOf(point.time, period_s)};
-    };
-    RowKey last_key;
-    std::vector<std::map<RowKey, uint32_t>::iterator> row_of_point;
-    row_of_point.reserve(points.size());
-    for (const Batch::Point& point : points) {
-      const RowKey key = row_of(point);
-      const bool same = !row_of_point.empty() && key == last_key;
-      row_of_point.push_back(same ? row_of_point.back() : rows.try_emplace(key, 0).first);
-      last_key = key;
+    std::vector<size_t> ends;
+    points_ = SortPoints(batch_, ends);
+    RunsByRow rows;
+    for (const uint32_t series : by_segments_) {
+      AddRuns(series, series == 0 ? 0 : ends[series - 1], ends[series], rows);
     }
-    std::vector<RowKey> keys;
-    for (auto& [key, number] : rows) {
-      number = static_cast<uint32_t>(keys.size());
-      keys.push_back(key);
-    }
-    std::vector<Place> places;
-    places.reserve(points.size());
-    for (uint32_t i = 0; i < points.size(); ++i) {
-      places.push_back({row_of_point[i]->second, series_[points[i].series].rank, points[i].time, i});
-    }
-    std::sort(places.begin(), places.end());
     RowPuts puts(metadata_, repeatable);
-    for (size_t begin = 0; begin < places.size();) {
-      size_t end = begin;
-      while (end < places.size() && places[end].row == places[begin].row) ++end;
-      KV_ASSIGN_OR_RETURN(std::vector<Part> parts,
-                          PartsOf(std::span(places).subspan(begin, end - begin), chunk_number));
-      KV_RETURN_IF_ERROR(puts.Put(keys[places[begin].row], std::move(parts)));
-      begin = end;
+    for (const auto& [row, runs] : rows) {
+      KV_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(runs, chunk_number));
+      KV_RETURN_IF_ERROR(puts.Put(row, std::move(parts)));
     }
     return puts.Flush();
   }
 
  private:
+  /// Divides the points of a series, from begin to end, among the rows of their periods.
+  void AddRuns(uint32_t series, size_t begin, size_t end, RunsByRow& rows) const {
+    const PlacedSeries& placed = series_[series];
+    const uint64_t period_s = info_.settings.period_s;
+    while (begin < end) {
+      const uint64_t period = PeriodOf(points_[begin].time, period_s);
+      const auto in_period = [&](const Batch::Point& point) {
+        return static_cast<uint64_t>(point.time) / 1000 - period < period_s;
+      };
+      size_t run_end = begin + 1;
+      while (run_end < end && in_period(points_[run_end])) ++run_end;
+      rows[{placed.salt, info_.settings.id, placed.metric, period}].push_back({series, begin, run_end});
+      begin = run_end;
+    }
+  }
+
   /// The points of one row as chunks.
-  absl::StatusOr<std::vector<Part>> PartsOf(std::span<const Place> places, std::string_view number) {
-    const MetricKind kind = KindOf(places.front());
+  absl::StatusOr<std::vector<Part>> PartsOf(std::span<const Run> runs, std::string_view number) const {
+    const MetricKind kind = info_.metrics[batch_.series()[runs.front().series].metric].kind;
     std::vector<Part> parts;
     PointBlock block(kind, static_cast<uint32_t>(info_.keys.size()));
     size_t sketch_bytes = 0;
@@ -124,25 +162,26 @@ class BatchWrite {
       return absl::OkStatus();
     };
     SeriesPoints points;
-    for (size_t i = 0; i < places.size(); ++i) {
-      KV_RETURN_IF_ERROR(AddPoint(points, places[i], kind));
-      if (!points.sketches.empty()) sketch_bytes += points.sketches.back().size();
-      const bool last = i + 1 == places.size() || places[i + 1].rank != places[i].rank;
-      const bool full = block.points() + points.size() >= kPointsOfPart || sketch_bytes >= kSketchBytesOfPart;
-      // A part may only end between two times: each point is in one part.
-      if (!last && !(full && places[i + 1].time != places[i].time)) continue;
-      block.Append(segments_[by_rank_[places[i].rank]], points);
-      points.clear();
-      if (full) KV_RETURN_IF_ERROR(finish());
+    for (const Run& run : runs) {
+      for (size_t i = run.begin; i < run.end; ++i) {
+        KV_RETURN_IF_ERROR(AddPoint(points, points_[i], kind));
+        if (!points.sketches.empty()) sketch_bytes += points.sketches.back().size();
+        const bool last = i + 1 == run.end;
+        const bool full =
+            block.points() + points.size() >= kPointsOfPart || sketch_bytes >= kSketchBytesOfPart;
+        // A part may only end between two times: each point is in one part.
+        if (!last && !(full && points_[i + 1].time != points_[i].time)) continue;
+        block.Append(series_[run.series].segments, std::move(points));
+        if (full) KV_RETURN_IF_ERROR(finish());
+      }
     }
     KV_RETURN_IF_ERROR(finish());
     return parts;
   }
 
   /// Adds a point behind the others of its series, or merges it with the last one if that has the same time.
-  absl::Status AddPoint(SeriesPoints& points, const Place& place, MetricKind kind) {
-    const Batch::Point& point = batch_.points()[place.point];
-    const bool again = points.size() > 0 && points.times.back() == place.time;
+  absl::Status AddPoint(SeriesPoints& points, const Batch::Point& point, MetricKind kind) const {
+    const bool again = points.size() > 0 && points.times.back() == point.time;
     if (kind == MetricKind::kValue) {
       Number value = point.number;
       if (again && add_) {
@@ -159,22 +198,18 @@ class BatchWrite {
       points.sketches.push_back(std::move(sketch));
     }
     if (again) return absl::OkStatus();
-    points.times.push_back(place.time);
+    points.times.push_back(point.time);
     points.adds.push_back(add_ ? 1 : 0);
     return absl::OkStatus();
-  }
-
-  MetricKind KindOf(const Place& place) const {
-    return info_.metrics[batch_.series()[batch_.points()[place.point].series].metric].kind;
   }
 
   const Metadata& metadata_;
   const Batch& batch_;
   const ReportInfo& info_;
   const bool add_;
-  std::vector<PlacedSeries> series_;             // as in the batch
-  std::vector<std::vector<uint32_t>> segments_;  // of each of them
-  std::vector<uint32_t> by_rank_;                // the series of each rank
+  std::vector<PlacedSeries> series_;   // as in the batch
+  std::vector<uint32_t> by_segments_;  // the numbers of all series
+  std::vector<Batch::Point> points_;   // of the batch, by series and time
 };
 
 }  // namespace

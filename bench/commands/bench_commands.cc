@@ -7,6 +7,7 @@
 
 #include "assembly/backend_config.h"
 #include "bench/commands/load_commands.h"
+#include "bench/commands/reports_command.h"
 #include "bench/fleet/mysql_fixture.h"
 #include "bench/migration/clients.h"
 #include "bench/migration/migrate_bench.h"
@@ -241,6 +242,7 @@ void AddBenchCommands(CLI::App& app, Globals& globals) {
   AddMigrateBench(app, globals);
   AddClientsBench(app, globals);
   AddLoadCommands(app, globals);
+  AddReportsCommand(app, globals);
   AddMySqlWorkload(app, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
                    &BenchLinks);
   AddServerBench(app, globals);

@@ -60,7 +60,7 @@ absl::StatusOr<Child> Child::Start(const std::string& program, const std::vector
   const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
   const auto started = Fork((self.parent_path() / program).c_str(), std::move(command));
   if (!started.ok()) return started.status();
-  Child child(started->process, started->input);
+  Child child(started->process, started->input, -1);
   for (char c = 0; ::read(started->output, &c, 1) == 1 && c != '\n';) child.first_line_ += c;
   ::close(started->output);
   if (child.first_line_.empty()) return absl::UnavailableError(program + " ended before it was ready");
@@ -71,7 +71,39 @@ absl::StatusOr<Child> Child::StartProgram(const std::vector<std::string>& comman
   const auto started = Fork(command.at(0).c_str(), command);
   if (!started.ok()) return started.status();
   ::close(started->output);
-  return Child(started->process, started->input);
+  return Child(started->process, started->input, -1);
+}
+
+absl::StatusOr<Child> Child::StartAnswering(const std::vector<std::string>& command) {
+  const auto started = Fork(command.at(0).c_str(), command);
+  if (!started.ok()) return started.status();
+  return Child(started->process, started->input, started->output);
+}
+
+absl::StatusOr<std::string> Child::Ask(const std::string& line) {
+  const auto ended = [] { return absl::UnavailableError("a child process ended before it had answered"); };
+  std::string left = line + '\n';
+  while (!left.empty()) {
+    const ssize_t written = ::write(input_, left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return ended();
+    left.erase(0, static_cast<size_t>(written));
+  }
+  size_t searched = 0;
+  while (true) {
+    const size_t end = read_.find('\n', searched);
+    if (end != std::string::npos) {
+      std::string answer = read_.substr(0, end);
+      read_.erase(0, end + 1);
+      return answer;
+    }
+    searched = read_.size();
+    std::array<char, 65'536> piece;
+    const ssize_t bytes = ::read(output_, piece.data(), piece.size());
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes <= 0) return ended();
+    read_.append(piece.data(), static_cast<size_t>(bytes));
+  }
 }
 
 bool Child::runs() const {
@@ -88,6 +120,7 @@ Child::Child(Child&& other) noexcept
 Child::~Child() {
   if (process_ < 0) return;
   ::close(input_);
+  if (output_ >= 0) ::close(output_);
   ::kill(process_, SIGKILL);
   ::waitpid(process_, nullptr, 0);
 }

@@ -1,0 +1,262 @@
+#include "reports/writer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "reports/chunk.h"
+#include "reports/row_key.h"
+#include "reports/row_merge.h"
+#include "reports/rows.h"
+#include "tests/reports/hex.h"
+#include "tests/reports/memory_store.h"
+#include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
+
+namespace kvstore::reports {
+namespace {
+
+using kvstore::testing::FailsWith;
+using kvstore::testing::Hex;
+using kvstore::testing::MemoryStore;
+using kvstore::testing::Random;
+
+constexpr int64_t kDay = 86'400'000;
+constexpr uint32_t kSalts = 3;
+
+/// A store with a report of two keys and a metric of each kind.
+class Written {
+ public:
+  explicit Written(uint32_t salts = kSalts) {
+    store_.page_columns = 1'000;
+    auto info =
+        metadata_.Create({.name = "r",
+                          .settings = {.resolution_ms = 1'000, .period_s = 5 * 86'400, .salts = salts},
+                          .keys = {{"country", std::nullopt}, {"app", "?"}},
+                          .metrics = {{.name = "clicks"},
+                                      {.name = "delay", .kind = MetricKind::kDistribution},
+                                      {.name = "who", .kind = MetricKind::kDistinct}}});
+    EXPECT_OK(info);
+    info_ = *std::move(info);
+  }
+
+  const ReportInfo& info() const { return info_; }
+
+  /// Gives IDs to values, in this order.
+  void NameValues(uint32_t key, const std::vector<std::string>& values) {
+    EXPECT_OK(metadata_.GiveValues("r", key, values));
+  }
+  void Write(const Batch& batch, const WriteBatchOptions& options = {}) {
+    const auto written = WriteBatch(metadata_, batch, options);
+    ASSERT_OK(written);
+    EXPECT_EQ(*written, batch.size());
+  }
+  /// All rows with their chunks, oldest first. The chunks' names, which are new each time, are left out.
+  std::map<RowKey, std::vector<std::string>> Chunks() {
+    std::map<RowKey, std::vector<std::string>> chunks;
+    for (const StoredRow& row : Rows()) {
+      for (const StoredChunk& chunk : row.chunks) chunks[row.key].push_back(chunk.bytes);
+    }
+    return chunks;
+  }
+  std::vector<StoredRow> Rows() {
+    std::vector<StoredRow> rows;
+    for (uint32_t salt = 0; salt < info_.settings.salts; ++salt) {
+      const auto take = [&](StoredRow&& row) {
+        rows.push_back(std::move(row));
+        return absl::OkStatus();
+      };
+      EXPECT_OK(ScanStoredRows(store_, "reports", ReportRange(static_cast<uint8_t>(salt), info_.settings.id),
+                               take));
+    }
+    return rows;
+  }
+  /// The points of the first series of a row, as its chunks together say.
+  SeriesPoints FirstSeries(const StoredRow& row) {
+    SeriesPoints points;
+    const auto live = LiveChunks(row);
+    EXPECT_OK(live);
+    const auto merge = RowMerge::Make(*live, 2, nullptr);
+    EXPECT_OK(merge);
+    EXPECT_TRUE(*(*merge)->Next());
+    EXPECT_OK((*merge)->Read(points));
+    return points;
+  }
+
+ private:
+  MemoryStore store_;
+  Metadata metadata_{store_, "reports"};
+  ReportInfo info_;
+};
+
+struct Point {
+  size_t metric = 0;
+  int64_t time = 0;
+  std::string country;
+  std::string app;
+  int64_t number = 0;
+};
+
+void AddTo(Batch& batch, const Point& point) {
+  const std::optional<std::string_view> segments[] = {point.country, point.app};
+  const double value = static_cast<double>(point.number);
+  const std::string member = std::to_string(point.number);
+  if (point.metric == 0) {
+    ASSERT_OK(batch.Add(0, point.time, segments, Number::Integer(point.number)));
+  } else if (point.metric == 1) {
+    ASSERT_OK(batch.AddDistribution(1, point.time, segments, {&value, 1}));
+  } else {
+    ASSERT_OK(batch.AddDistinct(2, point.time, segments, {&member, 1}));
+  }
+}
+
+Batch BatchOf(const ReportInfo& info, const std::vector<Point>& points) {
+  Batch batch(info);
+  for (const Point& point : points) AddTo(batch, point);
+  return batch;
+}
+
+TEST(Writer, ABatchHasTheseBytes) {
+  Written written(/*salts=*/1);
+  written.NameValues(0, {"US"});
+  written.NameValues(1, {"web", "ios", "android"});
+  Batch batch(written.info());
+  const std::optional<std::string_view> ios[] = {"US", "ios"};
+  const std::optional<std::string_view> android[] = {"US", "android"};
+  ASSERT_OK(batch.Add(0, 2 * kDay, android, Number::Real(0.5)));
+  ASSERT_OK(batch.Add(0, 2 * kDay, ios, Number::Integer(7)));
+  ASSERT_OK(batch.Add(0, kDay, android, Number::Real(0.5)));
+  ASSERT_OK(batch.Add(0, kDay, ios, Number::Integer(5)));
+  written.Write(batch);
+  const auto rows = written.Rows();
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_EQ(rows[0].key.period_start_s, 0u);
+  ASSERT_EQ(rows[0].chunks.size(), 1u);
+  // These are the bytes of Chunk.HasTheseBytes, which says what they mean.
+  EXPECT_EQ(
+      Hex(rows[0].chunks[0].bytes),
+      "01003fc68c372c010002000000040280b8992980f0b25280b89929003fe00000000000000100000000000000071201010202"
+      "011108040482a0023c8720000000000000f80f");
+}
+
+TEST(Writer, TheOrderOfThePointsChangesNoByte) {
+  Random random(testing::Seed("order of points"));
+  const std::vector<std::string> values = {"a", "b", "c", "d", "e", "f"};
+  for (int round = 0; round < 20; ++round) {
+    std::map<std::tuple<size_t, std::string, std::string, int64_t>, Point> different;
+    for (uint64_t i = 1 + random.Below(400); i > 0; --i) {
+      const Point point{.metric = random.Below(3),
+                        .time = static_cast<int64_t>(random.Below(20)) * kDay,
+                        .country = values[random.Below(6)],
+                        .app = values[random.Below(6)],
+                        .number = static_cast<int64_t>(random.Below(1'000))};
+      different[{point.metric, point.country, point.app, point.time}] = point;
+    }
+    std::vector<Point> points;
+    for (const auto& [place, point] : different) points.push_back(point);
+    Written sorted;
+    Written shuffled;
+    for (Written* const one : {&sorted, &shuffled}) {
+      for (const uint32_t key : {0u, 1u}) one->NameValues(key, values);
+    }
+    sorted.Write(BatchOf(sorted.info(), points));
+    for (size_t i = points.size(); i > 1; --i) std::swap(points[i - 1], points[random.Below(i)]);
+    shuffled.Write(BatchOf(shuffled.info(), points));
+    EXPECT_EQ(sorted.Chunks(), shuffled.Chunks());
+  }
+}
+
+TEST(Writer, OfPointsWithOneTimeTheLastCounts) {
+  const std::vector<Point> points = {{.time = 3 * kDay, .country = "a", .app = "b", .number = 1},
+                                     {.time = 0, .country = "a", .app = "b", .number = 2},
+                                     {.time = 3 * kDay, .country = "a", .app = "b", .number = 3},
+                                     {.time = 0, .country = "a", .app = "b", .number = 4},
+                                     {.time = kDay, .country = "a", .app = "b", .number = 5}};
+  for (const bool add : {false, true}) {
+    Written written;
+    written.Write(BatchOf(written.info(), points), {.add = add});
+    const auto rows = written.Rows();
+    ASSERT_EQ(rows.size(), 1u);
+    const SeriesPoints back = written.FirstSeries(rows[0]);
+    EXPECT_EQ(back.times, (std::vector<int64_t>{0, kDay, 3 * kDay}));
+    const auto numbers = add ? std::array<int64_t, 3>{6, 5, 4} : std::array<int64_t, 3>{4, 5, 3};
+    for (size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(back.numbers[i], Number::Integer(numbers[i]));
+  }
+}
+
+TEST(Writer, ManyPointsOfARowBecomePartsThatShareNoTime) {
+  Written written;
+  Batch batch(written.info());
+  const std::optional<std::string_view> segments[] = {"a", "b"};
+  constexpr int64_t kTimes = 70'000;
+  // Each time twice, so that a part which is full after 65,536 points could end between two that are one.
+  for (int64_t i = 0; i < kTimes; ++i) {
+    for (const int64_t value : {i, i + 1}) {
+      ASSERT_OK(batch.Add(0, i * 1'000, segments, Number::Integer(value)));
+    }
+  }
+  written.Write(batch, {.add = true});
+  const auto rows = written.Rows();
+  ASSERT_EQ(rows.size(), 1u);
+  ASSERT_EQ(rows[0].chunks.size(), 2u);
+  ASSERT_OK_AND_ASSIGN(const Chunk first, Chunk::Open(rows[0].chunks[0].bytes));
+  ASSERT_OK_AND_ASSIGN(const Chunk second, Chunk::Open(rows[0].chunks[1].bytes));
+  EXPECT_EQ(first.directory().points, 65'536u);
+  EXPECT_LT(first.directory().max_time, second.directory().min_time);
+  const SeriesPoints back = written.FirstSeries(rows[0]);
+  ASSERT_EQ(back.size(), static_cast<size_t>(kTimes));
+  for (int64_t i = 0; i < kTimes; ++i) {
+    ASSERT_EQ(back.numbers[static_cast<size_t>(i)], Number::Integer(2 * i + 1)) << i;
+  }
+}
+
+TEST(Batch, ARefusedPointLeavesNothingBehind) {
+  const Written written;
+  Batch batch(written.info());
+  const auto refused = absl::StatusCode::kInvalidArgument;
+  const std::optional<std::string_view> good[] = {"US", "web"};
+  const std::optional<std::string_view> bad[] = {"CA", "\xFF"};
+  const std::optional<std::string_view> incomplete[] = {std::nullopt, "ios"};
+  const std::string long_value(kMaxSegmentValueBytes + 1, 'x');
+  const std::optional<std::string_view> too_long[] = {"FR", long_value};
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(batch.Add(0, 0, bad, Number::Integer(1)), FailsWith(refused, "'app' must be UTF-8"));
+    EXPECT_THAT(batch.Add(0, 0, too_long, Number::Integer(1)), FailsWith(refused, "at most 512 bytes"));
+    EXPECT_THAT(batch.Add(0, 0, incomplete, Number::Integer(1)), FailsWith(refused, "'country' is missing"));
+    EXPECT_THAT(batch.Add(0, 500, good, Number::Integer(1)), FailsWith(refused, "500 ms is not a multiple"));
+    const std::optional<std::string_view> other[] = {"DE", "tv"};
+    const double infinite = std::numeric_limits<double>::infinity();
+    EXPECT_THAT(batch.AddDistribution(1, 0, other, {&infinite, 1}), FailsWith(refused, "finite"));
+    EXPECT_THAT(batch.AddDistribution(1, 0, other, {}), FailsWith(refused, "at least one number"));
+    // Once with an empty batch, once behind a point that has the same segments.
+    ASSERT_OK(batch.Add(0, i * 1'000, good, Number::Integer(1)));
+  }
+  EXPECT_EQ(batch.size(), 2u);
+  EXPECT_EQ(batch.series().size(), 1u);
+  EXPECT_EQ(batch.values(0), std::vector<std::string>{"US"});
+  EXPECT_EQ(batch.values(1), std::vector<std::string>{"web"});
+}
+
+TEST(Batch, ADefaultThatIsNamedIsTheOneThatIsLeftOut) {
+  const Written written;
+  Batch batch(written.info());
+  const std::optional<std::string_view> named[] = {"US", "?"};
+  const std::optional<std::string_view> left_out[] = {"US", std::nullopt};
+  const std::optional<std::string_view> other[] = {"US", "web"};
+  const std::string member = "one";
+  ASSERT_OK(batch.Add(0, 0, named, Number::Integer(1)));
+  ASSERT_OK(batch.Add(0, 1'000, left_out, Number::Integer(1)));
+  ASSERT_OK(batch.Add(0, 0, other, Number::Integer(1)));
+  ASSERT_OK(batch.Add(0, 2'000, left_out, Number::Integer(1)));
+  ASSERT_OK(batch.AddDistinct(2, 2'000, left_out, {&member, 1}));
+  std::vector<uint32_t> series;
+  for (const Batch::Point& point : batch.points()) series.push_back(point.series);
+  EXPECT_EQ(series, (std::vector<uint32_t>{0, 0, 1, 0, 2})) << "another metric is another series";
+}
+
+}  // namespace
+}  // namespace kvstore::reports
