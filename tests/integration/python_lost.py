@@ -11,7 +11,7 @@ import sys
 import threading
 
 import kvstore
-from kvstore import RowWrite
+from kvstore import Point, RowWrite
 from python_clients import connect
 
 
@@ -115,6 +115,46 @@ def test_calls(server, store):
     assert store.get_row("long", "r")[b"c"][0].value == b"x"
 
 
+def test_reports(server, store):
+    """A write under an ID counts once, however often its server is killed; queries wait for the server."""
+    reports = store.reports()
+    reports.create("hits", ["page"], ["views"], period="30d")
+    ends = iter((signal.SIGKILL, signal.SIGTERM))
+    starting = []
+
+    def points():
+        for at in range(210_000):
+            # The batch before is on its way then.
+            if at in (100_001, 200_001):
+                for thread in starting:
+                    thread.join()
+                server.end(next(ends))
+                starting.append(threading.Thread(target=server.start))
+                starting[-1].start()
+            yield Point("views", at // 100 * 1000, {"page": f"p{at % 100}"}, 1)
+
+    assert reports.write("hits", points(), batch="load", add=True) == 210_000
+    for thread in starting:
+        thread.join()
+    count = lambda: reports.query("hits", ["views"], 0, 2_100_000).series[0].points
+    assert count() == [(0, 210_000)], count()
+    server.end()
+    again = threading.Thread(target=server.start)
+    again.start()
+    assert count() == [(0, 210_000)]
+    again.join()
+    # Without an ID it is in doubt, unless another server has it already.
+    server.end()
+    again = threading.Thread(target=server.start)
+    again.start()
+    try:
+        reports.write("hits", [Point("views", 0, {"page": "p0"}, 1)])
+    except kvstore.Unavailable as error:
+        assert error.in_doubt, error
+    again.join()
+    assert count() == [(0, 210_000)], "it replaces what is there"
+
+
 def openssl(*arguments):
     subprocess.run(("openssl",) + arguments, check=True, capture_output=True)
 
@@ -155,6 +195,7 @@ def main(kv, folder):
         with connect(server.address, timeout_s=60) as store:
             test_scan(server, store)
             test_calls(server, store)
+            test_reports(server, store)
     test_certificates(kv, folder)
 
 

@@ -1,11 +1,12 @@
 """Every call of both Python clients, for a type checker: mypy --strict must report nothing. This file is not run."""
 
+import datetime
 from collections.abc import AsyncGenerator, Generator
 from typing import assert_type
 
 import kvstore
 import kvstore.aio
-from kvstore import Condition, RowDelete, RowRead, RowWrite
+from kvstore import Condition, Expression, Filter, Metric, Point, Rollup, RowDelete, RowRead, RowWrite, SegmentKey, Top
 
 
 def blocking(store: kvstore.Client, board: int) -> None:
@@ -64,11 +65,53 @@ def blocking(store: kvstore.Client, board: int) -> None:
     store.drop_dataset("events", incarnation=5)
 
 
+def on_reports(store: kvstore.Client) -> None:
+    reports = store.reports()
+    assert_type(reports, kvstore.Reports)
+    reports.create("flights", ["carrier", SegmentKey("origin", "?")], {"departures"}, resolution="1h", retention=0)
+    reports.create("flights", metrics=["late", Metric("delay", "distribution")], period=datetime.timedelta(days=30))
+    reports.alter("flights", add_segment_key=SegmentKey("dest", "?"), rollups=[Rollup(["carrier"], "1d")])
+    assert_type(reports.list(), list[str])
+    assert_type(reports.info("flights", ["departures"]).metrics, list[Metric])
+    assert_type(reports.describe("flights").segment_values, dict[str, list[str]])
+    now = datetime.datetime.now(datetime.timezone.utc)
+    points = [
+        Point("departures", now, {"carrier": "UA"}, 3),
+        Point("departures", "2013-01-01T05:00:00Z", {}, 2.5),
+        Point("delay", now.date(), {}, [4, -2.5]),
+        Point("planes", 0, {}, {"N14228"}),
+        Point("planes", 0, {}, [b"N14228", b"N24211"]),
+    ]
+    assert_type(reports.write("flights", points, batch="b"), int)
+    reports.write("flights", (Point("departures", hour * 3_600_000, {}, hour) for hour in range(24)), add=True)
+    found = reports.query(
+        "flights",
+        ["departures", Expression("rate", "late / departures")],
+        "2013-01-01",
+        now,
+        step="1d",
+        filters=[Filter({"carrier": ["UA"], "origin": "*"}, "united")],
+        group_by=["origin"],
+        top=Top(5, "sum"),
+        compare_to="-7d",
+    )
+    assert_type(found, kvstore.QueryResult)
+    assert_type(found.series[0].points, list[tuple[int, float]])
+    assert_type(found.cost.bytes, int)
+    found.to_pandas().to_csv("flights.csv")
+    assert_type(reports.delete("flights", ["departures"], 0, now), int)
+    assert_type(reports.compact("flights"), kvstore.ReportCompaction)
+    assert_type(reports.make_rollups("flights").rows_written, int)
+    store.reports("others").drop("flights")
+    reports.drop("flights")
+
+
 def main() -> None:
     with kvstore.Client("127.0.0.1:7400", token="kv_secret", plain_token=True, timeout_s=3) as store:
         assert_type(store, kvstore.Client)
         try:
             blocking(store, 7)
+            on_reports(store)
         except kvstore.BatchError as error:
             assert_type(error.in_doubt, bool)
             assert_type(error.code, str)
@@ -120,8 +163,25 @@ async def on_a_loop(store: kvstore.aio.Client, board: int) -> None:
     await store.drop_dataset("events")
 
 
+async def on_reports_of_a_loop(store: kvstore.aio.Client) -> None:
+    reports = store.reports("others")
+    assert_type(reports, kvstore.aio.Reports)
+    await reports.create("flights", ["carrier"], ["departures"])
+    await reports.alter("flights", retention="30d")
+    assert_type(await reports.list(), list[str])
+    assert_type(await reports.info("flights"), kvstore.Report)
+    assert_type(await reports.describe("flights"), kvstore.Report)
+    assert_type(await reports.write("flights", [Point("departures", 0, {"carrier": "UA"}, 1)]), int)
+    assert_type(await reports.query("flights", ["departures"], 0, 1000), kvstore.QueryResult)
+    assert_type(await reports.delete("flights", ["departures"], 0, 1000), int)
+    assert_type(await reports.compact("flights"), kvstore.ReportCompaction)
+    assert_type(await reports.make_rollups("flights"), kvstore.RollupsMade)
+    await reports.drop("flights")
+
+
 async def amain() -> None:
     async with kvstore.aio.Client("127.0.0.1:7400", ca="/etc/ssl/certs/ca-certificates.crt") as store:
         assert_type(store, kvstore.aio.Client)
         await on_a_loop(store, 7)
+        await on_reports_of_a_loop(store)
         await store.close()

@@ -2,7 +2,7 @@
 
 import kvstore
 import kvstore.aio
-from kvstore import Condition, RowRead, RowWrite
+from kvstore import Condition, Filter, Point, RowRead, RowWrite
 
 
 def blocking(store: kvstore.Client) -> None:
@@ -38,6 +38,24 @@ def blocking(store: kvstore.Client) -> None:
     RowWrite("r", 3)  # E: Argument 2
     Condition("c", 3)  # E: Argument 2
     kvstore.messages.GetRowRequest(dataset=3)  # E: Argument "dataset"
+
+
+def on_reports(reports: kvstore.Reports) -> None:
+    reports.query("r", "clicks", 0, 1)  # E: Argument 2
+    reports.query("r", ["clicks"], 0)  # E: Too few arguments
+    reports.query("r", ["clicks"], 0.5, 1)  # E: Argument 3
+    reports.query("r", ["clicks"], 0, 1, step=1.5)  # E: Argument "step"
+    reports.query("r", ["clicks"], 0, 1, top=5)  # E: Argument "top"
+    reports.query("r", ["clicks"], 0, 1, group_by="country")  # E: Argument "group_by"
+    reports.query("r", ["clicks"], 0, 1).series[0].compared[0]  # E: is not indexable
+    reports.write("r", [("clicks", 0)])  # E: List item 0
+    reports.write("r", {"clicks": 1}, batch=5)  # E: Argument
+    Point("clicks", 0, {"country": 5}, 1)  # E: Dict entry 0
+    Point("clicks", 0, {}, "N14228")  # E: Argument 4
+    Filter({"country": 5})  # E: Dict entry 0
+    reports.create("r", metrics="clicks")  # E: Argument "metrics"
+    for name in reports.list():
+        name.decode()  # E: has no attribute "decode"
 
 
 async def on_a_loop(store: kvstore.aio.Client) -> None:

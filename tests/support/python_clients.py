@@ -42,22 +42,23 @@ class _Loop:
 
 
 class _Waiting:
+    """Calls of asyncio, each of which is awaited."""
+
     loop = None
 
-    def __init__(self, *arguments, **options):
-        _Waiting.loop = _Waiting.loop or _Loop()
-
-        async def make():
-            return kvstore.aio.Client(*arguments, **options)
-
-        self._client = self.loop.wait(make())
+    def __init__(self, calls):
+        self._calls = calls
 
     def __getattr__(self, name):
-        method = getattr(self._client, name)
+        method = getattr(self._calls, name)
 
         def call(*arguments, **options):
             given = method(*arguments, **options)
-            return self._items(given) if inspect.isasyncgen(given) else self.loop.wait(given)
+            if inspect.isasyncgen(given):
+                return self._items(given)
+            if isinstance(given, kvstore.aio.Reports):
+                return _Waiting(given)
+            return self.loop.wait(given)
 
         return call
 
@@ -78,4 +79,13 @@ class _Waiting:
         self.close()
 
 
-connect = {"blocking": kvstore.Client, "asyncio": _Waiting}[os.environ["KV_TEST_CLIENT"]]
+def _connect(*arguments, **options):
+    _Waiting.loop = _Waiting.loop or _Loop()
+
+    async def make():
+        return kvstore.aio.Client(*arguments, **options)
+
+    return _Waiting(_Waiting.loop.wait(make()))
+
+
+connect = {"blocking": kvstore.Client, "asyncio": _connect}[os.environ["KV_TEST_CLIENT"]]

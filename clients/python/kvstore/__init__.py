@@ -17,11 +17,14 @@ request ID, by which the server recognises a retry. `Error.in_doubt` is true for
 happened. `BadAnswer` means that the server's answer does not fit the request, `BatchError` that some entries of a batch
 failed.
 
-Every method of the service (wire/kvstore/v1/kvstore.proto) can also be called directly, by `Client.stub` with the
-messages of `kvstore.messages`; such calls raise gRPC's exceptions and are not retried.
+`Client.reports()` has the calls on reports, which are time series on top of datasets.
+
+Every method of the services (wire/kvstore/v1/kvstore.proto, reports.proto) can also be called directly, by
+`Client.stub` with the messages of `kvstore.messages` and `kvstore.v1.reports_pb2`; such calls raise gRPC's exceptions
+and are not retried.
 """
 
-from kvstore._client import Client
+from kvstore._client import Client, Reports
 from kvstore._errors import (
     AlreadyExists,
     BadAnswer,
@@ -39,6 +42,22 @@ from kvstore._errors import (
     Unauthenticated,
     Unavailable,
     Unimplemented,
+)
+from kvstore._report_types import (
+    Expression,
+    Filter,
+    Metric,
+    PartCost,
+    Point,
+    QueryCost,
+    QueryResult,
+    Report,
+    ReportCompaction,
+    Rollup,
+    RollupsMade,
+    SegmentKey,
+    Series,
+    Top,
 )
 from kvstore._types import (
     Cell,
@@ -77,24 +96,39 @@ __all__ = [
     "Dataset",
     "DeadlineExceeded",
     "Error",
+    "Expression",
     "FailedPrecondition",
+    "Filter",
     "Internal",
     "InvalidArgument",
     "JoinedObject",
     "JoinedPage",
     "MappingEntry",
     "MappingPage",
+    "Metric",
     "NotFound",
     "Object",
+    "PartCost",
     "Partition",
     "PermissionDenied",
+    "Point",
+    "QueryCost",
+    "QueryResult",
+    "Report",
+    "ReportCompaction",
+    "Reports",
     "ResourceExhausted",
+    "Rollup",
+    "RollupsMade",
     "Row",
     "RowDelete",
     "RowRead",
     "RowWrite",
     "ScanPage",
+    "SegmentKey",
+    "Series",
     "Stats",
+    "Top",
     "Unauthenticated",
     "Unavailable",
     "Unimplemented",

@@ -187,6 +187,25 @@ class Caller:
             if attempt.instance and not attempt.HasField("sent_us"):
                 await self._date(attempt, sent, deadline)
 
+    async def read_all(self, method: str, request: Any, deadline: float) -> list[Any]:
+        """Makes a call that changes nothing and whose answer is a stream. Returns its messages; begins again if it
+        breaks off."""
+        count = 0
+        while True:
+            stream = self.stream(method, request, deadline)
+            answers: list[Any] = []
+            try:
+                while (answer := await stream.read()) is not None:
+                    answers.append(answer)
+                return answers
+            except grpc.RpcError as error:
+                why, told = self.judge(error, writes=False)
+                if not why or not await self.pause(why, count, deadline):
+                    raise told from error
+            finally:
+                stream.cancel()
+            count += 1
+
     async def collect(
         self,
         method: str,

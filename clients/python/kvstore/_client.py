@@ -5,12 +5,33 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
+from kvstore import _checks
 from kvstore._blocking import BlockingWire, blocking, iterating
 from kvstore._calls import Calls
 from kvstore._connection import Connection
 from kvstore._errors import Error
+from kvstore._reports import Reports as ReportCalls
 from kvstore._types import Object, Row, RowDelete, RowRead, RowWrite, Several, Text
 from kvstore._wire import finish
+
+
+class Reports:
+    """The reports of one dataset; Client.reports makes it. Thread-safe."""
+
+    def __init__(self, calls: ReportCalls):
+        self._calls = calls
+
+    create = blocking(ReportCalls.create)
+    alter = blocking(ReportCalls.alter)
+    drop = blocking(ReportCalls.drop)
+    list = blocking(ReportCalls.list)
+    info = blocking(ReportCalls.info)
+    describe = blocking(ReportCalls.describe)
+    write = blocking(ReportCalls.write)
+    query = blocking(ReportCalls.query)
+    delete = blocking(ReportCalls.delete)
+    compact = blocking(ReportCalls.compact)
+    make_rollups = blocking(ReportCalls.make_rollups)
 
 
 class Client(Connection):
@@ -38,6 +59,10 @@ class Client(Connection):
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
         self.close()
+
+    def reports(self, dataset: str = "reports") -> Reports:
+        """Returns the calls on the reports (time series) of a dataset, which need not exist. Nothing is sent."""
+        return Reports(ReportCalls(self._caller, _checks.text("dataset", dataset)))
 
     create_dataset = blocking(Calls.create_dataset)
     alter_dataset = blocking(Calls.alter_dataset)

@@ -5,9 +5,10 @@ holds its thread instead, so that a coroutine over it never waits and is run to 
 """
 
 from collections.abc import Awaitable
+from types import SimpleNamespace
 from typing import Any, Protocol, TypeVar, cast
 
-from kvstore.v1 import kvstore_pb2_grpc
+from kvstore.v1 import kvstore_pb2_grpc, reports_pb2_grpc
 
 T = TypeVar("T")
 
@@ -26,9 +27,10 @@ class Stream(Protocol):
 
 
 class Wire(Protocol):
-    """Methods of one server, by their names in kvstore.proto. `timeout` is in seconds; None: no timeout."""
+    """Methods of one server, by their names in kvstore.proto and reports.proto. `timeout` is in seconds; None: no
+    timeout."""
 
-    # KVStoreStub of kvstore.v1.kvstore_pb2_grpc.
+    # Has the methods of both services.
     stub: Any
 
     @property
@@ -48,9 +50,9 @@ class Wire(Protocol):
 
 
 def stub_of(channel: Any) -> Any:
-    """Returns the methods over a channel, which protoc's plugin generates without types."""
-    make: Any = kvstore_pb2_grpc.KVStoreStub
-    return make(channel)
+    """Returns the methods of both services over a channel, which protoc's plugin generates without types."""
+    kinds: tuple[Any, ...] = (kvstore_pb2_grpc.KVStoreStub, reports_pb2_grpc.ReportsStub)
+    return SimpleNamespace(**{name: method for kind in kinds for name, method in vars(kind(channel)).items()})
 
 
 def finish(step: Awaitable[T]) -> T:

@@ -15,11 +15,13 @@
 from types import TracebackType
 from typing import Self
 
+from kvstore import _checks
 from kvstore._asyncio import AsyncioWire
 from kvstore._calls import Calls
 from kvstore._connection import Connection
+from kvstore._reports import Reports
 
-__all__ = ["Client"]
+__all__ = ["Client", "Reports"]
 
 
 class Client(Connection, Calls):
@@ -32,6 +34,10 @@ class Client(Connection, Calls):
     """
 
     _wire = AsyncioWire
+
+    def reports(self, dataset: str = "reports") -> Reports:
+        """Returns the calls on the reports (time series) of a dataset, which need not exist. Nothing is sent."""
+        return Reports(self._caller, _checks.text("dataset", dataset))
 
     async def close(self) -> None:
         """Ends the connection and the calls in flight over it, which fail with Unavailable."""
