@@ -107,7 +107,7 @@ std::string Introduction(const SteadyReport& report) {
       "same process, on {} cores ({}). Each workload of YCSB first runs as fast as it goes for {:.0f} s, "
       "then "
       "at {:.0f} % of that rate at random moments, whatever the store does (open loop): latencies count from "
-      "when a call was due. Of a hundred calls two delete a record or put a deleted one back (in D five, "
+      "when a call was due. Of a hundred calls two delete any record or put a deleted one back (in D five, "
       "which "
       "delete the oldest, as many as are inserted), and five put or read a session, which expires after "
       "{:.1f} minutes. Every {:.1f} minutes an operator compacts both datasets.\n\n",
