@@ -52,6 +52,11 @@ void ReadServerOptions(JsonFields& fields, const std::filesystem::path& folder, 
     server.tls.client_ca = PathIn(tls, "client_ca", folder);
   });
   OptionalObject(fields, "limits", [&](JsonFields& limits) { ReadLimits(limits, server.limits); });
+  OptionalObject(fields, "reports", [&](JsonFields& reports) {
+    server.reports.dataset = reports.OptionalString("dataset").value_or(server.reports.dataset);
+    ReadUint(reports, "maintain_ms", 0, 86'400'000, server.reports.maintain_ms);
+    ReadUint(reports, "share", 1, 100, server.reports.share);
+  });
 }
 
 }  // namespace kvstore

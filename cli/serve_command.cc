@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <csignal>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "migration/migrator.h"
+#include "reports/maintenance.h"
 #include "server/server.h"
 
 /// kv serve: serves the store to other processes and machines.
@@ -22,6 +24,16 @@ namespace {
 /// What ends by itself behind limits.drain_ms, when it is told to: answers that are on their way, the steps
 /// that migrations are at.
 constexpr std::chrono::milliseconds kToEnd{3'000};
+
+/// Null if reports are not to be maintained.
+std::unique_ptr<reports::Maintenance> MaintainReports(KVStore& store, const ServerReports& options) {
+  if (options.maintain_ms == 0) return nullptr;
+  return std::make_unique<reports::Maintenance>(
+      store, reports::MaintenanceOptions{.dataset = options.dataset,
+                                         .interval_ms = options.maintain_ms,
+                                         .share = options.share,
+                                         .log = [](const std::string& line) { spdlog::warn("{}", line); }});
+}
 
 void Serve(const Config& config) {
   // The log goes to standard error; standard output has one line, which says where the server listens.
@@ -37,7 +49,10 @@ void Serve(const Config& config) {
   EndInTime end;
   std::optional<Migrator> migrator(std::in_place, router->keeper(), config.store.data / "migrations.log");
   migrator->TakeOverAbandoned();
-  auto server = OrFail(Server::Start(*router, config.server, &*migrator));
+  std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
+  auto server = OrFail(Server::Start(*router, config.server, &*migrator, [&maintenance](MetricsSink& sink) {
+    if (maintenance != nullptr) maintenance->Describe(sink);
+  }));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
   // The server runs even if nobody reads this line.
@@ -61,9 +76,12 @@ void Serve(const Config& config) {
             left);
         spdlog::default_logger()->flush();
       });
+  if (maintenance != nullptr) maintenance->Stop();
   server->Drain();
-  end.SetWaitingFor([] { return std::string("the end of calls, and of migrations' workers"); });
+  end.SetWaitingFor(
+      [] { return std::string("the end of calls, and of what works on reports and migrations"); });
   server.reset();
+  maintenance.reset();
   migrator.reset();
   end.Done();
   spdlog::info("stopped");

@@ -115,19 +115,55 @@ absl::Status Aggregate::Merge(Aggregate&& other) {
     if (reals_ == nullptr) reals_ = std::make_unique<ExactSum>();
     reals_->Merge(*other.reals_);
   }
-  if (count_ == 0 || Less(other.min_, min_)) min_ = other.min_;
-  if (count_ == 0 || Less(max_, other.max_)) max_ = other.max_;
-  if (count_ == 0 || other.last_time_ > last_time_ ||
-      (other.last_time_ == last_time_ && Less(last_, other.last_))) {
-    last_ = other.last_;
-    last_time_ = other.last_time_;
-  }
+  TakeBounds(other.min_, other.max_, other.last_, other.last_time_);
   count_ += other.count_;
   if (other.values_ != nullptr) {
     if (values_ == nullptr) values_ = std::make_unique<std::vector<Number>>();
     values_->insert(values_->end(), other.values_->begin(), other.values_->end());
   }
   return absl::OkStatus();
+}
+
+void Aggregate::TakeBounds(const Number& min, const Number& max, const Number& last, int64_t last_time) {
+  if (count_ == 0 || Less(min, min_)) min_ = min;
+  if (count_ == 0 || Less(max_, max)) max_ = max;
+  if (count_ == 0 || last_time > last_time_ || (last_time == last_time_ && Less(last_, last))) {
+    last_ = last;
+    last_time_ = last_time;
+  }
+}
+
+void Aggregate::Add(const Summary& summary) {
+  integers_ += summary.integers;
+  if (summary.real_count > 0 && reals_ == nullptr) reals_ = std::make_unique<ExactSum>();
+  for (size_t i = 0; i < summary.real_count; ++i) reals_->Add(summary.reals[i]);
+  TakeBounds(summary.min, summary.max, summary.last, summary.last_time);
+  count_ += summary.count;
+}
+
+std::optional<Summary> Aggregate::Summarize() const {
+  if (integers_ > INT64_MAX || integers_ < INT64_MIN) return std::nullopt;
+  Summary summary{.count = count_,
+                  .integers = static_cast<int64_t>(integers_),
+                  .min = min_,
+                  .max = max_,
+                  .last = last_,
+                  .last_time = last_time_};
+  if (reals_ == nullptr) return summary;
+  // What rounding leaves over is the next number, until nothing is left.
+  ExactSum rest = *reals_;
+  double part = rest.Round();
+  do {
+    if (summary.real_count == Summary::kMaxReals || !std::isfinite(part)) return std::nullopt;
+    summary.reals[summary.real_count++] = part;
+    rest.Add(-part);
+    part = rest.Round();
+  } while (part != 0);
+  return summary;
+}
+
+std::string Aggregate::Sketch() const {
+  return distinct_ != nullptr ? distinct_->Encode() : distribution_->Encode();
 }
 
 absl::StatusOr<Number> Aggregate::Sum() const {

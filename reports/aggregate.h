@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,6 +32,23 @@ absl::StatusOr<Function> ParseFunction(std::string_view field, std::string_view 
 /// INVALID_ARGUMENT unless the function works on metrics of this kind.
 absl::Status CheckFunction(const Function& function, const Metric& metric);
 
+/// What an Aggregate keeps of values, in numbers that can be stored. Who needs only some functions may leave
+/// out what the others need.
+struct Summary {
+  static constexpr size_t kMaxReals = 4;
+
+  uint64_t count = 0;    ///< At least 1.
+  int64_t integers = 0;  ///< The sum of the values that are integers.
+  /// The first `real_count` are numbers whose exact sum is that of the values that are real; 0: there are
+  /// none.
+  std::array<double, kMaxReals> reals{};
+  size_t real_count = 0;
+  Number min;
+  Number max;
+  Number last;
+  int64_t last_time = 0;
+};
+
 /// The points of one step, as far as a function needs them. What it says does not depend on the order in
 /// which they came: sums are exact until the end, and of several last points of one time the greatest counts.
 /// A value that is moved; externally synchronised.
@@ -40,6 +59,14 @@ class Aggregate {
   /// An encoded sketch. DATA_LOSS if it does not decode.
   absl::Status AddSketch(MetricKind kind, const std::string& sketch);
   absl::Status Merge(Aggregate&& other);
+  /// Adds values that were summed before: the result is that of adding each of them.
+  void Add(const Summary& summary);
+
+  /// Its values, of which there must be at least one; nullopt where their sum takes more than a Summary has
+  /// room for.
+  std::optional<Summary> Summarize() const;
+  /// The union of its sketches, encoded; only if it has any.
+  std::string Sketch() const;
 
   /// The result; nullopt if there are no points. FAILED_PRECONDITION if a sum of integers passes 64 bits, or
   /// a sum of real numbers the range of doubles.
@@ -48,6 +75,8 @@ class Aggregate {
   size_t memory() const;
 
  private:
+  /// Takes what the bounds of more values say; before they are counted.
+  void TakeBounds(const Number& min, const Number& max, const Number& last, int64_t last_time);
   absl::StatusOr<Number> Sum() const;
   absl::StatusOr<Number> Average() const;
   Number Percentile(double percentile) const;

@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "base/clock.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "reports/chunk_number.h"
+#include "reports/rollup_rows.h"
+#include "reports/row_list.h"
 #include "reports/row_merge.h"
 #include "reports/status_macros.h"
 #include "reports/writer.h"
@@ -77,7 +80,9 @@ absl::StatusOr<bool> PutCompacted(const Metadata& metadata, const StoredRow& row
     for (const char c : *row.generation) generation = generation * 10 + static_cast<uint64_t>(c - '0') % 10;
   }
   const std::string next = fmt::format("{}", generation + 1);
-  const CellWrite cells[] = {{name, bytes, std::nullopt}, {kGenerationColumn, next, std::nullopt}};
+  std::vector<CellWrite> cells = {{name, bytes, std::nullopt}, {kGenerationColumn, next, std::nullopt}};
+  // The very cell that is there: no row has chunks without a version, even if this one expires just now.
+  if (row.version) cells.push_back({kVersionColumn, row.version->name, row.version->timestamp});
   WriteOptions options{.condition = Condition{.column = kGenerationColumn}};
   if (row.generation) options.condition->equals = *row.generation;
   const auto put = metadata.store().PutRow(metadata.dataset(), EncodeRowKey(row.key), cells, options);
@@ -90,6 +95,33 @@ absl::StatusOr<bool> PutCompacted(const Metadata& metadata, const StoredRow& row
 bool Adds(const LiveChunk& live) {
   const ChunkDirectory& directory = live.chunk.directory();
   return directory.kind == MetricKind::kValue && directory.writes != ChunkDirectory::Writes::kReplace;
+}
+
+/// Compacts a row until nothing is left to be merged.
+absl::Status CompactFully(const Metadata& metadata, const RowKey& key, const CompactionOptions& options,
+                          CompactionResult& result) {
+  const size_t least = std::max<size_t>(options.min_chunks, 2);
+  uint64_t bytes_after = 0;
+  for (bool first = true;; first = false) {
+    KV_RETURN_IF_ERROR(CheckCall());
+    KV_ASSIGN_OR_RETURN(const RowState before, ReadRowState(metadata.store(), metadata.dataset(), key));
+    KV_ASSIGN_OR_RETURN(const StoredRow row, ReadStoredRow(metadata.store(), metadata.dataset(), key));
+    // Somebody else compacts the row just now: pieces of it are from before and from after.
+    if (row.generation != before.generation) break;
+    CompactionResult once;
+    KV_RETURN_IF_ERROR(CompactRow(metadata, row, options, once));
+    if (first) {
+      result.rows += once.rows;
+      result.bytes_before += once.bytes_before;
+    }
+    bytes_after = once.bytes_after;
+    result.chunks_merged += once.chunks_merged;
+    result.chunks_written += once.chunks_written;
+    const size_t left = row.chunks.size() - once.chunks_merged + once.chunks_written;
+    if (once.chunks_written == 0 || left < least) break;
+  }
+  result.bytes_after += bytes_after;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -170,19 +202,29 @@ absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const s
   const uint64_t now = WallClockMs();
   const uint64_t oldest_ms = settings.retention_ms == 0 ? 0 : OrZero(now, settings.retention_ms);
   CompactionResult result;
-  const auto take = [&](StoredRow&& row) -> absl::Status {
+  const auto take_row = [&](const ListedRow& listed) -> absl::Status {
     KV_RETURN_IF_ERROR(CheckCall());
-    if ((row.key.period_start_s + settings.period_s) * 1000 <= oldest_ms) {
+    if ((listed.key.period_start_s + settings.period_s) * 1000 <= oldest_ms) {
       ++result.rows;
       ++result.rows_expired;
-      return metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row.key), {});
+      return metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(listed.key), {});
     }
-    return CompactRow(metadata, row, options, result);
+    if (listed.version.timestamp < options.changed_since_ms) return absl::OkStatus();
+    return CompactFully(metadata, listed.key, options, result);
+  };
+  const auto take = [&](std::span<const ListedRow> rows) -> absl::Status {
+    for (const ListedRow& row : rows) {
+      KV_RETURN_IF_ERROR(take_row(row));
+      if (options.pause) KV_RETURN_IF_ERROR(options.pause());
+    }
+    return absl::OkStatus();
   };
   for (uint32_t salt = 0; salt < settings.salts; ++salt) {
-    KV_RETURN_IF_ERROR(ScanStoredRows(metadata.store(), metadata.dataset(),
-                                      ReportRange(static_cast<uint8_t>(salt), settings.id), take));
+    KV_RETURN_IF_ERROR(ListRows(metadata.store(), metadata.dataset(),
+                                ReportRange(static_cast<uint8_t>(salt), settings.id), take));
   }
+  // A roll-up may have been made while its row of points was removed.
+  if (oldest_ms > 0) KV_RETURN_IF_ERROR(RemoveRollups(metadata, settings, oldest_ms / 1000));
   KV_RETURN_IF_ERROR(metadata.ForgetBatches(settings.id, LeastChunkNumber(OrZero(now, kBatchMemoryMs))));
   return result;
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -24,12 +25,16 @@ struct CompactionOptions {
   size_t min_chunks = 2;
   /// Chunks are merged as long as they have no more bytes than this together.
   size_t max_bytes = size_t{3} << 20;
+  /// Rows whose last put has a lower timestamp (in ms) are left as they are, unread; 0: none is.
+  uint64_t changed_since_ms = 0;
+  /// Called between two rows; an error ends the work with it. May be null.
+  std::function<absl::Status()> pause;
 };
 
-/// Merges the chunks of a report's rows and removes rows that are past its retention. No query changes its
-/// answer. Killed at any point, nothing counts twice: the new chunk names those that it covers, readers
-/// ignore these from then on, and only then are they deleted. Of two compactions that race for a row, one
-/// wins and the other leaves the row alone.
+/// Merges the chunks of a report's rows and removes rows that are past its retention, with their roll-ups. No
+/// query changes its answer, and no roll-up is out of date because of it. Killed at any point, nothing counts
+/// twice: the new chunk names those that it covers, readers ignore these from then on, and only then are they
+/// deleted. Of two compactions that race for a row, one wins and the other leaves the row alone.
 absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const std::string& report,
                                                const CompactionOptions& options);
 

@@ -7,6 +7,7 @@
 #include "kvstore_api/call_scope.h"
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
+#include "reports/rollup_rows.h"
 #include "reports/row_puts.h"
 #include "reports/rows.h"
 #include "reports/status_macros.h"
@@ -61,6 +62,7 @@ absl::Status DropReport(const Metadata& metadata, const std::string& report) {
       KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row), {}));
     }
   }
+  KV_RETURN_IF_ERROR(RemoveRollups(metadata, info.settings, UINT64_MAX));
   return metadata.Remove(info);
 }
 

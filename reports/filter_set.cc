@@ -79,6 +79,12 @@ absl::StatusOr<FilterSet> FilterSet::Make(const Metadata& metadata, const Report
   return set;
 }
 
+std::vector<uint32_t> FilterSet::KeysUsed() const {
+  std::vector<uint32_t> keys = group_keys_;
+  for (const KeyIndex& index : indexes_) keys.push_back(index.key);
+  return keys;
+}
+
 bool FilterSet::MayMatch(const ChunkDirectory& directory) const {
   return std::any_of(filters_.begin(), filters_.end(), [&](const Filter& filter) {
     return std::all_of(filter.begin(), filter.end(), [&](const KeyFilter& key_filter) {

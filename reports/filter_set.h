@@ -24,6 +24,9 @@ class FilterSet {
   /// The numbers of the keys of group_by.
   const std::vector<uint32_t>& group_keys() const { return group_keys_; }
 
+  /// The numbers of the keys that a filter looks at, or that series are grouped by; in any order.
+  std::vector<uint32_t> KeysUsed() const;
+
   /// Whether any filter may match a series of a chunk with this directory.
   bool MayMatch(const ChunkDirectory& directory) const;
   /// Appends the indexes of the filters that a series matches.

@@ -85,6 +85,27 @@ absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vecto
   return absl::OkStatus();
 }
 
+absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+                                      std::span<const int64_t> times, std::span<const Summary> summaries,
+                                      TimeSpan span) {
+  const auto begin =
+      static_cast<size_t>(std::lower_bound(times.begin(), times.end(), span.from) - times.begin());
+  const auto end = static_cast<size_t>(std::lower_bound(times.begin(), times.end(), span.to) - times.begin());
+  if (begin >= end) return absl::OkStatus();
+  for (const uint32_t filter : filters) {
+    KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
+    const size_t cells_before = found->cells();
+    size_t step = 0;
+    for (size_t i = begin; i < end; ++i) {
+      step = grid_->IndexOf(times[i], step);
+      found->At(step).Add(summaries[i]);
+      if (keep_.whole) found->whole().Add(summaries[i]);
+    }
+    KV_RETURN_IF_ERROR(use_->TakeMemory((found->cells() - cells_before) * sizeof(Aggregate)));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status GroupTable::Merge(GroupTable&& other) {
   while (!other.groups_.empty()) {
     auto node = other.groups_.extract(other.groups_.begin());

@@ -68,6 +68,13 @@ class GroupTable {
   /// Adds the points of a series that lie in [from, to) to the groups of all filters that it matches.
   absl::Status Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group, MetricKind kind,
                    const SeriesPoints& points, TimeSpan span);
+  /// The same for values of a series that were summed before, over stretches of time that each lie in one
+  /// step of the grid and wholly in or outside of [from, to).
+  ///
+  /// times  the starts of these, ascending.
+  absl::Status AddSummaries(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
+                            std::span<const int64_t> times, std::span<const Summary> summaries,
+                            TimeSpan span);
   absl::Status Merge(GroupTable&& other);
   const std::map<Key, Group>& groups() const { return groups_; }
 

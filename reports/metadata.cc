@@ -7,6 +7,7 @@
 
 #include "json/bytes_json.h"
 #include "reports/metadata_columns.h"
+#include "reports/metadata_rollups.h"
 #include "reports/row_key.h"
 #include "reports/status_macros.h"
 
@@ -153,6 +154,7 @@ absl::StatusOr<ReportInfo> Metadata::Create(const ReportInfo& info) const {
   for (const Metric& metric : info.metrics) {
     KV_RETURN_IF_ERROR(CheckName("metrics", metric.name, kMaxMetricNameBytes));
   }
+  KV_ASSIGN_OR_RETURN(const StoredRollups rollups, ChooseRollups(info, {}, info.rollups));
   if (absl::Status made = store_.CreateDataset({.name = dataset_});
       !made.ok() && !absl::IsAlreadyExists(made)) {
     return made;
@@ -166,6 +168,9 @@ absl::StatusOr<ReportInfo> Metadata::Create(const ReportInfo& info) const {
   Columns cells;
   cells[kInfoColumn] = SettingsToText(created.settings);
   cells[kNextKey] = fmt::format("{}", info.keys.size());
+  // Also where there are none, so that a report never has those of an earlier one that was dropped while
+  // somebody declared them.
+  cells[kRollupsColumn] = RollupsToText(rollups);
   for (uint32_t i = 0; i < info.keys.size(); ++i) AddKeyCells(cells, i, info.keys[i]);
   const WriteOptions absent{.condition = Condition{.column = kInfoColumn}};
   const auto put = store_.PutRow(dataset_, MetadataRow(info.name), ToWrites(cells), absent);
@@ -181,7 +186,7 @@ absl::StatusOr<ReportInfo> Metadata::Create(const ReportInfo& info) const {
 
 absl::StatusOr<ReportInfo> Metadata::Get(std::string_view report,
                                          std::span<const std::string> metrics) const {
-  std::vector<std::string> columns = {kInfoColumn};
+  std::vector<std::string> columns = {kInfoColumn, kRollupsColumn};
   for (uint32_t i = 0; i < kMaxSegmentKeys; ++i) columns.push_back(KeyColumn(i));
   for (const std::string& metric : metrics) {
     KV_RETURN_IF_ERROR(CheckName("metrics", metric, kMaxMetricNameBytes));
@@ -204,6 +209,10 @@ absl::StatusOr<ReportInfo> Metadata::Get(std::string_view report,
     if (key == found.end()) break;
     KV_ASSIGN_OR_RETURN(SegmentKey decoded, KeyFromText(key->second));
     info.keys.push_back(std::move(decoded));
+  }
+  if (const auto rollups = found.find(kRollupsColumn); rollups != found.end()) {
+    KV_ASSIGN_OR_RETURN(const StoredRollups stored, RollupsFromText(rollups->second));
+    info.rollups = NamedRollups(info, stored);
   }
   for (const std::string& name : metrics) {
     const auto metric = found.find(MetricColumn(name));

@@ -20,10 +20,13 @@
 ///   metric/NAME       {"id", "kind"}
 ///   value/N/ID        the bytes of a value of key N; ID 0 is the key's default
 ///   id/N/VALUE        the ID of that value
+///   rollups           {"next", "rollups": [{"id", "keys": [numbers of keys], "step_ms"}, ...]}
 ///   next/metric, next/key, next/value/N    the next number to give, in decimal
 ///
 /// Numbers are given by conditional puts: what is new and the counter behind it are written together if the
-/// counter is still the one that was read, and who comes second reads again. So loaders can race.
+/// counter is still the one that was read, and who comes second reads again. So loaders can race. Roll-ups
+/// are one column, which is replaced if it is still the one that was read: they are few, change together, and
+/// no ID of one can ever be given to another.
 namespace kvstore::reports {
 
 /// Thread-safe, as the store is. NOT_FOUND names a report that there is none of; DATA_LOSS for metadata that
@@ -56,6 +59,12 @@ class Metadata {
   /// RESOURCE_EXHAUSTED if there are kMaxSegmentKeys.
   absl::Status AddKey(std::string_view report, const SegmentKey& key) const;
   absl::Status SetRetention(std::string_view report, uint64_t retention_ms) const;
+  /// Makes these the roll-ups of the report. One that it has already keeps its ID and all that was made of
+  /// it; one that is declared again after it was removed is a new one. What was made of those that are
+  /// removed goes with the next MakeRollups (rollup.h). The IDs in `rollups` are not looked at.
+  ///
+  /// INVALID_ARGUMENT names the field and the limit.
+  absl::Status SetRollups(std::string_view report, const std::vector<Rollup>& rollups) const;
 
   /// The IDs of values of a key, in the order asked; nullopt for those that have none.
   absl::StatusOr<std::vector<std::optional<uint32_t>>> FindValues(std::string_view report, uint32_t key,

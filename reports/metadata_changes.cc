@@ -6,6 +6,7 @@
 #include "json/bytes_json.h"
 #include "reports/metadata.h"
 #include "reports/metadata_columns.h"
+#include "reports/metadata_rollups.h"
 #include "reports/row_key.h"
 #include "reports/status_macros.h"
 
@@ -123,6 +124,28 @@ absl::Status Metadata::SetRetention(std::string_view report, uint64_t retention_
     const WriteOptions unchanged{.condition = Condition{.column = kInfoColumn, .equals = before}};
     const auto put = store_.PutRow(dataset_, MetadataRow(report), {&cell, 1}, unchanged);
     if (!absl::IsFailedPrecondition(put.status())) return put.status();
+  }
+  return TooBusy(report);
+}
+
+absl::Status Metadata::SetRollups(std::string_view report, const std::vector<Rollup>& rollups) const {
+  const std::string row = MetadataRow(report);
+  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
+    KV_ASSIGN_OR_RETURN(const Columns found, Read(row, {kRollupsColumn}));
+    const auto before = found.find(kRollupsColumn);
+    StoredRollups known;
+    WriteOptions unchanged{.condition = Condition{.column = kRollupsColumn}};
+    if (before != found.end()) {
+      KV_ASSIGN_OR_RETURN(known, RollupsFromText(before->second));
+      unchanged.condition->equals = before->second;
+    }
+    KV_ASSIGN_OR_RETURN(const StoredRollups chosen, ChooseRollups(info, known, rollups));
+    const std::string text = RollupsToText(chosen);
+    const CellWrite cell{kRollupsColumn, text, std::nullopt};
+    const auto put = store_.PutRow(dataset_, row, {&cell, 1}, unchanged);
+    if (!absl::IsFailedPrecondition(put.status()) && !absl::IsAlreadyExists(put.status()))
+      return put.status();
   }
   return TooBusy(report);
 }

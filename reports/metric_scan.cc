@@ -4,10 +4,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <span>
 #include <thread>
 #include <utility>
 
+#include "absl/time/time.h"
 #include "kvstore_api/call_scope.h"
+#include "reports/chunk_number.h"
+#include "reports/rollup_plan.h"
+#include "reports/rollup_reader.h"
+#include "reports/rollup_scan.h"
+#include "reports/row_list.h"
 #include "reports/row_merge.h"
 #include "reports/rows.h"
 #include "reports/status_macros.h"
@@ -31,10 +39,27 @@ GroupTable::Keep Keeps(const Query& query) {
 /// One salt of a metric, by one thread.
 class SaltScan {
  public:
-  SaltScan(const ScanContext& context, const Metric& metric, const StepGrid& grid, TimeSpan span)
-      : context_(context), metric_(metric), span_(span), table_(grid, Keeps(context.query), context.use) {}
+  SaltScan(const ScanContext& context, const Metric& metric, const RollupPlan& plan, const StepGrid& grid,
+           TimeSpan span)
+      : context_(context),
+        metric_(metric),
+        plan_(plan),
+        span_(span),
+        table_(grid, Keeps(context.query), context.use) {}
 
   absl::Status Run(uint8_t salt) {
+    const auto begun = std::chrono::steady_clock::now();
+    const absl::Status status = Scan(salt);
+    cost_.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
+    return status;
+  }
+
+  GroupTable& table() { return table_; }
+  const QueryCost& cost() const { return cost_; }
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  absl::Status Scan(uint8_t salt) {
     const ReportSettings& settings = context_.info.settings;
     const RowsWanted wanted{.salt = salt,
                             .report = settings.id,
@@ -46,21 +71,35 @@ class SaltScan {
     if (context_.query.partial) {
       failed = [this](const RowKey& first, const absl::Status& failure) {
         if (!absl::IsUnavailable(failure)) return failure;
-        missing_.push_back(fmt::format("metric '{}', from period {}: {}", metric_.name, first.period_start_s,
-                                       std::string(failure.message())));
+        AddMissing(first, std::string(failure.message()));
         return absl::OkStatus();
       };
     }
-    return ReadRows(
-        context_.metadata.store(), context_.metadata.dataset(), wanted,
-        [this](StoredRow&& row) { return TakeRow(row); }, failed);
+    const auto take = [this](StoredRow&& row) { return TakeRow(row); };
+    const Metadata& metadata = context_.metadata;
+    if (plan_.empty()) return ReadRows(metadata.store(), metadata.dataset(), wanted, take, failed);
+    auto rows = KeysOf(metadata.store(), metadata.dataset(), wanted);
+    if (absl::IsUnavailable(rows.status()) && failed) {
+      return failed({salt, settings.id, metric_.id, wanted.first_period_s}, rows.status());
+    }
+    if (!rows.ok()) return rows.status();
+    const auto rolled = std::stable_partition(rows->begin(), rows->end(), [&](const RowKey& row) {
+      return plan_.For(row.period_start_s) != nullptr;
+    });
+    KV_ASSIGN_OR_RETURN(RollupScanResult result,
+                        ReadRollups(metadata, plan_, std::span(rows->begin(), rolled), context_.query.partial,
+                                    [this](const RolledRow& row) { return TakeRolledRow(row); }));
+    cost_.bytes += result.bytes;
+    KV_RETURN_IF_ERROR(context_.use.TakeRead(result.bytes));
+    result.left.insert(result.left.end(), rolled, rows->end());
+    return ReadListedRows(metadata.store(), metadata.dataset(), result.left, take, failed);
   }
 
-  GroupTable& table() { return table_; }
-  const QueryCost& cost() const { return cost_; }
-  const std::vector<std::string>& missing() const { return missing_; }
+  void AddMissing(const RowKey& row, const std::string& text) {
+    missing_.push_back(
+        fmt::format("metric '{}', from period {}: {}", metric_.name, row.period_start_s, text));
+  }
 
- private:
   absl::Status TakeRow(const StoredRow& row) {
     ++cost_.rows;
     uint64_t bytes = 0;
@@ -81,17 +120,57 @@ class SaltScan {
       if (series % kSeriesOfLook == 0) KV_RETURN_IF_ERROR(CheckCall());
       KV_ASSIGN_OR_RETURN(const bool more, merge->Next());
       if (!more) return absl::OkStatus();
-      matched_.clear();
-      context_.filters.Match(merge->segments(), matched_);
-      if (matched_.empty()) continue;
+      if (!Matches(merge->segments())) continue;
       KV_RETURN_IF_ERROR(merge->Read(points_));
-      context_.filters.Group(merge->segments(), group_);
       KV_RETURN_IF_ERROR(table_.Add(matched_, group_, metric_.kind, points_, span_));
     }
   }
 
+  absl::Status TakeRolledRow(const RolledRow& row) {
+    ++cost_.rows;
+    ++cost_.from_rollups;
+    if (row.unchecked) {
+      const uint64_t made_ms = TimeOfName(row.parts.begin()->second.made_of.name);
+      AddMissing(row.key, fmt::format("{}; answered from a roll-up, which has what was written until {}",
+                                      std::string(row.unchecked->message()),
+                                      absl::FormatTime(absl::RFC3339_sec,
+                                                       absl::FromUnixMillis(static_cast<int64_t>(made_ms)),
+                                                       absl::UTCTimeZone())));
+    }
+    KV_ASSIGN_OR_RETURN(const auto reader,
+                        RollupReader::Make(row.parts, metric_.kind, row.rollup->step_ms,
+                                           static_cast<uint32_t>(context_.info.keys.size())));
+    if (!context_.filters.MayMatch(reader->directory())) return absl::OkStatus();
+    for (uint32_t series = 0;; ++series) {
+      if (series % kSeriesOfLook == 0) KV_RETURN_IF_ERROR(CheckCall());
+      KV_ASSIGN_OR_RETURN(const bool more, reader->Next());
+      if (!more) return absl::OkStatus();
+      if (!Matches(reader->segments())) continue;
+      KV_RETURN_IF_ERROR(reader->Read(summary_));
+      if (metric_.kind == MetricKind::kValue) {
+        KV_RETURN_IF_ERROR(table_.AddSummaries(matched_, group_, summary_.times, summary_.values, span_));
+        continue;
+      }
+      // The union of the sketches of a step counts as any of them.
+      points_.clear();
+      std::swap(points_.times, summary_.times);
+      std::swap(points_.sketches, summary_.sketches);
+      KV_RETURN_IF_ERROR(table_.Add(matched_, group_, metric_.kind, points_, span_));
+    }
+  }
+
+  /// Finds the filters that a series matches, and its group; false if it matches none.
+  bool Matches(std::span<const uint32_t> segments) {
+    matched_.clear();
+    context_.filters.Match(segments, matched_);
+    if (matched_.empty()) return false;
+    context_.filters.Group(segments, group_);
+    return true;
+  }
+
   const ScanContext& context_;
   const Metric& metric_;
+  const RollupPlan& plan_;
   const TimeSpan span_;
   GroupTable table_;
   QueryCost cost_;
@@ -99,16 +178,19 @@ class SaltScan {
   std::vector<uint32_t> matched_;
   std::vector<uint32_t> group_;
   SeriesPoints points_;
+  SeriesSummary summary_;
 };
 
 }  // namespace
 
 absl::StatusOr<GroupTable> ScanMetric(const ScanContext& context, const Metric& metric, const StepGrid& grid,
-                                      TimeSpan span, QueryCost& cost, std::vector<std::string>& missing) {
+                                      TimeSpan span, std::vector<QueryCost>& costs,
+                                      std::vector<std::string>& missing) {
   const uint32_t salts = context.info.settings.salts;
+  const RollupPlan plan(context.info, context.query, context.filters, metric, grid, span);
   std::vector<SaltScan> scans;
   scans.reserve(salts);
-  for (uint32_t salt = 0; salt < salts; ++salt) scans.emplace_back(context, metric, grid, span);
+  for (uint32_t salt = 0; salt < salts; ++salt) scans.emplace_back(context, metric, plan, grid, span);
   std::vector<absl::Status> statuses(salts, absl::OkStatus());
   std::atomic<uint32_t> next{0};
   std::atomic<bool> failed{false};
@@ -128,12 +210,10 @@ absl::StatusOr<GroupTable> ScanMetric(const ScanContext& context, const Metric& 
   for (std::thread& thread : threads) thread.join();
   for (const absl::Status& status : statuses) KV_RETURN_IF_ERROR(status);
   GroupTable merged(grid, Keeps(context.query), context.use);
-  for (SaltScan& scan : scans) {
+  for (uint32_t salt = 0; salt < salts; ++salt) {
+    SaltScan& scan = scans[salt];
     KV_RETURN_IF_ERROR(merged.Merge(std::move(scan.table())));
-    cost.rows += scan.cost().rows;
-    cost.chunks += scan.cost().chunks;
-    cost.chunks_skipped += scan.cost().chunks_skipped;
-    cost.bytes += scan.cost().bytes;
+    costs[salt] += scan.cost();
     missing.insert(missing.end(), scan.missing().begin(), scan.missing().end());
   }
   return merged;

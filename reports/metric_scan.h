@@ -1,6 +1,5 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -21,9 +20,11 @@ struct ScanContext {
   QueryUse& use;
 };
 
-/// Reads the rows of a metric in a span of time, once for all filters, salts in parallel, and gives the
-/// groups. Adds to `cost`, and to `missing` what could not be reached where the query allows that.
+/// Reads the rows of a metric in a span of time, or their roll-ups, once for all filters, salts in parallel,
+/// and gives the groups. Adds to `costs`, which has one of each salt, and to `missing` what could not be
+/// reached where the query allows that.
 absl::StatusOr<GroupTable> ScanMetric(const ScanContext& context, const Metric& metric, const StepGrid& grid,
-                                      TimeSpan span, QueryCost& cost, std::vector<std::string>& missing);
+                                      TimeSpan span, std::vector<QueryCost>& costs,
+                                      std::vector<std::string>& missing);
 
 }  // namespace kvstore::reports

@@ -84,16 +84,29 @@ struct QueryCost {
   uint64_t rows = 0;
   uint64_t chunks = 0;          ///< Whose points were read.
   uint64_t chunks_skipped = 0;  ///< Of which the directory was enough.
-  uint64_t bytes = 0;           ///< Of all chunks of the rows.
-  uint64_t from_rollups = 0;
+  /// Of all chunks of the rows, but of those that a roll-up was enough for: of what was read of roll-ups and
+  /// of rows' versions.
+  uint64_t bytes = 0;
+  uint64_t from_rollups = 0;  ///< Of `rows`, those of which a roll-up was enough.
   double ms = 0;
+
+  /// Adds what another part of the work cost.
+  QueryCost& operator+=(const QueryCost& other) {
+    rows += other.rows;
+    chunks += other.chunks;
+    chunks_skipped += other.chunks_skipped;
+    bytes += other.bytes;
+    from_rollups += other.from_rollups;
+    ms += other.ms;
+    return *this;
+  }
 };
 
-/// The part of a scan that reads one salt of one metric.
+/// The part of a query that reads one salt of one metric, for both stretches of time if two are compared.
 struct PartCost {
   std::string metric;
   uint32_t salt = 0;
-  QueryCost cost;
+  QueryCost cost;  ///< Salts are read in parallel, so that their ms together may be more than the query's.
 };
 
 struct QueryResult {

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace kvstore::reports {
+
+inline constexpr size_t kMaxRollups = 16;  ///< Of one report.
+/// Steps of a roll-up in one period of its report.
+inline constexpr uint64_t kMaxRollupSteps = 100'000;
 
 /// A roll-up that a report declares: its points summed over the segment keys that are left out, and over
 /// steps of time. Queries use it where it says the same as the points (rollup.h).

@@ -36,6 +36,20 @@ absl::StatusOr<RowKey> DecodeRowKey(std::string_view bytes) {
                 .period_start_s = ReadBigEndian<uint64_t>(bytes.substr(9))};
 }
 
+std::string EncodeRollupKey(const RowKey& points) {
+  RowKey key = points;
+  key.salt = static_cast<uint8_t>(points.salt + kMaxSalts);
+  return EncodeRowKey(key);
+}
+
+absl::StatusOr<RowKey> DecodeRollupKey(std::string_view bytes) {
+  const uint8_t salt = bytes.empty() ? uint8_t{0} : static_cast<uint8_t>(bytes[0]);
+  if (salt < kMaxSalts) return absl::DataLossError("row: not the key of a row of roll-ups");
+  std::string points(bytes);
+  points[0] = static_cast<char>(salt - kMaxSalts);
+  return DecodeRowKey(points);
+}
+
 KeyRange ReportRange(uint8_t salt, uint32_t report) {
   KeyRange range;
   AppendBigEndian(range.start, salt);
@@ -43,6 +57,10 @@ KeyRange ReportRange(uint8_t salt, uint32_t report) {
   // Longer than any key with this prefix can be: the greatest such key and one byte behind it.
   range.end = EncodeRowKey({salt, report, UINT32_MAX, UINT64_MAX}) + '\0';
   return range;
+}
+
+KeyRange RollupRange(uint8_t salt, uint32_t report) {
+  return ReportRange(static_cast<uint8_t>(salt + kMaxSalts), report);
 }
 
 KeyRange MetricRange(uint8_t salt, uint32_t report, uint32_t metric, uint64_t first_s, uint64_t last_s) {

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kvstore_api/call_scope.h"
+#include "reports/rows.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -37,6 +38,7 @@ absl::Status RowPuts::Flush() {
   std::vector<RowWrite> writes;
   for (size_t i = 0; i < waiting_.size(); ++i) {
     for (const Part& part : waiting_[i].parts) cells[i].push_back({part.name, part.bytes, std::nullopt});
+    cells[i].push_back({kVersionColumn, waiting_[i].parts.front().name, std::nullopt});
     RowWrite write{.row = waiting_[i].row, .cells = cells[i]};
     // What an earlier try has written keeps its place among the chunks of the row.
     if (repeatable_) write.options.condition = Condition{.column = waiting_[i].parts.front().name};

@@ -17,7 +17,8 @@ struct Part {
   std::string bytes;
 };
 
-/// Sends chunks to their rows, many rows at a time. Externally synchronised.
+/// Sends chunks to their rows, many rows at a time, each put with the row's new version (rows.h). Externally
+/// synchronised.
 class RowPuts {
  public:
   /// repeatable  whether the write may be a repeated one: a part that is there already stays as it is, and

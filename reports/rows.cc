@@ -14,17 +14,14 @@ namespace {
 
 constexpr size_t kRowsOfBatch = 64;
 
-std::string RowText(const RowKey& key) {
-  return fmt::format("row of report {}, metric {}, period {}, salt {}", key.report, key.metric,
-                     key.period_start_s, key.salt);
-}
-
 absl::Status TakeItems(StoredRow& row, std::vector<Item>& items) {
   for (Item& item : items) {
     Cell& cell = item.cells.front();
     row.newest = std::max(row.newest, cell.timestamp);
     if (item.column == kGenerationColumn) {
       row.generation = std::move(cell.value);
+    } else if (item.column == kVersionColumn) {
+      KV_ASSIGN_OR_RETURN(row.version, VersionOf(row.key, std::move(cell)));
     } else if (item.column.size() == kChunkNameBytes) {
       row.chunks.push_back({std::move(item.column), cell.timestamp, std::move(cell.value)});
     } else {
@@ -87,6 +84,19 @@ absl::StatusOr<size_t> TakeBatch(KVStore& store, const std::string& dataset, std
 
 }  // namespace
 
+std::string RowText(const RowKey& key) {
+  return fmt::format("row of report {}, metric {}, period {}, salt {}", key.report, key.metric,
+                     key.period_start_s, key.salt);
+}
+
+absl::StatusOr<RowVersion> VersionOf(const RowKey& key, Cell&& cell) {
+  if (cell.value.size() != kChunkNameBytes) {
+    return absl::DataLossError(
+        fmt::format("{}: a version of {} bytes is not the name of a chunk", RowText(key), cell.value.size()));
+  }
+  return RowVersion{cell.timestamp, std::move(cell.value)};
+}
+
 absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row) {
   std::vector<LiveChunk> all;
   std::set<ChunkName> covered;
@@ -129,11 +139,16 @@ absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWant
   for (uint64_t i = 0; i < periods; ++i) {
     keys.push_back({wanted.salt, wanted.report, wanted.metric, wanted.first_period_s + i * wanted.period_s});
   }
-  for (std::span<const RowKey> left = keys; !left.empty();) {
+  return ReadListedRows(store, dataset, keys, take, failed);
+}
+
+absl::Status ReadListedRows(KVStore& store, const std::string& dataset, std::span<const RowKey> rows,
+                            const TakeRow& take, const TakeFailure& failed) {
+  while (!rows.empty()) {
     KV_ASSIGN_OR_RETURN(
         const size_t taken,
-        TakeBatch(store, dataset, left.first(std::min(left.size(), kRowsOfBatch)), take, failed));
-    left = left.subspan(taken);
+        TakeBatch(store, dataset, rows.first(std::min(rows.size(), kRowsOfBatch)), take, failed));
+    rows = rows.subspan(taken);
   }
   return absl::OkStatus();
 }

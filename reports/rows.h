@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,20 @@
 #include "reports/chunk.h"
 #include "reports/row_key.h"
 
-/// The rows of points as they are stored, and which of their chunks count.
+/// The rows of points as they are stored, and which of their chunks count. A row has chunks, each in a column
+/// with its name, and the columns `generation` and `version`.
 namespace kvstore::reports {
 
-/// The column that counts the compactions of a row; all others are chunks.
+/// The column that counts the compactions of a row.
 inline constexpr char kGenerationColumn[] = "generation";
+/// The column with the row's version: the name of a chunk of the row's last put. It is in every put of chunks
+/// (RowPuts), so that a row without it has no points, and who reads this small cell alone knows whether
+/// anything was written or deleted. Compactions leave it as it is: they change no points.
+inline constexpr char kVersionColumn[] = "version";
+
+/// Where the last put of points or deletes stands among those of its row. Two reads of a row that find the
+/// same version find the same points.
+using RowVersion = ChunkOrder;
 
 struct StoredChunk {
   ChunkName name;
@@ -27,6 +37,7 @@ struct StoredRow {
   RowKey key;
   std::vector<StoredChunk> chunks;
   std::optional<std::string> generation;
+  std::optional<RowVersion> version;
   uint64_t newest = 0;  ///< The greatest timestamp among all of its cells.
   /// Every chunk that the store took up to this time is here. Of a row that was read in pieces, one that was
   /// written meanwhile may be missing, while another that was written after it is here.
@@ -43,6 +54,11 @@ struct LiveChunk {
 /// The chunks of a row that count, oldest first; they point into `row`. DATA_LOSS names the row and the chunk
 /// that does not decode.
 absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row);
+
+/// The row's version by its cell; DATA_LOSS unless that holds the name of a chunk.
+absl::StatusOr<RowVersion> VersionOf(const RowKey& key, Cell&& cell);
+/// How messages name a row.
+std::string RowText(const RowKey& key);
 
 /// Which rows to read: those of one metric under one salt, from one period to another.
 struct RowsWanted {
@@ -71,6 +87,10 @@ using TakeFailure = std::function<absl::Status(const RowKey& first, const absl::
 /// max_listed  as kMaxListedRows; tests try both ways.
 absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWanted& wanted,
                       const TakeRow& take, const TakeFailure& failed, uint64_t max_listed = kMaxListedRows);
+
+/// Reads these rows, and gives those that are there to `take`; otherwise as ReadRows.
+absl::Status ReadListedRows(KVStore& store, const std::string& dataset, std::span<const RowKey> rows,
+                            const TakeRow& take, const TakeFailure& failed);
 
 /// Scans a range of keys of rows of points.
 absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const KeyRange& range,

@@ -69,21 +69,33 @@ TimeSpan Retained(const ReportSettings& settings, TimeSpan span) {
   return span;
 }
 
+/// Of each metric the costs of its salts.
+using MetricCosts = std::vector<std::vector<QueryCost>>;
+
 /// The groups of every metric that the expressions name.
 absl::StatusOr<MetricTables> ScanAll(const ScanContext& context, const StepGrid& grid, TimeSpan span,
-                                     QueryResult& result) {
+                                     MetricCosts& costs, std::vector<std::string>& missing) {
   MetricTables tables;
   const TimeSpan retained = Retained(context.info.settings, span);
-  for (const Metric& metric : context.info.metrics) {
+  for (size_t i = 0; i < context.info.metrics.size(); ++i) {
+    const Metric& metric = context.info.metrics[i];
     if (retained.from >= retained.to) {
       tables.emplace(metric.name, GroupTable(grid, {}, context.use));
       continue;
     }
-    KV_ASSIGN_OR_RETURN(GroupTable table,
-                        ScanMetric(context, metric, grid, retained, result.cost, result.missing));
+    KV_ASSIGN_OR_RETURN(GroupTable table, ScanMetric(context, metric, grid, retained, costs[i], missing));
     tables.emplace(metric.name, std::move(table));
   }
   return tables;
+}
+
+void AddCosts(const ReportInfo& info, const MetricCosts& costs, bool explain, QueryResult& result) {
+  for (size_t i = 0; i < costs.size(); ++i) {
+    for (uint32_t salt = 0; salt < costs[i].size(); ++salt) {
+      result.cost += costs[i][salt];
+      if (explain) result.parts.push_back({info.metrics[i].name, salt, costs[i][salt]});
+    }
+  }
 }
 
 absl::StatusOr<StepGrid> GridOf(const Query& query, TimeSpan span) {
@@ -110,9 +122,10 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
   use.max_groups = query.limits.max_groups;
   const ScanContext context{metadata, info, query, filters, use};
   QueryResult result;
+  MetricCosts costs(info.metrics.size(), std::vector<QueryCost>(info.settings.salts));
   const TimeSpan span{query.from, query.to};
   KV_ASSIGN_OR_RETURN(const StepGrid grid, GridOf(query, span));
-  KV_ASSIGN_OR_RETURN(const MetricTables tables, ScanAll(context, grid, span, result));
+  KV_ASSIGN_OR_RETURN(const MetricTables tables, ScanAll(context, grid, span, costs, result.missing));
   Answer answer(metadata, info, query, filters, use);
   for (size_t i = 0; i < expressions.size(); ++i) {
     KV_RETURN_IF_ERROR(answer.Add(query.metrics[i].name, expressions[i], tables, grid));
@@ -125,10 +138,11 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
     const TimeSpan compared{shifted(query.from), shifted(query.to)};
     KV_ASSIGN_OR_RETURN(const StepGrid compared_grid, GridOf(query, compared));
     KV_ASSIGN_OR_RETURN(const MetricTables compared_tables,
-                        ScanAll(context, compared_grid, compared, result));
+                        ScanAll(context, compared_grid, compared, costs, result.missing));
     KV_RETURN_IF_ERROR(answer.Compare(expressions, compared_tables, compared_grid));
   }
   result.series = std::move(answer).Take();
+  AddCosts(info, costs, query.explain, result);
   result.cost.ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
   return result;

@@ -105,8 +105,9 @@ class WithoutPlugins : public grpc::ServerBuilderOption {
 
 class Server::Impl {
  public:
-  Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access)
-      : core_(router, migrations, options, std::move(access)),
+  Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access,
+       std::function<void(MetricsSink&)> describe)
+      : core_(router, migrations, options, std::move(access), std::move(describe)),
         service_(core_),
         health_([this] { return !core_.draining.load(); },
                 [this](const std::string& peer) { core_.connections.StrangerCalled(peer); },
@@ -216,14 +217,15 @@ class Server::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const ServerOptions& options,
-                                                      Migrations* migrations) {
+                                                      Migrations* migrations,
+                                                      std::function<void(MetricsSink&)> describe) {
   if (auto status = server::CheckAddresses(options); !status.ok()) return status;
   // protobuf must not log messages that do not decode: their senders are told, and the log of calls, which is
   // limited, has them.
   google::protobuf::SetLogHandler(nullptr);
   auto access = Access::Open(options.tokens);
   if (!access.ok()) return access.status();
-  auto impl = std::make_unique<Impl>(router, migrations, options, *std::move(access));
+  auto impl = std::make_unique<Impl>(router, migrations, options, *std::move(access), std::move(describe));
   if (auto status = impl->Start(); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "backend_api/migrations.h"
+#include "base/metrics_sink.h"
 #include "router/router.h"
 #include "server/call/options.h"
 
@@ -19,11 +21,14 @@ class Server {
   /// Begins to serve. Router and migrations must outlive the server.
   ///
   /// migrations  What migrates the datasets of this process; null: such calls are refused.
+  /// describe    Adds the figures of other parts of the process to /metrics, until the server is destroyed;
+  ///             called by any thread. Null: there are none.
   ///
   /// INVALID_ARGUMENT has a line for each mistake in the options, such as a file that cannot be read.
   /// UNAVAILABLE names an address that cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Router& router, const ServerOptions& options,
-                                                       Migrations* migrations = nullptr);
+                                                       Migrations* migrations = nullptr,
+                                                       std::function<void(MetricsSink&)> describe = nullptr);
   /// Cancels all calls, unless Drain has ended them.
   ~Server();
   Server(const Server&) = delete;

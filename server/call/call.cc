@@ -62,7 +62,8 @@ absl::Status MarkRefused(absl::Status status) {
   return status;
 }
 
-Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list)
+Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list,
+           std::function<void(MetricsSink&)> describe)
     : router(store),
       migrations(migrator),
       options(wanted),
@@ -72,8 +73,9 @@ Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std
       admission(options.limits, TellsCallersApart(options)),
       memory(RememberedBy(options)),
       metrics(router.keeper().BackendNames(),
-              [this](MetricsSink& sink) {
+              [this, describe = std::move(describe)](MetricsSink& sink) {
                 if (migrations != nullptr) migrations->Describe(sink);
+                if (describe) describe(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},

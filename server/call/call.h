@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -61,7 +62,9 @@ class OpenCalls {
 /// What all calls of a server share.
 struct Core {
   /// migrator  What migrates datasets; null: such commands are refused.
-  Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list);
+  /// describe  Adds figures of other parts of the process; may be null.
+  Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list,
+       std::function<void(MetricsSink&)> describe);
 
   Router& router;
   Migrations* const migrations;

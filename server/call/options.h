@@ -36,6 +36,13 @@ struct ServerLimits {
   uint32_t remember_ms = 600'000;  ///< ... and for how long.
 };
 
+/// What a server does in the background for the reports of its store (reports/maintenance.h).
+struct ServerReports {
+  std::string dataset = "reports";  ///< The dataset that has them, if there is one.
+  uint32_t maintain_ms = 300'000;   ///< From one round to the next; 0: nothing is done.
+  uint32_t share = 10;              ///< Percent of one processor's time, 1..100.
+};
+
 struct ServerOptions {
   /// "host:port", "[ipv6]:port" or "unix:/path". An address that other machines can reach needs TLS, and
   /// tokens or client certificates, unless `insecure` is set.
@@ -51,6 +58,7 @@ struct ServerOptions {
   bool insecure = false;         ///< Serve other machines without TLS and authentication.
   uint32_t slow_ms = 200;        ///< Calls that take at least so long are logged; 0: none is.
   ServerLimits limits;
+  ServerReports reports;
 };
 
 }  // namespace kvstore
