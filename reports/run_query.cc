@@ -101,6 +101,12 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
   for (const Expression& expression : expressions) {
     names.insert(names.end(), expression.metrics().begin(), expression.metrics().end());
   }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (names.size() > kMaxMetrics) {
+    return absl::InvalidArgumentError(
+        fmt::format("metrics: the expressions name {} metrics, the limit is {}", names.size(), kMaxMetrics));
+  }
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(query.report, names));
   KV_RETURN_IF_ERROR(CheckMetrics(info, expressions, query));
   KV_ASSIGN_OR_RETURN(const FilterSet filters, FilterSet::Make(metadata, info, query));
@@ -113,7 +119,7 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
   const TimeSpan span{query.from, query.to};
   KV_ASSIGN_OR_RETURN(const StepGrid grid, GridOf(query, span));
   KV_ASSIGN_OR_RETURN(const MetricTables tables, ScanAll(context, grid, span, result));
-  Answer answer(metadata, info, query, filters);
+  Answer answer(metadata, info, query, filters, use);
   for (size_t i = 0; i < expressions.size(); ++i) {
     KV_RETURN_IF_ERROR(answer.Add(query.metrics[i].name, expressions[i], tables, grid));
   }
