@@ -207,6 +207,7 @@ Number Aggregate::Percentile(double percentile) const {
   const double high = std::min_element(at + 1, values.end(), &Less)->AsReal();
   // As numpy's _lerp: from the nearer end, so that it does not leave the interval.
   const double difference = high - low;
+  if (!std::isfinite(difference)) return Number::Real(low * (1 - part) + high * part);
   return Number::Real(part >= 0.5 ? high - difference * (1 - part) : low + difference * part);
 }
 

@@ -71,6 +71,8 @@ class Aggregate {
   /// The result; nullopt if there are no points. FAILED_PRECONDITION if a sum of integers passes 64 bits, or
   /// a sum of real numbers the range of doubles.
   absl::StatusOr<std::optional<Number>> Result(const Function& function) const;
+  /// Whether there are real numbers among the values; their sum lies outside of this object.
+  bool sums_reals() const { return reals_ != nullptr; }
   /// Bytes outside of this object, roughly.
   size_t memory() const;
 

@@ -26,6 +26,13 @@ absl::StatusOr<std::optional<Number>> ResultOf(const Aggregate* aggregate, const
   return aggregate->Result(function);
 }
 
+/// What stands for a step: what was found there, or what fills the gap.
+std::optional<Number> Filled(Fill fill, const std::optional<Number>& found,
+                             const std::optional<Number>& before) {
+  if (found || fill == Fill::kNone) return found;
+  return fill == Fill::kZero ? Number::Integer(0) : before;
+}
+
 /// Greater ranks first; of equal ones the lesser segments.
 bool RanksBefore(const std::optional<Number>& a, const std::optional<Number>& b) {
   return a && b && Less(*b, *a);
@@ -39,20 +46,20 @@ absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expressi
   KV_RETURN_IF_ERROR(CheckCall());
   const std::vector<const Group*> groups = GroupsOf(expression, tables, key);
   std::vector<TimeValue> points;
+  // What the step before had, of each metric and of the expression.
   std::vector<std::optional<Number>> values(groups.size());
-  std::optional<Number> previous;
+  std::optional<Number> value;
   for (size_t step = 0; step < grid.size(); ++step) {
     for (size_t i = 0; i < groups.size(); ++i) {
       const Aggregate* cell = groups[i] == nullptr ? nullptr : groups[i]->Find(step);
-      KV_ASSIGN_OR_RETURN(values[i], ResultOf(cell, query_.function));
+      KV_ASSIGN_OR_RETURN(const std::optional<Number> found, ResultOf(cell, query_.function));
+      values[i] = Filled(query_.fill, found, values[i]);
     }
-    KV_ASSIGN_OR_RETURN(std::optional<Number> value, expression.Evaluate(values));
-    if (!value && query_.fill == Fill::kZero) value = Number::Integer(0);
-    if (!value && query_.fill == Fill::kPrevious) value = previous;
+    KV_ASSIGN_OR_RETURN(const std::optional<Number> found, expression.Evaluate(values));
+    value = Filled(query_.fill, found, value);
     if (value) points.emplace_back(grid.start(step), *value);
-    previous = value;
   }
-  KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made) + points.size() * sizeof(TimeValue)));
+  KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made) + points.capacity() * sizeof(TimeValue)));
   return points;
 }
 
@@ -79,6 +86,7 @@ absl::Status Answer::Add(const std::string& name, const Expression& expression, 
       KV_ASSIGN_OR_RETURN(one.rank, expression.Evaluate(values));
       if (!one.rank) continue;
     }
+    KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made)));
     made.push_back(std::move(one));
   }
   KV_RETURN_IF_ERROR(NameSegments(made));

@@ -25,7 +25,8 @@ class Answer {
          QueryUse& use)
       : metadata_(metadata), info_(info), query_(query), filters_(filters), use_(use) {}
 
-  /// Appends the series of one metric or expression.
+  /// Appends the series of one metric or expression. RESOURCE_EXHAUSTED if all points take more memory than
+  /// the query may use; looks at the caller's deadline between two series.
   absl::Status Add(const std::string& name, const Expression& expression, const MetricTables& tables,
                    const StepGrid& grid);
   /// Gives each series that was added what the tables of another stretch of time say.
@@ -42,6 +43,8 @@ class Answer {
     ResultSeries series;
   };
 
+  /// The points of one series. A step in which a metric has no points is filled before the expression is
+  /// evaluated, and one in which the expression has no value once more.
   absl::StatusOr<std::vector<TimeValue>> Points(const Expression& expression, const MetricTables& tables,
                                                 const StepGrid& grid, const Key& key) const;
   absl::Status NameSegments(std::vector<Made>& made) const;

@@ -9,17 +9,26 @@
 
 namespace kvstore::reports {
 
+namespace {
+
+/// The last time that a number has room for.
+constexpr uint64_t kMaxMs = (uint64_t{1} << 48) - 1;
+
+}  // namespace
+
 std::string NewChunkNumber(uint64_t least_ms) {
   static std::atomic<uint64_t> last{0};
   thread_local std::mt19937_64 random{(uint64_t{std::random_device()()} << 32) | std::random_device()()};
-  const uint64_t now = std::max(WallClockMs(), least_ms) << 16;
+  const uint64_t now = WallClockMs() << 16;
   uint64_t before = last.load();
   uint64_t next = 0;
   do {
     next = std::max(now, before + 1);
   } while (!last.compare_exchange_weak(before, next));
+  // `least_ms` comes from stored names: one from a clock that is far ahead must not lead all later numbers
+  // there.
   std::string number;
-  AppendBigEndian(number, next);
+  AppendBigEndian(number, std::max(next, std::min(least_ms, kMaxMs) << 16 | (next & 0xFFFF)));
   AppendBigEndian(number, uint64_t{random()});
   return number;
 }

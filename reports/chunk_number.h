@@ -12,7 +12,8 @@ namespace kvstore::reports {
 
 inline constexpr size_t kChunkNumberBytes = 16;
 
-/// A new number, whose time is at least `least_ms`. Thread-safe.
+/// A new number, whose time is at least `least_ms`; that does not move the times of later numbers.
+/// Thread-safe.
 std::string NewChunkNumber(uint64_t least_ms = 0);
 /// The least number with this time: those before it sort below.
 std::string LeastChunkNumber(uint64_t ms);

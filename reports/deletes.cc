@@ -13,6 +13,27 @@
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
+namespace {
+
+/// Removes all rows of points that are there.
+absl::Status DeleteRows(const Metadata& metadata, const ReportSettings& settings) {
+  for (uint32_t salt = 0; salt < settings.salts; ++salt) {
+    std::vector<RowKey> rows;
+    const auto take = [&](StoredRow&& row) {
+      rows.push_back(row.key);
+      return absl::OkStatus();
+    };
+    KV_RETURN_IF_ERROR(ScanStoredRows(metadata.store(), metadata.dataset(),
+                                      ReportRange(static_cast<uint8_t>(salt), settings.id), take));
+    for (const RowKey& row : rows) {
+      KV_RETURN_IF_ERROR(CheckCall());
+      KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row), {}));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo& info, TimeSpan span) {
   span.from = std::max<int64_t>(span.from, 0);
@@ -20,7 +41,7 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
   if (span.from >= span.to) return 0;
   const ReportSettings& settings = info.settings;
   const std::string number = NewChunkNumber();
-  std::vector<RowKey> rows;
+  uint64_t touched = 0;
   for (const Metric& metric : info.metrics) {
     for (uint32_t salt = 0; salt < settings.salts; ++salt) {
       const RowsWanted wanted{.salt = static_cast<uint8_t>(salt),
@@ -29,6 +50,7 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
                               .first_period_s = PeriodOf(span.from, settings.period_s),
                               .last_period_s = PeriodOf(span.to - 1, settings.period_s),
                               .period_s = settings.period_s};
+      std::vector<RowKey> rows;
       const auto take = [&](StoredRow&& row) {
         rows.push_back(row.key);
         return absl::OkStatus();
@@ -38,32 +60,24 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
       KV_ASSIGN_OR_RETURN(const std::string bytes,
                           EncodeChunk(PointBlock(metric.kind, 0), {.deletes = {span}}));
       for (const RowKey& row : rows) {
-        if (row.metric == metric.id && row.salt == salt)
-          KV_RETURN_IF_ERROR(puts.Put(row, {{NameOfPart(number, 0), bytes}}));
+        KV_RETURN_IF_ERROR(puts.Put(row, {{NameOfPart(number, 0), bytes}}));
       }
       KV_RETURN_IF_ERROR(puts.Flush());
+      touched += rows.size();
     }
   }
-  return rows.size();
+  return touched;
 }
 
 absl::Status DropReport(const Metadata& metadata, const std::string& report) {
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
-  for (uint32_t salt = 0; salt < info.settings.salts; ++salt) {
-    std::vector<RowKey> rows;
-    const auto take = [&](StoredRow&& row) {
-      rows.push_back(row.key);
-      return absl::OkStatus();
-    };
-    KV_RETURN_IF_ERROR(ScanStoredRows(metadata.store(), metadata.dataset(),
-                                      ReportRange(static_cast<uint8_t>(salt), info.settings.id), take));
-    for (const RowKey& row : rows) {
-      KV_RETURN_IF_ERROR(CheckCall());
-      KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row), {}));
-    }
-  }
-  KV_RETURN_IF_ERROR(RemoveRollups(metadata, info.settings, UINT64_MAX));
-  return metadata.Remove(info);
+  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
+  KV_RETURN_IF_ERROR(metadata.Remove(info));
+  // Loaders that began before may have written behind the scan, and somebody may have made roll-ups
+  // meanwhile. From now on they are refused, and nobody else would find their rows, because the ID is never
+  // given again.
+  KV_RETURN_IF_ERROR(DeleteRows(metadata, info.settings));
+  return RemoveRollups(metadata, info.settings, UINT64_MAX);
 }
 
 }  // namespace kvstore::reports

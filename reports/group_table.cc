@@ -11,10 +11,11 @@ namespace kvstore::reports {
 
 absl::Status QueryUse::TakeMemory(size_t bytes) {
   if ((memory_bytes += bytes) <= max_memory_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(fmt::format(
-      "the query's aggregates and its answer take more than {} bytes of memory, which is the limit; ask for fewer "
-      "groups, longer steps or a shorter range",
-      max_memory_bytes));
+  return absl::ResourceExhaustedError(
+      fmt::format("the query's aggregates and its answer take more than {} bytes of memory, which is the "
+                  "limit; ask for fewer "
+                  "metrics, filters or groups, longer steps or a shorter range",
+                  max_memory_bytes));
 }
 
 absl::Status QueryUse::TakeRead(uint64_t bytes) {
@@ -68,6 +69,7 @@ absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vecto
       step = grid_->IndexOf(times[i], step);
       Aggregate& cell = found->At(step);
       if (kind == MetricKind::kValue) {
+        if (!points.numbers[i].is_integer() && !cell.sums_reals()) outside += sizeof(ExactSum);
         cell.Add(times[i], points.numbers[i], keep_.values);
         if (keep_.whole) found->whole().Add(times[i], points.numbers[i], keep_.whole_values);
         continue;

@@ -16,6 +16,8 @@ constexpr char kVersion = 1;
 constexpr char kSparse = 0;
 constexpr char kDense = 1;
 constexpr int kRankBits = 6;
+/// A double that an integer of 64 bits holds.
+constexpr double kMaxEstimate = 9e18;
 
 /// The sum over k of x^(2^k) * 2^(k-1), and x.
 double Sigma(double x) {
@@ -67,7 +69,8 @@ double HyperLogLog::Estimate() const {
   double z = kCount * Tau(1 - counts[kMaxRank] / kCount);
   for (int rank = kMaxRank - 1; rank >= 1; --rank) z = 0.5 * (z + counts[static_cast<size_t>(rank)]);
   z += kCount * Sigma(counts[0] / kCount);
-  return kCount / (2 * std::log(2.0)) * kCount / z;
+  // Registers that are all full, which no real set fills, would make it infinite.
+  return std::min(kCount / (2 * std::log(2.0)) * kCount / z, kMaxEstimate);
 }
 
 std::string HyperLogLog::Encode() const {

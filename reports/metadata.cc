@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "json/bytes_json.h"
@@ -29,8 +30,41 @@ absl::Status NoReport(std::string_view report) {
   return absl::NotFoundError(fmt::format("there is no report '{}'", report));
 }
 
+/// The limits are those within which stored settings decode.
+absl::Status CheckSettings(const ReportSettings& settings) {
+  if (settings.salts < 1 || settings.salts > kMaxSalts) {
+    return absl::InvalidArgumentError(
+        fmt::format("salts: must be 1 to {}, not {}", kMaxSalts, settings.salts));
+  }
+  constexpr auto kMaxMs = static_cast<uint64_t>(kMaxTimeMs);
+  if (settings.resolution_ms < 1 || settings.resolution_ms > kMaxMs) {
+    return absl::InvalidArgumentError(
+        fmt::format("resolution: must be 1 to {} ms, not {}", kMaxMs, settings.resolution_ms));
+  }
+  if (settings.period_s < 1 || settings.period_s > kMaxMs / 1000 ||
+      settings.period_s * 1000 % settings.resolution_ms != 0) {
+    return absl::InvalidArgumentError(fmt::format(
+        "period: must be a whole number of seconds from 1 to {}, and a multiple of the resolution",
+        kMaxMs / 1000));
+  }
+  return CheckRetention(settings.retention_ms);
+}
+
+/// Each name once, or with the same kind again: AddMetrics would refuse others, after the report was made.
+absl::Status CheckMetrics(std::span<const Metric> metrics) {
+  std::map<std::string_view, MetricKind> kinds;
+  for (const Metric& metric : metrics) {
+    KV_RETURN_IF_ERROR(CheckName("metrics", metric.name, kMaxMetricNameBytes));
+    const auto [at, is_new] = kinds.emplace(metric.name, metric.kind);
+    if (!is_new && at->second != metric.kind) {
+      return absl::InvalidArgumentError(fmt::format("metrics: '{}' is named with two kinds, {} and {}",
+                                                    metric.name, Name(at->second), Name(metric.kind)));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckInfo(const ReportInfo& info) {
-  const ReportSettings& settings = info.settings;
   KV_RETURN_IF_ERROR(CheckName("report", info.name, kMaxReportNameBytes));
   if (info.keys.size() > kMaxSegmentKeys) {
     return absl::InvalidArgumentError(
@@ -42,16 +76,8 @@ absl::Status CheckInfo(const ReportInfo& info) {
       return absl::InvalidArgumentError(fmt::format("segment_keys: '{}' is named twice", info.keys[i].name));
     }
   }
-  if (settings.salts < 1 || settings.salts > kMaxSalts) {
-    return absl::InvalidArgumentError(
-        fmt::format("salts: must be 1 to {}, not {}", kMaxSalts, settings.salts));
-  }
-  const uint64_t period_ms = settings.period_s * 1000;
-  if (settings.resolution_ms == 0 || settings.period_s == 0 || period_ms % settings.resolution_ms != 0) {
-    return absl::InvalidArgumentError(
-        "period: must be a whole number of seconds, and a multiple of the resolution");
-  }
-  return absl::OkStatus();
+  KV_RETURN_IF_ERROR(CheckMetrics(info.metrics));
+  return CheckSettings(info.settings);
 }
 
 absl::Status CheckDefault(const SegmentKey& key) {
@@ -89,6 +115,12 @@ absl::Status CheckName(std::string_view field, std::string_view name, size_t max
         fmt::format("{}: a name has 1 to {} bytes of UTF-8 without control characters", field, max));
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckRetention(uint64_t retention_ms) {
+  if (retention_ms <= static_cast<uint64_t>(kMaxTimeMs)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("retention: must be 0 to {} ms, not {}", kMaxTimeMs, retention_ms));
 }
 
 absl::StatusOr<Metadata::Columns> Metadata::Read(const std::string& row,
@@ -142,6 +174,10 @@ absl::StatusOr<uint32_t> Metadata::NewReportId() const {
       before = found->second;
       KV_ASSIGN_OR_RETURN(id, NumberFromText(found->second));
     }
+    if (id == UINT32_MAX) {
+      return absl::ResourceExhaustedError(
+          "the dataset has given all IDs of reports, which are never used again");
+    }
     KV_ASSIGN_OR_RETURN(const bool done, PutIfCounter(row, "next", before, uint64_t{id} + 1, {}));
     if (done) return id;
   }
@@ -151,9 +187,6 @@ absl::StatusOr<uint32_t> Metadata::NewReportId() const {
 absl::StatusOr<ReportInfo> Metadata::Create(const ReportInfo& info) const {
   KV_RETURN_IF_ERROR(CheckInfo(info));
   for (const SegmentKey& key : info.keys) KV_RETURN_IF_ERROR(CheckDefault(key));
-  for (const Metric& metric : info.metrics) {
-    KV_RETURN_IF_ERROR(CheckName("metrics", metric.name, kMaxMetricNameBytes));
-  }
   KV_ASSIGN_OR_RETURN(const StoredRollups rollups, ChooseRollups(info, {}, info.rollups));
   if (absl::Status made = store_.CreateDataset({.name = dataset_});
       !made.ok() && !absl::IsAlreadyExists(made)) {
@@ -171,6 +204,7 @@ absl::StatusOr<ReportInfo> Metadata::Create(const ReportInfo& info) const {
   // Also where there are none, so that a report never has those of an earlier one that was dropped while
   // somebody declared them.
   cells[kRollupsColumn] = RollupsToText(rollups);
+  cells[kNextMetric] = "0";
   for (uint32_t i = 0; i < info.keys.size(); ++i) AddKeyCells(cells, i, info.keys[i]);
   const WriteOptions absent{.condition = Condition{.column = kInfoColumn}};
   const auto put = store_.PutRow(dataset_, MetadataRow(info.name), ToWrites(cells), absent);
@@ -214,13 +248,24 @@ absl::StatusOr<ReportInfo> Metadata::Get(std::string_view report,
     KV_ASSIGN_OR_RETURN(const StoredRollups stored, RollupsFromText(rollups->second));
     info.rollups = NamedRollups(info, stored);
   }
+  std::set<std::string_view> taken;
   for (const std::string& name : metrics) {
     const auto metric = found.find(MetricColumn(name));
-    if (metric == found.end() || info.FindMetric(name) != nullptr) continue;
+    if (metric == found.end() || !taken.insert(name).second) continue;
     KV_ASSIGN_OR_RETURN(Metric decoded, MetricFromText(name, metric->second));
     info.metrics.push_back(std::move(decoded));
   }
   return info;
+}
+
+absl::Status Metadata::CheckCurrent(const ReportInfo& info) const {
+  KV_ASSIGN_OR_RETURN(const Columns columns, Read(MetadataRow(info.name), {kInfoColumn}));
+  const auto found = columns.find(kInfoColumn);
+  if (found == columns.end()) return NoReport(info.name);
+  KV_ASSIGN_OR_RETURN(const ReportSettings settings, SettingsFromText(found->second));
+  if (settings.id == info.settings.id) return absl::OkStatus();
+  return absl::FailedPreconditionError(fmt::format(
+      "report '{}' was dropped and created again since its description was read; read it again", info.name));
 }
 
 absl::StatusOr<ReportInfo> Metadata::GetAll(std::string_view report) const {

@@ -24,9 +24,10 @@
 ///   next/metric, next/key, next/value/N    the next number to give, in decimal
 ///
 /// Numbers are given by conditional puts: what is new and the counter behind it are written together if the
-/// counter is still the one that was read, and who comes second reads again. So loaders can race. Roll-ups
-/// are one column, which is replaced if it is still the one that was read: they are few, change together, and
-/// no ID of one can ever be given to another.
+/// counter is still the one that was read, and who comes second reads again. So loaders can race. Counters
+/// are made together with what they count: where one is missing the report is gone, and nothing is written
+/// for it. Roll-ups are one column, which is replaced if it is still the one that was read: they are few,
+/// change together, and no ID of one can ever be given to another.
 namespace kvstore::reports {
 
 /// Thread-safe, as the store is. NOT_FOUND names a report that there is none of; DATA_LOSS for metadata that
@@ -45,6 +46,9 @@ class Metadata {
   absl::StatusOr<ReportInfo> Create(const ReportInfo& info) const;
   /// The report with those of `metrics` that exist. One read of a row, of the columns that this takes.
   absl::StatusOr<ReportInfo> Get(std::string_view report, std::span<const std::string> metrics) const;
+  /// OK if there still is the report that `info` was read of. NOT_FOUND if there is none of that name any
+  /// more, FAILED_PRECONDITION if it is another one: what is written under the ID in `info` would be lost.
+  absl::Status CheckCurrent(const ReportInfo& info) const;
   /// The report with all of its metrics.
   absl::StatusOr<ReportInfo> GetAll(std::string_view report) const;
   /// By name, ascending.
@@ -69,7 +73,7 @@ class Metadata {
   /// The IDs of values of a key, in the order asked; nullopt for those that have none.
   absl::StatusOr<std::vector<std::optional<uint32_t>>> FindValues(std::string_view report, uint32_t key,
                                                                   std::span<const std::string> values) const;
-  /// The same, and gives IDs to those that have none.
+  /// The same, and gives IDs to those that have none. NOT_FOUND if there is no such report, or no such key.
   absl::StatusOr<std::vector<uint32_t>> GiveValues(std::string_view report, uint32_t key,
                                                    std::span<const std::string> values) const;
   /// The values of IDs, in the order asked. DATA_LOSS for an ID that was never given.
@@ -105,5 +109,7 @@ class Metadata {
 /// INVALID_ARGUMENT unless it is a name of a report, metric or segment key: valid UTF-8 without control
 /// characters, from 1 to `max` bytes.
 absl::Status CheckName(std::string_view field, std::string_view name, size_t max);
+/// INVALID_ARGUMENT for a retention that is longer than the times that points can have.
+absl::Status CheckRetention(uint64_t retention_ms);
 
 }  // namespace kvstore::reports

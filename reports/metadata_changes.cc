@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "json/bytes_json.h"
@@ -24,18 +25,29 @@ absl::Status TooBusy(std::string_view report) {
                   report, kMaxAttempts));
 }
 
-/// The next number to give, as it is stored: none before the first.
+/// The next number to give, and how it is stored.
 struct Counter {
-  std::optional<std::string> text;
+  std::string text;
   uint32_t next = 0;
 };
 
+/// NOT_FOUND without it: somebody has dropped the report meanwhile. If the counter were made anew, the next
+/// report of that name would give its numbers twice.
 absl::StatusOr<Counter> CounterOf(const std::map<std::string, std::string>& columns, const std::string& name,
-                                  uint32_t first) {
+                                  std::string_view report) {
   const auto found = columns.find(name);
-  if (found == columns.end()) return Counter{std::nullopt, first};
+  if (found == columns.end()) return absl::NotFoundError(fmt::format("there is no report '{}'", report));
   KV_ASSIGN_OR_RETURN(const uint32_t next, NumberFromText(found->second));
   return Counter{found->second, next};
+}
+
+/// Returns the next number, and counts on.
+absl::StatusOr<uint32_t> Take(uint32_t& next, std::string_view report, std::string_view what) {
+  if (next == UINT32_MAX) {
+    return absl::ResourceExhaustedError(
+        fmt::format("report '{}' has given all {} IDs of its {}", report, UINT32_MAX, what));
+  }
+  return next++;
 }
 
 }  // namespace
@@ -54,7 +66,7 @@ absl::Status Metadata::AddMetrics(std::string_view report, std::span<const Metri
     bool done = false;
     for (int attempt = 0; attempt < kMaxAttempts && !done; ++attempt) {
       KV_ASSIGN_OR_RETURN(const Columns found, Read(row, names));
-      KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(found, kNextMetric, 0));
+      KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(found, kNextMetric, report));
       uint32_t next = counter.next;
       Columns cells;
       for (const Metric& metric : part) {
@@ -62,7 +74,8 @@ absl::Status Metadata::AddMetrics(std::string_view report, std::span<const Metri
         const auto stored = found.find(column);
         const auto same = cells.find(column);
         if (stored == found.end() && same == cells.end()) {
-          cells[column] = MetricToText({.id = next++, .kind = metric.kind});
+          KV_ASSIGN_OR_RETURN(const uint32_t id, Take(next, report, "metrics"));
+          cells[column] = MetricToText({.id = id, .kind = metric.kind});
           continue;
         }
         KV_ASSIGN_OR_RETURN(const Metric known,
@@ -114,6 +127,7 @@ absl::Status Metadata::AddKey(std::string_view report, const SegmentKey& key) co
 }
 
 absl::Status Metadata::SetRetention(std::string_view report, uint64_t retention_ms) const {
+  KV_RETURN_IF_ERROR(CheckRetention(retention_ms));
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
     ReportSettings settings = info.settings;
@@ -186,7 +200,7 @@ absl::StatusOr<std::vector<uint32_t>> Metadata::GiveFewValues(std::string_view r
   const std::string counter_name = NextValueColumn(key);
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const Columns columns, Read(row, {counter_name}));
-    KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, counter_name, 1));
+    KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, counter_name, report));
     // Looked for after the counter was read, so that a value is new if the counter has not changed.
     KV_ASSIGN_OR_RETURN(const auto found, FindValues(report, key, values));
     Columns cells;
@@ -198,9 +212,9 @@ absl::StatusOr<std::vector<uint32_t>> Metadata::GiveFewValues(std::string_view r
             fmt::format("segments: a value has {} bytes; it must be UTF-8 of at most {}", values[i].size(),
                         kMaxSegmentValueBytes));
       }
-      cells[ValueColumn(key, next)] = values[i];
-      cells[IdColumn(key, values[i])] = fmt::format("{}", next);
-      ++next;
+      KV_ASSIGN_OR_RETURN(const uint32_t id, Take(next, report, "segment values"));
+      cells[ValueColumn(key, id)] = values[i];
+      cells[IdColumn(key, values[i])] = fmt::format("{}", id);
     }
     if (!cells.empty()) {
       KV_ASSIGN_OR_RETURN(const bool done, PutIfCounter(row, counter_name, counter.text, next, cells));
@@ -241,11 +255,19 @@ absl::StatusOr<std::vector<std::string>> Metadata::ValuesOf(std::string_view rep
 absl::StatusOr<std::vector<std::string>> Metadata::AllValues(std::string_view report, uint32_t key) const {
   KV_ASSIGN_OR_RETURN(const Columns columns,
                       Read(MetadataRow(report), {NextValueColumn(key), ValueColumn(key, 0)}));
-  KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, NextValueColumn(key), 1));
-  std::vector<uint32_t> ids;
-  if (columns.contains(ValueColumn(key, 0))) ids.push_back(0);
-  for (uint32_t id = 1; id < counter.next; ++id) ids.push_back(id);
-  return ValuesOf(report, key, ids);
+  KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, NextValueColumn(key), report));
+  std::vector<std::string> values;
+  if (const auto found = columns.find(ValueColumn(key, 0)); found != columns.end()) {
+    values.push_back(found->second);
+  }
+  // Part by part, so that a counter that is damaged is found out by the first value that is not there.
+  for (uint32_t id = 1; id < counter.next;) {
+    std::vector<uint32_t> ids;
+    while (id < counter.next && ids.size() < kValuesOfPut) ids.push_back(id++);
+    KV_ASSIGN_OR_RETURN(std::vector<std::string> part, ValuesOf(report, key, ids));
+    values.insert(values.end(), std::make_move_iterator(part.begin()), std::make_move_iterator(part.end()));
+  }
+  return values;
 }
 
 absl::StatusOr<std::string> Metadata::NumberOfBatch(uint32_t report, std::string_view batch,

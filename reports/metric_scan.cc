@@ -108,6 +108,11 @@ class SaltScan {
     KV_RETURN_IF_ERROR(context_.use.TakeRead(bytes));
     KV_ASSIGN_OR_RETURN(const std::vector<LiveChunk> live, LiveChunks(row));
     cost_.chunks_skipped += row.chunks.size() - live.size();
+    if (!live.empty() && live.front().chunk.directory().kind != metric_.kind) {
+      return absl::DataLossError(
+          fmt::format("metric '{}' is of kind {}, and a row of it, of period {}, has chunks of another kind",
+                      metric_.name, Name(metric_.kind), row.key.period_start_s));
+    }
     const auto want = [this](const ChunkDirectory& directory) {
       const bool in_time = directory.min_time < span_.to && directory.max_time >= span_.from;
       const bool wanted = in_time && context_.filters.MayMatch(directory);

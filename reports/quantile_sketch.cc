@@ -15,7 +15,8 @@ constexpr uint8_t kVersion = 1;
 constexpr double kAccuracy = 0.01;
 constexpr double kGrowth = (1 + kAccuracy) / (1 - kAccuracy);
 constexpr double kLeast = 1e-300;
-constexpr uint64_t kMaxCount = uint64_t{1} << 63;
+/// Counts are told as integers of 64 bits.
+constexpr uint64_t kMaxCount = (uint64_t{1} << 63) - 1;
 /// The greatest double is in bucket 35,486.
 constexpr int32_t kMaxIndex = 36'000;
 
@@ -85,7 +86,7 @@ absl::Status QuantileSketch::Merge(const QuantileSketch& other) {
   if (other.count_ == 0) return absl::OkStatus();
   if (other.count_ > kMaxCount - count_) {
     return absl::FailedPreconditionError(
-        "a distribution would count more than 2^63 numbers, which is the limit");
+        "a distribution would count 2^63 numbers or more, which is beyond the limit");
   }
   for (const auto& [index, count] : other.positive_) positive_[index] += count;
   for (const auto& [index, count] : other.negative_) negative_[index] += count;

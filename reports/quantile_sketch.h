@@ -16,7 +16,7 @@ class QuantileSketch {
  public:
   /// A finite number. Those closer to 0 than 1e-300 are counted as 0.
   void Add(double value);
-  /// FAILED_PRECONDITION if the count would pass 2^63; then nothing is merged.
+  /// FAILED_PRECONDITION if the count would reach 2^63; then nothing is merged.
   absl::Status Merge(const QuantileSketch& other);
 
   uint64_t count() const { return count_; }

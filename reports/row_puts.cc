@@ -45,11 +45,24 @@ absl::Status RowPuts::Flush() {
     writes.push_back(write);
   }
   KV_ASSIGN_OR_RETURN(const auto results, metadata_.store().PutRows(metadata_.dataset(), writes));
-  for (const auto& result : results) {
-    if (!result.ok() && !(repeatable_ && absl::IsAlreadyExists(result.status()))) return result.status();
+  for (size_t i = 0; i < waiting_.size(); ++i) {
+    if (results[i].ok()) continue;
+    if (!repeatable_ || !absl::IsAlreadyExists(results[i].status())) return results[i].status();
+    KV_RETURN_IF_ERROR(PutMissing(waiting_[i]));
   }
   waiting_.clear();
   bytes_ = 0;
+  return absl::OkStatus();
+}
+
+absl::Status RowPuts::PutMissing(const Waiting& waiting) {
+  for (size_t i = 1; i < waiting.parts.size(); ++i) {
+    const Part& part = waiting.parts[i];
+    const CellWrite cell{part.name, part.bytes, std::nullopt};
+    const WriteOptions absent{.condition = Condition{.column = part.name}};
+    const auto put = metadata_.store().PutRow(metadata_.dataset(), waiting.row, {&cell, 1}, absent);
+    if (!put.ok() && !absl::IsAlreadyExists(put.status())) return put.status();
+  }
   return absl::OkStatus();
 }
 

@@ -35,6 +35,9 @@ class RowPuts {
     std::string row;
     std::vector<Part> parts;
   };
+  /// Writes the parts that an earlier try has not written, after it has written the first of them: it may
+  /// have cut them into other puts, because parts have other sizes when a segment key was added meanwhile.
+  absl::Status PutMissing(const Waiting& waiting);
   /// Takes what becomes one put.
   absl::Status PutOne(const RowKey& row, std::vector<Part> parts, size_t bytes);
 

@@ -109,6 +109,12 @@ absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row) {
     }
     const ChunkNotes& notes = chunk->directory().notes;
     covered.insert(notes.covers.begin(), notes.covers.end());
+    // What reads the points relies on it: those of another kind are in other columns.
+    if (!all.empty() && chunk->directory().kind != all.front().chunk.directory().kind) {
+      return absl::DataLossError(fmt::format("{}: it has chunks of kind {} and of kind {}", RowText(row.key),
+                                             Name(all.front().chunk.directory().kind),
+                                             Name(chunk->directory().kind)));
+    }
     ChunkOrder order = notes.order.value_or(ChunkOrder{stored.timestamp, stored.name});
     all.push_back({*std::move(chunk), std::move(order), &stored});
   }
@@ -160,10 +166,19 @@ absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const Ke
   ScannedRow piece;
   StoredRow row;
   bool begun = false;
+  // A row whose remaining cells were deleted between two pieces ends without a last piece.
+  const auto take_again = [&]() -> absl::Status {
+    KV_ASSIGN_OR_RETURN(StoredRow now, ReadStoredRow(store, dataset, row.key));
+    return now.chunks.empty() ? absl::OkStatus() : take(std::move(now));
+  };
   while (true) {
     KV_RETURN_IF_ERROR(CheckCall());
     KV_ASSIGN_OR_RETURN(const bool more, cursor->Next(piece));
     if (!more) break;
+    if (begun && piece.key != EncodeRowKey(row.key)) {
+      KV_RETURN_IF_ERROR(take_again());
+      begun = false;
+    }
     if (!begun) {
       row = StoredRow{};
       KV_ASSIGN_OR_RETURN(row.key, DecodeRowKey(piece.key));
@@ -173,7 +188,7 @@ absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const Ke
     begun = piece.continues;
     if (!begun) KV_RETURN_IF_ERROR(take(std::move(row)));
   }
-  return absl::OkStatus();
+  return begun ? take_again() : absl::OkStatus();
 }
 
 absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key) {

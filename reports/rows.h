@@ -51,8 +51,8 @@ struct LiveChunk {
   const StoredChunk* stored = nullptr;
 };
 
-/// The chunks of a row that count, oldest first; they point into `row`. DATA_LOSS names the row and the chunk
-/// that does not decode.
+/// The chunks of a row that count, oldest first, all of one kind; they point into `row`. DATA_LOSS names the
+/// row and the chunk that does not decode.
 absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row);
 
 /// The row's version by its cell; DATA_LOSS unless that holds the name of a chunk.

@@ -113,6 +113,12 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
   for (const Expression& expression : expressions) {
     names.insert(names.end(), expression.metrics().begin(), expression.metrics().end());
   }
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  if (names.size() > kMaxMetrics) {
+    return absl::InvalidArgumentError(
+        fmt::format("metrics: the expressions name {} metrics, the limit is {}", names.size(), kMaxMetrics));
+  }
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(query.report, names));
   KV_RETURN_IF_ERROR(CheckMetrics(info, expressions, query));
   KV_ASSIGN_OR_RETURN(const FilterSet filters, FilterSet::Make(metadata, info, query));

@@ -217,6 +217,7 @@ class BatchWrite {
 absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch,
                                     const WriteBatchOptions& options) {
   if (batch.size() == 0) return 0;
+  KV_RETURN_IF_ERROR(metadata.CheckCurrent(batch.info()));
   BatchWrite write(metadata, batch, options.add);
   KV_RETURN_IF_ERROR(write.GiveIds());
   std::string number = NewChunkNumber();

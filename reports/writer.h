@@ -25,7 +25,9 @@ inline constexpr uint64_t kBatchMemoryMs = uint64_t{30} * 86'400'000;
 /// same series and time the last one counts, or with `add` their sum. Returns how many points were given.
 ///
 /// A row's part of the batch becomes visible at once; different rows at different moments. After an error
-/// some rows may be written and others not: repeat the write under its batch ID.
+/// some rows may be written and others not: repeat the write under its batch ID. NOT_FOUND or
+/// FAILED_PRECONDITION, and nothing is written, if the report was dropped since its info in the batch was
+/// read.
 absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch,
                                     const WriteBatchOptions& options);
 
