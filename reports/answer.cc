@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <set>
 
-#include "kvstore_api/call_scope.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -43,7 +42,6 @@ bool RanksBefore(const std::optional<Number>& a, const std::optional<Number>& b)
 absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expression,
                                                       const MetricTables& tables, const StepGrid& grid,
                                                       const Key& key) const {
-  KV_RETURN_IF_ERROR(CheckCall());
   const std::vector<const Group*> groups = GroupsOf(expression, tables, key);
   std::vector<TimeValue> points;
   // What the step before had, of each metric and of the expression.
@@ -59,7 +57,6 @@ absl::StatusOr<std::vector<TimeValue>> Answer::Points(const Expression& expressi
     value = Filled(query_.fill, found, value);
     if (value) points.emplace_back(grid.start(step), *value);
   }
-  KV_RETURN_IF_ERROR(use_.TakeMemory(points.capacity() * sizeof(TimeValue)));
   return points;
 }
 
@@ -86,7 +83,6 @@ absl::Status Answer::Add(const std::string& name, const Expression& expression, 
       KV_ASSIGN_OR_RETURN(one.rank, expression.Evaluate(values));
       if (!one.rank) continue;
     }
-    KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made)));
     made.push_back(std::move(one));
   }
   KV_RETURN_IF_ERROR(NameSegments(made));

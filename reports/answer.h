@@ -20,12 +20,10 @@ using MetricTables = std::map<std::string, GroupTable>;
 /// Externally synchronised; what it is made with must outlive it.
 class Answer {
  public:
-  Answer(const Metadata& metadata, const ReportInfo& info, const Query& query, const FilterSet& filters,
-         QueryUse& use)
-      : metadata_(metadata), info_(info), query_(query), filters_(filters), use_(use) {}
+  Answer(const Metadata& metadata, const ReportInfo& info, const Query& query, const FilterSet& filters)
+      : metadata_(metadata), info_(info), query_(query), filters_(filters) {}
 
-  /// Appends the series of one metric or expression. RESOURCE_EXHAUSTED if all points take more memory than
-  /// the query may use; looks at the caller's deadline between two series.
+  /// Appends the series of one metric or expression.
   absl::Status Add(const std::string& name, const Expression& expression, const MetricTables& tables,
                    const StepGrid& grid);
   /// Gives each series that was added what the tables of another stretch of time say.
@@ -54,7 +52,6 @@ class Answer {
   const ReportInfo& info_;
   const Query& query_;
   const FilterSet& filters_;
-  QueryUse& use_;
   size_t expressions_ = 0;  // that were added
   std::vector<Made> made_;
 };

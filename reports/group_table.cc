@@ -12,8 +12,8 @@ namespace kvstore::reports {
 absl::Status QueryUse::TakeMemory(size_t bytes) {
   if ((memory_bytes += bytes) <= max_memory_bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(fmt::format(
-      "the query's aggregates take more than {} bytes of memory, which is the limit; ask for fewer metrics, "
-      "filters or groups, longer steps or a shorter range",
+      "the query's aggregates take more than {} bytes of memory, which is the limit; ask for fewer "
+      "groups, longer steps or a shorter range",
       max_memory_bytes));
 }
 

@@ -119,7 +119,7 @@ absl::StatusOr<QueryResult> RunQuery(const Metadata& metadata, const Query& quer
   const TimeSpan span{query.from, query.to};
   KV_ASSIGN_OR_RETURN(const StepGrid grid, GridOf(query, span));
   KV_ASSIGN_OR_RETURN(const MetricTables tables, ScanAll(context, grid, span, result));
-  Answer answer(metadata, info, query, filters, use);
+  Answer answer(metadata, info, query, filters);
   for (size_t i = 0; i < expressions.size(); ++i) {
     KV_RETURN_IF_ERROR(answer.Add(query.metrics[i].name, expressions[i], tables, grid));
   }
