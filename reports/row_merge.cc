@@ -1,5 +1,7 @@
 #include "reports/row_merge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <utility>
@@ -109,10 +111,18 @@ absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveC
   for (const LiveChunk& chunk : live) {
     keys = std::max(keys, static_cast<uint32_t>(chunk.chunk.directory().segment_values.size()));
   }
+  uint64_t body_bytes = 0;
   for (const LiveChunk& chunk : live) {
     const ChunkDirectory& directory = chunk.chunk.directory();
     Source source{.live = &chunk};
     if (directory.points > 0 && (want == nullptr || want(directory))) {
+      body_bytes += directory.body_bytes;
+      if (body_bytes > kMaxMergedBytes) {
+        return absl::ResourceExhaustedError(fmt::format(
+            "the chunks of a row have more than {} bytes when they are decompressed, which is the limit; "
+            "compact the report, or give it more salts or a shorter period",
+            kMaxMergedBytes));
+      }
       KV_ASSIGN_OR_RETURN(source.reader, SeriesReader::Make(chunk.chunk, keys));
       KV_ASSIGN_OR_RETURN(source.at_series, source.reader->Next());
     }

@@ -12,6 +12,10 @@
 
 namespace kvstore::reports {
 
+/// How many bytes the chunks of a row may have together when they are decompressed. A few bytes can become
+/// many: whoever may write to the dataset could fill the memory of the server otherwise.
+inline constexpr uint64_t kMaxMergedBytes = uint64_t{512} << 20;
+
 /// Whether anything in a chunk is of interest.
 using WantChunk = std::function<bool(const ChunkDirectory&)>;
 
@@ -19,6 +23,8 @@ using WantChunk = std::function<bool(const ChunkDirectory&)>;
 /// to them, and deletes remove what is older than they are. Externally synchronised.
 class RowMerge {
  public:
+  /// RESOURCE_EXHAUSTED beyond kMaxMergedBytes.
+  ///
   /// live   the row's chunks, oldest first; must outlive this.
   /// keys   how many segment keys the report has; segments() has more if one was added meanwhile.
   /// want   may be null: all. The points of other chunks are passed over, their deletes are not; so it may

@@ -151,6 +151,97 @@ TEST_F(ReportsJson, ExpressionsAreOverTheMetricsOfAStep) {
   EXPECT_EQ(series[1]["points"][0][1], 19);
 }
 
+TEST_F(ReportsJson, AGapOfOneMetricIsFilledBeforeTheExpression) {
+  Load();
+  Ok(R"({"op":"write_points","report":"flights","points":[
+     {"metric":"late","time":"2013-01-02T05:00:00Z","segments":{"carrier":"UA","origin":"EWR"},"value":19}]})");
+  const auto filled = [&](const char* fill) {
+    return Ok(R"({"op":"query_report","report":"flights","from":"2013-01-01","to":"2013-01-05","step":"1d",
+        "metrics":[{"name":"both","expression":"late + departures"}],"fill":")" +
+              std::string(fill) + "\"}")["series"][0]["points"];
+  };
+  const int64_t second = kJanuary + kDay;
+  EXPECT_EQ(filled("none"), Json::array({Json::array({second, 76})}));
+  EXPECT_EQ(filled("zero"),
+            Json({{kJanuary, 21}, {second, 76}, {kJanuary + 2 * kDay, 0}, {kJanuary + 3 * kDay, 93}}));
+  EXPECT_EQ(filled("previous"),
+            Json({{second, 76}, {kJanuary + 2 * kDay, 76}, {kJanuary + 3 * kDay, 93 + 19}}));
+}
+
+TEST_F(ReportsJson, ZeroDoesNotDivideAlsoWhereItFillsAGap) {
+  Load();
+  const Json series =
+      Query(R"("metrics":[{"name":"rate","expression":"departures / late"}],"step":"1d","fill":"zero")");
+  ASSERT_EQ(series[0]["points"].size(), 31u);
+  for (const Json& point : series[0]["points"]) EXPECT_EQ(point[1], 0);
+}
+
+TEST_F(ReportsJson, ComparesDaysOfAZoneThatAreNotEquallyLong) {
+  // Clocks went forward in New York on 10 March 2013, so that this day had 23 hours.
+  std::string points;
+  for (int64_t hour = 0; hour < 9 * 24; ++hour) {
+    points += std::string(points.empty() ? "" : ",") + R"({"metric":"departures","time":)" +
+              std::to_string(1'362'873'600'000 + hour * 3'600'000) +
+              R"(,"segments":{"carrier":"UA","origin":"EWR"},"value":1})";
+  }
+  Ok(R"({"op":"write_points","report":"flights","points":[)" + points + "]}");
+  const Json series =
+      Ok(R"({"op":"query_report","report":"flights","metrics":["departures"],"from":"2013-03-17",
+      "to":"2013-03-18","timezone":"America/New_York","step":"1d","compare_to":"-7d"})")["series"];
+  EXPECT_EQ(series[0]["points"], Json::array({Json::array({1'363'492'800'000, 24})}));
+  EXPECT_EQ(series[0]["compared"], Json::array({Json::array({1'362'891'600'000, 23})}));
+}
+
+TEST_F(ReportsJson, EqualRanksAreInTheOrderOfTheirSegments) {
+  std::string points;
+  for (const char* carrier : {"UA", "B6", "AA", "DL", "9E"}) {
+    points += std::string(points.empty() ? "" : ",") +
+              R"({"metric":"departures","time":"2013-01-01","segments":{"carrier":")" + carrier +
+              R"(","origin":"EWR"},"value":5})";
+  }
+  Ok(R"({"op":"write_points","report":"flights","points":[)" + points + "]}");
+  const Json top = Query(R"("metrics":["departures"],"group_by":["carrier"],"top":{"n":3,"by":"sum"})");
+  ASSERT_EQ(top.size(), 3u);
+  EXPECT_EQ(top[0]["segments"]["carrier"], "9E");
+  EXPECT_EQ(top[1]["segments"]["carrier"], "AA");
+  EXPECT_EQ(top[2]["segments"]["carrier"], "B6");
+}
+
+TEST_F(ReportsJson, AFilterThatRepeatsAValueCountsItOnce) {
+  Load();
+  const Json series = Query(
+      R"("metrics":["departures"],"filters":[{"where":{"carrier":["UA","UA","UA"],"origin":["EWR","EWR"]}}])");
+  EXPECT_EQ(series[0]["points"][0][1], 1 + 7 + 13);
+}
+
+TEST_F(ReportsJson, ABatchWithoutPointsIsNotRemembered) {
+  const auto batch = [&](const std::string& points) {
+    return Ok(R"({"op":"write_points","report":"flights","batch":"b","points":[)" + points + "]}")["written"];
+  };
+  const std::string point = R"({"metric":"departures","time":"2013-01-01",
+      "segments":{"carrier":"UA","origin":"EWR"},"value":5})";
+  EXPECT_EQ(batch(""), 0);
+  EXPECT_EQ(batch(point), 1);
+  EXPECT_EQ(Query(R"("metrics":["departures"])")[0]["points"][0][1], 5);
+}
+
+TEST_F(ReportsJson, TheFirstAndTheLastTimeThatThereAre) {
+  Ok(R"({"op":"create_report","report":"ends","metrics":["m"],"resolution":"1ms","period":"1s"})");
+  Ok(R"({"op":"write_points","report":"ends","points":[{"metric":"m","time":0,"value":1},
+      {"metric":"m","time":253402300799999,"value":2},{"metric":"m","time":"9999-12-31T23:59:59.999Z","value":3}]})");
+  const std::string query = R"({"op":"query_report","report":"ends","metrics":["m"],"from":0,"to":)";
+  EXPECT_EQ(Ok(query + "253402300800000}")["series"][0]["points"][0][1], 4);
+  EXPECT_EQ(Ok(query + "253402300799999}")["series"][0]["points"][0][1], 1);
+  EXPECT_EQ(Ok(query + R"(253402300800000,"step":"100y"})")["series"][0]["points"].size(), 2u);
+  const auto write = [](const std::string& time) {
+    return R"({"op":"write_points","report":"ends","points":[{"metric":"m","time":)" + time +
+           R"(,"value":1}]})";
+  };
+  Invalid(write("-1"), "points[0].time");
+  Invalid(write("\"1969-12-31T23:59:59.999Z\""), "1970 to 9999");
+  Invalid(write("253402300800000"), "1970 to 9999");
+}
+
 TEST_F(ReportsJson, ComparesWithAnotherTime) {
   Load();
   const Json answer =

@@ -90,7 +90,49 @@ TEST_F(MetadataTest, RefusesWhatCannotBe) {
   info = Flights();
   info.settings.period_s = 3'601;
   fails(info, "multiple of the resolution");
+  // What would not decode any more once it is stored; the second one is 0 times 1,000.
+  info = Flights();
+  info.settings.resolution_ms = UINT64_MAX;
+  fails(info, "resolution: must be");
+  info = Flights();
+  info.settings.period_s = uint64_t{1} << 61;
+  fails(info, "period: must be");
+  info = Flights();
+  info.settings.retention_ms = UINT64_MAX;
+  fails(info, "retention: must be");
+  info = Flights();
+  info.metrics.push_back({.name = "delay"});
+  fails(info, "'delay' is named with two kinds");
   EXPECT_THAT(*metadata_.List(), ElementsAre());
+}
+
+TEST_F(MetadataTest, ARetentionThatWouldNotDecodeIsRefused) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  EXPECT_THAT(metadata_.SetRetention("flights", UINT64_MAX),
+              FailsWith(absl::StatusCode::kInvalidArgument, "retention: must be"));
+  EXPECT_OK(metadata_.Get("flights", {}));
+}
+
+TEST_F(MetadataTest, NothingIsGivenForAReportThatIsGone) {
+  const Metric late{.name = "late"};
+  const std::vector<std::string> values = {"AA", "UA"};
+  const auto refused = [&] {
+    EXPECT_THAT(metadata_.GiveValues("flights", 0, values),
+                FailsWith(absl::StatusCode::kNotFound, "'flights'"));
+    EXPECT_THAT(metadata_.AddMetrics("flights", {&late, 1}),
+                FailsWith(absl::StatusCode::kNotFound, "'flights'"));
+  };
+  ReportInfo without_metrics = Flights();
+  without_metrics.metrics.clear();
+  ASSERT_OK_AND_ASSIGN(const ReportInfo first, metadata_.Create(without_metrics));
+  ASSERT_OK(metadata_.AddMetrics("flights", {&late, 1}));
+  ASSERT_OK(metadata_.Remove(first));
+  refused();
+  ASSERT_OK(metadata_.Create(Flights()));
+  ASSERT_OK_AND_ASSIGN(const ReportInfo all, metadata_.GetAll("flights"));
+  EXPECT_EQ(all.metrics.size(), 2u) << "nothing is left of what was tried";
+  ASSERT_OK_AND_ASSIGN(const auto ids, metadata_.GiveValues("flights", 0, values));
+  EXPECT_THAT(ids, ElementsAre(1u, 2u));
 }
 
 TEST_F(MetadataTest, ReadsWhatWasAskedForAndNoMore) {

@@ -74,6 +74,34 @@ TEST_F(QueryLimitsTest, TheAnswerIsCountedWhateverTheAggregatesTake) {
   IsExhausted("more than 1000000 bytes of memory");
 }
 
+TEST_F(QueryLimitsTest, MemoryOfExactSumsOfRealNumbers) {
+  query_.step = *ParseStep("1h");
+  query_.limits.max_memory_bytes = 2'000'000;
+  EXPECT_OK(RunQuery(metadata_, query_)) << "4,800 sums of integers";
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"clicks"}));
+  Batch batch(info);
+  for (int app = 0; app < 100; ++app) {
+    const std::string name = "app " + std::to_string(app);
+    const std::optional<std::string_view> segments[] = {name};
+    for (int64_t hour = 0; hour < 48; ++hour) {
+      ASSERT_OK(batch.Add(0, hour * 3'600'000, segments, Number::Real(0.5)));
+    }
+  }
+  ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  IsExhausted("more than 2000000 bytes of memory");
+}
+
+TEST_F(QueryLimitsTest, MetricsOfAllExpressionsTogether) {
+  query_.metrics.clear();
+  for (int i = 0; i < 8; ++i) {
+    std::string sum = "clicks";
+    for (int j = 0; j < 150; ++j) sum += "+m" + std::to_string(1'000 + i * 150 + j);
+    query_.metrics.push_back({.name = "sum " + std::to_string(i), .expression = sum});
+  }
+  EXPECT_THAT(RunQuery(metadata_, query_),
+              FailsWith(absl::StatusCode::kInvalidArgument, "name 1201 metrics, the limit is 1000"));
+}
+
 TEST_F(QueryLimitsTest, Bytes) {
   query_.limits.max_bytes = 100;
   IsExhausted("reads more than 100 bytes");

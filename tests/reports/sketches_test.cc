@@ -209,6 +209,13 @@ TEST(Aggregate, PercentilesAreThoseOfNumpy) {
   EXPECT_DOUBLE_EQ((*cell.Result(*ParseFunction("f", "p99.9")))->AsReal(), 39.97);
 }
 
+TEST(Aggregate, PercentilesBetweenTheGreatestNumbersAreFinite) {
+  Aggregate cell;
+  for (const double value : {-1.7e308, 1.7e308}) cell.Add(1, Number::Real(value), true);
+  EXPECT_EQ((*cell.Result(*ParseFunction("f", "p50")))->AsReal(), 0);
+  EXPECT_NEAR((*cell.Result(*ParseFunction("f", "p75")))->AsReal(), 0.85e308, 1e300);
+}
+
 TEST(Aggregate, FunctionsAreKnownByName) {
   for (const char* name : {"", "p", "p101", "p-1", "median", "px", "SUM", "p1e1"}) {
     EXPECT_THAT(ParseFunction("function", name),
