@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/line_reader.h"
+#include "client/reports.h"
 #include "json_api/answers.h"
 #include "json_api/execute.h"
 
@@ -47,6 +48,10 @@ class Output {
 };
 
 void Exec(KVStore& store) {
+  // With --server queries run there, and not over rows that come to this process.
+  const reports::ReportsOf reports_of = [&store](const std::string& dataset) {
+    return client::OpenReports(store, dataset);
+  };
   Output output;
   LineReader reader(STDIN_FILENO, kMaxRequestBytes, [&output] { output.Flush(); });
   std::string line;
@@ -57,7 +62,7 @@ void Exec(KVStore& store) {
       output.Add(ToLine(json_api::ErrorToJson(absl::InvalidArgumentError(
           fmt::format("request: the line is longer than the limit of {} bytes", kMaxRequestBytes)))));
     } else if (line.find_first_not_of(" \t\r") != std::string::npos) {
-      output.Add(PrintableJson(json_api::Execute(store, line)));
+      output.Add(PrintableJson(json_api::Execute(store, reports_of, line)));
     }
   }
   output.Flush();

@@ -14,8 +14,11 @@ namespace {
 
 using namespace reports;  // NOLINT(google-build-using-namespace): one side of every conversion
 
-/// Of what a query could not read, so many are named.
+/// Of what a query could not read so many are named, each with so many bytes, and of the parts of its cost so
+/// many: the end of an answer is one message.
 constexpr size_t kMaxMissing = 1'000;
+constexpr size_t kMaxMissingBytes = 2'000;
+constexpr size_t kMaxParts = 64'000;
 
 template <typename Enum>
 absl::Status UnknownEnum(std::string_view field, Enum value) {
@@ -386,10 +389,11 @@ absl::StatusOr<ResultSeries> FromWire(v1::QueryReportResponse::Series& message, 
 void ToWire(const QueryResult& result, v1::QueryReportResponse::End& message) {
   CostToWire(result.cost, *message.mutable_cost());
   for (size_t i = 0; i < std::min(result.missing.size(), kMaxMissing); ++i)
-    message.add_missing(AsciiOf(result.missing[i]));
+    message.add_missing(AsciiOf(std::string_view(result.missing[i]).substr(0, kMaxMissingBytes)));
   if (result.missing.size() > kMaxMissing)
     message.add_missing(fmt::format("and {} more", result.missing.size() - kMaxMissing));
-  for (const PartCost& part : result.parts) {
+  for (size_t i = 0; i < std::min(result.parts.size(), kMaxParts); ++i) {
+    const PartCost& part = result.parts[i];
     v1::QueryReportResponse::Part& one = *message.add_parts();
     one.set_metric(part.metric);
     one.set_salt(part.salt);

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "kvstore/v1/endpoint.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "kvstore_api/limits.h"
 #include "wire/calls.h"
 
@@ -56,7 +57,7 @@ class Counter {
         const size_t more =
             field != nullptr && inner != nullptr && field->is_packable() ? Packed(*field, inner) : 1;
         if (field != nullptr && field->index() < kCountedFields && !AddTo(counts, *field, more)) return false;
-        if ((total_ += more) > most_) return TooMany("the message", most_);
+        if ((total_ += Weight(field, more)) > most_) return TooMany("the message", most_);
       }
       if (field == nullptr || inner == nullptr || field->message_type() == nullptr) continue;
       const char* behind = at_;
@@ -119,6 +120,14 @@ class Counter {
         return static_cast<size_t>(
             std::count_if(inner, at_, [](char c) { return static_cast<uint8_t>(c) < 0x80; }));
     }
+  }
+
+  /// Returns as how many entries so many of a list count in the total. The columns of reports are numbers,
+  /// of which nothing larger is built.
+  static size_t Weight(const FieldDescriptor* field, size_t entries) {
+    const bool column = field != nullptr && field->is_packable() &&
+                        field->file() == v1::WritePointsRequest::descriptor()->file();
+    return column ? (entries + kNumbersOfEntry - 1) / kNumbersOfEntry : entries;
   }
 
   bool AddTo(std::array<uint32_t, kCountedFields>& counts, const FieldDescriptor& field, size_t more) {

@@ -17,6 +17,8 @@ inline constexpr size_t kMaxEntries = 1'000'000;
 /// The same for messages between servers that share a catalog: a migrating row is one unit, however many
 /// cells it has.
 inline constexpr size_t kMaxEndpointEntries = 2'000'000;
+/// So many numbers in a column of a message of reports.proto count as one entry.
+inline constexpr size_t kNumbersOfEntry = 4;
 /// Memory that an entry takes in addition to its bytes, about.
 inline constexpr size_t kEntryBytes = 128;
 

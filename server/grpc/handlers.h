@@ -2,11 +2,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "kvstore_api/kvstore.h"
+#include "reports/query.h"
 
 /// What each method of the service does, from its request to its answer. Handlers know nothing of
 /// connections.
@@ -60,6 +63,15 @@ absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
 absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response,
                     Unfinished* unfinished = nullptr);
 
+absl::Status Handle(KVStore& store, const v1::CreateReportRequest& request,
+                    v1::CreateReportResponse& response);
+absl::Status Handle(KVStore& store, const v1::AlterReportRequest& request, v1::AlterReportResponse& response);
+absl::Status Handle(KVStore& store, const v1::DropReportRequest& request, v1::DropReportResponse& response);
+absl::Status Handle(KVStore& store, const v1::DeletePointsRequest& request,
+                    v1::DeletePointsResponse& response);
+/// Writes one batch of a stream.
+absl::Status Handle(KVStore& store, const v1::WritePointsRequest& request, v1::WritePointsResponse& response);
+
 /// Fills the next message of a stream; returns false, with an empty message, when there is none any more. The
 /// request must outlive it. Externally synchronised.
 ///
@@ -73,5 +85,21 @@ using Producer = std::function<absl::StatusOr<bool>(Response& response, absl::St
 Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& request);
 Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request);
 Producer<v1::ScanRowsResponse> Produce(KVStore& store, const v1::ScanRowsRequest& request);
+
+// The answers of the following are in memory as a whole until their last message is made. They do all their
+// work when they are asked for the first message.
+
+/// Counts so many bytes as held by the caller while the returned object lives; null if there is no room.
+using ReserveBytes = std::function<std::shared_ptr<void>(size_t bytes)>;
+
+/// shows  Returns whether the caller may know of a report, by its name.
+Producer<v1::ListReportsResponse> Produce(KVStore& store, const v1::ListReportsRequest& request,
+                                          std::function<bool(const std::string& report)> shows);
+Producer<v1::GetReportResponse> Produce(KVStore& store, const v1::GetReportRequest& request,
+                                        const ReserveBytes& reserve);
+Producer<v1::QueryReportResponse> Produce(KVStore& store, const v1::QueryReportRequest& request,
+                                          const reports::QueryLimits& limits, const ReserveBytes& reserve);
+Producer<v1::CompactReportResponse> Produce(KVStore& store, const v1::CompactReportRequest& request);
+Producer<v1::MakeRollupsResponse> Produce(KVStore& store, const v1::MakeRollupsRequest& request);
 
 }  // namespace kvstore::server

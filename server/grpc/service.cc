@@ -5,9 +5,11 @@
 
 #include "kvstore/v1/endpoint.pb.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "server/grpc/multiplexed_calls.h"
 #include "server/grpc/streaming_rpcs.h"
 #include "server/grpc/unary_call.h"
+#include "server/grpc/write_points_call.h"
 
 namespace kvstore::server {
 namespace {
@@ -21,6 +23,10 @@ auto* HandlerOf(
 /// Names the base class of a reactor, which says what it reads and writes.
 template <typename Request, typename Response>
 grpc::ServerBidiReactor<Request, Response> BaseOf(const grpc::ServerBidiReactor<Request, Response>*);
+
+constexpr const char* ServiceOf(Operation operation) {
+  return IsOnReports(operation) ? "kvstore.v1.Reports" : "kvstore.v1.KVStore";
+}
 
 }  // namespace
 
@@ -42,10 +48,11 @@ void Service::Add(Operation operation, const char* service, const char* method) 
 
 Service::Service(Core& core) : core_(core) {
 #define KV_UNARY(name, right, quick) \
-  Add<UnaryReactor<v1::name##Request, v1::name##Response>>(Operation::k##name);
-#define KV_PRODUCED(name, right) \
-  Add<ProducedStream<v1::name##Request, v1::name##Response>>(Operation::k##name);
-#define KV_OTHER(name, right, handler) Add<handler>(Operation::k##name);
+  Add<UnaryReactor<v1::name##Request, v1::name##Response>>(Operation::k##name, ServiceOf(Operation::k##name));
+#define KV_PRODUCED(name, right)                                                 \
+  Add<ProducedStream<v1::name##Request, v1::name##Response>>(Operation::k##name, \
+                                                             ServiceOf(Operation::k##name));
+#define KV_OTHER(name, right, handler) Add<handler>(Operation::k##name, ServiceOf(Operation::k##name));
 #include "wire/operations.def"
   Add<UnaryReactor<v1::EndpointRequest, v1::EndpointResponse>>(Operation::kEndpoint, "kvstore.v1.Endpoints",
                                                                "Ask");

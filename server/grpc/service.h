@@ -10,7 +10,7 @@
 
 namespace kvstore::server {
 
-/// The services of kvstore.proto and endpoint.proto: each method starts a call of its kind.
+/// The services of the .proto files: each method starts a call of its kind.
 ///
 /// The generated services read the request of a call before anything else. Therefore this registers every
 /// method as one with streams, which is the same on the wire: so a call reads its request itself, after it
@@ -25,7 +25,7 @@ class Service : public grpc::Service {
   /// before
   ///          it was returned to gRPC.
   template <typename Reactor>
-  void Add(Operation operation, const char* service = "kvstore.v1.KVStore", const char* method = nullptr);
+  void Add(Operation operation, const char* service, const char* method = nullptr);
 
   Core& core_;
   std::deque<std::string> names_;  // of the methods; gRPC keeps pointers to them

@@ -59,6 +59,30 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObj
   return absl::OkStatus();
 }
 
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::CreateReportRequest& request,
+                       v1::CreateReportResponse& response, Unfinished&) {
+  const absl::Status right = CheckRight(principal, request.dataset(), Right::kAdmin);
+  if (!right.ok() && !core.router.GetDataset(request.dataset()).ok()) return right;
+  return Handle(core.router, request, response);
+}
+
+Producer<v1::ListReportsResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>& principal,
+                                             const v1::ListReportsRequest& request, const ReserveBytes&) {
+  if (principal != nullptr && !principal->MayKnowOf(request.dataset())) {
+    return [status = CheckRight(principal.get(), request.dataset(), Right::kRead)](
+               v1::ListReportsResponse&, absl::Status*) -> absl::StatusOr<bool> { return status; };
+  }
+  return Produce(core.router, request, [principal, &request](const std::string& report) {
+    return CheckRight(principal.get(), request.dataset(), Right::kRead, report).ok();
+  });
+}
+
+Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>&,
+                                             const v1::QueryReportRequest& request,
+                                             const ReserveBytes& reserve) {
+  return Produce(core.router, request, {.max_memory_bytes = core.options.limits.query_bytes}, reserve);
+}
+
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response, Unfinished&) {
   if (core.migrations == nullptr) return absl::UnimplementedError("this server migrates no datasets");

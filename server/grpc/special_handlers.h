@@ -1,13 +1,15 @@
 #pragma once
 
+#include <memory>
 #include <string_view>
 
 #include "kvstore/v1/endpoint.pb.h"
 #include "server/call/call.h"
 #include "server/grpc/handlers.h"
 
-/// HandleAny, for every method: the methods that need more than the store, such as the server itself or the
-/// caller, and the template that hands all others to Handle (handlers.h, which also has Unfinished).
+/// HandleAny and ProduceAny, for every method: the methods that need more than the store, such as the server
+/// itself or the caller, and the templates that hand all others to Handle and Produce (handlers.h, which also
+/// has Unfinished).
 namespace kvstore::server {
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetServerRequest& request,
@@ -28,6 +30,10 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::Migrate
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::EndpointRequest& request,
                        v1::EndpointResponse& response, Unfinished&);
 
+/// A right on a report is none to create its dataset: PERMISSION_DENIED if there is none yet.
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::CreateReportRequest& request,
+                       v1::CreateReportResponse& response, Unfinished&);
+
 template <typename Request, typename Response>
 absl::Status HandleAny(Core& core, const Principal*, const Request& request, Response& response,
                        Unfinished& unfinished) {
@@ -38,6 +44,25 @@ absl::Status HandleAny(Core& core, const Principal*, const Request& request, Res
   }
 }
 
+/// Lists only reports that the caller may read. PERMISSION_DENIED if it has no right on the dataset, nor on
+/// any of its reports, whether there is such a dataset or not.
+Producer<v1::ListReportsResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>& principal,
+                                             const v1::ListReportsRequest& request, const ReserveBytes&);
+/// Keeps to the server's limits of queries.
+Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<const Principal>& principal,
+                                             const v1::QueryReportRequest& request,
+                                             const ReserveBytes& reserve);
+
+template <typename Request>
+auto ProduceAny(Core& core, const std::shared_ptr<const Principal>&, const Request& request,
+                const ReserveBytes& reserve) {
+  if constexpr (requires { Produce(core.router, request, reserve); }) {
+    return Produce(core.router, request, reserve);
+  } else {
+    return Produce(core.router, request);
+  }
+}
+
 /// Returns the dataset that a request is about; empty if there is none.
 template <typename Request>
 std::string_view DatasetOf(const Request& request) {
@@ -45,6 +70,18 @@ std::string_view DatasetOf(const Request& request) {
     return request.dataset().name();
   } else if constexpr (requires { request.dataset(); }) {
     return request.dataset();
+  } else {
+    return {};
+  }
+}
+
+/// Returns the report of that dataset that a request is about; empty if there is none.
+template <typename Request>
+std::string_view ReportOf(const Request& request) {
+  if constexpr (requires { request.report().name(); }) {
+    return request.report().name();
+  } else if constexpr (requires { request.report(); }) {
+    return request.report();
   } else {
     return {};
   }

@@ -47,13 +47,14 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       incoming_.message = {};
       return Close(status);
     }
-    producer_ = Produce(core_.router, incoming_.message);
+    producer_ = ProduceAny(core_, principal_, incoming_.message,
+                           [this](size_t bytes) { return ReserveBytes(bytes); });
     Run([this] { ProduceNext(); });
   }
   absl::Status AdmitRequest(bool read) {
     if (!read) return MissingRequestError();
     if (!incoming_.status.ok()) return incoming_.status;
-    return Admit(DatasetOf(incoming_.message), incoming_.size);
+    return Admit(DatasetOf(incoming_.message), incoming_.size, /*sync=*/false, ReportOf(incoming_.message));
   }
   void OnCancel() override { MarkCancelled(); }
   // Deletes on a worker: the end of what the producer owns may wait, for example for a scan of another

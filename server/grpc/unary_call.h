@@ -31,7 +31,7 @@ class UnaryCall : public Call {
   absl::Status Admit(RequestSize size) {
     bool sync = false;
     if constexpr (requires { request_.sync(); }) sync = request_.sync();
-    return Call::Admit(DatasetOf(request_), size, sync);
+    return Call::Admit(DatasetOf(request_), size, sync, ReportOf(request_));
   }
 
   /// Carries the call out, and counts and logs its end. Returns the size of the answer; nothing if its

@@ -2,6 +2,7 @@
 #include <grpcpp/generic/async_generic_service.h>
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -10,7 +11,9 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "client/reports.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/connect.h"
 #include "tests/fuzz/made_message.h"
@@ -29,10 +32,10 @@ struct Script {
 class Answers final : public grpc::ServerGenericBidiReactor {
  public:
   explicit Answers(const std::string& method) {
-    const size_t slash = method.rfind('/');
-    const auto* service =
-        google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("kvstore.v1.KVStore");
-    const auto* described = service->FindMethodByName(method.substr(slash + 1));
+    // "/kvstore.v1.KVStore/GetRow"
+    std::string name = method.substr(1);
+    std::replace(name.begin(), name.end(), '/', '.');
+    const auto* described = google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(name);
     const MutexLock lock(script.mutex);
     testing::Choices& choices = script.choices;
     if (described == nullptr) {
@@ -117,6 +120,41 @@ void Scan(KVStore& store) {
   }
 }
 
+/// The calls on reports by their numbers.
+void CallReports(KVStore& store, size_t which) {
+  const auto reports = client::OpenReports(store, "reports");
+  const std::string name = "r";
+  switch (which) {
+    case 0:
+      return reports->Create({.name = name}).IgnoreError();
+    case 1:
+      return reports->List().status().IgnoreError();
+    case 2: {
+      const auto info = reports->Info(name, {"m"});
+      // What is answered is used to check points, and must not make that crash.
+      if (!info.ok() || info->metrics.empty()) return;
+      reports::Batch batch(*info);
+      const std::vector<std::optional<std::string_view>> segments(info->keys.size(), "v");
+      if (!batch.Add(0, 0, segments, reports::Number::Integer(1)).ok()) return;
+      return reports->Write(batch, {}).status().IgnoreError();
+    }
+    case 3:
+      return reports->Describe(name, std::nullopt).status().IgnoreError();
+    case 4: {
+      const auto result = reports->Run({.report = name, .metrics = {{.name = "m"}}, .group_by = {"c"}});
+      if (!result.ok()) return;
+      for (const auto& series : result->series) {
+        if (series.segments.size() != 1) std::abort();
+      }
+      return;
+    }
+    case 5:
+      return reports->Delete(name, {"m"}, {0, 1}).status().IgnoreError();
+    default:
+      return reports->Compact(name).status().IgnoreError();
+  }
+}
+
 void Call(KVStore& store, size_t which) {
   constexpr size_t kMany = 3;
   const CellWrite cell{"c", "v", 1};
@@ -182,8 +220,10 @@ void Call(KVStore& store, size_t which) {
     }
     case 22:
       return store.CountMapping("m", 1).status().IgnoreError();
-    default:
+    case 23:
       return store.ListObjects("m", 1, {.limit = 2}).status().IgnoreError();
+    default:
+      return CallReports(store, which - 24);
   }
 }
 
@@ -191,7 +231,7 @@ void Call(KVStore& store, size_t which) {
 
 /// The first byte chooses the call; the others make its answers.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr size_t kKinds = 24;
+  constexpr size_t kKinds = 31;
   KVStore& client = Client();
   size_t which = 0;
   {

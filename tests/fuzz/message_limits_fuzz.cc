@@ -6,6 +6,7 @@
 
 #include "kvstore/v1/endpoint.pb.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "wire/message_limits.h"
 
 using namespace kvstore;
@@ -31,6 +32,7 @@ constexpr std::array kRequests = {
     &Check<v1::PutRowsRequest>,       &Check<v1::DeleteRowsRequest>,   &Check<v1::ScanRowsRequest>,
     &Check<v1::GetObjectsRequest>,    &Check<v1::UpdateObjectRequest>, &Check<v1::ListObjectsRequest>,
     &Check<v1::CreateDatasetRequest>, &Check<v1::CallsRequest>,        &Check<v1::EndpointRequest>,
+    &Check<v1::WritePointsRequest>,   &Check<v1::QueryReportRequest>,  &Check<v1::AlterReportRequest>,
 };
 
 }  // namespace

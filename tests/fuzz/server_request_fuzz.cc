@@ -1,6 +1,8 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -24,11 +26,12 @@ void Unary(const std::string& bytes) {
   if (response.ByteSizeLong() > kMaxAnswer) std::abort();
 }
 
-template <typename Request, typename Response>
+/// arguments  What the method needs beside the store and the request.
+template <typename Request, typename Response, auto... arguments>
 void Stream(const std::string& bytes) {
   Request request;
   if (!request.ParseFromString(bytes)) return;
-  const auto produce = server::Produce(testing::FuzzStore(), request);
+  const auto produce = server::Produce(testing::FuzzStore(), request, arguments()...);
   // Every stream ends: it has no more messages than entries that were asked for, or that are stored.
   for (int i = 0; i < 100'000; ++i) {
     Response response;
@@ -37,6 +40,14 @@ void Stream(const std::string& bytes) {
     if (!more.ok() || !*more) return;
   }
   std::abort();
+}
+
+server::ReserveBytes Room() {
+  return [](size_t bytes) { return std::make_shared<size_t>(bytes); };
+}
+reports::QueryLimits FewSteps() { return {.max_steps = 1'000, .max_memory_bytes = size_t{8} << 20}; }
+std::function<bool(const std::string&)> All() {
+  return [](const std::string&) { return true; };
 }
 
 constexpr std::array kMethods = {
@@ -62,6 +73,12 @@ constexpr std::array kMethods = {
     &Stream<v1::GetRowsRequest, v1::GetRowsResponse>,
     &Stream<v1::GetObjectsRequest, v1::GetObjectsResponse>,
     &Stream<v1::ScanRowsRequest, v1::ScanRowsResponse>,
+    &Unary<v1::AlterReportRequest, v1::AlterReportResponse>,
+    &Unary<v1::WritePointsRequest, v1::WritePointsResponse>,
+    &Unary<v1::DeletePointsRequest, v1::DeletePointsResponse>,
+    &Stream<v1::ListReportsRequest, v1::ListReportsResponse, All>,
+    &Stream<v1::GetReportRequest, v1::GetReportResponse, Room>,
+    &Stream<v1::QueryReportRequest, v1::QueryReportResponse, FewSteps, Room>,
 };
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "kvstore/v1/endpoint.pb.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "kvstore_api/limits.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
@@ -65,6 +66,31 @@ TEST(MessageLimits, AllListsTogetherHaveOne) {
   for (int row = 0; row < 11; ++row) {
     v1::RowWrite& write = *request.add_writes();
     for (size_t cell = 0; cell < kMaxPageCells; ++cell) write.add_cells();
+  }
+  EXPECT_THAT(Count(request), FailsWith(kInvalid, "the message: more than 1000000"));
+}
+
+TEST(MessageLimits, ColumnsOfReportsCountByTheirNumbers) {
+  v1::WritePointsRequest request;
+  v1::ValuePoints& points = *request.mutable_values();
+  for (size_t point = 0; point < kMaxPageCells; ++point) {
+    points.add_series(0);
+    points.add_times(1);
+    points.mutable_values()->add_integers(1);
+  }
+  EXPECT_EQ(*Count(request), 3 * kMaxPageCells / wire::kNumbersOfEntry);
+  // A series of its own for each point, with the most keys that a report has.
+  for (int key = 0; key < 16; ++key) {
+    v1::SegmentColumn& column = *request.add_keys();
+    for (size_t series = 0; series < kMaxPageCells; ++series) column.add_series_values(1);
+  }
+  EXPECT_OK(Count(request).status());
+  points.add_times(1);
+  EXPECT_THAT(Count(request), FailsWith(kInvalid, "times: more than 100000"));
+  points.mutable_times()->RemoveLast();
+  // Texts count as entries of any message.
+  for (int key = 0; key < 16; ++key) {
+    for (size_t value = 0; value < kMaxPageCells; ++value) request.mutable_keys(key)->add_values("v");
   }
   EXPECT_THAT(Count(request), FailsWith(kInvalid, "the message: more than 1000000"));
 }

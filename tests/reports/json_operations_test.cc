@@ -28,7 +28,11 @@ class ReportsJson : public ::testing::Test {
   JsonAnswer Do(const std::string& text) {
     auto request = ParseJson(text);
     EXPECT_OK(request);
-    return RunJsonOperation(store_, *request);
+    JsonFields fields(*request, "");
+    const auto operation = JsonOperations().find(fields.String("op"));
+    if (operation == JsonOperations().end()) return absl::UnimplementedError("no such operation");
+    return operation->second(fields,
+                             [this](const std::string& dataset) { return LocalReports(store_, dataset); });
   }
   Json Ok(const std::string& text) {
     auto answer = Do(text);
@@ -313,6 +317,49 @@ TEST_F(ReportsJson, AKeyThatIsAddedHasItsDefaultInOlderPoints) {
             1'170);
 }
 
+TEST_F(ReportsJson, AChangeCanBeRepeated) {
+  const std::string change =
+      R"({"op":"alter_report","report":"flights","add_segment_key":{"name":"dest","default":"?"},
+          "add_metrics":["seats"],"retention":"90d"})";
+  Ok(change);
+  Ok(change);
+  EXPECT_EQ(Ok(R"({"op":"report_info","report":"flights"})")["segment_keys"].size(), 3u);
+  Fails(R"({"op":"alter_report","report":"flights","add_segment_key":{"name":"dest","default":"!"}})",
+        absl::StatusCode::kAlreadyExists, "'dest'");
+}
+
+TEST_F(ReportsJson, RollupsAreDeclaredShownAndMade) {
+  Load();
+  Ok(R"({"op":"alter_report","report":"flights","rollups":[{"keys":["carrier"],"step":"1d"},{"step":"6h"}]})");
+  EXPECT_EQ(Ok(R"({"op":"report_info","report":"flights"})")["rollups"],
+            Json::parse(R"([{"keys":["carrier"],"step":"1d"},{"keys":[],"step":"6h"}])"));
+  const Json made = Ok(R"({"op":"make_rollups","report":"flights"})");
+  EXPECT_GT(made["rows"], 0);
+  EXPECT_EQ(made["rows_current"], 0);
+  EXPECT_GT(made["bytes_written"], 0);
+  const Json again = Ok(R"({"op":"make_rollups","report":"flights"})");
+  EXPECT_EQ(again["rows_current"], made["rows"]) << "nothing was written since";
+  EXPECT_EQ(again["rows_written"], 0);
+  Ok(R"({"op":"alter_report","report":"flights","rollups":[]})");
+  EXPECT_EQ(Ok(R"({"op":"report_info","report":"flights"})")["rollups"], Json::array());
+}
+
+TEST_F(ReportsJson, AQueryExplainsItself) {
+  Load();
+  const std::string query =
+      R"({"op":"query_report","report":"flights","metrics":["departures","late"],"from":"2013-01-01","to":"2013-02-01")";
+  EXPECT_FALSE(Ok(query + "}").contains("parts"));
+  const Json answer = Ok(query + R"(,"explain":true})");
+  ASSERT_EQ(answer["parts"].size(), 2u * 4u) << "each metric has four salts";
+  uint64_t rows = 0;
+  for (size_t i = 0; i < answer["parts"].size(); ++i) {
+    EXPECT_EQ(answer["parts"][i]["metric"], i < 4 ? "departures" : "late");
+    EXPECT_EQ(answer["parts"][i]["salt"], i % 4);
+    rows += answer["parts"][i]["rows"].get<uint64_t>();
+  }
+  EXPECT_EQ(rows, answer["cost"]["rows"]);
+}
+
 TEST_F(ReportsJson, AReportIsListedAndDropped) {
   Load();
   EXPECT_EQ(Ok(R"({"op":"list_reports"})")["reports"], Json::array({"flights"}));
@@ -405,13 +452,18 @@ TEST_F(ReportsJson, TheCallersDeadlineEndsAQuery) {
 }
 
 TEST_F(ReportsJson, BadRequestsNameTheField) {
-  Invalid(R"({"op":"no_such"})", "op: there is no operation 'no_such'");
   Invalid(R"({"op":"create_report","report":"r","salts":65})", "salts");
   Invalid(R"({"op":"create_report","report":"r","resolution":"1mo"})",
           "resolution: must have a fixed length");
   Invalid(R"({"op":"create_report","report":"r","colour":"red"})", "colour: unknown field");
   Invalid(R"({"op":"create_report","report":"r","metrics":[{"name":"m","kind":"x"}]})", "metrics[0].kind");
-  Invalid(R"({"op":"alter_report","report":"flights","rollups":[]})", "no roll-ups");
+  Invalid(R"({"op":"alter_report","report":"flights","rollups":{}})", "rollups");
+  Invalid(R"({"op":"alter_report","report":"flights","rollups":[{"keys":["carrier"]}]})",
+          "rollups[0].step: missing");
+  Invalid(R"({"op":"alter_report","report":"flights","rollups":[{"keys":["carrier"],"step":"1mo"}]})",
+          "rollups[0].step: must have a fixed length");
+  Invalid(R"({"op":"alter_report","report":"flights","rollups":[{"step":"1d","salts":1}]})",
+          "rollups[0].salts: unknown field");
   const auto point = [](const std::string& fields) {
     return R"({"op":"write_points","report":"flights","points":[{"metric":"departures","time":"2013-01-01",
         "segments":{"carrier":"UA","origin":"EWR"},"value":1},{)" +

@@ -50,6 +50,48 @@ TEST(AccessList, ATokenHasItsRights) {
   EXPECT_OK(CheckRight(nullptr, "pay", Right::kAdmin));
 }
 
+TEST(AccessList, ARightOnAReportIsMoreThanTheOneOnItsDataset) {
+  ASSERT_OK_AND_ASSIGN(
+      const AccessList list,
+      AccessList::Parse(List(
+          Entry("chart", "c", R"({"reports/flights": "read", "reports/a/b": "write", "plain": "read"})") +
+          "," + Entry("loader", "l", R"({"reports": "read", "reports/flights": "write"})"))));
+  const Principal* chart = list.FindToken("c");
+  ASSERT_NE(chart, nullptr);
+  EXPECT_EQ(chart->On("reports", "flights"), Right::kRead);
+  EXPECT_EQ(chart->On("reports", "a/b"), Right::kWrite) << "a report's name may have a slash";
+  EXPECT_EQ(chart->On("reports", "flight"), Right::kNone);
+  EXPECT_EQ(chart->On("reports"), Right::kNone) << "the rows of a dataset are those of all of its reports";
+  EXPECT_EQ(chart->On("other", "flights"), Right::kNone);
+  EXPECT_EQ(chart->On("plain", "flights"), Right::kRead);
+  EXPECT_TRUE(chart->MayKnowOf("reports"));
+  EXPECT_TRUE(chart->MayKnowOf("plain"));
+  EXPECT_FALSE(chart->MayKnowOf("other"));
+  EXPECT_OK(CheckRight(chart, "reports", Right::kRead, "flights"));
+  EXPECT_THAT(
+      CheckRight(chart, "reports", Right::kWrite, "flights"),
+      FailsWith(absl::StatusCode::kPermissionDenied, "'chart' lacks the right to write 'reports/flights'"));
+  const Principal* loader = list.FindToken("l");
+  EXPECT_EQ(loader->On("reports", "flights"), Right::kWrite);
+  EXPECT_EQ(loader->On("reports", "others"), Right::kRead);
+}
+
+TEST(AccessList, ARightOnAReportThatHidesNothingIsAMistake) {
+  const auto mistake = [](const std::string& rights) {
+    return AccessList::Parse(List(Entry("a", "t", rights))).status();
+  };
+  EXPECT_THAT(
+      mistake(R"({"*": "read", "reports/secret": "none"})"),
+      FailsWith(kInvalid, "tokens[0].rights.reports/secret: must be more than the right on 'reports'"));
+  EXPECT_THAT(mistake(R"({"reports": "write", "reports/flights": "write"})"),
+              FailsWith(kInvalid, "must be more"));
+  EXPECT_OK(mistake(R"({"*": "read", "reports": "none", "reports/flights": "read"})"));
+  for (const char* name : {"/flights", "reports/", "*/flights"}) {
+    EXPECT_THAT(mistake(std::string("{\"") + name + "\": \"read\"}"),
+                FailsWith(kInvalid, "must name a dataset and a report"));
+  }
+}
+
 TEST(AccessList, MistakesAreListedWithoutSecrets) {
   const auto mistake = [](const std::string& text) { return AccessList::Parse(text).status(); };
   EXPECT_THAT(mistake("{"), FailsWith(kInvalid, "not JSON"));

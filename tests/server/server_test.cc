@@ -47,14 +47,19 @@ int Dial(uint16_t port) {
 }
 
 TEST(Operations, AreTheMethodsOfTheProtocolInItsOrder) {
-  const auto* service =
-      google::protobuf::DescriptorPool::generated_pool()->FindServiceByName("kvstore.v1.KVStore");
-  ASSERT_NE(service, nullptr);
-  // One more operation stands for all of endpoint.proto.
-  ASSERT_EQ(static_cast<size_t>(service->method_count()) + 1, server::kOperations.size());
-  for (int i = 0; i < service->method_count(); ++i) {
-    EXPECT_EQ(service->method(i)->name(), server::kOperations[static_cast<size_t>(i)].name);
+  size_t next = 0;
+  for (const char* name : {"kvstore.v1.KVStore", "kvstore.v1.Reports"}) {
+    const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
+    ASSERT_NE(service, nullptr) << name;
+    for (int i = 0; i < service->method_count(); ++i, ++next) {
+      ASSERT_LT(next, server::kOperations.size());
+      EXPECT_EQ(service->method(i)->name(), server::kOperations[next].name);
+      EXPECT_EQ(server::IsOnReports(static_cast<server::Operation>(next)), service->name() == "Reports")
+          << service->method(i)->name();
+    }
   }
+  // One more operation stands for all of endpoint.proto.
+  EXPECT_EQ(next + 1, server::kOperations.size());
 }
 
 // ---- limits of messages and pages ----

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "base/mutex.h"
 
 namespace kvstore::server {
 namespace {
@@ -79,6 +80,36 @@ TEST_F(WorkerPoolTest, WhatWorkHasGoesBeforeTheNextBegins) {
   pool_->Post(one_, [mine = std::move(held)] {});
   pool_->Post(one_, [this, left] { done_.emplace_back(left.expired() ? "gone" : "there"); });
   EXPECT_THAT(Finish(), ElementsAre("gone"));
+}
+
+TEST(WorkerPool, OneCallerRunsNoMoreThanItsShareAtATime) {
+  WorkQueue much;
+  WorkQueue little;
+  absl::Notification go_on;
+  absl::Notification begun;
+  Mutex mutex;
+  std::vector<std::string> done;
+  const auto note = [&](const char* name) {
+    const MutexLock lock(mutex);
+    done.emplace_back(name);
+  };
+  {
+    WorkerPool pool(2, 1);
+    pool.Post(much, [&] {
+      begun.Notify();
+      go_on.WaitForNotification();
+      note("first");
+    });
+    begun.WaitForNotification();
+    for (const char* name : {"second", "third"}) pool.Post(much, [&note, name] { note(name); });
+    // The other thread is for other callers, and for each of them as soon as it comes.
+    pool.Post(little, [&] {
+      note("another's");
+      go_on.Notify();
+    });
+    go_on.WaitForNotification();
+  }
+  EXPECT_THAT(done, ElementsAre("another's", "first", "second", "third"));
 }
 
 TEST(WorkerPool, ManyThreadsDoAllThatIsPosted) {
