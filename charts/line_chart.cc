@@ -69,7 +69,7 @@ std::string Shortened(const std::string& text) {
   return text.substr(0, end) + "…";
 }
 
-/// Where things stand.
+/// The sizes of a picture, which depend on its lines.
 struct Frame {
   explicit Frame(const LineChart& chart) {
     size_t longest = 0;
@@ -84,7 +84,7 @@ struct Frame {
   int bottom;
 };
 
-/// Where values lie.
+/// Translates values into places on the vertical axis.
 class Scale {
  public:
   Scale(const LineChart& chart, const Frame& frame) : logarithmic_(chart.logarithmic), bottom_(frame.bottom) {
@@ -199,7 +199,7 @@ class Picture {
     }
   }
 
-  /// Where the name of a line would stand if it had no neighbours.
+  /// Returns where the name of a line would stand if it had no neighbours.
   double EndOf(const LineChart::Line& line) const {
     for (auto point = line.points.rbegin(); point != line.points.rend(); ++point) {
       if (std::isfinite(point->y)) return scale_.Y(point->y);
@@ -217,7 +217,7 @@ class Picture {
     for (size_t rank = 0; rank < order.size(); ++rank) {
       const LineChart::Line& line = chart_.lines[order[rank]];
       DrawLine(line, order[rank]);
-      // Those that are still to come must find room above the bottom.
+      // Names that are still to come must find room above the bottom.
       const double lowest = frame_.bottom + 4.0 - kNameHeight * static_cast<double>(order.size() - 1 - rank);
       last = std::max(last + kNameHeight, std::min(EndOf(line) + 4, lowest));
       svg_ +=

@@ -33,12 +33,12 @@ struct LineChart {
   bool logarithmic = false;  ///< Values below a thousandth count as one.
   double begin = 0;          ///< The picture goes from here ...
   double end = 1;            ///< ... to here, which is greater.
-  std::string axis;          ///< What x is: "minutes".
+  std::string axis;          ///< The name of x: "minutes".
   std::vector<Mark> marks;   ///< Below the picture.
-  std::vector<Line> lines;   ///< Without lines the picture is empty.
+  std::vector<Line> lines;   ///< The picture is empty if there are none.
   std::vector<Band> bands;
   std::string band_name;     ///< Name of all bands.
-  std::vector<Mark> phases;  ///< Where phases begin, and their names, above the picture.
+  std::vector<Mark> phases;  ///< The beginnings of phases, marked above the picture.
 };
 
 /// Returns the picture. Texts may contain any characters that XML has: they are escaped. Long names of lines

@@ -29,6 +29,7 @@ std::string_view NextStep(const absl::Status& status) {
     return "name another directory with --data, or make one: kv dataset create NAME";
   if (says("is open in process")) return "stop that process, or name another directory with --data";
   if (says("dataset: there is none named")) return "see which there are: kv dataset list";
+  if (says("there is no report")) return "see which there are: kv report list";
   if (says("timestamp is")) return "";
   switch (status.code()) {
     case absl::StatusCode::kDataLoss:

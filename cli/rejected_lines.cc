@@ -11,7 +11,7 @@
 namespace kvstore::cli {
 namespace {
 
-/// How many lines are told where there is no reject file.
+/// So many lines are told where there is no reject file.
 constexpr size_t kTold = 5;
 
 }  // namespace

@@ -20,8 +20,8 @@ class BatchWriter {
  public:
   struct Task {
     reports::Batch batch;
-    std::string id;     ///< As WriteBatchOptions::batch.
-    std::string place;  ///< Where its points begin, for messages: "clicks.csv line 2".
+    std::string id;     ///< The ID, as WriteBatchOptions::batch has it.
+    std::string place;  ///< The place of its first point, for messages: "clicks.csv line 2".
   };
 
   /// reports    must outlive this.

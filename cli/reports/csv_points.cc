@@ -18,12 +18,12 @@ namespace kvstore::cli {
 namespace {
 
 constexpr std::string_view kTime = "time";
-/// How many records are read between two calls of `progress`.
+/// `progress` is called once in so many records.
 constexpr uint64_t kRecordsOfProgress = 1024;
 
 using Fields = std::span<const CsvReader::Field>;
 
-/// What the columns of a file are.
+/// The meaning of the columns of a file.
 struct Columns {
   reports::ReportInfo info;
   size_t count = 0;
@@ -159,7 +159,7 @@ class RecordReader {
     }
     for (size_t i = 0; i < values_.size(); ++i) {
       if (fields[columns_.metrics[i].column].text.empty()) continue;
-      // What is wrong with a time or with segments is wrong for the first of the points, before one is added.
+      // A wrong time or segment is wrong for the first of the points, before one is added.
       if (auto status = AddPoint(batch, *time, segments_, values_[i]); !status.ok()) return status;
     }
     return absl::OkStatus();

@@ -34,16 +34,16 @@ class CsvReader {
   /// Reads the next record. UNAVAILABLE if reading fails.
   absl::StatusOr<Result> Next();
 
-  // What follows describes what Next has read, until the next call of it.
+  // These describe what the last call of Next has read.
 
   std::span<const Field> fields() const { return fields_; }
-  /// The bytes of the record as they stand in the file, without the end of its last line.
+  /// Returns the bytes of the record as they stand in the file, without the end of its last line.
   std::string_view text() const { return text_; }
-  /// The number of the line in which the record begins, from 1.
+  /// Returns the number of the line in which the record begins, from 1.
   uint64_t line() const { return line_; }
-  /// How many bytes of the input lie before the record.
+  /// Returns how many bytes of the input lie before the record.
   uint64_t offset() const { return offset_; }
-  /// How many bytes of the input lie before the next one.
+  /// Returns how many bytes of the input lie before the next record.
   uint64_t consumed() const { return base_ + at_; }
   const std::string& problem() const { return problem_; }
 

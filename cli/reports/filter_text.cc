@@ -5,7 +5,7 @@
 namespace kvstore::cli {
 namespace {
 
-/// Where the first such character is that has no \ in front of it; npos if there is none.
+/// Finds the first such character that has no \ in front of it; npos if there is none.
 size_t FindPlain(std::string_view text, char wanted) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\\') {
@@ -25,7 +25,7 @@ std::string_view TakeUntil(std::string_view& rest, char separator) {
   return taken;
 }
 
-/// Without the \ in front of characters.
+/// Removes the \ in front of characters.
 std::string Plain(std::string_view text) {
   std::string plain;
   for (size_t i = 0; i < text.size(); ++i) {

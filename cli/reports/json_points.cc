@@ -23,8 +23,8 @@ constexpr size_t kMaxLineBytes = size_t{16} << 20;
 /// Lines are read in blocks of so many, so that the metrics which they name are asked for together.
 constexpr size_t kBlockLines = 16'384;
 constexpr size_t kBlockBytes = size_t{8} << 20;
-/// Beyond so many metrics, those that the present block does not name are forgotten: each batch has a list of
-/// all that are known.
+/// If there are more metrics, the loader forgets those that the present block does not name, because each
+/// batch has a list of all that are known.
 constexpr size_t kMaxKnownMetrics = 10'000;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
@@ -39,7 +39,7 @@ absl::Status Invalid(std::string_view field, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", field, problem));
 }
 
-/// Whether a line is one point with its metric by name.
+/// Returns whether a line is one point with its metric by name.
 bool IsOnePoint(const Json& json) {
   const auto metric = json.find("metric");
   return metric != json.end() && metric->is_string() && (json.contains("value") || json.contains("values"));
@@ -130,7 +130,7 @@ class LineToPoints {
     if (auto status = ReadTime(*json); !status.ok()) return status;
     if (auto status = IsOnePoint(*json) ? ReadOne(*json) : ReadMany(*json); !status.ok()) return status;
     for (size_t i = 0; i < used_; ++i) {
-      // What is wrong with a time or with segments is wrong for the first of the points, before one is added.
+      // A wrong time or segment is wrong for the first of the points, before one is added.
       if (auto status = AddPoint(batch, time_, segments_, values_[i]); !status.ok()) return status;
     }
     return absl::OkStatus();
@@ -237,7 +237,7 @@ std::vector<Line> ReadBlock(LineReader& reader, uint64_t& number, LoadTarget& ta
   return lines;
 }
 
-/// What must be the same for the same lines to be the same points.
+/// Describes everything, apart from their text, that decides which points the lines are.
 std::string Layout(const reports::ReportInfo& info, const LoadOptions& options) {
   std::string layout = fmt::format("jsonl zone={}", options.zone.name());
   for (const reports::SegmentKey& key : info.keys) layout += fmt::format(" key {}", key.name);

@@ -116,8 +116,9 @@ void Load(const Arguments& args, const Globals& globals) {
     BatchWriter writer(*reports, args.add, args.in_flight.value_or(args.add ? kInFlightOfAdds : 1));
     for (size_t i = 0; i < files.files.size(); ++i) {
       counts.push_back(LoadFile(*reports, options, files.files[i], writer, files.rejected_lines[i]));
+      // A mistake in the next file must not end batches of this one.
+      OrFail(writer.Finish());
     }
-    OrFail(writer.Finish());
   } catch (const Failure&) {
     if (!globals.json) {
       for (const RejectedLines& rejected : files.rejected_lines) rejected.Tell();

@@ -31,7 +31,7 @@ void LoadTarget::Count(uint64_t line, uint64_t offset, std::string_view text) {
     first_offset_ = offset;
   }
   bytes_ += text.size();
-  // Without IDs nobody asks for the checksum.
+  // The checksum is a part of the batch's ID, and of nothing else.
   if (!prefix_.empty()) checksum_ = reports::Crc32c("\n", reports::Crc32c(text, checksum_));
 }
 

@@ -14,16 +14,16 @@
 
 namespace kvstore::cli {
 
-/// What all files of a load share.
+/// The options that all files of a load share.
 struct LoadOptions {
   std::string report;
-  absl::TimeZone zone = absl::UTCTimeZone();  ///< Of dates without a time.
+  absl::TimeZone zone = absl::UTCTimeZone();  ///< The zone of dates without a time.
   size_t batch_points = 100'000;
   bool add = false;
   std::vector<std::string> ignored;  ///< Columns that are not read.
 };
 
-/// How the lines of a file were dealt with. Every line is one of loaded, rejected and blank.
+/// The numbers of lines and points of a file. Every line is one of loaded, rejected and blank.
 struct LoadCounts {
   uint64_t lines = 0;  ///< Records of CSV, without the heading.
   uint64_t points = 0;
@@ -31,7 +31,7 @@ struct LoadCounts {
   uint64_t blank = 0;
 };
 
-/// The length up to which a batch ID's prefix is allowed, in bytes.
+/// The greatest length of a batch ID's prefix, in bytes.
 inline constexpr size_t kMaxBatchPrefixBytes = 200;
 
 /// Collects the points of one file into batches, and has these written. A batch ends behind the record that
@@ -57,7 +57,7 @@ class LoadTarget {
   ///
   /// Throws Failure if a batch could not be written, as the functions below do.
   void Use(const reports::ReportInfo& info, std::string_view layout);
-  /// The batch that points are added to, only after Use.
+  /// Returns the batch that points are added to; only after Use.
   reports::Batch& batch() { return *batch_; }
 
   /// A record was dealt with. Each is told by one of these, whose arguments are its first line, how many

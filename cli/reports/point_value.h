@@ -17,13 +17,13 @@ namespace kvstore::cli {
 /// has one wrong value is rejected as a whole.
 struct PointValue {
   size_t metric = 0;                 ///< An index of ReportInfo::metrics.
-  reports::Number number;            ///< Of a metric of kind value.
-  std::vector<std::string> members;  ///< Of kind distinct.
-  std::vector<double> values;        ///< Of kind distribution.
+  reports::Number number;            ///< If the metric is of kind value.
+  std::vector<std::string> members;  ///< If it is of kind distinct.
+  std::vector<double> values;        ///< If it is of kind distribution.
 };
 
-/// A whole number of 64 bits, or a real number: "7", "-2.5", "1e6". nullopt for anything else, and for whole
-/// numbers beyond 64 bits. Spaces around it are ignored.
+/// Reads a whole number of 64 bits, or a real number: "7", "-2.5", "1e6". Returns nullopt for anything else,
+/// and for whole numbers beyond 64 bits. Spaces around it are ignored.
 std::optional<reports::Number> ParseNumber(std::string_view text);
 
 /// Reads the text of a cell: a number, or for the other kinds one or more values with ';' between them.

@@ -40,7 +40,7 @@ struct Drawn {
   StepValues values;
 };
 
-/// What COMPARE is called: "-7d".
+/// Writes the distance of a comparison as it was given: "-7d".
 std::string CompareText(const Query& query) {
   const auto length = reports::FixedLength(*query.compare_step);
   const std::string step = length ? reports::StepText(static_cast<uint64_t>(*length))
@@ -80,7 +80,7 @@ std::string RangeText(const StepValues& values) {
                              : fmt::format("{} to {}", NumberText(*least), NumberText(*greatest));
 }
 
-/// Places on the axis of time, at most kMaxTimeMarks, where a round stretch of time begins.
+/// Returns at most kMaxTimeMarks places on the axis of time, where round stretches of time begin.
 std::vector<charts::LineChart::Mark> TimeMarks(const Query& query, int64_t from, int64_t to) {
   constexpr std::array<std::pair<const char*, const char*>, 24> kSteps = {
       {{"1ms", "%H:%M:%E3S"}, {"10ms", "%H:%M:%E3S"}, {"100ms", "%H:%M:%E3S"}, {"1s", "%H:%M:%S"},

@@ -94,7 +94,7 @@ void PrintBelowEachOther(const Query& query, const QueryResult& result, const Qu
     const StepValues values = steps.Values(series);
     const StepValues compared = steps.Compared(series);
     for (size_t step = 0; step < steps.size(); ++step) {
-      // Without steps, a series without points is told as well.
+      // A series without points has a line only where there are no steps.
       if (query.step && !values[step] && !compared[step]) continue;
       std::vector<std::string> row = {series.metric};
       if (filters) row.push_back(series.filter);

@@ -25,7 +25,7 @@ class QuerySteps {
   /// fewer days.
   std::optional<int64_t> compared_start(size_t step) const;
   StepValues Values(const reports::ResultSeries& series) const;
-  /// What Values is compared with, step by step.
+  /// The values that Values is compared with, step by step.
   StepValues Compared(const reports::ResultSeries& series) const;
 
  private:

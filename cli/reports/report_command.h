@@ -13,7 +13,7 @@ namespace kvstore::cli {
 /// The options of every command.
 struct ReportOptions {
   std::string dataset;
-  std::string name;  ///< Of the report.
+  std::string name;  ///< The report's name.
 
   /// Adds --dataset.
   void AddDataset(CLI::App& command);
