@@ -32,7 +32,11 @@ absl::Status RowPuts::Put(const RowKey& row, std::vector<Part> parts) {
 }
 
 absl::Status RowPuts::Flush() {
-  if (waiting_.empty()) return absl::OkStatus();
+  while (!waiting_.empty()) KV_RETURN_IF_ERROR(Send());
+  return absl::OkStatus();
+}
+
+absl::Status RowPuts::Send() {
   KV_RETURN_IF_ERROR(CheckCall());
   std::vector<std::vector<CellWrite>> cells(waiting_.size());
   std::vector<RowWrite> writes;
@@ -45,24 +49,18 @@ absl::Status RowPuts::Flush() {
     writes.push_back(write);
   }
   KV_ASSIGN_OR_RETURN(const auto results, metadata_.store().PutRows(metadata_.dataset(), writes));
+  std::vector<Waiting> missing;
   for (size_t i = 0; i < waiting_.size(); ++i) {
     if (results[i].ok()) continue;
     if (!repeatable_ || !absl::IsAlreadyExists(results[i].status())) return results[i].status();
-    KV_RETURN_IF_ERROR(PutMissing(waiting_[i]));
+    // The earlier try may have cut the parts into other puts, because they have other sizes when a segment
+    // key was added meanwhile. So each of the others is tried alone.
+    for (size_t part = 1; part < waiting_[i].parts.size(); ++part) {
+      missing.push_back({waiting_[i].row, {std::move(waiting_[i].parts[part])}});
+    }
   }
-  waiting_.clear();
+  waiting_ = std::move(missing);
   bytes_ = 0;
-  return absl::OkStatus();
-}
-
-absl::Status RowPuts::PutMissing(const Waiting& waiting) {
-  for (size_t i = 1; i < waiting.parts.size(); ++i) {
-    const Part& part = waiting.parts[i];
-    const CellWrite cell{part.name, part.bytes, std::nullopt};
-    const WriteOptions absent{.condition = Condition{.column = part.name}};
-    const auto put = metadata_.store().PutRow(metadata_.dataset(), waiting.row, {&cell, 1}, absent);
-    if (!put.ok() && !absl::IsAlreadyExists(put.status())) return put.status();
-  }
   return absl::OkStatus();
 }
 

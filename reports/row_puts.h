@@ -35,9 +35,8 @@ class RowPuts {
     std::string row;
     std::vector<Part> parts;
   };
-  /// Writes the parts that an earlier try has not written, after it has written the first of them: it may
-  /// have cut them into other puts, because parts have other sizes when a segment key was added meanwhile.
-  absl::Status PutMissing(const Waiting& waiting);
+  /// Writes what waits. Parts that may be missing of a put that was tried before wait again, each alone.
+  absl::Status Send();
   /// Takes what becomes one put.
   absl::Status PutOne(const RowKey& row, std::vector<Part> parts, size_t bytes);
 

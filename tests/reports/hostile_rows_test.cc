@@ -68,9 +68,13 @@ TEST_F(HostileRowsTest, ChunksOfAnotherKindAreDamage) {
 }
 
 TEST_F(HostileRowsTest, ARowOfAnotherKindIsDamage) {
-  ASSERT_OK(store_.DeleteRow("reports", Row(), {}));
-  Put(Row(), NameOfPart(NewChunkNumber(), 0), ChunkOfSets());
-  EXPECT_THAT(Ask(), FailsWith(absl::StatusCode::kDataLoss, "is of kind value"));
+  Put(MetadataRow("r"), "metric/clicks", R"({"id":0,"kind":"distinct"})");
+  EXPECT_THAT(RunQuery(metadata_, {.report = "r",
+                                   .metrics = {{.name = "clicks"}},
+                                   .from = 0,
+                                   .to = 86'400'000,
+                                   .function = *ParseFunction("function", "distinct")}),
+              FailsWith(absl::StatusCode::kDataLoss, "is of kind distinct"));
 }
 
 TEST_F(HostileRowsTest, ChunksThatGrowWhenTheyAreDecompressedAreRefusedTogether) {
