@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "reports/rollup_types.h"
+
 /// The words of the time series: a report, its segment keys and its metrics.
 namespace kvstore::reports {
 
@@ -63,6 +65,7 @@ struct ReportInfo {
   ReportSettings settings;
   std::vector<SegmentKey> keys;  ///< In the order of their numbers, which chunks refer to.
   std::vector<Metric> metrics;   ///< Those that were asked for and exist.
+  std::vector<Rollup> rollups;   ///< All that are declared, by ID.
 
   /// The number of the segment key of that name; nullopt if there is none.
   std::optional<uint32_t> KeyNumber(std::string_view key) const;

@@ -34,8 +34,7 @@ struct ReportChange {
 struct ReportDescription {
   ReportInfo info;
   std::map<std::string, std::vector<std::string>>
-      segment_values;           ///< By segment key, in the order of their IDs.
-  std::vector<Rollup> rollups;  ///< Those that it is to have, as ReportChange::rollups gave them.
+      segment_values;  ///< By segment key, in the order of their IDs.
 };
 
 /// The reports of one dataset, in this process (LocalReports) or behind a server (client/reports.h).

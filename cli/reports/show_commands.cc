@@ -67,7 +67,7 @@ Json ToJson(const reports::ReportDescription& report, size_t beyond) {
     metrics.push_back({{"name", metric.name}, {"kind", std::string(reports::Name(metric.kind))}});
   }
   Json rollups = Json::array();
-  for (const reports::Rollup& rollup : report.rollups) {
+  for (const reports::Rollup& rollup : report.info.rollups) {
     rollups.push_back({{"keys", rollup.keys}, {"step", reports::StepText(rollup.step_ms)}});
   }
   const reports::ReportSettings& settings = report.info.settings;
@@ -101,10 +101,10 @@ void PrintDescription(const reports::ReportDescription& report, size_t beyond, c
               fmt::format("{}", values == report.segment_values.end() ? 0 : values->second.size())});
   }
   keys.Print();
-  if (!report.rollups.empty()) {
+  if (!report.info.rollups.empty()) {
     Print("\n");
     Table rollups({"ROLL-UP BY", "STEP"});
-    for (const reports::Rollup& rollup : report.rollups) {
+    for (const reports::Rollup& rollup : report.info.rollups) {
       rollups.Add({rollup.keys.empty() ? "(no key)" : fmt::format("{}", fmt::join(rollup.keys, ", ")),
                    reports::StepText(rollup.step_ms)});
     }
