@@ -136,7 +136,7 @@ class RecordReader {
   const Columns& columns() const { return columns_; }
 
   /// Adds all points of a record, or none and says why.
-  absl::Status Read(Fields fields, reports::Batch& batch) {
+  absl::Status Read(Fields fields, LoadTarget& target) {
     if (fields.size() != columns_.count) {
       return absl::InvalidArgumentError(
           fmt::format("has {} fields, and the heading has {}", fields.size(), columns_.count));
@@ -149,14 +149,17 @@ class RecordReader {
       const CsvReader::Field& field = fields[*columns_.keys[key]];
       if (!field.text.empty() || field.quoted) segments_[key] = field.text;
     }
+    size_t points = 0;
     for (size_t i = 0; i < values_.size(); ++i) {
       const std::string_view text = fields[columns_.metrics[i].column].text;
       if (text.empty()) continue;
+      ++points;
       const reports::Metric& metric = columns_.info.metrics[values_[i].metric];
       const absl::Status status = ReadCell(text, metric.kind, values_[i]);
       if (!status.ok())
         return absl::InvalidArgumentError(fmt::format("{}: {}", metric.name, Message(status)));
     }
+    reports::Batch& batch = target.BatchFor(points);
     for (size_t i = 0; i < values_.size(); ++i) {
       if (fields[columns_.metrics[i].column].text.empty()) continue;
       // A wrong time or segment is wrong for the first of the points, before one is added.
@@ -207,13 +210,13 @@ void LoadCsv(reports::Reports& reports, const LoadOptions& options, int file, Lo
         target.Blank();
         break;
       case CsvReader::Result::kBad:
-        target.Rejected(reader.line(), reader.offset(), reader.text(), reader.problem());
+        target.Reject(reader.line(), reader.offset(), reader.text(), reader.problem());
         break;
       case CsvReader::Result::kRecord:
-        if (const absl::Status status = records.Read(reader.fields(), target.batch()); status.ok()) {
-          target.Loaded(reader.line(), reader.offset(), reader.text());
+        if (const absl::Status status = records.Read(reader.fields(), target); status.ok()) {
+          target.Done(reader.line(), reader.offset(), reader.text());
         } else {
-          target.Rejected(reader.line(), reader.offset(), reader.text(), std::string(status.message()));
+          target.Reject(reader.line(), reader.offset(), reader.text(), std::string(status.message()));
         }
         break;
     }

@@ -122,13 +122,14 @@ class LineToPoints {
       : metrics_(metrics), times_(options.zone), segments_(metrics.info().keys.size()) {}
 
   /// Adds all points of a line, or none and says why.
-  absl::Status Read(const absl::StatusOr<Json>& json, reports::Batch& batch) {
+  absl::Status Read(const absl::StatusOr<Json>& json, LoadTarget& target) {
     if (!json.ok()) return json.status();
     if (!json->is_object()) return absl::InvalidArgumentError("the line must be an object");
     used_ = 0;
     std::fill(segments_.begin(), segments_.end(), std::nullopt);
     if (auto status = ReadTime(*json); !status.ok()) return status;
     if (auto status = IsOnePoint(*json) ? ReadOne(*json) : ReadMany(*json); !status.ok()) return status;
+    reports::Batch& batch = target.BatchFor(used_);
     for (size_t i = 0; i < used_; ++i) {
       // A wrong time or segment is wrong for the first of the points, before one is added.
       if (auto status = AddPoint(batch, time_, segments_, values_[i]); !status.ok()) return status;
@@ -258,10 +259,10 @@ void LoadJsonLines(reports::Reports& reports, const LoadOptions& options, int fi
     if (lines.empty()) break;
     if (metrics.Learn(lines)) target.Use(metrics.info(), Layout(metrics.info(), options));
     for (const Line& line : lines) {
-      if (const absl::Status status = to_points.Read(line.json, target.batch()); status.ok()) {
-        target.Loaded(line.number, line.offset, line.text);
+      if (const absl::Status status = to_points.Read(line.json, target); status.ok()) {
+        target.Done(line.number, line.offset, line.text);
       } else {
-        target.Rejected(line.number, line.offset, line.text, std::string(status.message()));
+        target.Reject(line.number, line.offset, line.text, std::string(status.message()));
       }
     }
     progress(reader.consumed());

@@ -184,7 +184,8 @@ void AddReportLoadCommand(CLI::App& group, Globals& globals) {
                    "Where invalid lines go; FILE.rejects by default, for standard input nowhere")
       ->type_name("FILE");
   load->add_option("--batch", args->batch, "Beginning of the batches' IDs, see below")->type_name("PREFIX");
-  load->add_option("--batch-points", args->batch_points, "Points that are written together")
+  load->add_option("--batch-points", args->batch_points,
+                   "Points that are written together; a server takes 100000 at most")
       ->check(CLI::Range(1, kMaxBatchPoints))
       ->capture_default_str();
   load->add_option(

@@ -12,7 +12,7 @@ namespace {
 
 /// A batch also ends with so many bytes of text, so that sets and distributions, of which one point may have
 /// thousands of values, do not take all memory.
-constexpr uint64_t kMaxBatchBytes = uint64_t{64} << 20;
+constexpr uint64_t kMaxBatchBytes = uint64_t{16} << 20;
 
 }  // namespace
 
@@ -23,7 +23,12 @@ void LoadTarget::Use(const reports::ReportInfo& info, std::string_view layout) {
   batch_.emplace(info);
 }
 
-void LoadTarget::Count(uint64_t line, uint64_t offset, std::string_view text) {
+reports::Batch& LoadTarget::BatchFor(size_t points) {
+  if (batch_->size() + points > options_.batch_points || bytes_ >= kMaxBatchBytes) Send();
+  return *batch_;
+}
+
+void LoadTarget::Done(uint64_t line, uint64_t offset, std::string_view text) {
   ++counts_.lines;
   if (!begun_) {
     begun_ = true;
@@ -35,13 +40,8 @@ void LoadTarget::Count(uint64_t line, uint64_t offset, std::string_view text) {
   if (!prefix_.empty()) checksum_ = reports::Crc32c("\n", reports::Crc32c(text, checksum_));
 }
 
-void LoadTarget::Loaded(uint64_t line, uint64_t offset, std::string_view text) {
-  Count(line, offset, text);
-  if (batch_->size() >= options_.batch_points || bytes_ >= kMaxBatchBytes) Send();
-}
-
-void LoadTarget::Rejected(uint64_t line, uint64_t offset, std::string_view text, const std::string& why) {
-  Count(line, offset, text);
+void LoadTarget::Reject(uint64_t line, uint64_t offset, std::string_view text, const std::string& why) {
+  Done(line, offset, text);
   ++counts_.rejected;
   rejected_lines_.Add(line, text, why);
 }

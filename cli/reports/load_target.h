@@ -34,14 +34,13 @@ struct LoadCounts {
 /// The greatest length of a batch ID's prefix, in bytes.
 inline constexpr size_t kMaxBatchPrefixBytes = 200;
 
-/// Collects the points of one file into batches, and has these written. A batch ends behind the record that
-/// fills it, so that the same file is always cut at the same places. Externally synchronised.
+/// Collects the points of one file into batches, and has these written. Batches end between records, where
+/// the next one has no room, so that the same file is always cut at the same places. Externally synchronised.
 class LoadTarget {
  public:
-  /// file      for messages.
-  /// prefix    of the batches' IDs, which go on with the place of the batch in its file and a checksum of
-  /// what
-  ///           is there; empty: batches have no IDs.
+  /// file    for messages.
+  /// prefix  of the batches' IDs, behind which stand the batch's place and a checksum of its text; empty:
+  ///         batches have no IDs.
   LoadTarget(const LoadOptions& options, std::string file, std::string prefix, BatchWriter& writer,
              RejectedLines& rejected_lines)
       : options_(options),
@@ -57,13 +56,20 @@ class LoadTarget {
   ///
   /// Throws Failure if a batch could not be written, as the functions below do.
   void Use(const reports::ReportInfo& info, std::string_view layout);
-  /// Returns the batch that points are added to; only after Use.
-  reports::Batch& batch() { return *batch_; }
+  /// Returns the batch that the points of the next record are added to; only after Use.
+  ///
+  /// points  how many points the record has. A batch has no more than LoadOptions::batch_points, unless one
+  ///         record has.
+  reports::Batch& BatchFor(size_t points);
 
-  /// A record was dealt with. Each is told by one of these, whose arguments are its first line, how many
-  /// bytes of the file lie before it, and its text.
-  void Loaded(uint64_t line, uint64_t offset, std::string_view text);
-  void Rejected(uint64_t line, uint64_t offset, std::string_view text, const std::string& why);
+  /// Counts a record whose points were added, or that has none.
+  ///
+  /// line    the number of its first line.
+  /// offset  how many bytes of the file lie before it.
+  void Done(uint64_t line, uint64_t offset, std::string_view text);
+  /// Counts a record that has a mistake, and keeps it with the reason. Arguments as of Done.
+  void Reject(uint64_t line, uint64_t offset, std::string_view text, const std::string& why);
+  /// Counts a line that has nothing.
   void Blank() {
     ++counts_.lines;
     ++counts_.blank;
@@ -74,7 +80,6 @@ class LoadTarget {
   const LoadCounts& counts() const { return counts_; }
 
  private:
-  void Count(uint64_t line, uint64_t offset, std::string_view text);
   void Send();
 
   const LoadOptions& options_;

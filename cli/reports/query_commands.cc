@@ -24,20 +24,10 @@ namespace {
 
 int64_t Now() { return static_cast<int64_t>(WallClockMs()); }
 
-/// The answer of query_report (docs/json-lines.md).
-Json AnswerToJson(const reports::QueryResult& result) {
-  Json answer = reports::ResultToJson(result);
+/// Returns the answer of query_report (docs/json-lines.md).
+Json AnswerToJson(const reports::Query& query, const reports::QueryResult& result) {
+  Json answer = reports::ResultToJson(query, result);
   answer["ok"] = true;
-  for (const reports::PartCost& part : result.parts) {
-    answer["parts"].push_back({{"metric", part.metric},
-                               {"salt", part.salt},
-                               {"rows", part.cost.rows},
-                               {"chunks", part.cost.chunks},
-                               {"chunks_skipped", part.cost.chunks_skipped},
-                               {"bytes", part.cost.bytes},
-                               {"from_rollups", part.cost.from_rollups},
-                               {"ms", part.cost.ms}});
-  }
   return answer;
 }
 
@@ -68,7 +58,7 @@ void RunQueryCommand(const QueryCommand& args, const Globals& globals) {
     OrFail(ReplaceFile(std::filesystem::absolute(args.svg), charts::ToSvg(LinesOf(query, result))));
   }
   if (globals.json) {
-    PrintJson(AnswerToJson(result));
+    PrintJson(AnswerToJson(query, result));
     return;
   }
   TellMissing(result);
@@ -189,7 +179,7 @@ void RunTop(const TopCommand& args, const Globals& globals) {
     PrintTop(query, result, whole);
     return;
   }
-  Json answer = AnswerToJson(result);
+  Json answer = AnswerToJson(query, result);
   if (whole) {
     for (const reports::ResultSeries& series : whole->series) {
       const auto value = ValueOf(series);

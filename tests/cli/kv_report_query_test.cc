@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/cli/kv_program.h"
+#include "tests/support/kv_server.h"
 
 /// kv report query, top, delete, compact. The answers are computed by hand.
 namespace kvstore::testing {
@@ -278,6 +279,26 @@ TEST_F(KvReportQuery, NoTerminalObeysWhatIsStored) {
     EXPECT_EQ(out.find('\x1b'), std::string::npos) << out;
     EXPECT_NE(out.find("[31mred"), std::string::npos) << out;
   }
+}
+
+TEST_F(KvReportQuery, AServerGivesTheSameAnswers) {
+  const std::vector<std::string> query = TwoDays({"departures", "late", "--step", "1d", "--by", "origin"});
+  const std::vector<std::string> show = {"report", "show", "flights", "--metrics", "*"};
+  const std::string answer = Ok(query);
+  const std::string shown = Ok(show);
+  const KvServer server(KV_PROGRAM, {"--data", (dir_ / "store").string()});
+  const auto remote = [&](std::vector<std::string> words, const std::string& input) {
+    words.insert(words.begin(), {KV_PROGRAM, "--server", server.address()});
+    const Output output = RunProgram(words, input);
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.out;
+  };
+  EXPECT_EQ(remote(query, ""), answer);
+  EXPECT_EQ(remote(show, ""), shown);
+  const std::string loaded = remote({"report", "load", "flights", "--format", "csv"},
+                                    "time,carrier,origin,departures\n2013-01-01T05:00:00Z,UA,EWR,10\n");
+  EXPECT_TRUE(loaded.starts_with("1 lines: 1 points, 0 rejected")) << loaded;
+  EXPECT_EQ(remote(TwoDays({"departures"}), ""), "METRIC      VALUE\ndepartures  21\n");
 }
 
 TEST_F(KvReportQuery, MistakesAreNamed) {

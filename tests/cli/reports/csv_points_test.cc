@@ -113,14 +113,24 @@ TEST_F(CsvPoints, ColumnsCanBeIgnored) {
   EXPECT_THAT(reports_.points(), ElementsAre("clicks 0 US,none=1"));
 }
 
-TEST_F(CsvPoints, ABatchEndsBehindTheRecordThatFillsIt) {
-  options_.batch_points = 3;
-  Load("time,country,clicks,cost\n0,US,1,1\n1000,US,2,2\n2000,US,3,3\n3000,US,x,x\n4000,US,4,\n");
+TEST_F(CsvPoints, ABatchEndsWhereTheNextRecordHasNoRoom) {
+  options_.batch_points = 5;
+  Load(
+      "time,country,clicks,cost\n0,US,1,1\n1000,US,2,2\n2000,US,3,3\n3000,US,x,x\n4000,US,4,\n5000,US,5,5\n");
   const auto written = reports_.written();
   ASSERT_EQ(written.size(), 2u);
-  EXPECT_EQ(written[0].points.size(), 4u);
-  EXPECT_EQ(written[1].points.size(), 3u);
+  EXPECT_EQ(written[0].points.size(), 4u) << "a third record would make it six";
+  EXPECT_EQ(written[1].points.size(), 5u) << "full";
   EXPECT_EQ(written[0].batch, "") << "no prefix was given";
+}
+
+TEST_F(CsvPoints, ARecordThatIsMoreThanABatchIsOneAlone) {
+  options_.batch_points = 1;
+  Load("time,country,clicks,cost\n0,US,1,1\n1000,US,2,\n");
+  const auto written = reports_.written();
+  ASSERT_EQ(written.size(), 2u);
+  EXPECT_EQ(written[0].points.size(), 2u);
+  EXPECT_EQ(written[1].points.size(), 1u);
 }
 
 class BatchIds : public CsvPoints {
