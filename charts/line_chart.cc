@@ -123,7 +123,8 @@ class Scale {
   }
 
   double Y(double value) const {
-    const double at = logarithmic_ ? std::log10(std::max(value, kLeast)) : std::clamp(value, low_, high_);
+    const double at =
+        logarithmic_ ? std::log10(std::clamp(value, kLeast, kGreatest)) : std::clamp(value, low_, high_);
     return bottom_ - (at - low_) / (high_ - low_) * (bottom_ - kTop);
   }
   const std::vector<double>& marks() const { return marks_; }

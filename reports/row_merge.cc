@@ -111,18 +111,23 @@ absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveC
   for (const LiveChunk& chunk : live) {
     keys = std::max(keys, static_cast<uint32_t>(chunk.chunk.directory().segment_values.size()));
   }
+  const auto wanted = [&](const ChunkDirectory& directory) {
+    return directory.points > 0 && (want == nullptr || want(directory));
+  };
   uint64_t body_bytes = 0;
+  for (const LiveChunk& chunk : live) {
+    if (wanted(chunk.chunk.directory())) body_bytes += chunk.chunk.directory().body_bytes;
+  }
+  if (body_bytes > kMaxMergedBytes) {
+    return absl::ResourceExhaustedError(fmt::format(
+        "the chunks of a row have {} bytes when they are decompressed, the limit is {}; compact the "
+        "report, or give it more salts or a shorter period",
+        body_bytes, kMaxMergedBytes));
+  }
   for (const LiveChunk& chunk : live) {
     const ChunkDirectory& directory = chunk.chunk.directory();
     Source source{.live = &chunk};
-    if (directory.points > 0 && (want == nullptr || want(directory))) {
-      body_bytes += directory.body_bytes;
-      if (body_bytes > kMaxMergedBytes) {
-        return absl::ResourceExhaustedError(fmt::format(
-            "the chunks of a row have more than {} bytes when they are decompressed, which is the limit; "
-            "compact the report, or give it more salts or a shorter period",
-            kMaxMergedBytes));
-      }
+    if (wanted(directory)) {
       KV_ASSIGN_OR_RETURN(source.reader, SeriesReader::Make(chunk.chunk, keys));
       KV_ASSIGN_OR_RETURN(source.at_series, source.reader->Next());
     }

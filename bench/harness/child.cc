@@ -115,7 +115,9 @@ bool Child::runs() const {
 Child::Child(Child&& other) noexcept
     : process_(std::exchange(other.process_, -1)),
       input_(std::exchange(other.input_, -1)),
-      first_line_(std::move(other.first_line_)) {}
+      output_(std::exchange(other.output_, -1)),
+      first_line_(std::move(other.first_line_)),
+      read_(std::move(other.read_)) {}
 
 Child::~Child() {
   if (process_ < 0) return;

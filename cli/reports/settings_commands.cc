@@ -46,8 +46,8 @@ void AddCreate(CLI::App& group, Globals& globals) {
 percentiles). docs/reports.md says how to choose the period and the salts. Segment keys and metrics can be added later.
 
 Example:
-  kv report create flights --key carrier --key origin=? --metric departures --metric delay:distribution \
-    --resolution 1h --period 30d --salts 4 --retention 400d)");
+  kv report create flights --key carrier --key origin=? --metric departures --metric delay:distribution
+  kv report create clicks --key country --metric clicks --resolution 1h --period 30d --salts 4 --retention 400d)");
   create->callback([args, &globals] {
     reports::ReportInfo info{.name = args->options.name};
     for (const std::string& key : args->keys)

@@ -208,6 +208,7 @@ void MultiplexedCalls::Suspend(const Message& message, std::vector<Open> calls) 
                                                 [&](const Open& open) { return open.call->IsDue(now); });
                            },
                        .retry = [this, message, held] { Retry(message, std::move(*held)); },
+                       .workers = &core_.workers,
                        .queue = &held->front().call->queue()});
 }
 

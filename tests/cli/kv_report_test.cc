@@ -55,7 +55,7 @@ TEST_F(KvReport, ShowReadsTheMetricsThatAreNamed) {
   EXPECT_EQ(none.find("departures"), std::string::npos) << none;
   EXPECT_NE(none.find("--metrics '*' for all"), std::string::npos) << none;
   const std::string one = Ok({"report", "show", "flights", "--metrics", "delay"});
-  EXPECT_NE(one.find("delay  distribution"), std::string::npos) << one;
+  EXPECT_NE(one.find("delay   distribution"), std::string::npos) << one;
   EXPECT_EQ(one.find("departures"), std::string::npos) << one;
   const std::string limited = Ok({"report", "show", "flights", "--metrics", "de*", "--limit", "1"});
   EXPECT_NE(limited.find("delay"), std::string::npos) << limited;

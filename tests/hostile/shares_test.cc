@@ -277,7 +277,8 @@ TEST_F(SharesTest, CallsOverAStreamAreAdmittedOneByOne) {
   const auto stream = stub_->Calls(&context);
   ASSERT_TRUE(stream->Write(get(0, kCalls)));
   // A call counts until its answer was sent, and no answer is taken yet.
-  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_calls_refused_total") == kCalls - kShare; }));
+  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_calls_refused_total") == kCalls - kShare; }))
+      << Metric("kvstore_calls_refused_total");
   EXPECT_EQ(Metric("kvstore_calls_in_flight"), kShare + 1) << "beside the call that asks for the figure";
   EXPECT_EQ(Get("alice").error_code(), grpc::RESOURCE_EXHAUSTED);
   EXPECT_TRUE(Get("bob").ok());

@@ -224,7 +224,9 @@ TEST_F(BoundsTest, DeletedVersionsOfAColumnAreNotPassedOneByOneOnTheWayToTheNext
     const uint64_t passed = rocksdb::get_perf_context()->internal_delete_skipped_count;
     rocksdb::SetPerfLevel(rocksdb::PerfLevel::kDisable);
     EXPECT_EQ(newest.items.size(), kColumns);
-    EXPECT_GE(passed, rocks::kMaxDeletedInARow) << "the first column is long, which nobody can know before";
+    // A deleted cell in memory counts twice until the iterator stops, and here once.
+    EXPECT_GE(passed, rocks::kMaxDeletedInARow / 2)
+        << "the first column is long, which nobody can know before";
     EXPECT_LE(passed, 2 * rocks::kMaxDeletedInARow);
     // Who wants older versions gets those that are left.
     ASSERT_OK_AND_ASSIGN(const RowPage all, rows_->Get("r", {.versions = 5}, std::nullopt));
