@@ -82,7 +82,8 @@ void AddConfigCommands(CLI::App& app, Globals& globals) {
   CLI::App* token = app.add_subcommand(
       "token", "Make a token for a caller of a server, and the entry for the server's file of tokens");
   token->add_option("name", args->name, "Who the token is for")->required();
-  token->add_option("--right", args->rights, "DATASET followed by read, write or admin; * is every dataset");
+  token->add_option("--right", args->rights,
+                    "DATASET, or DATASET/REPORT, followed by read, write or admin; * is every dataset");
   token->footer(R"(The token is shown once: the file holds only its SHA-256.
 
 Example:

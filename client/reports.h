@@ -19,9 +19,8 @@ namespace kvstore::client {
 /// Queries, compactions and roll-ups run in the server. Over the network the interface differs in this:
 /// - Deadlines and retries are those of Connect; Compact and MakeRollups have no deadline without a
 ///   CallScope, and are not retried.
-/// - A batch has at most 100,000 points of a kind and 20 MiB on the wire. One that is written without an ID
-/// is
-///   given one, so that a retry does not write it twice.
+/// - A batch has at most 100,000 points of a kind and 20 MiB on the wire. One that has no ID is given one, so
+///   that a retry does not write it twice.
 /// - The limits of a query are the server's. QueryLimits::max_memory_bytes also limits, in this process, the
 ///   answer. The query's time zone must be one that the server knows by its name.
 /// - List, Info and Describe are answered with RESOURCE_EXHAUSTED beyond 512 MiB.

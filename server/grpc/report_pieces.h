@@ -1,6 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "kvstore/v1/reports.pb.h"
 #include "reports/reports.h"

@@ -163,7 +163,8 @@ TEST(Config, AServerIsDescribedToo) {
       "data": "store",
       "server": {"listen": ["0.0.0.0:1", "unix:/run/kv"], "http": "127.0.0.1:2", "http_open": true, "tokens": "tokens.json",
                  "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
-                 "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "call_ms": 7, "stall_ms": 800, "drain_ms": 9,
+                 "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "report_threads": 12, "query_bytes": 1048577,
+                            "call_ms": 7, "stall_ms": 800, "drain_ms": 9,
                             "remembered": 10, "remember_ms": 11}}})",
                                                         "/etc/kv"));
   const ServerOptions& server = config.server;
@@ -178,6 +179,8 @@ TEST(Config, AServerIsDescribedToo) {
   EXPECT_EQ(server.limits.max_calls, 4u);
   EXPECT_EQ(server.limits.max_bytes, 50'000'000u);
   EXPECT_EQ(server.limits.threads, 6u);
+  EXPECT_EQ(server.limits.report_threads, 12u);
+  EXPECT_EQ(server.limits.query_bytes, 1'048'577u);
   EXPECT_EQ(server.limits.call_ms, 7u);
   EXPECT_EQ(server.limits.stall_ms, 800u);
   EXPECT_EQ(server.limits.drain_ms, 9u);

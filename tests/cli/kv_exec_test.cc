@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "tests/cli/kv_program.h"
+#include "tests/support/kv_server.h"
 
 namespace kvstore::testing {
 namespace {
@@ -84,6 +85,39 @@ TEST_F(KvExec, EveryOperation) {
   const auto answers = Exec(requests);
   ASSERT_EQ(answers.size(), dialogue.size());
   for (size_t i = 0; i < dialogue.size(); ++i) EXPECT_EQ(answers[i], dialogue[i].second) << dialogue[i].first;
+}
+
+TEST_F(KvExec, ReportsAreAnsweredInProcessAndByAServer) {
+  const std::string requests =
+      R"({"op":"create_report","report":"flights","segment_keys":["carrier"],"metrics":["departures"],"resolution":"1h"})"
+      "\n"
+      R"({"op":"write_points","report":"flights","batch":"b","points":[{"metric":"departures","time":"2013-01-01","segments":{"carrier":"UA"},"value":3}]})"
+      "\n"
+      R"({"op":"query_report","report":"flights","metrics":["departures"],"from":"2013-01-01","to":"2013-02-01","step":"1d","group_by":["carrier"]})"
+      "\n"
+      R"({"op":"query_report","report":"flights","metrics":["none"],"from":0,"to":1})"
+      "\n"
+      R"({"op":"list_reports"})"
+      "\n";
+  const auto check = [](const std::string& printed) {
+    std::stringstream lines(printed);
+    std::vector<Json> answers;
+    for (std::string line; std::getline(lines, line);) answers.push_back(Json::parse(line));
+    ASSERT_EQ(answers.size(), 5u) << printed;
+    EXPECT_EQ(answers[0], Json::parse(R"({"ok":true})"));
+    EXPECT_EQ(answers[1], Json::parse(R"({"ok":true,"written":1})"));
+    EXPECT_EQ(
+        answers[2]["series"],
+        Json::parse(R"([{"metric":"departures","segments":{"carrier":"UA"},"points":[[1356998400000,3]]}])"));
+    EXPECT_EQ(answers[2]["cost"]["rows"], 1);
+    EXPECT_EQ(answers[3]["error"]["code"], "NOT_FOUND");
+    EXPECT_EQ(answers[4]["reports"], Json::array({"flights"}));
+  };
+  check(Ok({"exec"}, requests));
+  const KvServer server(KV_PROGRAM, {"--data", (dir_ / "served").string()});
+  const Output output = RunProgram({KV_PROGRAM, "--server", server.address(), "exec"}, requests);
+  EXPECT_EQ(output.code, 0) << output.err;
+  check(output.out);
 }
 
 TEST_F(KvExec, AnObjectIsReadWithItsTimestamp) {

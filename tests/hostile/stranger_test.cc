@@ -43,7 +43,8 @@ class StrangerTest : public ::testing::Test {
 };
 
 TEST_F(StrangerTest, EveryCallEndsBeforeItsFirstMessage) {
-  for (const auto* service : {v1::KVStore::service_full_name(), "kvstore.v1.Reports", "kvstore.v1.Endpoints"}) {
+  for (const auto* service :
+       {v1::KVStore::service_full_name(), "kvstore.v1.Reports", "kvstore.v1.Endpoints"}) {
     const auto* described = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(service);
     ASSERT_NE(described, nullptr) << service;
     for (int i = 0; i < described->method_count(); ++i) {

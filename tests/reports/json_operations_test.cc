@@ -335,11 +335,9 @@ TEST_F(ReportsJson, RollupsAreDeclaredShownAndMade) {
             Json::parse(R"([{"keys":["carrier"],"step":"1d"},{"keys":[],"step":"6h"}])"));
   const Json made = Ok(R"({"op":"make_rollups","report":"flights"})");
   EXPECT_GT(made["rows"], 0);
-  EXPECT_EQ(made["rows_current"], 0);
-  EXPECT_GT(made["bytes_written"], 0);
   const Json again = Ok(R"({"op":"make_rollups","report":"flights"})");
-  EXPECT_EQ(again["rows_current"], made["rows"]) << "nothing was written since";
-  EXPECT_EQ(again["rows_written"], 0);
+  EXPECT_EQ(again["rows"], made["rows"]);
+  EXPECT_EQ(again["rows_written"], 0) << "nothing was written since";
   Ok(R"({"op":"alter_report","report":"flights","rollups":[]})");
   EXPECT_EQ(Ok(R"({"op":"report_info","report":"flights"})")["rollups"], Json::array());
 }
