@@ -135,17 +135,27 @@ class RollupMaker {
     return absl::OkStatus();
   }
 
-  /// Appends the cells of a roll-up to the others, of which there are `bytes`; false if it is not worth it.
-  static bool Keep(uint32_t id, const RollupChunks& chunks, const RowVersion& made_of, size_t bytes_of_points,
-                   size_t& bytes, std::vector<std::pair<std::string, std::string>>& cells) {
+  /// Appends the cells of a roll-up to the others, of which there are `bytes`; false if there is no room for
+  /// it, or no query would read less.
+  bool Keep(uint32_t id, const RollupChunks& chunks, const RowVersion& made_of, size_t bytes_of_points,
+            size_t& bytes, std::vector<std::pair<std::string, std::string>>& cells) const {
     std::vector<std::pair<std::string, std::string>> more;
     size_t size = 0;
+    size_t counts = 0;  // which every function of values needs beside its own part
+    size_t greatest = 0;
     for (const auto& [part, of_part] : chunks) {
-      more.emplace_back(RollupColumn(id, part), EncodeRollupCell(made_of, of_part));
-      size += more.back().second.size();
-      if (more.back().second.size() > kMaxValueBytes) return false;
+      std::string cell = EncodeRollupCell(made_of, of_part);
+      if (cell.size() > kMaxValueBytes) return false;
+      size += cell.size();
+      if (part == RollupPart::kCount) {
+        counts = cell.size();
+      } else {
+        greatest = std::max(greatest, cell.size());
+      }
+      more.emplace_back(RollupColumn(id, part), std::move(cell));
     }
-    if (size >= bytes_of_points || bytes + size > kMaxBytesOfRow) return false;
+    if (bytes + size > kMaxBytesOfRow) return false;
+    if (!options_.keep_all && counts + greatest >= bytes_of_points) return false;
     bytes += size;
     std::move(more.begin(), more.end(), std::back_inserter(cells));
     return true;

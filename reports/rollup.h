@@ -15,6 +15,8 @@ struct RollupOptions {
   /// Rows that were written to within so many ms are left for later, because what would be made of them is
   /// soon out of date.
   uint64_t quiet_ms = 0;
+  /// Roll-ups are kept also where reading the points takes no more bytes.
+  bool keep_all = false;
   /// Called between two rows; an error ends the work with it. May be null.
   std::function<absl::Status()> pause;
 };

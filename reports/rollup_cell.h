@@ -58,8 +58,8 @@ absl::StatusOr<RollupCell> DecodeRollupCell(std::string_view bytes);
 /// Which roll-ups of a row were made.
 struct MadeRollups {
   RowVersion made_of;
-  /// ID -> whether it was kept. One that would take more than the points themselves, or whose sums cannot be
-  /// stored exactly, is not: its points are read.
+  /// ID -> whether it was kept. One that takes as many bytes to read as the points themselves, or whose sums
+  /// cannot be stored exactly, is not: the points are read.
   std::map<uint32_t, bool> rollups;
   friend bool operator==(const MadeRollups&, const MadeRollups&) = default;
 };

@@ -164,8 +164,8 @@ TEST(Config, AServerIsDescribedToo) {
       "server": {"listen": ["0.0.0.0:1", "unix:/run/kv"], "http": "127.0.0.1:2", "http_open": true, "tokens": "tokens.json",
                  "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
                  "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "report_threads": 12, "query_bytes": 1048577,
-                            "call_ms": 7, "stall_ms": 800, "drain_ms": 9,
-                            "remembered": 10, "remember_ms": 11}}})",
+                            "call_ms": 7, "stall_ms": 800, "drain_ms": 9, "remembered": 10, "remember_ms": 11},
+                 "reports": {"dataset": "stats", "maintain_ms": 12, "share": 13}}})",
                                                         "/etc/kv"));
   const ServerOptions& server = config.server;
   EXPECT_EQ(server.listen, (std::vector<std::string>{"0.0.0.0:1", "unix:/run/kv"}));
@@ -186,6 +186,9 @@ TEST(Config, AServerIsDescribedToo) {
   EXPECT_EQ(server.limits.drain_ms, 9u);
   EXPECT_EQ(server.limits.remembered, 10u);
   EXPECT_EQ(server.limits.remember_ms, 11u);
+  EXPECT_EQ(server.reports.dataset, "stats");
+  EXPECT_EQ(server.reports.maintain_ms, 12u);
+  EXPECT_EQ(server.reports.share, 13u);
 }
 
 TEST(Config, EveryMistakeIsListedWithItsPath) {
@@ -193,7 +196,7 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
       "cache_bytes": -1, "colour": "red", "zookeeper": {"root": 7},
       "backends": {"a": {"type": "rocksdb"}, "b": {"type": "rocksdb"}, "c": {"type": "mongodb"},
                    "d": {"type": "remote", "tls": {"cipher": 1}}, "e": {"type": "mysql", "pool": {"wait_ms": "x"}}},
-      "server": {"listen": [], "limits": {"threads": 0}, "tls": {"cert": "c"}}})")
+      "server": {"listen": [], "limits": {"threads": 0}, "tls": {"cert": "c"}, "reports": {"share": 0}}})")
                                   .status();
   const std::string text(status.message());
   for (const char* mistake :
@@ -207,10 +210,11 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
         "config: backends.e.pool.wait_ms: must be a whole number", "config: default_backend: is missing",
         "config: server.listen: must name an address",
         "config: server.limits.threads: must be a whole number from 1 to 1000",
-        "config: server.tls.key: missing"}) {
+        "config: server.tls.key: missing",
+        "config: server.reports.share: must be a whole number from 1 to 100"}) {
     EXPECT_NE(text.find(mistake), std::string::npos) << mistake << " is not in\n" << text;
   }
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 15) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 16) << text;
 }
 
 TEST(Config, SecretsMayComeFromTheEnvironment) {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
+#include "reports/deletes.h"
+#include "reports/row_list.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
 #include "tests/reports/memory_store.h"
@@ -142,6 +146,82 @@ TEST_F(CompactionTest, AWriteBetweenTwoPagesOfTheRowIsNotHidden) {
     ASSERT_OK(CompactReport(metadata_, "r", {}));
     EXPECT_EQ(Sum(), before);
   }
+}
+
+/// Roll-ups rely on it: the same version, the same points.
+TEST_F(CompactionTest, EachPutHasAVersionAndNoCompactionHas) {
+  std::set<RowVersion> versions;
+  const auto is_new = [&] {
+    const StoredRow row = Stored();
+    return row.version && versions.insert(*row.version).second;
+  };
+  Write(1, true, "first");
+  EXPECT_TRUE(is_new());
+  Write(2, true);
+  EXPECT_TRUE(is_new());
+  Write(1, true, "first");
+  EXPECT_FALSE(is_new()) << "nothing was written";
+  ASSERT_OK(CompactReport(metadata_, "r", {}));
+  EXPECT_EQ(Stored().chunks.size(), 1u);
+  EXPECT_FALSE(is_new());
+  Write(1, true, "first");
+  EXPECT_TRUE(is_new()) << "a chunk that is covered was written once more, with the name that it had";
+  ASSERT_OK(DeletePoints(metadata_, info_, {0, 1}));
+  EXPECT_TRUE(is_new());
+  // One that was read before the last put, and is written behind it, does not bring the old version back.
+  Write(3, true);
+  const StoredRow seen = Stored();
+  Write(4, true);
+  EXPECT_TRUE(is_new());
+  CompactionResult result;
+  ASSERT_OK(CompactRow(metadata_, seen, {}, result));
+  EXPECT_EQ(result.chunks_written, 1u);
+  EXPECT_FALSE(is_new());
+  EXPECT_EQ(Stored().version, *versions.rbegin()) << "the last one";
+}
+
+TEST_F(CompactionTest, ARowThatIsRemovedMeanwhileIsListedStill) {
+  for (int i = 0; i < 3; ++i) Write(1, true);
+  const StoredRow seen = Stored();
+  ASSERT_OK(store_.DeleteRow("reports", EncodeRowKey(seen.key), {}));
+  CompactionResult result;
+  ASSERT_OK(CompactRow(metadata_, seen, {}, result));
+  size_t listed = 0;
+  ASSERT_OK(ListRows(store_, "reports", ReportRange(0, info_.settings.id), [&](auto rows) {
+    listed += rows.size();
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(listed, Stored().chunks.empty() ? 0u : 1u) << "so that it expires once more";
+}
+
+TEST_F(CompactionTest, RowsThatDidNotChangeAreNotRead) {
+  for (int i = 0; i < 3; ++i) Write(1, true);
+  const uint64_t newest = Stored().version->timestamp;
+  ASSERT_OK_AND_ASSIGN(const CompactionResult none,
+                       CompactReport(metadata_, "r", {.changed_since_ms = newest + 1}));
+  EXPECT_EQ(none.rows, 0u);
+  ASSERT_OK_AND_ASSIGN(const CompactionResult one,
+                       CompactReport(metadata_, "r", {.changed_since_ms = newest}));
+  EXPECT_EQ(one.chunks_merged, 3u);
+}
+
+TEST_F(CompactionTest, ManyLargeChunksAreMergedInOneGo) {
+  for (int i = 0; i < 30; ++i) Write(i, true);
+  const size_t size = Stored().chunks[0].bytes.size();
+  ASSERT_OK_AND_ASSIGN(const CompactionResult result, CompactReport(metadata_, "r", {.max_bytes = size * 4}));
+  EXPECT_EQ(result.rows, 1u);
+  EXPECT_GT(result.chunks_written, 3u) << "as long as there is something to be merged";
+  EXPECT_LT(result.bytes_after, result.bytes_before);
+  EXPECT_EQ(Sum(), 435);
+  int pauses = 0;
+  EXPECT_THAT(CompactReport(metadata_, "r",
+                            {.pause =
+                                 [&] {
+                                   ++pauses;
+                                   return absl::CancelledError("enough");
+                                 }}),
+              testing::FailsWith(absl::StatusCode::kCancelled, "enough"));
+  EXPECT_EQ(pauses, 1);
 }
 
 TEST_F(CompactionTest, OnlyNeighboursAreMerged) {

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include "reports/maintenance.h"
 #include "tests/reports/memory_store.h"
 #include "tests/reports/report_history.h"
 #include "tests/support/random.h"
+#include "tests/support/status_matchers.h"
 
 namespace kvstore::reports {
 namespace {
@@ -12,19 +14,21 @@ using kvstore::testing::Random;
 
 TEST(ReportHistory, EveryAnswerIsTheModels) {
   Random random(testing::Seed("report history"));
+  uint64_t from_rollups = 0;
   for (uint64_t i = testing::Rounds("KV_TEST_HISTORIES", 20); i > 0 && !HasFailure(); --i) {
     MemoryStore store;
     // Rows in pieces, and rows as a whole.
     store.page_columns = random.OneIn(2) ? 3 : 1'000;
-    testing::RunReportHistory(store, random.Next(), 300, /*faulty=*/false);
+    from_rollups +=
+        testing::RunReportHistory(store, {.seed = random.Next(), .steps = 300, .expires = random.OneIn(2)});
   }
+  EXPECT_GT(from_rollups, 0u) << "otherwise this has tested nothing of them";
 }
 
 TEST(ReportHistory, WithWritesThatFailEveryAnswerIsTheModels) {
   Random random(testing::Seed("faulty report history"));
   for (uint64_t i = testing::Rounds("KV_TEST_HISTORIES", 20); i > 0 && !HasFailure(); --i) {
     MemoryStore store;
-    // Rows in pieces, and rows as a whole.
     store.page_columns = random.OneIn(2) ? 3 : 1'000;
     Random faults(random.Next());
     uint64_t writes = 0;
@@ -33,7 +37,23 @@ TEST(ReportHistory, WithWritesThatFailEveryAnswerIsTheModels) {
       const bool fails = ++writes > 10 && faults.OneIn(100);
       return fails ? absl::UnavailableError("the host does not answer") : absl::OkStatus();
     };
-    testing::RunReportHistory(store, random.Next(), 300, /*faulty=*/true);
+    testing::RunReportHistory(
+        store, {.seed = random.Next(), .steps = 300, .faulty = true, .expires = random.OneIn(2)});
+  }
+}
+
+/// Two processes maintain the dataset as fast as they can, while it is written and asked.
+TEST(ReportHistory, WithMaintenanceMeanwhileEveryAnswerIsTheModels) {
+  Random random(testing::Seed("maintained report history"));
+  for (uint64_t i = testing::Rounds("KV_TEST_HISTORIES", 5); i > 0 && !HasFailure(); --i) {
+    MemoryStore store;
+    store.page_columns = random.OneIn(2) ? 3 : 1'000;
+    const MaintenanceOptions options{.interval_ms = 1, .share = 100, .min_chunks = 2, .quiet_ms = 0};
+    const Maintenance one(store, options);
+    const Maintenance other(store, options);
+    testing::RunReportHistory(store, {.seed = random.Next(), .steps = 300});
+    EXPECT_OK(one.figures().last_error);
+    EXPECT_OK(other.figures().last_error);
   }
 }
 

@@ -13,7 +13,8 @@ class MemoryStore::Cursor : public RowCursor {
     row = pieces_[at_++];
     return true;
   }
-  std::string marker() const override { return ""; }
+  /// The last row, behind a letter; a scan that goes on begins behind all of its pieces.
+  std::string marker() const override { return at_ == 0 ? "" : "m" + pieces_[at_ - 1].key; }
 
  private:
   std::vector<ScannedRow> pieces_;
@@ -102,7 +103,9 @@ absl::StatusOr<PutResult> MemoryStore::PutRow(std::string_view dataset, std::str
   const uint64_t timestamp = ++clock_;
   Columns& columns = (**rows)[std::string(row)];
   for (const CellWrite& cell : cells) {
-    columns[std::string(cell.column)] = {cell.timestamp.value_or(timestamp), std::string(cell.value)};
+    Cell& stored = columns[std::string(cell.column)];
+    const uint64_t given = cell.timestamp.value_or(timestamp);
+    if (given >= stored.timestamp) stored = {given, std::string(cell.value)};
   }
   return PutResult{timestamp};
 }
@@ -157,6 +160,7 @@ absl::StatusOr<std::unique_ptr<RowCursor>> MemoryStore::ScanRows(std::string_vie
   std::vector<ScannedRow> pieces;
   for (auto at = (*rows)->lower_bound(range.start);
        at != (*rows)->end() && (range.end.empty() || at->first < range.end); ++at) {
+    if (!options.marker.empty() && at->first <= options.marker.substr(1)) continue;
     ScannedRow piece{.key = at->first};
     for (const auto& [column, cell] : at->second) {
       if (options.columns &&

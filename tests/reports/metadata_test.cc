@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 #include "reports/expression.h"
 #include "tests/reports/memory_store.h"
@@ -193,6 +194,96 @@ TEST_F(MetadataTest, KeysAreAddedWithADefault) {
   for (int i = 3; i < 16; ++i) ASSERT_OK(metadata_.AddKey("flights", {"key " + std::to_string(i), ""}));
   EXPECT_THAT(metadata_.AddKey("flights", {"one more", ""}),
               FailsWith(absl::StatusCode::kResourceExhausted, "16 segment keys"));
+}
+
+TEST_F(MetadataTest, RollupsComeWithTheReport) {
+  constexpr uint64_t kHour = 3'600'000;
+  ASSERT_OK(metadata_.Create(Flights()));
+  const std::string row = "\xFFrflights";
+  EXPECT_EQ(Cell(row, "rollups"), R"({"next":1,"rollups":[]})");
+  const Rollup daily{.keys = {"origin", "carrier"}, .step_ms = 24 * kHour};
+  const Rollup total{.keys = {}, .step_ms = kHour};
+  ASSERT_OK(metadata_.SetRollups("flights", {daily, total}));
+  EXPECT_EQ(
+      Cell(row, "rollups"),
+      R"({"next":3,"rollups":[{"id":1,"keys":[0,1],"step_ms":86400000},{"id":2,"keys":[],"step_ms":3600000}]})");
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("flights", {}));
+  ASSERT_EQ(info.rollups.size(), 2u);
+  EXPECT_EQ(info.rollups[0], (Rollup{.keys = {"carrier", "origin"}, .step_ms = 24 * kHour, .id = 1}));
+  EXPECT_EQ(info.rollups[1], (Rollup{.keys = {}, .step_ms = kHour, .id = 2}));
+  // The same again, in another order: nothing changes.
+  ASSERT_OK(metadata_.SetRollups("flights", {total, daily}));
+  EXPECT_EQ(metadata_.Get("flights", {})->rollups, info.rollups);
+  // One that was removed is another one when it comes back.
+  ASSERT_OK(metadata_.SetRollups("flights", {total}));
+  EXPECT_EQ(metadata_.Get("flights", {})->rollups.size(), 1u);
+  ASSERT_OK(metadata_.SetRollups("flights", {daily, total}));
+  EXPECT_EQ(metadata_.Get("flights", {})->rollups[0].id, 2u);
+  EXPECT_EQ(metadata_.Get("flights", {})->rollups[1].id, 3u);
+  // Keys that are added later.
+  ASSERT_OK(metadata_.AddKey("flights", {"dest", "none"}));
+  ASSERT_OK(metadata_.SetRollups("flights", {{.keys = {"dest"}, .step_ms = kHour}}));
+  EXPECT_EQ(metadata_.GetAll("flights")->rollups[0].keys, std::vector<std::string>{"dest"});
+  // Nor does a report have those of another one of its name.
+  ASSERT_OK(metadata_.Remove(*metadata_.Get("flights", {})));
+  EXPECT_THAT(metadata_.SetRollups("flights", {total}), FailsWith(absl::StatusCode::kNotFound, "flights"));
+  const CellWrite cell{"rollups", R"({"next":9,"rollups":[{"id":8,"keys":[],"step_ms":3600000}]})",
+                       std::nullopt};
+  ASSERT_OK(store_.PutRow("reports", row, {&cell, 1}, {}));
+  ReportInfo again = Flights();
+  again.rollups = {daily};
+  ASSERT_OK_AND_ASSIGN(again, metadata_.Create(again));
+  ASSERT_EQ(again.rollups.size(), 1u);
+  EXPECT_EQ(again.rollups[0].keys, (std::vector<std::string>{"carrier", "origin"}));
+}
+
+TEST_F(MetadataTest, RollupsThatCannotBeAreRefused) {
+  constexpr uint64_t kHour = 3'600'000;
+  ASSERT_OK(metadata_.Create(Flights()));
+  const auto fails = [&](const std::vector<Rollup>& rollups, const char* text) {
+    EXPECT_THAT(metadata_.SetRollups("flights", rollups),
+                FailsWith(absl::StatusCode::kInvalidArgument, text));
+  };
+  fails({{.keys = {"dest"}, .step_ms = kHour}}, "rollups: report 'flights' has no segment key 'dest'");
+  fails({{.keys = {"origin", "origin"}, .step_ms = kHour}}, "names a segment key twice");
+  fails({{.step_ms = 0}},
+        "multiple of the report's resolution of 1h that divides its period of 30d; 0d is not");
+  fails({{.step_ms = kHour / 2}}, "30m is not");
+  fails({{.step_ms = 7 * kHour}}, "7h is not");
+  fails({{.step_ms = 60 * 24 * kHour}}, "60d is not");
+  fails({{.keys = {"origin"}, .step_ms = kHour}, {.keys = {"origin"}, .step_ms = kHour}}, "two roll-ups");
+  fails(std::vector<Rollup>(17, {.step_ms = kHour}), "17 roll-ups, the limit is 16");
+  ReportInfo fine = Flights();
+  fine.name = "fine";
+  fine.settings.resolution_ms = 1;
+  ASSERT_OK(metadata_.Create(fine));
+  EXPECT_THAT(metadata_.SetRollups("fine", {{.step_ms = 1'000}}),
+              FailsWith(absl::StatusCode::kInvalidArgument,
+                        "makes 2592000 steps of a period of 30d, the limit is 100000"));
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("flights", {}));
+  EXPECT_TRUE(info.rollups.empty());
+  for (const char* text :
+       {"", "{}", "[]", R"({"next":1,"rollups":[{"id":0,"keys":[],"step_ms":1}]})",
+        R"({"next":1,"rollups":[{"id":1,"keys":[16],"step_ms":1}]})", R"({"next":1,"rollups":[7]})"}) {
+    const CellWrite cell{"rollups", text, std::nullopt};
+    ASSERT_OK(store_.PutRow("reports", "\xFFrflights", {&cell, 1}, {}));
+    EXPECT_THAT(metadata_.Get("flights", {}), FailsWith(absl::StatusCode::kDataLoss, "roll-ups")) << text;
+  }
+}
+
+TEST_F(MetadataTest, OfTwoWhoDeclareRollupsEachHasItsOwnIds) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  bool first = true;
+  store_.before_write = [&](std::string_view) {
+    if (std::exchange(first, false)) {
+      EXPECT_OK(metadata_.SetRollups("flights", {{.step_ms = 3'600'000}}));
+    }
+    return absl::OkStatus();
+  };
+  ASSERT_OK(metadata_.SetRollups("flights", {{.step_ms = 7'200'000}}));
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("flights", {}));
+  ASSERT_EQ(info.rollups.size(), 1u);
+  EXPECT_EQ(info.rollups[0], (Rollup{.step_ms = 7'200'000, .id = 2})) << "1 was the other's";
 }
 
 TEST_F(MetadataTest, AMetricKeepsItsKind) {

@@ -2,14 +2,20 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/clock.h"
+#include "base/shift_clock.h"
 #include "reports/compaction.h"
 #include "reports/deletes.h"
 #include "reports/metadata.h"
+#include "reports/rollup.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
+#include "tests/reports/report_choices.h"
 #include "tests/reports/report_model.h"
 #include "tests/support/status_matchers.h"
 
@@ -18,36 +24,61 @@ namespace {
 
 using namespace reports;  // NOLINT(google-build-using-namespace): the history speaks of nothing else
 
-constexpr int64_t kHour = 3'600'000;
-constexpr int64_t kHours = 24 * 40;  // the stretch of time that points lie in
+constexpr int64_t kHour = ReportChoices::kHour;
+constexpr int64_t kHours = ReportChoices::kHours;
+
+/// A clock that stands still at the moment when it was made, as far as a history of some minutes can tell:
+/// what expires is the same for the store and for the model.
+class StandingClock {
+ public:
+  StandingClock() : stands_at_ms_(WallClockMs()) {}
+  ~StandingClock() { ShiftWallClock(0); }
+  StandingClock(const StandingClock&) = delete;
+  StandingClock& operator=(const StandingClock&) = delete;
+
+  void Adjust() {
+    const auto real = static_cast<int64_t>(WallClockMs()) - shift_ms_;
+    const int64_t shift = static_cast<int64_t>(stands_at_ms_) - real;
+    if (shift_ms_ - shift < 60'000) return;
+    shift_ms_ = shift;
+    ShiftWallClock(shift);
+  }
+  uint64_t now_ms() const { return stands_at_ms_; }
+
+ private:
+  const uint64_t stands_at_ms_;
+  int64_t shift_ms_ = 0;
+};
 
 class History {
  public:
-  History(KVStore& store, uint64_t seed, bool faulty)
-      : random_(seed), faulty_(faulty), metadata_(store, "reports"), model_(ReportInfo{}) {}
+  History(KVStore& store, const HistoryOptions& options)
+      : options_(options),
+        choices_(options.seed),
+        random_(choices_.random()),
+        metadata_(store, "reports"),
+        model_(ReportInfo{}) {}
 
-  void Run(uint64_t steps) {
-    ReportInfo info{.name = "flights",
-                    .settings = {.resolution_ms = kHour,
-                                 .period_s = 86'400 * (1 + random_.Below(9)),
-                                 .salts = static_cast<uint32_t>(1 + random_.Below(5))},
-                    .keys = {{"carrier", std::nullopt}, {"origin", "?"}},
-                    .metrics = {{.name = "departures"},
-                                {.name = "delay", .kind = MetricKind::kDistribution},
-                                {.name = "planes", .kind = MetricKind::kDistinct},
-                                {.name = "fuel"}}};
-    auto created = metadata_.Create(info);
-    ASSERT_OK(created);
-    model_ = ReportModel(*created);
-    for (uint64_t i = 0; i < steps && !::testing::Test::HasFailure(); ++i) {
-      SCOPED_TRACE("step " + std::to_string(i));
+  uint64_t Run() {
+    Create();
+    for (uint64_t i = 0; i < options_.steps && !::testing::Test::HasFailure(); ++i) {
+      SCOPED_TRACE("step " + std::to_string(i) + " of seed " + std::to_string(options_.seed));
+      if (options_.before_step) options_.before_step(i);
+      if (options_.expires) clock_.Adjust();
       Step();
     }
+    return from_rollups_;
   }
 
  private:
+  void Create() {
+    auto created = metadata_.Create(choices_.Report());
+    ASSERT_OK(created);
+    model_ = ReportModel(*created);
+  }
+
   void Step() {
-    switch (random_.Below(20)) {
+    switch (random_.Below(24)) {
       case 0:
         return Delete();
       case 1:
@@ -56,93 +87,52 @@ class History {
         if (model_.info().keys.size() < 4 && random_.OneIn(4)) return AddKey();
         return RepeatOld();
       case 3:
+        return Declare();
       case 4:
       case 5:
+        return Roll();
       case 6:
+        if (options_.expires && random_.OneIn(8)) return Expire();
+        return AskWide();
       case 7:
       case 8:
+      case 9:
+      case 10:
+      case 11:
         return Write();
       default:
-        return Ask();
+        from_rollups_ += ExpectModelsAnswer(metadata_, model_, choices_.PlainQuery(model_.info()));
     }
   }
 
-  std::string Value(size_t key) {
-    // The default's value is also written by name.
-    const uint64_t number = random_.Below(key == 0 ? 5 : 4);
-    return number == 0 && key > 0 ? *model_.info().keys[key].default_value : "v" + std::to_string(number);
-  }
-
-  ReportModel::Point RandomPoint() {
-    ReportModel::Point point{.metric = random_.Below(4)};
-    for (size_t key = 0; key < model_.info().keys.size(); ++key) point.segments.push_back(Value(key));
-    // Most are young, some of any age.
-    const int64_t range = random_.OneIn(3) ? kHours : 48;
-    point.time = (kHours - 1 - static_cast<int64_t>(random_.Below(static_cast<uint64_t>(range)))) * kHour;
-    if (point.metric == 0) point.number = Number::Integer(static_cast<int64_t>(random_.Below(1'000)) - 300);
-    if (point.metric == 3) {
-      const auto eighths = static_cast<int64_t>(random_.Below(4'000)) - 1'000;
-      point.number =
-          random_.OneIn(3) ? Number::Integer(eighths) : Number::Real(static_cast<double>(eighths) / 8);
+  /// Tries until it has gone through.
+  template <typename Do>
+  void Insist(const Do& action) {
+    for (int tries = 0;; ++tries) {
+      const absl::Status status = action();
+      if (status.ok()) return;
+      ASSERT_TRUE(options_.faulty && tries < 1'000) << status;
     }
-    for (uint64_t i = 1 + random_.Below(4); i > 0; --i) {
-      if (point.metric == 1) point.values.push_back(static_cast<double>(random_.Below(200)) - 50);
-      if (point.metric == 2) point.members.push_back(std::to_string(random_.Below(60)));
-    }
-    return point;
-  }
-
-  Batch BatchOf(const std::vector<ReportModel::Point>& points) {
-    Batch batch(model_.info());
-    for (const ReportModel::Point& point : points) {
-      std::vector<std::optional<std::string_view>> segments;
-      for (size_t key = 0; key < point.segments.size(); ++key) {
-        const auto& by_default = model_.info().keys[key].default_value;
-        const bool left_out = by_default && *by_default == point.segments[key] && random_.OneIn(2);
-        segments.push_back(left_out ? std::nullopt : std::optional<std::string_view>(point.segments[key]));
-      }
-      switch (model_.info().metrics[point.metric].kind) {
-        case MetricKind::kValue:
-          EXPECT_OK(batch.Add(point.metric, point.time, segments, point.number));
-          break;
-        case MetricKind::kDistinct:
-          EXPECT_OK(batch.AddDistinct(point.metric, point.time, segments, point.members));
-          break;
-        case MetricKind::kDistribution:
-          EXPECT_OK(batch.AddDistribution(point.metric, point.time, segments, point.values));
-          break;
-      }
-    }
-    return batch;
   }
 
   void Write() {
-    std::vector<ReportModel::Point> points;
-    for (uint64_t i = 1 + random_.Below(random_.OneIn(5) ? 300 : 20); i > 0; --i)
-      points.push_back(RandomPoint());
+    const auto points = choices_.Points(model_.info(), random_.OneIn(5) ? 300 : 20);
     WriteBatchOptions options;
     options.add = random_.OneIn(3);
-    if (faulty_ || random_.OneIn(2)) options.batch = "batch " + std::to_string(batches_++);
-    for (int tries = 0;; ++tries) {
-      const auto written = WriteBatch(metadata_, BatchOf(points), options);
-      if (written.ok()) break;
-      ASSERT_TRUE(faulty_ && tries < 1'000) << written.status();
-    }
+    if (options_.faulty || random_.OneIn(2)) options.batch = "batch " + std::to_string(batches_++);
+    Insist([&] { return WriteBatch(metadata_, choices_.BatchOf(model_.info(), points), options).status(); });
     model_.Write(points, options.add);
-    if (!options.batch.empty()) {
-      old_ = {points, options};
-      old_keys_ = model_.info().keys.size();
-    }
+    if (options.batch.empty()) return;
+    old_ = {points, options};
+    old_keys_ = model_.info().keys.size();
   }
 
   /// A batch that has long been written is written again, as a loader does that missed the answer.
   void RepeatOld() {
     if (old_.first.empty() || old_keys_ != model_.info().keys.size()) return;
-    for (int tries = 0;; ++tries) {
-      const auto written = WriteBatch(metadata_, BatchOf(old_.first), old_.second);
-      if (written.ok()) return;
-      ASSERT_TRUE(faulty_ && tries < 1'000) << written.status();
-    }
+    Insist([&] {
+      return WriteBatch(metadata_, choices_.BatchOf(model_.info(), old_.first), old_.second).status();
+    });
   }
 
   void Delete() {
@@ -156,11 +146,7 @@ class History {
     }
     const auto from = static_cast<int64_t>(random_.Below(kHours));
     const TimeSpan span{from * kHour, (from + 1 + static_cast<int64_t>(random_.Below(72))) * kHour};
-    for (int tries = 0;; ++tries) {
-      const auto deleted = DeletePoints(metadata_, info, span);
-      if (deleted.ok()) break;
-      ASSERT_TRUE(faulty_ && tries < 1'000) << deleted.status();
-    }
+    Insist([&] { return DeletePoints(metadata_, info, span).status(); });
     model_.Delete(metrics, span.from, span.to);
   }
 
@@ -170,92 +156,58 @@ class History {
     if (random_.OneIn(2)) options.max_bytes = 500 + random_.Below(3'000);
     const auto result = CompactReport(metadata_, "flights", options);
     // One that broke off is not tried again: what it leaves behind is what is tested.
-    if (!faulty_) {
+    if (!options_.faulty) {
       ASSERT_OK(result);
     }
   }
 
   void AddKey() {
     const SegmentKey key{"key " + std::to_string(model_.info().keys.size()), "none"};
-    for (int tries = 0; tries < 1'000; ++tries) {
-      const absl::Status added = metadata_.AddKey("flights", key);
-      if (added.ok()) break;
-      ASSERT_TRUE(faulty_) << added;
-    }
+    Insist([&] { return metadata_.AddKey("flights", key); });
     model_.AddKey(key);
   }
 
-  Query RandomQuery() {
-    static const char* const kFunctions[][6] = {
-        {"sum", "count", "avg", "min", "max", "last"},
-        {"p50", "p99", "count", "min", "max", "p0"},
-        {"distinct", "distinct", "distinct", "distinct", "distinct", "distinct"},
-        {"sum", "p50", "avg", "p99.9", "p0", "last"}};
-    static const char* const kSteps[] = {"1h", "6h", "1d", "1w", "1mo"};
-    static const char* const kZones[] = {"UTC", "America/New_York", "Asia/Kolkata"};
-    const size_t metric = random_.Below(4);
-    Query query{.report = "flights", .metrics = {{.name = model_.info().metrics[metric].name}}};
-    query.from = static_cast<int64_t>(random_.Below(kHours)) * kHour;
-    query.to = query.from + 1 + static_cast<int64_t>(random_.Below(static_cast<uint64_t>(kHours * kHour)));
-    if (!random_.OneIn(3)) query.step = *ParseStep(kSteps[random_.Below(5)]);
-    query.zone = *LoadZone(kZones[random_.Below(3)]);
-    query.function = *ParseFunction("function", kFunctions[metric][random_.Below(6)]);
-    for (uint64_t i = random_.Below(4); i > 0; --i) {
-      QueryFilter& filter = query.filters.emplace_back();
-      filter.name = "filter " + std::to_string(i);
-      for (size_t key = 0; key < model_.info().keys.size(); ++key) {
-        if (random_.OneIn(2)) continue;
-        auto& values = filter.where[model_.info().keys[key].name];
-        if (random_.OneIn(4)) continue;
-        values.emplace();
-        for (uint64_t v = random_.Below(3); v > 0; --v)
-          values->push_back(random_.OneIn(8) ? "no such" : Value(key));
-      }
-    }
-    for (const SegmentKey& key : model_.info().keys) {
-      if (random_.OneIn(3)) query.group_by.push_back(key.name);
-    }
-    if (random_.OneIn(4)) query.fill = random_.OneIn(2) ? Fill::kZero : Fill::kPrevious;
-    if (random_.OneIn(4)) {
-      query.top = QueryTop{1 + random_.Below(4), *ParseFunction("by", kFunctions[metric][random_.Below(6)])};
-    }
-    query.limits.threads = 1 + random_.Below(3);
-    return query;
+  void Declare() {
+    const std::vector<Rollup> rollups = choices_.Rollups(model_.info());
+    Insist([&] { return metadata_.SetRollups("flights", rollups); });
   }
 
-  void Ask() {
-    const Query query = RandomQuery();
-    const auto result = RunQuery(metadata_, query);
-    ASSERT_OK(result);
-    const auto expected = model_.Answer(query);
-    ASSERT_EQ(result->series.size(), expected.size());
-    for (size_t i = 0; i < expected.size(); ++i) {
-      const ResultSeries& got = result->series[i];
-      EXPECT_EQ(got.filter, expected[i].filter);
-      EXPECT_EQ(got.segments, expected[i].segments);
-      ASSERT_EQ(got.points.size(), expected[i].points.size()) << query.metrics[0].name;
-      for (size_t p = 0; p < got.points.size(); ++p) {
-        EXPECT_EQ(got.points[p].first, expected[i].points[p].first);
-        const Number& a = got.points[p].second;
-        const Number& b = expected[i].points[p].second;
-        EXPECT_TRUE(a == b) << query.metrics[0].name << ": " << a.AsReal() << " instead of " << b.AsReal();
-      }
+  void Roll() {
+    // The rows are so small that few roll-ups are worth it.
+    const auto made = MakeRollups(metadata_, "flights", {.keep_all = !random_.OneIn(4)});
+    if (!options_.faulty) {
+      ASSERT_OK(made);
     }
   }
 
-  Random random_;
-  const bool faulty_;
+  /// The points before some moment expire. It lies between two hours, and never goes back.
+  void Expire() {
+    expired_hours_ += static_cast<int64_t>(random_.Below(72));
+    const int64_t before = std::min(expired_hours_, kHours - 48) * kHour + kHour / 2;
+    const uint64_t retention = clock_.now_ms() - static_cast<uint64_t>(before);
+    Insist([&] { return metadata_.SetRetention("flights", retention); });
+    model_.Expire(before);
+  }
+
+  void AskWide() { AskBothWays(metadata_, choices_.WideQuery(model_.info())).IgnoreError(); }
+
+  const HistoryOptions options_;
+  ReportChoices choices_;
+  Random& random_;
+  StandingClock clock_;
   const Metadata metadata_;
   ReportModel model_;
   uint64_t batches_ = 0;
+  uint64_t from_rollups_ = 0;
+  int64_t expired_hours_ = 0;
   std::pair<std::vector<ReportModel::Point>, WriteBatchOptions> old_;
   size_t old_keys_ = 0;
 };
 
 }  // namespace
 
-void RunReportHistory(KVStore& store, uint64_t seed, uint64_t steps, bool faulty) {
-  History(store, seed, faulty).Run(steps);
+uint64_t RunReportHistory(KVStore& store, const HistoryOptions& options) {
+  return History(store, options).Run();
 }
 
 }  // namespace kvstore::testing

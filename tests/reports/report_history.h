@@ -1,17 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore::testing {
 
+struct HistoryOptions {
+  uint64_t seed = 0;
+  uint64_t steps = 0;
+  /// Writes to the store may fail; a batch is repeated until it has gone through.
+  bool faulty = false;
+  /// Points may expire, by a clock that is shifted (base/shift_clock.h) until the history has ended.
+  bool expires = false;
+  /// Called before each step with its number; may be null.
+  std::function<void(uint64_t)> before_step;
+};
+
 /// A random history of a report on a store beside a plain model of it: writes of any age, replacements, adds,
-/// batches that are repeated, deletes, compactions and added segment keys; every answer must be the model's.
-/// Failures are reported to gtest.
-///
-/// steps   of the history.
-/// faulty  whether writes to the store may fail; a batch is repeated until it has gone through.
-void RunReportHistory(KVStore& store, uint64_t seed, uint64_t steps, bool faulty);
+/// batches that are repeated, deletes, expiry, added segment keys; compactions, and roll-ups that are
+/// declared, removed and made at any time. Every answer must be the model's, with roll-ups and without.
+/// Failures are reported to gtest. Returns how many rows of points roll-ups stood for.
+uint64_t RunReportHistory(KVStore& store, const HistoryOptions& options);
 
 }  // namespace kvstore::testing

@@ -125,6 +125,8 @@ void ReportModel::AddKey(const SegmentKey& key) {
   points_ = std::move(points);
 }
 
+void ReportModel::Expire(int64_t before) { expired_before_ = std::max(expired_before_, before); }
+
 std::vector<TimeValue> ReportModel::Points(const Query& query, const std::vector<Point>& points, int64_t from,
                                            int64_t to) const {
   const StepGrid grid =
@@ -158,7 +160,8 @@ std::vector<ResultSeries> ReportModel::Answer(const Query& query) const {
     std::map<Segments, std::vector<Point>> groups;
     if (query.group_by.empty()) groups[{}];
     for (const auto& [name, point] : points_) {
-      const bool wanted = name.metric == metric && name.time >= query.from && name.time < query.to;
+      const bool wanted = name.metric == metric && name.time >= query.from && name.time < query.to &&
+                          name.time >= expired_before_;
       if (!wanted || !Matches(info_, filter, name.segments)) continue;
       Segments group;
       for (const std::string& key : query.group_by) group.push_back(name.segments[*info_.KeyNumber(key)]);

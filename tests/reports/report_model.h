@@ -33,6 +33,8 @@ class ReportModel {
   void Write(const std::vector<Point>& points, bool add);
   void Delete(const std::set<size_t>& metrics, int64_t from, int64_t to);
   void AddKey(const reports::SegmentKey& key);
+  /// Points before this time are seen no more, whenever they are written. It never goes back.
+  void Expire(int64_t before);
   size_t size() const { return points_.size(); }
 
   /// The series that a query of one metric, without expression, is to give.
@@ -50,6 +52,7 @@ class ReportModel {
 
   reports::ReportInfo info_;
   std::map<Name, Point> points_;
+  int64_t expired_before_ = 0;
 };
 
 }  // namespace kvstore::testing

@@ -32,6 +32,26 @@ TEST(RowKey, HasTheseBytes) {
   EXPECT_EQ(Hex(CounterRow()), "ff6e");
 }
 
+TEST(RowKey, OfRollupsIsThatOfThePointsWithAnotherSalt) {
+  const RowKey points{.salt = 3, .report = 7, .metric = 0x01020304, .period_start_s = 1'356'998'400};
+  EXPECT_EQ(Hex(EncodeRollupKey(points)),
+            "43"
+            "00000007"
+            "01020304"
+            "0000000050e22700");
+  EXPECT_EQ(*DecodeRollupKey(EncodeRollupKey(points)), points);
+  EXPECT_EQ(*DecodeRollupKey(EncodeRollupKey({.salt = 63})), (RowKey{.salt = 63}));
+  for (const std::string& bad : {std::string(), EncodeRowKey(points), EncodeRollupKey(points) + "x",
+                                 std::string(17, '\xFF'), "\x80" + std::string(16, '\0')}) {
+    EXPECT_THAT(DecodeRollupKey(bad), FailsWith(absl::StatusCode::kDataLoss, "row: not the key of a row"));
+  }
+  EXPECT_THAT(DecodeRowKey(EncodeRollupKey(points)), FailsWith(absl::StatusCode::kDataLoss, "salt below 64"));
+  const KeyRange range = RollupRange(3, 7);
+  EXPECT_TRUE(range.start <= EncodeRollupKey(points) && EncodeRollupKey(points) < range.end);
+  EXPECT_GT(range.start, EncodeRowKey({.salt = 63, .report = UINT32_MAX}));
+  EXPECT_LT(RollupRange(63, UINT32_MAX).end, MetadataRow(""));
+}
+
 TEST(RowKey, SortsAsItsFieldsDoAndComesBack) {
   testing::Random random(testing::Seed("row_key"));
   const auto make = [&] {
