@@ -111,12 +111,12 @@ absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveC
   for (const LiveChunk& chunk : live) {
     keys = std::max(keys, static_cast<uint32_t>(chunk.chunk.directory().segment_values.size()));
   }
-  const auto wanted = [&](const ChunkDirectory& directory) {
-    return directory.points > 0 && (want == nullptr || want(directory));
-  };
+  std::vector<bool> wanted;
   uint64_t body_bytes = 0;
   for (const LiveChunk& chunk : live) {
-    if (wanted(chunk.chunk.directory())) body_bytes += chunk.chunk.directory().body_bytes;
+    const ChunkDirectory& directory = chunk.chunk.directory();
+    wanted.push_back(directory.points > 0 && (want == nullptr || want(directory)));
+    if (wanted.back()) body_bytes += directory.body_bytes;
   }
   if (body_bytes > kMaxMergedBytes) {
     return absl::ResourceExhaustedError(fmt::format(
@@ -124,10 +124,11 @@ absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveC
         "report, or give it more salts or a shorter period",
         body_bytes, kMaxMergedBytes));
   }
-  for (const LiveChunk& chunk : live) {
+  for (size_t i = 0; i < live.size(); ++i) {
+    const LiveChunk& chunk = live[i];
     const ChunkDirectory& directory = chunk.chunk.directory();
     Source source{.live = &chunk};
-    if (wanted(directory)) {
+    if (wanted[i]) {
       KV_ASSIGN_OR_RETURN(source.reader, SeriesReader::Make(chunk.chunk, keys));
       KV_ASSIGN_OR_RETURN(source.at_series, source.reader->Next());
     }

