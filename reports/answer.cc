@@ -86,7 +86,7 @@ absl::Status Answer::Add(const std::string& name, const Expression& expression, 
       KV_ASSIGN_OR_RETURN(one.rank, expression.Evaluate(values));
       if (!one.rank) continue;
     }
-    KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made)));
+    KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(Made) + one.series.metric.size() + one.series.filter.size()));
     made.push_back(std::move(one));
   }
   KV_RETURN_IF_ERROR(NameSegments(made));
@@ -111,8 +111,11 @@ absl::Status Answer::NameSegments(std::vector<Made>& made) const {
     std::vector<uint32_t> ids;
     for (const Made& one : made) ids.push_back(one.key.segments[at]);
     KV_ASSIGN_OR_RETURN(std::vector<std::string> values, metadata_.ValuesOf(info_.name, key, ids));
+    const std::string& name = info_.keys[key].name;
     for (size_t i = 0; i < made.size(); ++i) {
-      made[i].series.segments.emplace_back(info_.keys[key].name, std::move(values[i]));
+      auto& segments = made[i].series.segments;
+      KV_RETURN_IF_ERROR(use_.TakeMemory(sizeof(segments[0]) + name.size() + values[i].size()));
+      segments.emplace_back(name, std::move(values[i]));
     }
   }
   return absl::OkStatus();

@@ -17,7 +17,8 @@ class ExpressionParser {
 
   absl::StatusOr<Expression> Parse() {
     KV_RETURN_IF_ERROR(Sum(0));
-    if (Peek() != '\0') return Wrong("an operator");
+    Peek();
+    if (at_ < text_.size()) return Wrong("an operator");
     return std::move(result_);
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "kvstore_api/call_scope.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -52,6 +53,14 @@ absl::StatusOr<Group*> GroupTable::Find(Key key) {
   return &groups_.emplace(std::move(key), Group(grid_->size())).first->second;
 }
 
+absl::Status GroupTable::Look(size_t additions) {
+  constexpr size_t kAdditionsOfLook = 100'000;
+  additions_ += additions;
+  if (additions_ < kAdditionsOfLook) return absl::OkStatus();
+  additions_ = 0;
+  return CheckCall();
+}
+
 absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
                              MetricKind kind, const SeriesPoints& points, TimeSpan span) {
   const auto& times = points.times;
@@ -61,6 +70,7 @@ absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vecto
   if (begin >= end) return absl::OkStatus();
   for (const uint32_t filter : filters) {
     KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
+    KV_RETURN_IF_ERROR(Look(end - begin));
     const size_t cells_before = found->cells();
     size_t outside = 0;  // memory of aggregates outside of themselves
     size_t step = 0;
@@ -95,6 +105,7 @@ absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const s
   if (begin >= end) return absl::OkStatus();
   for (const uint32_t filter : filters) {
     KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
+    KV_RETURN_IF_ERROR(Look(end - begin));
     const size_t cells_before = found->cells();
     size_t step = 0;
     for (size_t i = begin; i < end; ++i) {

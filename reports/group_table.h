@@ -80,10 +80,13 @@ class GroupTable {
 
  private:
   absl::StatusOr<Group*> Find(Key key);
+  /// Looks now and then at whether the call is over: a series may have many points, and match many filters.
+  absl::Status Look(size_t additions);
 
   const StepGrid* grid_;
   Keep keep_;
   QueryUse* use_;
+  size_t additions_ = 0;  // since the last look
   std::map<Key, Group> groups_;
 };
 

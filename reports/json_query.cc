@@ -37,7 +37,7 @@ QueryFilter ReadFilter(JsonFields& fields, const Json& json, size_t index) {
       auto& wanted = filter.where[key];
       if (values == "*") continue;
       JsonFields list(*where, inner.Path("where."));
-      wanted = list.OptionalBytesList(key);
+      if (values.is_array()) wanted = list.OptionalBytesList(key);
       if (!wanted) inner.Fail("where." + key, "must be a list of values, or \"*\"");
     }
   }

@@ -70,6 +70,8 @@ absl::StatusOr<ReportDescription> OfStore::Describe(std::string_view report,
 
 absl::StatusOr<uint64_t> OfStore::Delete(std::string_view report, const std::vector<std::string>& metrics,
                                          TimeSpan span) {
+  if (metrics.empty()) return absl::InvalidArgumentError("metrics: name at least one");
+  if (span.from > span.to) return absl::InvalidArgumentError("from, to: 'from' must be no later than 'to'");
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata_.Get(report, metrics));
   for (const std::string& name : metrics) {
     if (info.FindMetric(name) == nullptr)

@@ -16,6 +16,7 @@ namespace kvstore::reports {
 namespace {
 
 constexpr size_t kMaxMetrics = 1'000;
+constexpr size_t kMaxTop = 100'000;
 
 absl::StatusOr<std::vector<Expression>> Expressions(const Query& query) {
   std::vector<Expression> expressions;
@@ -33,6 +34,12 @@ absl::StatusOr<std::vector<Expression>> Expressions(const Query& query) {
   return expressions;
 }
 
+absl::Status CheckLength(std::string_view field, const std::string& name) {
+  if (name.size() <= kMaxMetricNameBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("{}: has {} bytes, the limit is {}", field, name.size(), kMaxMetricNameBytes));
+}
+
 absl::Status CheckQuery(const Query& query) {
   if (query.metrics.empty() || query.metrics.size() > kMaxMetrics) {
     return absl::InvalidArgumentError(
@@ -41,7 +48,16 @@ absl::Status CheckQuery(const Query& query) {
   if (query.from < 0 || query.to > kMaxTimeMs + 1 || query.from > query.to) {
     return absl::InvalidArgumentError("from, to: must be times from 1970 to 9999, 'from' no later than 'to'");
   }
-  if (query.top && query.top->n == 0) return absl::InvalidArgumentError("top: n must be at least 1");
+  if (query.top && (query.top->n == 0 || query.top->n > kMaxTop)) {
+    return absl::InvalidArgumentError(fmt::format("top: n must be from 1 to {}", kMaxTop));
+  }
+  // Each series of the answer has these names.
+  for (size_t i = 0; i < query.metrics.size(); ++i) {
+    KV_RETURN_IF_ERROR(CheckLength(fmt::format("metrics[{}].name", i), query.metrics[i].name));
+  }
+  for (size_t i = 0; i < query.filters.size(); ++i) {
+    KV_RETURN_IF_ERROR(CheckLength(fmt::format("filters[{}].name", i), query.filters[i].name));
+  }
   return absl::OkStatus();
 }
 

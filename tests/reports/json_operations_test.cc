@@ -1,5 +1,6 @@
 #include "reports/json_operations.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -209,6 +210,20 @@ TEST_F(ReportsJson, EqualRanksAreInTheOrderOfTheirSegments) {
   EXPECT_EQ(top[0]["segments"]["carrier"], "9E");
   EXPECT_EQ(top[1]["segments"]["carrier"], "AA");
   EXPECT_EQ(top[2]["segments"]["carrier"], "B6");
+}
+
+TEST_F(ReportsJson, AFilterThatIsNoListIsRefused) {
+  for (const char* values : {R"("US")", "7", "{}", "null"}) {
+    Fails(
+        fmt::format(R"({{"op":"query_report","report":"flights","metrics":["departures"],"from":"2013-01-01",
+                          "to":"2013-02-01","filters":[{{"where":{{"carrier":{}}}}}]}})",
+                    values),
+        absl::StatusCode::kInvalidArgument, "filters[0].where.carrier: must be a list of values");
+  }
+  for (const char* what : {R"("metrics":[],"from":0,"to":1)", R"("metrics":["delay"],"from":2,"to":1)"}) {
+    Fails(fmt::format(R"({{"op":"delete_points","report":"flights",{}}})", what),
+          absl::StatusCode::kInvalidArgument, "");
+  }
 }
 
 TEST_F(ReportsJson, AFilterThatRepeatsAValueCountsItOnce) {

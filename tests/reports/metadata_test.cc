@@ -332,6 +332,8 @@ TEST(Expression, WrongOnesAreRefusedWithThePlace) {
                 FailsWith(absl::StatusCode::kInvalidArgument, "expected at character"))
         << text;
   }
+  EXPECT_THAT(Expression::Parse(std::string("a\0)", 3)),
+              FailsWith(absl::StatusCode::kInvalidArgument, "an operator is expected at character 2"));
   EXPECT_THAT(Expression::Parse(std::string(200, '(')),
               FailsWith(absl::StatusCode::kInvalidArgument, "parentheses"));
   EXPECT_THAT(Expression::Parse(std::string(900, '-')),

@@ -54,17 +54,19 @@ class MigratingReports : public MigrationTest {
         {5 * part,
          [&] {
            store_->Await("reports", "ready");
+           EXPECT_EQ(store_->BackendOf("reports"), "rocksdb");
            store_->Do("cutover", "reports");
          }},
         {6 * part,
          [&] {
            store_->Await("reports", "reversible");
-           EXPECT_EQ(store_->BackendOf("reports"), "rocksdb");
+           EXPECT_EQ(store_->BackendOf("reports"), "mysql");
            store_->Do("reverse", "reports");
          }},
         {7 * part,
          [&] {
            store_->Await("reports", "ready");
+           EXPECT_EQ(store_->BackendOf("reports"), "rocksdb");
            store_->Do("cutover", "reports");
          }},
         {8 * part,

@@ -1,5 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <numeric>
+
+#include "kvstore_api/call_scope.h"
+#include "reports/group_table.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
 #include "tests/reports/memory_store.h"
@@ -100,6 +105,38 @@ TEST_F(QueryLimitsTest, MetricsOfAllExpressionsTogether) {
   }
   EXPECT_THAT(RunQuery(metadata_, query_),
               FailsWith(absl::StatusCode::kInvalidArgument, "name 1201 metrics, the limit is 1000"));
+}
+
+TEST_F(QueryLimitsTest, NamesThatEachSeriesHas) {
+  query_.limits.max_memory_bytes = 40'000;
+  EXPECT_OK(RunQuery(metadata_, query_));
+  query_.metrics = {{.name = std::string(512, 'm'), .expression = "clicks"}};
+  IsExhausted("more than 40000 bytes of memory");
+  query_.metrics[0].name += 'm';
+  EXPECT_THAT(RunQuery(metadata_, query_), FailsWith(absl::StatusCode::kInvalidArgument,
+                                                     "metrics[0].name: has 513 bytes, the limit is 512"));
+  query_.metrics = {{.name = "clicks"}};
+  query_.filters = {{.name = "short"}, {.name = std::string(513, 'f')}};
+  EXPECT_THAT(RunQuery(metadata_, query_),
+              FailsWith(absl::StatusCode::kInvalidArgument, "filters[1].name: has 513 bytes"));
+}
+
+TEST_F(QueryLimitsTest, ASeriesOfManyPointsEndsWithItsCall) {
+  const StepGrid grid = StepGrid::Whole(0, 1'000'000);
+  QueryUse use;
+  GroupTable table(grid, {}, use);
+  SeriesPoints points;
+  for (int64_t time = 0; time < 10'000; ++time) {
+    points.times.push_back(time);
+    points.numbers.push_back(Number::Integer(1));
+  }
+  std::vector<uint32_t> filters(100);
+  std::iota(filters.begin(), filters.end(), 0);
+  std::atomic<bool> cancelled{true};
+  const CallScope scope(CallLimits{.cancelled = &cancelled});
+  EXPECT_THAT(table.Add(filters, {}, MetricKind::kValue, points, {0, 1'000'000}),
+              FailsWith(absl::StatusCode::kCancelled, ""));
+  EXPECT_LE(table.groups().size(), 10u) << "100,000 additions";
 }
 
 TEST_F(QueryLimitsTest, Bytes) {
