@@ -108,10 +108,18 @@ TEST_F(QueryLimitsTest, MetricsOfAllExpressionsTogether) {
 }
 
 TEST_F(QueryLimitsTest, NamesThatEachSeriesHas) {
-  query_.limits.max_memory_bytes = 40'000;
-  EXPECT_OK(RunQuery(metadata_, query_));
+  size_t& limit = query_.limits.max_memory_bytes;
+  limit = 1'000;
+  while (!RunQuery(metadata_, query_).ok()) {
+    ASSERT_LT(limit, 1'000'000u);
+    limit += 1'000;
+  }
+  // A hundred series with a name of 512 bytes each.
   query_.metrics = {{.name = std::string(512, 'm'), .expression = "clicks"}};
-  IsExhausted("more than 40000 bytes of memory");
+  limit += 40'000;
+  IsExhausted("bytes of memory");
+  limit += 20'000;
+  EXPECT_OK(RunQuery(metadata_, query_));
   query_.metrics[0].name += 'm';
   EXPECT_THAT(RunQuery(metadata_, query_), FailsWith(absl::StatusCode::kInvalidArgument,
                                                      "metrics[0].name: has 513 bytes, the limit is 512"));
@@ -124,6 +132,8 @@ TEST_F(QueryLimitsTest, NamesThatEachSeriesHas) {
 TEST_F(QueryLimitsTest, ASeriesOfManyPointsEndsWithItsCall) {
   const StepGrid grid = StepGrid::Whole(0, 1'000'000);
   QueryUse use;
+  use.max_groups = 1'000;
+  use.max_memory_bytes = 100'000'000;
   GroupTable table(grid, {}, use);
   SeriesPoints points;
   for (int64_t time = 0; time < 10'000; ++time) {
