@@ -1,5 +1,6 @@
 #include "reports/row_list.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "kvstore_api/call_scope.h"
@@ -11,6 +12,8 @@ namespace kvstore::reports {
 namespace {
 
 constexpr size_t kRowsOfPiece = 512;
+/// How often a walk is begun, if scans fail.
+constexpr int kMaxAttempts = 3;
 
 struct FoundCell {
   std::string row;
@@ -37,6 +40,26 @@ absl::StatusOr<std::vector<FoundCell>> ReadPiece(KVStore& store, const std::stri
   return found;
 }
 
+/// Gives one column of all rows of a range to `take`, piece by piece. When the dataset has been cut over to
+/// another backend, a scan fails that was open on shards, and a marker is refused: then all begins again.
+template <typename Take>
+absl::Status Walk(KVStore& store, const std::string& dataset, const KeyRange& range, const char* column,
+                  const Take& take) {
+  std::string marker;
+  for (int attempt = 1;;) {
+    auto found = ReadPiece(store, dataset, range, column, marker);
+    if (!found.ok()) {
+      const bool may_have_moved =
+          absl::IsUnavailable(found.status()) || absl::IsFailedPrecondition(found.status());
+      if (!may_have_moved || attempt++ == kMaxAttempts) return found.status();
+      marker.clear();
+      continue;
+    }
+    if (!found->empty()) KV_RETURN_IF_ERROR(take(*std::move(found)));
+    if (marker.empty()) return absl::OkStatus();
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<RowState> ReadRowState(KVStore& store, const std::string& dataset, const RowKey& key) {
@@ -56,19 +79,15 @@ absl::StatusOr<RowState> ReadRowState(KVStore& store, const std::string& dataset
 
 absl::Status ListRows(KVStore& store, const std::string& dataset, const KeyRange& range,
                       const TakeListed& take) {
-  std::string marker;
-  do {
-    KV_ASSIGN_OR_RETURN(std::vector<FoundCell> found,
-                        ReadPiece(store, dataset, range, kVersionColumn, marker));
+  return Walk(store, dataset, range, kVersionColumn, [&](std::vector<FoundCell>&& found) -> absl::Status {
     std::vector<ListedRow> rows;
     for (FoundCell& one : found) {
       KV_ASSIGN_OR_RETURN(const RowKey key, DecodeRowKey(one.row));
       KV_ASSIGN_OR_RETURN(RowVersion version, VersionOf(key, std::move(one.cell)));
       rows.push_back({key, std::move(version)});
     }
-    if (!rows.empty()) KV_RETURN_IF_ERROR(take(rows));
-  } while (!marker.empty());
-  return absl::OkStatus();
+    return take(rows);
+  });
 }
 
 absl::StatusOr<std::vector<RowKey>> KeysOf(KVStore& store, const std::string& dataset,
@@ -90,22 +109,20 @@ absl::StatusOr<std::vector<RowKey>> KeysOf(KVStore& store, const std::string& da
       store, dataset,
       MetricRange(wanted.salt, wanted.report, wanted.metric, wanted.first_period_s, wanted.last_period_s),
       take));
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
   return keys;
 }
 
 absl::Status ListRollupRows(KVStore& store, const std::string& dataset, const KeyRange& range,
                             const TakeKeys& take) {
-  std::string marker;
-  do {
-    KV_ASSIGN_OR_RETURN(const std::vector<FoundCell> found,
-                        ReadPiece(store, dataset, range, kMadeColumn, marker));
+  return Walk(store, dataset, range, kMadeColumn, [&](std::vector<FoundCell>&& found) -> absl::Status {
     std::vector<RowKey> keys;
     for (const FoundCell& one : found) {
       KV_ASSIGN_OR_RETURN(keys.emplace_back(), DecodeRollupKey(one.row));
     }
-    if (!keys.empty()) KV_RETURN_IF_ERROR(take(keys));
-  } while (!marker.empty());
-  return absl::OkStatus();
+    return take(keys);
+  });
 }
 
 }  // namespace kvstore::reports

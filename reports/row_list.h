@@ -34,7 +34,7 @@ absl::StatusOr<RowState> ReadRowState(KVStore& store, const std::string& dataset
 
 using TakeListed = std::function<absl::Status(std::span<const ListedRow>)>;
 /// Gives the rows of points in a range of keys to `take`, some hundreds at a time. An error from it ends the
-/// walk with that error.
+/// walk with that error. If the dataset is cut over to another backend meanwhile, rows may be given twice.
 absl::Status ListRows(KVStore& store, const std::string& dataset, const KeyRange& range,
                       const TakeListed& take);
 
@@ -44,7 +44,8 @@ absl::StatusOr<std::vector<RowKey>> KeysOf(KVStore& store, const std::string& da
                                            const RowsWanted& wanted);
 
 using TakeKeys = std::function<absl::Status(std::span<const RowKey>)>;
-/// Gives the rows of roll-ups in a range of keys to `take`, by the keys of their rows of points.
+/// Gives the rows of roll-ups in a range of keys to `take`, by the keys of their rows of points; otherwise as
+/// ListRows.
 absl::Status ListRollupRows(KVStore& store, const std::string& dataset, const KeyRange& range,
                             const TakeKeys& take);
 

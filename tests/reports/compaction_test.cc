@@ -205,6 +205,36 @@ TEST_F(CompactionTest, RowsThatDidNotChangeAreNotRead) {
   EXPECT_EQ(one.chunks_merged, 3u);
 }
 
+TEST_F(CompactionTest, AWalkThatACutoverCutsOffBeginsAgain) {
+  const std::optional<std::string_view> segments[] = {"US"};
+  Batch batch(info_);
+  for (int64_t day = 0; day < 600; ++day) {
+    ASSERT_OK(batch.Add(0, day * 86'400'000, segments, Number::Integer(1)));
+  }
+  ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  int refused = 0;
+  store_.before_scan = [&](const ScanOptions& options) {
+    return !options.marker.empty() && refused++ == 0
+               ? absl::FailedPreconditionError("marker: it is on 'mysql' now. Begin the scan again")
+               : absl::OkStatus();
+  };
+  std::set<RowKey> listed;
+  size_t given = 0;
+  const auto list = [&] {
+    return ListRows(store_, "reports", ReportRange(0, info_.settings.id), [&](auto rows) {
+      for (const ListedRow& row : rows) listed.insert(row.key);
+      given += rows.size();
+      return absl::OkStatus();
+    });
+  };
+  ASSERT_OK(list());
+  EXPECT_EQ(refused, 2);
+  EXPECT_EQ(listed.size(), 600u);
+  EXPECT_GT(given, 600u);
+  store_.before_scan = [](const ScanOptions&) { return absl::UnavailableError("MySQL001A is down"); };
+  EXPECT_THAT(list(), testing::FailsWith(absl::StatusCode::kUnavailable, "MySQL001A"));
+}
+
 TEST_F(CompactionTest, ManyLargeChunksAreMergedInOneGo) {
   for (int i = 0; i < 30; ++i) Write(i, false);
   const size_t size = Stored().chunks[0].bytes.size();

@@ -153,6 +153,9 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> MemoryStore::PutRows(
 absl::StatusOr<std::unique_ptr<RowCursor>> MemoryStore::ScanRows(std::string_view dataset,
                                                                  const RowRange& range,
                                                                  const ScanOptions& options) {
+  if (before_scan != nullptr) {
+    if (auto status = before_scan(options); !status.ok()) return status;
+  }
   const MutexLock lock(mutex_);
   const auto rows = Find(dataset);
   if (!rows.ok()) return rows.status();

@@ -31,6 +31,8 @@ class MemoryStore : public KVStore {
   std::function<absl::Status(std::string_view row)> before_write;
   /// Called for each read of a row by its key; an error fails it.
   std::function<absl::Status(std::string_view row)> before_read;
+  /// Called for each scan that is begun or gone on with; an error fails it.
+  std::function<absl::Status(const ScanOptions& options)> before_scan;
   /// Columns of a page.
   size_t page_columns = 3;
   /// Rows of a batch that are read; the others are left over.

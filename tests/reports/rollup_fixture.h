@@ -67,6 +67,12 @@ class RollupFixture : public ::testing::Test {
     }
     ASSERT_OK(reports::WriteBatch(metadata_, batch, {}));
   }
+  /// 60 days of points, in two periods and so four rows of each metric, with a roll-up by country and day.
+  void LoadAndRoll() {
+    Load(60);
+    Declare({{.keys = {"country"}, .step_ms = static_cast<uint64_t>(kDay)}});
+    EXPECT_EQ(Make({.keep_all = true}).rows_written, 4u * 4u);
+  }
   /// Writes one point of clicks, or adds to it.
   void Write(int64_t time, int64_t value, bool add = false, const std::string& country = "c0",
              const std::string& app = "a0") {
