@@ -186,7 +186,7 @@ class Call {
   /// Checks the caller's right on the dataset, and counts the call in. An error means that the call must end
   /// with it; it says why.
   ///
-  /// size  The size of the request.
+  /// size    The size of the request.
   /// sync    The caller wants the write on stable storage, whatever the dataset's durability.
   /// report  The report of the dataset that the call is about: a right on it is enough. Empty: none.
   absl::Status Admit(std::string_view dataset, RequestSize size, bool sync = false,

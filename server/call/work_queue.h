@@ -9,8 +9,8 @@ namespace kvstore::server {
 
 using Work = absl::AnyInvocable<void()>;
 
-/// The work of one caller that waits for a worker, in order. A queue belongs to one WorkerPool, which it must
-/// outlive.
+/// The work of one caller that waits for a worker, in order. A queue belongs to one WorkerPool; it must
+/// outlive the pool, which looks at it after its work has ended, too.
 class WorkQueue {
  public:
   WorkQueue() = default;

@@ -17,9 +17,8 @@ namespace kvstore::server {
 /// whose last turn is the longest ago, however much waits in the other queues. Thread-safe.
 class WorkerPool {
  public:
-  /// most_each  So much work of one queue runs at a time, at least 1. The threads that are left wait for
-  /// other
-  ///            callers, however much waits in that queue.
+  /// most_each  So much work of one queue runs at a time, at least 1. The threads that are left wait for the
+  ///            work of other callers.
   explicit WorkerPool(size_t threads, size_t most_each = SIZE_MAX);
   /// Waits until everything that was posted is done.
   ~WorkerPool();
