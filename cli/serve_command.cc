@@ -5,9 +5,9 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "assembly/open_router.h"
 #include "base/end_in_time.h"
@@ -47,10 +47,10 @@ void Serve(const Config& config) {
 
   const auto router = OrFail(OpenRouter(config.store));
   EndInTime end;
-  std::optional<Migrator> migrator(std::in_place, router->keeper(), config.store.data / "migrations.log");
-  migrator->TakeOverAbandoned();
+  Migrator migrator(router->keeper(), config.store.data / "migrations.log");
+  migrator.TakeOverAbandoned();
   std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
-  auto server = OrFail(Server::Start(*router, config.server, &*migrator, [&maintenance](MetricsSink& sink) {
+  auto server = OrFail(Server::Start(*router, config.server, &migrator, [&maintenance](MetricsSink& sink) {
     if (maintenance != nullptr) maintenance->Describe(sink);
   }));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
@@ -76,13 +76,20 @@ void Serve(const Config& config) {
             left);
         spdlog::default_logger()->flush();
       });
+  // These have as long as calls have for what they are at.
   if (maintenance != nullptr) maintenance->Stop();
+  migrator.Stop();
   server->Drain();
-  end.SetWaitingFor(
-      [] { return std::string("the end of calls, and of what works on reports and migrations"); });
+  end.SetWaitingFor([] { return std::string("the end of calls"); });
   server.reset();
+  end.SetWaitingFor([] { return std::string("the maintenance of reports"); });
   maintenance.reset();
-  migrator.reset();
+  end.SetWaitingFor([&migrator] {
+    const std::vector<std::string> datasets = migrator.RunningHere();
+    return datasets.empty() ? std::string("the take-over of migrations")
+                            : fmt::format("the migration of {}", fmt::join(datasets, ", "));
+  });
+  migrator.Wait();
   end.Done();
   spdlog::info("stopped");
 }

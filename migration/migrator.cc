@@ -31,20 +31,36 @@ constexpr std::chrono::seconds kResumeInterval{3};
 Migrator::Migrator(CatalogKeeper& keeper, std::filesystem::path audit)
     : keeper_(keeper), audit_(std::move(audit)) {}
 
-Migrator::~Migrator() {
-  {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
-  }
+Migrator::~Migrator() { Wait(); }
+
+void Migrator::Stop() {
+  const MutexLock lock(mutex_);
+  stopping_ = true;
+  for (const auto& [dataset, running] : running_) running->migration->Stop();
   stopped_.notify_all();
+}
+
+void Migrator::Wait() {
+  Stop();
   if (follower_.joinable()) follower_.join();
-  std::map<std::string, std::unique_ptr<Running>, std::less<>> all;
+  std::vector<std::thread*> threads;
   {
+    // Nobody starts or forgets a migration any more.
     const MutexLock lock(mutex_);
-    all.swap(running_);
+    for (const auto& [dataset, running] : running_) threads.push_back(&running->thread);
   }
-  for (const auto& [dataset, running] : all) running->migration->Stop();
-  for (const auto& [dataset, running] : all) running->thread.join();
+  for (std::thread* const thread : threads) {
+    if (thread->joinable()) thread->join();
+  }
+}
+
+std::vector<std::string> Migrator::RunningHere() const {
+  std::vector<std::string> datasets;
+  const MutexLock lock(mutex_);
+  for (const auto& [dataset, running] : running_) {
+    if (!running->ended) datasets.push_back(dataset);
+  }
+  return datasets;
 }
 
 std::shared_ptr<Migration> Migrator::FindRunning(const std::string& dataset) const {
@@ -222,6 +238,8 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   running->migration = *std::move(opened);
   Running* const started = running.get();
   const MutexLock lock(mutex_);
+  if (stopping_)
+    return absl::UnavailableError("dataset: this process is about to end, and starts no migration");
   // An earlier thread may have ended since ForgetEnded.
   if (const auto ended = running_.find(options.dataset); ended != running_.end()) {
     if (!ended->second->ended) return absl::OkStatus();

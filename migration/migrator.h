@@ -30,12 +30,20 @@ class Migrator : public Migrations {
   ///
   /// audit  file to which a line of JSON is appended for each command; empty: none.
   Migrator(CatalogKeeper& keeper, std::filesystem::path audit);
-  /// Stops all threads, each between two steps. The migrations stay as they are, and can be resumed.
+  /// Waits as Wait does.
   ~Migrator() override;
 
   /// Starts a thread that resumes migrations whose process is gone, every 3 s until this is destroyed. Of
   /// several processes that have both backends of a migration, one will run it. Call once.
   void TakeOverAbandoned();
+
+  /// Tells all threads to stop, each between two steps, and returns at once. The migrations stay as they are,
+  /// and can be resumed elsewhere. From now on none is started here: UNAVAILABLE.
+  void Stop();
+  /// Tells all threads to stop and waits until they have. Must not run at the same time as Command.
+  void Wait();
+  /// The datasets whose migrations have a thread here that has not ended.
+  std::vector<std::string> RunningHere() const;
 
   absl::StatusOr<Json> Command(const Json& command) override;
 

@@ -119,6 +119,8 @@ class Router : public KVStore {
                                          const MappingListOptions& options) override;
 
  private:
+  class Cursor;
+
   Router(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend,
          std::unique_ptr<Ledger> fleet)
       : keeper_(std::move(catalog), std::move(backends), std::move(default_backend), std::move(fleet)) {}

@@ -34,37 +34,6 @@ absl::Status StripBackend(std::string_view dataset, std::string_view backend, st
   return absl::OkStatus();
 }
 
-/// A cursor over a backend's scan that seals its positions as markers. Keeps the store open.
-class SealedCursor : public RowCursor {
- public:
-  SealedCursor(std::shared_ptr<RowStore> store, std::unique_ptr<RowScan> scan, std::string_view backend,
-               uint64_t incarnation, std::string marker)
-      : store_(std::move(store)),
-        scan_(std::move(scan)),
-        backend_(backend),
-        incarnation_(incarnation),
-        marker_(std::move(marker)) {}
-
-  absl::StatusOr<bool> Next(ScannedRow& row) override {
-    if (auto status = CheckCall(); !status.ok()) return status;
-    return scan_->Next(row);
-  }
-
-  std::string marker() const override {
-    auto position = scan_->position();
-    if (!position) return marker_;
-    AddBackend(backend_, position->order);
-    return SealScanMarker(incarnation_, *position);
-  }
-
- private:
-  const std::shared_ptr<RowStore> store_;
-  const std::unique_ptr<RowScan> scan_;
-  const std::string_view backend_;
-  const uint64_t incarnation_;
-  const std::string marker_;  // the marker from which this cursor started; empty: the beginning
-};
-
 Row SealRow(uint64_t incarnation, std::string_view row, RowPage page) {
   return {std::move(page.items), page.next ? SealRowMarker(incarnation, row, *page.next) : ""};
 }
@@ -165,28 +134,79 @@ absl::StatusOr<std::vector<absl::Status>> Router::DeleteRows(std::string_view da
       });
 }
 
-absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dataset, const RowRange& range,
-                                                            const ScanOptions& options) {
-  using Cursor = std::unique_ptr<RowCursor>;
-  const auto check = [&](const ServedDataset&) { return ValidateScan(range, options); };
-  return Route(dataset, Shape::kRows, check, [&](const ServedDataset& found) -> absl::StatusOr<Cursor> {
-    const uint64_t incarnation = found.spec.incarnation;
+// ---- scans ----
+
+/// A cursor over a backend's scan that seals its positions as markers. As long as it has given nothing, it
+/// waits for a migration as other calls do: backends ask their hosts only with the first row. Later it cannot
+/// go on elsewhere, since another backend has the rows in another order.
+class Router::Cursor : public RowCursor {
+ public:
+  Cursor(Router& router, std::string_view dataset, const RowRange& range, const ScanOptions& options)
+      : router_(router), dataset_(dataset), range_(range), options_(options) {}
+
+  /// Opens the scan where the dataset is served, and calls `then()`, which returns a Status or StatusOr; both
+  /// again while the dataset migrates.
+  template <typename Then>
+  auto Open(const Then& then) -> std::invoke_result_t<Then> {
+    const auto check = [&](const ServedDataset&) { return ValidateScan(range_, options_); };
+    return router_.Route(dataset_, Shape::kRows, check,
+                         [&](const ServedDataset& found) -> std::invoke_result_t<Then> {
+                           if (auto status = OpenOn(found); !status.ok()) return status;
+                           return then();
+                         });
+  }
+
+  absl::StatusOr<bool> Next(ScannedRow& row) override {
+    if (auto status = CheckCall(); !status.ok()) return status;
+    auto more = scan_->Next(row);
+    if (more.ok() || !IsMigrating(more.status()) || scan_->position()) return more;
+    return Open([&] { return scan_->Next(row); });
+  }
+
+  std::string marker() const override {
+    auto position = scan_->position();
+    if (!position) return options_.marker;
+    AddBackend(backend_, position->order);
+    return SealScanMarker(incarnation_, *position);
+  }
+
+ private:
+  absl::Status OpenOn(const ServedDataset& found) {
     std::optional<ScanPosition> after;
-    if (!options.marker.empty()) {
-      auto position = OpenScanMarker(incarnation, options.marker);
+    if (!options_.marker.empty()) {
+      auto position = OpenScanMarker(found.spec.incarnation, options_.marker);
       if (!position.ok()) return position.status();
-      if (auto status = StripBackend(dataset, found.backend_name, position->order); !status.ok())
+      if (auto status = StripBackend(dataset_, found.backend_name, position->order); !status.ok())
         return status;
-      if (!Contains(range, position->row)) {
+      if (!Contains(range_, position->row)) {
         return absl::InvalidArgumentError("marker: lies outside of start_row and end_row");
       }
       after = *std::move(position);
     }
-    auto scan = found.rows->Scan(range, options, after);
+    auto scan = found.rows->Scan(range_, options_, after);
     if (!scan.ok()) return scan.status();
-    return std::make_unique<SealedCursor>(found.rows, *std::move(scan), found.backend_name, incarnation,
-                                          options.marker);
-  });
+    scan_ = *std::move(scan);
+    store_ = found.rows;
+    backend_ = found.backend_name;
+    incarnation_ = found.spec.incarnation;
+    return absl::OkStatus();
+  }
+
+  Router& router_;
+  const std::string dataset_;
+  const RowRange range_;
+  const ScanOptions options_;        // its marker is where the cursor starts; empty: the beginning
+  std::shared_ptr<RowStore> store_;  // stays open as long as the scan
+  std::unique_ptr<RowScan> scan_;
+  std::string_view backend_;
+  uint64_t incarnation_ = 0;
+};
+
+absl::StatusOr<std::unique_ptr<RowCursor>> Router::ScanRows(std::string_view dataset, const RowRange& range,
+                                                            const ScanOptions& options) {
+  auto cursor = std::make_unique<Cursor>(*this, dataset, range, options);
+  if (auto status = cursor->Open([] { return absl::OkStatus(); }); !status.ok()) return status;
+  return cursor;
 }
 
 absl::StatusOr<std::vector<Partition>> Router::ListPartitions(std::string_view dataset, size_t wanted) {

@@ -1,15 +1,12 @@
 #include "tests/support/kv_server.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <fstream>
 #include <iterator>
-#include <stdexcept>
 #include <utility>
 
-#include "tests/support/eventually.h"
 #include "tests/support/loopback.h"
 #include "tests/support/processes.h"
 
@@ -41,15 +38,11 @@ void KvServer::Start() {
   const std::string out = (dir_ / "out").string();
   std::filesystem::remove(out);
   process_ = ForkProgram(command, out);
-  const bool serves = Eventually([&] {
+  AwaitServer(process_, "kv serve", out, [&] {
     std::ifstream file(out);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (text.find("serving on") != std::string::npos) return true;
-    if (::waitpid(process_, nullptr, WNOHANG) != process_) return false;
-    process_ = -1;
-    throw std::runtime_error("kv serve ended before it served");
+    return text.find("serving on") != std::string::npos;
   });
-  if (!serves) throw std::runtime_error("kv serve does not serve");
 }
 
 void KvServer::Kill() { testing::Kill(std::exchange(process_, -1)); }

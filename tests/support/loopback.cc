@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <random>
 #include <stdexcept>
 
 namespace kvstore::testing {
@@ -17,15 +18,21 @@ sockaddr_in Loopback(uint16_t port) {
 }
 
 uint16_t FreePort() {
-  const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = Loopback(0);
-  socklen_t size = sizeof(address);
-  if (socket < 0 || ::bind(socket, reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    throw std::runtime_error("no free port");
+  constexpr uint16_t kFirst = 10'000;
+  constexpr uint16_t kEnd = 32'768;
+  // Programs that run beside this one begin elsewhere.
+  std::random_device random;
+  std::uniform_int_distribution<uint16_t> ports(kFirst, kEnd - 1);
+  for (int tries = 0; tries < 1'000; ++tries) {
+    const uint16_t port = ports(random);
+    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const sockaddr_in address = Loopback(port);
+    const bool free =
+        socket >= 0 && ::bind(socket, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+    ::close(socket);
+    if (free) return port;
   }
-  ::close(socket);
-  return ntohs(address.sin_port);
+  throw std::runtime_error("no free port");
 }
 
 }  // namespace kvstore::testing

@@ -4,7 +4,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -46,13 +45,7 @@ void MariaDbServer::Start() {
   // With this signal ignored, the server gets an error when a file would exceed LimitFiles.
   ::signal(SIGXFSZ, SIG_IGN);
   process_ = ForkProgram(command, (dir_ / "out").string());
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (!Serves()) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      throw std::runtime_error("MariaDB does not start; see " + (dir_ / "log").string());
-    }
-    ::usleep(20'000);
-  }
+  AwaitServer(process_, "MariaDB", dir_ / "log", [this] { return Serves(); });
 }
 
 void MariaDbServer::Kill() {

@@ -8,9 +8,11 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <stdexcept>
 
@@ -64,6 +66,20 @@ size_t Threads() {
 #endif
 }
 
+/// Takes what waitpid gives.
+Exit ExitOf(int status) {
+  if (WIFSIGNALED(status)) return {-1, WTERMSIG(status)};
+  return {WEXITSTATUS(status), 0};
+}
+
+/// Returns the last of what a file has.
+std::string EndOf(const std::string& file) {
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  constexpr size_t kLimit = 4'000;
+  return text.size() <= kLimit ? text : text.substr(text.size() - kLimit);
+}
+
 }  // namespace
 
 pid_t Fork(const std::function<int()>& body) {
@@ -82,8 +98,13 @@ Exit Wait(pid_t child) {
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  if (WIFSIGNALED(status)) return {-1, WTERMSIG(status)};
-  return {WEXITSTATUS(status), 0};
+  return ExitOf(status);
+}
+
+std::optional<Exit> Ended(pid_t child) {
+  int status = 0;
+  if (::waitpid(child, &status, WNOHANG) != child) return std::nullopt;
+  return ExitOf(status);
 }
 
 void Kill(pid_t child) {
@@ -143,6 +164,20 @@ pid_t ForkProgram(const std::vector<std::string>& command, const std::string& fi
   ::dup2(::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644), STDOUT_FILENO);
   ::execvp(argv[0], argv.data());
   ::_exit(127);
+}
+
+void AwaitServer(pid_t& process, const std::string& name, const std::string& log,
+                 const std::function<bool()>& serves) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  while (!serves()) {
+    const bool ended = Ended(process).has_value();
+    if (ended || std::chrono::steady_clock::now() > deadline) {
+      if (!ended) Kill(process);
+      process = -1;
+      throw std::runtime_error(name + " does not start: " + EndOf(log));
+    }
+    ::usleep(20'000);
+  }
 }
 
 }  // namespace kvstore::testing

@@ -4,13 +4,10 @@
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <csignal>
 #include <fstream>
-#include <stdexcept>
 
 #include "tests/support/loopback.h"
 #include "tests/support/processes.h"
@@ -41,12 +38,8 @@ void ZooKeeperServer::Start() {
              "org.apache.zookeeper.server.quorum.QuorumPeerMain", config.c_str(), nullptr);
     ::_exit(127);
   }
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
-  while (Ask("srvr").find("Mode: standalone") == std::string::npos) {
-    if (std::chrono::steady_clock::now() > deadline)
-      throw std::runtime_error("ZooKeeper does not start; see " + log);
-    ::usleep(20'000);
-  }
+  AwaitServer(process_, "ZooKeeper", log,
+              [this] { return Ask("srvr").find("Mode: standalone") != std::string::npos; });
 }
 
 /// Returns the server's answer to a four-letter command; empty if it does not serve.
