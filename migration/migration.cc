@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::migration {
 namespace {
@@ -21,6 +22,8 @@ constexpr milliseconds kRetryInterval{500};
 constexpr milliseconds kPollInterval{50};
 /// How often the worker checks whether hosts were restarted and partitions appeared.
 constexpr milliseconds kCheckSidesInterval{1000};
+/// How long a status waits for the figures of a side.
+constexpr milliseconds kMaxLagTime{2000};
 
 std::string Text(const absl::Status& status) { return std::string(status.message()); }
 
@@ -80,6 +83,8 @@ std::optional<DirtyLag> Migration::Lag() const {
     if (record_.phase == Phase::kFinished || record_.phase == Phase::kAborted) return std::nullopt;
     endpoint = record_.on_target ? target_ : source_;
   }
+  // A side that hangs must not keep an operator from the rest of the status.
+  const CallScope scope(kMaxLagTime);
   auto lag = endpoint->Lag();
   return lag.ok() ? std::optional(*lag) : std::nullopt;
 }

@@ -58,7 +58,8 @@ class Migration {
 
   /// Returns a copy of the record, with progress that is newer than what is stored.
   Record record() const;
-  /// Returns how much the copy lags behind the truth; nothing if that is not known now. Asks the backend.
+  /// Returns how much the copy lags behind the truth; nothing if the backend, which is asked, does not say
+  /// within two seconds.
   std::optional<DirtyLag> Lag() const;
 
  private:

@@ -128,7 +128,8 @@ void Faults::KillServer() {
 void Faults::StopServer() {
   const auto server = FreeServer();
   if (!server) return;
-  fleet_.StopServer(*server);
+  // A host that hangs for longer than the server drains would make it give up.
+  fleet_.StopServer(*server, [this] { UndoDue(Clock::now()); });
   Begin(Fleet::NameOf(*server), "is stopped", RandomTime(0, 2000),
         [this, server] { fleet_.StartServer(*server); });
 }

@@ -146,7 +146,7 @@ void Fleet::KillServer(size_t number) {
   servers_.at(number).down = true;
 }
 
-void Fleet::StopServer(size_t number) {
+void Fleet::StopServer(size_t number, const std::function<void()>& meanwhile) {
   if (!Runs(number)) return;
   const pid_t process = servers_.at(number).process->process();
   ::kill(process, SIGTERM);
@@ -158,6 +158,7 @@ void Fleet::StopServer(size_t number) {
       log_.Fail(NameOf(number), "does not end after SIGTERM");
       ::kill(process, SIGKILL);
     }
+    if (meanwhile) meanwhile();
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   const bool by_fail_point = !servers_.at(number).fail_point.empty();

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -59,8 +60,9 @@ class Fleet {
   bool Runs(size_t server);
   /// kill -9.
   void KillServer(size_t server);
-  /// Sends SIGTERM and waits until the server has ended.
-  void StopServer(size_t server);
+  /// Sends SIGTERM and waits until the server has ended; calls `meanwhile` again and again until then, unless
+  /// it is null.
+  void StopServer(size_t server, const std::function<void()>& meanwhile = nullptr);
   /// Starts a server again, and retries until it serves, since it may need something that is away. It is a
   /// failure of the run if it does not serve within two minutes.
   ///
