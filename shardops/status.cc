@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -260,17 +261,40 @@ using Shards = std::set<std::pair<mysql::Space, uint32_t>>;
 struct Home {
   Shards shards;
   Shards led;  ///< Those of them of which it is the master.
+  /// The pair that it is in; none for a host that is in no map any more.
+  std::optional<Pair> pair;
+
+  bool IsOfPair(const Host& host) const { return pair && (host == pair->master || host == pair->slave); }
 };
+
+/// Adds a sentence for the databases of ID shards that a master has and no map. Whoever opens shards makes
+/// their databases first, and may be gone before the map has them.
+void ProposeOpening(const Pair& pair, const std::vector<uint32_t>& shards, std::vector<std::string>& found) {
+  for (size_t i = 0; i < shards.size();) {
+    size_t end = i + 1;
+    while (end < shards.size() && shards[end] == shards[end - 1] + 1) ++end;
+    found.push_back(fmt::format(
+        "{0}: has databases of shards {1}-{2}, which the map has nowhere: an opening of them was cut short, "
+        "or "
+        "a wrong map has lost them (kv shards history): kv shards open --range {1}-{2} --master {0} --slave "
+        "{3} opens them with what is there",
+        pair.master.ToString(), shards[i], shards[end - 1], pair.slave.ToString()));
+    i = end;
+  }
+}
 
 /// Adds a sentence for each database and table that a host lacks, and each database of a shard that it should
 /// not have.
-void Compare(const Host& host, const Home& home, const std::map<Host, HostTables>& all,
+///
+/// open  the shards that the maps have.
+void Compare(const Host& host, const Home& home, const Shards& open, const std::map<Host, HostTables>& all,
              std::span<const DatasetSpec> datasets, std::vector<std::string>& found) {
   const std::string name = host.ToString();
   const HostTables& there = all.at(host);
-  const auto at_another = [&](const std::string& database) {
+  const auto at_another = [&](const std::string& database, bool of_other_pair) {
     for (const auto& [other, tables] : all) {
-      if (other != host && tables.contains(database)) return other.ToString();
+      if (other == host || (of_other_pair && home.IsOfPair(other))) continue;
+      if (tables.contains(database)) return other.ToString();
     }
     return std::string();
   };
@@ -278,7 +302,7 @@ void Compare(const Host& host, const Home& home, const std::map<Host, HostTables
     const std::string database = mysql::DatabaseName(space, shard);
     const auto tables = there.find(database);
     if (tables == there.end()) {
-      const std::string other = at_another(database);
+      const std::string other = at_another(database, /*of_other_pair=*/false);
       found.push_back(fmt::format(
           "{}: database {} is missing{}", name, database,
           other.empty() ? ": kv shards init makes it"
@@ -299,23 +323,32 @@ void Compare(const Host& host, const Home& home, const std::map<Host, HostTables
                                            : "kv shards init makes it"));
     }
   }
+  std::vector<uint32_t> unopened;
   for (const auto& [database, unused] : there) {
     for (const mysql::Space space : {mysql::Space::kId, mysql::Space::kMod}) {
       const auto shard = ShardOf(database, space);
-      if (shard && !home.shards.contains({space, *shard})) {
-        const std::string other = at_another(database);
-        found.push_back(fmt::format(
-            "{}: database {} is of a shard that the map has elsewhere{}", name, database,
-            other.empty()
-                ? ", and no host of the maps has that database: is the map right? kv shards history "
-                  "shows what it was before"
-                : fmt::format(
-                      "; {} has it too: see which of them has the rows, and whether the map is right (kv "
-                      "shards history), before one is dropped",
-                      other)));
+      if (!shard || home.shards.contains({space, *shard})) continue;
+      const std::string other = at_another(database, /*of_other_pair=*/true);
+      const bool nowhere = space == mysql::Space::kId && !open.contains({space, *shard});
+      if (nowhere && other.empty() && home.pair) {
+        const auto master = all.find(home.pair->master);
+        if (master != all.end() && master->second.contains(database)) {
+          // The slave has it from its master.
+          if (host == home.pair->master) unopened.push_back(*shard);
+          continue;
+        }
       }
+      found.push_back(fmt::format(
+          "{}: database {} is of a shard that the map has {}{}", name, database,
+          nowhere ? "nowhere" : "elsewhere",
+          other.empty() ? ", and no host of another pair has that database: is the map right? kv shards "
+                          "history shows what it was before"
+                        : fmt::format("; {} has it too: see which of them has the rows, and whether the map "
+                                      "is right (kv shards history), before one is dropped",
+                                      other)));
     }
   }
+  if (home.pair) ProposeOpening(*home.pair, unopened, found);
 }
 
 }  // namespace
@@ -379,15 +412,21 @@ absl::StatusOr<std::vector<std::string>> CheckFleet(FleetOperator& fleet,
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   std::map<Host, Home> homes;
+  Shards open;
   for (const StoredMap& stored : maps->all()) {
     const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
     for (const ShardRange& range : stored.map.ranges()) {
       for (uint32_t shard = range.first; shard <= range.last; ++shard) {
+        open.insert({space, shard});
         homes[range.master].led.insert({space, shard});
         homes[range.master].shards.insert({space, shard});
         homes[range.slave].shards.insert({space, shard});
       }
     }
+  }
+  for (const Pair& pair : maps->Pairs()) {
+    homes[pair.master].pair = pair;
+    homes[pair.slave].pair = pair;
   }
   // A host that is in no map any more may still have shards that a wrong map took from it.
   for (const Host& host : KnownHosts(fleet, *maps)) homes.try_emplace(host);
@@ -399,7 +438,7 @@ absl::StatusOr<std::vector<std::string>> CheckFleet(FleetOperator& fleet,
     if (!tables.ok()) return tables.status();
     all.emplace(host, *std::move(tables));
   }
-  for (const auto& [host, unused] : all) Compare(host, homes.at(host), all, datasets, found);
+  for (const auto& [host, unused] : all) Compare(host, homes.at(host), open, all, datasets, found);
   return found;
 }
 

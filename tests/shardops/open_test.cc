@@ -20,6 +20,8 @@ namespace {
 
 using shardops::NewShards;
 using shardops::OpenShards;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 class OpenTest : public ::testing::Test {
  protected:
@@ -105,6 +107,13 @@ TEST_F(OpenTest, StoppedAtAnyStepItIsGivenAgain) {
     });
     EXPECT_THROW(EXPECT_OK(Open(Range(first, first))), Died);
     SetFailPointHook(nullptr);
+    if (std::string_view(point) == "open.made") {
+      // The check says how to go on, once, whatever the slave has by now.
+      EXPECT_THAT(
+          *shardops::CheckFleet(pair_.fleet(), *Datasets()),
+          ElementsAre(HasSubstr(fmt::format("kv shards open --range {0}-{0} --master {1} --slave {2}", first,
+                                            pair_.host_a().ToString(), pair_.host_b().ToString()))));
+    }
     EXPECT_OK(Open(Range(first, first)));
     ++first;
   }

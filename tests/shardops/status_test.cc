@@ -127,17 +127,19 @@ TEST_F(StatusTest, WithoutZooKeeperItGoesByTheCopyOfTheMaps) {
 
 TEST_F(StatusTest, WhatTheMapsAndTheHostsDoNotHaveInCommonIsFound) {
   pair_.a().Run(
-      "DROP DATABASE mod00003; CREATE DATABASE db00099; CREATE DATABASE dbx; CREATE TABLE db00000.pins (i "
-      "INT)");
+      "DROP DATABASE mod00003; CREATE DATABASE db00099; CREATE DATABASE mod00099; CREATE DATABASE dbx; "
+      "CREATE "
+      "TABLE db00000.pins (i INT)");
   const std::vector<DatasetSpec> datasets = {{.name = "pins", .shape = Shape::kObjects},
                                              {.name = "events", .shape = Shape::kRows}};
-  EXPECT_TRUE(Eventually([&] { return Found(datasets).size() >= 2 * (1 + 7 + 7 + 1); }));
+  EXPECT_TRUE(Eventually([&] { return Found(datasets).size() >= 2 * (1 + 7 + 7 + 1) + 1; }));
   const auto found = Found(datasets);
   EXPECT_THAT(found, Contains(HasSubstr("database mod00003 is missing")));
   EXPECT_THAT(found, Contains(HasSubstr("table db00001.pins is missing")));
   EXPECT_THAT(found, Not(Contains(HasSubstr("table db00000.pins is missing"))));
   EXPECT_THAT(found, Contains(HasSubstr("table mod00007.events is missing")));
-  EXPECT_THAT(found, Contains(HasSubstr("database db00099 is of a shard that the map has elsewhere")));
+  EXPECT_THAT(found, Contains(HasSubstr("database mod00099 is of a shard that the map has elsewhere")));
+  EXPECT_THAT(found, Contains(HasSubstr("kv shards open --range 99-99")));
   EXPECT_THAT(found, Not(Contains(HasSubstr("dbx"))));
 }
 
