@@ -85,9 +85,9 @@ class Migration {
   bool IsUnchangedSinceVerified(bool of_truth);
   /// Takes over a cutover that had opened the other side everywhere when the side that it leaves was lost.
   absl::Status TakeOverOpenedCutover(const EndpointStatus& opened);
-  /// Ends a cutover that an earlier worker had brought as far as the catalog: clients use the other side, which
-  /// the record does not say yet. Returns whether there was one; this worker then takes over again. After a
-  /// claim the answer is final, since no earlier worker can change the catalog any more.
+  /// Ends a cutover that an earlier worker had brought as far as the catalog: clients use the other side,
+  /// which the record does not say yet. Returns whether there was one; this worker then takes over again.
+  /// After a claim the answer is final, since no earlier worker can change the catalog any more.
   absl::StatusOr<bool> AdoptRoutedCutover();
   /// The migration, as the ledger of operations has it.
   Operation AsOperation() const;

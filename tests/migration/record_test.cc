@@ -59,8 +59,8 @@ TEST(Record, DamageIsNamed) {
 TEST(Record, OneOfANewerVersionIsNotTakenForDamaged) {
   std::string text = Encode(Full());
   text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
-  EXPECT_THAT(Decode(text),
-              FailsWith(absl::StatusCode::kDataLoss, "format 2 was written by a newer version; this one reads format 1"));
+  EXPECT_THAT(Decode(text), FailsWith(absl::StatusCode::kDataLoss,
+                                      "format 2 was written by a newer version; this one reads format 1"));
 }
 
 TEST(Record, KeepsTheLastEventsOnly) {
