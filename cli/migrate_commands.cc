@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "assembly/open_router.h"
 #include "cli/amounts.h"
@@ -200,22 +202,33 @@ void RunCommand(const std::string& command, const Arguments& args, const Globals
   if (works && args.wait && !problem.empty()) throw Failure{absl::UnavailableError(problem)};
 }
 
+/// Lists all migrations. Throws Failure behind the list if a record in it cannot be read.
 void List(const Globals& globals) {
   MigrationService service(globals);
   const Json list = OrFail(service.Execute({{"command", "list"}}));
+  std::vector<std::string> unreadable;
+  for (const Json& one : list.at("migrations")) {
+    if (one.value("phase", "") == "unreadable") unreadable.push_back(one.value("dataset", ""));
+  }
   if (globals.json) {
     Json line = list;
-    line["ok"] = true;
+    line["ok"] = unreadable.empty();
     PrintJson(line);
-    return;
+  } else {
+    Table table({"DATASET", "PHASE", "SOURCE", "TARGET", "TRUTH", "COPIED", "PROBLEM"});
+    for (const Json& one : list.at("migrations")) {
+      const bool readable = one.contains("units_done");
+      table.Add({one.value("dataset", ""), one.value("phase", ""), one.value("source", ""),
+                 one.value("target", ""), one.value("truth", ""),
+                 readable ? std::to_string(one.value("units_done", uint64_t{0})) : "",
+                 one.value("problem", "")});
+    }
+    table.Print();
   }
-  Table table({"DATASET", "PHASE", "SOURCE", "TARGET", "TRUTH", "COPIED", "PROBLEM"});
-  for (const Json& one : list.at("migrations")) {
-    table.Add({one.value("dataset", ""), one.value("phase", ""), one.value("source", ""),
-               one.value("target", ""), one.value("truth", ""),
-               std::to_string(one.value("units_done", uint64_t{0})), one.value("problem", "")});
-  }
-  table.Print();
+  if (unreadable.empty()) return;
+  throw Failure{absl::DataLossError(
+      fmt::format("records of migrations that cannot be read: {}; the others are listed, and not affected",
+                  fmt::join(unreadable, ", ")))};
 }
 
 /// more  the arguments of the example behind the dataset.
@@ -363,7 +376,8 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
       R"(With --server the server does the work, and continues when this command has ended. On an embedded store the command
 itself does the work, and therefore waits. docs/migrating.md describes every step, and what to do when something dies.
 
-Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem; 2 wrong usage.
+Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem, or, with list, a record cannot be
+read; 2 wrong usage.
 
 Example:
   kv --server 127.0.0.1:7400 migrate create events --to mysql

@@ -18,6 +18,7 @@
 namespace kvstore::cli {
 namespace {
 
+using shardops::DamagedMove;
 using shardops::MoveRange;
 using shardops::MoveRecord;
 using shardops::Pair;
@@ -105,19 +106,16 @@ Json ToJson(const MoveRecord& move) {
           {"began_ms", move.began_ms}};
 }
 
-void PrintMoves(const Globals& globals) {
-  Operated fleet(globals);
-  const auto moves = OrFail(shardops::LoadMoves(*fleet));
-  if (globals.json) {
-    Json list = Json::array();
-    for (const MoveRecord& move : moves) list.push_back(ToJson(move));
-    PrintJson({{"ok", true}, {"moves", std::move(list)}});
-    return;
+Json ToJson(const DamagedMove& move) {
+  Json json = {{"path", move.path}, {"problem", shardops::ToString(move)}};
+  if (move.range) {
+    json["space"] = move.range->mod ? "mod" : "db";
+    json["range"] = {move.range->first, move.range->last};
   }
-  if (moves.empty()) {
-    Print("no shards are moving, and no old tables are left\n");
-    return;
-  }
+  return json;
+}
+
+void PrintTable(const std::vector<MoveRecord>& moves) {
   Table table({"SHARDS", "FROM", "TO", "STATE", "NEXT"});
   for (const MoveRecord& move : moves) {
     table.Add({move.range.ToString(), move.from.master.ToString(), move.to.master.ToString(),
@@ -126,6 +124,27 @@ void PrintMoves(const Globals& globals) {
                                                          : "move again to go on, or cancel"});
   }
   table.Print();
+}
+
+/// Lists all moves. Throws Failure behind the list if a record is damaged.
+void PrintMoves(const Globals& globals) {
+  Operated fleet(globals);
+  const auto moves = OrFail(shardops::LoadMoves(*fleet));
+  if (globals.json) {
+    Json list = Json::array();
+    for (const MoveRecord& move : moves.known) list.push_back(ToJson(move));
+    Json damaged = Json::array();
+    for (const DamagedMove& move : moves.damaged) damaged.push_back(ToJson(move));
+    PrintJson({{"ok", moves.damaged.empty()}, {"moves", std::move(list)}, {"damaged", std::move(damaged)}});
+  } else if (!moves.known.empty()) {
+    PrintTable(moves.known);
+  } else if (moves.damaged.empty()) {
+    Print("no shards are moving, and no old tables are left\n");
+  }
+  if (moves.damaged.empty()) return;
+  std::vector<std::string> problems;
+  for (const DamagedMove& move : moves.damaged) problems.push_back(shardops::ToString(move));
+  throw Failure{absl::DataLossError(fmt::format("{}", fmt::join(problems, "\n")))};
 }
 
 void AddMove(CLI::App& group, Globals& globals) {
@@ -149,7 +168,12 @@ void AddMove(CLI::App& group, Globals& globals) {
                  "400 ms at a time. Needed if clients write faster than the new master applies");
   CLI::App* status =
       move->add_subcommand("status", "Show the moves in progress, and the old tables that are left");
-  status->footer("Example: kv shards move status");
+  status->footer(
+      R"(A record that cannot be read does not hide the others; it is named behind them, and under "damaged" with --json.
+
+Example: kv shards move status
+
+Exit codes: 0 done; 1 failed, or a record cannot be read; 2 wrong usage.)");
   status->callback([&globals] { PrintMoves(globals); });
 
   auto cancelled = std::make_shared<RangeArguments>();

@@ -50,8 +50,12 @@ absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper
   if (!status.ok()) return status;
   auto record = Decode(stored.text);
   if (!record.ok()) {
-    return absl::Status(record.status().code(),
-                        fmt::format("dataset: '{}': {}", dataset, std::string(record.status().message())));
+    return absl::Status(
+        record.status().code(),
+        fmt::format(
+            "dataset: '{}': {}; the migration stays as it is until its record can be read: docs/runbook.md, "
+            "'The record of a migration cannot be read'",
+            dataset, std::string(record.status().message())));
   }
   return std::unique_ptr<Migration>(new Migration(keeper, *std::move(record), stored.version));
 }

@@ -31,7 +31,8 @@ namespace kvstore::migration {
 /// Run blocks the worker's thread; everything else may be called by any thread.
 class Migration {
  public:
-  /// Loads the record. NOT_FOUND if the dataset does not migrate. The keeper must outlive the migration.
+  /// Loads the record. NOT_FOUND if the dataset does not migrate; DATA_LOSS if the record is damaged, or of a
+  /// newer version. The keeper must outlive the migration.
   static absl::StatusOr<std::unique_ptr<Migration>> Open(CatalogKeeper& keeper, std::string_view dataset);
 
   /// Starts a migration that was created: the record says so when this returns OK, and Run then does the
@@ -85,6 +86,10 @@ class Migration {
   bool IsUnchangedSinceVerified(bool of_truth);
   /// Takes over a cutover that had opened the other side everywhere when the side that it leaves was lost.
   absl::Status TakeOverOpenedCutover(const EndpointStatus& opened);
+  /// Ends a cutover that an earlier worker had brought as far as the catalog: clients use the other side,
+  /// which the record does not say yet. Returns whether there was one; this worker then takes over again.
+  /// After a claim the answer is final, since no earlier worker can change the catalog any more.
+  absl::StatusOr<bool> AdoptRoutedCutover();
   /// The migration, as the ledger of operations has it.
   Operation AsOperation() const;
   /// Takes the operation over in the ledger.
@@ -166,6 +171,10 @@ class Migration {
   absl::Status Freeze();
   /// Makes the catalog, and the record, name the side that serves now.
   absl::Status Route();
+  /// Writes into the record that the other side is the truth: the cutover has ended.
+  ///
+  /// writes_ms, reads_ms  for how long clients' writes and reads were held; 0 if that is not known.
+  absl::Status RecordCutover(uint64_t writes_ms, uint64_t reads_ms, std::string event);
   /// Gives the cutover up: the truth serves as before.
   absl::Status BackOut(const absl::Status& why);
   absl::Status Finish();

@@ -212,10 +212,20 @@ absl::Status Migration::Route() {
   const uint64_t writes = paused_since_ ? Milliseconds(routed_at - paused_since_->writes) : 0;
   const uint64_t reads = paused_since_ ? Milliseconds(routed_at - paused_since_->reads) : 0;
   if (paused_since_) event += fmt::format("; writes were held for {} ms, reads for {} ms", writes, reads);
+  if (auto status = RecordCutover(writes, reads, std::move(event)); !status.ok()) return status;
+  Reached("cutover.recorded");
+  paused_since_.reset();
+  UpdateTruthBootId();
+  NewCopier(spec_.shape);
+  return absl::OkStatus();
+}
+
+absl::Status Migration::RecordCutover(uint64_t writes_ms, uint64_t reads_ms, std::string event) {
+  const bool to_target = !on_target_;
   absl::Status status = Change(
       [&](Record& record) {
-        record.write_pause_ms = writes;
-        record.read_pause_ms = reads;
+        record.write_pause_ms = writes_ms;
+        record.read_pause_ms = reads_ms;
         record.on_target = to_target;
         record.crossed = true;
         record.phase = to_target ? Phase::kReversible : Phase::kReady;
@@ -239,13 +249,8 @@ absl::Status Migration::Route() {
         }
       },
       std::move(event));
-  if (!status.ok()) return status;
-  Reached("cutover.recorded");
-  paused_since_.reset();
-  on_target_ = to_target;
-  UpdateTruthBootId();
-  NewCopier(spec_.shape);
-  return absl::OkStatus();
+  if (status.ok()) on_target_ = to_target;
+  return status;
 }
 
 // ---- the end ----

@@ -121,6 +121,8 @@ absl::Status Migration::TakeOver() {
   alone_ = false;
   if (auto status = OpenSides(); !status.ok()) return absl::IsNotFound(status) ? EndOrphan() : status;
   if (auto status = RefreshExtents(); !status.ok()) return status;
+  // This needs neither side, so that a side which is down does not keep the record from saying what is true.
+  if (const auto adopted = AdoptRoutedCutover(); !adopted.ok() || *adopted) return adopted.status();
   const Record now = record();
   if (now.wanted == Wanted::kAbandon) return EndWithoutGoneSide();
   // A truth that was released serves without the migration, and is not asked any more.
@@ -142,6 +144,7 @@ absl::Status Migration::TakeOver() {
   const uint64_t above =
       std::max({now.epoch, truth_status->epoch, copy_status.ok() ? copy_status->epoch : 0, WallClockMs()});
   if (auto status = Claim(above + 1); !status.ok()) return status;
+  if (const auto adopted = AdoptRoutedCutover(); !adopted.ok() || *adopted) return adopted.status();
   // Only the first phase requires the operation in the ledger; later ones go on without, because clients may
   // be waiting for them.
   const absl::Status begun = BeginOperation();
@@ -156,6 +159,22 @@ absl::Status Migration::TakeOver() {
   }
   if (auto status = copy().RaiseEpoch(epoch_); !status.ok()) return status;
   return ReassertSides(*copy_status);
+}
+
+absl::StatusOr<bool> Migration::AdoptRoutedCutover() {
+  if (record().phase != Phase::kCutover) return false;
+  const auto entry = keeper_.LoadEntry(names_.dataset);
+  if (!entry.ok()) return entry.status();
+  const std::string& backend = on_target_ ? names_.source : names_.target;
+  const std::string& engine = on_target_ ? names_.source_engine : names_.target_engine;
+  if (entry->spec.backend != backend || entry->spec.engine != engine) return false;
+  // Without the claim the earlier worker, if it is only slow, would take the changed record for its own.
+  if (auto status = Claim(std::max(record().epoch, WallClockMs()) + 1); !status.ok()) return status;
+  absl::Status status = RecordCutover(
+      0, 0, fmt::format("'{}' serves: an earlier worker had routed clients there before it ended", backend));
+  if (!status.ok()) return status;
+  retake_ = true;
+  return true;
 }
 
 Operation Migration::AsOperation() const {
@@ -352,6 +371,8 @@ absl::Status Migration::EndWithoutGoneSide() {
   }
   if (auto claimed = Claim(std::max({now.epoch, status->epoch, WallClockMs()}) + 1); !claimed.ok())
     return claimed;
+  // A worker that was only slow may have routed clients to the side that is gone until just before the claim.
+  if (const auto adopted = AdoptRoutedCutover(); !adopted.ok() || *adopted) return adopted.status();
   BeginOperation().IgnoreError();
   if (auto raised = left.RaiseEpoch(epoch_); !raised.ok()) return raised;
   // Also creates shards that appeared meanwhile.

@@ -25,6 +25,8 @@ namespace {
 
 /// How often the process checks for migrations whose process has died.
 constexpr std::chrono::seconds kResumeInterval{3};
+/// The phase that a list shows for a migration whose record does not decode.
+constexpr char kUnreadable[] = "unreadable";
 
 }  // namespace
 
@@ -197,6 +199,12 @@ absl::StatusOr<Json> Migrator::List() {
   for (const std::string& name : *names) {
     auto one = Status(name);
     if (absl::IsNotFound(one.status())) continue;
+    if (absl::IsDataLoss(one.status())) {
+      // A record that cannot be read does not hide the others.
+      all.push_back(
+          {{"dataset", name}, {"phase", kUnreadable}, {"problem", std::string(one.status().message())}});
+      continue;
+    }
     if (!one.ok()) return one.status();
     all.push_back(*std::move(one));
   }

@@ -69,7 +69,10 @@ class Migrator : public Migrations {
                         const std::string& who);
   /// The names of all datasets that migrate.
   absl::StatusOr<std::vector<std::string>> ListNames();
+  /// {"migrations": [...]}, each as Status returns it. A record that does not decode has only the fields
+  /// `dataset`, `phase`, which is "unreadable", and `problem`.
   absl::StatusOr<Json> List();
+  /// The migration as operators see it. NOT_FOUND if there is none; DATA_LOSS if its record does not decode.
   absl::StatusOr<Json> Status(const std::string& dataset);
   /// Starts the worker's thread for a migration, unless this process runs it already. FAILED_PRECONDITION if
   /// another process does.

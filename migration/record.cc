@@ -15,6 +15,8 @@
 namespace kvstore::migration {
 namespace {
 
+/// The format that this version writes, and the only one that it reads.
+constexpr uint64_t kFormat = 1;
 /// How many events a record keeps.
 constexpr size_t kMaxEvents = 200;
 
@@ -154,7 +156,7 @@ std::string Encode(const Record& record) {
                      {"units", part.units},
                      {"bytes", part.bytes}});
   }
-  Json json = {{"format", 1},
+  Json json = {{"format", kFormat},
                {"dataset", record.dataset},
                {"source", record.source},
                {"source_engine", record.source_engine},
@@ -194,7 +196,11 @@ absl::StatusOr<Record> Decode(std::string_view text) {
   if (!json.ok()) return damaged(json.status());
   JsonFields fields(*json, "");
   Record record;
-  fields.Uint("format", 1, 1);
+  const uint64_t format = fields.Uint("format", 1, UINT32_MAX);
+  if (format > kFormat) {
+    return damaged(absl::DataLossError(
+        fmt::format("format {} was written by a newer version; this one reads format {}", format, kFormat)));
+  }
   record.dataset = fields.String("dataset");
   record.source = fields.String("source");
   record.source_engine = fields.String("source_engine");

@@ -124,7 +124,8 @@ struct Record {
   }
 };
 
-/// The stored form of a record, as JSON, and back. DATA_LOSS if the text does not decode.
+/// The stored form of a record, as JSON, and back. DATA_LOSS if the text does not decode; the message says
+/// whether a newer version wrote it.
 std::string Encode(const Record& record);
 absl::StatusOr<Record> Decode(std::string_view text);
 

@@ -44,10 +44,10 @@ absl::StatusOr<Pair> HomeOf(const Maps& maps, const MoveRange& range) {
   return *home;
 }
 
-const MoveRecord* Find(const std::vector<MoveRecord>& moves, const MoveRange& range) {
-  const auto found =
-      std::find_if(moves.begin(), moves.end(), [&](const MoveRecord& move) { return move.range == range; });
-  return found == moves.end() ? nullptr : &*found;
+const MoveRecord* Find(const Moves& moves, const MoveRange& range) {
+  const auto found = std::find_if(moves.known.begin(), moves.known.end(),
+                                  [&](const MoveRecord& move) { return move.range == range; });
+  return found == moves.known.end() ? nullptr : &*found;
 }
 
 bool Has(const Pair& pair, const Host& host) { return pair.master == host || pair.slave == host; }
@@ -96,6 +96,8 @@ absl::Status EndOperation(FleetOperator& fleet, const MoveRange& range) {
 absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRange& range) {
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
+  // What is claimed for a move whose record is damaged stays claimed.
+  if (auto status = moves->CheckRange(range); !status.ok()) return status;
   const MoveRecord* const found = Find(*moves, range);
   if (found != nullptr && found->state != MoveState::kMoved) return *found;
   if (auto status = EndOperation(fleet, range); !status.ok()) return status;
@@ -106,8 +108,8 @@ absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRa
 
 /// Returns the record of a move that can begin, or why it cannot. ALREADY_EXISTS if the shards are on that
 /// pair.
-absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecord>& moves,
-                                   const MoveRange& range, const Pair& to) {
+absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const Moves& moves, const MoveRange& range,
+                                   const Pair& to) {
   const auto from = HomeOf(maps, range);
   if (!from.ok()) return from.status();
   if (*from == to) return absl::AlreadyExistsError("they are there");
@@ -119,7 +121,7 @@ absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecor
     }
   }
   MoveRecord move{.range = range, .from = *from, .to = to};
-  for (const MoveRecord& other : moves) {
+  for (const MoveRecord& other : moves.known) {
     if (!other.range.Overlaps(range) || other.state != MoveState::kMoved) continue;
     if (other.range == range) {
       // These shards move back, or further on. Pairs that still have old tables of theirs are remembered.
@@ -131,7 +133,8 @@ absl::StatusOr<MoveRecord> NewMove(const Maps& maps, const std::vector<MoveRecor
     }
   }
   for (const Pair& pair : {*from, to}) {
-    if (const MoveRecord* const other = FindMove(moves, pair); other != nullptr) {
+    if (auto status = moves.CheckPair(maps, pair); !status.ok()) return status;
+    if (const MoveRecord* const other = FindMove(moves.known, pair); other != nullptr) {
       return Refuse(fmt::format(
           "{} is in the move of shards {}: one at a time; kv shards move status shows how far it is",
           pair.master.ToString(), other->range.ToString()));
@@ -149,6 +152,7 @@ absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, c
   if (!maps.ok()) return maps.status();
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
+  if (auto status = moves->CheckRange(range); !status.ok()) return status;
   const MoveRecord* const under_way = Find(*moves, range);
   if (under_way != nullptr && under_way->state != MoveState::kMoved) {
     if (under_way->to != to) {
@@ -234,6 +238,7 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range) {
 absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range) {
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
+  if (auto status = moves->CheckRange(range); !status.ok()) return status;
   const MoveRecord* const move = Find(*moves, range);
   if (move == nullptr) {
     return absl::NotFoundError(fmt::format(

@@ -24,15 +24,16 @@ namespace kvstore::shardops {
 ///
 /// FAILED_PRECONDITION if the shards are not all open on one pair; if a pair has problems (FindPairProblems),
 /// its hosts do not share a gtid_domain_id that no other pair has, or do not apply in order; if the new pair
-/// has such databases already; if a dataset of these shards is being migrated; or if another move uses one of
-/// the hosts. DATA_LOSS if the copy differs. UNAVAILABLE if a host or ZooKeeper cannot be reached, and
-/// CANCELLED if `progress` returned false: run it again. If clients cannot use some shards meanwhile, the
-/// message says so.
+/// has such databases already; if a dataset of these shards is being migrated; if another move uses one of
+/// the hosts; or if the record of a move that may use them is damaged (Moves::CheckPair). DATA_LOSS if the
+/// copy differs. UNAVAILABLE if a host or ZooKeeper cannot be reached, and CANCELLED if `progress` returned
+/// false: run it again. If clients cannot use some shards meanwhile, the message says so.
 absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, const Pair& to,
                                  const MoveOptions& options);
 
 /// Cancels a move: puts shards that have not moved back into use at the old pair, and drops their copies.
-/// NOT_FOUND if no move of exactly these shards is under way.
+/// NOT_FOUND if no move of exactly these shards is under way; FAILED_PRECONDITION if a record is damaged that
+/// may be the one of these shards.
 absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range);
 
 /// Drops the old tables of shards that have moved. After that they cannot be recovered. NOT_FOUND if no move

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -19,8 +20,25 @@ using Json = nlohmann::json;
 constexpr std::array<std::string_view, 4> kStates = {"copying", "following", "switching", "moved"};
 
 std::string Folder(const FleetOperator& fleet) { return fleet.root + "/moves"; }
+
+/// The name of a record's node: "db-0-255", "mod-0-7".
+std::string NameOf(const MoveRange& range) {
+  return fmt::format("{}-{}-{}", range.mod ? "mod" : "db", range.first, range.last);
+}
+
+/// The shards that NameOf has made this name of; none if it made none.
+std::optional<MoveRange> RangeOf(std::string_view name) {
+  const char* const end = name.data() + name.size();
+  MoveRange range{.mod = name.starts_with("mod")};
+  // Whatever does not parse leaves a number as it is, so that the name which is made of it differs.
+  std::from_chars(name.data() + name.find('-') + 1, end, range.first);
+  std::from_chars(name.data() + name.rfind('-') + 1, end, range.last);
+  if (range.first > range.last || NameOf(range) != name) return std::nullopt;
+  return range;
+}
+
 std::string Node(const FleetOperator& fleet, const MoveRange& range) {
-  return fmt::format("{}/{}-{}-{}", Folder(fleet), range.mod ? "mod" : "db", range.first, range.last);
+  return Folder(fleet) + "/" + NameOf(range);
 }
 
 Json ToJson(const Pair& pair) { return {pair.master.ToString(), pair.slave.ToString()}; }
@@ -48,7 +66,7 @@ std::string ToText(const MoveRecord& move) {
                      {"began_ms", move.began_ms}});
 }
 
-absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& node) {
+absl::StatusOr<MoveRecord> Parse(const ZooKeeperNode& node) {
   try {
     const Json json = Json::parse(node.data);
     MoveRecord move;
@@ -57,7 +75,7 @@ absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& n
     move.to = PairOf(json.at("to"));
     const auto state = std::find(kStates.begin(), kStates.end(), json.at("state").get<std::string>());
     if (state == kStates.end())
-      return absl::DataLossError(path + ": state: must be one of copying, following, switching, moved");
+      return absl::DataLossError("state: must be one of copying, following, switching, moved");
     move.state = static_cast<MoveState>(state - kStates.begin());
     move.position = {json.at("log_file"), json.at("log_position")};
     for (const Json& pair : json.at("leaves")) move.old_homes.push_back(PairOf(pair));
@@ -65,7 +83,7 @@ absl::StatusOr<MoveRecord> Parse(const std::string& path, const ZooKeeperNode& n
     move.version = node.version;
     return move;
   } catch (const Json::exception& error) {
-    return absl::DataLossError(fmt::format("{}: {}", path, error.what()));
+    return absl::DataLossError(error.what());
   }
 }
 
@@ -115,8 +133,8 @@ Operation AsOperation(const MoveRecord& move) {
   return operation;
 }
 
-absl::StatusOr<std::vector<MoveRecord>> LoadMoves(FleetOperator& fleet) {
-  std::vector<MoveRecord> moves;
+absl::StatusOr<Moves> LoadMoves(FleetOperator& fleet) {
+  Moves moves;
   const auto names = fleet.zookeeper.Children(Folder(fleet));
   if (absl::IsNotFound(names.status())) return moves;
   if (!names.ok()) return names.status();
@@ -125,12 +143,52 @@ absl::StatusOr<std::vector<MoveRecord>> LoadMoves(FleetOperator& fleet) {
     const auto node = fleet.zookeeper.Get(path, /*watch=*/false);
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();
-    auto move = Parse(path, *node);
-    if (!move.ok()) return move.status();
-    moves.push_back(*std::move(move));
+    auto move = Parse(*node);
+    if (move.ok() && NameOf(move->range) != name) {
+      move = absl::DataLossError(fmt::format("holds the move of shards {}", move->range.ToString()));
+    }
+    if (move.ok()) {
+      moves.known.push_back(*std::move(move));
+    } else {
+      moves.damaged.push_back({path, RangeOf(name), std::string(move.status().message())});
+    }
   }
-  std::sort(moves.begin(), moves.end(), [](const auto& a, const auto& b) { return a.range < b.range; });
+  std::sort(moves.known.begin(), moves.known.end(),
+            [](const auto& a, const auto& b) { return a.range < b.range; });
+  std::sort(moves.damaged.begin(), moves.damaged.end(),
+            [](const auto& a, const auto& b) { return a.path < b.path; });
   return moves;
+}
+
+std::string ToString(const DamagedMove& move) {
+  return fmt::format(
+      "the record of {} in ZooKeeper, {}, cannot be read: {}; it is damaged, or of a newer version of kv: "
+      "see "
+      "docs/runbook.md, 'The record of a move cannot be read'",
+      move.range ? fmt::format("the move of shards {}", move.range->ToString()) : "a move of unknown shards",
+      move.path, move.why);
+}
+
+absl::Status Moves::CheckRange(const MoveRange& range) const {
+  for (const DamagedMove& move : damaged) {
+    if (!move.range || move.range->Overlaps(range)) return Refuse(ToString(move));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Moves::CheckPair(const Maps& maps, const Pair& pair) const {
+  const auto has = [&](const Host& host) { return host == pair.master || host == pair.slave; };
+  for (const DamagedMove& move : damaged) {
+    if (!move.range) return Refuse(ToString(move));
+    const StoredMap* const stored = maps.Find(move.range->mod);
+    if (stored == nullptr) continue;
+    for (const ShardRange& range : stored->map.ranges()) {
+      if (!has(range.master) && !has(range.slave)) continue;
+      const MoveRange there{.mod = stored->mod, .first = range.first, .last = range.last};
+      if (move.range->Overlaps(there)) return Refuse(ToString(move));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -54,8 +55,29 @@ std::string OperationName(const MoveRange& range);
 /// Returns the move as an operation of the ledger. It outlives its process: it ends when all shards have
 /// moved, or the move is cancelled, by whichever process.
 Operation AsOperation(const MoveRecord& move);
-/// Loads the records of all moves that are under way, or have moved and are not finished.
-absl::StatusOr<std::vector<MoveRecord>> LoadMoves(FleetOperator& fleet);
+/// A record that does not decode: it is damaged, or a newer version wrote it.
+struct DamagedMove {
+  std::string path;                ///< The node in ZooKeeper.
+  std::optional<MoveRange> range;  ///< From the node's name; none if the name does not say it.
+  std::string why;
+};
+
+/// The records of all moves that are under way, or have moved and are not finished.
+struct Moves {
+  std::vector<MoveRecord> known;  ///< By range, ascending.
+  std::vector<DamagedMove> damaged;
+
+  /// FAILED_PRECONDITION if a damaged record may be the one of a move of some of these shards.
+  absl::Status CheckRange(const MoveRange& range) const;
+  /// FAILED_PRECONDITION if a damaged record may be the one of a move from or to this pair: by the maps the
+  /// pair has shards of its range, or the range is not known. The pair that shards of a damaged record are on
+  /// their way to is not known before the first of them has moved; the ledger has it (AsOperation).
+  absl::Status CheckPair(const Maps& maps, const Pair& pair) const;
+};
+/// Loads all records. One that is damaged does not keep others from being loaded.
+absl::StatusOr<Moves> LoadMoves(FleetOperator& fleet);
+/// Says which record is damaged, why, and where the operator reads on.
+std::string ToString(const DamagedMove& move);
 /// Saves the record, and increments its version. ABORTED if another process has changed it meanwhile.
 absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move);
 absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move);

@@ -40,7 +40,8 @@ absl::StatusOr<Promotion> Promote(FleetOperator& fleet, const Host& host, const 
   if (!plan->published && !options.emergency) {
     const auto moves = LoadMoves(fleet);
     if (!moves.ok()) return moves.status();
-    if (const MoveRecord* const move = FindMove(*moves, plan->before); move != nullptr) {
+    if (auto status = moves->CheckPair(*maps, plan->before); !status.ok()) return status;
+    if (const MoveRecord* const move = FindMove(moves->known, plan->before); move != nullptr) {
       return Refuse(
           fmt::format("{} is in the move of shards {}: let that end, or cancel it (kv shards move cancel)",
                       host.ToString(), move->range.ToString()));

@@ -220,7 +220,8 @@ absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const Replace
   if (!pair.ok()) return pair.status();
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
-  if (const MoveRecord* const move = FindMove(*moves, *pair); move != nullptr) {
+  if (auto status = moves->CheckPair(*maps, *pair); !status.ok()) return status;
+  if (const MoveRecord* const move = FindMove(moves->known, *pair); move != nullptr) {
     return Refuse(
         fmt::format("{} is in the move of shards {}: let that end, or cancel it (kv shards move cancel)",
                     pair->master.ToString(), move->range.ToString()));

@@ -84,6 +84,23 @@ TEST_F(KvCommand, DatasetsAreManaged) {
   EXPECT_EQ(Ok({"dataset", "list"}), "(none)\n");
 }
 
+TEST_F(KvCommand, ARecordOfAMigrationThatCannotBeReadIsListedAndFails) {
+  Ok({"dataset", "create", "events"});
+  std::filesystem::create_directories(dir_ / "store" / "migrations");
+  File("store/migrations/events.json", "{");
+  const Output table = Kv({"migrate", "list"});
+  EXPECT_EQ(table.code, 1);
+  EXPECT_NE(table.out.find("unreadable"), std::string::npos) << table.out;
+  EXPECT_NE(table.err.find("DATA_LOSS"), std::string::npos) << table.err;
+  const Output json = Kv({"--json", "migrate", "list"});
+  EXPECT_EQ(json.code, 1);
+  const Json listed = Json::parse(json.out);
+  EXPECT_EQ(listed["ok"], false);
+  EXPECT_EQ(listed["migrations"][0]["dataset"], "events");
+  EXPECT_EQ(Json::parse(json.err)["error"]["code"], "DATA_LOSS");
+  Fails({"migrate", "status", "events"}, "docs/runbook.md, 'The record of a migration cannot be read'");
+}
+
 TEST_F(KvCommand, ObjectsAndMappingsAreManaged) {
   Ok({"dataset", "create", "pins", "--shape", "objects", "--type", "7"});
   Ok({"dataset", "create", "boards", "--shape", "mappings"});

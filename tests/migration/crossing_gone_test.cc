@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "tests/migration/crossing_fixture.h"
 
 /// Sides that do not come back, steps that are cut off halfway, and datasets that are dropped, in the middle
@@ -59,6 +61,73 @@ TEST_F(FaultyMySqlTest, TheSourceServesAgainWhenTheTargetIsGoneForGood) {
   EXPECT_EQ(Count("row", 10), 10);
   EXPECT_EQ(store.router().GetRow("events", "after", {})->items.size(), 1u);
   EXPECT_OK(store.router().AlterDataset("events", {.ttl_ms = 1'000'000'000}));
+}
+
+// ---- a cutover that the catalog knows, and the record does not ----
+
+/// Stops the worker for good where clients are routed to mysql already and the record does not say so yet.
+/// What happens there, before the process ends, is done by `then`.
+class RoutedTest : public FaultyMySqlTest {
+ protected:
+  void EndAtRouted(const std::function<void(MigratingStore&)>& then) {
+    MigratingStore& store = OpenReady();
+    std::atomic<bool> reached{false};
+    SetFailPointHook([&](std::string_view point) {
+      if (point != "cutover.routed" || reached) return;
+      then(store);
+      store.SetCatalogTrouble(CatalogTrouble::kDown);
+      reached = true;
+    });
+    store.Do("cutover", "events");
+    ASSERT_TRUE(Eventually([&] { return reached.load(); }));
+    Open();
+    SetFailPointHook(nullptr);
+    store_->migrator().TakeOverAbandoned();
+  }
+  bool HasEvent(const std::string& text) {
+    return store_->Do("status", "events")["events"].dump().find(text) != std::string::npos;
+  }
+};
+
+TEST_F(RoutedTest, TheSideThatTheCatalogNamesIsNotGivenUpAsTheCopy) {
+  EndAtRouted([&](MigratingStore& store) {
+    Put("late");
+    faults_.down = true;
+    EXPECT_OK(store.Try("abandon", "events", {{"gone", "mysql"}}));
+  });
+  EXPECT_TRUE(Eventually([&] { return HasEvent("'mysql' is the truth now, and is not given up"); }))
+      << store_->Do("status", "events").dump(1);
+  EXPECT_EQ(Field("truth"), "mysql");
+  EXPECT_EQ(Field("wanted"), "nothing");
+  EXPECT_EQ(store_->BackendOf("events"), "mysql");
+  faults_.down = false;
+  store_->Await("events", "reversible");
+  EXPECT_EQ(store_->router().GetRow("events", "late", {})->items.size(), 1u);
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+TEST_F(RoutedTest, AnOperatorWhoKnowsThatItWasTheTruthGivesItUp) {
+  EndAtRouted([&](MigratingStore& store) {
+    faults_.down = true;
+    EXPECT_OK(store.Try("abandon", "events", {{"gone", "mysql"}}));
+  });
+  EXPECT_TRUE(Eventually([&] { return Field("truth") == "mysql" && Field("wanted") == "nothing"; }));
+  store_->Do("abandon", "events", {{"gone", "mysql"}});
+  store_->Await("events", "aborted");
+  EXPECT_EQ(store_->BackendOf("events"), "rocksdb");
+  EXPECT_EQ(Count("row", 10), 10);
+}
+
+TEST_F(RoutedTest, AHostThatIsRestartedThereDoesNotTakeTheDatasetOffline) {
+  EndAtRouted([&](MigratingStore&) {
+    Put("late");
+    ++faults_.restarts;
+  });
+  store_->Await("events", "reversible");
+  EXPECT_EQ(Field("doubt"), "") << "it has lost nothing";
+  EXPECT_EQ(Field("truth"), store_->BackendOf("events"));
+  Put("more");
+  EXPECT_EQ(store_->router().GetRow("events", "late", {})->items.size(), 1u);
 }
 
 // ---- steps that are cut off half way ----
@@ -195,6 +264,28 @@ TEST_F(FaultyMySqlTest, ARecordThatCannotBeReadDoesNotKeepOthersFromGoingOn) {
   EXPECT_TRUE(Eventually([&] { return store.Do("status", "events").contains("lag"); }));
   EXPECT_THAT(store.Try("status", "a-damaged-one"),
               FailsWith(absl::StatusCode::kDataLoss, "dataset: 'a-damaged-one': the migration's record"));
+}
+
+TEST_F(FaultyMySqlTest, ARecordThatCannotBeReadDoesNotHideOthers) {
+  MigratingStore& store = OpenReady();
+  ASSERT_OK(store.router().keeper().WithCatalog([](Catalog& catalog) -> absl::Status {
+    EXPECT_OK(catalog.PutRecord("a-damaged-one", "{", -1));
+    return catalog.PutRecord("newer", R"({"format": 2})", -1).status();
+  }));
+  ASSERT_OK_AND_ASSIGN(const Json list, store.Try("list", ""));
+  const Json& all = list["migrations"];
+  ASSERT_EQ(all.size(), 3u) << list.dump(1);
+  EXPECT_EQ(all[0]["dataset"], "a-damaged-one");
+  EXPECT_EQ(all[0]["phase"], "unreadable");
+  EXPECT_THAT(all[0].value("problem", ""), ::testing::HasSubstr("docs/runbook.md"));
+  EXPECT_EQ(all[1]["dataset"], "events");
+  EXPECT_EQ(all[1]["phase"], "ready");
+  EXPECT_EQ(all[2]["dataset"], "newer");
+  EXPECT_THAT(all[2].value("problem", ""), ::testing::HasSubstr("written by a newer version"));
+  EXPECT_THAT(store.Try("status", "newer"),
+              FailsWith(absl::StatusCode::kDataLoss, "dataset: 'newer': the migration's record"));
+  // Nothing is done to a migration of which nothing is known.
+  EXPECT_THAT(store.Try("cancel", "newer"), FailsWith(absl::StatusCode::kDataLoss, "newer version"));
 }
 
 TEST_F(FaultyMySqlTest, ARecordThatIsAnotherMigrationsIsNotRemoved) {

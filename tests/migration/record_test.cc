@@ -56,6 +56,13 @@ TEST(Record, DamageIsNamed) {
   EXPECT_THAT(Decode(text), FailsWith(absl::StatusCode::kDataLoss, "phase"));
 }
 
+TEST(Record, OneOfANewerVersionIsNotTakenForDamaged) {
+  std::string text = Encode(Full());
+  text.replace(text.find("\"format\": 1"), 11, "\"format\": 2");
+  EXPECT_THAT(Decode(text), FailsWith(absl::StatusCode::kDataLoss,
+                                      "format 2 was written by a newer version; this one reads format 1"));
+}
+
 TEST(Record, KeepsTheLastEventsOnly) {
   Record record;
   for (uint64_t i = 0; i < 1000; ++i) record.AddEvent("w", std::to_string(i), i);

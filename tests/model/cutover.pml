@@ -7,7 +7,8 @@
  * Promises: at most one side accepts writes of a partition. The side that serves has all acknowledged writes except those
  * that a failover of the truth lost, or failovers of both sides during one cutover. Once the target has served, no
  * acknowledged write is taken from a copy that has it, unless an operator has chosen the truth that has lost memory. A
- * worker that waits for a side that is down does not block writes, wherever it can let them continue.
+ * worker that waits for a side that is down does not block writes, wherever it can let them continue. Between two steps
+ * the catalog routes clients to the side that the record calls the truth.
  *
  * Mutants:
  *   NO_IDENTITY          a side that failed over accepts writes by the state of an earlier moment
@@ -21,6 +22,8 @@
  *   BACK_OUT_UNRECORDED  a back-out from moved does not first retire the cutover's number in the record
  *   UNFREEZE_UNSEEN      a frozen truth that failed over serves again before the other side is checked
  *   BOTH_SIDES_FIRST     a takeover asks both sides before it does anything else
+ *   ROUTE_UNSEEN         a takeover goes by the record alone, although the catalog routes clients to the other side already:
+ *                        where that side has lost its memory since, the cutover is given up, and clients find no side
  *   NO_REFREEZE          a takeover finds a part of the source moved, and drains while the rest serves
  *
  * All of this at once (two partitions, two failovers, two cutovers, two workers, a side down) has too many states. `run`
@@ -75,6 +78,7 @@ bool cutting;        /* the phase is cutover */
 bool cut;            /* a cutover was begun: from then on a side that lost memory is no source of repairs */
 byte verified[PLACES];
 bool over;           /* cancelled */
+bool catalog;        /* the side that clients are routed to */
 
 byte epochs;
 byte cuts;
@@ -266,6 +270,12 @@ takeover:
     epochs++;
     by = epochs;
     record_by = by;
+#ifndef ROUTE_UNSEEN
+    if
+    :: cutting && catalog != on_target -> on_target = catalog; cutting = false /* only the record was left to do */
+    :: else
+    fi;
+#endif
     t = on_target;
     c = 1 - t
   }
@@ -307,6 +317,7 @@ takeover:
   fi;
 
 resting:
+  assert(record_by != by || catalog == t); /* clients find no side */
   EACH
     if
     :: seen[AT(c, p)] != verified[AT(c, p)] ->
@@ -443,6 +454,14 @@ forward:
   DONE;
 
 routed:
+  atomic {
+    save();
+    catalog = c;
+    if
+    :: true
+    :: goto lost /* the worker is killed here */
+    fi
+  }
   atomic { save(); on_target = c; cutting = false; t = c; c = 1 - t };
   goto resting;
 

@@ -179,8 +179,8 @@ TEST_F(MoveTest, WhatHasMovedStaysWhenTheRestIsCancelled) {
   ASSERT_OK(CancelMove(first_.fleet(), kAll));
   clients.Work(20);
   const auto moves = LoadMoves(first_.fleet());
-  ASSERT_EQ(moves->size(), 1u);
-  const MoveRange moved = moves->front().range;
+  ASSERT_EQ(moves->known.size(), 1u);
+  const MoveRange moved = moves->known.front().range;
   EXPECT_LT(moved.last, 7u);
   ExpectInOrder();
   EXPECT_THAT(MoveThere(kAll), FailsWith(StatusCode::kFailedPrecondition, "move each part by itself"));
@@ -213,7 +213,7 @@ TEST_F(MoveTest, CancelledAfterTheNewMasterWasReplacedItRemovesNothingThatIsUsed
   clients.Work(20);
   ASSERT_OK(CancelMove(first_.fleet(), kRows));
   EXPECT_EQ(HomeOf(kRows).master, second_.host_b());
-  EXPECT_EQ(LoadMoves(first_.fleet())->front().state, MoveState::kMoved);
+  EXPECT_EQ(LoadMoves(first_.fleet())->known.front().state, MoveState::kMoved);
   clients.Work(20);
   clients.Stop();
   EXPECT_EQ(history.Check(), std::nullopt);

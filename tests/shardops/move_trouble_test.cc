@@ -33,7 +33,7 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
   const auto refused = [&](const MoveRange& range, const Pair& to, StatusCode code, const std::string& why) {
     EXPECT_THAT(Move(range, to), FailsWith(code, why));
     EXPECT_EQ(HomeOf(kRows), first_.hosts());
-    EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
+    EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
   };
   const auto no = StatusCode::kFailedPrecondition;
   refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "is not within");
@@ -63,7 +63,7 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
   EXPECT_THAT(CancelMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
   EXPECT_THAT(FinishMove(first_.fleet(), kRows), FailsWith(StatusCode::kNotFound, "no move"));
   EXPECT_OK(Move(kRows, second_.hosts(), {.dry_run = true}));
-  EXPECT_TRUE(LoadMoves(first_.fleet())->empty());
+  EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
   EXPECT_OK(MoveThere(kRows));
 }
 
@@ -99,18 +99,70 @@ TEST_F(MoveTest, TheRecordIsReplacedByThoseOfItsPartsOrNotAtAll) {
   MoveRecord in_the_way = parts.back();
   ASSERT_OK(SaveMove(fleet, in_the_way));
   EXPECT_THAT(ReplaceMove(fleet, move, parts), FailsWith(StatusCode::kAborted, "another process"));
-  EXPECT_EQ(LoadMoves(fleet)->size(), 2u) << "neither removed nor saved";
+  EXPECT_EQ(LoadMoves(fleet)->known.size(), 2u) << "neither removed nor saved";
   ASSERT_OK(RemoveMove(fleet, in_the_way));
   ASSERT_OK(ReplaceMove(fleet, move, parts));
   const auto moves = LoadMoves(fleet);
-  ASSERT_EQ(moves->size(), 2u);
-  EXPECT_EQ(moves->front().range, parts.front().range);
-  EXPECT_EQ(moves->back().range, parts.back().range);
+  ASSERT_EQ(moves->known.size(), 2u);
+  EXPECT_EQ(moves->known.front().range, parts.front().range);
+  EXPECT_EQ(moves->known.back().range, parts.back().range);
   // A record of the same shards takes the place of the one before.
-  MoveRecord whole = moves->front();
+  MoveRecord whole = moves->known.front();
   whole.old_homes = {first_.hosts()};
   EXPECT_OK(ReplaceMove(fleet, record(0, 1, MoveState::kSwitching), {&whole, 1}));
-  EXPECT_EQ(LoadMoves(fleet)->front().old_homes.size(), 1u);
+  EXPECT_EQ(LoadMoves(fleet)->known.front().old_homes.size(), 1u);
+}
+
+TEST_F(MoveTest, ADamagedRecordHidesNoOtherAndRefusesOnlyWhatItMayBeAbout) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  const auto no = StatusCode::kFailedPrecondition;
+  // The move of the rows has begun, so that the ledger has its hosts; then its record is damaged.
+  SetFailPointHook([](std::string_view name) {
+    if (name == "move.following") throw Died();
+  });
+  EXPECT_THROW(MoveThere(kRows).IgnoreError(), Died);
+  SetFailPointHook(nullptr);
+  const std::string path = fleet.root + "/moves/mod-0-3";
+  const auto whole = fleet.zookeeper.Get(path, /*watch=*/false);
+  ASSERT_OK(whole);
+  ASSERT_OK(fleet.zookeeper.Set(path, "{", -1));
+  MoveRecord other{.range = kIds, .from = second_.hosts(), .to = first_.hosts(), .state = MoveState::kMoved};
+  ASSERT_OK(SaveMove(fleet, other));
+  ASSERT_OK_AND_ASSIGN(const shardops::Moves moves, LoadMoves(fleet));
+  ASSERT_EQ(moves.known.size(), 1u);
+  EXPECT_EQ(moves.known.front().range, kIds);
+  ASSERT_EQ(moves.damaged.size(), 1u);
+  EXPECT_EQ(moves.damaged.front().range, kRows);
+  // What is under way there is neither hidden nor released.
+  EXPECT_THAT(Promote(fleet, first_.host_b(), {}), FailsWith(no, path));
+  EXPECT_THAT(Promote(fleet, first_.host_b(), {}), FailsWith(no, "docs/runbook.md"));
+  EXPECT_THAT(MoveThere(kRows), FailsWith(no, path));
+  EXPECT_THAT(CancelMove(fleet, kRows), FailsWith(no, path));
+  EXPECT_THAT(FinishMove(fleet, kRows), FailsWith(no, path));
+  ASSERT_OK_AND_ASSIGN(const auto operations, fleet.ledger->List());
+  ASSERT_EQ(operations.size(), 1u) << "its claims stay";
+  EXPECT_EQ(operations.front().what, "move shards mod 0-3");
+  // Other shards are not concerned.
+  EXPECT_OK(FinishMove(fleet, kIds));
+  // Another pair is not either, where it has no shard of that range; the ledger knows where they were to go.
+  ASSERT_OK_AND_ASSIGN(const auto maps, shardops::Maps::Load(fleet.zookeeper, fleet.root));
+  EXPECT_OK(moves.CheckPair(maps, second_.hosts()));
+  EXPECT_THAT(moves.CheckPair(maps, first_.hosts()), FailsWith(no, path));
+  // Once the record is put back, the move goes on.
+  ASSERT_OK(fleet.zookeeper.Set(path, whole->data, -1));
+  EXPECT_OK(MoveThere(kRows));
+}
+
+TEST_F(MoveTest, ARecordWhoseNameSaysNoShardsMayBeAboutAny) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  const auto no = StatusCode::kFailedPrecondition;
+  for (const char* const name : {"mod-3", "mod-03-4", "mod-4-3", "other-0-3", "mod-0-3-5"}) {
+    const std::string path = fleet.root + "/moves/" + name;
+    ASSERT_OK(fleet.zookeeper.Create(path, "{}"));
+    EXPECT_THAT(Promote(fleet, first_.host_b(), {}), FailsWith(no, path));
+    EXPECT_THAT(MoveThere(kRows), FailsWith(no, path));
+    ASSERT_OK(fleet.zookeeper.Delete(path));
+  }
 }
 
 TEST_F(MoveTest, ACopyThatIsNotTheSameIsFoundOut) {
