@@ -162,7 +162,7 @@ absl::StatusOr<std::string> Caller::Instance() {
   }
   // Without the lock, because other threads may have less time.
   v1::GetServerResponse server;
-  const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
+  const absl::Status status = Read(v1::GetServerRequest(), server);
   if (!status.ok()) return status;
   const MutexLock lock(mutex_);
   instance_ = server.instance();
@@ -204,7 +204,7 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
 
 void Caller::SetSentTime(v1::Attempt& names, Clock::time_point sent) {
   v1::GetServerResponse server;
-  const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
+  const absl::Status status = Read(v1::GetServerRequest(), server);
   if (!status.ok() || server.instance() != names.instance() || server.clock_us() == 0) return;
   // The server read its clock before now, so the result is too early by the time of the way back. That is the
   // safe side, and so is a thousandth for clocks that run at different speeds.
