@@ -86,15 +86,14 @@ class Router : public KVStore {
   /// Finds the dataset and returns `call(const ServedDataset&)`, a Status or StatusOr. Retries while the
   /// dataset migrates.
   ///
-  /// check  `check(const ServedDataset&)` returns the Status of the call's arguments; called once, or again
-  /// if
-  ///        another dataset has that name by then.
+  /// check  `check(const ServedDataset&)` returns the Status of the call's arguments. Called once, before the
+  ///        call waits, and again only if another dataset has that name by then.
   template <typename Check, typename Call>
   auto Route(std::string_view name, Shape shape, const Check& check, const Call& call)
       -> std::invoke_result_t<Call, const ServedDataset&>;
   /// Route for a batch: `send(const ServedDataset&, std::span<const Entry>)` returns one answer for each
   /// entry, in order. Entries that were refused because the dataset migrates are sent again. `check(const
-  /// ServedDataset&, const Entry&)` returns the Status of an entry.
+  /// ServedDataset&, const Entry&)` returns the Status of an entry; called as Route's.
   template <typename Answer, typename Entry, typename Check, typename Send>
   absl::StatusOr<std::vector<Answer>> RouteBatch(std::string_view name, Shape shape,
                                                  std::span<const Entry> entries, const Check& check,
@@ -104,6 +103,9 @@ class Router : public KVStore {
   static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
     return result.status();
   }
+  /// ListMapping, which also sets the incarnation of the dataset that it found.
+  absl::StatusOr<MappingPage> List(std::string_view dataset, uint64_t from, const MappingListOptions& options,
+                                   uint64_t& incarnation);
   /// Reads the objects that entries of a mapping point to, from whichever datasets they are in.
   std::vector<JoinedObject> Join(std::span<const MappingEntry> entries);
   /// Waits before a call is retried that failed with `migrating`. OK: retry it; else the error for the
@@ -145,23 +147,34 @@ template <typename Answer, typename Entry, typename Check, typename Send>
 absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Shape shape,
                                                        std::span<const Entry> entries, const Check& check,
                                                        const Send& send) {
+  std::vector<absl::Status> problems;  // of each entry, which are checked before any waits
+  const auto check_all = [&](const ServedDataset& dataset) -> absl::Status {
+    if (auto status = ValidateBatch(entries.size()); !status.ok()) return status;
+    problems.clear();
+    problems.reserve(entries.size());
+    for (const Entry& entry : entries) problems.push_back(check(dataset, entry));
+    return absl::OkStatus();
+  };
   std::vector<Answer> answers;
   std::vector<size_t> places;  // the indices of entries that were refused because the dataset migrates
-  const auto check_size = [&](const ServedDataset&) { return ValidateBatch(entries.size()); };
-  auto sent = Route(name, shape, check_size, [&](const ServedDataset& dataset) -> absl::Status {
-    const bool first = answers.empty();
-    std::vector<Entry> again;
-    for (const size_t place : places) again.push_back(entries[place]);
-    std::vector<Answer> some = SendValid<Answer>(
-        first ? entries : std::span<const Entry>(again),
-        [&](const Entry& entry) { return check(dataset, entry); },
-        [&](std::span<const Entry> valid) { return send(dataset, valid); });
-    if (first) {
-      answers = std::move(some);
+  auto sent = Route(name, shape, check_all, [&](const ServedDataset& dataset) -> absl::Status {
+    const auto send_valid = [&](std::span<const Entry> some, std::span<const absl::Status> found) {
+      return SendValid<Answer>(some, found,
+                               [&](std::span<const Entry> valid) { return send(dataset, valid); });
+    };
+    if (answers.empty()) {
+      answers = send_valid(entries, problems);
       for (size_t i = 0; i < answers.size(); ++i) {
         if (IsMigrating(StatusOf(answers[i]))) places.push_back(i);
       }
     } else {
+      std::vector<Entry> again;
+      std::vector<absl::Status> their_problems;  // another dataset may have the name by now
+      for (const size_t place : places) {
+        again.push_back(entries[place]);
+        their_problems.push_back(problems[place]);
+      }
+      std::vector<Answer> some = send_valid(again, their_problems);
       std::vector<size_t> still;
       for (size_t i = 0; i < places.size(); ++i) {
         if (IsMigrating(StatusOf(some[i]))) still.push_back(places[i]);
