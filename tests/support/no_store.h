@@ -1,5 +1,6 @@
 #pragma once
 
+#include "backend_api/mapping_store.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore::testing {
@@ -12,6 +13,14 @@ namespace kvstore::testing {
 class NoStore : public KVStore {
  public:
 #define KV_METHOD(name, result, parameters) \
+  result name parameters override { return absl::UnimplementedError("the fake has no method " #name); }
+#include "wire/operations.def"
+};
+
+/// The same for a backend's store of mappings.
+class NoMappings : public MappingStore {
+ public:
+#define KV_MAPPING_METHOD(name, result, parameters) \
   result name parameters override { return absl::UnimplementedError("the fake has no method " #name); }
 #include "wire/operations.def"
 };
