@@ -75,7 +75,7 @@ class Caller {
   }
   /// Makes a call that is idempotent: it changes nothing, or the same when it is made again.
   template <typename Request>
-  absl::Status Read(const Request& request, ResponseOf<Request>& response) {
+  absl::Status Read(Request& request, ResponseOf<Request>& response) {
     const StreamPool::ActiveCall active(streams_);
     return Repeat([&](Try& attempt) { return MakeAttempt(active.streamed(), request, response, attempt); });
   }
@@ -130,15 +130,15 @@ class Caller {
 
   absl::Status Repeat(const Attempt& attempt, bool writes) const;
   template <typename Request>
-  grpc::Status MakeAttempt(bool streamed, const Request& request, ResponseOf<Request>& response,
-                           Try& attempt) {
+  grpc::Status MakeAttempt(bool streamed, Request& request, ResponseOf<Request>& response, Try& attempt) {
     response.Clear();
     if constexpr (wire::Streamed<Request>) {
       if (streamed && request.ByteSizeLong() <= kMaxStreamed) {
         v1::Call call;
-        wire::CallKind<Request>::In(call) = request;
         v1::Answer answer;
-        const grpc::Status status = AttemptOverStream(std::move(call), answer, attempt);
+        wire::CallKind<Request>::Lend(request, call);
+        const grpc::Status status = AttemptOverStream(call, answer, attempt);
+        wire::CallKind<Request>::TakeBack(call);
         if (status.ok()) response.Swap(&wire::CallKind<Request>::In(answer));
         if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return status;
       }
@@ -155,7 +155,7 @@ class Caller {
       return Method<Request>::Call(Reports(), &context, request, &response);
     }
   }
-  grpc::Status AttemptOverStream(v1::Call call, v1::Answer& answer, Try& attempt);
+  grpc::Status AttemptOverStream(v1::Call& call, v1::Answer& answer, Try& attempt);
 
   absl::Status RepeatWrite(v1::Attempt& names, const Attempt& attempt);
   /// Asks the server for its clock, and sets when the write was sent first by that clock, unless another

@@ -57,10 +57,9 @@ absl::StatusOr<DatasetSpec> Client::GetDataset(std::string_view dataset) {
 }
 
 absl::StatusOr<std::vector<DatasetSpec>> Client::ListDatasets() {
+  v1::ListDatasetsRequest request;
   v1::ListDatasetsResponse response;
-  if (auto status = caller_->Read(v1::ListDatasetsRequest(), response); !status.ok()) {
-    return status;
-  }
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   std::vector<DatasetSpec> specs;
   for (const v1::Dataset& message : response.datasets()) {
     auto spec = wire::FromWire(message);
@@ -102,10 +101,9 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
 }
 
 absl::StatusOr<std::string> Client::GetMetrics() {
+  v1::GetMetricsRequest request;
   v1::GetMetricsResponse response;
-  if (auto status = caller_->Read(v1::GetMetricsRequest(), response); !status.ok()) {
-    return status;
-  }
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return std::move(*response.mutable_text());
 }
 
