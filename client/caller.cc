@@ -72,10 +72,10 @@ grpc::ClientContext& Caller::Try::Context() {
 
 std::string Caller::Try::outcome() const { return context_ ? OutcomeOf(*context_) : outcome_; }
 
-grpc::Status Caller::AttemptOverStream(v1::Call call, v1::Answer& answer, Try& attempt) {
+grpc::Status Caller::AttemptOverStream(v1::Call& call, v1::Answer& answer, Try& attempt) {
   const auto kind = static_cast<int>(call.call_case());
   call.set_tell_moving(!CallScope::Current().waits);
-  grpc::Status status = streams_.Get()->Execute(std::move(call), attempt.deadline(), answer);
+  grpc::Status status = streams_.Get()->Execute(call, attempt.deadline(), answer);
   if (status.ok() && static_cast<int>(answer.answer_case()) != kind) {
     return {grpc::StatusCode::INTERNAL, "the server answered another call than this one"};
   }
@@ -161,8 +161,9 @@ absl::StatusOr<std::string> Caller::Instance() {
     if (!instance_.empty()) return instance_;
   }
   // Without the lock, because other threads may have less time.
+  v1::GetServerRequest request;
   v1::GetServerResponse server;
-  const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
+  const absl::Status status = Call(request, server);
   if (!status.ok()) return status;
   const MutexLock lock(mutex_);
   instance_ = server.instance();
@@ -203,8 +204,9 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
 }
 
 void Caller::SetSentTime(v1::Attempt& names, Clock::time_point sent) {
+  v1::GetServerRequest request;
   v1::GetServerResponse server;
-  const absl::Status status = Read(&v1::KVStore::StubInterface::GetServer, v1::GetServerRequest(), server);
+  const absl::Status status = Call(request, server);
   if (!status.ok() || server.instance() != names.instance() || server.clock_us() == 0) return;
   // The server read its clock before now, so the result is too early by the time of the way back. That is the
   // safe side, and so is a thousandth for clocks that run at different speeds.

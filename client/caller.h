@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "base/mutex.h"
 #include "client/channels.h"
+#include "client/method.h"
 #include "client/stream_pool.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/connect.h"
@@ -59,35 +60,24 @@ class Caller {
     std::string outcome_;
   };
 
+  /// Makes the call of a request. All attempts of a write carry the same request ID, by which the server
+  /// knows a retry.
+  template <typename Request>
+  absl::Status Call(Request& request, ResponseOf<Request>& response) {
+    if constexpr (Writes<Request>) {
+      const StreamPool::ActiveCall active(streams_);
+      return RepeatWrite(*request.mutable_attempt(), [&](Try& attempt) {
+        return MakeAttempt(active.streamed(), request, response, attempt);
+      });
+    } else {
+      return Read(request, response);
+    }
+  }
   /// Makes a call that is idempotent: it changes nothing, or the same when it is made again.
-  template <typename Request, typename Response>
-  absl::Status Read(grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*, const Request&,
-                                                                       Response*),
-                    const Request& request, Response& response) {
+  template <typename Request>
+  absl::Status Read(Request& request, ResponseOf<Request>& response) {
     const StreamPool::ActiveCall active(streams_);
-    return Repeat(
-        [&](Try& attempt) { return MakeAttempt(active.streamed(), method, request, response, attempt); });
-  }
-
-  /// Makes a call that writes. All attempts carry the same request ID, by which the server knows a retry.
-  template <typename Request, typename Response>
-  absl::Status Write(grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*, const Request&,
-                                                                        Response*),
-                     Request& request, Response& response) {
-    const StreamPool::ActiveCall active(streams_);
-    return RepeatWrite(*request.mutable_attempt(), [&](Try& attempt) {
-      return MakeAttempt(active.streamed(), method, request, response, attempt);
-    });
-  }
-  /// The same for a method of the reports, none of which goes over a stream with others.
-  template <typename Request, typename Response>
-  absl::Status Write(grpc::Status (v1::Reports::StubInterface::*method)(grpc::ClientContext*, const Request&,
-                                                                        Response*),
-                     Request& request, Response& response) {
-    return RepeatWrite(*request.mutable_attempt(), [&](Try& attempt) {
-      response.Clear();
-      return (Reports().*method)(&attempt.Context(), request, &response);
-    });
+    return Repeat([&](Try& attempt) { return MakeAttempt(active.streamed(), request, response, attempt); });
   }
 
   /// Returns the deadline of a call that begins now: that of its CallScope, else
@@ -139,27 +129,33 @@ class Caller {
   Caller(std::unique_ptr<Channels> channels, ConnectOptions options);
 
   absl::Status Repeat(const Attempt& attempt, bool writes) const;
-  template <typename Request, typename Response>
-  grpc::Status MakeAttempt(bool streamed,
-                           grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*,
-                                                                              const Request&, Response*),
-                           const Request& request, Response& response, Try& attempt) {
+  template <typename Request>
+  grpc::Status MakeAttempt(bool streamed, Request& request, ResponseOf<Request>& response, Try& attempt) {
     response.Clear();
     if constexpr (wire::Streamed<Request>) {
       if (streamed && request.ByteSizeLong() <= kMaxStreamed) {
         v1::Call call;
-        wire::CallKind<Request>::In(call) = request;
         v1::Answer answer;
-        const grpc::Status status = AttemptOverStream(std::move(call), answer, attempt);
+        wire::CallKind<Request>::Lend(request, call);
+        const grpc::Status status = AttemptOverStream(call, answer, attempt);
+        wire::CallKind<Request>::TakeBack(call);
         if (status.ok()) response.Swap(&wire::CallKind<Request>::In(answer));
         if (status.error_code() != grpc::StatusCode::UNIMPLEMENTED) return status;
       }
     }
-    const grpc::Status status = (Stub().*method)(&attempt.Context(), request, &response);
+    const grpc::Status status = CallOnce(attempt.Context(), request, response);
     if (status.error_code() == grpc::StatusCode::UNAVAILABLE) streams_.ClearUnsupported();
     return status;
   }
-  grpc::Status AttemptOverStream(v1::Call call, v1::Answer& answer, Try& attempt);
+  template <typename Request>
+  grpc::Status CallOnce(grpc::ClientContext& context, const Request& request, ResponseOf<Request>& response) {
+    if constexpr (requires { Method<Request>::Call(Stub(), &context, request, &response); }) {
+      return Method<Request>::Call(Stub(), &context, request, &response);
+    } else {
+      return Method<Request>::Call(Reports(), &context, request, &response);
+    }
+  }
+  grpc::Status AttemptOverStream(v1::Call& call, v1::Answer& answer, Try& attempt);
 
   absl::Status RepeatWrite(v1::Attempt& names, const Attempt& attempt);
   /// Asks the server for its clock, and sets when the write was sent first by that clock, unless another

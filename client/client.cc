@@ -19,15 +19,13 @@ absl::StatusOr<std::unique_ptr<KVStore>> Connect(const std::string& address, con
 
 namespace client {
 
-using Stub = v1::KVStore::StubInterface;
-
 // ---- datasets ----
 
 absl::Status Client::CreateDataset(const DatasetSpec& spec) {
   v1::CreateDatasetRequest request;
   wire::ToWire(spec, *request.mutable_dataset());
   v1::CreateDatasetResponse response;
-  return caller_->Write(&Stub::CreateDataset, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::Status Client::AlterDataset(std::string_view dataset, const DatasetChange& change) {
@@ -37,7 +35,7 @@ absl::Status Client::AlterDataset(std::string_view dataset, const DatasetChange&
   if (change.ttl_ms) request.set_ttl_ms(*change.ttl_ms);
   if (change.durability) request.set_durability(wire::ToWire(*change.durability));
   v1::AlterDatasetResponse response;
-  return caller_->Write(&Stub::AlterDataset, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::Status Client::DropDataset(std::string_view dataset, const DropOptions& options) {
@@ -45,24 +43,23 @@ absl::Status Client::DropDataset(std::string_view dataset, const DropOptions& op
   request.set_dataset(std::string(dataset));
   request.set_incarnation(options.incarnation);
   v1::DropDatasetResponse response;
-  return caller_->Write(&Stub::DropDataset, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::StatusOr<DatasetSpec> Client::GetDataset(std::string_view dataset) {
   v1::GetDatasetRequest request;
   request.set_dataset(std::string(dataset));
   v1::GetDatasetResponse response;
-  if (auto status = caller_->Read(&Stub::GetDataset, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (response.dataset().name() != dataset)
     return caller_->InvalidAnswerError("answered with another dataset");
   return wire::FromWire(response.dataset());
 }
 
 absl::StatusOr<std::vector<DatasetSpec>> Client::ListDatasets() {
+  v1::ListDatasetsRequest request;
   v1::ListDatasetsResponse response;
-  if (auto status = caller_->Read(&Stub::ListDatasets, v1::ListDatasetsRequest(), response); !status.ok()) {
-    return status;
-  }
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   std::vector<DatasetSpec> specs;
   for (const v1::Dataset& message : response.datasets()) {
     auto spec = wire::FromWire(message);
@@ -76,7 +73,7 @@ absl::StatusOr<DatasetStats> Client::GetStats(std::string_view dataset) {
   v1::GetStatsRequest request;
   request.set_dataset(std::string(dataset));
   v1::GetStatsResponse response;
-  if (auto status = caller_->Read(&Stub::GetStats, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return DatasetStats{response.approximate_bytes(), response.approximate_entries()};
 }
 
@@ -104,10 +101,9 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
 }
 
 absl::StatusOr<std::string> Client::GetMetrics() {
+  v1::GetMetricsRequest request;
   v1::GetMetricsResponse response;
-  if (auto status = caller_->Read(&Stub::GetMetrics, v1::GetMetricsRequest(), response); !status.ok()) {
-    return status;
-  }
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return std::move(*response.mutable_text());
 }
 
@@ -121,8 +117,7 @@ absl::StatusOr<Json> Client::Command(const Json& command) {
   // server's memory of requests.
   const std::string name = command.value("command", "");
   const bool only_reads = name == "status" || name == "list";
-  if (auto status = only_reads ? caller_->Read(&Stub::Migrate, request, response)
-                               : caller_->Write(&Stub::Migrate, request, response);
+  if (auto status = only_reads ? caller_->Read(request, response) : caller_->Call(request, response);
       !status.ok()) {
     return status;
   }
@@ -146,7 +141,7 @@ absl::StatusOr<uint64_t> Client::CreateObject(std::string_view dataset, std::str
   // Without an ID of the caller's a new one is made, so this is its first attempt.
   request.mutable_attempt()->set_first(options.request_id.empty() || options.first_attempt);
   v1::CreateObjectResponse response;
-  if (auto status = caller_->Write(&Stub::CreateObject, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return response.id();
 }
 
@@ -157,14 +152,14 @@ absl::StatusOr<Object> Client::GetObject(std::string_view dataset, uint64_t id,
   request.set_id(id);
   request.set_include_inactive(options.include_inactive);
   v1::GetObjectResponse response;
-  if (auto status = caller_->Read(&Stub::GetObject, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (response.object().id() != id) return caller_->InvalidAnswerError("answered with another object");
   return wire::FromWire(*response.mutable_object());
 }
 
 absl::StatusOr<Object> Client::Update(v1::UpdateObjectRequest& request) {
   v1::UpdateObjectResponse response;
-  if (auto status = caller_->Write(&Stub::UpdateObject, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (response.object().id() != request.id())
     return caller_->InvalidAnswerError("answered with another object");
   return wire::FromWire(*response.mutable_object());
@@ -211,7 +206,7 @@ absl::Status Client::DeleteObject(std::string_view dataset, uint64_t id, bool ha
   request.set_id(id);
   request.set_hard(hard);
   v1::DeleteObjectResponse response;
-  return caller_->Write(&Stub::DeleteObject, request, response);
+  return caller_->Call(request, response);
 }
 
 // ---- mappings ----
@@ -224,7 +219,7 @@ absl::Status Client::AddMapping(std::string_view dataset, uint64_t from, uint64_
   request.set_to(to);
   if (sequence) request.set_sequence(*sequence);
   v1::AddMappingResponse response;
-  return caller_->Write(&Stub::AddMapping, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::StatusOr<bool> Client::RemoveMapping(std::string_view dataset, uint64_t from, uint64_t to) {
@@ -233,7 +228,7 @@ absl::StatusOr<bool> Client::RemoveMapping(std::string_view dataset, uint64_t fr
   request.set_from(from);
   request.set_to(to);
   v1::RemoveMappingResponse response;
-  if (auto status = caller_->Write(&Stub::RemoveMapping, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return response.removed();
 }
 
@@ -244,7 +239,7 @@ absl::StatusOr<MappingPage> Client::ListMapping(std::string_view dataset, uint64
   request.set_from(from);
   wire::ToWire(options, *request.mutable_options());
   v1::ListMappingResponse response;
-  if (auto status = caller_->Read(&Stub::ListMapping, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (auto status =
           caller_->CheckPage(response.entries_size(), options.limit, options.marker, response.marker());
       !status.ok()) {
@@ -261,7 +256,7 @@ absl::StatusOr<uint64_t> Client::CountMapping(std::string_view dataset, uint64_t
   request.set_dataset(std::string(dataset));
   request.set_from(from);
   v1::CountMappingResponse response;
-  if (auto status = caller_->Read(&Stub::CountMapping, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return response.count();
 }
 
@@ -272,7 +267,7 @@ absl::StatusOr<JoinedPage> Client::ListObjects(std::string_view dataset, uint64_
   request.set_from(from);
   wire::ToWire(options, *request.mutable_options());
   v1::ListObjectsResponse response;
-  if (auto status = caller_->Read(&Stub::ListObjects, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   if (auto status =
           caller_->CheckPage(response.results_size(), options.limit, options.marker, response.marker());
       !status.ok()) {

@@ -15,8 +15,6 @@
 namespace kvstore::client {
 namespace {
 
-using Stub = v1::KVStore::StubInterface;
-
 /// No entry is added to a message that would have more bytes with it. One entry alone may be larger.
 constexpr size_t kMessageBytes = size_t{4} << 20;
 constexpr size_t kMessageEntries = 2'000;
@@ -147,7 +145,7 @@ absl::StatusOr<Row> Client::GetRow(std::string_view dataset, std::string_view ro
   request.set_row(std::string(row));
   wire::ToWire(options, *request.mutable_options());
   v1::GetRowResponse response;
-  if (auto status = caller_->Read(&Stub::GetRow, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return RowOf(*caller_, options, response);
 }
 
@@ -162,7 +160,7 @@ absl::StatusOr<PutResult> Client::PutRow(std::string_view dataset, std::string_v
   if (options.condition) wire::ToWire(*options.condition, *request.mutable_condition());
   request.set_sync(options.sync);
   v1::PutRowResponse response;
-  if (auto status = caller_->Write(&Stub::PutRow, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   PutResult result;
   if (response.has_timestamp()) result.timestamp = response.timestamp();
   return result;
@@ -174,7 +172,7 @@ absl::Status Client::DeleteRow(std::string_view dataset, std::string_view row, c
   request.set_row(std::string(row));
   wire::ToWire(options, *request.mutable_options());
   v1::DeleteRowResponse response;
-  return caller_->Write(&Stub::DeleteRow, request, response);
+  return caller_->Call(request, response);
 }
 
 // ---- batches ----
@@ -270,7 +268,7 @@ absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> Client::PutRows(std::stri
     request.set_dataset(std::string(dataset));
     for (const RowWrite& write : valid) ToWire(write, *request.add_writes());
     v1::PutRowsResponse response;
-    if (auto status = caller_->Write(&Stub::PutRows, request, response); !status.ok()) return status;
+    if (auto status = caller_->Call(request, response); !status.ok()) return status;
     if (auto status = CheckCount(*caller_, static_cast<size_t>(response.results_size()), valid.size());
         !status.ok()) {
       return status;
@@ -357,7 +355,7 @@ absl::StatusOr<std::vector<absl::Status>> Client::DeleteRows(std::string_view da
     request.set_dataset(std::string(dataset));
     for (const RowDelete& one : rest.first(count)) ToWire(one, *request.add_deletes());
     v1::DeleteRowsResponse response;
-    const absl::Status status = caller_->Write(&Stub::DeleteRows, request, response);
+    const absl::Status status = caller_->Call(request, response);
     if (!status.ok() && results.empty()) return status;
     if (status.ok()) {
       const auto answered = CheckCount(*caller_, static_cast<size_t>(response.results_size()), count);
@@ -398,7 +396,7 @@ absl::StatusOr<std::vector<Partition>> Client::ListPartitions(std::string_view d
   request.set_dataset(std::string(dataset));
   request.set_wanted(static_cast<uint32_t>(std::min<size_t>(wanted, UINT32_MAX)));
   v1::ListPartitionsResponse response;
-  if (auto status = caller_->Read(&Stub::ListPartitions, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   std::vector<Partition> partitions;
   for (const auto& partition : response.partitions()) {
     partitions.push_back({partition.name(), wire::FromWire(partition.range())});

@@ -39,7 +39,7 @@ bool MultiplexedStream::closed() const {
   return closed_;
 }
 
-grpc::Status MultiplexedStream::Execute(v1::Call call, Clock::time_point deadline, v1::Answer& answer) {
+grpc::Status MultiplexedStream::Execute(v1::Call& call, Clock::time_point deadline, v1::Answer& answer) {
   const auto left = std::chrono::duration_cast<std::chrono::microseconds>(deadline - Clock::now());
   call.set_timeout_us(static_cast<uint64_t>(std::max<int64_t>(1, left.count())));
   const auto waiting = std::make_shared<Waiting>();
@@ -53,7 +53,7 @@ grpc::Status MultiplexedStream::Execute(v1::Call call, Clock::time_point deadlin
     number = ++last_;
     call.set_number(number);
     waiting_.emplace(number, waiting);
-    next_.push_back(std::move(call));
+    next_.push_back(&call);
     Send();
   }
   Waiting& result = *waiting;
@@ -64,7 +64,7 @@ grpc::Status MultiplexedStream::Execute(v1::Call call, Clock::time_point deadlin
     waits.Unlock();
     MutexLock lock(mutex_);
     if (waiting_.erase(number) == 1) {
-      const size_t unsent = std::erase_if(next_, [&](const v1::Call& one) { return one.number() == number; });
+      const size_t unsent = std::erase(next_, &call);
       if (unsent == 0) return {grpc::StatusCode::DEADLINE_EXCEEDED, "no answer in time"};
       answer.set_outcome(wire::kFailed);
       return {grpc::StatusCode::DEADLINE_EXCEEDED, "the call could not be sent in time"};
@@ -144,16 +144,18 @@ void MultiplexedStream::OnRead() {
 
 void MultiplexedStream::Send() {
   if (writing_ || messages_ != taken_ || next_.empty() || closed_) return;
-  sent_.Clear();
+  // The calls stay with the threads that made them: gRPC needs the message only until Write returns.
+  auto& calls = *sent_.mutable_calls();
   for (size_t bytes = 0; !next_.empty() && bytes < kMessageBytes; next_.pop_front()) {
-    if (sent_.calls_size() == wire::kMaxCallsOfMessage) break;
-    bytes += next_.front().ByteSizeLong();
-    last_sent_ = next_.front().number();
-    sent_.add_calls()->Swap(&next_.front());
+    if (calls.size() == wire::kMaxCallsOfMessage) break;
+    bytes += next_.front()->ByteSizeLong();
+    last_sent_ = next_.front()->number();
+    calls.UnsafeArenaAddAllocated(next_.front());
   }
   writing_ = true;
   ++messages_;
   stream_->Write(sent_, Tag(kWritten));
+  while (!calls.empty()) calls.UnsafeArenaReleaseLast();
 }
 
 void MultiplexedStream::EndWriting() {
@@ -162,8 +164,8 @@ void MultiplexedStream::EndWriting() {
 }
 
 void MultiplexedStream::Refuse(const grpc::Status& status, List& refused) {
-  for (const v1::Call& call : next_) {
-    const auto found = waiting_.find(call.number());
+  for (const v1::Call* call : next_) {
+    const auto found = waiting_.find(call->number());
     found->second->status = status;
     found->second->answer.set_outcome(wire::kRefused);
     refused.push_back(std::move(found->second));

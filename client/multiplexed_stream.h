@@ -43,14 +43,14 @@ class MultiplexedStream {
   /// Returns whether the stream takes no more calls.
   bool closed() const;
 
-  /// Sends a call, whose number and timeout are set here, and waits for its answer until the deadline.
-  /// Returns the status that the call's own method would have.
+  /// Sends a call, whose number and timeout are set here, and which is not used any more afterwards, and
+  /// waits for its answer until the deadline. Returns the status that the call's own method would have.
   ///
   /// With an error `answer` has the outcome, if it is the server's error or the call was certainly not done:
   /// wire::kRefused if the stream ended before the call was sent, kFailed if the deadline passed before that.
   /// Without an outcome the call may have been done; but UNIMPLEMENTED without one means that the server does
   /// not have the method Calls.
-  grpc::Status Execute(v1::Call call, Clock::time_point deadline, v1::Answer& answer);
+  grpc::Status Execute(v1::Call& call, Clock::time_point deadline, v1::Answer& answer);
 
  private:
   struct Waiting {
@@ -80,16 +80,16 @@ class MultiplexedStream {
   grpc::CompletionQueue queue_;
   std::unique_ptr<grpc::ClientAsyncReaderWriterInterface<v1::CallsRequest, v1::CallsResponse>> stream_;
   v1::CallsResponse received_;  // of thread_
-  v1::CallsRequest sent_;       // gRPC's while writing_
+  v1::CallsRequest sent_;       // has calls only within Send
   mutable Mutex mutex_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // takes no more calls
   bool writing_ ABSL_GUARDED_BY(mutex_) = true;  // also until the stream is open
   bool stops_ ABSL_GUARDED_BY(mutex_) = false;   // the server stops
   uint64_t last_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t last_sent_ ABSL_GUARDED_BY(mutex_) = 0;  // the numbers of the calls in next_ are larger
-  uint64_t messages_ ABSL_GUARDED_BY(mutex_) = 0;   // that were sent
-  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;      // of them, by the server
-  std::deque<v1::Call> next_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_sent_ ABSL_GUARDED_BY(mutex_) = 0;      // the numbers of the calls in next_ are larger
+  uint64_t messages_ ABSL_GUARDED_BY(mutex_) = 0;       // that were sent
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;          // of them, by the server
+  std::deque<v1::Call*> next_ ABSL_GUARDED_BY(mutex_);  // of the threads that wait in Execute
   /// The calls without an answer, those in next_ included, by number.
   absl::flat_hash_map<uint64_t, std::shared_ptr<Waiting>> waiting_ ABSL_GUARDED_BY(mutex_);
   std::thread thread_;

@@ -113,7 +113,7 @@ absl::Status RemoteReports::Create(const ReportInfo& info) {
   request.set_dataset(dataset_);
   wire::ToWire(info, *request.mutable_report());
   v1::CreateReportResponse response;
-  return caller_->Write(&Stub::CreateReport, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::Status RemoteReports::Alter(std::string_view report, const ReportChange& change) {
@@ -122,7 +122,7 @@ absl::Status RemoteReports::Alter(std::string_view report, const ReportChange& c
   request.set_report(std::string(report));
   wire::ToWire(change, request);
   v1::AlterReportResponse response;
-  return caller_->Write(&Stub::AlterReport, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::Status RemoteReports::Drop(std::string_view report) {
@@ -130,7 +130,7 @@ absl::Status RemoteReports::Drop(std::string_view report) {
   request.set_dataset(dataset_);
   request.set_report(std::string(report));
   v1::DropReportResponse response;
-  return caller_->Write(&Stub::DropReport, request, response);
+  return caller_->Call(request, response);
 }
 
 absl::StatusOr<std::vector<std::string>> RemoteReports::List() {
@@ -218,7 +218,7 @@ absl::StatusOr<uint64_t> RemoteReports::Delete(std::string_view report,
   request.set_from(span.from);
   request.set_to(span.to);
   v1::DeletePointsResponse response;
-  if (auto status = caller_->Write(&Stub::DeletePoints, request, response); !status.ok()) return status;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
   return response.rows();
 }
 

@@ -16,7 +16,7 @@ absl::StatusOr<ObjectId> ObjectId::Make(uint64_t shard, uint64_t type, uint64_t 
   if (local < 1 || local > kMaxLocal) {
     return absl::InvalidArgumentError(fmt::format("local {} is out of range 1..{}", local, kMaxLocal));
   }
-  return ObjectId(shard << 46 | type << 36 | local);
+  return ObjectId(ValueOf(static_cast<uint32_t>(shard), static_cast<uint32_t>(type), local));
 }
 
 absl::StatusOr<ObjectId> ObjectId::FromValue(uint64_t value) {

@@ -35,9 +35,17 @@ class ObjectId {
   /// Reads the decimal text form. INVALID_ARGUMENT for anything but digits, and as FromValue does.
   static absl::StatusOr<ObjectId> Parse(std::string_view text);
 
+  /// Returns the shard of a raw value below 2^62, which need not be a valid ID: an end of a mapping, for
+  /// example.
+  static constexpr uint32_t ShardOf(uint64_t value) { return static_cast<uint32_t>(value >> kShardAt); }
+  /// Composes a raw value of parts that are in range, or zero, as where the IDs of a shard begin.
+  static constexpr uint64_t ValueOf(uint32_t shard, uint32_t type, uint64_t local) {
+    return uint64_t{shard} << kShardAt | uint64_t{type} << kTypeAt | local;
+  }
+
   uint64_t value() const { return value_; }
-  uint32_t shard() const { return static_cast<uint32_t>(value_ >> 46); }
-  uint32_t type() const { return static_cast<uint32_t>(value_ >> 36) & kMaxType; }
+  uint32_t shard() const { return ShardOf(value_); }
+  uint32_t type() const { return static_cast<uint32_t>(value_ >> kTypeAt) & kMaxType; }
   uint64_t local() const { return value_ & kMaxLocal; }
 
   /// The decimal text form.
@@ -46,6 +54,9 @@ class ObjectId {
   friend auto operator<=>(const ObjectId&, const ObjectId&) = default;
 
  private:
+  static constexpr int kShardAt = 46;
+  static constexpr int kTypeAt = 36;
+
   explicit ObjectId(uint64_t value) : value_(value) {}
   uint64_t value_;
 };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "json/dataset_json.h"
@@ -11,7 +12,6 @@
 #include "json_api/operations.h"
 
 namespace kvstore::json_api {
-namespace {
 
 // ---- datasets ----
 
@@ -49,24 +49,18 @@ Answer Compact(JsonFields& fields, KVStore& store) {
   return Done(store.Compact(dataset, nullptr).status());
 }
 
-const Operations& DatasetOperations() {
-  static const Operations kOperations = {
-      {"create_dataset", &CreateDataset},
-      {"alter_dataset", &AlterDataset},
-      {"drop_dataset", &DropDataset},
-      {"list_datasets", &ListDatasets},
-      {"compact", &Compact},
-  };
-  return kOperations;
-}
+// ---- dispatch ----
 
-/// The operation of that name; null if there is none.
-Operation Find(std::string_view name) {
-  for (const Operations* operations :
-       {&DatasetOperations(), &RowOperations(), &ObjectOperations(), &MappingOperations()}) {
-    if (const auto found = operations->find(name); found != operations->end()) return found->second;
-  }
-  return nullptr;
+namespace {
+
+/// Returns the operation of that name; null if there is none.
+Operation Find(const std::string& op) {
+  static const std::map<std::string, Operation> kOperations = {
+#define KV_JSON(name, op) {#op, &name},
+#include "wire/operations.def"
+  };
+  const auto found = kOperations.find(op);
+  return found == kOperations.end() ? nullptr : found->second;
 }
 
 Answer Dispatch(const Json& request, KVStore& store, const reports::ReportsOf& reports_of) {

@@ -8,9 +8,11 @@
 namespace kvstore::json_api {
 namespace {
 
-// ---- objects ----
-
 constexpr uint64_t kMaxUint64 = std::numeric_limits<uint64_t>::max();
+
+}  // namespace
+
+// ---- objects ----
 
 Answer CreateObject(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
@@ -124,26 +126,6 @@ Answer CountMapping(JsonFields& fields, KVStore& store) {
   const auto count = store.CountMapping(dataset, from);
   if (!count.ok()) return count.status();
   return Json{{"count", *count}};
-}
-
-}  // namespace
-
-const Operations& ObjectOperations() {
-  static const Operations kOperations = {
-      {"create_object", &CreateObject}, {"get_object", &GetObject},       {"get_objects", &GetObjects},
-      {"update_object", &UpdateObject}, {"delete_object", &DeleteObject},
-  };
-  return kOperations;
-}
-
-const Operations& MappingOperations() {
-  static const Operations kOperations = {
-      {"add_mapping", &AddMapping},
-      {"remove_mapping", &RemoveMapping},
-      {"list_mapping", &ListMapping},
-      {"count_mapping", &CountMapping},
-  };
-  return kOperations;
 }
 
 }  // namespace kvstore::json_api

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <functional>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,19 +9,17 @@
 #include "json_api/answers.h"
 #include "kvstore_api/kvstore.h"
 
-/// The operations of execute.h by shape, and what they share.
+/// The operations of execute.h, and what they share.
 namespace kvstore::json_api {
 
 /// The fields of an answer except "ok", or an error.
 using Answer = absl::StatusOr<Json>;
 /// Reads its request from `fields`, and carries it out.
 using Operation = Answer (*)(JsonFields& fields, KVStore& store);
-/// Operations by name ("op").
-using Operations = std::map<std::string, Operation, std::less<>>;
 
-const Operations& RowOperations();
-const Operations& ObjectOperations();
-const Operations& MappingOperations();
+// The operations of the table, in row_operations.cc, object_operations.cc and, on datasets, execute.cc.
+#define KV_JSON(name, op) Answer name(JsonFields& fields, KVStore& store);
+#include "wire/operations.def"
 
 /// Returns an answer without fields if `status` is OK, else the error.
 Answer Done(const absl::Status& status);

@@ -116,6 +116,45 @@ Json PutToJson(const PutResult& result) {
   return answer;
 }
 
+size_t BytesOf(const ScannedRow& row) {
+  size_t bytes = row.key.size();
+  for (const Item& item : row.items) {
+    bytes += item.column.size();
+    for (const Cell& cell : item.cells) bytes += cell.value.size();
+  }
+  return bytes;
+}
+
+/// Returns one page of a scan: up to `limit` rows or 1 MiB.
+Answer ScanPage(RowCursor& cursor, uint32_t limit) {
+  Json rows = Json::array();
+  size_t bytes = 0;
+  std::string marker;
+  while (true) {
+    std::string before = cursor.marker();
+    ScannedRow row;
+    const auto more = cursor.Next(row);
+    if (!more.ok()) return more.status();
+    if (!*more) {
+      marker.clear();
+      break;
+    }
+    bytes += BytesOf(row);
+    if (rows.size() == limit || (!rows.empty() && bytes > kMaxScanPageBytes)) {
+      marker = std::move(before);
+      break;
+    }
+    rows.push_back({{"row", BytesToJson(row.key)}, {"items", ItemsToJson(row.items)}});
+    if (row.continues) {
+      marker = cursor.marker();
+      break;
+    }
+  }
+  return Json{{"rows", std::move(rows)}, {"marker", MarkerToJson(marker)}};
+}
+
+}  // namespace
+
 Answer PutRow(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   const RowWriteRequest request = ReadRowWrite(fields);
@@ -183,43 +222,6 @@ Answer DeleteRows(JsonFields& fields, KVStore& store) {
   return ResultsToJson(*results, [&](size_t i) { return Done((*results)[i]); });
 }
 
-size_t BytesOf(const ScannedRow& row) {
-  size_t bytes = row.key.size();
-  for (const Item& item : row.items) {
-    bytes += item.column.size();
-    for (const Cell& cell : item.cells) bytes += cell.value.size();
-  }
-  return bytes;
-}
-
-/// Returns one page of a scan: up to `limit` rows or 1 MiB.
-Answer ScanPage(RowCursor& cursor, uint32_t limit) {
-  Json rows = Json::array();
-  size_t bytes = 0;
-  std::string marker;
-  while (true) {
-    std::string before = cursor.marker();
-    ScannedRow row;
-    const auto more = cursor.Next(row);
-    if (!more.ok()) return more.status();
-    if (!*more) {
-      marker.clear();
-      break;
-    }
-    bytes += BytesOf(row);
-    if (rows.size() == limit || (!rows.empty() && bytes > kMaxScanPageBytes)) {
-      marker = std::move(before);
-      break;
-    }
-    rows.push_back({{"row", BytesToJson(row.key)}, {"items", ItemsToJson(row.items)}});
-    if (row.continues) {
-      marker = cursor.marker();
-      break;
-    }
-  }
-  return Json{{"rows", std::move(rows)}, {"marker", MarkerToJson(marker)}};
-}
-
 Answer ScanRows(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   RowRange range;
@@ -236,17 +238,6 @@ Answer ScanRows(JsonFields& fields, KVStore& store) {
   const auto cursor = store.ScanRows(dataset, range, options);
   if (!cursor.ok()) return cursor.status();
   return ScanPage(**cursor, limit);
-}
-
-}  // namespace
-
-const Operations& RowOperations() {
-  static const Operations kOperations = {
-      {"put_row", &PutRow},     {"put_rows", &PutRows},     {"get_row", &GetRow},
-      {"get_rows", &GetRows},   {"delete_row", &DeleteRow}, {"delete_rows", &DeleteRows},
-      {"scan_rows", &ScanRows},
-  };
-  return kOperations;
 }
 
 }  // namespace kvstore::json_api

@@ -72,51 +72,9 @@ class Router : public KVStore {
   /// The first error of Backend::CheckWrites; OK if all backends can be written to.
   absl::Status CheckWrites();
 
-  absl::Status CreateDataset(const DatasetSpec& spec) override;
-  absl::Status AlterDataset(std::string_view dataset, const DatasetChange& change) override;
-  absl::Status DropDataset(std::string_view dataset, const DropOptions& options) override;
-  absl::StatusOr<DatasetSpec> GetDataset(std::string_view dataset) override;
-  absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() override;
-  absl::StatusOr<DatasetStats> GetStats(std::string_view dataset) override;
-  absl::StatusOr<ReclaimResult> Compact(std::string_view dataset, const Progress& progress) override;
-
-  absl::StatusOr<Row> GetRow(std::string_view dataset, std::string_view row,
-                             const ReadOptions& options) override;
-  absl::StatusOr<PutResult> PutRow(std::string_view dataset, std::string_view row,
-                                   std::span<const CellWrite> cells, const WriteOptions& options) override;
-  absl::Status DeleteRow(std::string_view dataset, std::string_view row,
-                         const DeleteOptions& options) override;
-  absl::StatusOr<std::vector<absl::StatusOr<Row>>> GetRows(std::string_view dataset,
-                                                           std::span<const RowRead> reads) override;
-  absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> PutRows(std::string_view dataset,
-                                                                 std::span<const RowWrite> writes) override;
-  absl::StatusOr<std::vector<absl::Status>> DeleteRows(std::string_view dataset,
-                                                       std::span<const RowDelete> deletes) override;
-  absl::StatusOr<std::unique_ptr<RowCursor>> ScanRows(std::string_view dataset, const RowRange& range,
-                                                      const ScanOptions& options) override;
-  absl::StatusOr<std::vector<Partition>> ListPartitions(std::string_view dataset, size_t wanted) override;
-
-  absl::StatusOr<uint64_t> CreateObject(std::string_view dataset, std::string_view data,
-                                        const CreateOptions& options) override;
-  absl::StatusOr<Object> GetObject(std::string_view dataset, uint64_t id,
-                                   const ObjectReadOptions& options) override;
-  absl::StatusOr<std::vector<absl::StatusOr<Object>>> GetObjects(std::string_view dataset,
-                                                                 std::span<const uint64_t> ids,
-                                                                 const ObjectReadOptions& options) override;
-  absl::StatusOr<Object> UpdateObject(std::string_view dataset, uint64_t id, const ObjectTransform& transform,
-                                      const UpdateOptions& options) override;
-  absl::StatusOr<Object> PatchObject(std::string_view dataset, uint64_t id, std::string_view merge_patch,
-                                     const UpdateOptions& options) override;
-  absl::Status DeleteObject(std::string_view dataset, uint64_t id, bool hard) override;
-
-  absl::Status AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
-                          std::optional<uint64_t> sequence) override;
-  absl::StatusOr<bool> RemoveMapping(std::string_view dataset, uint64_t from, uint64_t to) override;
-  absl::StatusOr<MappingPage> ListMapping(std::string_view dataset, uint64_t from,
-                                          const MappingListOptions& options) override;
-  absl::StatusOr<uint64_t> CountMapping(std::string_view dataset, uint64_t from) override;
-  absl::StatusOr<JoinedPage> ListObjects(std::string_view dataset, uint64_t from,
-                                         const MappingListOptions& options) override;
+  // The methods of KVStore.
+#define KV_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   class Cursor;
@@ -130,15 +88,14 @@ class Router : public KVStore {
   /// Finds the dataset and returns `call(const ServedDataset&)`, a Status or StatusOr. Retries while the
   /// dataset migrates.
   ///
-  /// check  `check(const ServedDataset&)` returns the Status of the call's arguments; called once, or again
-  /// if
-  ///        another dataset has that name by then.
+  /// check  `check(const ServedDataset&)` returns the Status of the call's arguments. Called once, before the
+  ///        call waits, and again only if another dataset has that name by then.
   template <typename Check, typename Call>
   auto Route(std::string_view name, Shape shape, const Check& check, const Call& call)
       -> std::invoke_result_t<Call, const ServedDataset&>;
   /// Route for a batch: `send(const ServedDataset&, std::span<const Entry>)` returns one answer for each
   /// entry, in order. Entries that were refused because the dataset migrates are sent again. `check(const
-  /// ServedDataset&, const Entry&)` returns the Status of an entry.
+  /// ServedDataset&, const Entry&)` returns the Status of an entry; called as Route's.
   template <typename Answer, typename Entry, typename Check, typename Send>
   absl::StatusOr<std::vector<Answer>> RouteBatch(std::string_view name, Shape shape,
                                                  std::span<const Entry> entries, const Check& check,
@@ -148,6 +105,9 @@ class Router : public KVStore {
   static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
     return result.status();
   }
+  /// ListMapping, which also sets the incarnation of the dataset that it found.
+  absl::StatusOr<MappingPage> List(std::string_view dataset, uint64_t from, const MappingListOptions& options,
+                                   uint64_t& incarnation);
   /// Reads the objects that entries of a mapping point to, from whichever datasets they are in.
   std::vector<JoinedObject> Join(std::span<const MappingEntry> entries);
   /// Waits before a call is retried that failed with `migrating`. OK: retry it; else the error for the
@@ -189,23 +149,34 @@ template <typename Answer, typename Entry, typename Check, typename Send>
 absl::StatusOr<std::vector<Answer>> Router::RouteBatch(std::string_view name, Shape shape,
                                                        std::span<const Entry> entries, const Check& check,
                                                        const Send& send) {
+  std::vector<absl::Status> problems;  // of each entry, which are checked before any waits
+  const auto check_all = [&](const ServedDataset& dataset) -> absl::Status {
+    if (auto status = ValidateBatch(entries.size()); !status.ok()) return status;
+    problems.clear();
+    problems.reserve(entries.size());
+    for (const Entry& entry : entries) problems.push_back(check(dataset, entry));
+    return absl::OkStatus();
+  };
   std::vector<Answer> answers;
   std::vector<size_t> places;  // the indices of entries that were refused because the dataset migrates
-  const auto check_size = [&](const ServedDataset&) { return ValidateBatch(entries.size()); };
-  auto sent = Route(name, shape, check_size, [&](const ServedDataset& dataset) -> absl::Status {
-    const bool first = answers.empty();
-    std::vector<Entry> again;
-    for (const size_t place : places) again.push_back(entries[place]);
-    std::vector<Answer> some = SendValid<Answer>(
-        first ? entries : std::span<const Entry>(again),
-        [&](const Entry& entry) { return check(dataset, entry); },
-        [&](std::span<const Entry> valid) { return send(dataset, valid); });
-    if (first) {
-      answers = std::move(some);
+  auto sent = Route(name, shape, check_all, [&](const ServedDataset& dataset) -> absl::Status {
+    const auto send_valid = [&](std::span<const Entry> some, std::span<const absl::Status> found) {
+      return SendValid<Answer>(some, found,
+                               [&](std::span<const Entry> valid) { return send(dataset, valid); });
+    };
+    if (answers.empty()) {
+      answers = send_valid(entries, problems);
       for (size_t i = 0; i < answers.size(); ++i) {
         if (IsMigrating(StatusOf(answers[i]))) places.push_back(i);
       }
     } else {
+      std::vector<Entry> again;
+      std::vector<absl::Status> their_problems;  // another dataset may have the name by now
+      for (const size_t place : places) {
+        again.push_back(entries[place]);
+        their_problems.push_back(problems[place]);
+      }
+      std::vector<Answer> some = send_valid(again, their_problems);
       std::vector<size_t> still;
       for (size_t i = 0; i < places.size(); ++i) {
         if (IsMigrating(StatusOf(some[i]))) still.push_back(places[i]);

@@ -147,15 +147,15 @@ absl::StatusOr<bool> Router::RemoveMapping(std::string_view dataset, uint64_t fr
                [&](const ServedDataset& found) { return found.mappings->Remove(from, to); });
 }
 
-absl::StatusOr<MappingPage> Router::ListMapping(std::string_view dataset, uint64_t from,
-                                                const MappingListOptions& options) {
+absl::StatusOr<MappingPage> Router::List(std::string_view dataset, uint64_t from,
+                                         const MappingListOptions& options, uint64_t& incarnation) {
   const auto check = [&](const ServedDataset&) {
     const absl::Status status = ValidateId("from", from);
     return status.ok() ? ValidateListing(options) : status;
   };
   return Route(dataset, Shape::kMappings, check,
                [&](const ServedDataset& found) -> absl::StatusOr<MappingPage> {
-                 const uint64_t incarnation = found.spec.incarnation;
+                 incarnation = found.spec.incarnation;
                  MappingQuery query{.descending = options.order == MappingListOptions::Order::kDescending,
                                     .limit = options.limit,
                                     .offset = options.offset};
@@ -171,6 +171,12 @@ absl::StatusOr<MappingPage> Router::ListMapping(std::string_view dataset, uint64
                    page.marker = SealMappingMarker(incarnation, from, query.descending, page.entries.back());
                  return page;
                });
+}
+
+absl::StatusOr<MappingPage> Router::ListMapping(std::string_view dataset, uint64_t from,
+                                                const MappingListOptions& options) {
+  uint64_t incarnation = 0;
+  return List(dataset, from, options, incarnation);
 }
 
 absl::StatusOr<uint64_t> Router::CountMapping(std::string_view dataset, uint64_t from) {
@@ -206,7 +212,8 @@ std::vector<JoinedObject> Router::Join(std::span<const MappingEntry> entries) {
 
 absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_t from,
                                                const MappingListOptions& options) {
-  auto page = ListMapping(dataset, from, options);
+  uint64_t incarnation = 0;
+  auto page = List(dataset, from, options, incarnation);
   if (!page.ok()) return page.status();
   JoinedPage joined{.marker = std::move(page->marker)};
   // Objects are read in groups, each as large as will fit by the average size so far.
@@ -220,11 +227,9 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
       const size_t size = object.object.ok() ? object.object->data.size() : 0;
       if (done > 0 && bytes + size > options.max_bytes) {
         // The page is full: it ends before this object.
-        const auto found = directory().Find(dataset, Shape::kMappings);
-        if (!found.ok()) return found.status();
-        joined.marker = SealMappingMarker((*found)->spec.incarnation, from,
-                                          options.order == MappingListOptions::Order::kDescending,
-                                          joined.objects.back().entry);
+        joined.marker =
+            SealMappingMarker(incarnation, from, options.order == MappingListOptions::Order::kDescending,
+                              joined.objects.back().entry);
         return joined;
       }
       bytes += size;

@@ -9,20 +9,27 @@ namespace kvstore::wire {
 inline constexpr int kMaxCallsOfMessage = 1'000;
 
 /// The fields of a request, and of its response, in the messages of the stream.
+///
+///   Lend(request, call)   makes it the request of a call, without copying it
+///   TakeBack(call)        ends that; to be done before either of them ends
+///   In(answer)            its response
 template <typename Request>
 struct CallKind;
 
 #define KV_MULTIPLEXED(name, right, quick, field)                                           \
   template <>                                                                               \
   struct CallKind<v1::name##Request> {                                                      \
-    static v1::name##Request& In(v1::Call& call) { return *call.mutable_##field(); }        \
+    static void Lend(v1::name##Request& request, v1::Call& call) {                          \
+      call.unsafe_arena_set_allocated_##field(&request);                                    \
+    }                                                                                       \
+    static void TakeBack(v1::Call& call) { call.unsafe_arena_release_##field(); }           \
     static v1::name##Response& In(v1::Answer& answer) { return *answer.mutable_##field(); } \
   };
 #include "wire/operations.def"
 
 template <typename Request>
 concept Streamed = requires(v1::Call& call) {
-  CallKind<Request>::In(call);
+  CallKind<Request>::TakeBack(call);
 };
 
 }  // namespace kvstore::wire

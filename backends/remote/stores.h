@@ -23,17 +23,9 @@ class RemoteRowStore : public RowStore {
   RemoteRowStore(std::shared_ptr<KVStore> server, const DatasetSpec& spec)
       : server_(std::move(server)), dataset_(spec.name), incarnation_(spec.incarnation) {}
 
-  absl::StatusOr<RowPage> Get(std::string_view row, const ReadOptions& options,
-                              const std::optional<RowPosition>& after) override;
-  absl::StatusOr<PutResult> Put(std::string_view row, std::span<const CellWrite> cells,
-                                const WriteOptions& options) override;
-  absl::Status Delete(std::string_view row, const DeleteOptions& options) override;
-  std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) override;
-  std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) override;
-  std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) override;
-  absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) override;
-  absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange& range, const ScanOptions& options,
-                                                const std::optional<ScanPosition>& after) override;
+  // The methods of RowStore.
+#define KV_ROW_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   /// Opens the marker of a page that the server has answered.
@@ -49,13 +41,9 @@ class RemoteObjectStore : public ObjectStore {
   RemoteObjectStore(std::shared_ptr<KVStore> server, const DatasetSpec& spec)
       : server_(std::move(server)), dataset_(spec.name) {}
 
-  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
-  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override;
-  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
-                                              const ObjectReadOptions& options) override;
-  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
-                                const UpdateOptions& options) override;
-  absl::Status Erase(uint64_t id) override;
+  // The methods of ObjectStore.
+#define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   const std::shared_ptr<KVStore> server_;
@@ -67,10 +55,9 @@ class RemoteMappingStore : public MappingStore {
   RemoteMappingStore(std::shared_ptr<KVStore> server, const DatasetSpec& spec)
       : server_(std::move(server)), dataset_(spec.name), incarnation_(spec.incarnation) {}
 
-  absl::Status Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) override;
-  absl::StatusOr<bool> Remove(uint64_t from, uint64_t to) override;
-  absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) override;
-  absl::StatusOr<uint64_t> Count(uint64_t from) override;
+  // The methods of MappingStore.
+#define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   const std::shared_ptr<KVStore> server_;

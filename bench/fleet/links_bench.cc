@@ -42,7 +42,7 @@ class RawClient {
     const uint64_t node = graph_.ids()[step.node];
     const uint64_t other = graph_.ids()[step.other];
     const uint64_t local = node & ObjectId::kMaxLocal;
-    Statements& on = statements_[node >> 46];
+    Statements& on = statements_[ObjectId::ShardOf(node)];
     switch (step.op) {
       case GraphOp::kGetLinks:
         on.list->setUInt64(1, node);

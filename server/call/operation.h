@@ -58,4 +58,20 @@ constexpr const OperationTraits& Traits(Operation operation) {
   return kOperations[static_cast<size_t>(operation)];
 }
 
+/// Returns whether an operation may be without a right: it tells about the server, or what each caller sees
+/// depends on its rights.
+constexpr bool IsForAnybody(Operation operation) {
+  return operation == Operation::kGetServer || operation == Operation::kListDatasets ||
+         operation == Operation::kListReports || operation == Operation::kCalls;
+}
+
+static_assert(
+    [] {
+      for (size_t i = 0; i < kOperationCount; ++i) {
+        if ((kOperations[i].right == Right::kNone) != IsForAnybody(static_cast<Operation>(i))) return false;
+      }
+      return true;
+    }(),
+    "an operation of wire/operations.def needs a right");
+
 }  // namespace kvstore::server

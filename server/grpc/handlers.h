@@ -25,50 +25,16 @@ struct Unfinished {
   absl::Status migrating;
 };
 
-absl::Status Handle(KVStore& store, const v1::CreateDatasetRequest& request,
-                    v1::CreateDatasetResponse& response);
-absl::Status Handle(KVStore& store, const v1::AlterDatasetRequest& request,
-                    v1::AlterDatasetResponse& response);
-absl::Status Handle(KVStore& store, const v1::DropDatasetRequest& request, v1::DropDatasetResponse& response);
-absl::Status Handle(KVStore& store, const v1::GetDatasetRequest& request, v1::GetDatasetResponse& response);
-absl::Status Handle(KVStore& store, const v1::ListDatasetsRequest& request,
-                    v1::ListDatasetsResponse& response);
-absl::Status Handle(KVStore& store, const v1::GetStatsRequest& request, v1::GetStatsResponse& response);
+// What an operation of the store does: `Handle(KVStore&, const Request&, Response&)` for each line of the
+// table. Of a batch, `unfinished` is empty at first; it is null if the caller will not handle the rest again.
+#define KV_UNARY(name, right, quick) \
+  absl::Status Handle(KVStore& store, const v1::name##Request& request, v1::name##Response& response);
+#define KV_BATCH(name, right, quick)                                                                  \
+  absl::Status Handle(KVStore& store, const v1::name##Request& request, v1::name##Response& response, \
+                      Unfinished* unfinished = nullptr);
+#define KV_SPECIAL(name, right, quick)  // special_handlers.h
+#include "wire/operations.def"
 
-absl::Status Handle(KVStore& store, const v1::GetRowRequest& request, v1::GetRowResponse& response);
-absl::Status Handle(KVStore& store, const v1::PutRowRequest& request, v1::PutRowResponse& response);
-absl::Status Handle(KVStore& store, const v1::DeleteRowRequest& request, v1::DeleteRowResponse& response);
-/// unfinished  Empty at first; null if the caller will not handle the rest again.
-absl::Status Handle(KVStore& store, const v1::PutRowsRequest& request, v1::PutRowsResponse& response,
-                    Unfinished* unfinished = nullptr);
-absl::Status Handle(KVStore& store, const v1::DeleteRowsRequest& request, v1::DeleteRowsResponse& response,
-                    Unfinished* unfinished = nullptr);
-absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
-                    v1::ListPartitionsResponse& response);
-
-absl::Status Handle(KVStore& store, const v1::CreateObjectRequest& request,
-                    v1::CreateObjectResponse& response);
-absl::Status Handle(KVStore& store, const v1::GetObjectRequest& request, v1::GetObjectResponse& response);
-absl::Status Handle(KVStore& store, const v1::UpdateObjectRequest& request,
-                    v1::UpdateObjectResponse& response);
-absl::Status Handle(KVStore& store, const v1::DeleteObjectRequest& request,
-                    v1::DeleteObjectResponse& response);
-
-absl::Status Handle(KVStore& store, const v1::AddMappingRequest& request, v1::AddMappingResponse& response);
-absl::Status Handle(KVStore& store, const v1::RemoveMappingRequest& request,
-                    v1::RemoveMappingResponse& response);
-absl::Status Handle(KVStore& store, const v1::ListMappingRequest& request, v1::ListMappingResponse& response);
-absl::Status Handle(KVStore& store, const v1::CountMappingRequest& request,
-                    v1::CountMappingResponse& response);
-absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::ListObjectsResponse& response,
-                    Unfinished* unfinished = nullptr);
-
-absl::Status Handle(KVStore& store, const v1::CreateReportRequest& request,
-                    v1::CreateReportResponse& response);
-absl::Status Handle(KVStore& store, const v1::AlterReportRequest& request, v1::AlterReportResponse& response);
-absl::Status Handle(KVStore& store, const v1::DropReportRequest& request, v1::DropReportResponse& response);
-absl::Status Handle(KVStore& store, const v1::DeletePointsRequest& request,
-                    v1::DeletePointsResponse& response);
 /// Writes one batch of a stream.
 absl::Status Handle(KVStore& store, const v1::WritePointsRequest& request, v1::WritePointsResponse& response);
 
@@ -76,9 +42,8 @@ absl::Status Handle(KVStore& store, const v1::WritePointsRequest& request, v1::W
 /// request must outlive it. Externally synchronised.
 ///
 /// migrating  Set to the error if the dataset migrates and no message was made for that reason: the producer
-/// is
-///            to be called again. Null: entries whose dataset migrates get the error as their answer, or the
-///            stream ends with it.
+/// is to be called again. Null: entries whose dataset migrates get the error as their answer, or the stream
+/// ends with it.
 template <typename Response>
 using Producer = std::function<absl::StatusOr<bool>(Response& response, absl::Status* migrating)>;
 

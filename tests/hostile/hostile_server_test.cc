@@ -224,6 +224,7 @@ TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
   client::MultiplexedStream stream(*stub, {});
   v1::Call get;
   get.mutable_get_row()->set_row("r");
+  v1::Call second = get;
   const auto deadline = client::MultiplexedStream::Clock::now() + std::chrono::seconds(60);
   std::thread first([&] {
     v1::Answer answer;
@@ -232,7 +233,7 @@ TEST_F(HostileServer, AnAnswerToACallThatWasNotSentIsNone) {
   });
   first_came.wait(false);
   v1::Answer answer;
-  EXPECT_EQ(stream.Execute(get, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_EQ(stream.Execute(second, deadline, answer).error_code(), grpc::StatusCode::UNAVAILABLE);
   EXPECT_EQ(answer.outcome(), wire::kRefused) << "it was never sent";
   first.join();
 }

@@ -10,13 +10,14 @@
 
 #include "base/mutex.h"
 #include "kvstore_api/kvstore.h"
+#include "tests/support/no_store.h"
 
 namespace kvstore::testing {
 
 /// A store of rows in memory, with one version of each column, for tests of what is built on the API. It
 /// gives small pages and leaves rows of batches over, as a real one may, and counts what is asked of it.
 /// Thread-safe.
-class MemoryStore : public KVStore {
+class MemoryStore : public NoStore {
  public:
   struct Counts {
     uint64_t columns_named = 0;  ///< In reads.
@@ -53,54 +54,11 @@ class MemoryStore : public KVStore {
   absl::StatusOr<std::unique_ptr<RowCursor>> ScanRows(std::string_view dataset, const RowRange& range,
                                                       const ScanOptions& options) override;
 
-  // What reports do not use.
-  absl::Status AlterDataset(std::string_view, const DatasetChange&) override { return No(); }
-  absl::StatusOr<DatasetSpec> GetDataset(std::string_view) override { return No(); }
-  absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() override { return No(); }
-  absl::StatusOr<DatasetStats> GetStats(std::string_view) override { return No(); }
-  absl::StatusOr<ReclaimResult> Compact(std::string_view, const Progress&) override { return No(); }
-  absl::StatusOr<std::vector<absl::Status>> DeleteRows(std::string_view,
-                                                       std::span<const RowDelete>) override {
-    return No();
-  }
-  absl::StatusOr<std::vector<Partition>> ListPartitions(std::string_view, size_t) override { return No(); }
-  absl::StatusOr<uint64_t> CreateObject(std::string_view, std::string_view, const CreateOptions&) override {
-    return No();
-  }
-  absl::StatusOr<Object> GetObject(std::string_view, uint64_t, const ObjectReadOptions&) override {
-    return No();
-  }
-  absl::StatusOr<std::vector<absl::StatusOr<Object>>> GetObjects(std::string_view, std::span<const uint64_t>,
-                                                                 const ObjectReadOptions&) override {
-    return No();
-  }
-  absl::StatusOr<Object> UpdateObject(std::string_view, uint64_t, const ObjectTransform&,
-                                      const UpdateOptions&) override {
-    return No();
-  }
-  absl::StatusOr<Object> PatchObject(std::string_view, uint64_t, std::string_view,
-                                     const UpdateOptions&) override {
-    return No();
-  }
-  absl::Status DeleteObject(std::string_view, uint64_t, bool) override { return No(); }
-  absl::Status AddMapping(std::string_view, uint64_t, uint64_t, std::optional<uint64_t>) override {
-    return No();
-  }
-  absl::StatusOr<bool> RemoveMapping(std::string_view, uint64_t, uint64_t) override { return No(); }
-  absl::StatusOr<MappingPage> ListMapping(std::string_view, uint64_t, const MappingListOptions&) override {
-    return No();
-  }
-  absl::StatusOr<uint64_t> CountMapping(std::string_view, uint64_t) override { return No(); }
-  absl::StatusOr<JoinedPage> ListObjects(std::string_view, uint64_t, const MappingListOptions&) override {
-    return No();
-  }
-
  private:
   using Columns = std::map<std::string, Cell, std::less<>>;
   using Rows = std::map<std::string, Columns, std::less<>>;
   class Cursor;
 
-  static absl::Status No() { return absl::UnimplementedError("the memory store has rows only"); }
   absl::StatusOr<Rows*> Find(std::string_view dataset) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;

@@ -12,17 +12,16 @@ namespace {
 using Answer = absl::StatusOr<int>;
 
 std::vector<Answer> Send(std::span<const int> entries, std::vector<int>* sent) {
-  return SendValid<Answer>(
-      entries,
-      [](int entry) {
-        return entry < 0 ? absl::InvalidArgumentError(std::to_string(entry)) : absl::OkStatus();
-      },
-      [sent](std::span<const int> valid) {
-        sent->assign(valid.begin(), valid.end());
-        std::vector<Answer> answers;
-        for (const int entry : valid) answers.push_back(entry * 10);
-        return answers;
-      });
+  std::vector<absl::Status> problems;
+  for (const int entry : entries) {
+    problems.push_back(entry < 0 ? absl::InvalidArgumentError(std::to_string(entry)) : absl::OkStatus());
+  }
+  return SendValid<Answer>(entries, problems, [sent](std::span<const int> valid) {
+    sent->assign(valid.begin(), valid.end());
+    std::vector<Answer> answers;
+    for (const int entry : valid) answers.push_back(entry * 10);
+    return answers;
+  });
 }
 
 TEST(SendValid, AnswersInOrderAndSendsOnlyWhatIsValid) {

@@ -5,6 +5,7 @@
 
 #include "backend_api/outcome.h"
 #include "idgen/object_id.h"
+#include "tests/support/no_store.h"
 
 namespace kvstore::testing {
 namespace {
@@ -110,7 +111,7 @@ class GatedObjects : public ObjectStore {
   const uint32_t type_;
 };
 
-class GatedMappings : public MappingStore {
+class GatedMappings : public NoMappings {
  public:
   GatedMappings(std::shared_ptr<Gate> gate, std::string dataset)
       : gate_(std::move(gate)), dataset_(std::move(dataset)) {}

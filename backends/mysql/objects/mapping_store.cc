@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "idgen/object_id.h"
+
 namespace kvstore::mysql {
 
 template <typename Work>
 auto MySqlMappingStore::RunOnShardOf(uint64_t from, Repeat repeat, Work work)
     -> std::invoke_result_t<Work, Connection&, const Table&> {
-  const auto shard = static_cast<uint32_t>(from >> 46);
+  const uint32_t shard = ObjectId::ShardOf(from);
   if (fleet_->map(Space::kId).Find(shard) == nullptr) {
     return absl::InvalidArgumentError(fmt::format("from: shard {} is not open", shard));
   }

@@ -14,10 +14,9 @@ class MySqlMappingStore : public MappingStore {
   MySqlMappingStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
       : fleet_(std::move(fleet)), dataset_(std::move(dataset)) {}
 
-  absl::Status Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) override;
-  absl::StatusOr<bool> Remove(uint64_t from, uint64_t to) override;
-  absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) override;
-  absl::StatusOr<uint64_t> Count(uint64_t from) override;
+  // The methods of MappingStore.
+#define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   /// Runs `work(connection, table)` on the shard of `from`. INVALID_ARGUMENT if that is not open.

@@ -57,7 +57,7 @@ absl::Status MySqlObjectStore::CheckOpen(std::string_view field, uint32_t shard)
 }
 
 absl::StatusOr<uint32_t> MySqlObjectStore::ShardOf(std::string_view field, uint64_t id) const {
-  const auto shard = static_cast<uint32_t>(id >> 46);
+  const uint32_t shard = ObjectId::ShardOf(id);
   if (auto status = CheckOpen(field, shard); !status.ok()) return status;
   return shard;
 }
@@ -246,7 +246,7 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
                                 std::vector<absl::StatusOr<Object>>& results) {
   std::vector<std::vector<uint64_t>> locals(group.shards);
   for (const size_t place : group.places) {
-    locals[(ids[place] >> 46) - group.first_shard].push_back(LocalOf(ids[place]));
+    locals[ObjectId::ShardOf(ids[place]) - group.first_shard].push_back(LocalOf(ids[place]));
   }
   // The sizes of lists are powers of two, filled up with an ID that no object has, so that few statements are
   // prepared.
@@ -266,16 +266,17 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
           uint64_t timestamp = 0;
           size_t places = 0;  // that ask for it and have no result yet
         };
-        std::unordered_map<uint64_t, Found> found;  // by shard and local ID
+        std::unordered_map<uint64_t, Found> found;  // by ID
         for (Rows rows = call.Query(); rows.Next();) {
-          found[rows.Uint(1) << 46 | rows.Uint(2)] = {.data = rows.Bytes(3), .timestamp = rows.Uint(4)};
-        }
-        const auto find = [&](uint64_t id) { return found.find(id >> 46 << 46 | LocalOf(id)); };
-        for (const size_t place : group.places) {
-          if (const auto object = find(ids[place]); object != found.end()) ++object->second.places;
+          const auto shard = static_cast<uint32_t>(rows.Uint(1));
+          found[ObjectId::ValueOf(shard, dataset_->type, rows.Uint(2))] = {.data = rows.Bytes(3),
+                                                                           .timestamp = rows.Uint(4)};
         }
         for (const size_t place : group.places) {
-          const auto object = find(ids[place]);
+          if (const auto object = found.find(ids[place]); object != found.end()) ++object->second.places;
+        }
+        for (const size_t place : group.places) {
+          const auto object = found.find(ids[place]);
           if (object == found.end()) {
             results[place] = NoObjectError(ids[place]);
             continue;

@@ -19,13 +19,9 @@ class MySqlObjectStore : public ObjectStore {
   MySqlObjectStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
       : fleet_(std::move(fleet)), dataset_(std::move(dataset)) {}
 
-  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
-  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override;
-  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
-                                              const ObjectReadOptions& options) override;
-  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
-                                const UpdateOptions& options) override;
-  absl::Status Erase(uint64_t id) override;
+  // The methods of ObjectStore.
+#define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   /// Creates an object on a shard; with a request_id, returns the one that was created there with it before.

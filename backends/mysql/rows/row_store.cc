@@ -196,6 +196,7 @@ std::vector<absl::Status> MySqlRowStore::DeleteMany(std::span<const RowDelete> d
 }
 
 absl::StatusOr<std::vector<Partition>> MySqlRowStore::Partitions(size_t) {
+  // One for each shard, however many are wanted.
   std::vector<Partition> partitions;
   for (uint32_t shard = 0; shard < fleet_->mod_shards(); ++shard) {
     const std::string name = DatabaseName(Space::kMod, shard);

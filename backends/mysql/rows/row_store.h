@@ -20,18 +20,9 @@ class MySqlRowStore : public RowStore {
   MySqlRowStore(std::shared_ptr<Fleet> fleet, std::shared_ptr<const Dataset> dataset)
       : fleet_(fleet), dataset_(dataset), writer_(std::move(fleet), std::move(dataset)) {}
 
-  absl::StatusOr<RowPage> Get(std::string_view row, const ReadOptions& options,
-                              const std::optional<RowPosition>& after) override;
-  absl::StatusOr<PutResult> Put(std::string_view row, std::span<const CellWrite> cells,
-                                const WriteOptions& options) override;
-  absl::Status Delete(std::string_view row, const DeleteOptions& options) override;
-  std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) override;
-  std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) override;
-  std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) override;
-  /// Returns one partition for each shard, however many are wanted.
-  absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) override;
-  absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange& range, const ScanOptions& options,
-                                                const std::optional<ScanPosition>& after) override;
+  // The methods of RowStore.
+#define KV_ROW_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   uint32_t ShardOf(std::string_view row) const;

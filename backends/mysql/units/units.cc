@@ -44,7 +44,7 @@ size_t SizeFor(size_t count) { return std::min(std::bit_ceil(count), kNamed); }
 uint64_t LocalOf(uint64_t id) { return id & ObjectId::kMaxLocal; }
 
 uint64_t IdOf(const Table& table, const UnitKind& kind, uint64_t local) {
-  return uint64_t{table.shard} << 46 | uint64_t{kind.type} << 36 | local;
+  return ObjectId::ValueOf(table.shard, kind.type, local);
 }
 
 /// Calls `work(part, size)` with up to kNamed places at a time. `size` is how many keys the statement has
@@ -280,7 +280,7 @@ absl::StatusOr<uint32_t> ShardOfUnit(const UnitKind& kind, std::string_view key,
     return ModShard(parsed->row, mod_shards);
   }
   if (!IsUnitKey(kind.shape, key)) return absl::InvalidArgumentError("unit: the key is of another shape");
-  return static_cast<uint32_t>(First(key) >> 46);
+  return ObjectId::ShardOf(First(key));
 }
 
 // ---- reading ----

@@ -18,10 +18,9 @@ class RocksMappingStore : public MappingStore {
   RocksMappingStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family)
       : engine_(std::move(engine)), family_(std::move(family)) {}
 
-  absl::Status Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) override;
-  absl::StatusOr<bool> Remove(uint64_t from, uint64_t to) override;
-  absl::StatusOr<MappingList> List(uint64_t from, const MappingQuery& query) override;
-  absl::StatusOr<uint64_t> Count(uint64_t from) override;
+  // The methods of MappingStore.
+#define KV_MAPPING_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
   // ---- keys ----
 

@@ -79,7 +79,7 @@ absl::StatusOr<ObjectId> RocksObjectStore::NextId(const CreateOptions& options) 
     if (!local.ok()) return local.status();
     return ObjectId::Make(shard, type_, *local);
   };
-  if (options.near) return on_shard(static_cast<uint32_t>(*options.near >> 46));
+  if (options.near) return on_shard(ObjectId::ShardOf(*options.near));
   if (options.shard) return on_shard(*options.shard);
   // Take the shards in turn, and skip those that are full.
   const uint32_t first = next_shard_++;
@@ -108,7 +108,7 @@ absl::StatusOr<ObjectId> RocksObjectStore::UnusedId(const CreateOptions& options
     if (status.IsNotFound()) return id;
     if (!status.ok()) return ToStatus(status, "look for an object");
     // A migration has brought objects with IDs that the counter has not reached: raise it above the last one.
-    const auto shard = static_cast<uint32_t>(id->value() >> 46);
+    const uint32_t shard = id->shard();
     rocksdb::ReadOptions read;
     read.total_order_seek = true;
     const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(read, family_->handle));

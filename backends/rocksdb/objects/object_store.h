@@ -36,13 +36,9 @@ class RocksObjectStore : public ObjectStore {
         ids_(std::move(ids)),
         requests_(*engine_, family_->settings->incarnation) {}
 
-  absl::StatusOr<uint64_t> Create(std::string_view data, const CreateOptions& options) override;
-  absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) override;
-  std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
-                                              const ObjectReadOptions& options) override;
-  absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
-                                const UpdateOptions& options) override;
-  absl::Status Erase(uint64_t id) override;
+  // The methods of ObjectStore.
+#define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
   /// Removes the counters and the remembered requests of a dataset that is dropped.
   static absl::Status DropState(Engine& engine, uint64_t incarnation);

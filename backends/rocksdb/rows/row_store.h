@@ -14,17 +14,9 @@ class RocksRowStore : public RowStore {
   RocksRowStore(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family)
       : engine_(std::move(engine)), family_(std::move(family)) {}
 
-  absl::StatusOr<RowPage> Get(std::string_view row, const ReadOptions& options,
-                              const std::optional<RowPosition>& after) override;
-  absl::StatusOr<PutResult> Put(std::string_view row, std::span<const CellWrite> cells,
-                                const WriteOptions& options) override;
-  absl::Status Delete(std::string_view row, const DeleteOptions& options) override;
-  std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) override;
-  std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) override;
-  std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) override;
-  absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) override;
-  absl::StatusOr<std::unique_ptr<RowScan>> Scan(const RowRange& range, const ScanOptions& options,
-                                                const std::optional<ScanPosition>& after) override;
+  // The methods of RowStore.
+#define KV_ROW_METHOD(name, result, parameters) result name parameters override;
+#include "wire/operations.def"
 
  private:
   /// Chooses the lock and the clock slot of a row.

@@ -255,7 +255,7 @@ absl::StatusOr<std::vector<UnitRange>> RocksEndpoint::Partitions(size_t wanted) 
   size_t i = 0;
   for (const auto& [shard, next] : *used) {
     if (i++ % step != 0 || i == 1) continue;
-    std::string start = ObjectUnitKey(uint64_t{shard} << 46);
+    std::string start = ObjectUnitKey(ObjectId::ValueOf(shard, 0, 0));
     ranges.back().end = start;
     ranges.push_back({.start = std::move(start)});
   }
