@@ -134,32 +134,45 @@ void AddSet(CLI::App& group, Globals& globals) {
   });
 }
 
+absl::Status UnreadableError(const KeptMap& kept) {
+  return absl::DataLossError(
+      fmt::format("the map kept as {} cannot be read: its node has something else", kept.name));
+}
+
+/// Throws Failure if one of them cannot be read, but prints the others before.
 void PrintHistory(const std::vector<KeptMap>& history, const Globals& globals) {
+  const auto unreadable =
+      std::find_if(history.begin(), history.end(), [](const KeptMap& kept) { return !kept.map; });
+  const absl::Status status = unreadable == history.end() ? absl::OkStatus() : UnreadableError(*unreadable);
   if (globals.json) {
     Json list = Json::array();
     for (const KeptMap& kept : history) {
       list.push_back({{"kept", kept.name},
                       {"at_ms", kept.at_ms},
                       {"who", kept.who},
-                      {"map", Json::parse(kept.map.ToJson())}});
+                      {"map", kept.map ? Json::parse(kept.map->ToJson()) : Json()}});
     }
-    PrintJson({{"ok", true}, {"maps", std::move(list)}});
+    PrintJson({{"ok", status.ok()}, {"maps", std::move(list)}});
+    if (!status.ok()) throw Failure{status};
     return;
   }
   Table table({"KEPT", "SINCE", "WHO", "CHANGES"});
   for (size_t i = 0; i < history.size(); ++i) {
     const KeptMap& kept = history[i];
     std::vector<std::string> changes;
-    if (i + 1 < history.size()) {
-      for (const ShardChange& change : Diff(history[i + 1].map, kept.map))
+    if (!kept.map) {
+      changes.emplace_back("cannot be read");
+    } else if (i + 1 < history.size() && history[i + 1].map) {
+      for (const ShardChange& change : Diff(*history[i + 1].map, *kept.map))
         changes.push_back(change.ToString());
     } else {
       changes.push_back(
-          fmt::format("{} entries, {} shards open", kept.map.ranges().size(), kept.map.open_shards()));
+          fmt::format("{} entries, {} shards open", kept.map->ranges().size(), kept.map->open_shards()));
     }
     table.Add({kept.name, UtcText(kept.at_ms), kept.who, fmt::format("{}", fmt::join(changes, "; "))});
   }
   table.Print();
+  if (!status.ok()) throw Failure{status};
 }
 
 void AddHistory(CLI::App& group, Globals& globals) {
@@ -187,18 +200,25 @@ void AddHistory(CLI::App& group, Globals& globals) {
       throw Failure{
           absl::NotFoundError(fmt::format("show: no map '{}' is kept: kv shards history lists them", *show))};
     }
-    Print("{}\n", found->map.ToJson());
+    if (!found->map) throw Failure{UnreadableError(*found)};
+    Print("{}\n", found->map->ToJson());
   });
 }
 
-/// Returns the map to go back to: the one named `to`, or the newest that is not in force. Throws Failure.
-const KeptMap& Before(const std::vector<KeptMap>& history, const std::string& to,
-                      const std::string& current) {
+/// Returns the map to go back to: the one named `to`, or the newest that is not in force. Throws Failure,
+/// also if it cannot be read.
+const ShardMap& Before(const std::vector<KeptMap>& history, const std::string& to,
+                       const std::string& current) {
   const auto map = ShardMap::Parse(current);
   const auto found = std::find_if(history.begin(), history.end(), [&](const KeptMap& kept) {
     return to.empty() ? !map.ok() || kept.map != *map : kept.name == to;
   });
-  if (found != history.end()) return *found;
+  if (found != history.end() && found->map) return *found->map;
+  if (found != history.end()) {
+    throw Failure{
+        absl::DataLossError(fmt::format("{}; kv shards undo --to KEPT takes another of kv shards history",
+                                        std::string(UnreadableError(*found).message())))};
+  }
   throw Failure{absl::NotFoundError(
       to.empty() ? "no other map than the one in force is kept"
                  : fmt::format("to: no map '{}' is kept: kv shards history lists them", to))};
@@ -221,7 +241,7 @@ void AddUndo(CLI::App& group, Globals& globals) {
     const MapPlace& place = edit->place;
     const ZooKeeperNode node = OrFail(zookeeper.Get(place.path(), /*watch=*/false));
     const auto history = OrFail(shardops::ReadHistory(zookeeper, place.root, place.mod));
-    Apply(*edit, globals, zookeeper, Before(history, *to, node.data).map.ToJson());
+    Apply(*edit, globals, zookeeper, Before(history, *to, node.data).ToJson());
   });
 }
 

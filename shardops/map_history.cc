@@ -10,12 +10,11 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "json/json_fields.h"
 #include "shardmap/nodes.h"
 
 namespace kvstore::shardops {
 namespace {
-
-using Json = nlohmann::json;
 
 /// ZooKeeper closes the connection of a client that sends about 1 MiB, and a transaction has the map twice:
 /// for its own node and for the history.
@@ -33,21 +32,22 @@ absl::StatusOr<std::vector<std::string>> Names(ZooKeeper& zookeeper, const std::
   return names;
 }
 
-std::optional<KeptMap> Parse(const std::string& name, const std::string& text) {
+KeptMap Parse(const std::string& name, const std::string& text) {
+  KeptMap kept;
+  kept.name = name;
   const Json json = Json::parse(text, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return std::nullopt;
-  auto map = ShardMap::Parse(json.value("map", ""));
-  if (!map.ok()) return std::nullopt;
-  return KeptMap{name, json.value("at_ms", uint64_t{0}), json.value("who", ""), *std::move(map)};
+  if (!json.is_object()) return kept;
+  JsonFields fields(json, "");
+  kept.at_ms = fields.Uint("at_ms", 0, UINT64_MAX);
+  kept.who = fields.String("who");
+  if (auto map = ShardMap::Parse(fields.String("map")); map.ok()) kept.map = *std::move(map);
+  return kept;
 }
 
 absl::StatusOr<KeptMap> Read(ZooKeeper& zookeeper, const std::string& folder, const std::string& name) {
   const auto node = zookeeper.Get(fmt::format("{}/{}", folder, name), /*watch=*/false);
   if (!node.ok()) return node.status();
-  auto kept = Parse(name, node->data);
-  if (!kept)
-    return absl::DataLossError(fmt::format("{}/{}: is not a map that this program has saved", folder, name));
-  return *std::move(kept);
+  return Parse(name, node->data);
 }
 
 /// Returns the step that saves a map in the history; nullopt if the map is too long for that.

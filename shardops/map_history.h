@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +21,8 @@ struct KeptMap {
   std::string name;    ///< The name of its node; names sort by time.
   uint64_t at_ms = 0;  ///< When it was put in force, by the clock of whoever did.
   std::string who;     ///< "ann@ops1, process 4711"
-  ShardMap map;
+  /// None if its node does not have a map that this program has saved; then the other fields may be empty.
+  std::optional<ShardMap> map;
 };
 
 /// Prepares the history for maps that are about to be put in force: saves the map that is in force now if the
@@ -37,7 +39,7 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root);
 absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::string& root,
                         std::vector<ZooKeeperStep> steps);
 
-/// Returns the maps that were in force, the newest first.
+/// Returns the maps that were in force, the newest first, also those that cannot be read.
 absl::StatusOr<std::vector<KeptMap>> ReadHistory(ZooKeeper& zookeeper, const std::string& root, bool mod);
 
 }  // namespace kvstore::shardops

@@ -250,6 +250,18 @@ TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   ASSERT_OK(history);
   ASSERT_EQ(history->size(), 1u);
   EXPECT_EQ(history->front().map, *ShardMap::Parse(node->data));
+  // What somebody has put there by hand hides no others.
+  const std::string folder = pair_.fleet().root + "/history/id/";
+  for (const char* const damaged : {"", "[]", R"({"map": 7, "at_ms": "x", "who": {}})", R"({"map": "{}"})"}) {
+    ASSERT_OK(zookeeper.Create(folder + "9", damaged));
+    const auto both = shardops::ReadHistory(zookeeper, pair_.fleet().root, /*mod=*/false);
+    ASSERT_OK(both);
+    ASSERT_EQ(both->size(), 2u);
+    EXPECT_EQ(both->front().name, "9");
+    EXPECT_EQ(both->front().map, std::nullopt) << damaged;
+    EXPECT_EQ(both->back().map, history->front().map);
+    ASSERT_OK(zookeeper.Delete(folder + "9"));
+  }
 }
 
 TEST_F(RecordedStateTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
