@@ -37,6 +37,15 @@ int64_t ReadTime(ByteReader& in, int64_t most = kMaxTimeMs) {
   return 0;
 }
 
+/// Bits of the byte behind the covers.
+constexpr uint8_t kMerged = 1;
+constexpr uint8_t kRepeatable = 2;
+
+void AppendOrder(std::string& out, const ChunkOrder& order) {
+  AppendVarint(out, order.timestamp);
+  out += order.name;
+}
+
 void AppendNotes(std::string& out, const ChunkNotes& notes) {
   AppendVarint(out, notes.deletes.size());
   for (const TimeSpan& span : notes.deletes) {
@@ -45,11 +54,16 @@ void AppendNotes(std::string& out, const ChunkNotes& notes) {
   }
   AppendVarint(out, notes.covers.size());
   for (const ChunkName& name : notes.covers) out += name;
-  out.push_back(notes.order ? 1 : 0);
-  if (notes.order) {
-    AppendVarint(out, notes.order->timestamp);
-    out += notes.order->name;
+  out.push_back(static_cast<char>((notes.merged ? kMerged : 0) | (notes.repeatable ? kRepeatable : 0)));
+  if (notes.merged) {
+    AppendOrder(out, notes.merged->oldest);
+    AppendOrder(out, notes.merged->newest);
   }
+}
+
+ChunkOrder ReadOrder(ByteReader& in) {
+  const uint64_t timestamp = in.Varint();
+  return {timestamp, ChunkName(in.Bytes(kChunkNameBytes))};
 }
 
 ChunkNotes ReadNotes(ByteReader& in) {
@@ -64,11 +78,14 @@ ChunkNotes ReadNotes(ByteReader& in) {
   for (uint64_t i = 0; i < covers && !in.failed(); ++i) {
     notes.covers.emplace_back(in.Bytes(kChunkNameBytes));
   }
-  const uint8_t has_order = in.Byte();
-  if (has_order > 1) in.Fail();
-  if (has_order == 1) {
-    const uint64_t timestamp = in.Varint();
-    notes.order = ChunkOrder{timestamp, ChunkName(in.Bytes(kChunkNameBytes))};
+  const uint8_t form = in.Byte();
+  if (form > (kMerged | kRepeatable)) in.Fail();
+  notes.repeatable = (form & kRepeatable) != 0;
+  if ((form & kMerged) != 0) {
+    notes.merged.emplace();
+    notes.merged->oldest = ReadOrder(in);
+    notes.merged->newest = ReadOrder(in);
+    if (notes.merged->newest < notes.merged->oldest) in.Fail();
   }
   return notes;
 }
@@ -103,6 +120,10 @@ void ReadPointFields(ByteReader& in, ChunkDirectory& directory) {
   if (directory.kind == MetricKind::kValue) {
     directory.min_value = ReadNumber(in);
     directory.max_value = ReadNumber(in);
+    const uint8_t all_integers = in.Byte();
+    const bool ends_are = directory.min_value.is_integer() && directory.max_value.is_integer();
+    if (all_integers > (ends_are ? 1 : 0)) in.Fail();
+    directory.all_integers = all_integers == 1;
   }
   directory.body_bytes = in.Varint();
   if (directory.body_bytes > kMaxChunkBodyBytes) return in.Fail();
@@ -155,6 +176,7 @@ ChunkDirectory Survey(const PointBlock& points) {
     const auto [low, high] = std::minmax_element(all.numbers.begin(), all.numbers.end(), less);
     directory.min_value = *low;
     directory.max_value = *high;
+    directory.all_integers = std::ranges::all_of(all.numbers, &Number::is_integer);
   }
   const auto adds = static_cast<size_t>(std::count(all.adds.begin(), all.adds.end(), uint8_t{1}));
   directory.writes = adds == 0 ? Writes::kReplace : adds == all.adds.size() ? Writes::kAdd : Writes::kBoth;
@@ -176,6 +198,7 @@ std::string EncodeDirectory(const ChunkDirectory& directory) {
   if (directory.kind == MetricKind::kValue) {
     AppendNumber(out, directory.min_value);
     AppendNumber(out, directory.max_value);
+    out.push_back(directory.all_integers ? 1 : 0);
   }
   AppendVarint(out, directory.body_bytes);
   for (const auto& values : directory.segment_values) {

@@ -13,6 +13,9 @@ namespace {
 
 /// The last time that a number has room for.
 constexpr uint64_t kMaxMs = (uint64_t{1} << 48) - 1;
+/// A clock that is set back by less stands still for the numbers; one that was far ahead is followed, so that
+/// it does not lead all later numbers there.
+constexpr uint64_t kMaxSetBackMs = 3'600'000;
 
 }  // namespace
 
@@ -23,7 +26,8 @@ std::string NewChunkNumber(uint64_t least_ms) {
   uint64_t before = last.load();
   uint64_t next = 0;
   do {
-    next = std::max(now, before + 1);
+    const bool set_back = before > now && (before - now) >> 16 > kMaxSetBackMs;
+    next = set_back ? now : std::max(now, before + 1);
   } while (!last.compare_exchange_weak(before, next));
   // `least_ms` comes from stored names: one from a clock that is far ahead must not lead all later numbers
   // there.
@@ -35,7 +39,7 @@ std::string NewChunkNumber(uint64_t least_ms) {
 
 std::string LeastChunkNumber(uint64_t ms) {
   std::string number;
-  AppendBigEndian(number, ms << 16);
+  AppendBigEndian(number, std::min(ms, kMaxMs) << 16);
   AppendBigEndian(number, uint64_t{0});
   return number;
 }

@@ -26,6 +26,13 @@ struct ChunkOrder {
   friend auto operator<=>(const ChunkOrder&, const ChunkOrder&) = default;
 };
 
+/// The chunks from `oldest` to `newest`, both inclusive.
+struct ChunkStretch {
+  ChunkOrder oldest;
+  ChunkOrder newest;
+  friend bool operator==(const ChunkStretch&, const ChunkStretch&) = default;
+};
+
 /// Times from `from` (inclusive) to `to` (exclusive), in ms.
 struct TimeSpan {
   int64_t from = 0;
@@ -37,11 +44,14 @@ struct TimeSpan {
 struct ChunkNotes {
   /// Points of older chunks in these spans are deleted.
   std::vector<TimeSpan> deletes;
-  /// The chunks whose contents this one has, after a compaction: readers ignore them wherever they are still
-  /// there, or appear again.
+  /// What a compacted chunk stands for: readers ignore the other chunks of this stretch wherever they are
+  /// still there. It stands among the others where the newest of them stood.
+  std::optional<ChunkStretch> merged;
+  /// The chunks of repeatable batches whose points this one has: readers ignore them also where they appear
+  /// again, with a newer place in the row.
   std::vector<ChunkName> covers;
-  /// Where a compacted chunk stands among the others: where the newest of those that it covers stood.
-  std::optional<ChunkOrder> order;
+  /// The batch has an ID, so that the chunk may be written again under the same name after it was removed.
+  bool repeatable = false;
   friend bool operator==(const ChunkNotes&, const ChunkNotes&) = default;
 };
 
@@ -59,6 +69,9 @@ struct ChunkDirectory {
   uint64_t time_unit = 1;  ///< ms; all times are multiples of it away from the first.
   Number min_value;        ///< Of kind value.
   Number max_value;
+  /// Of kind value: no point has a real number, so that the sum of some points does not depend on their
+  /// order.
+  bool all_integers = false;
   /// For each segment key the IDs of the values that occur, ascending.
   std::vector<std::vector<uint32_t>> segment_values;
   uint64_t body_bytes = 0;  ///< Before compression.

@@ -10,32 +10,38 @@
 #include "base/clock.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
+#include "reports/batch_memory.h"
 #include "reports/chunk_number.h"
 #include "reports/rollup_rows.h"
 #include "reports/row_list.h"
 #include "reports/row_merge.h"
 #include "reports/status_macros.h"
-#include "reports/writer.h"
 
 namespace kvstore::reports {
 namespace {
 
-/// For how long a chunk says what it covers after that was deleted: longer than a batch may be repeated.
-constexpr uint64_t kCoversMemoryMs = kBatchMemoryMs + uint64_t{86'400'000};
+/// For how much longer than its batch a chunk is known by those that cover it: a write that has found its
+/// batch may take a while until it writes the chunk.
+constexpr uint64_t kCoversMarginMs = 86'400'000;
+/// Series between two looks at the caller's deadline.
+constexpr uint32_t kSeriesOfLook = 1'024;
 
 uint64_t OrZero(uint64_t value, uint64_t minus) { return value > minus ? value - minus : 0; }
 
 /// What the new chunk says beside its points.
-ChunkNotes NotesOf(std::span<const LiveChunk> run, const StoredRow& row, bool oldest) {
+///
+/// batches_since_ms  CompactionOptions::batches_since_ms
+ChunkNotes NotesOf(std::span<const LiveChunk> run, const StoredRow& row, bool oldest,
+                   uint64_t batches_since_ms) {
   ChunkNotes notes;
-  notes.order = run.back().order;
+  notes.merged = ChunkStretch{run.front().stretch.oldest, run.back().stretch.newest};
   std::set<ChunkName> present;
   for (const StoredChunk& chunk : row.chunks) present.insert(chunk.name);
-  const uint64_t remembered = OrZero(WallClockMs(), kCoversMemoryMs);
+  const uint64_t remembered = OrZero(batches_since_ms, kCoversMarginMs);
   std::set<ChunkName> covers;
   for (const LiveChunk& live : run) {
-    covers.insert(live.stored->name);
     const ChunkNotes& before = live.chunk.directory().notes;
+    if (before.repeatable) covers.insert(live.stored->name);
     for (const ChunkName& name : before.covers) {
       if (present.contains(name) || TimeOfName(name) >= remembered) covers.insert(name);
     }
@@ -52,7 +58,8 @@ absl::StatusOr<PointBlock> MergeRun(const std::vector<LiveChunk>& run, bool olde
   PointBlock block(run.front().chunk.directory().kind, static_cast<uint32_t>(keys));
   KV_ASSIGN_OR_RETURN(const auto merge, RowMerge::Make(run, static_cast<uint32_t>(keys), nullptr));
   SeriesPoints points;
-  while (true) {
+  for (uint32_t series = 0;; ++series) {
+    if (series % kSeriesOfLook == 0) KV_RETURN_IF_ERROR(CheckCall());
     KV_ASSIGN_OR_RETURN(const bool more, merge->Next());
     if (!more) return block;
     KV_RETURN_IF_ERROR(merge->Read(points));
@@ -97,6 +104,11 @@ bool Adds(const LiveChunk& live) {
   return directory.kind == MetricKind::kValue && directory.writes != ChunkDirectory::Writes::kReplace;
 }
 
+/// Whether no point of a chunk has a real number; a chunk without points has none.
+bool HasIntegersOnly(const ChunkDirectory& directory) {
+  return directory.points == 0 || directory.all_integers;
+}
+
 /// Compacts a row until nothing is left to be merged.
 absl::Status CompactFully(const Metadata& metadata, const RowKey& key, const CompactionOptions& options,
                           CompactionResult& result) {
@@ -132,11 +144,14 @@ Run ChooseRun(const std::vector<LiveChunk>& live, size_t max_bytes) {
   size_t bytes = 0;
   size_t points = 0;
   size_t adders = 0;
+  bool exact = true;  // all numbers up to here are integers
   for (size_t end = 1; end <= live.size(); ++end) {
     bytes += live[end - 1].chunk.stored_bytes();
     points += live[end - 1].chunk.directory().points;
     adders += Adds(live[end - 1]) ? 1 : 0;
-    while (begin < end && (bytes > max_bytes || points > kMaxChunkPoints || (begin > 0 && adders > 0))) {
+    exact = exact && HasIntegersOnly(live[end - 1].chunk.directory());
+    const auto depends_on_order = [&] { return begin > 0 && adders > 0 && !exact; };
+    while (begin < end && (bytes > max_bytes || points > kMaxChunkPoints || depends_on_order())) {
       bytes -= live[begin].chunk.stored_bytes();
       points -= live[begin].chunk.directory().points;
       adders -= Adds(live[begin]) ? 1 : 0;
@@ -157,7 +172,7 @@ absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const Co
   std::set<ChunkName> left;
   for (const LiveChunk& chunk : live) left.insert(chunk.stored->name);
   // A chunk that was missed must not stand before one that is merged: what that has would hide it.
-  std::erase_if(live, [&](const LiveChunk& chunk) { return chunk.order.timestamp > row.complete_to; });
+  std::erase_if(live, [&](const LiveChunk& chunk) { return chunk.order().timestamp > row.complete_to; });
   const Run run = ChooseRun(live, options.max_bytes);
   if (run.end - run.begin >= std::max<size_t>(options.min_chunks, 2)) {
     const std::vector<LiveChunk> merged(live.begin() + static_cast<ptrdiff_t>(run.begin),
@@ -171,7 +186,8 @@ absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const Co
       return absl::OkStatus();
     }
     if (!block.ok()) return block.status();
-    KV_ASSIGN_OR_RETURN(const std::string chunk, EncodeChunk(*block, NotesOf(merged, row, oldest)));
+    KV_ASSIGN_OR_RETURN(const std::string chunk,
+                        EncodeChunk(*block, NotesOf(merged, row, oldest, options.batches_since_ms)));
     // Names grow with time, so that a reader who pages through the row meets the new chunk behind the old
     // ones.
     uint64_t least_ms = 0;
@@ -196,11 +212,14 @@ absl::Status CompactRow(const Metadata& metadata, const StoredRow& row, const Co
 }
 
 absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const std::string& report,
-                                               const CompactionOptions& options) {
+                                               const CompactionOptions& asked) {
   KV_ASSIGN_OR_RETURN(const ReportInfo info, metadata.Get(report, {}));
   const ReportSettings& settings = info.settings;
   const uint64_t now = WallClockMs();
   const uint64_t oldest_ms = settings.retention_ms == 0 ? 0 : OrZero(now, settings.retention_ms);
+  CompactionOptions options = asked;
+  // Before the rows: a chunk is covered for as long as its batch can be repeated.
+  KV_ASSIGN_OR_RETURN(options.batches_since_ms, ForgetBatches(metadata, settings.id));
   CompactionResult result;
   const auto take_row = [&](const ListedRow& listed) -> absl::Status {
     KV_RETURN_IF_ERROR(CheckCall());
@@ -225,7 +244,6 @@ absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const s
   }
   // A roll-up may have been made while its row of points was removed.
   if (oldest_ms > 0) KV_RETURN_IF_ERROR(RemoveRollups(metadata, settings, oldest_ms / 1000));
-  KV_RETURN_IF_ERROR(metadata.ForgetBatches(settings.id, LeastChunkNumber(OrZero(now, kBatchMemoryMs))));
   return result;
 }
 

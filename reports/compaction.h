@@ -27,13 +27,16 @@ struct CompactionOptions {
   size_t max_bytes = size_t{3} << 20;
   /// Rows whose last put has a lower timestamp (in ms) are left as they are, unread; 0: none is.
   uint64_t changed_since_ms = 0;
+  /// For CompactRow: batches that the store took before this timestamp (in ms) are not repeated any more.
+  /// CompactReport finds out by itself.
+  uint64_t batches_since_ms = 0;
   /// Called between two rows; an error ends the work with it. May be null.
   std::function<absl::Status()> pause;
 };
 
 /// Merges the chunks of a report's rows and removes rows that are past its retention, with their roll-ups. No
 /// query changes its answer, and no roll-up is out of date because of it. Killed at any point, nothing counts
-/// twice: the new chunk names those that it covers, readers ignore these from then on, and only then are they
+/// twice: the new chunk says what it stands for, readers ignore that from then on, and only then is it
 /// deleted. Of two compactions that race for a row, one wins and the other leaves the row alone.
 absl::StatusOr<CompactionResult> CompactReport(const Metadata& metadata, const std::string& report,
                                                const CompactionOptions& options);
@@ -48,8 +51,9 @@ struct Run {
   size_t end = 0;
 };
 /// The longest run of neighbours that together have at most `max_bytes` and can become one chunk. Only
-/// neighbours can be merged: a chunk between two others stands between them. Numbers that are added are
-/// merged from the oldest chunk on alone, because sums of real numbers depend on their order.
+/// neighbours can be merged: a chunk between two others stands between them. Where a chunk of the run or an
+/// older one has real numbers, numbers that are added are merged from the oldest chunk on alone, because the
+/// sum depends on the order.
 Run ChooseRun(const std::vector<LiveChunk>& live, size_t max_bytes);
 
 }  // namespace kvstore::reports

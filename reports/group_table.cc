@@ -12,10 +12,10 @@ namespace kvstore::reports {
 
 absl::Status QueryUse::TakeMemory(size_t bytes) {
   if ((memory_bytes += bytes) <= max_memory_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(
-      fmt::format("the query's aggregates and its answer take more than {} bytes of memory, which is the "
-                  "limit; ask for fewer metrics, filters or groups, longer steps or a shorter range",
-                  max_memory_bytes));
+  return absl::ResourceExhaustedError(fmt::format(
+      "the rows that the query reads, its aggregates and its answer take more than {} bytes of memory, "
+      "which is the limit; ask for fewer metrics, filters or groups, longer steps or a shorter range",
+      max_memory_bytes));
 }
 
 absl::Status QueryUse::TakeRead(uint64_t bytes) {

@@ -25,6 +25,8 @@ struct QueryUse {
 
   /// RESOURCE_EXHAUSTED with the figure if the limit is passed.
   absl::Status TakeMemory(size_t bytes);
+  /// Memory that was taken is free again.
+  void FreeMemory(size_t bytes) { memory_bytes -= bytes; }
   absl::Status TakeRead(uint64_t bytes);
 };
 

@@ -82,13 +82,6 @@ class Metadata {
   /// All values of a key that is in use, by ID.
   absl::StatusOr<std::vector<std::string>> AllValues(std::string_view report, uint32_t key) const;
 
-  /// The number that the chunks of a batch have: `proposed` if the batch is new, else the one of its first
-  /// attempt.
-  absl::StatusOr<std::string> NumberOfBatch(uint32_t report, std::string_view batch,
-                                            std::string_view proposed) const;
-  /// Forgets batches whose number is below this one.
-  absl::Status ForgetBatches(uint32_t report, std::string_view before) const;
-
  private:
   using Columns = std::map<std::string, std::string>;
   absl::StatusOr<Columns> Read(const std::string& row, std::vector<std::string> columns) const;

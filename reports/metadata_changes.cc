@@ -270,33 +270,4 @@ absl::StatusOr<std::vector<std::string>> Metadata::AllValues(std::string_view re
   return values;
 }
 
-absl::StatusOr<std::string> Metadata::NumberOfBatch(uint32_t report, std::string_view batch,
-                                                    std::string_view proposed) const {
-  KV_RETURN_IF_ERROR(CheckName("batch", batch, kMaxReportNameBytes));
-  const std::string row = BatchesRow(report);
-  const CellWrite cell{batch, proposed, std::nullopt};
-  const WriteOptions absent{.condition = Condition{.column = batch}};
-  const auto put = store_.PutRow(dataset_, row, {&cell, 1}, absent);
-  if (put.ok()) return std::string(proposed);
-  if (!absl::IsAlreadyExists(put.status())) return put.status();
-  KV_ASSIGN_OR_RETURN(const Columns columns, Read(row, {std::string(batch)}));
-  const auto found = columns.find(std::string(batch));
-  if (found == columns.end() || found->second.size() != proposed.size()) {
-    return absl::DataLossError(fmt::format("batch '{}': its stored number does not decode", batch));
-  }
-  return found->second;
-}
-
-absl::Status Metadata::ForgetBatches(uint32_t report, std::string_view before) const {
-  const std::string row = BatchesRow(report);
-  KV_ASSIGN_OR_RETURN(const Columns columns, ReadAll(row));
-  std::vector<std::string> old;
-  for (const auto& [batch, number] : columns) {
-    if (number < before) old.push_back(batch);
-  }
-  if (old.empty()) return absl::OkStatus();
-  if (old.size() > 10'000) old.resize(10'000);
-  return store_.DeleteRow(dataset_, row, {.columns = old});
-}
-
 }  // namespace kvstore::reports

@@ -50,6 +50,7 @@ class SaltScan {
   absl::Status Run(uint8_t salt) {
     const auto begun = std::chrono::steady_clock::now();
     const absl::Status status = Scan(salt);
+    FreeRow();
     cost_.ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun).count();
     return status;
   }
@@ -70,14 +71,16 @@ class SaltScan {
     TakeFailure failed;
     if (context_.query.partial) {
       failed = [this](const RowKey& first, const absl::Status& failure) {
+        FreeRow();
         if (!absl::IsUnavailable(failure)) return failure;
         AddMissing(first, std::string(failure.message()));
         return absl::OkStatus();
       };
     }
     const auto take = [this](StoredRow&& row) { return TakeRow(row); };
+    const auto read = [this](uint64_t bytes) { return TakeRead(bytes); };
     const Metadata& metadata = context_.metadata;
-    if (plan_.empty()) return ReadRows(metadata.store(), metadata.dataset(), wanted, take, failed);
+    if (plan_.empty()) return ReadRows(metadata.store(), metadata.dataset(), wanted, take, failed, read);
     auto rows = KeysOf(metadata.store(), metadata.dataset(), wanted);
     if (absl::IsUnavailable(rows.status()) && failed) {
       return failed({salt, settings.id, metric_.id, wanted.first_period_s}, rows.status());
@@ -92,7 +95,7 @@ class SaltScan {
     cost_.bytes += result.bytes;
     KV_RETURN_IF_ERROR(context_.use.TakeRead(result.bytes));
     result.left.insert(result.left.end(), rolled, rows->end());
-    return ReadListedRows(metadata.store(), metadata.dataset(), result.left, take, failed);
+    return ReadListedRows(metadata.store(), metadata.dataset(), result.left, take, failed, read);
   }
 
   void AddMissing(const RowKey& row, const std::string& text) {
@@ -100,12 +103,25 @@ class SaltScan {
         fmt::format("metric '{}', from period {}: {}", metric_.name, row.period_start_s, text));
   }
 
+  /// Counts bytes of a row that were read, and stay in memory until the row was taken.
+  absl::Status TakeRead(uint64_t bytes) {
+    KV_RETURN_IF_ERROR(context_.use.TakeRead(bytes));
+    return TakeRowMemory(bytes);
+  }
+
+  absl::Status TakeRowMemory(uint64_t bytes) {
+    row_memory_ += bytes;
+    return context_.use.TakeMemory(bytes);
+  }
+
+  /// Called when nothing of a row is in memory any more.
+  void FreeRow() { context_.use.FreeMemory(std::exchange(row_memory_, 0)); }
+
   absl::Status TakeRow(const StoredRow& row) {
     ++cost_.rows;
     uint64_t bytes = 0;
     for (const StoredChunk& chunk : row.chunks) bytes += chunk.bytes.size();
     cost_.bytes += bytes;
-    KV_RETURN_IF_ERROR(context_.use.TakeRead(bytes));
     KV_ASSIGN_OR_RETURN(const std::vector<LiveChunk> live, LiveChunks(row));
     cost_.chunks_skipped += row.chunks.size() - live.size();
     if (!live.empty() && live.front().chunk.directory().kind != metric_.kind) {
@@ -120,15 +136,18 @@ class SaltScan {
       return wanted;
     };
     KV_ASSIGN_OR_RETURN(const auto merge,
-                        RowMerge::Make(live, static_cast<uint32_t>(context_.info.keys.size()), want));
+                        RowMerge::Make(live, static_cast<uint32_t>(context_.info.keys.size()), want,
+                                       [this](uint64_t body_bytes) { return TakeRowMemory(body_bytes); }));
     for (uint32_t series = 0;; ++series) {
       if (series % kSeriesOfLook == 0) KV_RETURN_IF_ERROR(CheckCall());
       KV_ASSIGN_OR_RETURN(const bool more, merge->Next());
-      if (!more) return absl::OkStatus();
+      if (!more) break;
       if (!Matches(merge->segments())) continue;
       KV_RETURN_IF_ERROR(merge->Read(points_));
       KV_RETURN_IF_ERROR(table_.Add(matched_, group_, metric_.kind, points_, span_));
     }
+    FreeRow();
+    return absl::OkStatus();
   }
 
   absl::Status TakeRolledRow(const RolledRow& row) {
@@ -182,6 +201,7 @@ class SaltScan {
   std::vector<std::string> missing_;
   std::vector<uint32_t> matched_;
   std::vector<uint32_t> group_;
+  uint64_t row_memory_ = 0;  // that the row in work takes
   SeriesPoints points_;
   SeriesSummary summary_;
 };

@@ -42,7 +42,7 @@ struct QueryLimits {
   size_t max_filters = 1'000;
   size_t max_steps = 100'000;
   size_t max_groups = 100'000;                  ///< Of each metric; a filter without group_by is one.
-  size_t max_memory_bytes = size_t{512} << 20;  ///< Of aggregates and of the answer.
+  size_t max_memory_bytes = size_t{512} << 20;  ///< Of aggregates, the answer, and rows in work.
   uint64_t max_bytes = uint64_t{64} << 30;      ///< That may be read.
   size_t threads = 2;                           ///< That salts are read by at once.
 };

@@ -13,7 +13,7 @@
 ///   points     salt u8 (0..63) | report u32 | metric u32 | period start u64 in s      17 bytes, big endian
 ///   roll-ups   the key of the row of points that they were made from, with 64 added to the salt
 ///   metadata   FF 'r' name                    one row a report
-///   batches    FF 'b' report u32              the chunk number of each batch that has an ID
+///   batches    FF 'b' report u32              what is known of each batch that has an ID
 ///   counter    FF 'n'                         the next report's ID
 namespace kvstore::reports {
 

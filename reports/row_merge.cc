@@ -105,7 +105,7 @@ void ErasePoints(SeriesPoints& points, const TimeSpan& span) {
 }
 
 absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveChunk>& live, uint32_t keys,
-                                                         const WantChunk& want) {
+                                                         const WantChunk& want, const TakeBytes& memory) {
   std::unique_ptr<RowMerge> merge(new RowMerge());
   // A key may have been added after the caller read the report.
   for (const LiveChunk& chunk : live) {
@@ -124,6 +124,7 @@ absl::StatusOr<std::unique_ptr<RowMerge>> RowMerge::Make(const std::vector<LiveC
         "report, or give it more salts or a shorter period",
         body_bytes, kMaxMergedBytes));
   }
+  if (memory != nullptr) KV_RETURN_IF_ERROR(memory(body_bytes));
   for (size_t i = 0; i < live.size(); ++i) {
     const LiveChunk& chunk = live[i];
     const ChunkDirectory& directory = chunk.chunk.directory();

@@ -23,15 +23,16 @@ using WantChunk = std::function<bool(const ChunkDirectory&)>;
 /// to them, and deletes remove what is older than they are. Externally synchronised.
 class RowMerge {
  public:
-  /// RESOURCE_EXHAUSTED beyond kMaxMergedBytes.
+  /// RESOURCE_EXHAUSTED beyond kMaxMergedBytes; the error of `memory`, if that gives one.
   ///
-  /// live   the row's chunks, oldest first; must outlive this.
-  /// keys   how many segment keys the report has; segments() has more if one was added meanwhile.
-  /// want   may be null: all. The points of other chunks are passed over, their deletes are not; so it may
-  /// only
-  ///        refuse whole series, or times in which nothing is read.
+  /// live    the row's chunks, oldest first; must outlive this.
+  /// keys    how many segment keys the report has; segments() has more if one was added meanwhile.
+  /// want    may be null: all. The points of other chunks are passed over, their deletes are not; so it may
+  ///         only refuse whole series, or times in which nothing is read.
+  /// memory  called once, with the bytes that the chunks will have when they are decompressed; may be null.
   static absl::StatusOr<std::unique_ptr<RowMerge>> Make(const std::vector<LiveChunk>& live, uint32_t keys,
-                                                        const WantChunk& want);
+                                                        const WantChunk& want,
+                                                        const TakeBytes& memory = nullptr);
 
   /// Goes to the next series. False at the end.
   absl::StatusOr<bool> Next();

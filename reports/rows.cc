@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kRowsOfBatch = 64;
 
-absl::Status TakeItems(StoredRow& row, std::vector<Item>& items) {
+absl::Status TakeItems(StoredRow& row, std::vector<Item>& items, const TakeBytes& read) {
+  uint64_t bytes = 0;
   for (Item& item : items) {
     Cell& cell = item.cells.front();
     row.newest = std::max(row.newest, cell.timestamp);
@@ -23,13 +24,14 @@ absl::Status TakeItems(StoredRow& row, std::vector<Item>& items) {
     } else if (item.column == kVersionColumn) {
       KV_ASSIGN_OR_RETURN(row.version, VersionOf(row.key, std::move(cell)));
     } else if (item.column.size() == kChunkNameBytes) {
+      bytes += cell.value.size();
       row.chunks.push_back({std::move(item.column), cell.timestamp, std::move(cell.value)});
     } else {
       return absl::DataLossError(fmt::format("{}: a column of {} bytes is not the name of a chunk",
                                              RowText(row.key), item.column.size()));
     }
   }
-  return absl::OkStatus();
+  return read == nullptr || bytes == 0 ? absl::OkStatus() : read(bytes);
 }
 
 ReadOptions WholePages(std::string marker) {
@@ -38,20 +40,37 @@ ReadOptions WholePages(std::string marker) {
 
 /// Reads the pages behind the first one.
 absl::Status ReadOn(KVStore& store, const std::string& dataset, const std::string& key, std::string marker,
-                    StoredRow& row) {
+                    StoredRow& row, const TakeBytes& read) {
   if (!marker.empty()) row.complete_to = row.newest;
   while (!marker.empty()) {
     KV_RETURN_IF_ERROR(CheckCall());
     KV_ASSIGN_OR_RETURN(Row page, store.GetRow(dataset, key, WholePages(std::move(marker))));
-    KV_RETURN_IF_ERROR(TakeItems(row, page.items));
+    KV_RETURN_IF_ERROR(TakeItems(row, page.items, read));
     marker = std::move(page.marker);
   }
   return absl::OkStatus();
 }
 
+/// Removes the chunks whose points another one has, and sorts the others by age.
+void KeepGreatestStretches(std::vector<LiveChunk>& chunks) {
+  // Each compaction takes neighbours, so that of two stretches one has the other in it, or they have nothing
+  // in common. Sorted like this, a stretch follows those that have it in them.
+  std::sort(chunks.begin(), chunks.end(), [](const LiveChunk& a, const LiveChunk& b) {
+    if (a.stretch.oldest != b.stretch.oldest) return a.stretch.oldest < b.stretch.oldest;
+    return a.stretch.newest > b.stretch.newest;
+  });
+  size_t kept = 0;
+  for (LiveChunk& chunk : chunks) {
+    if (kept > 0 && chunk.stretch.newest <= chunks[kept - 1].stretch.newest) continue;
+    if (&chunk != &chunks[kept]) chunks[kept] = std::move(chunk);
+    ++kept;
+  }
+  chunks.resize(kept);
+}
+
 /// Takes the first rows of a batch, and returns how many: those behind the memory of a batch are left over.
 absl::StatusOr<size_t> TakeBatch(KVStore& store, const std::string& dataset, std::span<const RowKey> keys,
-                                 const TakeRow& take, const TakeFailure& failed) {
+                                 const TakeRow& take, const TakeFailure& failed, const TakeBytes& read) {
   KV_RETURN_IF_ERROR(CheckCall());
   std::vector<std::string> names;
   for (const RowKey& key : keys) names.push_back(EncodeRowKey(key));
@@ -69,8 +88,8 @@ absl::StatusOr<size_t> TakeBatch(KVStore& store, const std::string& dataset, std
     if (i > 0 && absl::IsResourceExhausted(page.status())) return i;
     StoredRow row{.key = keys[i]};
     absl::Status status = page.status();
-    if (status.ok()) status = TakeItems(row, page->items);
-    if (status.ok()) status = ReadOn(store, dataset, names[i], page->marker, row);
+    if (status.ok()) status = TakeItems(row, page->items, read);
+    if (status.ok()) status = ReadOn(store, dataset, names[i], page->marker, row, read);
     if (!status.ok()) {
       if (failed == nullptr) return status;
       KV_RETURN_IF_ERROR(failed(keys[i], status));
@@ -115,13 +134,12 @@ absl::StatusOr<std::vector<LiveChunk>> LiveChunks(const StoredRow& row) {
                                              Name(all.front().chunk.directory().kind),
                                              Name(chunk->directory().kind)));
     }
-    ChunkOrder order = notes.order.value_or(ChunkOrder{stored.timestamp, stored.name});
-    all.push_back({*std::move(chunk), std::move(order), &stored});
+    const ChunkOrder own{stored.timestamp, stored.name};
+    ChunkStretch stretch = notes.merged.value_or(ChunkStretch{own, own});
+    all.push_back({*std::move(chunk), std::move(stretch), &stored});
   }
   std::erase_if(all, [&](const LiveChunk& live) { return covered.contains(live.stored->name); });
-  // Parts of one compaction have one order, and no point in common.
-  std::stable_sort(all.begin(), all.end(),
-                   [](const LiveChunk& a, const LiveChunk& b) { return a.order < b.order; });
+  KeepGreatestStretches(all);
   return all;
 }
 
@@ -131,13 +149,14 @@ uint64_t PeriodOf(int64_t time_ms, uint64_t period_s) {
 }
 
 absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWanted& wanted,
-                      const TakeRow& take, const TakeFailure& failed, uint64_t max_listed) {
+                      const TakeRow& take, const TakeFailure& failed, const TakeBytes& read,
+                      uint64_t max_listed) {
   const uint64_t periods = (wanted.last_period_s - wanted.first_period_s) / wanted.period_s + 1;
   if (periods > max_listed) {
     const absl::Status status = ScanStoredRows(
         store, dataset,
         MetricRange(wanted.salt, wanted.report, wanted.metric, wanted.first_period_s, wanted.last_period_s),
-        take);
+        take, read);
     if (failed == nullptr || !absl::IsUnavailable(status)) return status;
     return failed({wanted.salt, wanted.report, wanted.metric, wanted.first_period_s}, status);
   }
@@ -145,22 +164,22 @@ absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWant
   for (uint64_t i = 0; i < periods; ++i) {
     keys.push_back({wanted.salt, wanted.report, wanted.metric, wanted.first_period_s + i * wanted.period_s});
   }
-  return ReadListedRows(store, dataset, keys, take, failed);
+  return ReadListedRows(store, dataset, keys, take, failed, read);
 }
 
 absl::Status ReadListedRows(KVStore& store, const std::string& dataset, std::span<const RowKey> rows,
-                            const TakeRow& take, const TakeFailure& failed) {
+                            const TakeRow& take, const TakeFailure& failed, const TakeBytes& read) {
   while (!rows.empty()) {
     KV_ASSIGN_OR_RETURN(
         const size_t taken,
-        TakeBatch(store, dataset, rows.first(std::min(rows.size(), kRowsOfBatch)), take, failed));
+        TakeBatch(store, dataset, rows.first(std::min(rows.size(), kRowsOfBatch)), take, failed, read));
     rows = rows.subspan(taken);
   }
   return absl::OkStatus();
 }
 
 absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const KeyRange& range,
-                            const TakeRow& take) {
+                            const TakeRow& take, const TakeBytes& read) {
   KV_ASSIGN_OR_RETURN(const auto cursor,
                       store.ScanRows(dataset, {.start = range.start, .end = range.end}, {}));
   ScannedRow piece;
@@ -168,7 +187,7 @@ absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const Ke
   bool begun = false;
   // A row whose remaining cells were deleted between two pieces ends without a last piece.
   const auto take_again = [&]() -> absl::Status {
-    KV_ASSIGN_OR_RETURN(StoredRow now, ReadStoredRow(store, dataset, row.key));
+    KV_ASSIGN_OR_RETURN(StoredRow now, ReadStoredRow(store, dataset, row.key, read));
     return now.chunks.empty() ? absl::OkStatus() : take(std::move(now));
   };
   while (true) {
@@ -183,7 +202,7 @@ absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const Ke
       row = StoredRow{};
       KV_ASSIGN_OR_RETURN(row.key, DecodeRowKey(piece.key));
     }
-    KV_RETURN_IF_ERROR(TakeItems(row, piece.items));
+    KV_RETURN_IF_ERROR(TakeItems(row, piece.items, read));
     if (!begun && piece.continues) row.complete_to = row.newest;
     begun = piece.continues;
     if (!begun) KV_RETURN_IF_ERROR(take(std::move(row)));
@@ -191,12 +210,13 @@ absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const Ke
   return begun ? take_again() : absl::OkStatus();
 }
 
-absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key) {
+absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key,
+                                        const TakeBytes& read) {
   StoredRow row{.key = key};
   const std::string name = EncodeRowKey(key);
   KV_ASSIGN_OR_RETURN(Row page, store.GetRow(dataset, name, WholePages("")));
-  KV_RETURN_IF_ERROR(TakeItems(row, page.items));
-  KV_RETURN_IF_ERROR(ReadOn(store, dataset, name, std::move(page.marker), row));
+  KV_RETURN_IF_ERROR(TakeItems(row, page.items, read));
+  KV_RETURN_IF_ERROR(ReadOn(store, dataset, name, std::move(page.marker), row, read));
   return row;
 }
 

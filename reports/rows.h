@@ -44,11 +44,14 @@ struct StoredRow {
   uint64_t complete_to = UINT64_MAX;
 };
 
-/// A chunk that counts: no other covers it.
+/// A chunk that counts: no other has its points.
 struct LiveChunk {
   Chunk chunk;
-  ChunkOrder order;
+  ChunkStretch stretch;  ///< What it stands for; a chunk that was never merged stands for itself.
   const StoredChunk* stored = nullptr;
+
+  /// Where it stands among the others.
+  const ChunkOrder& order() const { return stretch.newest; }
 };
 
 /// The chunks of a row that count, oldest first, all of one kind; they point into `row`. DATA_LOSS names the
@@ -78,25 +81,30 @@ uint64_t PeriodOf(int64_t time_ms, uint64_t period_s);
 inline constexpr uint64_t kMaxListedRows = 1'024;
 
 using TakeRow = std::function<absl::Status(StoredRow&&)>;
+/// Called with the bytes of chunks as they are read, before more of the row is; an error from it ends the
+/// walk with that error.
+using TakeBytes = std::function<absl::Status(uint64_t bytes)>;
 /// Called for each part that cannot be read; an error from it ends the walk with that error.
 using TakeFailure = std::function<absl::Status(const RowKey& first, const absl::Status& failure)>;
 
 /// Reads rows, and gives each that is there to `take`, in any order. `failed` may be null: then the first
-/// error ends the walk.
+/// error ends the walk. `read` may be null, too.
 ///
 /// max_listed  as kMaxListedRows; tests try both ways.
 absl::Status ReadRows(KVStore& store, const std::string& dataset, const RowsWanted& wanted,
-                      const TakeRow& take, const TakeFailure& failed, uint64_t max_listed = kMaxListedRows);
+                      const TakeRow& take, const TakeFailure& failed, const TakeBytes& read = nullptr,
+                      uint64_t max_listed = kMaxListedRows);
 
 /// Reads these rows, and gives those that are there to `take`; otherwise as ReadRows.
 absl::Status ReadListedRows(KVStore& store, const std::string& dataset, std::span<const RowKey> rows,
-                            const TakeRow& take, const TakeFailure& failed);
+                            const TakeRow& take, const TakeFailure& failed, const TakeBytes& read = nullptr);
 
-/// Scans a range of keys of rows of points.
+/// Scans a range of keys of rows of points. `read` may be null.
 absl::Status ScanStoredRows(KVStore& store, const std::string& dataset, const KeyRange& range,
-                            const TakeRow& take);
+                            const TakeRow& take, const TakeBytes& read = nullptr);
 
-/// One row as it is now; without chunks if there is none.
-absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key);
+/// One row as it is now; without chunks if there is none. `read` may be null.
+absl::StatusOr<StoredRow> ReadStoredRow(KVStore& store, const std::string& dataset, const RowKey& key,
+                                        const TakeBytes& read = nullptr);
 
 }  // namespace kvstore::reports

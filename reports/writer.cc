@@ -10,11 +10,14 @@
 #include <utility>
 #include <vector>
 
+#include "base/big_endian.h"
+#include "reports/batch_memory.h"
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
 #include "reports/row_merge.h"
 #include "reports/row_puts.h"
 #include "reports/rows.h"
+#include "reports/stable_hash.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -90,11 +93,61 @@ std::vector<uint32_t> OrderSeries(const Batch& batch, const std::vector<std::vec
   return order;
 }
 
+/// Appends the metric and the segments of a series, whatever the report's segment keys were when the batch
+/// was made: those that were added later have their default, which takes no part.
+void AppendSeries(std::string& out, const Batch& batch, const Batch::Series& series) {
+  const ReportInfo& info = batch.info();
+  AppendBigEndian(out, info.metrics[series.metric].id);
+  for (uint32_t key = 0; key < series.values.size(); ++key) {
+    const std::string& value = batch.values(key)[series.values[key]];
+    if (info.keys[key].default_value == value) continue;
+    AppendBigEndian(out, key);
+    AppendBigEndian(out, static_cast<uint32_t>(value.size()));
+    out += value;
+  }
+  AppendBigEndian(out, UINT32_MAX);
+}
+
+/// The hash of a batch's points, which does not depend on the order in which they were given, except among
+/// those of one series and time. Stored: never change it.
+///
+/// points, ends  as SortPoints gives them.
+uint64_t HashOf(const Batch& batch, std::span<const Batch::Point> points, std::span<const size_t> ends,
+                bool add) {
+  uint64_t sum = 0;
+  std::string bytes;
+  for (size_t i = 0; i < ends.size(); ++i) {
+    const Batch::Series& series = batch.series()[i];
+    const bool numbers = batch.info().metrics[series.metric].kind == MetricKind::kValue;
+    bytes.clear();
+    AppendSeries(bytes, batch, series);
+    for (size_t p = i == 0 ? 0 : ends[i - 1]; p < ends[i]; ++p) {
+      AppendBigEndian(bytes, static_cast<uint64_t>(points[p].time));
+      if (numbers) {
+        bytes.push_back(points[p].number.is_integer() ? 1 : 0);
+        AppendBigEndian(bytes, points[p].number.bits());
+        continue;
+      }
+      const std::string& sketch = batch.sketches()[points[p].sketch];
+      AppendBigEndian(bytes, static_cast<uint64_t>(sketch.size()));
+      bytes += sketch;
+    }
+    sum += StableHash(bytes);
+  }
+  bytes.assign(1, add ? 1 : 0);
+  AppendBigEndian(bytes, sum);
+  return StableHash(bytes);
+}
+
 /// One write of a batch, from local numbers to chunks.
 class BatchWrite {
  public:
   BatchWrite(const Metadata& metadata, const Batch& batch, bool add)
-      : metadata_(metadata), batch_(batch), info_(batch.info()), add_(add) {}
+      : metadata_(metadata), batch_(batch), info_(batch.info()), add_(add) {
+    points_ = SortPoints(batch, ends_);
+  }
+
+  uint64_t Hash() const { return HashOf(batch_, points_, ends_, add_); }
 
   absl::Status GiveIds() {
     const size_t keys = info_.keys.size();
@@ -114,15 +167,13 @@ class BatchWrite {
   }
 
   absl::Status Write(std::string_view chunk_number, bool repeatable) {
-    std::vector<size_t> ends;
-    points_ = SortPoints(batch_, ends);
     RunsByRow rows;
     for (const uint32_t series : by_segments_) {
-      AddRuns(series, series == 0 ? 0 : ends[series - 1], ends[series], rows);
+      AddRuns(series, series == 0 ? 0 : ends_[series - 1], ends_[series], rows);
     }
     RowPuts puts(metadata_, repeatable);
     for (const auto& [row, runs] : rows) {
-      KV_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(runs, chunk_number));
+      KV_ASSIGN_OR_RETURN(std::vector<Part> parts, PartsOf(runs, chunk_number, repeatable));
       KV_RETURN_IF_ERROR(puts.Put(row, std::move(parts)));
     }
     return puts.Flush();
@@ -146,7 +197,8 @@ class BatchWrite {
   }
 
   /// The points of one row as chunks.
-  absl::StatusOr<std::vector<Part>> PartsOf(std::span<const Run> runs, std::string_view number) const {
+  absl::StatusOr<std::vector<Part>> PartsOf(std::span<const Run> runs, std::string_view number,
+                                            bool repeatable) const {
     const MetricKind kind = info_.metrics[batch_.series()[runs.front().series].metric].kind;
     std::vector<Part> parts;
     PointBlock block(kind, static_cast<uint32_t>(info_.keys.size()));
@@ -155,7 +207,7 @@ class BatchWrite {
       if (block.points() == 0) return absl::OkStatus();
       if (parts.size() > UINT16_MAX)
         return absl::InvalidArgumentError("points: too many for one row in one batch");
-      KV_ASSIGN_OR_RETURN(std::string bytes, EncodeChunk(block, {}));
+      KV_ASSIGN_OR_RETURN(std::string bytes, EncodeChunk(block, {.repeatable = repeatable}));
       parts.push_back({NameOfPart(number, static_cast<uint16_t>(parts.size())), std::move(bytes)});
       block = PointBlock(kind, static_cast<uint32_t>(info_.keys.size()));
       sketch_bytes = 0;
@@ -210,6 +262,7 @@ class BatchWrite {
   std::vector<PlacedSeries> series_;   // as in the batch
   std::vector<uint32_t> by_segments_;  // the numbers of all series
   std::vector<Batch::Point> points_;   // of the batch, by series and time
+  std::vector<size_t> ends_;           // of each series the end of its points
 };
 
 }  // namespace
@@ -219,12 +272,14 @@ absl::StatusOr<uint64_t> WriteBatch(const Metadata& metadata, const Batch& batch
   if (batch.size() == 0) return 0;
   KV_RETURN_IF_ERROR(metadata.CheckCurrent(batch.info()));
   BatchWrite write(metadata, batch, options.add);
-  KV_RETURN_IF_ERROR(write.GiveIds());
+  const bool repeatable = !options.batch.empty();
   std::string number = NewChunkNumber();
-  if (!options.batch.empty()) {
-    KV_ASSIGN_OR_RETURN(number, metadata.NumberOfBatch(batch.info().settings.id, options.batch, number));
+  if (repeatable) {
+    KV_ASSIGN_OR_RETURN(number,
+                        NumberOfBatch(metadata, batch.info().settings.id, options.batch, write.Hash()));
   }
-  KV_RETURN_IF_ERROR(write.Write(number, !options.batch.empty()));
+  KV_RETURN_IF_ERROR(write.GiveIds());
+  KV_RETURN_IF_ERROR(write.Write(number, repeatable));
   return batch.size();
 }
 

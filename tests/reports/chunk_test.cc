@@ -98,8 +98,8 @@ TEST(Chunk, HasTheseBytes) {
                                              .adds = {0, 0}});
   ASSERT_OK_AND_ASSIGN(const std::string bytes, EncodeChunk(block, {}));
   EXPECT_EQ(Hex(bytes),
-            "01003fc68c37"  // version, form, checksum
-            "2c"            // 44 bytes of directory
+            "010055f77b88"  // version, form, checksum
+            "2d"            // 45 bytes of directory
             "010002000000"  // values, replacing, 2 keys, no notes
             "0402"
             "80b89929"
@@ -107,18 +107,29 @@ TEST(Chunk, HasTheseBytes) {
             "80b89929"  // 4 points, 2 series, times, a day
             "003fe0000000000000"
             "010000000000000007"  // from 0.5 to 7
+            "00"                  // not all are integers
             "12"
             "0101"
             "020201"  // 18 bytes of body, the IDs
             "11"
             "08040482a0023c8720000000000000f80f");
   const ChunkNotes notes{.deletes = {{1'000, 2'000}},
+                         .merged = ChunkStretch{{70, "0123456789abcdef01"}, {77, "0123456789abcdef02"}},
                          .covers = {"0123456789abcdef01", "0123456789abcdef02"},
-                         .order = ChunkOrder{77, "0123456789abcdef02"}};
+                         .repeatable = true};
   ASSERT_OK_AND_ASSIGN(const std::string noted, EncodeChunk(PointBlock(MetricKind::kDistinct, 0), notes));
   EXPECT_EQ(Hex(noted),
-            "010058867a014202000001e807d00f023031323334353637383961626364656630313031323334353637383961626364"
-            "65663032014d30313233343536373839616263646566303200");
+            "01000c4cea76"  // version, form, checksum
+            "55"            // 85 bytes of directory
+            "020000"        // sets, replacing, no keys
+            "01e807d00f"    // a delete
+            "02"            // two covers
+            "303132333435363738396162636465663031"
+            "303132333435363738396162636465663032"
+            "03"  // merged, repeatable
+            "46303132333435363738396162636465663031"
+            "4d303132333435363738396162636465663032"
+            "00");  // no points
   ASSERT_OK_AND_ASSIGN(const Chunk chunk, Chunk::Open(noted));
   EXPECT_EQ(chunk.directory().notes, notes);
   EXPECT_EQ(chunk.directory().points, 0u);
@@ -170,6 +181,28 @@ TEST(Chunk, TheDirectorySaysWhatOccurs) {
       EXPECT_FALSE(Less(directory.max_value, number));
     }
   }
+}
+
+TEST(Chunk, TheDirectorySaysWhetherAllNumbersAreIntegers) {
+  const auto says = [](const std::vector<Number>& numbers) {
+    PointBlock block(MetricKind::kValue, 0);
+    SeriesPoints points;
+    for (const Number& number : numbers) {
+      points.times.push_back(static_cast<int64_t>(points.times.size()));
+      points.numbers.push_back(number);
+      points.adds.push_back(1);
+    }
+    block.Append({}, points);
+    const auto bytes = EncodeChunk(block, {});
+    EXPECT_OK(bytes);
+    const auto chunk = Chunk::Open(*bytes);
+    EXPECT_OK(chunk);
+    return chunk->directory().all_integers;
+  };
+  EXPECT_TRUE(says({Number::Integer(1), Number::Integer(3), Number::Integer(2)}));
+  // The least and the greatest alone do not say it.
+  EXPECT_FALSE(says({Number::Integer(1), Number::Real(2), Number::Integer(3)}));
+  EXPECT_FALSE(says({Number::Real(1)}));
 }
 
 TEST(Chunk, DailyIntegersTakeFewBytes) {

@@ -41,6 +41,7 @@ class CompactionTest : public ::testing::Test {
     return result.ok() && !result->series[0].points.empty() ? result->series[0].points[0].second.integer()
                                                             : -1;
   }
+  void AddToALargeRealNumber(const Number& one);
   /// A point to be added, as Write makes it.
   PointBlock Points(int64_t value) {
     PointBlock block(MetricKind::kValue, 1);
@@ -268,7 +269,65 @@ TEST_F(CompactionTest, OnlyNeighboursAreMerged) {
   EXPECT_EQ(Sum(), 15);
 }
 
-TEST_F(CompactionTest, NumbersAreAddedInTheOrderOfTheirWrites) {
+TEST_F(CompactionTest, RealNumbersAreAddedInTheOrderOfTheirWrites) { AddToALargeRealNumber(Number::Real(1)); }
+
+TEST_F(CompactionTest, IntegersAreAddedToARealNumberInTheOrderOfTheirWrites) {
+  AddToALargeRealNumber(Number::Integer(1));
+}
+
+TEST_F(CompactionTest, IntegersThatAreAddedAreMergedBehindALargeChunk) {
+  const std::optional<std::string_view> segments[] = {"US"};
+  for (int64_t second = 0; second < 1'000; ++second) {
+    Batch batch(info_);
+    ASSERT_OK(batch.Add(0, second * 1'000, segments, Number::Integer(second * second)));
+    ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  }
+  ASSERT_OK(CompactReport(metadata_, "r", {}));
+  ASSERT_EQ(Stored().chunks.size(), 1u);
+  const size_t large = Stored().chunks[0].bytes.size();
+  const int64_t before = Sum();
+  for (int i = 0; i < 50; ++i) Write(1, true);
+  // A delete of what is older stays between the points that are added before it and behind it.
+  ASSERT_OK(DeletePoints(metadata_, info_, {0, 1'000}));
+  for (int i = 0; i < 50; ++i) Write(1, true);
+  for (int i = 0; i < 3; ++i) ASSERT_OK(CompactReport(metadata_, "r", {.max_bytes = large}));
+  EXPECT_LT(Stored().chunks.size(), 10u);
+  EXPECT_EQ(Sum(), before + 100) << "the point that was deleted was a zero";
+}
+
+TEST_F(CompactionTest, NamesOfChunksThatCannotComeAgainAreForgotten) {
+  for (int i = 0; i < 100; ++i) {
+    Write(i, false);
+    ASSERT_OK(CompactReport(metadata_, "r", {}));
+  }
+  const StoredRow row = Stored();
+  ASSERT_OK_AND_ASSIGN(const auto live, LiveChunks(row));
+  ASSERT_EQ(live.size(), 1u);
+  EXPECT_TRUE(live[0].chunk.directory().notes.covers.empty());
+  EXPECT_EQ(Sum(), 99);
+}
+
+/// Though no chunk names those that are gone by then.
+TEST_F(CompactionTest, AReaderOfPagesCountsOnceWhatIsMergedSeveralTimesMeanwhile) {
+  store_.page_columns = 2;
+  for (int i = 0; i < 7; ++i) Write(1, true);
+  int pages = 0;
+  store_.before_read = [&](std::string_view row) {
+    if (row != EncodeRowKey({0, info_.settings.id, info_.metrics[0].id, 0}) || ++pages != 2)
+      return absl::OkStatus();
+    const auto result = CompactReport(metadata_, "r", {});
+    EXPECT_OK(result);
+    EXPECT_GT(result->chunks_written, 1u);
+    return absl::OkStatus();
+  };
+  EXPECT_EQ(Sum(), 7);
+  store_.before_read = nullptr;
+  EXPECT_EQ(Stored().chunks.size(), 1u);
+  EXPECT_EQ(Sum(), 7);
+}
+
+/// Adds to a number that is so large that each addition is lost in rounding.
+void CompactionTest::AddToALargeRealNumber(const Number& one) {
   const std::optional<std::string_view> segments[] = {"US"};
   Batch first(info_);
   ASSERT_OK(first.Add(0, 5'000, segments, Number::Real(1e17)));
@@ -278,7 +337,7 @@ TEST_F(CompactionTest, NumbersAreAddedInTheOrderOfTheirWrites) {
   ASSERT_OK(WriteBatch(metadata_, first, {}));
   for (int i = 0; i < 16; ++i) {
     Batch batch(info_);
-    ASSERT_OK(batch.Add(0, 5'000, segments, Number::Real(1)));
+    ASSERT_OK(batch.Add(0, 5'000, segments, one));
     ASSERT_OK(WriteBatch(metadata_, batch, {.add = true}));
   }
   const auto sum = [&] {
@@ -319,9 +378,9 @@ TEST_F(CompactionTest, ListedAndScannedRowsAreTheSame) {
     chunks.push_back(row.chunks.size());
     return absl::OkStatus();
   };
-  ASSERT_OK(ReadRows(store_, "reports", wanted, take, nullptr, /*max_listed=*/1'000));
+  ASSERT_OK(ReadRows(store_, "reports", wanted, take, nullptr, nullptr, /*max_listed=*/1'000));
   EXPECT_EQ(store_.counts().scans, 0u);
-  ASSERT_OK(ReadRows(store_, "reports", wanted, take, nullptr, /*max_listed=*/1));
+  ASSERT_OK(ReadRows(store_, "reports", wanted, take, nullptr, nullptr, /*max_listed=*/1));
   EXPECT_EQ(store_.counts().scans, 1u);
   EXPECT_EQ(chunks, (std::vector<size_t>{5, 5}));
 }

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "base/clock.h"
 #include "reports/maintenance.h"
 #include "tests/reports/memory_store.h"
 #include "tests/reports/report_history.h"
@@ -19,8 +20,13 @@ TEST(ReportHistory, EveryAnswerIsTheModels) {
     MemoryStore store;
     // Rows in pieces, and rows as a whole.
     store.page_columns = random.OneIn(2) ? 3 : 1'000;
-    from_rollups +=
-        testing::RunReportHistory(store, {.seed = random.Next(), .steps = 300, .expires = random.OneIn(2)});
+    Random days(random.Next());
+    from_rollups += testing::RunReportHistory(
+        store, {.seed = random.Next(),
+                .steps = 300,
+                .expires = random.OneIn(2),
+                .loaders_apart = random.OneIn(2),
+                .before_step = [&](uint64_t) { store.AdvanceClock(days.Below(86'400'000)); }});
   }
   EXPECT_GT(from_rollups, 0u) << "otherwise this has tested nothing of them";
 }
@@ -37,8 +43,11 @@ TEST(ReportHistory, WithWritesThatFailEveryAnswerIsTheModels) {
       const bool fails = ++writes > 10 && faults.OneIn(100);
       return fails ? absl::UnavailableError("the host does not answer") : absl::OkStatus();
     };
-    testing::RunReportHistory(
-        store, {.seed = random.Next(), .steps = 300, .faulty = true, .expires = random.OneIn(2)});
+    testing::RunReportHistory(store, {.seed = random.Next(),
+                                      .steps = 300,
+                                      .faulty = true,
+                                      .expires = random.OneIn(2),
+                                      .loaders_apart = random.OneIn(2)});
   }
 }
 
@@ -48,10 +57,12 @@ TEST(ReportHistory, WithMaintenanceMeanwhileEveryAnswerIsTheModels) {
   for (uint64_t i = testing::Rounds("KV_TEST_HISTORIES", 5); i > 0 && !HasFailure(); --i) {
     MemoryStore store;
     store.page_columns = random.OneIn(2) ? 3 : 1'000;
+    // By timestamps of 1970 no row would have changed since the round before.
+    store.AdvanceClock(WallClockMs());
     const MaintenanceOptions options{.interval_ms = 1, .share = 100, .min_chunks = 2, .quiet_ms = 0};
     const Maintenance one(store, options);
     const Maintenance other(store, options);
-    testing::RunReportHistory(store, {.seed = random.Next(), .steps = 300});
+    testing::RunReportHistory(store, {.seed = random.Next(), .steps = 300, .loaders_apart = random.OneIn(2)});
     EXPECT_OK(one.figures().last_error);
     EXPECT_OK(other.figures().last_error);
   }

@@ -31,6 +31,11 @@ void MemoryStore::ResetCounts() {
   counts_ = {};
 }
 
+void MemoryStore::AdvanceClock(uint64_t ms) {
+  const MutexLock lock(mutex_);
+  clock_ += ms;
+}
+
 absl::StatusOr<MemoryStore::Rows*> MemoryStore::Find(std::string_view dataset) {
   const auto found = datasets_.find(dataset);
   if (found == datasets_.end()) return absl::NotFoundError("no such dataset");

@@ -28,6 +28,9 @@ class MemoryStore : public NoStore {
   Counts counts() const;
   void ResetCounts();
 
+  /// Makes the timestamps of later writes greater by so much. They begin in 1970, whatever time it is.
+  void AdvanceClock(uint64_t ms);
+
   /// Called before each write of a row, without a lock; an error fails that write.
   std::function<absl::Status(std::string_view row)> before_write;
   /// Called for each read of a row by its key; an error fails it.

@@ -154,6 +154,48 @@ TEST_F(QueryLimitsTest, Bytes) {
   IsExhausted("reads more than 100 bytes");
 }
 
+TEST_F(QueryLimitsTest, ALimitOfBytesEndsTheReadOfARow) {
+  store_.page_columns = 10;
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"clicks"}));
+  const std::optional<std::string_view> segments[] = {"app 0"};
+  for (int64_t i = 0; i < 500; ++i) {
+    Batch batch(info);
+    ASSERT_OK(batch.Add(0, i * 1'000, segments, Number::Integer(i)));
+    ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  }
+  query_.limits.max_bytes = 1'000;
+  for (const int64_t to : {int64_t{86'400'000}, kMaxTimeMs + 1}) {
+    query_.to = to;
+    store_.ResetCounts();
+    IsExhausted("reads more than 1000 bytes");
+    // A scan of the memory store is read as it is opened, and not counted.
+    EXPECT_LT(store_.counts().bytes_read, 5'000u);
+  }
+}
+
+TEST_F(QueryLimitsTest, MemoryOfTheRowsThatAreReadAndDecompressed) {
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"clicks"}));
+  // Numbers of 40 bits that come again and again: 300 kB, which are few when they are compressed.
+  Batch batch(info);
+  const std::optional<std::string_view> segments[] = {"app 0"};
+  for (int64_t i = 0; i < 60'000; ++i) {
+    const uint64_t mixed = static_cast<uint64_t>(i % 64 + 1) * 0x9E3779B97F4A7C15;
+    ASSERT_OK(batch.Add(0, i * 1'000, segments, Number::Integer(static_cast<int64_t>(mixed >> 24))));
+  }
+  ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  query_.group_by = {};
+  query_.limits.threads = 1;
+  query_.limits.max_memory_bytes = 200'000;
+  query_.limits.max_bytes = 200'000;
+  IsExhausted("more than 200000 bytes of memory");
+  // What a row takes is free again afterwards: two ranges have the row, and the limit is less than twice
+  // that.
+  query_.limits.max_memory_bytes = 400'000;
+  query_.compare_step = *ParseStep("1ms");
+  ASSERT_OK_AND_ASSIGN(const QueryResult result, RunQuery(metadata_, query_));
+  EXPECT_TRUE(result.series[0].compared);
+}
+
 TEST_F(QueryLimitsTest, Steps) {
   query_.step = *ParseStep("1s");
   query_.limits.max_steps = 1'000;

@@ -26,6 +26,8 @@ using namespace reports;  // NOLINT(google-build-using-namespace): the history s
 
 constexpr int64_t kHour = ReportChoices::kHour;
 constexpr int64_t kHours = ReportChoices::kHours;
+/// Steps after which a batch may be repeated still: fewer than the days for which it is known.
+constexpr uint64_t kStepsOfBatch = 25;
 
 /// A clock that stands still at the moment when it was made, as far as a history of some minutes can tell:
 /// what expires is the same for the store and for the model.
@@ -43,6 +45,8 @@ class StandingClock {
     shift_ms_ = shift;
     ShiftWallClock(shift);
   }
+  /// Until it is called again with 0, the clock differs by so much.
+  void Shift(int64_t ms) const { ShiftWallClock(shift_ms_ + ms); }
   uint64_t now_ms() const { return stands_at_ms_; }
 
  private:
@@ -63,6 +67,7 @@ class History {
     Create();
     for (uint64_t i = 0; i < options_.steps && !::testing::Test::HasFailure(); ++i) {
       SCOPED_TRACE("step " + std::to_string(i) + " of seed " + std::to_string(options_.seed));
+      step_ = i;
       if (options_.before_step) options_.before_step(i);
       if (options_.expires) clock_.Adjust();
       Step();
@@ -120,18 +125,45 @@ class History {
     WriteBatchOptions options;
     options.add = random_.OneIn(3);
     if (options_.faulty || random_.OneIn(2)) options.batch = "batch " + std::to_string(batches_++);
-    Insist([&] { return WriteBatch(metadata_, choices_.BatchOf(model_.info(), points), options).status(); });
+    Insist([&] { return Load(points, options); });
     model_.Write(points, options.add);
     if (options.batch.empty()) return;
     old_ = {points, options};
-    old_keys_ = model_.info().keys.size();
+    old_step_ = step_;
   }
 
-  /// A batch that has long been written is written again, as a loader does that missed the answer.
+  /// One attempt of a loader, which has a clock of its own.
+  absl::Status Load(const std::vector<ReportModel::Point>& points, const WriteBatchOptions& options) {
+    constexpr int64_t kDay = 24 * kHour;
+    if (options_.loaders_apart) clock_.Shift((static_cast<int64_t>(random_.Below(81)) - 40) * kDay);
+    const absl::Status status =
+        WriteBatch(metadata_, choices_.BatchOf(model_.info(), points), options).status();
+    if (options_.loaders_apart) clock_.Shift(0);
+    return status;
+  }
+
+  /// A batch that has long been written is written again, as a loader does that missed the answer; or another
+  /// one under its ID.
   void RepeatOld() {
-    if (old_.first.empty() || old_keys_ != model_.info().keys.size()) return;
+    if (old_.first.empty() || step_ - old_step_ > kStepsOfBatch) return;
+    if (random_.OneIn(4)) return MistakeForOld();
+    Insist([&] { return Load(old_.first, old_.second); });
+  }
+
+  void MistakeForOld() {
+    std::vector<ReportModel::Point> points = old_.first;
+    WriteBatchOptions options = old_.second;
+    if (random_.OneIn(2)) {
+      options.add = !options.add;
+    } else {
+      points.push_back(choices_.Points(model_.info(), 1).front());
+      points.back().time = (kHours + 1) * kHour;  // of no other point
+    }
     Insist([&] {
-      return WriteBatch(metadata_, choices_.BatchOf(model_.info(), old_.first), old_.second).status();
+      const absl::Status status = Load(points, options);
+      if (!absl::IsFailedPrecondition(status)) return status.ok() ? absl::InternalError("written") : status;
+      EXPECT_NE(status.message().find(options.batch), std::string::npos) << status;
+      return absl::OkStatus();
     });
   }
 
@@ -165,6 +197,8 @@ class History {
     const SegmentKey key{"key " + std::to_string(model_.info().keys.size()), "none"};
     Insist([&] { return metadata_.AddKey("flights", key); });
     model_.AddKey(key);
+    // A batch is the same one if it is repeated with the default of the new key.
+    for (ReportModel::Point& point : old_.first) point.segments.push_back(*key.default_value);
   }
 
   void Declare() {
@@ -201,7 +235,8 @@ class History {
   uint64_t from_rollups_ = 0;
   int64_t expired_hours_ = 0;
   std::pair<std::vector<ReportModel::Point>, WriteBatchOptions> old_;
-  size_t old_keys_ = 0;
+  uint64_t old_step_ = 0;
+  uint64_t step_ = 0;
 };
 
 }  // namespace

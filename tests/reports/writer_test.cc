@@ -51,9 +51,29 @@ class Written {
     EXPECT_OK(metadata_.GiveValues("r", key, values));
   }
   void Write(const Batch& batch, const WriteBatchOptions& options = {}) {
-    const auto written = WriteBatch(metadata_, batch, options);
+    const auto written = TryWrite(batch, options);
     ASSERT_OK(written);
     EXPECT_EQ(*written, batch.size());
+  }
+  absl::StatusOr<uint64_t> TryWrite(const Batch& batch, const WriteBatchOptions& options) {
+    return WriteBatch(metadata_, batch, options);
+  }
+  void AddKey(const SegmentKey& key) {
+    ASSERT_OK(metadata_.AddKey("r", key));
+    ASSERT_OK_AND_ASSIGN(info_, metadata_.Get("r", std::vector<std::string>{"clicks"}));
+  }
+  /// What is stored of a batch with an ID.
+  std::string StoredBatch(const std::string& batch) {
+    const auto row =
+        store_.GetRow("reports", BatchesRow(info_.settings.id), {.columns = std::vector<std::string>{batch}});
+    EXPECT_OK(row);
+    return row->items.at(0).cells.at(0).value;
+  }
+  /// Whether a value of a key has an ID.
+  bool Knows(uint32_t key, const std::string& value) {
+    const auto ids = metadata_.FindValues("r", key, std::vector<std::string>{value});
+    EXPECT_OK(ids);
+    return ids->at(0).has_value();
   }
   /// All rows with their chunks, oldest first. The chunks' names, which are new each time, are left out.
   std::map<RowKey, std::vector<std::string>> Chunks() {
@@ -139,8 +159,8 @@ TEST(Writer, ABatchHasTheseBytes) {
   // These are the bytes of Chunk.HasTheseBytes, which says what they mean.
   EXPECT_EQ(
       Hex(rows[0].chunks[0].bytes),
-      "01003fc68c372c010002000000040280b8992980f0b25280b89929003fe00000000000000100000000000000071201010202"
-      "011108040482a0023c8720000000000000f80f");
+      "010055f77b882d010002000000040280b8992980f0b25280b89929003fe00000000000000100000000000000070012010102"
+      "02011108040482a0023c8720000000000000f80f");
 }
 
 TEST(Writer, TheOrderOfThePointsChangesNoByte) {
@@ -212,6 +232,80 @@ TEST(Writer, ManyPointsOfARowBecomePartsThatShareNoTime) {
   for (int64_t i = 0; i < kTimes; ++i) {
     ASSERT_EQ(back.numbers[static_cast<size_t>(i)], Number::Integer(2 * i + 1)) << i;
   }
+}
+
+TEST(Writer, ABatchThatIsRepeatedWithOtherPointsIsRefused) {
+  Written written;
+  const Point point{.time = kDay, .country = "US", .app = "web", .number = 5};
+  written.Write(BatchOf(written.info(), {point}), {.batch = "b"});
+  const auto chunks = written.Chunks();
+  std::vector<std::vector<Point>> others(6, {point});
+  others[0][0].number = 7;
+  others[1][0].time = 2 * kDay;
+  others[2][0].country = "CA";
+  others[3][0].app = "?";
+  others[4][0].metric = 1;
+  others[5].push_back(point);
+  const auto is_refused = [&](const std::vector<Point>& points, bool add) {
+    EXPECT_THAT(written.TryWrite(BatchOf(written.info(), points), {.batch = "b", .add = add}),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "batch 'b'"));
+  };
+  for (const auto& points : others) is_refused(points, false);
+  is_refused({point}, true);
+  EXPECT_EQ(written.Chunks(), chunks);
+  EXPECT_FALSE(written.Knows(0, "CA")) << "a refused batch gives no IDs";
+  written.Write(BatchOf(written.info(), {point}), {.batch = "b"});
+  EXPECT_EQ(written.Chunks(), chunks);
+}
+
+TEST(Writer, TheOrderOfThePointsMakesNoOtherBatch) {
+  Written written;
+  std::vector<Point> points;
+  for (int64_t i = 0; i < 20; ++i) {
+    const std::string country = "c" + std::to_string(i % 3);
+    points.push_back({.metric = static_cast<size_t>(i) % 3,
+                      .time = i * kDay,
+                      .country = country,
+                      .app = "a",
+                      .number = i});
+  }
+  // Of two points with one time the last one counts.
+  points.push_back({.time = 30 * kDay, .country = "c0", .app = "a", .number = 1});
+  points.push_back({.time = 30 * kDay, .country = "c0", .app = "a", .number = 2});
+  written.Write(BatchOf(written.info(), points), {.batch = "b"});
+  const auto chunks = written.Chunks();
+  std::reverse(points.begin(), points.end() - 2);
+  written.Write(BatchOf(written.info(), points), {.batch = "b"});
+  EXPECT_EQ(written.Chunks(), chunks);
+  std::swap(points.end()[-1], points.end()[-2]);
+  EXPECT_THAT(written.TryWrite(BatchOf(written.info(), points), {.batch = "b"}),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "batch 'b'"));
+}
+
+TEST(Writer, AKeyThatIsAddedMakesNoOtherBatch) {
+  Written written;
+  written.Write(BatchOf(written.info(), {{.time = kDay, .country = "US", .app = "web", .number = 5}}),
+                {.batch = "b", .add = true});
+  const auto chunks = written.Chunks();
+  written.AddKey({"gender", "unknown"});
+  const std::optional<std::string_view> segments[] = {"US", "web", std::nullopt};
+  Batch again(written.info());
+  ASSERT_OK(again.Add(0, kDay, segments, Number::Integer(5)));
+  written.Write(again, {.batch = "b", .add = true});
+  EXPECT_EQ(written.Chunks(), chunks);
+}
+
+TEST(Writer, WhatIsStoredOfABatchHasTheseBytes) {
+  Written written;
+  written.Write(BatchOf(written.info(), {{.time = 1'000, .country = "US", .app = "web", .number = 5}}),
+                {.batch = "b", .add = true});
+  const std::string stored = written.StoredBatch("b");
+  ASSERT_EQ(stored.size(), 18u);
+  EXPECT_EQ(Hex(stored.substr(10)), "7a85be0f7b45cca6") << "docs/reports-format.md says how it is made";
+  const auto rows = written.Rows();
+  ASSERT_EQ(rows.size(), 1u);
+  ASSERT_EQ(rows[0].chunks.size(), 1u);
+  EXPECT_EQ(rows[0].chunks[0].name.substr(6, 10), stored.substr(0, 10));
 }
 
 TEST(Batch, ARefusedPointLeavesNothingBehind) {

@@ -145,7 +145,8 @@ class ReportWrites(Reporting):
                    50,000 points or 4 MiB, two of which are in flight at a time. Of points with the same series and
                    time the last one counts, or with `add` their sum.
         batch      makes the write safe to repeat for 30 days: with the same ID and the same points in the same order it
-                   happens once, however often it is tried. Without one, each call is a write of its own.
+                   happens once, however often it is tried. With other points it is FailedPrecondition. Without one, each
+                   call is a write of its own.
         add        add the values to those that are there (sets and distributions: unite them) rather than replace them.
         timeout_s  None: the client's timeout, but no limit for more than one batch.
 
