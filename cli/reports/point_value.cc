@@ -109,7 +109,7 @@ absl::Status ReadJsonValue(const Json& json, MetricKind kind, PointValue& value)
   if (kind == MetricKind::kDistinct) return ReadMembers(json, value);
   if (kind == MetricKind::kDistribution) return ReadValues(json, value);
   const auto number = reports::NumberFromJson(json);
-  if (!number) return absl::InvalidArgumentError(reports::kNumberProblem);
+  if (!number) return absl::InvalidArgumentError(std::string(reports::kNumberProblem));
   value.number = *number;
   return absl::OkStatus();
 }

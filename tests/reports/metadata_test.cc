@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -324,6 +325,29 @@ TEST(Expression, IsArithmetic) {
   EXPECT_EQ(evaluate("0.5 * a", {three}), Number::Real(1.5));
   EXPECT_EQ(evaluate("a / (b - b)", {three, two}), std::nullopt) << "zero does not divide";
   EXPECT_EQ(evaluate("a + b", {three, std::nullopt}), std::nullopt) << "b is missing";
+}
+
+TEST(Expression, IntegersAreExactUpToTheLeast) {
+  const auto value = [](const char* text) {
+    const auto expression = Expression::Parse(text);
+    EXPECT_OK(expression) << text;
+    return **expression->Evaluate({});
+  };
+  const Number least = Number::Integer(std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(value("-9223372036854775808"), least);
+  EXPECT_EQ(value("- 9223372036854775808 + 0"), least);
+  EXPECT_EQ(value("9223372036854775807"), Number::Integer(std::numeric_limits<int64_t>::max()));
+  EXPECT_EQ(value("3 - 2"), Number::Integer(1));
+  EXPECT_EQ(value("3 - -2 * 2"), Number::Integer(7));
+  EXPECT_EQ(value("-1.5"), Number::Real(-1.5));
+  EXPECT_EQ(value("-.5e1"), Number::Real(-5));
+  EXPECT_EQ(value("9223372036854775808.0"), Number::Real(9223372036854775808.0));
+  EXPECT_EQ(value("1e20"), Number::Real(1e20));
+  for (const char* text : {"9223372036854775808", "-9223372036854775809", "18446744073709551616"}) {
+    EXPECT_THAT(Expression::Parse(text),
+                FailsWith(absl::StatusCode::kInvalidArgument, "an integer of 64 bits, or a real number"))
+        << text;
+  }
 }
 
 TEST(Expression, WrongOnesAreRefusedWithThePlace) {
