@@ -69,6 +69,17 @@ class Caller {
         [&](Try& attempt) { return MakeAttempt(active.streamed(), method, request, response, attempt); });
   }
 
+  /// The same for a method of the reports, none of which goes over a stream with others.
+  template <typename Request, typename Response>
+  absl::Status Read(grpc::Status (v1::Reports::StubInterface::*method)(grpc::ClientContext*, const Request&,
+                                                                       Response*),
+                    const Request& request, Response& response) {
+    return Repeat([&](Try& attempt) {
+      response.Clear();
+      return (Reports().*method)(&attempt.Context(), request, &response);
+    });
+  }
+
   /// Makes a call that writes. All attempts carry the same request ID, by which the server knows a retry.
   template <typename Request, typename Response>
   absl::Status Write(grpc::Status (v1::KVStore::StubInterface::*method)(grpc::ClientContext*, const Request&,

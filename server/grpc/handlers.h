@@ -67,6 +67,7 @@ absl::Status Handle(KVStore& store, const v1::CreateReportRequest& request,
                     v1::CreateReportResponse& response);
 absl::Status Handle(KVStore& store, const v1::AlterReportRequest& request, v1::AlterReportResponse& response);
 absl::Status Handle(KVStore& store, const v1::DropReportRequest& request, v1::DropReportResponse& response);
+absl::Status Handle(KVStore& store, const v1::ListMetricsRequest& request, v1::ListMetricsResponse& response);
 absl::Status Handle(KVStore& store, const v1::DeletePointsRequest& request,
                     v1::DeletePointsResponse& response);
 /// Writes one batch of a stream.

@@ -160,6 +160,16 @@ TEST_F(ReportsJson, RollupsAreDeclaredShownAndMade) {
   EXPECT_EQ(Ok(R"({"op":"report_info","report":"flights"})")["rollups"], Json::array());
 }
 
+TEST_F(ReportsJson, MetricsAreListedInPages) {
+  EXPECT_EQ(Ok(R"({"op":"list_metrics","report":"flights","prefix":"de","limit":1})"),
+            Json::parse(R"({"metrics":[{"name":"delay","kind":"distribution"}],"more":true})"));
+  EXPECT_EQ(Ok(R"({"op":"list_metrics","report":"flights","prefix":"de","after":"delay"})"),
+            Json::parse(R"({"metrics":[{"name":"departures","kind":"value"}],"more":false})"));
+  EXPECT_EQ(Ok(R"({"op":"list_metrics","report":"flights"})")["metrics"].size(), 4u);
+  Invalid(R"({"op":"list_metrics","report":"flights","limit":5001})", "limit");
+  Fails(R"({"op":"list_metrics","report":"none"})", absl::StatusCode::kNotFound, "'none'");
+}
+
 TEST_F(ReportsJson, AReportIsListedAndDropped) {
   Load();
   EXPECT_EQ(Ok(R"({"op":"list_reports"})")["reports"], Json::array({"flights"}));

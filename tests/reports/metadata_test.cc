@@ -296,6 +296,72 @@ TEST_F(MetadataTest, AMetricKeepsItsKind) {
               FailsWith(absl::StatusCode::kAlreadyExists, "'distribution'"));
 }
 
+TEST_F(MetadataTest, MetricsAreListedByTheBeginningOfTheirNames) {
+  ReportInfo info = Flights();
+  info.metrics = {{.name = "click"},      {.name = "clicks"}, {.name = "clicks/app"},
+                  {.name = "clicks/web"}, {.name = "cost"},   {.name = "z\xC3\xBF"}};
+  ASSERT_OK(metadata_.Create(info));
+  const auto list = [&](const MetricListing& range) {
+    const auto page = metadata_.ListMetrics("flights", range);
+    EXPECT_OK(page);
+    std::string names;
+    for (const Metric& metric : page->metrics) names += metric.name + " ";
+    return names + (page->more ? "..." : "");
+  };
+  EXPECT_EQ(list({}), "click clicks clicks/app clicks/web cost z\xC3\xBF ");
+  EXPECT_EQ(list({.limit = 6}), "click clicks clicks/app clicks/web cost z\xC3\xBF ");
+  EXPECT_EQ(list({.prefix = "clicks"}), "clicks clicks/app clicks/web ");
+  EXPECT_EQ(list({.prefix = "clicks", .limit = 1}), "clicks ...");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "click"}), "clicks clicks/app clicks/web ");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "clicks", .limit = 1}), "clicks/app ...");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "clicks/app", .limit = 1}), "clicks/web ");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "d"}), "");
+  EXPECT_EQ(list({.prefix = "metric"}), "");
+  EXPECT_EQ(list({.after = "cost"}), "z\xC3\xBF ");
+  // Page by page, each metric comes once.
+  std::string names;
+  MetricListing range{.limit = 2};
+  while (true) {
+    const auto page = metadata_.ListMetrics("flights", range);
+    ASSERT_OK(page);
+    for (const Metric& metric : page->metrics) names += metric.name + " ";
+    if (!page->more) break;
+    range.after = page->metrics.back().name;
+  }
+  EXPECT_EQ(names, "click clicks clicks/app clicks/web cost z\xC3\xBF ");
+}
+
+TEST_F(MetadataTest, AListOfMetricsReadsItsPageAlone) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  std::vector<std::string> values;
+  std::vector<Metric> metrics;
+  for (int i = 0; i < 1'000; ++i) {
+    values.push_back("value " + std::to_string(i));
+    metrics.push_back({.name = "m" + std::to_string(10'000 + i)});
+  }
+  ASSERT_OK(metadata_.GiveValues("flights", 0, values));
+  ASSERT_OK(metadata_.AddMetrics("flights", metrics));
+  store_.page_columns = 100;
+  store_.ResetCounts();
+  const auto page = metadata_.ListMetrics("flights", {.prefix = "m10", .after = "m10499", .limit = 5});
+  ASSERT_OK(page);
+  EXPECT_EQ(page->metrics.front().name, "m10500");
+  EXPECT_EQ(page->metrics.size(), 5u);
+  EXPECT_LT(store_.counts().bytes_read, 10'000u);
+}
+
+TEST_F(MetadataTest, ARangeOfMetricsThatCannotBeIsRefused) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.limit = 0}), FailsWith(invalid, "limit: must be 1 to 5000"));
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.limit = 5'001}), FailsWith(invalid, "limit"));
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.prefix = std::string(513, 'x')}),
+              FailsWith(invalid, "prefix: has 513 bytes, the limit is 512"));
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.after = std::string(513, 'x')}),
+              FailsWith(invalid, "after"));
+  EXPECT_THAT(metadata_.ListMetrics("other", {}), FailsWith(absl::StatusCode::kNotFound, "'other'"));
+}
+
 TEST_F(MetadataTest, DamageIsToldAndNotSkipped) {
   ASSERT_OK(metadata_.Create(Flights()));
   for (const char* text : {"", "{}", "{\"format\":2}", "[]", "\xFF"}) {
