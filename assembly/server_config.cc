@@ -56,6 +56,7 @@ void ReadServerOptions(JsonFields& fields, const std::filesystem::path& folder, 
     server.reports.dataset = reports.OptionalString("dataset").value_or(server.reports.dataset);
     ReadUint(reports, "maintain_ms", 0, 86'400'000, server.reports.maintain_ms);
     ReadUint(reports, "share", 1, 100, server.reports.share);
+    ReadUint(reports, "quiet_ms", 0, 86'400'000, server.reports.quiet_ms);
   });
 }
 

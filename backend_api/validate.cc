@@ -86,6 +86,10 @@ absl::Status ValidateRead(std::string_view row, const ReadOptions& options) {
   if (auto status = ValidateRowKey(row); !status.ok()) return status;
   if (auto status = ValidateColumns(options.columns); !status.ok()) return status;
   if (options.limit == 0) return Invalid("limit: must be at least 1");
+  if (options.after_column && options.after_column->size() > kMaxColumnNameBytes) {
+    return Invalid("after_column: a name of {} bytes, the limit is {}", options.after_column->size(),
+                   kMaxColumnNameBytes);
+  }
   return ValidateChoice(options.versions, options.time_range, options.max_bytes);
 }
 

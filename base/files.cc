@@ -16,26 +16,37 @@ absl::Status FileError(const std::filesystem::path& path, std::string_view actio
                                             : absl::UnavailableError(message);
 }
 
+absl::StatusOr<int> OpenForWriting(const std::filesystem::path& path, int flags) {
+  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | flags, 0600);
+  if (file >= 0) return file;
+  if (errno == ELOOP) {
+    return absl::UnavailableError(
+        fmt::format("cannot write {}: it is a symbolic link, which is not followed", path.string()));
+  }
+  return FileError(path, (flags & O_EXCL) != 0 ? "create" : "write", errno);
+}
+
+absl::Status WriteAll(int file, const std::filesystem::path& path, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return FileError(path, "write", errno);
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 absl::Status WriteAndSync(const std::filesystem::path& path, std::string_view text) {
   // The file may be left over from an interrupted attempt, or be a link that somebody put there to have its
   // target written.
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FileError(path, "remove", errno);
-  const int file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-  if (file < 0) return FileError(path, "create", errno);
-  absl::Status status;
-  while (!text.empty() && status.ok()) {
-    const ssize_t written = ::write(file, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) {
-      status = FileError(path, "write", errno);
-    } else {
-      text.remove_prefix(static_cast<size_t>(written));
-    }
-  }
-  if (status.ok() && ::fsync(file) != 0) status = FileError(path, "sync", errno);
-  ::close(file);
+  const auto file = OpenForWriting(path, O_EXCL);
+  if (!file.ok()) return file.status();
+  absl::Status status = WriteAll(*file, path, text);
+  if (status.ok() && ::fsync(*file) != 0) status = FileError(path, "sync", errno);
+  ::close(*file);
   return status;
 }
 

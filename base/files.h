@@ -15,6 +15,18 @@ namespace kvstore {
 /// reason; `path` is unchanged then.
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text);
 
+/// Opens a file for writing, and makes it if there is none; only its owner can read one that is made. A link
+/// of that name is refused, not followed. Returns the file descriptor, which the caller closes; UNAVAILABLE
+/// with the reason.
+///
+/// flags  of open(2), besides those that follow from the above: O_APPEND, O_EXCL, O_TRUNC.
+absl::StatusOr<int> OpenForWriting(const std::filesystem::path& path, int flags);
+
+/// Writes all of a text to an open file. Errors as FileError.
+///
+/// path  for messages.
+absl::Status WriteAll(int file, const std::filesystem::path& path, std::string_view text);
+
 /// Returns the content of a file. NOT_FOUND if there is none; UNAVAILABLE with the reason if it cannot be
 /// read, as for a directory.
 absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path);

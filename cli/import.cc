@@ -98,6 +98,11 @@ class Import {
         reader_(input_.file(), kMaxLineBytes, [] {}),
         bar_("import " + args.dataset, "lines") {
     if (!args_.progress_file.empty() && !args_.restart) Resume();
+    if (start_ > 0) {
+      rejected_lines_.Append();
+    } else {
+      rejected_lines_.Begin({args_.file});
+    }
   }
 
   State Run() {
@@ -149,7 +154,6 @@ class Import {
     state_ = state;
     start_ = state.offset;
     input_.Skip(start_);
-    if (start_ > 0) rejected_lines_.Append();
   }
 
   const char* ModeName() const {
@@ -283,8 +287,9 @@ constexpr char kFooter[] =
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
 Invalid lines are skipped, counted, and written to the reject file with their number and reason; blank lines are skipped
-and counted. The reject file of FILE is FILE.rejects. Standard input has none unless --reject-file names one; instead,
-the first five reasons are printed on standard error (with --json, they are first_rejected in the answer).
+and counted. The reject file of FILE is FILE.rejects; one that an earlier import has left is removed first. Standard
+input has none unless --reject-file names one; instead, the first five reasons are printed on standard error (with
+--json, they are first_rejected in the answer).
 An import from a file that was interrupted continues when the same command is run again: FILE.progress has the position.
 Up to one batch (1,000 lines) is then loaded twice, which is harmless where lines have their own timestamps or sequences.
 

@@ -1,9 +1,14 @@
 #include "cli/rejected_lines.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
+#include "base/files.h"
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "json/bytes_json.h"
@@ -11,10 +16,36 @@
 namespace kvstore::cli {
 namespace {
 
+namespace fs = std::filesystem;
+
 /// So many lines are told where there is no reject file.
 constexpr size_t kTold = 5;
 
 }  // namespace
+
+RejectedLines::~RejectedLines() {
+  if (out_ >= 0) ::close(out_);
+}
+
+void RejectedLines::Begin(const std::vector<std::string>& inputs) {
+  if (file_.empty()) return;
+  std::error_code error;
+  for (const std::string& input : inputs) {
+    if (input == "-" || !fs::equivalent(input, file_, error)) continue;
+    throw Failure{absl::InvalidArgumentError(
+        fmt::format("--reject-file: {} is a file that is loaded; name another one", file_))};
+  }
+  const fs::file_status there = fs::symlink_status(file_, error);
+  if (fs::is_symlink(there)) {
+    throw Failure{absl::FailedPreconditionError(
+        fmt::format("--reject-file: {} is a symbolic link, which is not followed; remove it, or name another "
+                    "file",
+                    file_))};
+  }
+  if (fs::is_regular_file(there) && !fs::remove(file_, error)) {
+    throw Failure{FileError(file_, "remove", error.value())};
+  }
+}
 
 void RejectedLines::Add(uint64_t line, std::string_view text, const std::string& why) {
   if (file_.empty()) {
@@ -22,10 +53,9 @@ void RejectedLines::Add(uint64_t line, std::string_view text, const std::string&
     if (first_.size() < kTold) first_.push_back({line, why});
     return;
   }
-  if (!out_.is_open()) out_.open(file_, append_ ? std::ios::app : std::ios::trunc);
+  if (out_ < 0) out_ = OrFail(OpenForWriting(file_, append_ ? O_APPEND : O_TRUNC));
   const Json json = {{"line", line}, {"error", why}, {"text", BytesToJson(text)}};
-  out_ << ToLine(json) << std::endl;
-  if (!out_) throw Failure{absl::UnavailableError(fmt::format("cannot write {}", file_))};
+  OrFail(WriteAll(out_, file_, ToLine(json) + "\n"));
 }
 
 void RejectedLines::Tell() const {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,10 +13,19 @@ namespace kvstore::cli {
 /// "error", "text"}; or, where there is none, the first five are remembered. Externally synchronised.
 class RejectedLines {
  public:
-  /// file  path of the reject file, which is made anew for the first line; empty: none.
+  /// file  path of the reject file; empty: none.
   explicit RejectedLines(std::string file) : file_(std::move(file)) {}
+  ~RejectedLines();
+  RejectedLines(const RejectedLines&) = delete;
+  RejectedLines& operator=(const RejectedLines&) = delete;
 
-  /// Lines are added to the file that an earlier, interrupted command left behind.
+  /// Removes the reject file of an earlier command, so that the lines in it are those of this one; there is
+  /// no file unless a line is rejected. Does nothing to what is no regular file, as /dev/null. Throws Failure
+  /// if the file is a symbolic link, or one of `inputs`.
+  ///
+  /// inputs  paths of the files that are loaded; "-": standard input.
+  void Begin(const std::vector<std::string>& inputs);
+  /// In place of Begin: lines are added to the file that an earlier, interrupted command left behind.
   void Append() { append_ = true; }
   /// Throws Failure if the file cannot be written.
   void Add(uint64_t line, std::string_view text, const std::string& why);
@@ -34,7 +42,7 @@ class RejectedLines {
   };
   const std::string file_;
   bool append_ = false;
-  std::ofstream out_;
+  int out_ = -1;  // a file descriptor, once a line was rejected
   std::vector<Rejected> first_;
   uint64_t kept_nowhere_ = 0;
 };

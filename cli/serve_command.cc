@@ -32,6 +32,7 @@ std::unique_ptr<reports::Maintenance> MaintainReports(KVStore& store, const Serv
       store, reports::MaintenanceOptions{.dataset = options.dataset,
                                          .interval_ms = options.maintain_ms,
                                          .share = options.share,
+                                         .quiet_ms = options.quiet_ms,
                                          .log = [](const std::string& line) { spdlog::warn("{}", line); }});
 }
 

@@ -83,6 +83,26 @@ absl::StatusOr<reports::ReportDescription> ReportCollector::Finish() {
   return std::move(description_);
 }
 
+absl::StatusOr<reports::MetricPage> MetricsOf(const v1::ListMetricsRequest& request,
+                                              const v1::ListMetricsResponse& response) {
+  const auto size = static_cast<size_t>(response.metrics_size());
+  // A page without an end would be asked for again and again.
+  if (size > request.limit() || (response.more() && size == 0))
+    return Invalid("answered another number of metrics than was asked for");
+  reports::MetricPage page{.metrics = {}, .more = response.more()};
+  page.metrics.reserve(size);
+  std::string_view before = request.after();
+  for (const v1::Metric& one : response.metrics()) {
+    if (one.name() <= before || !one.name().starts_with(request.prefix()))
+      return Invalid("answered metrics that were not asked for, or not in order");
+    auto metric = wire::FromWire(one);
+    if (!metric.ok()) return metric.status();
+    page.metrics.push_back(*std::move(metric));
+    before = one.name();
+  }
+  return page;
+}
+
 // ---- a query ----
 
 bool AnswerCollector::MoveTo(const reports::ResultSeries& series) {

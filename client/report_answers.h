@@ -65,6 +65,10 @@ class ReportCollector {
   reports::ReportDescription description_;
 };
 
+/// Returns the page of metrics that a server has answered; INTERNAL if it does not fit the request.
+absl::StatusOr<reports::MetricPage> MetricsOf(const v1::ListMetricsRequest& request,
+                                              const v1::ListMetricsResponse& response);
+
 /// The answer to a query: series in the order of the query's metrics and filters, and then the end.
 class AnswerCollector {
  public:

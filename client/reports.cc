@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -20,6 +22,8 @@ namespace {
 
 using reports::Batch;
 using reports::CompactionResult;
+using reports::MetricListing;
+using reports::MetricPage;
 using reports::Query;
 using reports::QueryResult;
 using reports::ReportChange;
@@ -48,6 +52,7 @@ class RemoteReports : public reports::Reports {
   absl::StatusOr<ReportInfo> Info(std::string_view report, const std::vector<std::string>& metrics) override;
   absl::StatusOr<ReportDescription> Describe(std::string_view report,
                                              const std::optional<std::vector<std::string>>& metrics) override;
+  absl::StatusOr<MetricPage> ListMetrics(std::string_view report, const MetricListing& listing) override;
   absl::StatusOr<uint64_t> Write(const Batch& batch, const reports::WriteBatchOptions& options) override;
   absl::StatusOr<QueryResult> Run(const Query& query) override;
   absl::StatusOr<uint64_t> Delete(std::string_view report, const std::vector<std::string>& metrics,
@@ -163,6 +168,20 @@ absl::StatusOr<ReportDescription> RemoteReports::Describe(
     for (const std::string& metric : *metrics) request.add_metrics(metric);
   }
   return Get(request, report);
+}
+
+absl::StatusOr<MetricPage> RemoteReports::ListMetrics(std::string_view report, const MetricListing& listing) {
+  v1::ListMetricsRequest request;
+  request.set_dataset(dataset_);
+  request.set_report(std::string(report));
+  request.set_prefix(listing.prefix);
+  request.set_after(listing.after);
+  request.set_limit(static_cast<uint32_t>(std::min<size_t>(listing.limit, UINT32_MAX)));
+  v1::ListMetricsResponse response;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
+  auto page = MetricsOf(request, response);
+  if (page.ok()) return page;
+  return caller_->InvalidAnswerError(std::string(page.status().message()));
 }
 
 // ---- points ----

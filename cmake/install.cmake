@@ -2,7 +2,7 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# Two components: what an application needs that only talks to a server, and all of a store in its own process.
+# Components: what an application needs that only talks to a server, and all of a store in its own process.
 set(client_libraries kv_flags kvstore_api kv_base kv_idgen kv_json kv_backend_api kv_proto kv_wire kv_client)
 set(store_libraries kv_shardmap kv_catalog kv_router kv_backend_remote kv_assembly)
 if(KV_WITH_ZOOKEEPER)
@@ -16,11 +16,26 @@ if(KV_WITH_MYSQL)
 endif()
 install(TARGETS ${client_libraries} EXPORT KVStoreClientTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvstore)
 install(TARGETS ${store_libraries} EXPORT KVStoreTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvstore)
+if(KV_PROGRAMS)
+  # A third one: time series, behind a server or in a store of the application's own.
+  install(TARGETS kv_reports kv_wire_reports kv_client_reports EXPORT KVStoreReportsTargets
+          ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvstore)
+  set_target_properties(kv_client_reports PROPERTIES EXPORT_NAME reports)
+endif()
 set_target_properties(kv_client PROPERTIES EXPORT_NAME client)
 set_target_properties(kv_assembly PROPERTIES EXPORT_NAME kvstore)
 # The headers a user includes, which include nothing else of ours.
 file(GLOB headers ${PROJECT_SOURCE_DIR}/kvstore_api/*.h)
 install(FILES ${headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kvstore/kvstore_api)
+if(KV_PROGRAMS)
+  # reports/reports.h, and what it includes. tests/package/reports finds one that is missing.
+  set(report_headers aggregate batch chunk chunk_types compaction exact_sum hyperloglog metadata number point_block
+      quantile_sketch query report_types reports rollup_types row_key rows steps writer)
+  list(TRANSFORM report_headers PREPEND ${PROJECT_SOURCE_DIR}/reports/)
+  list(TRANSFORM report_headers APPEND .h)
+  install(FILES ${report_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kvstore/reports)
+  install(FILES ${PROJECT_SOURCE_DIR}/client/reports.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kvstore/client)
+endif()
 install(FILES ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/kvstore.proto ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/reports.proto
         DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore/proto/kvstore/v1)
 install(FILES packaging/kvstore.service DESTINATION lib/systemd/system)
@@ -30,11 +45,14 @@ install(FILES packaging/grafana-dashboard.json DESTINATION ${CMAKE_INSTALL_DATAD
 set(config_folder ${CMAKE_INSTALL_LIBDIR}/cmake/KVStore)
 install(EXPORT KVStoreClientTargets NAMESPACE KVStore:: DESTINATION ${config_folder})
 install(EXPORT KVStoreTargets NAMESPACE KVStore:: DESTINATION ${config_folder})
+if(KV_PROGRAMS)
+  install(EXPORT KVStoreReportsTargets NAMESPACE KVStore:: DESTINATION ${config_folder})
+endif()
 configure_package_config_file(cmake/KVStoreConfig.cmake.in ${PROJECT_BINARY_DIR}/KVStoreConfig.cmake
                               INSTALL_DESTINATION ${config_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/KVStoreConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/KVStoreConfig.cmake ${PROJECT_BINARY_DIR}/KVStoreConfigVersion.cmake
-              cmake/FindZooKeeper.cmake cmake/FindMySqlConnector.cmake
+              cmake/FindIsal.cmake cmake/FindZooKeeper.cmake cmake/FindMySqlConnector.cmake
         DESTINATION ${config_folder})
 
 set(CPACK_GENERATOR DEB)

@@ -3,18 +3,30 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "json/wide_integers.h"
 #include "kvstore_api/limits.h"
 
 namespace kvstore {
 namespace {
 
-/// Returns how deep arrays and objects nest. Counts brackets outside of strings, which is exact for
-/// well-formed text.
-int NestingDepth(std::string_view text) {
+/// No shorter number is an integer beyond 64 bits, a minus sign counted.
+constexpr size_t kLeastWideInteger = std::string_view("18446744073709551616").size();
+
+/// What the characters of a text say about it before it is parsed.
+struct Outline {
+  int depth = 0;             // how deep arrays and objects nest
+  bool long_number = false;  // a number has kLeastWideInteger digits in a row, or more
+};
+
+/// Looks at the characters outside of strings, which is exact for well-formed text.
+Outline OutlineOf(std::string_view text) {
+  Outline outline;
   int depth = 0;
-  int deepest = 0;
+  size_t digits = 0;  // in a row
   bool in_string = false;
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -27,12 +39,16 @@ int NestingDepth(std::string_view text) {
     } else if (c == '"') {
       in_string = true;
     } else if (c == '[' || c == '{') {
-      deepest = std::max(deepest, ++depth);
+      outline.depth = std::max(outline.depth, ++depth);
     } else if (c == ']' || c == '}') {
       --depth;
+    } else if ((c >= '0' && c <= '9') || c == '-') {
+      if (++digits >= kLeastWideInteger) outline.long_number = true;
+      continue;
     }
+    digits = 0;
   }
-  return deepest;
+  return outline;
 }
 
 /// Makes the error for a text that is not JSON. It does not quote the library's message, which contains the
@@ -48,13 +64,13 @@ absl::Status NotJson(std::string_view text, size_t byte) {
                                                 std::count(before.begin(), before.end(), '\n') + 1, column));
 }
 
-}  // namespace
+absl::Status CheckDepth(const Outline& outline) {
+  if (outline.depth <= kMaxJsonDepth) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("JSON nests {} deep, the limit is {}", outline.depth, kMaxJsonDepth));
+}
 
-absl::StatusOr<Json> ParseJson(std::string_view text) {
-  if (const int depth = NestingDepth(text); depth > kMaxJsonDepth) {
-    return absl::InvalidArgumentError(
-        fmt::format("JSON nests {} deep, the limit is {}", depth, kMaxJsonDepth));
-  }
+absl::StatusOr<Json> Parse(std::string_view text) {
   try {
     return Json::parse(text);
   } catch (const Json::parse_error& error) {
@@ -65,12 +81,12 @@ absl::StatusOr<Json> ParseJson(std::string_view text) {
   }
 }
 
-absl::StatusOr<Json> ParseDocument(std::string_view text) {
+absl::StatusOr<Json> Document(std::string_view text, absl::StatusOr<Json> (*parse)(std::string_view)) {
   if (text.size() > kMaxValueBytes) {
     return absl::InvalidArgumentError(
         fmt::format("data: {} bytes of JSON, the limit is {}", text.size(), kMaxValueBytes));
   }
-  auto json = ParseJson(text);
+  auto json = parse(text);
   if (!json.ok())
     return absl::InvalidArgumentError(fmt::format("data: {}", std::string(json.status().message())));
   if (!json->is_object()) {
@@ -79,13 +95,38 @@ absl::StatusOr<Json> ParseDocument(std::string_view text) {
   return json;
 }
 
+}  // namespace
+
+absl::StatusOr<Json> ParseJson(std::string_view text) {
+  const Outline outline = OutlineOf(text);
+  if (auto status = CheckDepth(outline); !status.ok()) return status;
+  auto json = Parse(text);
+  // Few texts have so long a number, and only these are parsed twice.
+  if (!json.ok() || !outline.long_number) return json;
+  const std::string place = FindWideInteger(text);
+  if (place.empty()) return json;
+  return absl::InvalidArgumentError(fmt::format(
+      "{}: an integer beyond 64 bits; integers must be from {} to {}, or else be given as strings "
+      "or with an exponent (1e20)",
+      place, std::numeric_limits<int64_t>::min(), std::numeric_limits<uint64_t>::max()));
+}
+
+absl::StatusOr<Json> ParseStoredJson(std::string_view text) {
+  if (auto status = CheckDepth(OutlineOf(text)); !status.ok()) return status;
+  return Parse(text);
+}
+
+absl::StatusOr<Json> ParseDocument(std::string_view text) { return Document(text, &ParseJson); }
+
+absl::Status CheckDocument(std::string_view text) { return Document(text, &ParseStoredJson).status(); }
+
 bool IsInactive(std::string_view document) {
   // Most documents are searched once and not parsed: an inactive one has the literal `false`, which cannot be
   // spelled in another way, and the word, unless an escape spells that.
   if (document.find("false") == std::string_view::npos) return false;
   if (document.find("\"active\"") == std::string_view::npos && document.find("\\u") == std::string_view::npos)
     return false;
-  const auto json = ParseJson(document);
+  const auto json = ParseStoredJson(document);
   return json.ok() && json->contains("active") && (*json)["active"] == false;
 }
 

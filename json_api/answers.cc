@@ -25,7 +25,7 @@ Json RowToJson(std::string_view key, const Row& row) {
 }
 
 absl::StatusOr<Json> ObjectToJson(const Object& object) {
-  auto data = ParseJson(object.data);
+  auto data = ParseStoredJson(object.data);
   if (!data.ok()) return absl::DataLossError("a stored object is not JSON");
   return Json{{"data", *std::move(data)}, {"timestamp", object.timestamp}};
 }

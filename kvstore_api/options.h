@@ -36,6 +36,9 @@ struct ReadOptions {
   size_t max_bytes = kDefaultPageBytes;
   /// Row::marker of the page before; empty for the first page.
   std::string marker;
+  /// The first page begins behind this column, in byte order, whether there is such a column or not; nullopt:
+  /// with the first column. Not looked at where there is a marker.
+  std::optional<std::string> after_column;
 };
 
 /// A condition under which a put is made; checked atomically with it.

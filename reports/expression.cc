@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 
 #include "reports/status_macros.h"
 
@@ -54,6 +56,7 @@ class ExpressionParser {
     if (c == '-') {
       if (depth > kMaxDepth) return Wrong("fewer signs");
       ++at_;
+      if (IsNumber(Peek())) return Constant(/*negative=*/true);
       KV_RETURN_IF_ERROR(Factor(depth + 1));
       Emit({Code::kNegate});
       return absl::OkStatus();
@@ -66,7 +69,7 @@ class ExpressionParser {
       return absl::OkStatus();
     }
     if (c == '`') return Quoted();
-    if (IsDigit(c) || c == '.') return Constant();
+    if (IsNumber(c)) return Constant(/*negative=*/false);
     if (IsLetter(c)) return Name();
     return Wrong("a metric, a number or '('");
   }
@@ -90,13 +93,19 @@ class ExpressionParser {
     return absl::OkStatus();
   }
 
-  absl::Status Constant() {
+  /// An integer is read together with its sign, because the least one has no positive counterpart.
+  absl::Status Constant(bool negative) {
     const char* begin = text_.data() + at_;
     const char* end = text_.data() + text_.size();
-    int64_t integer = 0;
-    const auto [after, error] = std::from_chars(begin, end, integer);
-    if (error == std::errc() && (after == end || (*after != '.' && *after != 'e' && *after != 'E'))) {
-      Emit({Code::kConstant, 0, Number::Integer(integer)});
+    uint64_t size = 0;
+    const auto [after, error] = std::from_chars(begin, end, size);
+    if (after != begin && (after == end || (*after != '.' && *after != 'e' && *after != 'E'))) {
+      constexpr auto kGreatest = static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
+      // As a real number it would lose digits.
+      if (error != std::errc() || size > kGreatest + (negative ? 1U : 0U)) {
+        return Wrong("an integer of 64 bits, or a real number (1e20),");
+      }
+      Emit({Code::kConstant, 0, Number::Integer(static_cast<int64_t>(negative ? 0 - size : size))});
       at_ += static_cast<size_t>(after - begin);
       return absl::OkStatus();
     }
@@ -104,6 +113,7 @@ class ExpressionParser {
     const auto [after_real, real_error] = std::from_chars(begin, end, real);
     if (real_error != std::errc() || !std::isfinite(real)) return Wrong("a number");
     Emit({Code::kConstant, 0, Number::Real(real)});
+    if (negative) Emit({Code::kNegate});
     at_ += static_cast<size_t>(after_real - begin);
     return absl::OkStatus();
   }
@@ -129,6 +139,7 @@ class ExpressionParser {
         fmt::format("expression: {} is expected at character {}", expected, at_ + 1));
   }
 
+  static bool IsNumber(char c) { return IsDigit(c) || c == '.'; }
   static bool IsDigit(char c) { return c >= '0' && c <= '9'; }
   static bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 

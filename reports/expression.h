@@ -14,7 +14,8 @@ namespace kvstore::reports {
 
 /// Arithmetic on metrics: "late / departures", "100 * (clicks + `odd-name`) / impressions". Names are
 /// letters, digits, '_', '.' and ':', starting with a letter or '_'; any other name stands between backticks.
-/// A value.
+/// A number without a point or an exponent is an integer of 64 bits; -9223372036854775808 is one, too. A
+/// value.
 class Expression {
  public:
   /// INVALID_ARGUMENT says where the text is wrong. At most 1,000 bytes, parentheses nested at most 50 deep.

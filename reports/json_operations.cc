@@ -168,6 +168,19 @@ JsonAnswer Info(JsonFields& fields, const ReportsOf& reports_of) {
               {"rollups", RollupsToJson(info.rollups)}};
 }
 
+JsonAnswer ListMetrics(JsonFields& fields, const ReportsOf& reports_of) {
+  const std::string dataset = ReadDataset(fields);
+  const std::string report = fields.String("report");
+  MetricListing listing;
+  listing.prefix = fields.OptionalString("prefix").value_or("");
+  listing.after = fields.OptionalString("after").value_or("");
+  listing.limit = fields.OptionalUint("limit", 1, kMaxListedMetrics).value_or(listing.limit);
+  KV_RETURN_IF_ERROR(fields.Finish());
+  KV_ASSIGN_OR_RETURN(const auto reports, reports_of(dataset));
+  KV_ASSIGN_OR_RETURN(const MetricPage page, reports->ListMetrics(report, listing));
+  return Json{{"metrics", MetricsToJson(page.metrics)}, {"more", page.more}};
+}
+
 JsonAnswer DeleteOfPoints(JsonFields& fields, const ReportsOf& reports_of) {
   const std::string dataset = ReadDataset(fields);
   const std::string report = fields.String("report");
@@ -231,7 +244,7 @@ const std::map<std::string, JsonOperation, std::less<>>& JsonOperations() {
       {"create_report", &CreateReport}, {"alter_report", &AlterReport}, {"write_points", &WritePoints},
       {"query_report", &QueryReport},   {"report_info", &Info},         {"delete_points", &DeleteOfPoints},
       {"list_reports", &ListReports},   {"drop_report", &Drop},         {"compact_report", &Compact},
-      {"make_rollups", &MakeRollups},
+      {"make_rollups", &MakeRollups},   {"list_metrics", &ListMetrics},
   };
   return kOperations;
 }

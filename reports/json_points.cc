@@ -57,8 +57,7 @@ class PointReader {
     if (value != nullptr) {
       const auto number = NumberFromJson(*value);
       if (!number) {
-        return At(absl::InvalidArgumentError("value: must be a number, or a string of an integer of 64 bits"),
-                  index);
+        return At(absl::InvalidArgumentError(fmt::format("value: {}", kNumberProblem)), index);
       }
       return At(batch_.Add(metric->second, time, segments_, *number), index);
     }

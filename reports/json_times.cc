@@ -15,8 +15,7 @@ int64_t ReadTime(JsonFields& fields, std::string_view name, const absl::TimeZone
     return static_cast<int64_t>(field->get<uint64_t>());
   }
   if (!field->is_string()) {
-    fields.Fail(name,
-                "must be RFC 3339 (2013-01-31T05:00:00Z), a date (2013-01-31), or milliseconds since 1970");
+    fields.Fail(name, kTimeProblem);
     return 0;
   }
   const auto time = ParseTimeText(field->get<std::string>(), zone);

@@ -26,6 +26,9 @@ class OfStore : public Reports {
   }
   absl::StatusOr<ReportDescription> Describe(std::string_view report,
                                              const std::optional<std::vector<std::string>>& metrics) override;
+  absl::StatusOr<MetricPage> ListMetrics(std::string_view report, const MetricListing& listing) override {
+    return metadata_.ListMetrics(report, listing);
+  }
   absl::StatusOr<uint64_t> Write(const Batch& batch, const WriteBatchOptions& options) override {
     return WriteBatch(metadata_, batch, options);
   }

@@ -279,6 +279,49 @@ absl::StatusOr<ReportInfo> Metadata::GetAll(std::string_view report) const {
   return info;
 }
 
+absl::StatusOr<MetricPage> Metadata::ListMetrics(std::string_view report,
+                                                 const MetricListing& listing) const {
+  if (listing.limit < 1 || listing.limit > kMaxListedMetrics) {
+    return absl::InvalidArgumentError(
+        fmt::format("limit: must be 1 to {}, not {}", kMaxListedMetrics, listing.limit));
+  }
+  for (const auto& [field, text] :
+       {std::pair{"prefix", &listing.prefix}, std::pair{"after", &listing.after}}) {
+    if (text->size() <= kMaxMetricNameBytes) continue;
+    return absl::InvalidArgumentError(
+        fmt::format("{}: has {} bytes, the limit is {}", field, text->size(), kMaxMetricNameBytes));
+  }
+  KV_RETURN_IF_ERROR(Get(report, {}).status());
+  const std::string first = MetricColumn(listing.prefix);
+  MetricPage page;
+  // Pages of columns begin behind one, and a metric may have the name that the others begin with.
+  if (listing.after < listing.prefix) {
+    KV_ASSIGN_OR_RETURN(const Columns whole, Read(MetadataRow(report), {first}));
+    for (const auto& [column, text] : whole) {
+      KV_ASSIGN_OR_RETURN(Metric metric, MetricFromText(listing.prefix, text));
+      page.metrics.push_back(std::move(metric));
+    }
+  }
+  // One more than are returned, which says whether others follow.
+  ReadOptions options{.limit = static_cast<uint32_t>(listing.limit + 1),
+                      .after_column = std::max(first, MetricColumn(listing.after))};
+  do {
+    KV_ASSIGN_OR_RETURN(Row columns, store_.GetRow(dataset_, MetadataRow(report), options));
+    for (const Item& item : columns.items) {
+      if (!item.column.starts_with(first)) return page;
+      if (page.metrics.size() == listing.limit) {
+        page.more = true;
+        return page;
+      }
+      KV_ASSIGN_OR_RETURN(Metric metric,
+                          MetricFromText(item.column.substr(kMetricPrefix.size()), item.cells.front().value));
+      page.metrics.push_back(std::move(metric));
+    }
+    options.marker = std::move(columns.marker);
+  } while (!options.marker.empty());
+  return page;
+}
+
 absl::StatusOr<std::vector<std::string>> Metadata::List() const {
   std::vector<std::string> names;
   const KeyRange range = MetadataRange();

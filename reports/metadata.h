@@ -51,6 +51,8 @@ class Metadata {
   absl::Status CheckCurrent(const ReportInfo& info) const;
   /// The report with all of its metrics.
   absl::StatusOr<ReportInfo> GetAll(std::string_view report) const;
+  /// A page of metrics. INVALID_ARGUMENT names the field of the listing and its limit.
+  absl::StatusOr<MetricPage> ListMetrics(std::string_view report, const MetricListing& listing) const;
   /// By name, ascending.
   absl::StatusOr<std::vector<std::string>> List() const;
   /// Removes the metadata; the caller has removed the points.

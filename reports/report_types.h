@@ -59,6 +59,21 @@ struct ReportSettings {
   friend bool operator==(const ReportSettings&, const ReportSettings&) = default;
 };
 
+/// Which metrics of a report are listed: those whose names begin with `prefix`, behind `after`, a page of
+/// them.
+struct MetricListing {
+  std::string prefix;
+  std::string after;    ///< The last name of the page before; empty for the first page.
+  size_t limit = 1000;  ///< Of the page, 1..kMaxListedMetrics.
+};
+inline constexpr size_t kMaxListedMetrics = 5'000;
+
+/// Some metrics of a report, ascending by the bytes of their names.
+struct MetricPage {
+  std::vector<Metric> metrics;
+  bool more = false;  ///< Others follow behind the last of these.
+};
+
 /// A report as far as it was asked for.
 struct ReportInfo {
   std::string name;

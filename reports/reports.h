@@ -61,6 +61,10 @@ class Reports {
   /// The report with its segments' values, and with all metrics, or those that are asked for and exist.
   [[nodiscard]] virtual absl::StatusOr<ReportDescription> Describe(
       std::string_view report, const std::optional<std::vector<std::string>>& metrics) = 0;
+  /// Lists metrics by the beginning of their names, page by page. Reads the page alone, however many metrics
+  /// there are. UNIMPLEMENTED by a server of an earlier version.
+  [[nodiscard]] virtual absl::StatusOr<MetricPage> ListMetrics(std::string_view report,
+                                                               const MetricListing& listing) = 0;
   /// Writes points; see WriteBatch.
   [[nodiscard]] virtual absl::StatusOr<uint64_t> Write(const Batch& batch,
                                                        const WriteBatchOptions& options) = 0;

@@ -54,7 +54,7 @@ ObjectTransform Checked(const ObjectTransform& transform) {
   return [&transform](std::string_view current) -> absl::StatusOr<std::string> {
     auto data = transform(current);
     if (!data.ok()) return data;
-    if (auto document = ParseDocument(*data); !document.ok()) return document.status();
+    if (auto status = CheckDocument(*data); !status.ok()) return status;
     return data;
   };
 }
@@ -70,7 +70,7 @@ absl::StatusOr<uint64_t> Router::CreateObject(std::string_view dataset, std::str
                                               const CreateOptions& options) {
   const auto check = [&](const ServedDataset&) -> absl::Status {
     if (auto status = ValidateCreate(options); !status.ok()) return status;
-    return ParseDocument(data).status();
+    return CheckDocument(data);
   };
   return Route(dataset, Shape::kObjects, check,
                [&](const ServedDataset& found) { return found.objects->Create(data, options); });
@@ -112,7 +112,7 @@ absl::StatusOr<Object> Router::PatchObject(std::string_view dataset, uint64_t id
   return UpdateObject(
       dataset, id,
       [&patch](std::string_view current) -> absl::StatusOr<std::string> {
-        auto document = ParseJson(current);
+        auto document = ParseStoredJson(current);
         if (!document.ok()) return absl::DataLossError("a stored object is not JSON");
         document->merge_patch(*patch);
         return document->dump();

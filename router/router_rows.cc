@@ -38,6 +38,9 @@ Row SealRow(uint64_t incarnation, std::string_view row, RowPage page) {
   return {std::move(page.items), page.next ? SealRowMarker(incarnation, row, *page.next) : ""};
 }
 
+/// Returns whether a read begins behind a column.
+bool BeginsInside(const ReadOptions& options) { return !options.marker.empty() || options.after_column; }
+
 bool Contains(const RowRange& range, std::string_view row) {
   return row >= range.start && (range.end.empty() || row < range.end);
 }
@@ -54,6 +57,8 @@ absl::StatusOr<Row> Router::GetRow(std::string_view dataset, std::string_view ro
       auto position = OpenRowMarker(incarnation, row, options.marker);
       if (!position.ok()) return position.status();
       after = *std::move(position);
+    } else if (options.after_column) {
+      after = RowPosition{.column = *options.after_column};
     }
     auto page = found.rows->Get(row, options, after);
     if (!page.ok()) return page.status();
@@ -81,9 +86,9 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
   auto pages = RouteBatch<absl::StatusOr<RowPage>>(
       dataset, Shape::kRows, reads,
       [](const ServedDataset&, const RowRead& read) {
-        // A read that continues from a marker is made on its own below. Its placeholder error is not
-        // returned.
-        return read.options.marker.empty() ? ValidateRead(read.row, read.options) : absl::UnknownError("");
+        // A read that does not begin with the first column is made on its own below. Its placeholder error is
+        // not returned.
+        return BeginsInside(read.options) ? absl::UnknownError("") : ValidateRead(read.row, read.options);
       },
       [&](const ServedDataset& found, std::span<const RowRead> valid) {
         incarnation = found.spec.incarnation;
@@ -98,7 +103,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
   }
   for (size_t i = 0; i < reads.size(); ++i) {
     absl::StatusOr<RowPage>& page = (*pages)[i];
-    if (!reads[i].options.marker.empty()) {
+    if (BeginsInside(reads[i].options)) {
       if (bytes.full()) {
         rows.emplace_back(BatchFullError());
         continue;

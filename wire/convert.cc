@@ -98,6 +98,7 @@ void ToWire(const ReadOptions& options, v1::ReadOptions& message) {
   if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
   message.set_marker(options.marker);
   message.set_packed(true);
+  if (options.after_column) message.set_after_column(*options.after_column);
 }
 
 ReadOptions FromWire(const v1::ReadOptions& message) {
@@ -109,6 +110,7 @@ ReadOptions FromWire(const v1::ReadOptions& message) {
   if (message.has_limit()) options.limit = message.limit();
   if (message.has_max_bytes()) options.max_bytes = message.max_bytes();
   options.marker = message.marker();
+  if (message.has_after_column()) options.after_column = message.after_column();
   return options;
 }
 

@@ -15,6 +15,7 @@
 #include "cli/line_reader.h"
 #include "cli/reports/moments.h"
 #include "cli/reports/point_value.h"
+#include "reports/json_times.h"
 
 namespace kvstore::cli {
 namespace {
@@ -145,7 +146,7 @@ class LineToPoints {
       time_ = static_cast<int64_t>(time->get<uint64_t>());
       return absl::OkStatus();
     }
-    if (!time->is_string()) return Invalid("time", "must be RFC 3339, a date, or milliseconds since 1970");
+    if (!time->is_string()) return Invalid("time", reports::kTimeProblem);
     const auto read = times_.Read(time->get_ref<const std::string&>());
     if (!read.ok()) return Invalid("time", std::string(read.status().message()));
     time_ = *read;

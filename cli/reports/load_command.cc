@@ -17,6 +17,8 @@ namespace kvstore::cli {
 namespace {
 
 constexpr int kMaxBatchPoints = 1'000'000;
+/// Never to be changed: a load with --add that another version has begun would be cut into other batches.
+constexpr uint64_t kBatchPoints = 100'000;
 constexpr int kMaxInFlight = 16;
 /// Batches of values that are added may be written in any order.
 constexpr size_t kInFlightOfAdds = 4;
@@ -30,7 +32,7 @@ struct Arguments {
   std::string zone = "UTC";
   std::vector<std::string> ignored;
   bool add = false;
-  uint64_t batch_points = 100'000;
+  std::optional<uint64_t> batch_points;
   std::optional<uint64_t> in_flight;
 };
 
@@ -59,6 +61,11 @@ Files ReadFiles(const Arguments& args) {
           "you "
           "load it again after a failure");
   }
+  if (args.add && args.batch_points) {
+    wrong("--batch-points",
+          "not with --add: the same file must always be cut into the same batches, so that a load that is "
+          "repeated counts nothing twice");
+  }
   if (args.batch.size() > kMaxBatchPrefixBytes) {
     wrong("--batch", fmt::format("has {} bytes, the limit is {}", args.batch.size(), kMaxBatchPrefixBytes));
   }
@@ -68,7 +75,7 @@ Files ReadFiles(const Arguments& args) {
     files.reject_files.push_back(!args.reject_file.empty() ? args.reject_file
                                  : path == "-"             ? ""
                                                            : path + ".rejects");
-    files.rejected_lines.emplace_back(files.reject_files.back());
+    files.rejected_lines.emplace_back(files.reject_files.back()).Begin(paths);
   }
   return files;
 }
@@ -105,7 +112,7 @@ void PrintLoaded(const Globals& globals, const Files& files, const std::vector<L
 void Load(const Arguments& args, const Globals& globals) {
   LoadOptions options{.report = args.options.name,
                       .zone = OrWrongUsage("--zone", reports::LoadZone(args.zone)),
-                      .batch_points = args.batch_points,
+                      .batch_points = args.batch_points.value_or(kBatchPoints),
                       .add = args.add,
                       .ignored = args.ignored};
   Files files = ReadFiles(args);
@@ -144,9 +151,9 @@ JSON lines: a line is one point, or has a point of each metric that it names.
 
 Times are RFC 3339, dates (midnight in --zone), or milliseconds since 1970, and multiples of the report's resolution.
 A line with a mistake is rejected as a whole, counted, and written to the reject file with its number and the reason;
-blank lines are skipped and counted. The reject file of FILE is FILE.rejects. Standard input has none unless
---reject-file names one; instead, the first five reasons are printed on standard error (with --json, they are
-first_rejected in the answer).
+blank lines are skipped and counted. The reject file of FILE is FILE.rejects; one that an earlier load has left is
+removed first, so that there is one only if this load rejects lines. Standard input has none unless --reject-file names
+one; instead, the first five reasons are printed on standard error (with --json, they are first_rejected in the answer).
 
 A load that was interrupted is repeated by the same command, and counts nothing twice: a point replaces the one of its
 metric, segments and time. With --add, points are added to those that are there; then batches have IDs, by which the
@@ -184,10 +191,11 @@ void AddReportLoadCommand(CLI::App& group, Globals& globals) {
                    "Where invalid lines go; FILE.rejects by default, for standard input nowhere")
       ->type_name("FILE");
   load->add_option("--batch", args->batch, "Beginning of the batches' IDs, see below")->type_name("PREFIX");
-  load->add_option("--batch-points", args->batch_points,
-                   "Points that are written together; a server takes 100000 at most")
-      ->check(CLI::Range(1, kMaxBatchPoints))
-      ->capture_default_str();
+  load->add_option(
+          "--batch-points", args->batch_points,
+          "Points that are written together; 100000 by default, which is the most that a server takes, "
+          "and always with --add")
+      ->check(CLI::Range(1, kMaxBatchPoints));
   load->add_option(
           "--in-flight", args->in_flight,
           "Batches that are written at once; 4 with --add, else 1, so that of a point that comes twice the "

@@ -11,7 +11,8 @@ namespace kvstore::cli {
 namespace {
 
 /// A batch also ends with so many bytes of text, so that sets and distributions, of which one point may have
-/// thousands of values, do not take all memory.
+/// thousands of values, do not take all memory. Never to be changed: a load with --add that another version
+/// has begun would be cut into other batches.
 constexpr uint64_t kMaxBatchBytes = uint64_t{16} << 20;
 
 }  // namespace

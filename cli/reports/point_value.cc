@@ -109,7 +109,7 @@ absl::Status ReadJsonValue(const Json& json, MetricKind kind, PointValue& value)
   if (kind == MetricKind::kDistinct) return ReadMembers(json, value);
   if (kind == MetricKind::kDistribution) return ReadValues(json, value);
   const auto number = reports::NumberFromJson(json);
-  if (!number) return absl::InvalidArgumentError("must be a number, or a string of an integer of 64 bits");
+  if (!number) return absl::InvalidArgumentError(std::string(reports::kNumberProblem));
   value.number = *number;
   return absl::OkStatus();
 }

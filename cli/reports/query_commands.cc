@@ -82,9 +82,11 @@ constexpr char kQueryFooter[] =
 yesterday, or a stretch of time before now: -7d, -36h. Steps are ms, s, m, h, d, w (from Monday), mo and y; days and more
 are of the calendar in --zone, so that a day may have 23 or 25 hours.
 
-Up to eight series stand side by side. With --compare, each value has the one before beside it. There is no
-interpolation: a step without points is left out unless --fill says otherwise. A \ in front of , ; = : or * in a
-condition takes the character as it is.
+Up to eight series stand side by side. With --compare, each value has beside it the one of the same place in the
+calendar: of 5 March, that of 5 February (-1mo); of 09:00, that of 09:00 (-1d), also where clocks were changed; of a
+week, that of the week that begins nearest (-1y). A step without such a place, as 31 March, stands alone, and values of
+the other time that no step is compared with are in --json only. There is no interpolation: a step without points is
+left out unless --fill says otherwise. A \ in front of , ; = : or * in a condition takes the character as it is.
 
 Examples:
   kv report query flights departures --from 2013-01-01 --to 2013-02-01 --step 1d --by origin

@@ -19,6 +19,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/reports/moments.h"
+#include "cli/reports/query_steps.h"
 #include "cli/reports/query_text.h"
 
 namespace kvstore::cli {

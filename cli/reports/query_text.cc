@@ -11,6 +11,7 @@
 #include "cli/command.h"
 #include "cli/escape.h"
 #include "cli/reports/moments.h"
+#include "cli/reports/query_steps.h"
 #include "cli/table.h"
 
 namespace kvstore::cli {
@@ -23,11 +24,6 @@ using reports::ResultSeries;
 
 /// Series that stand side by side in a table.
 constexpr size_t kSideBySide = 8;
-
-reports::StepGrid GridOf(const Query& query, int64_t from, int64_t to) {
-  if (!query.step) return reports::StepGrid::Whole(from, to);
-  return OrFail(reports::StepGrid::Make(*query.step, query.zone, from, to, query.limits.max_steps));
-}
 
 bool HasFilterNames(const Query& query) {
   return std::any_of(query.filters.begin(), query.filters.end(),
@@ -139,41 +135,6 @@ void PrintCsvLine(const std::vector<std::string>& fields) {
 }
 
 }  // namespace
-
-QuerySteps::QuerySteps(const Query& query) : steps_(GridOf(query, query.from, query.to)) {
-  if (!query.compare_step) return;
-  const auto shifted = [&](int64_t time) {
-    return std::clamp<int64_t>(reports::Shift(time, *query.compare_step, query.compare_sign, query.zone), 0,
-                               reports::kMaxTimeMs + 1);
-  };
-  compared_ = GridOf(query, shifted(query.from), shifted(query.to));
-}
-
-std::optional<int64_t> QuerySteps::compared_start(size_t step) const {
-  if (step >= compared_.size()) return std::nullopt;
-  return compared_.start(step);
-}
-
-StepValues QuerySteps::PutIntoSteps(const std::vector<reports::TimeValue>& points,
-                                    const reports::StepGrid& grid) const {
-  StepValues values(steps_.size());
-  size_t step = 0;
-  for (const auto& [time, value] : points) {
-    if (grid.size() == 0) break;
-    step = grid.IndexOf(time, step);
-    if (step < values.size()) values[step] = value;
-  }
-  return values;
-}
-
-StepValues QuerySteps::Values(const ResultSeries& series) const {
-  return PutIntoSteps(series.points, steps_);
-}
-
-StepValues QuerySteps::Compared(const ResultSeries& series) const {
-  if (!series.compared) return StepValues(steps_.size());
-  return PutIntoSteps(*series.compared, compared_);
-}
 
 std::string NumberText(const Number& number) {
   if (number.is_integer()) return fmt::format("{}", number.integer());

@@ -1,39 +1,12 @@
 #pragma once
 
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "reports/query.h"
 
 /// Answers of queries as text. What comes from a store is shown as cli/escape.h says; CSV is, too, where
 /// standard output is a terminal.
 namespace kvstore::cli {
-
-/// The values of a series, one for each step of the query.
-using StepValues = std::vector<std::optional<reports::Number>>;
-
-/// The steps of a query, which points of answers are put into.
-class QuerySteps {
- public:
-  /// Throws Failure if there are more steps than the query may have.
-  explicit QuerySteps(const reports::Query& query);
-
-  size_t size() const { return steps_.size(); }
-  int64_t start(size_t step) const { return steps_.start(step); }
-  /// The start of the step that a step is compared with; nullopt where there is none, because a month has
-  /// fewer days.
-  std::optional<int64_t> compared_start(size_t step) const;
-  StepValues Values(const reports::ResultSeries& series) const;
-  /// The values that Values is compared with, step by step.
-  StepValues Compared(const reports::ResultSeries& series) const;
-
- private:
-  StepValues PutIntoSteps(const std::vector<reports::TimeValue>& points, const reports::StepGrid& grid) const;
-
-  reports::StepGrid steps_;
-  reports::StepGrid compared_;
-};
 
 /// Writes a number for people: real numbers with at most three digits behind the point.
 std::string NumberText(const reports::Number& number);

@@ -30,22 +30,53 @@ bool FitsOne(const std::vector<std::string>& patterns, const std::string& metric
   });
 }
 
+/// The characters that all names begin with which fit one of the patterns.
+std::string CommonPrefix(const std::vector<std::string>& patterns) {
+  std::string common = patterns.front();
+  for (const std::string& pattern : patterns) {
+    const std::string literal = pattern.substr(0, pattern.find_first_of("*?[\\"));
+    const auto differs = std::mismatch(common.begin(), common.end(), literal.begin(), literal.end());
+    common.erase(differs.first, common.end());
+  }
+  return common;
+}
+
+/// Finds the metrics that fit, of which the first are kept in `kept`, as many as the limit says. Returns how
+/// many others fit.
+size_t FindMetrics(const ReportStore& reports, const ShowArguments& args,
+                   std::vector<reports::Metric>& kept) {
+  reports::MetricListing listing{.prefix = CommonPrefix(args.metrics), .limit = reports::kMaxListedMetrics};
+  size_t beyond = 0;
+  while (true) {
+    reports::MetricPage page = OrFail(reports->ListMetrics(args.options.name, listing));
+    if (page.more) listing.after = page.metrics.back().name;
+    for (reports::Metric& metric : page.metrics) {
+      if (!FitsOne(args.metrics, metric.name)) continue;
+      if (kept.size() < args.limit) {
+        kept.push_back(std::move(metric));
+      } else {
+        ++beyond;
+      }
+    }
+    if (!page.more) return beyond;
+  }
+}
+
 /// The report with the metrics that fit, and how many of these go beyond the limit, which are left out.
 std::pair<reports::ReportDescription, size_t> Describe(const ReportStore& reports,
                                                        const ShowArguments& args) {
-  const bool all = std::any_of(args.metrics.begin(), args.metrics.end(), IsPattern);
-  reports::ReportDescription report = OrFail(all ? reports->Describe(args.options.name, std::nullopt)
-                                                 : reports->Describe(args.options.name, args.metrics));
+  if (std::any_of(args.metrics.begin(), args.metrics.end(), IsPattern)) {
+    reports::ReportDescription report =
+        OrFail(reports->Describe(args.options.name, std::vector<std::string>()));
+    const size_t beyond = FindMetrics(reports, args, report.info.metrics);
+    return {std::move(report), beyond};
+  }
+  reports::ReportDescription report = OrFail(reports->Describe(args.options.name, args.metrics));
   std::vector<reports::Metric>& metrics = report.info.metrics;
-  if (all) {
-    std::erase_if(metrics,
-                  [&](const reports::Metric& metric) { return !FitsOne(args.metrics, metric.name); });
-  } else {
-    for (const std::string& name : args.metrics) {
-      if (report.info.FindMetric(name) != nullptr) continue;
-      throw Failure{absl::NotFoundError(
-          fmt::format("metrics: report '{}' has no metric '{}'", report.info.name, name))};
-    }
+  for (const std::string& name : args.metrics) {
+    if (report.info.FindMetric(name) != nullptr) continue;
+    throw Failure{
+        absl::NotFoundError(fmt::format("metrics: report '{}' has no metric '{}'", report.info.name, name))};
   }
   const size_t beyond = metrics.size() - std::min(metrics.size(), args.limit);
   metrics.resize(metrics.size() - beyond);
@@ -131,7 +162,7 @@ void AddShow(CLI::App& group, Globals& globals) {
   show->add_option(
           "--metrics", args->metrics,
           "Metrics to show: a name, or a pattern with * and ?; may be repeated. Names are read alone; for a "
-          "pattern the names of all metrics are read")
+          "pattern the names of all metrics are read that begin as it does")
       ->type_name("PATTERN")
       ->allow_extra_args(false);
   show->add_option("--limit", args->limit, "The most metrics that are shown")->capture_default_str();

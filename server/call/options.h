@@ -41,6 +41,7 @@ struct ServerReports {
   std::string dataset = "reports";  ///< The dataset that has them, if there is one.
   uint32_t maintain_ms = 300'000;   ///< From one round to the next; 0: nothing is done.
   uint32_t share = 10;              ///< Percent of one processor's time, 1..100.
+  uint32_t quiet_ms = 600'000;      ///< Roll-ups are made of rows that were not written to for so long.
 };
 
 struct ServerOptions {

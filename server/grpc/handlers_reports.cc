@@ -123,6 +123,17 @@ Producer<v1::GetReportResponse> Produce(KVStore& store, const v1::GetReportReque
       });
 }
 
+absl::Status Handle(KVStore& store, const v1::ListMetricsRequest& request,
+                    v1::ListMetricsResponse& response) {
+  reports::MetricListing listing{.prefix = request.prefix(), .after = request.after()};
+  if (request.has_limit()) listing.limit = request.limit();
+  const auto page = LocalReports(store, request.dataset())->ListMetrics(request.report(), listing);
+  if (!page.ok()) return ErrorOf(page.status());
+  for (const reports::Metric& metric : page->metrics) wire::ToWire(metric, *response.add_metrics());
+  response.set_more(page->more);
+  return absl::OkStatus();
+}
+
 // ---- points ----
 
 absl::Status Handle(KVStore& store, const v1::WritePointsRequest& request,

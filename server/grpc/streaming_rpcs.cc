@@ -6,54 +6,19 @@ namespace kvstore::server {
 
 // ---- imports ----
 
-void ImportCall::OnReadDone(bool ok) {
-  MarkClientResponded();
-  if (!ok) return Close(absl::OkStatus());
-  Run([this] { Work(); });
-}
-
-void ImportCall::Work() {
-  absl::Status status;
-  {
-    // One message at a time; a retry may come on another thread.
-    const MutexLock lock(mutex_);
-    status = admitted_message_ ? absl::OkStatus() : AdmitMessage();
-    if (status.ok()) status = PutMessage();
-    if (status.ok() && !unfinished_.migrating.ok()) {
-      if (ShouldSuspend(unfinished_.migrating)) return SuspendUntilRetry([this] { Work(); });
-      refused_by_ = unfinished_.migrating;
-    }
-    if (status.ok()) {
-      EndSuspension();
-      admitted_message_ = false;
-      unfinished_ = {};
-      CountResponse(response_.ByteSizeLong());
-      MarkWaitingForClient();
-      StartWrite(&response_);
-      return;
-    }
-  }
-  Close(status);
-}
-
-absl::Status ImportCall::AdmitMessage() {
-  if (!incoming_.status.ok()) return incoming_.status;
-  // The first message names the dataset, and the call is admitted by it. All messages are about that dataset.
-  if (!admitted_once_) {
-    admitted_once_ = true;
-    if (auto status = Admit(request_.dataset(), incoming_.size); !status.ok()) return status;
-  } else if (request_.dataset() != dataset_) {
-    return absl::InvalidArgumentError("dataset: all messages of an import must name the same one");
-  } else {
-    auto status = CheckStillAllowed();
-    if (status.ok()) status = ReplaceRequest(incoming_.size);
-    // Nothing of this message is put, but the client may not have the answers to those before it.
-    if (!status.ok()) return MarkInDoubt(std::move(status));
-  }
+absl::StatusOr<bool> ImportCall::CarryOut() {
   if (request_.has_attempt()) return absl::InvalidArgumentError("attempt: must not be set in an import");
-  response_.Clear();
-  admitted_message_ = true;
-  return absl::OkStatus();
+  if (auto status = PutMessage(); !status.ok()) return status;
+  if (!unfinished_.migrating.ok()) {
+    if (ShouldSuspend(unfinished_.migrating)) {
+      SuspendUntilRetry([this] { Work(); });
+      return false;
+    }
+    refused_by_ = unfinished_.migrating;
+  }
+  EndSuspension();
+  unfinished_ = {};
+  return true;
 }
 
 absl::Status ImportCall::PutMessage() {
@@ -66,27 +31,6 @@ absl::Status ImportCall::PutMessage() {
   }
   const CallScope scope(Limits(/*stream=*/true));
   return Handle(core_.router, request_, response_, &unfinished_);
-}
-
-void ImportCall::OnWriteDone(bool ok) {
-  {
-    const MutexLock lock(mutex_);
-    CountSent(response_.ByteSizeLong());
-    if (ok) {
-      MarkWaitingForClient();
-      StartRead(&incoming_);
-      return;
-    }
-  }
-  Close(absl::CancelledError("the client is gone"));
-}
-
-void ImportCall::Close(const absl::Status& status) {
-  End(status);
-  // A refused request is not counted, and its client may take its time to receive the error.
-  incoming_.message = {};
-  MarkWaitingForClient();
-  Finish(wire::ToWire(status));
 }
 
 // ---- compactions ----

@@ -12,6 +12,7 @@
 #include "server/grpc/grpc_transport.h"
 #include "server/grpc/handlers.h"
 #include "server/grpc/incoming.h"
+#include "server/grpc/message_stream.h"
 #include "server/grpc/special_handlers.h"
 #include "wire/convert.h"
 
@@ -158,44 +159,19 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// ImportRows. Each message is carried out and answered before the next is read.
-class ImportCall : public grpc::ServerBidiReactor<Incoming<v1::PutRowsRequest>, v1::PutRowsResponse>,
-                   private GrpcTransport,
-                   private Call {
+/// ImportRows. Each message has writes, and its answer a result for each of them.
+class ImportCall : public MessageStream<v1::PutRowsRequest, v1::PutRowsResponse> {
  public:
-  ImportCall(Core& core, Operation operation, grpc::CallbackServerContext& context)
-      : GrpcTransport(context), Call(core, operation, Info()) {
-    Track();
-  }
-
-  void Start() {
-    if (auto status = Authenticate(); !status.ok()) return Close(status);
-    MarkWaitingForClient();
-    StartRead(&incoming_);
-  }
+  using MessageStream::MessageStream;
 
  private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override { MarkCancelled(); }
-  void OnDone() override { delete this; }
-
-  void Work();
-  /// Checks, and counts, the message that was read.
-  absl::Status AdmitMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  /// Writes its rows, or what is left of them.
+  absl::StatusOr<bool> CarryOut() override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Writes the rows of the message, or what is left of them.
   absl::Status PutMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Close(const absl::Status& status);
 
-  Mutex mutex_;                                            // held by the thread that carries a message out
-  bool admitted_once_ ABSL_GUARDED_BY(mutex_) = false;     // by the first message
-  bool admitted_message_ ABSL_GUARDED_BY(mutex_) = false;  // the message that was read last
-  Unfinished unfinished_ ABSL_GUARDED_BY(mutex_);          // of that message
+  Unfinished unfinished_ ABSL_GUARDED_BY(mutex_);  // of the message
   /// The error of an entry that found its dataset migrating. Nothing behind it is put any more.
   absl::Status refused_by_ ABSL_GUARDED_BY(mutex_);
-  Incoming<v1::PutRowsRequest> incoming_;  // gRPC's while it reads
-  const v1::PutRowsRequest& request_ = incoming_.message;
-  v1::PutRowsResponse response_;  // gRPC's while it writes
 };
 
 /// Compact. Runs on one worker, and sends its progress now and then.

@@ -165,7 +165,7 @@ TEST(Config, AServerIsDescribedToo) {
                  "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
                  "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "report_threads": 12, "query_bytes": 1048577,
                             "call_ms": 7, "stall_ms": 800, "drain_ms": 9, "remembered": 10, "remember_ms": 11},
-                 "reports": {"dataset": "stats", "maintain_ms": 12, "share": 13}}})",
+                 "reports": {"dataset": "stats", "maintain_ms": 12, "share": 13, "quiet_ms": 14}}})",
                                                         "/etc/kv"));
   const ServerOptions& server = config.server;
   EXPECT_EQ(server.listen, (std::vector<std::string>{"0.0.0.0:1", "unix:/run/kv"}));
@@ -189,6 +189,7 @@ TEST(Config, AServerIsDescribedToo) {
   EXPECT_EQ(server.reports.dataset, "stats");
   EXPECT_EQ(server.reports.maintain_ms, 12u);
   EXPECT_EQ(server.reports.share, 13u);
+  EXPECT_EQ(server.reports.quiet_ms, 14u);
 }
 
 TEST(Config, EveryMistakeIsListedWithItsPath) {

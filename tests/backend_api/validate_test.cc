@@ -34,6 +34,9 @@ TEST(Validate, Reads) {
               FailsWith(kInvalid, "column: a name of 1025 bytes, the limit is 1024"));
   EXPECT_THAT(check({.versions = 0}), FailsWith(kInvalid, "versions: must be at least 1"));
   EXPECT_THAT(check({.limit = 0}), FailsWith(kInvalid, "limit: must be at least 1"));
+  EXPECT_OK(check({.after_column = kLongest}));
+  EXPECT_THAT(check({.after_column = kTooLong}),
+              FailsWith(kInvalid, "after_column: a name of 1025 bytes, the limit is 1024"));
   EXPECT_THAT(check({.max_bytes = 0}), FailsWith(kInvalid, "max_bytes: 0 is out of range 1..67108864"));
   EXPECT_THAT(check({.max_bytes = kMaxPageBytes + 1}), FailsWith(kInvalid, "max_bytes: 67108865"));
   EXPECT_OK(check({.time_range = {kMaxTimestamp, kMaxTimestamp + 1}}));

@@ -52,6 +52,24 @@ TEST_P(RowsSuite, ColumnsComeInByteOrderAndCellsNewestFirst) {
   }
 }
 
+TEST_P(RowsSuite, APageMayBeginBehindAnyColumn) {
+  const auto rows = Rows();
+  for (const std::string& column : kHostile) ASSERT_OK(PutCell(*rows, "r", column, "v", 1));
+  std::vector<std::string> names = kHostile;
+  for (const char* missing : {"0", "aa", "b", "~"}) names.emplace_back(missing);
+  for (const std::string& name : names) {
+    const auto page = rows->Get("r", {}, RowPosition{.column = name});
+    ASSERT_OK(page);
+    std::vector<std::string> found;
+    for (const Item& item : page->items) found.push_back(item.column);
+    std::vector<std::string> expected;
+    for (const std::string& column : kHostile) {
+      if (column > name) expected.push_back(column);
+    }
+    EXPECT_EQ(found, expected) << name;
+  }
+}
+
 TEST_P(RowsSuite, RowsDoNotRunIntoEachOther) {
   const auto rows = Rows(0);
   for (const std::string& row : kHostile) {

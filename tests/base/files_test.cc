@@ -1,7 +1,9 @@
 #include "base/files.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 
@@ -39,6 +41,36 @@ TEST(Files, ALinkThatWasPlantedIsNotWrittenThrough) {
   EXPECT_EQ(*ReadFile(dir / "victim"), "as it was");
   EXPECT_EQ(*ReadFile(dir / "f"), "new");
   EXPECT_FALSE(std::filesystem::is_symlink(dir / "f"));
+}
+
+TEST(Files, OpeningForWritingFollowsNoLink) {
+  const testing::TempDir dir;
+  ASSERT_OK(ReplaceFile(dir / "victim", "as it was"));
+  std::filesystem::create_symlink(dir / "victim", dir / "f");
+  for (const int flags : {O_TRUNC, O_APPEND}) {
+    EXPECT_THAT(OpenForWriting(dir / "f", flags),
+                FailsWith(absl::StatusCode::kUnavailable, "is a symbolic link"));
+  }
+  EXPECT_EQ(*ReadFile(dir / "victim"), "as it was");
+}
+
+TEST(Files, TextIsAppendedOrReplacesWhatIsThere) {
+  const testing::TempDir dir;
+  const auto write = [&](int flags, std::string_view text) {
+    const auto file = OpenForWriting(dir / "f", flags);
+    ASSERT_OK(file);
+    EXPECT_OK(WriteAll(*file, dir / "f", text));
+    ::close(*file);
+  };
+  const mode_t before = ::umask(0);
+  write(O_APPEND, "ab");
+  ::umask(before);
+  EXPECT_EQ(std::filesystem::status(dir / "f").permissions(),
+            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
+  write(O_APPEND, "cd");
+  EXPECT_EQ(*ReadFile(dir / "f"), "abcd");
+  write(O_TRUNC, "e");
+  EXPECT_EQ(*ReadFile(dir / "f"), "e");
 }
 
 TEST(Files, WhatAnAttemptBeforeHasLeftBehindIsReplaced) {

@@ -101,6 +101,15 @@ TEST_F(KvImport, RejectsOfStandardInputAreTold) {
   EXPECT_EQ(ReadLine(kept, 9)["line"], 12);
 }
 
+TEST_F(KvImport, TheRejectFileIsOfTheLastImport) {
+  const std::string file = File("in.jsonl", "oops\n" + Line(1));
+  Ok({"import", "events", file});
+  EXPECT_EQ(ReadLine(file + ".rejects")["line"], 1);
+  File("in.jsonl", Line(1));
+  Ok({"import", "events", file});
+  EXPECT_FALSE(std::filesystem::exists(file + ".rejects"));
+}
+
 TEST_F(KvImport, GoesOnWhereItWasStopped) {
   std::string text;
   for (int i = 0; i < 50; ++i) text += Line(i);

@@ -88,6 +88,41 @@ TEST_F(KvReportLoad, RejectedLinesAreKeptWithTheirReasons) {
   EXPECT_EQ(Lines(elsewhere).size(), 2u);
 }
 
+TEST_F(KvReportLoad, TheRejectFileIsOfTheLastLoad) {
+  const std::string bad = "time,country,clicks\n0,US,x\n1000,US,2\n";
+  const std::string file = File("a.csv", bad);
+  const std::string rejects = file + ".rejects";
+  for (int i = 0; i < 2; ++i) {
+    Load({file});
+    EXPECT_EQ(Lines(rejects).size(), 1u);
+  }
+  EXPECT_EQ(fs::status(rejects).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  File("a.csv", kThreePoints);
+  Load({file});
+  EXPECT_FALSE(fs::exists(rejects)) << "nothing was rejected";
+
+  File("a.csv", bad);
+  Load({file});
+  File("a.csv", "time,country,shoes\n0,US,1\n");
+  Fails({"report", "load", "site", file}, "no metric 'shoes'");
+  EXPECT_FALSE(fs::exists(rejects)) << "its line is none of the load that failed";
+}
+
+TEST_F(KvReportLoad, RejectedLinesAreWrittenThroughNoLinkAndOverNoInput) {
+  const std::string file = File("a.csv", "time,country,clicks\n0,US,x\n");
+  const std::string victim = File("victim", "as it was\n");
+  fs::create_symlink(victim, file + ".rejects");
+  Fails({"report", "load", "site", file}, "is a symbolic link, which is not followed");
+  std::string text;
+  std::getline(std::ifstream(victim), text);
+  EXPECT_EQ(text, "as it was");
+  EXPECT_TRUE(fs::is_symlink(file + ".rejects"));
+  Fails({"report", "load", "site", file, "--reject-file", file}, "is a file that is loaded");
+  EXPECT_TRUE(fs::exists(file));
+  // What is no file is left as it is.
+  EXPECT_EQ(Load({file, "--reject-file", "/dev/null"})["rejected"], 1);
+}
+
 TEST_F(KvReportLoad, RejectsOfStandardInputAreTold) {
   std::string text = "time,country,clicks\n";
   for (int i = 0; i < 7; ++i) text += "0,US,x\n";
@@ -127,11 +162,16 @@ TEST_F(KvReportLoad, DeletedPointsComeBackWithTheSameFile) {
 TEST_F(KvReportLoad, AddedValuesOfAFileCountOnceToo) {
   const std::string file = File("a.csv", kThreePoints);
   Load({file});
-  for (int i = 0; i < 3; ++i) Load({file, "--add", "--batch-points", "2"});
+  for (int i = 0; i < 3; ++i) Load({file, "--add"});
+  EXPECT_EQ(Value("clicks", "sum"), 14);
+  // Other batches of the same file would be other ones, and count again.
+  const Output refused = Kv({"report", "load", "site", file, "--add", "--batch-points", "2"});
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("--batch-points: not with --add"), std::string::npos) << refused.err;
   EXPECT_EQ(Value("clicks", "sum"), 14);
   // A file that was changed is another file.
   fs::last_write_time(file, fs::last_write_time(file) + std::chrono::seconds(10));
-  Load({file, "--add", "--batch-points", "2"});
+  Load({file, "--add"});
   EXPECT_EQ(Value("clicks", "sum"), 21);
 }
 
@@ -146,15 +186,14 @@ TEST_F(KvReportLoad, ABatchIsKnownByItsPrefixAndItsContents) {
 }
 
 TEST_F(KvReportLoad, KilledInTheMiddleAndGivenAgainItCountsEverythingOnce) {
-  constexpr int kLines = 100'000;
+  constexpr int kLines = 300'000;
   std::string text = "time,country,clicks\n";
   for (int i = 0; i < kLines; ++i) {
-    // The reject file says that the middle was reached.
-    text += i == kLines / 2 ? "0,US,x\n" : std::to_string(i) + "000,US,1\n";
+    // The reject file says that two of the three batches were cut.
+    text += i == 250'000 ? "0,US,x\n" : std::to_string(i) + "000,US,1\n";
   }
   const std::string file = File("a.csv", text);
-  const std::vector<std::string> load = {"report", "load",           "site", file,
-                                         "--add",  "--batch-points", "1000", "--json"};
+  const std::vector<std::string> load = {"report", "load", "site", file, "--add", "--json"};
   const pid_t child = Fork([&] {
     std::vector<std::string> words = {KV_PROGRAM, "--data", (dir_ / "store").string()};
     words.insert(words.end(), load.begin(), load.end());

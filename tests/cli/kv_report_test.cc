@@ -60,6 +60,10 @@ TEST_F(KvReport, ShowReadsTheMetricsThatAreNamed) {
   const std::string limited = Ok({"report", "show", "flights", "--metrics", "de*", "--limit", "1"});
   EXPECT_NE(limited.find("delay"), std::string::npos) << limited;
   EXPECT_NE(limited.find("and 1 more: --limit 2\n"), std::string::npos) << limited;
+  const std::string several =
+      Ok({"report", "show", "flights", "--metrics", "delay", "--metrics", "d*ures", "--limit", "5"});
+  EXPECT_NE(several.find("delay       distribution\ndepartures  value\n"), std::string::npos) << several;
+  EXPECT_EQ(several.find("more"), std::string::npos) << several;
   Fails({"report", "show", "flights", "--metrics", "arrivals"}, "report 'flights' has no metric 'arrivals'");
 }
 

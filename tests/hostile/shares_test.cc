@@ -251,55 +251,6 @@ TEST_F(SharesTest, ACallerTakesHalfOfTheCalls) {
   EXPECT_TRUE(Eventually([&] { return Get("alice").ok(); }));
 }
 
-TEST_F(SharesTest, CallsOverAStreamAreAdmittedOneByOne) {
-  ServerOptions options = testing::TestServerOptions();
-  options.limits.max_calls = 8;
-  Serve(options);
-  PutRows("alice", 1, 1'000'000);
-  const auto get = [](uint64_t first, uint64_t count) {
-    v1::CallsRequest request;
-    for (uint64_t i = 0; i < count; ++i) {
-      v1::Call& call = *request.add_calls();
-      call.set_number(first + i);
-      call.mutable_get_row()->set_dataset("alice");
-      call.mutable_get_row()->set_row("r10000");
-    }
-    return request;
-  };
-  const auto refused = [](const v1::Answer& answer) {
-    return answer.error().code() == static_cast<int>(absl::StatusCode::kResourceExhausted) &&
-           answer.outcome() == "refused";
-  };
-  constexpr uint64_t kCalls = 20;
-  constexpr uint64_t kShare = 4;
-  grpc::ClientContext context;
-  As(context, "alice");
-  const auto stream = stub_->Calls(&context);
-  ASSERT_TRUE(stream->Write(get(0, kCalls)));
-  stream->WritesDone();
-  v1::CallsResponse response;
-  uint64_t done = 0;
-  uint64_t turned_away = 0;
-  while (stream->Read(&response)) {
-    for (const v1::Answer& answer : response.answers()) {
-      if (refused(answer)) {
-        EXPECT_GE(answer.number(), kShare) << "there is room for as many";
-        ++turned_away;
-      } else {
-        EXPECT_EQ(answer.get_row().items_size(), 1) << answer.error().message();
-        ++done;
-      }
-    }
-  }
-  EXPECT_TRUE(stream->Finish().ok());
-  // A call counts until its answer was sent, so that later ones of a message may find room again.
-  EXPECT_GE(done, kShare);
-  EXPECT_GT(turned_away, 0u);
-  EXPECT_EQ(done + turned_away, kCalls);
-  EXPECT_EQ(Metric("kvstore_calls_refused_total"), turned_away);
-  EXPECT_TRUE(Eventually([&] { return Get("alice").ok(); }));
-}
-
 TEST_F(SharesTest, ACallerTakesHalfOfTheBytesAndItsOtherScansWait) {
   ServerOptions options = testing::TestServerOptions();
   options.limits.max_bytes = size_t{32} << 20;

@@ -60,6 +60,13 @@ def test_a_report(store):
     assert {one.name for one in found.metrics} == {"departures", "late", "delay", "planes", "seats"}
     assert found.segment_values == {"carrier": ["UA"], "origin": ["?"], "dest": ["none", "SFO"]}, found
     assert reports.describe("flights", ["late"]).metrics == [Metric("late")]
+    page = reports.list_metrics("flights", "de", limit=1)
+    assert page.metrics == [Metric("delay", "distribution")] and page.more
+    page = reports.list_metrics("flights", "de", after="delay")
+    assert page.metrics == [Metric("departures")] and not page.more
+    assert len(reports.list_metrics("flights").metrics) == 5
+    raises(kvstore.InvalidArgument, "limit", lambda: reports.list_metrics("flights", limit=5001))
+    raises(kvstore.NotFound, "'none'", lambda: reports.list_metrics("none"))
     raises(kvstore.NotFound, "'none'", lambda: reports.info("none"))
     # A report of another dataset is another one.
     others = store.reports("other_reports")

@@ -74,6 +74,7 @@ def on_reports(store: kvstore.Client) -> None:
     assert_type(reports.list(), list[str])
     assert_type(reports.info("flights", ["departures"]).metrics, list[Metric])
     assert_type(reports.describe("flights").segment_values, dict[str, list[str]])
+    assert_type(reports.list_metrics("flights", "dep", after="departures", limit=10), kvstore.MetricPage)
     now = datetime.datetime.now(datetime.timezone.utc)
     points = [
         Point("departures", now, {"carrier": "UA"}, 3),
@@ -171,6 +172,7 @@ async def on_reports_of_a_loop(store: kvstore.aio.Client) -> None:
     assert_type(await reports.list(), list[str])
     assert_type(await reports.info("flights"), kvstore.Report)
     assert_type(await reports.describe("flights"), kvstore.Report)
+    assert_type((await reports.list_metrics("flights")).metrics, list[Metric])
     assert_type(await reports.write("flights", [Point("departures", 0, {"carrier": "UA"}, 1)]), int)
     assert_type(await reports.query("flights", ["departures"], 0, 1000), kvstore.QueryResult)
     assert_type(await reports.delete("flights", ["departures"], 0, 1000), int)

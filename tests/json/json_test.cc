@@ -41,6 +41,44 @@ TEST(Json, SaysWhereAMistakeIsAndNotWhatIsThere) {
   }
 }
 
+TEST(Json, RefusesIntegersThatWouldLoseDigits) {
+  EXPECT_EQ(*ParseJson("-9223372036854775808"), Json(INT64_MIN));
+  for (const char* text : {"18446744073709551616", "-9223372036854775809", "100000000000000000000000"}) {
+    EXPECT_THAT(ParseJson(text), FailsWith(kInvalid, "it: an integer beyond 64 bits")) << text;
+    const std::string inside = std::string(R"({"n":[1,{"a":0,"b":)") + text + R"(}],"m":"x"})";
+    EXPECT_THAT(ParseJson(inside), FailsWith(kInvalid, "n[1].b: an integer beyond 64 bits")) << inside;
+    const std::string behind = std::string(R"([[],{},[[2],null,true,-3,1.5,"s",)") + text + "]]";
+    EXPECT_THAT(ParseJson(behind), FailsWith(kInvalid, "[2][6]: an integer")) << behind;
+  }
+  EXPECT_THAT(ParseJson("18446744073709551616"),
+              FailsWith(kInvalid, "from -9223372036854775808 to 18446744073709551615"));
+}
+
+TEST(Json, RealNumbersAndStringsMayHaveManyDigits) {
+  for (const char* text :
+       {"18446744073709551616.0", "18446744073709551616e1", "0.12345678901234567890123",
+        "-1234567890.12345678901234567890", "1e20", R"("18446744073709551616")",
+        R"({"18446744073709551616":1})", R"(["\",12345678901234567890])", "[1234567890,-1234567890]"}) {
+    EXPECT_OK(ParseJson(text)) << text;
+  }
+}
+
+TEST(Json, APathThatIsLongIsNotQuoted) {
+  const absl::Status status =
+      ParseJson("{\"" + std::string(1'000'000, 'k') + "\":18446744073709551616}").status();
+  EXPECT_THAT(status, FailsWith(kInvalid, "a field whose path has 1000000 bytes: an integer beyond 64 bits"));
+}
+
+TEST(Json, ADocumentIsStoredWithIntegersOfAnySize) {
+  const std::string document = R"({"n":18446744073709551616})";
+  EXPECT_OK(CheckDocument(document));
+  EXPECT_EQ((*ParseStoredJson(document))["n"], 18446744073709551616.0);
+  EXPECT_THAT(ParseDocument(document), FailsWith(kInvalid, "data: n: an integer beyond 64 bits"));
+  EXPECT_TRUE(IsInactive(R"({"active":false,"n":18446744073709551616})"));
+  EXPECT_THAT(CheckDocument("[]"), FailsWith(kInvalid, "object"));
+  EXPECT_THAT(ParseStoredJson(std::string(101, '[')), FailsWith(kInvalid, "100"));
+}
+
 TEST(Json, TextOfWhatIsNotUtf8DoesNotThrow) {
   EXPECT_EQ(TextOf(Json{{"a", "x\xffy"}}), "{\"a\":\"x\xEF\xBF\xBDy\"}");
   EXPECT_EQ(TextOf(Json{{"a", 1}}, 1), "{\n \"a\": 1\n}");

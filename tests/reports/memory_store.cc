@@ -70,7 +70,10 @@ absl::StatusOr<Row> MemoryStore::GetRow(std::string_view dataset, std::string_vi
   if (options.columns) counts_.columns_named += options.columns->size();
   for (const auto& [column, cell] : found->second) {
     // The marker is the last column of the page before, behind a letter, so that it is never empty.
-    if (!options.marker.empty() && column <= options.marker.substr(1)) continue;
+    if (!options.marker.empty() ? column <= options.marker.substr(1)
+                                : options.after_column && column <= *options.after_column) {
+      continue;
+    }
     if (options.columns &&
         std::find(options.columns->begin(), options.columns->end(), column) == options.columns->end()) {
       continue;

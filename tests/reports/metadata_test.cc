@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <thread>
 #include <utility>
 
@@ -295,6 +296,72 @@ TEST_F(MetadataTest, AMetricKeepsItsKind) {
               FailsWith(absl::StatusCode::kAlreadyExists, "'distribution'"));
 }
 
+TEST_F(MetadataTest, MetricsAreListedByTheBeginningOfTheirNames) {
+  ReportInfo info = Flights();
+  info.metrics = {{.name = "click"},      {.name = "clicks"}, {.name = "clicks/app"},
+                  {.name = "clicks/web"}, {.name = "cost"},   {.name = "z\xC3\xBF"}};
+  ASSERT_OK(metadata_.Create(info));
+  const auto list = [&](const MetricListing& range) {
+    const auto page = metadata_.ListMetrics("flights", range);
+    EXPECT_OK(page);
+    std::string names;
+    for (const Metric& metric : page->metrics) names += metric.name + " ";
+    return names + (page->more ? "..." : "");
+  };
+  EXPECT_EQ(list({}), "click clicks clicks/app clicks/web cost z\xC3\xBF ");
+  EXPECT_EQ(list({.limit = 6}), "click clicks clicks/app clicks/web cost z\xC3\xBF ");
+  EXPECT_EQ(list({.prefix = "clicks"}), "clicks clicks/app clicks/web ");
+  EXPECT_EQ(list({.prefix = "clicks", .limit = 1}), "clicks ...");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "click"}), "clicks clicks/app clicks/web ");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "clicks", .limit = 1}), "clicks/app ...");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "clicks/app", .limit = 1}), "clicks/web ");
+  EXPECT_EQ(list({.prefix = "clicks", .after = "d"}), "");
+  EXPECT_EQ(list({.prefix = "metric"}), "");
+  EXPECT_EQ(list({.after = "cost"}), "z\xC3\xBF ");
+  // Page by page, each metric comes once.
+  std::string names;
+  MetricListing range{.limit = 2};
+  while (true) {
+    const auto page = metadata_.ListMetrics("flights", range);
+    ASSERT_OK(page);
+    for (const Metric& metric : page->metrics) names += metric.name + " ";
+    if (!page->more) break;
+    range.after = page->metrics.back().name;
+  }
+  EXPECT_EQ(names, "click clicks clicks/app clicks/web cost z\xC3\xBF ");
+}
+
+TEST_F(MetadataTest, AListOfMetricsReadsItsPageAlone) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  std::vector<std::string> values;
+  std::vector<Metric> metrics;
+  for (int i = 0; i < 1'000; ++i) {
+    values.push_back("value " + std::to_string(i));
+    metrics.push_back({.name = "m" + std::to_string(10'000 + i)});
+  }
+  ASSERT_OK(metadata_.GiveValues("flights", 0, values));
+  ASSERT_OK(metadata_.AddMetrics("flights", metrics));
+  store_.page_columns = 100;
+  store_.ResetCounts();
+  const auto page = metadata_.ListMetrics("flights", {.prefix = "m10", .after = "m10499", .limit = 5});
+  ASSERT_OK(page);
+  EXPECT_EQ(page->metrics.front().name, "m10500");
+  EXPECT_EQ(page->metrics.size(), 5u);
+  EXPECT_LT(store_.counts().bytes_read, 10'000u);
+}
+
+TEST_F(MetadataTest, ARangeOfMetricsThatCannotBeIsRefused) {
+  ASSERT_OK(metadata_.Create(Flights()));
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.limit = 0}), FailsWith(invalid, "limit: must be 1 to 5000"));
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.limit = 5'001}), FailsWith(invalid, "limit"));
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.prefix = std::string(513, 'x')}),
+              FailsWith(invalid, "prefix: has 513 bytes, the limit is 512"));
+  EXPECT_THAT(metadata_.ListMetrics("flights", {.after = std::string(513, 'x')}),
+              FailsWith(invalid, "after"));
+  EXPECT_THAT(metadata_.ListMetrics("other", {}), FailsWith(absl::StatusCode::kNotFound, "'other'"));
+}
+
 TEST_F(MetadataTest, DamageIsToldAndNotSkipped) {
   ASSERT_OK(metadata_.Create(Flights()));
   for (const char* text : {"", "{}", "{\"format\":2}", "[]", "\xFF"}) {
@@ -324,6 +391,29 @@ TEST(Expression, IsArithmetic) {
   EXPECT_EQ(evaluate("0.5 * a", {three}), Number::Real(1.5));
   EXPECT_EQ(evaluate("a / (b - b)", {three, two}), std::nullopt) << "zero does not divide";
   EXPECT_EQ(evaluate("a + b", {three, std::nullopt}), std::nullopt) << "b is missing";
+}
+
+TEST(Expression, IntegersAreExactUpToTheLeast) {
+  const auto value = [](const char* text) {
+    const auto expression = Expression::Parse(text);
+    EXPECT_OK(expression) << text;
+    return **expression->Evaluate({});
+  };
+  const Number least = Number::Integer(std::numeric_limits<int64_t>::min());
+  EXPECT_EQ(value("-9223372036854775808"), least);
+  EXPECT_EQ(value("- 9223372036854775808 + 0"), least);
+  EXPECT_EQ(value("9223372036854775807"), Number::Integer(std::numeric_limits<int64_t>::max()));
+  EXPECT_EQ(value("3 - 2"), Number::Integer(1));
+  EXPECT_EQ(value("3 - -2 * 2"), Number::Integer(7));
+  EXPECT_EQ(value("-1.5"), Number::Real(-1.5));
+  EXPECT_EQ(value("-.5e1"), Number::Real(-5));
+  EXPECT_EQ(value("9223372036854775808.0"), Number::Real(9223372036854775808.0));
+  EXPECT_EQ(value("1e20"), Number::Real(1e20));
+  for (const char* text : {"9223372036854775808", "-9223372036854775809", "18446744073709551616"}) {
+    EXPECT_THAT(Expression::Parse(text),
+                FailsWith(absl::StatusCode::kInvalidArgument, "an integer of 64 bits, or a real number"))
+        << text;
+  }
 }
 
 TEST(Expression, WrongOnesAreRefusedWithThePlace) {

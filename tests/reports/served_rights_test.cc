@@ -88,6 +88,8 @@ std::vector<RightCheck> Checks(const ReportInfo& info) {
       {"Info", Right::kRead, [](Reports& r, auto& report) { return r.Info(report, {}).status(); }},
       {"Describe", Right::kRead,
        [](Reports& r, auto& report) { return r.Describe(report, std::nullopt).status(); }},
+      {"ListMetrics", Right::kRead,
+       [](Reports& r, auto& report) { return r.ListMetrics(report, {}).status(); }},
       {"Run", Right::kRead,
        [](Reports& r, auto& report) {
          return r.Run({.report = report, .metrics = {{.name = "departures"}}, .to = 1}).status();

@@ -138,8 +138,53 @@ class ServedTest : public ServedReportsTest {
       EXPECT_EQ(answer.info.rollups, expected.info.rollups);
       EXPECT_EQ(answer.segment_values, expected.segment_values);
     }
+    for (const MetricListing& range : {MetricListing{}, MetricListing{.prefix = "de", .limit = 1},
+                                       MetricListing{.prefix = "de", .after = "delay"}}) {
+      ASSERT_OK_AND_ASSIGN(const MetricPage expected, local_->ListMetrics("flights", range));
+      ASSERT_OK_AND_ASSIGN(const MetricPage answer, remote_->ListMetrics("flights", range));
+      EXPECT_EQ(answer.metrics, expected.metrics);
+      EXPECT_EQ(answer.more, expected.more);
+    }
   }
 };
+
+TEST_F(ServedTest, MetricsAreListedInPages) {
+  ServeFlights();
+  ASSERT_OK_AND_ASSIGN(const MetricPage page, remote_->ListMetrics("flights", {.prefix = "de", .limit = 1}));
+  ASSERT_EQ(page.metrics.size(), 1u);
+  EXPECT_EQ(page.metrics[0].name, "delay");
+  EXPECT_EQ(page.metrics[0].kind, MetricKind::kDistribution);
+  EXPECT_TRUE(page.more);
+  for (const size_t limit : {size_t{0}, size_t{5'001}, SIZE_MAX}) {
+    EXPECT_THAT(remote_->ListMetrics("flights", {.limit = limit}),
+                FailsWith(absl::StatusCode::kInvalidArgument, "limit: must be 1 to 5000"));
+  }
+  EXPECT_THAT(remote_->ListMetrics("none", {}), FailsWith(absl::StatusCode::kNotFound, "'none'"));
+}
+
+TEST_F(ServedTest, APageOfARowMayBeginBehindAColumn) {
+  Serve();
+  const auto store = served_->Client();
+  ASSERT_OK(store->CreateDataset({.name = "rows"}));
+  std::vector<CellWrite> cells;
+  for (const char* column : {"a", "c", "e"}) cells.push_back({column, "v", std::nullopt});
+  ASSERT_OK(store->PutRow("rows", "r", cells, {}));
+  const ReadOptions options{.limit = 1, .after_column = "b"};
+  ASSERT_OK_AND_ASSIGN(const Row first, store->GetRow("rows", "r", options));
+  ASSERT_EQ(first.items.size(), 1u);
+  EXPECT_EQ(first.items[0].column, "c");
+  ReadOptions next = options;
+  next.marker = first.marker;
+  ASSERT_OK_AND_ASSIGN(const Row second, store->GetRow("rows", "r", next));
+  ASSERT_EQ(second.items.size(), 1u);
+  EXPECT_EQ(second.items[0].column, "e");
+  const std::vector<RowRead> reads = {{"r", {}}, {"r", options}};
+  ASSERT_OK_AND_ASSIGN(const auto rows, store->GetRows("rows", reads));
+  ASSERT_OK(rows[0]);
+  ASSERT_OK(rows[1]);
+  EXPECT_EQ(rows[0]->items.size(), 3u);
+  EXPECT_EQ(rows[1]->items, first.items);
+}
 
 TEST_F(ServedTest, RandomQueriesAreAnsweredAsInProcess) {
   ServeFlights();

@@ -27,6 +27,7 @@ class Reports:
     list = blocking(ReportCalls.list)
     info = blocking(ReportCalls.info)
     describe = blocking(ReportCalls.describe)
+    list_metrics = blocking(ReportCalls.list_metrics)
     write = blocking(ReportCalls.write)
     query = blocking(ReportCalls.query)
     delete = blocking(ReportCalls.delete)

@@ -68,6 +68,13 @@ class Report(NamedTuple):
     segment_values: dict[str, list[str]]
 
 
+class MetricPage(NamedTuple):
+    """Some metrics of a report, in the order of their names."""
+
+    metrics: list[Metric]
+    more: bool  # Others follow behind the last of these.
+
+
 class Point(NamedTuple):
     """One point to write.
 

@@ -9,7 +9,7 @@ from kvstore import _checks
 from kvstore._errors import BadAnswer, InvalidArgument
 from kvstore._report_queries import ReportQueries, names
 from kvstore._report_times import MAX_TIME, length_ms, time_ms
-from kvstore._report_types import Length, Metric, Report, ReportCompaction, Rollup, RollupsMade, SegmentKey, Time
+from kvstore._report_types import Length, Metric, MetricPage, Report, ReportCompaction, Rollup, RollupsMade, SegmentKey, Time
 from kvstore._report_writes import ReportWrites
 from kvstore._types import Several
 from kvstore.v1 import reports_pb2 as messages
@@ -187,6 +187,37 @@ class Reports(ReportQueries, ReportWrites):
         else:
             request.metrics.extend(names("metrics", metrics))
         return await self._get(request, timeout_s)
+
+    async def list_metrics(
+        self,
+        report: str,
+        prefix: str = "",
+        *,
+        after: str = "",
+        limit: int = 1000,
+        timeout_s: float | None = None,
+    ) -> MetricPage:
+        """Returns a page of the metrics whose names begin with `prefix`, sorted by the bytes of their names. It reads
+        the page alone, however many metrics the report has.
+
+        after  the last name of the page before.
+        limit  1 to 5,000 metrics.
+        """
+        request = messages.ListMetricsRequest(
+            dataset=self._dataset,
+            report=_checks.text("report", report),
+            prefix=_checks.text("prefix", prefix),
+            after=_checks.text("after", after),
+            limit=_checks.number("limit", limit, 1, 5000),
+        )
+        answer: messages.ListMetricsResponse = await self._caller.read(
+            "ListMetrics", request, self._caller.deadline(timeout_s)
+        )
+        if any(metric.kind not in _NAMES_OF_KINDS for metric in answer.metrics):
+            raise self._caller.bad("answered a metric of a kind that this client does not know")
+        if answer.more and not answer.metrics:
+            raise self._caller.bad("answered a page of metrics that does not end")
+        return MetricPage([Metric(metric.name, _NAMES_OF_KINDS[metric.kind]) for metric in answer.metrics], answer.more)
 
     async def delete(
         self, report: str, metrics: Several[str], from_: Time, to: Time, *, timeout_s: float | None = None

@@ -64,7 +64,7 @@ TEST_F(JsonPoints, MistakesOfOnePointAreNamed) {
   EXPECT_THAT(rejects_, ElementsAre("1: value: give either 'value' or 'values'",
                                     "2: segments: report 'site' has no segment key 'contry'",
                                     "3: country: a segment value must be a string", "4: more: unknown field",
-                                    "5: clicks: must be a number, or a string of an integer of 64 bits"));
+                                    HasSubstr("5: clicks: must be a number, or an integer as a string")));
   EXPECT_TRUE(reports_.points().empty());
 }
 
@@ -76,6 +76,19 @@ TEST_F(JsonPoints, ValuesMustFitTheKind) {
 {"time":0,"country":"US","clicks":true})");
   EXPECT_EQ(rejects_.size(), 5u);
   EXPECT_TRUE(reports_.points().empty());
+}
+
+TEST_F(JsonPoints, IntegersThatDoNotFitAreRejected) {
+  Load(R"({"time":0,"country":"US","clicks":9223372036854775807}
+{"time":0,"country":"US","clicks":9223372036854775808}
+{"time":0,"country":"US","clicks":18446744073709551616}
+{"metric":"clicks","time":0,"segments":{"country":"US"},"value":-9223372036854775809}
+{"time":253402300800000,"country":"US","clicks":1})");
+  EXPECT_THAT(
+      rejects_,
+      ElementsAre(HasSubstr("2: clicks: must be a number"), HasSubstr("3: clicks: an integer beyond 64 bits"),
+                  HasSubstr("4: value: an integer beyond 64 bits"), HasSubstr("5: time: must be RFC 3339")));
+  EXPECT_THAT(reports_.points(), ElementsAre("clicks 0 US,none=9223372036854775807"));
 }
 
 TEST_F(JsonPoints, EachNameIsAskedForOnce) {

@@ -8,6 +8,7 @@
 
 #include "charts/line_chart.h"
 #include "cli/command.h"
+#include "cli/reports/query_steps.h"
 #include "cli/reports/query_text.h"
 
 namespace kvstore::cli {

@@ -48,6 +48,9 @@ class RecordingReports : public reports::Reports {
       std::string_view, const std::optional<std::vector<std::string>>&) override {
     return No();
   }
+  absl::StatusOr<reports::MetricPage> ListMetrics(std::string_view, const reports::MetricListing&) override {
+    return No();
+  }
   absl::StatusOr<reports::QueryResult> Run(const reports::Query&) override { return No(); }
   absl::StatusOr<uint64_t> Delete(std::string_view, const std::vector<std::string>&,
                                   reports::TimeSpan) override {
