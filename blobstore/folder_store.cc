@@ -271,10 +271,12 @@ class FolderStore final : public BlobStore {
       const std::string segment(name.substr(0, slash));
       name.remove_prefix(std::min(slash + 1, name.size()));
       at /= segment;
-      if (create && ::mkdirat(folder.get(), segment.c_str(), 0700) == 0) {
+      if (create) {
+        if (::mkdirat(folder.get(), segment.c_str(), 0700) != 0 && errno != EEXIST) {
+          return BlobFileError(at, "create", errno);
+        }
+        // Another put may just have made it, and may not have synced it yet. Costs nothing if it has.
         if (::fsync(folder.get()) != 0) return BlobFileError(at.parent_path(), "sync", errno);
-      } else if (create && errno != EEXIST) {
-        return BlobFileError(at, "create", errno);
       }
       Descriptor inner(::openat(folder.get(), segment.c_str(), kOpenFolder));
       if (!inner.is_open()) {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 
 #include "blobstore/blob_checksum.h"
@@ -160,6 +161,23 @@ TEST(Locations, AreReadFromUrlAndOptions) {
   EXPECT_EQ(other.path, "/my-bucket/");
   EXPECT_EQ(other.prefix, "");
   EXPECT_EQ(LocateS3("s3://my-bucket", {.endpoint = "http://127.0.0.1:9000"})->host, "127.0.0.1:9000");
+}
+
+TEST(Locations, WhatTheOptionsLeaveOpenIsTakenFromTheEnvironment) {
+  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"})
+    ::unsetenv(name);
+  EXPECT_EQ(LocateS3("s3://my-bucket", {})->server, "https://my-bucket.s3.us-east-1.amazonaws.com");
+  // No certificate covers names below a bucket's with a '.'.
+  EXPECT_EQ(LocateS3("s3://my.bucket", {})->server, "https://s3.us-east-1.amazonaws.com");
+  ::setenv("AWS_DEFAULT_REGION", "eu-west-2", 1);
+  EXPECT_EQ(LocateS3("s3://my-bucket", {})->server, "https://my-bucket.s3.eu-west-2.amazonaws.com");
+  ::setenv("AWS_REGION", "eu-west-3", 1);
+  ::setenv("AWS_ENDPOINT_URL", "https://vendor.example.com:9000", 1);
+  const auto location = LocateS3("s3://my-bucket", {});
+  EXPECT_EQ(location->region, "eu-west-3");
+  EXPECT_EQ(location->server + location->path, "https://vendor.example.com:9000/my-bucket/");
+  EXPECT_EQ(LocateS3("s3://my-bucket", {.region = "r"})->region, "r");
+  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ENDPOINT_URL"}) ::unsetenv(name);
 }
 
 TEST(Locations, WhatIsWrongIsNamed) {

@@ -277,6 +277,39 @@ TEST_F(HostileS3, NoSecretIsSentOrSaid) {
   }
 }
 
+TEST_F(HostileS3, ASessionTokenIsSentAndSigned) {
+  std::ofstream(options_.credentials_file, std::ios::app) << "aws_session_token = TheToken\n";
+  Serve([](const Request&, int, Answer& answer) { answer.Send(200, "", ""); });
+  EXPECT_OK(Put());
+  const auto headers = server_->Requests().at(0).headers;
+  EXPECT_EQ(headers.at("x-amz-security-token"), "TheToken");
+  EXPECT_NE(headers.at("authorization").find(";x-amz-security-token,"), std::string::npos);
+}
+
+TEST_F(HostileS3, PiecesAreReadAtTheSameTime) {
+  const uint64_t size = kBlobPieceBytes + 5;
+  std::atomic<int> asked{0};
+  Serve([&](const Request& request, int, Answer& answer) {
+    ++asked;
+    // No piece is sent before both are asked for.
+    EXPECT_TRUE(testing::Eventually([&] { return asked == 2; }));
+    const bool is_first = request.headers.at("range").starts_with("bytes=0-");
+    const uint64_t first = is_first ? 0 : kBlobPieceBytes;
+    const uint64_t last = is_first ? kBlobPieceBytes - 1 : size - 1;
+    answer.Send(206, fmt::format("content-range: bytes {}-{}/{}\r\n", first, last, size),
+                std::string(last - first + 1, 'p'));
+  });
+  BlobHasher hasher;
+  hasher.Add(std::string(size, 'p'));
+  uint64_t received = 0;
+  const auto sink = [&](uint64_t, std::string_view bytes) {
+    received += bytes.size();
+    return absl::OkStatus();
+  };
+  EXPECT_OK(store_->Read("a", {.size = size, .checksum = hasher.Finish()}, sink));
+  EXPECT_EQ(received, size);
+}
+
 TEST_F(HostileS3, TextOfAServerIsOneShortLine) {
   Serve([](const Request&, int, Answer& answer) {
     answer.Send(

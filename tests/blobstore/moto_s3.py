@@ -1,5 +1,6 @@
 """moto_s3.py PORT BUCKET KEYS: serves S3 on 127.0.0.1:PORT by moto, with a bucket and one user, whose signatures are
 checked. Writes the user's keys into the file KEYS, and then makes KEYS.ready."""
+import logging
 import pathlib
 import sys
 import time
@@ -14,6 +15,7 @@ ALLOW_ALL = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action
 
 def main():
     port, bucket, keys = int(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False).start()
     at = {"endpoint_url": f"http://127.0.0.1:{port}", "region_name": "us-east-1", "aws_access_key_id": "any",
           "aws_secret_access_key": "any"}
