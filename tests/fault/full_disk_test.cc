@@ -1,5 +1,4 @@
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include "assembly/open_router.h"
 #include "kvstore_api/open.h"
 #include "tests/support/processes.h"
+#include "tests/support/small_disk.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -25,7 +25,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kCannotMount = 77;
+using testing::kCannotMount;
+using testing::MountSmallDisk;
 
 #define REQUIRE(condition)                                                       \
   do {                                                                           \
@@ -34,12 +35,6 @@ constexpr int kCannotMount = 77;
       return 1;                                                                  \
     }                                                                            \
   } while (false)
-
-bool MountSmallDisk(const fs::path& dir) {
-  if (::unshare(CLONE_NEWNS) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
-  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
-  return ::mount("tmpfs", dir.c_str(), "tmpfs", 0, "size=24m") == 0;
-}
 
 absl::Status Put(KVStore& store, int i, size_t bytes) {
   const std::string value = std::to_string(i) + std::string(bytes, 'v');
