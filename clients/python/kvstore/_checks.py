@@ -128,17 +128,17 @@ def columns(value: Several[Text] | None) -> messages.Names | None:
     return messages.Names(names=[octets("columns", one, MAX_KEY_BYTES) for one in listed("columns", value)])
 
 
-def time_range(start: int, end: int | None) -> dict[str, int]:
-    """Returns the fields of a message for the range [start, end) in ms; no end if `end` is None."""
+def time_range(start: int, end: int | None) -> tuple[int, int | None]:
+    """Returns the range [start, end) in ms as a message has it; without an end if `end` is None."""
     start = timestamp("start_timestamp", start)
     if end is None:
-        return {"start_timestamp": start}
+        return start, None
     end = number("end_timestamp", end, 0, MAX_TIMESTAMP + 1)
     if start >= end:
         raise InvalidArgument(
             f"start_timestamp: {start} is not before end_timestamp {end}; the range [start, end) is empty"
         )
-    return {"start_timestamp": start, "end_timestamp": end}
+    return start, end
 
 
 def versions(value: int) -> int:

@@ -15,6 +15,7 @@ _PAGE_COLUMNS = 1000
 
 def read_options(read: RowRead) -> messages.ReadOptions:
     """Returns a RowRead as a message ReadOptions."""
+    start, end = _checks.time_range(read.start_timestamp, read.end_timestamp)
     return messages.ReadOptions(
         columns=_checks.columns(read.columns),
         versions=_checks.versions(read.versions),
@@ -22,7 +23,8 @@ def read_options(read: RowRead) -> messages.ReadOptions:
         max_bytes=_checks.page_bytes(read.max_bytes),
         marker=_checks.octets("marker", read.marker),
         packed=True,
-        **_checks.time_range(read.start_timestamp, read.end_timestamp),
+        start_timestamp=start,
+        end_timestamp=end,
     )
 
 

@@ -29,6 +29,7 @@ def _request(
     end = _checks.octets("end", end, _checks.MAX_KEY_BYTES)
     if end and start >= end:
         raise InvalidArgument("start: is not before end")
+    since, until = _checks.time_range(start_timestamp, end_timestamp)
     return messages.ScanRowsRequest(
         dataset=_checks.text("dataset", dataset),
         range=messages.RowRange(start=start, end=end, shard=_checks.text("shard", shard)),
@@ -37,7 +38,8 @@ def _request(
         marker=_checks.octets("marker", marker),
         limit=limit,
         packed=True,
-        **_checks.time_range(start_timestamp, end_timestamp),
+        start_timestamp=since,
+        end_timestamp=until,
     )
 
 
