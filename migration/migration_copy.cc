@@ -112,6 +112,7 @@ absl::Status Migration::CopyPart(size_t part, const std::function<bool()>& stop)
     const auto started = Clock::now();
     const auto page = copier_->CopyPage(**scan, fresh_);
     if (!page.ok()) return page.status();
+    const auto took = Clock::now() - started;
     {
       const MutexLock lock(mutex_);
       Part& copied = record_.parts[part];
@@ -119,10 +120,10 @@ absl::Status Migration::CopyPart(size_t part, const std::function<bool()>& stop)
       copied.units += page->units;
       copied.bytes += page->bytes;
       if (!page->last.empty()) copied.next = page->last;
-      if (copied.done) return absl::OkStatus();
     }
-    const auto pause = throttle_.Pause(page->units, page->bytes, Clock::now() - started);
-    if (pause > Clock::duration::zero()) std::this_thread::sleep_for(pause);
+    // Also behind the last page of a part: the thread goes on with another part.
+    throttle_.Wait(page->units, page->bytes, took, stop);
+    if (page->ended) return absl::OkStatus();
   }
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 #include "migration/throttle.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace kvstore::migration {
 namespace {
@@ -8,7 +9,10 @@ namespace {
 using Clock = Throttle::Clock;
 
 /// How long a thread sleeps at most at a time, so that it notices new limits, and a stop, soon.
-constexpr std::chrono::milliseconds kMaxPause{500};
+constexpr std::chrono::milliseconds kMaxSleep{100};
+/// How long slow reads make a thread sleep at most: it is the copying threads that time them, and that find
+/// out when they are fast again.
+constexpr std::chrono::milliseconds kMaxSlowed{500};
 /// A read that is too slow slows the copy down at once; reads that are fast enough speed it up again
 /// gradually.
 constexpr double kSlower = 2;
@@ -27,6 +31,7 @@ void Throttle::Set(const Limits& limits) {
   limits_ = limits;
   units_due_ = bytes_due_ = {};
   slowed_ = 1;
+  ++changes_;
 }
 
 void Throttle::Observe(Clock::duration read) {
@@ -43,9 +48,12 @@ Limits Throttle::limits() const {
 Clock::duration Throttle::Pause(size_t units, size_t bytes, Clock::duration took) {
   const MutexLock lock(mutex_);
   const auto now = Clock::now();
+  const auto rest = [took](double share) {
+    return std::chrono::duration_cast<Clock::duration>(took * ((1 - share) / share));
+  };
+  const double share = limits_.share / 100.0;
   // A thread that is slowed by two works for half of its share of the time.
-  const double share = limits_.share / 100.0 / slowed_;
-  auto pause = std::chrono::duration_cast<Clock::duration>(took * ((1 - share) / share));
+  auto pause = std::max(rest(share), std::min<Clock::duration>(rest(share / slowed_), kMaxSlowed));
   const auto add = [&](Clock::time_point& due, uint64_t amount, uint64_t per_s) {
     if (per_s == 0) return;
     due = std::max(due, now - took) + For(amount, per_s);
@@ -53,7 +61,19 @@ Clock::duration Throttle::Pause(size_t units, size_t bytes, Clock::duration took
   };
   add(units_due_, units, limits_.units_per_s);
   add(bytes_due_, bytes, limits_.bytes_per_s);
-  return std::min<Clock::duration>(pause, kMaxPause);
+  return pause;
+}
+
+void Throttle::Wait(size_t units, size_t bytes, Clock::duration took, const std::function<bool()>& stop) {
+  const auto changes = [this] {
+    const MutexLock lock(mutex_);
+    return changes_;
+  };
+  const uint64_t before = changes();
+  const auto until = Clock::now() + Pause(units, bytes, took);
+  for (auto now = Clock::now(); now < until && changes() == before && !stop(); now = Clock::now()) {
+    std::this_thread::sleep_for(std::min<Clock::duration>(until - now, kMaxSleep));
+  }
 }
 
 }  // namespace kvstore::migration

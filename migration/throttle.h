@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "base/mutex.h"
 
@@ -35,13 +36,16 @@ class Throttle {
   void Observe(Clock::duration read);
 
   /// Returns how long a thread that has just copied `units` and `bytes`, in the time `took`, must sleep
-  /// before it continues; at most 500 ms.
+  /// before it continues: as long as the limits ask for, however long that is.
   Clock::duration Pause(size_t units, size_t bytes, Clock::duration took);
+  /// Sleeps for as long as Pause returns, unless `stop` returns true before, or there are new limits.
+  void Wait(size_t units, size_t bytes, Clock::duration took, const std::function<bool()>& stop);
 
  private:
   mutable Mutex mutex_;
   Limits limits_ ABSL_GUARDED_BY(mutex_);
-  double slowed_ ABSL_GUARDED_BY(mutex_) = 1;  // the factor by which slow reads reduce the share
+  uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often Set was called
+  double slowed_ ABSL_GUARDED_BY(mutex_) = 1;     // the factor by which slow reads reduce the share
   // When a copy at exactly the limits would have copied as much as was copied.
   Clock::time_point units_due_ ABSL_GUARDED_BY(mutex_){};
   Clock::time_point bytes_due_ ABSL_GUARDED_BY(mutex_){};

@@ -144,11 +144,28 @@ TEST(Throttle, KeepsToEachLimit) {
   EXPECT_EQ(half.Pause(1, 1, milliseconds(10)), milliseconds(10));
   Throttle units({.units_per_s = 1000, .share = 100});
   EXPECT_GT(units.Pause(100, 1, milliseconds(0)), milliseconds(90));
-  EXPECT_LE(units.Pause(100'000, 1, milliseconds(0)), milliseconds(500)) << "in pieces, to hear of changes";
+  // Ten pages of 1,000 units are due in ten seconds, whichever thread copies them.
+  Throttle pages({.units_per_s = 1000, .share = 100});
+  for (int i = 0; i < 9; ++i) EXPECT_GE(pages.Pause(1'000, 1, milliseconds(0)), milliseconds(900 * (i + 1)));
+  Throttle hundredth({.share = 1});
+  EXPECT_GT(hundredth.Pause(1, 1, milliseconds(100)), milliseconds(9'800));
   Throttle bytes({.bytes_per_s = 1000, .share = 100});
   EXPECT_GT(bytes.Pause(1, 100, milliseconds(0)), milliseconds(90));
   bytes.Set({.share = 100});
   EXPECT_EQ(bytes.Pause(1, 100, milliseconds(0)), Throttle::Clock::duration::zero());
+}
+
+TEST(Throttle, AWaitEndsWithNewLimitsAndWithAStop) {
+  using std::chrono::milliseconds;
+  // Each of these waits would last for a day.
+  Throttle throttle({.units_per_s = 1, .share = 100});
+  throttle.Wait(86'400, 1, milliseconds(0), [] { return true; });
+  int asked = 0;
+  throttle.Wait(86'400, 1, milliseconds(0), [&] {
+    if (++asked == 2) throttle.Set({.share = 100});
+    return false;
+  });
+  EXPECT_EQ(asked, 2);
 }
 
 }  // namespace
