@@ -222,10 +222,9 @@ absl::Status Migration::ChangeEntry(const std::function<absl::Status(CatalogEntr
 // ---- requests of operators ----
 
 void Migration::Stop() {
-  {
-    const MutexLock lock(mutex_);
-    stop_ = true;
-  }
+  // Without mutex_, which is held while the record is stored, and that may take as long as the catalog is
+  // away. A wait that misses the notification ends by itself, within kRetryInterval.
+  stop_ = true;
   wake_run_.notify_all();
 }
 

@@ -163,8 +163,7 @@ absl::StatusOr<Moves> LoadMoves(FleetOperator& fleet) {
 std::string ToString(const DamagedMove& move) {
   return fmt::format(
       "the record of {} in ZooKeeper, {}, cannot be read: {}; it is damaged, or of a newer version of kv: "
-      "see "
-      "docs/runbook.md, 'The record of a move cannot be read'",
+      "see docs/runbook.md, 'The record of a move cannot be read'",
       move.range ? fmt::format("the move of shards {}", move.range->ToString()) : "a move of unknown shards",
       move.path, move.why);
 }

@@ -275,8 +275,8 @@ void ProposeOpening(const Pair& pair, const std::vector<uint32_t>& shards, std::
     while (end < shards.size() && shards[end] == shards[end - 1] + 1) ++end;
     found.push_back(fmt::format(
         "{0}: has databases of shards {1}-{2}, which the map has nowhere: an opening of them was cut short, "
-        "or "
-        "a wrong map has lost them (kv shards history): kv shards open --range {1}-{2} --master {0} --slave "
+        "or a wrong map has lost them (kv shards history): kv shards open --range {1}-{2} --master {0} "
+        "--slave "
         "{3} opens them with what is there",
         pair.master.ToString(), shards[i], shards[end - 1], pair.slave.ToString()));
     i = end;
