@@ -223,7 +223,7 @@ absl::Status Migration::ChangeEntry(const std::function<absl::Status(CatalogEntr
 
 void Migration::Stop() {
   // Without mutex_, which is held while the record is stored, and that may take as long as the catalog is
-  // away. A wait that misses the notification ends by itself, within kRetryInterval.
+  // away. A wait that misses the notification ends by itself, within a second.
   stop_ = true;
   wake_run_.notify_all();
 }
