@@ -92,6 +92,8 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder
   ReadBackends(fields, context, store);
   OptionalObject(fields, "server",
                  [&](JsonFields& server) { ReadServerOptions(server, folder, config.server); });
+  OptionalObject(fields, "backup",
+                 [&](JsonFields& backup) { config.backup = ReadBackupConfig(backup, folder); });
   if (auto status = fields.FinishAll(); !status.ok()) return status;
   return config;
 }

@@ -1,19 +1,22 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "assembly/backup_config.h"
 #include "assembly/built_in_types.h"
 #include "kvstore_api/open.h"
 #include "server/call/options.h"
 
 namespace kvstore {
 
-/// What a configuration file says, in two parts that know nothing of each other.
+/// What a configuration file says, in parts that know nothing of each other.
 struct Config {
   OpenOptions store;     ///< What the store consists of: directory, backends, where the catalog is.
   ServerOptions server;  ///< How `kv serve` serves it: addresses, TLS, tokens, limits.
+  std::optional<BackupConfig> backup;  ///< Where the backups of its embedded engine are.
 };
 
 /// Reads a configuration: a JSON object, whose fields docs/configuration.md describes.

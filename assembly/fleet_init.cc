@@ -57,6 +57,9 @@ std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(co
     if (name.empty()) return NoFleetError();
     const auto contents = catalog->Load();
     if (!contents.ok()) return contents.status();
+    // A dataset that is left out would lack its tables on new shards.
+    if (auto status = CheckAllReadable(*contents, "the datasets of the shards are not known"); !status.ok())
+      return status;
     return DatasetsOf(contents->entries, name);
   };
 }

@@ -26,9 +26,11 @@ absl::StatusOr<std::optional<LeftOutLogs>> RepairLogs(const OpenOptions& given, 
     if (!damage.ok()) return damage.status();
     if (!*damage) return problem;
     left_out = {.log = (*damage)->log,
+                .log_missing = (*damage)->missing,
                 .kept_bytes = (*damage)->kept,
                 .later_logs = (*damage)->later.size(),
                 .left_out_bytes = (*damage)->left_out,
+                .gone_bytes = (*damage)->gone,
                 .changes = (*damage)->changes};
     if (!apply) return left_out;
     auto folder = rocks::EndLogsAtDamage(*dir, **damage);

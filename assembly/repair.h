@@ -12,14 +12,19 @@ namespace kvstore {
 /// What a repair leaves out of an embedded store's write-ahead logs, or would leave out.
 struct LeftOutLogs {
   std::filesystem::path log;  ///< The first damaged log.
+  bool log_missing = false;   ///< There is no such file, although there was one at the last close.
   uint64_t kept_bytes = 0;    ///< How much is kept of that log, from its beginning.
   uint64_t later_logs = 0;    ///< The number of logs behind it, of which nothing is kept.
   /// The size of all that is left out, including data that is gone already, where its size is known.
   uint64_t left_out_bytes = 0;
+  /// How much of that is gone: bytes that logs had at the last close and have no more. How many changes they
+  /// held is not known.
+  uint64_t gone_bytes = 0;
   /// The number of puts and deletes (of cells, objects and the like) that can still be read in what is left
   /// out.
   uint64_t changes = 0;
-  std::filesystem::path folder;  ///< Where the left out logs have been moved to; empty: nothing was done.
+  /// Where the left out logs have been moved to; empty: nothing was done, or nothing of them was there.
+  std::filesystem::path folder;
 };
 
 /// Makes a store with a damaged log end where the damage begins. Nothing is thrown away: the damaged log and
@@ -29,8 +34,8 @@ struct LeftOutLogs {
 ///
 /// apply  repair, and open the store once to see that it opens. If false, nothing is changed.
 ///
-/// Returns nullopt if the store opens as it is. If it does not open for a reason other than a damaged log,
-/// returns that error. INVALID_ARGUMENT if the store has no embedded engine.
+/// Returns nullopt if the store opens as it is; its tables are not read for that. If it does not open for a
+/// reason other than a damaged log, returns that error. INVALID_ARGUMENT if the store has no embedded engine.
 absl::StatusOr<std::optional<LeftOutLogs>> RepairLogs(const OpenOptions& options, bool apply);
 
 }  // namespace kvstore

@@ -35,6 +35,7 @@ class RocksDbDirectory : public EmbeddedDirectory {
 
   absl::StatusOr<std::unique_ptr<Catalog>> OpenCatalog() override {
     std::error_code error;
+    catalog_shared_ = false;
     catalog_missing_ = !std::filesystem::exists(dir_.catalog(), error) && !error;
     return std::make_unique<FileCatalog>(dir_.catalog(),
                                          [reserve = dir_.shared_reserve()] { reserve->Release(); });
@@ -45,7 +46,8 @@ class RocksDbDirectory : public EmbeddedDirectory {
                                 MigratingDatasetsOf(contents.entries, name_),
                                 {.cache_bytes = options_.cache_bytes,
                                  .wal_bytes = options_.wal_bytes,
-                                 .catalog_missing = catalog_missing_});
+                                 .catalog_missing = catalog_missing_,
+                                 .catalog_shared = catalog_shared_});
   }
 
  private:
@@ -53,6 +55,7 @@ class RocksDbDirectory : public EmbeddedDirectory {
   const std::string name_;
   const RocksDbOptions options_;
   bool catalog_missing_ = false;
+  bool catalog_shared_ = true;  // until OpenCatalog is called
 };
 
 std::any ReadRocksDb(BackendReader& reader) {

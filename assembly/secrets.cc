@@ -30,8 +30,8 @@ void Collect(const Json& json, const fs::path& file, std::set<fs::path>& found) 
       if (name == secret) found.insert(file);
       if (name == fmt::format("{}_file", secret)) found.insert(named);
     }
-    // Only a "tls" has a field of this name: the file with the private key.
-    if (name == "key") found.insert(named);
+    // Only a "tls" has a field "key", the file with the private key, and only a "backup" the other.
+    if (name == "key" || name == "credentials_file") found.insert(named);
   }
 }
 

@@ -3,10 +3,12 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "backend_api/checkpoint.h"
 #include "backend_api/mapping_store.h"
 #include "backend_api/migration_endpoint.h"
 #include "backend_api/object_store.h"
 #include "backend_api/row_store.h"
+#include "backend_api/unit_reader.h"
 #include "base/metrics_sink.h"
 #include "kvstore_api/dataset.h"
 
@@ -66,10 +68,22 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' leaves nothing");
   }
 
+  /// Opens an existing dataset to be read as a whole, whether it migrates or not (unit_reader.h).
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) {
+    return absl::UnimplementedError("backend: '" + spec.backend + "' does not read datasets as units");
+  }
+
   /// Opens a dataset, which may be absent, as a side of a migration. One worker at a time has one.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(
       const DatasetSpec& spec) {
     return absl::UnimplementedError("backend: '" + spec.backend + "' takes no part in migrations");
+  }
+
+  /// Makes a checkpoint of all datasets and of the catalog, for a backup, while calls go on. Every write that
+  /// was acknowledged before this call is in it. UNIMPLEMENTED for a backend whose data is not in files of
+  /// this process.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() {
+    return absl::UnimplementedError("the data of this backend is not in files of this process");
   }
 
   /// Returns an error if nothing at all can be written here, as on a full disk or without file descriptors.

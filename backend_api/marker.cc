@@ -15,6 +15,8 @@ constexpr char kRow = 'r';
 constexpr char kScan = 's';
 constexpr char kScanInOrder = 'o';
 constexpr char kMapping = 'm';
+constexpr char kObjectScan = 'i';
+constexpr char kMappingScan = 'p';
 
 // CRC-64/XZ.
 using Crc64 = boost::crc_optimal<64, 0x42F0E1EBA9EA3693, ~uint64_t{0}, ~uint64_t{0}, true, true>;
@@ -154,6 +156,34 @@ absl::StatusOr<MappingEntry> OpenMappingMarker(uint64_t incarnation, uint64_t fr
   last.sequence = ReadBigEndian<uint64_t>(*body);
   last.to = ReadBigEndian<uint64_t>(std::string_view(*body).substr(8));
   return last;
+}
+
+std::string SealObjectScanMarker(uint64_t incarnation, uint64_t next) {
+  std::string body = Header(kObjectScan);
+  AppendBigEndian(body, next);
+  return Seal(std::move(body), RowScope(incarnation, ""));
+}
+
+absl::StatusOr<uint64_t> OpenObjectScanMarker(uint64_t incarnation, std::string_view marker) {
+  const auto body = Open(kObjectScan, RowScope(incarnation, ""), marker);
+  if (!body.ok()) return body.status();
+  if (body->size() != sizeof(uint64_t)) return Refused();
+  return ReadBigEndian<uint64_t>(*body);
+}
+
+std::string SealMappingScanMarker(uint64_t incarnation, const MappingPosition& next) {
+  std::string body = Header(kMappingScan);
+  AppendBigEndian(body, next.from);
+  AppendBigEndian(body, next.to);
+  return Seal(std::move(body), RowScope(incarnation, ""));
+}
+
+absl::StatusOr<MappingPosition> OpenMappingScanMarker(uint64_t incarnation, std::string_view marker) {
+  const auto body = Open(kMappingScan, RowScope(incarnation, ""), marker);
+  if (!body.ok()) return body.status();
+  if (body->size() != 2 * sizeof(uint64_t)) return Refused();
+  return MappingPosition{.from = ReadBigEndian<uint64_t>(*body),
+                         .to = ReadBigEndian<uint64_t>(std::string_view(*body).substr(sizeof(uint64_t)))};
 }
 
 }  // namespace kvstore

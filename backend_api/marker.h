@@ -19,6 +19,10 @@ std::string SealRowMarker(uint64_t incarnation, std::string_view row, const RowP
 /// Includes ScanPosition::order unless it is empty; tokens of earlier versions have none.
 std::string SealScanMarker(uint64_t incarnation, const ScanPosition& position);
 std::string SealMappingMarker(uint64_t incarnation, uint64_t from, bool descending, const MappingEntry& last);
+/// Markers of scans of objects and mappings. They name no backend, because all backends have the same order,
+/// which the kind of the token stands for: that of IDs, and that of (from, to).
+std::string SealObjectScanMarker(uint64_t incarnation, uint64_t next);
+std::string SealMappingScanMarker(uint64_t incarnation, const MappingPosition& next);
 
 /// INVALID_ARGUMENT for a token that was not sealed for the same arguments, or was changed since.
 absl::StatusOr<RowPosition> OpenRowMarker(uint64_t incarnation, std::string_view row,
@@ -26,5 +30,7 @@ absl::StatusOr<RowPosition> OpenRowMarker(uint64_t incarnation, std::string_view
 absl::StatusOr<ScanPosition> OpenScanMarker(uint64_t incarnation, std::string_view marker);
 absl::StatusOr<MappingEntry> OpenMappingMarker(uint64_t incarnation, uint64_t from, bool descending,
                                                std::string_view marker);
+absl::StatusOr<uint64_t> OpenObjectScanMarker(uint64_t incarnation, std::string_view marker);
+absl::StatusOr<MappingPosition> OpenMappingScanMarker(uint64_t incarnation, std::string_view marker);
 
 }  // namespace kvstore

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -10,6 +12,12 @@
 #include "kvstore_api/types.h"
 
 namespace kvstore {
+
+/// A page of a scan.
+struct ObjectScanPage {
+  std::vector<Object> objects;   ///< In ascending order of their IDs.
+  std::optional<uint64_t> next;  ///< The lowest ID that was not looked at; none at the end of the range.
+};
 
 /// The objects of one dataset in a backend. Thread-safe. The router has checked all arguments: IDs are valid
 /// and of the dataset's type, documents are JSON objects within the limits.
@@ -29,6 +37,14 @@ class ObjectStore {
                                                       const UpdateOptions& options) = 0;
   /// Removes the object for good. Its ID is never used again.
   [[nodiscard]] virtual absl::Status Erase(uint64_t id) = 0;
+
+  /// Returns the objects of `range` from its start on. The page ends as `options` say, and also when the
+  /// thread's ScanBudget (scan_budget.h) is spent; then it may have no objects, but `next` is always behind
+  /// the start of the range. All backends have the order of IDs, so a scan may go on in another one.
+  [[nodiscard]] virtual absl::StatusOr<ObjectScanPage> Scan(const IdRange& range,
+                                                            const ObjectScanOptions& options) = 0;
+  /// Returns about `wanted` partitions (Partition::ids) of about equal size; at least one.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) = 0;
 };
 
 }  // namespace kvstore

@@ -10,7 +10,7 @@
 #include "kvstore_api/dataset.h"
 
 /// Order-preserving encoding of keys that have several components: those of cells in the embedded store
-/// (docs/key-format.md), and those of units in migrations (migration_endpoint.h). Golden tests pin them.
+/// (docs/key-format.md), and those of units in migrations (unit.h). Golden tests pin them.
 ///
 ///   enc   each 0x00 byte becomes 0x00 0xFF; the end is 0x00 0x01
 ///

@@ -34,6 +34,23 @@ absl::Status ValidateColumns(const std::optional<std::vector<std::string>>& colu
   return absl::OkStatus();
 }
 
+absl::Status ValidateMaxBytes(size_t max_bytes) {
+  if (max_bytes >= 1 && max_bytes <= kMaxPageBytes) return absl::OkStatus();
+  return Invalid("max_bytes: {} is out of range 1..{}", max_bytes, kMaxPageBytes);
+}
+
+absl::Status ValidateLimit(uint32_t limit) {
+  if (limit >= 1 && limit <= kMaxListEntries) return absl::OkStatus();
+  return Invalid("limit: {} is out of range 1..{}", limit, kMaxListEntries);
+}
+
+absl::Status ValidateIdRange(const IdRange& range) {
+  if (range.end > kMaxId + 1) return Invalid("end_id: {} is beyond the limit of {}", range.end, kMaxId + 1);
+  if (range.start < range.end) return absl::OkStatus();
+  return Invalid("start_id: {} is not before end_id {}; the range [start, end) is empty", range.start,
+                 range.end);
+}
+
 absl::Status ValidateChoice(uint32_t versions, const TimeRange& range, size_t max_bytes) {
   if (versions == 0) return Invalid("versions: must be at least 1");
   if (range.start > kMaxTimestamp) {
@@ -46,10 +63,7 @@ absl::Status ValidateChoice(uint32_t versions, const TimeRange& range, size_t ma
     return Invalid("start_timestamp: {} is not before end_timestamp {}; the range [start, end) is empty",
                    range.start, range.end);
   }
-  if (max_bytes < 1 || max_bytes > kMaxPageBytes) {
-    return Invalid("max_bytes: {} is out of range 1..{}", max_bytes, kMaxPageBytes);
-  }
-  return absl::OkStatus();
+  return ValidateMaxBytes(max_bytes);
 }
 
 bool SameCell(const CellWrite& a, const CellWrite& b) {
@@ -171,15 +185,22 @@ absl::Status ValidateId(std::string_view field, uint64_t id) {
 }
 
 absl::Status ValidateListing(const MappingListOptions& options) {
-  if (options.limit < 1 || options.limit > kMaxListEntries) {
-    return Invalid("limit: {} is out of range 1..{}", options.limit, kMaxListEntries);
-  }
-  if (options.max_bytes < 1 || options.max_bytes > kMaxPageBytes) {
-    return Invalid("max_bytes: {} is out of range 1..{}", options.max_bytes, kMaxPageBytes);
-  }
+  if (auto status = ValidateLimit(options.limit); !status.ok()) return status;
+  if (auto status = ValidateMaxBytes(options.max_bytes); !status.ok()) return status;
   if (options.offset != 0 && !options.marker.empty())
     return Invalid("offset, marker: give one of them, not both");
   return absl::OkStatus();
+}
+
+absl::Status ValidateObjectScan(const IdRange& range, const ObjectScanOptions& options) {
+  if (auto status = ValidateIdRange(range); !status.ok()) return status;
+  if (auto status = ValidateLimit(options.limit); !status.ok()) return status;
+  return ValidateMaxBytes(options.max_bytes);
+}
+
+absl::Status ValidateMappingScan(const IdRange& range, const MappingScanOptions& options) {
+  if (auto status = ValidateIdRange(range); !status.ok()) return status;
+  return ValidateLimit(options.limit);
 }
 
 }  // namespace kvstore

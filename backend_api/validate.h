@@ -21,5 +21,7 @@ absl::Status ValidateBatch(size_t size);
 /// field  the name of the ID in the message.
 absl::Status ValidateId(std::string_view field, uint64_t id);
 absl::Status ValidateListing(const MappingListOptions& options);
+absl::Status ValidateObjectScan(const IdRange& range, const ObjectScanOptions& options);
+absl::Status ValidateMappingScan(const IdRange& range, const MappingScanOptions& options);
 
 }  // namespace kvstore

@@ -72,19 +72,23 @@ absl::StatusOr<std::string> ReadFile(const std::filesystem::path& path) {
   return text;
 }
 
+absl::Status RenameFile(const std::filesystem::path& from, const std::filesystem::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) return FileError(to, "replace", errno);
+  const int folder = ::open(to.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return FileError(to.parent_path(), "open", errno);
+  const int synced = ::fsync(folder);
+  const int error = errno;
+  ::close(folder);
+  return synced == 0 ? absl::OkStatus() : FileError(to.parent_path(), "sync", error);
+}
+
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path temporary = path.string() + ".new";
   if (auto status = WriteAndSync(temporary, text); !status.ok()) {
     ::unlink(temporary.c_str());
     return status;
   }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) return FileError(path, "replace", errno);
-  const int folder = ::open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder < 0) return FileError(path.parent_path(), "open", errno);
-  const int synced = ::fsync(folder);
-  const int error = errno;
-  ::close(folder);
-  return synced == 0 ? absl::OkStatus() : FileError(path.parent_path(), "sync", error);
+  return RenameFile(temporary, path);
 }
 
 }  // namespace kvstore

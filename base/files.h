@@ -15,6 +15,11 @@ namespace kvstore {
 /// reason; `path` is unchanged then.
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view text);
 
+/// Renames a file, durably; one that has the new name already is replaced. Errors as FileError.
+///
+/// from, to  absolute paths in one folder.
+absl::Status RenameFile(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Opens a file for writing, and makes it if there is none; only its owner can read one that is made. A link
 /// of that name is refused, not followed. Returns the file descriptor, which the caller closes; UNAVAILABLE
 /// with the reason.

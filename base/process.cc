@@ -61,11 +61,13 @@ std::string UserName() {
 
 }  // namespace
 
-std::string ProcessName() {
+std::string UserAndHost() {
   std::array<char, 256> host{};
   if (::gethostname(host.data(), host.size() - 1) != 0) host = {'?'};
-  return UserName() + "@" + host.data() + ", process " + std::to_string(::getpid());
+  return UserName() + "@" + host.data();
 }
+
+std::string ProcessName() { return UserAndHost() + ", process " + std::to_string(::getpid()); }
 
 std::string ProcessIdentity() {
   const std::string pid = std::to_string(::getpid());

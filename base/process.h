@@ -5,6 +5,10 @@
 
 namespace kvstore {
 
+/// Names the user that this process runs as, and the host, for people: "ann@ops1". The user is looked up by
+/// its number, so it does not depend on the environment.
+std::string UserAndHost();
+
 /// Names the user, the host and this process, for people: "ann@ops1, process 4711".
 std::string ProcessName();
 

@@ -6,6 +6,7 @@
 #include <future>
 #include <vector>
 
+#include "base/markup.h"
 #include "blobstore/blob_checksum.h"
 #include "blobstore/s3_answers.h"
 #include "blobstore/xml.h"
@@ -90,7 +91,7 @@ class Uploader {
     size_ += piece.size();
     parts_ += fmt::format(
         "<Part><PartNumber>{}</PartNumber><ETag>{}</ETag><ChecksumSHA256>{}</ChecksumSHA256></Part>",
-        digests_.size(), XmlEscaped(call.exchange.Header("etag")), ChecksumHeader(digest));
+        digests_.size(), EscapeMarkup(call.exchange.Header("etag")), ChecksumHeader(digest));
     return absl::OkStatus();
   }
 

@@ -25,7 +25,4 @@ struct XmlElement {
 /// caller bounds its bytes.
 absl::StatusOr<XmlElement> ParseXml(std::string_view text);
 
-/// Returns text with the characters escaped that mean something in XML.
-std::string XmlEscaped(std::string_view text);
-
 }  // namespace kvstore::s3

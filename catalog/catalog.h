@@ -34,10 +34,24 @@ struct CatalogEntry {
 /// The dataset as the other side of its migration has it.
 DatasetSpec OtherSide(const CatalogEntry& entry);
 
-struct CatalogContents {
-  std::vector<CatalogEntry> entries;  ///< By name, ascending.
-  int64_t version = 0;                ///< Differs after each change.
+/// An entry that cannot be read. Nothing is known of its dataset but the name.
+struct DamagedEntry {
+  std::string name;
+  std::string problem;  ///< "ZooKeeper at ..., /kvstore/datasets/events: ..."
 };
+
+struct CatalogContents {
+  std::vector<CatalogEntry> entries;       ///< By name, ascending.
+  int64_t version = 0;                     ///< Differs after each change.
+  std::vector<DamagedEntry> damaged = {};  ///< By name, ascending. Their datasets exist all the same.
+};
+
+/// DATA_LOSS if the dataset has an entry that cannot be read.
+absl::Status CheckReadable(const CatalogContents& contents, std::string_view dataset);
+/// FAILED_PRECONDITION if any entry cannot be read, for a caller who must know all datasets.
+///
+/// refused  begins the message: "dataset: none can be created"
+absl::Status CheckAllReadable(const CatalogContents& contents, std::string_view refused);
 
 /// The record of a migration, a document that is stored beside the catalog.
 struct CatalogRecord {
@@ -59,8 +73,8 @@ class Catalog {
  public:
   virtual ~Catalog() = default;
 
-  /// Returns the catalog as it is now. DATA_LOSS if what is stored does not decode, UNAVAILABLE if it cannot
-  /// be reached.
+  /// Returns the catalog as it is now. DATA_LOSS if what is stored does not decode, unless that is the
+  /// entries of some datasets only; UNAVAILABLE if it cannot be reached.
   [[nodiscard]] virtual absl::StatusOr<CatalogContents> Load() = 0;
   /// Returns the catalog as it was when it was last loaded, from a copy on this machine; NOT_FOUND without
   /// one.

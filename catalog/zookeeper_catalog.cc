@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <thread>
@@ -113,9 +114,10 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::Read() {
     if (!node.ok()) return node.status();
     auto entry = DecodeCatalogEntry(node->data);
     if (!entry.ok() || entry->spec.name != name) {
-      return absl::DataLossError(fmt::format(
-          "ZooKeeper at {}, {}: {}", servers_, PathOf(name),
-          entry.ok() ? "holds the entry of another dataset" : std::string(entry.status().message())));
+      contents.damaged.push_back({name, fmt::format("ZooKeeper at {}, {}: {}", servers_, PathOf(name),
+                                                    entry.ok() ? "holds the entry of another dataset"
+                                                               : std::string(entry.status().message()))});
+      continue;
     }
     contents.entries.push_back(*std::move(entry));
   }
@@ -136,16 +138,28 @@ absl::StatusOr<CatalogContents> ZooKeeperCatalog::Load() {
     contents = Read();
   }
   // A failure because the caller had no time left says nothing about ZooKeeper.
-  if (contents.ok() || CheckCall().ok()) reached_ = contents.ok();
+  if (contents.ok() || CheckCall().ok()) reached_ = contents.ok() && contents->damaged.empty();
   if (!contents.ok()) {
     if (!absl::IsAborted(contents.status())) return contents;
     return absl::UnavailableError(
         fmt::format("ZooKeeper at {}: the catalog changes faster than it can be read", servers_));
   }
   loaded_version_ = contents->version;
+  // Damaged entries stay in the copy as they were when they could be read, and can be restored from it.
   if (!copy_.empty()) {
-    std::string text = EncodeCatalog(contents->entries);
-    if (text != copied_) {
+    std::vector<CatalogEntry> entries = contents->entries;
+    absl::StatusOr<CatalogContents> before = CatalogContents();
+    if (!contents->damaged.empty()) before = LoadCopy();
+    if (before.ok()) {
+      std::copy_if(
+          before->entries.begin(), before->entries.end(), std::back_inserter(entries),
+          [&](const CatalogEntry& entry) { return !CheckReadable(*contents, entry.spec.name).ok(); });
+      std::sort(entries.begin(), entries.end(),
+                [](const CatalogEntry& a, const CatalogEntry& b) { return a.spec.name < b.spec.name; });
+    }
+    std::string text = EncodeCatalog(entries);
+    // A copy that cannot be read is not replaced by one without the damaged entries.
+    if (text != copied_ && (before.ok() || absl::IsNotFound(before.status()))) {
       if (auto status = ReplaceFile(copy_, text); status.ok()) {
         copied_ = std::move(text);
       } else {

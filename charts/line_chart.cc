@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "charts/escape_html.h"
+#include "base/markup.h"
 
 namespace kvstore::charts {
 namespace {
@@ -148,7 +148,7 @@ class Picture {
         "font-family=\"sans-serif\" font-size=\"12\" role=\"img\" aria-label=\"{2}\">\n{4}"
         "<rect class=\"paper\" width=\"{0}\" height=\"{1}\"/>\n<text x=\"{3}\" y=\"20\" font-size=\"15\">{2}"
         "</text>\n",
-        kWidth, frame_.height, EscapeHtml(chart_.title), kLeft, Style());
+        kWidth, frame_.height, EscapeMarkup(chart_.title), kLeft, Style());
     DrawBands();
     DrawAxes();
     DrawPhases();
@@ -171,7 +171,7 @@ class Picture {
     svg_ += fmt::format(
         "<rect class=\"band\" x=\"{}\" y=\"10\" width=\"12\" height=\"12\"/><text x=\"{}\" "
         "y=\"20\">{}</text>\n",
-        frame_.right - 100, frame_.right - 82, EscapeHtml(chart_.band_name));
+        frame_.right - 100, frame_.right - 82, EscapeMarkup(chart_.band_name));
   }
 
   void DrawAxes() {
@@ -181,14 +181,14 @@ class Picture {
           "y=\"{4:.1f}\" "
           "text-anchor=\"end\">{5:g}{6}{7}</text>\n",
           kLeft, frame_.right, scale_.Y(mark), kLeft - 6, scale_.Y(mark) + 4, mark,
-          chart_.unit.empty() ? "" : " ", EscapeHtml(chart_.unit));
+          chart_.unit.empty() ? "" : " ", EscapeMarkup(chart_.unit));
     }
     for (const LineChart::Mark& mark : chart_.marks) {
       svg_ += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n", X(mark.x),
-                          frame_.bottom + 18, EscapeHtml(mark.text));
+                          frame_.bottom + 18, EscapeMarkup(mark.text));
     }
     svg_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{}</text>\n",
-                        (kLeft + frame_.right) / 2, frame_.bottom + 34, EscapeHtml(chart_.axis));
+                        (kLeft + frame_.right) / 2, frame_.bottom + 34, EscapeMarkup(chart_.axis));
   }
 
   void DrawPhases() {
@@ -196,7 +196,7 @@ class Picture {
       svg_ += fmt::format(
           "<line class=\"phase\" x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\"/><text x=\"{3:.1f}\" "
           "y=\"{4}\">{5}</text>\n",
-          X(phase.x), kTop - 16, frame_.bottom, X(phase.x) + 4, kTop - 8, EscapeHtml(phase.text));
+          X(phase.x), kTop - 16, frame_.bottom, X(phase.x) + 4, kTop - 8, EscapeMarkup(phase.text));
     }
   }
 
@@ -223,7 +223,7 @@ class Picture {
       last = std::max(last + kNameHeight, std::min(EndOf(line) + 4, lowest));
       svg_ +=
           fmt::format("<text class=\"f{}\" x=\"{}\" y=\"{:.1f}\">{}</text>\n", order[rank] % kColors.size(),
-                      frame_.right + 8, last, EscapeHtml(Shortened(line.name)));
+                      frame_.right + 8, last, EscapeMarkup(Shortened(line.name)));
     }
   }
 

@@ -35,6 +35,7 @@ void AddBenchCommand(CLI::App& app, Globals& globals) {
   bench->prefix_command();
   bench->fallthrough(false);
   bench->set_help_flag();
+  globals.server_and_config.insert(bench);
   bench->footer("Example: kv bench rows");
   bench->callback([bench, &globals] {
     std::vector<std::string> arguments = globals.arguments;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -19,9 +21,10 @@ namespace kvstore::cli {
 /// Options that may stand before or after any command.
 struct Globals {
   std::vector<std::string> arguments;  ///< All arguments of the process, its name first.
-  std::string data;                    ///< Directory of the store.
-  std::string config;                  ///< The configuration file.
-  std::string server;                  ///< Address of a server, in place of `data` and `config`.
+  // Once the command line was read, the callbacks of commands find here which store was chosen (ChooseStore).
+  std::string data;    ///< Directory of the store.
+  std::string config;  ///< The configuration file.
+  std::string server;  ///< Address of a server, in place of `data` and `config`.
   std::string token_file;
   ClientTls tls;
   bool use_tls = false;
@@ -29,6 +32,14 @@ struct Globals {
   bool plain_token = false;  ///< As in ConnectOptions.
   bool json = false;
   bool escaped = false;  ///< Row keys, columns and values are given with \xNN escapes.
+  bool verbose = false;  ///< Print also what is logged for information.
+
+  /// The commands that cannot work through a server, each with those below it, and which options to use
+  /// instead.
+  std::map<const CLI::App*, std::string> without_server;
+  /// The commands that may have a server and a configuration, each for something else.
+  std::set<const CLI::App*> server_and_config;
+  bool takes_server = true;  ///< Whether the command that was given can work through a server.
 
   /// Returns the configuration that `data` and `config` describe. Throws Failure.
   Config ReadConfiguration() const;
@@ -64,6 +75,23 @@ T OrFail(absl::StatusOr<T> result) {
   return *std::move(result);
 }
 void OrFail(const absl::Status& status);
+
+/// Ends the command with exit code 2 and this text on standard error: the command line is wrong, whatever a
+/// store holds. Throws CLI::ValidationError.
+[[noreturn]] void WrongUsage(const std::string& problem);
+/// The same, with the name of the option in front.
+[[noreturn]] void WrongUsage(const std::string& option, const absl::Status& status);
+/// Returns the value, or ends the command as WrongUsage does.
+template <typename T>
+T OrWrongUsage(absl::StatusOr<T> result) {
+  if (!result.ok()) WrongUsage(std::string(result.status().message()));
+  return *std::move(result);
+}
+template <typename T>
+T OrWrongUsage(const std::string& option, absl::StatusOr<T> result) {
+  if (!result.ok()) WrongUsage(option, result.status());
+  return *std::move(result);
+}
 
 /// Prints "kv: CODE: message", and what to do next, on standard error; JSON under --json.
 void PrintError(const absl::Status& status, bool json);

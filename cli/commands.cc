@@ -16,7 +16,9 @@ constexpr char kFooter[] = R"(Begin here:
   kv --data /tmp/store serve    the same store for others: kv --server 127.0.0.1:7400 get events user:7
 
 The store's directory may also be given as KV_DATA in the environment, the configuration as KV_CONFIG, a server as
-KV_SERVER. A server takes precedence over both; --data takes precedence over the directory in the configuration.
+KV_SERVER. An option takes precedence over the environment; within the environment a server takes precedence over both
+others. --server together with --data or --config is wrong usage, except for kv bench; --data together with --config
+replaces the directory in the configuration.
 Exit codes: 0 done, 1 failed (the reason is on standard error), 2 wrong usage. When the reader of standard output has
 gone (kv scan events --all | head), kv ends silently by SIGPIPE, which shells report as 141.)";
 
@@ -32,12 +34,14 @@ void AddCommands(CLI::App& app, Globals& globals) {
   AddIdCommands(app, globals);
   AddShardsCommands(app, globals);
   AddImportCommand(app, globals);
+  AddExportCommand(app, globals);
   AddReportCommands(app, globals);
   AddExecCommand(app, globals);
   AddServeCommand(app, globals);
   AddMigrateCommands(app, globals);
   AddStatCommand(app, globals);
   AddConfigCommands(app, globals);
+  AddBackupCommands(app, globals);
   AddRepairCommand(app, globals);
   AddBenchCommand(app, globals);
   AddCompletionCommand(app);

@@ -20,6 +20,7 @@ void AddMappingCommands(CLI::App& app, Globals& globals);
 void AddIdCommands(CLI::App& app, Globals& globals);
 void AddShardsCommands(CLI::App& app, Globals& globals);
 void AddImportCommand(CLI::App& app, Globals& globals);
+void AddExportCommand(CLI::App& app, Globals& globals);
 void AddReportCommands(CLI::App& app, Globals& globals);
 void AddExecCommand(CLI::App& app, Globals& globals);
 void AddServeCommand(CLI::App& app, Globals& globals);
@@ -27,6 +28,7 @@ void AddMigrateCommands(CLI::App& app, Globals& globals);
 void AddStatCommand(CLI::App& app, Globals& globals);
 void AddConfigCommands(CLI::App& app, Globals& globals);
 void AddBenchCommand(CLI::App& app, Globals& globals);
+void AddBackupCommands(CLI::App& app, Globals& globals);
 void AddRepairCommand(CLI::App& app, Globals& globals);
 void AddCompletionCommand(CLI::App& app);
 

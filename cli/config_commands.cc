@@ -44,7 +44,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
   check->footer("Example: kv config check /etc/kvstore/kv.json");
   check->callback([file, &globals] {
     const std::string& path = file->empty() ? globals.config : *file;
-    if (path.empty()) throw Failure{absl::InvalidArgumentError("--config: name the file")};
+    if (path.empty()) WrongUsage("file is missing: name it, or give it with --config or in KV_CONFIG");
     const Config config = OrFail(ReadConfig(path));
     Check(config);
     const std::vector<std::string> exposed = OrFail(ExposedSecrets(path, config));
@@ -93,7 +93,7 @@ Example:
     Json rights = Json::object();
     for (const auto& [dataset, right] : args->rights) rights[dataset] = right;
     const Json entry = {{"name", args->name}, {"sha256", server::TokenDigest(secret)}, {"rights", rights}};
-    OrFail(server::AccessList::Parse(TextOf(Json{{"tokens", {entry}}})));
+    OrWrongUsage(server::AccessList::Parse(TextOf(Json{{"tokens", {entry}}})));
     if (globals.json) {
       PrintJson({{"ok", true}, {"token", secret}, {"entry", entry}});
     } else {

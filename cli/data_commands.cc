@@ -6,7 +6,6 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/table.h"
-#include "json/bytes_json.h"
 #include "json_api/answers.h"
 #include "kvstore_api/limits.h"
 
@@ -14,11 +13,11 @@
 namespace kvstore::cli {
 namespace {
 
-/// Splits "name=value" at the first '='. Throws Failure.
+/// Splits "name=value" at the first '='. Throws as WrongUsage.
 std::pair<std::string, std::string> SplitAssignment(const std::string& argument) {
   const size_t equals = argument.find('=');
   if (equals == std::string::npos) {
-    throw Failure{absl::InvalidArgumentError(fmt::format("'{}': must be COLUMN=VALUE", argument))};
+    WrongUsage(fmt::format("'{}': must be COLUMN=VALUE", argument));
   }
   return {argument.substr(0, equals), argument.substr(equals + 1)};
 }
@@ -105,6 +104,7 @@ void AddGet(CLI::App& app, Globals& globals) {
   struct Arguments {
     std::string dataset, row;
     Choice choice;
+    std::string after;
     uint32_t limit = 100;
     bool all = false;
   };
@@ -114,10 +114,13 @@ void AddGet(CLI::App& app, Globals& globals) {
   get->add_option("row", args->row)->required();
   get->add_option("columns", args->choice.columns, "Only these columns; without any, all");
   args->choice.AddTo(*get);
+  get->add_option("--after", args->after, "Begin behind this column, in byte order, whether it exists or not")
+      ->type_name("COLUMN")
+      ->excludes("--marker");
   get->add_option("--limit", args->limit, "Columns in a page")->capture_default_str();
   get->add_flag("--all", args->all, "Read page after page to the end of the row");
   get->footer("Example, the newest 5 clicks of a user: kv get events user:7 click --versions 5");
-  get->callback([args, &globals] {
+  get->callback([get, args, &globals] {
     const auto store = globals.OpenStore(false);
     const std::string row = globals.Bytes(args->row);
     ReadOptions options{.versions = args->choice.versions,
@@ -125,6 +128,8 @@ void AddGet(CLI::App& app, Globals& globals) {
                         .limit = args->limit,
                         .marker = args->choice.marker};
     if (!args->choice.columns.empty()) options.columns = globals.Bytes(args->choice.columns);
+    // The empty name is a column, too.
+    if (get->count("--after") > 0) options.after_column = globals.Bytes(args->after);
     Table table({"COLUMN", "TIMESTAMP", "VALUE"});
     const WholeCommand limit(globals);
     do {
@@ -219,7 +224,7 @@ void AddScan(CLI::App& app, Globals& globals) {
         break;
       }
       if (globals.json) {
-        PrintJson({{"row", BytesToJson(row.key)}, {"items", json_api::ItemsToJson(row.items)}});
+        PrintJson(json_api::ScannedRowToJson(row));
       } else {
         AddItems(table, row.items, {Escape(row.key)});
       }

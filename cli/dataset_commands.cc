@@ -132,23 +132,45 @@ void AddDrop(CLI::App& group, Globals& globals) {
   });
 }
 
+/// Whether nothing is known of a listed dataset but its name, because the catalog's entry of it is damaged.
+bool IsUnreadable(const DatasetSpec& spec) { return spec.backend.empty(); }
+
 void AddList(CLI::App& group, Globals& globals) {
   CLI::App* list = group.add_subcommand("list", "List the datasets and their settings");
-  list->footer("Example: kv dataset list");
+  list->footer(
+      R"(Example: kv dataset list
+
+Exit codes: 0 done; 1 failed, or the catalog's entry of a dataset cannot be read; 2 wrong usage.)");
   list->callback([&globals] {
     const auto specs = OrFail(globals.OpenStore(false)->ListDatasets());
+    std::vector<std::string> unreadable;
+    for (const DatasetSpec& spec : specs) {
+      if (IsUnreadable(spec)) unreadable.push_back(spec.name);
+    }
     if (globals.json) {
       Json datasets = Json::array();
-      for (const DatasetSpec& spec : specs) datasets.push_back(DatasetToJson(spec));
-      PrintJson({{"ok", true}, {"datasets", std::move(datasets)}});
-      return;
+      for (const DatasetSpec& spec : specs) {
+        datasets.push_back(IsUnreadable(spec) ? Json{{"dataset", spec.name}, {"state", "unreadable"}}
+                                              : DatasetToJson(spec));
+      }
+      PrintJson({{"ok", unreadable.empty()}, {"datasets", std::move(datasets)}});
+    } else {
+      Table table({"DATASET", "SHAPE", "BACKEND", "VERSIONS", "EXPIRES AFTER", "DURABILITY"});
+      for (const DatasetSpec& spec : specs) {
+        if (IsUnreadable(spec)) {
+          table.Add({spec.name, "unreadable", "", "", "", ""});
+          continue;
+        }
+        table.Add({spec.name, std::string(Name(spec.shape)), spec.backend, Versions(spec), TimeToLive(spec),
+                   std::string(Name(spec.durability))});
+      }
+      table.Print();
     }
-    Table table({"DATASET", "SHAPE", "BACKEND", "VERSIONS", "EXPIRES AFTER", "DURABILITY"});
-    for (const DatasetSpec& spec : specs) {
-      table.Add({spec.name, std::string(Name(spec.shape)), spec.backend, Versions(spec), TimeToLive(spec),
-                 std::string(Name(spec.durability))});
-    }
-    table.Print();
+    if (unreadable.empty()) return;
+    throw Failure{absl::DataLossError(fmt::format(
+        "the catalog's entries of these datasets cannot be read: {}; the others are listed, and not "
+        "affected: docs/runbook.md, 'The entry of a dataset cannot be read'",
+        fmt::join(unreadable, ", ")))};
   });
 }
 
@@ -236,8 +258,7 @@ void AddPurge(CLI::App& app, Globals& globals) {
   purge->callback([args, &globals] {
     if (!globals.server.empty()) {
       if (args->cells_per_s) {
-        throw Failure{absl::InvalidArgumentError(
-            "--cells-per-second: not with --server, whose configuration has purge_cells_per_s")};
+        WrongUsage("--cells-per-second: not with --server, whose configuration has purge_cells_per_s");
       }
       return Reclaim(*globals.OpenStore(false), args->name, "purge", globals);
     }

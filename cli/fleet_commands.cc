@@ -19,6 +19,7 @@
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "kvstore_api/open.h"
+#include "shardops/fleet_check.h"
 #include "shardops/open.h"
 #include "shardops/status.h"
 
@@ -26,6 +27,7 @@
 namespace kvstore::cli {
 namespace {
 
+using shardops::FleetCheck;
 using shardops::HostReport;
 using shardops::HostState;
 
@@ -51,15 +53,36 @@ Json ToJson(const HostReport& report) {
   return json;
 }
 
-void PrintReports(const std::vector<HostReport>& reports, const Globals& globals) {
+std::string HostsText(const std::vector<Host>& hosts) {
+  std::vector<std::string> names;
+  for (const Host& host : hosts) names.push_back(host.ToString());
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Json ToJson(const FleetCheck& check) {
+  Json not_asked = Json::array();
+  for (const Host& host : check.not_asked) not_asked.push_back(host.ToString());
+  return {{"problems", check.problems}, {"lines", check.lines}, {"not_asked", std::move(not_asked)}};
+}
+
+/// Prints what `kv shards status` found.
+///
+/// databases  An error if the databases were not compared with the maps.
+void PrintReports(const std::vector<HostReport>& reports, const absl::StatusOr<FleetCheck>& databases,
+                  const Globals& globals) {
   if (globals.json) {
     Json hosts = Json::array();
     for (const HostReport& report : reports) hosts.push_back(ToJson(report));
-    PrintJson({{"ok", true}, {"hosts", std::move(hosts)}});
+    PrintJson({{"ok", true},
+               {"hosts", std::move(hosts)},
+               {"databases", databases.ok() ? ToJson(*databases) : Json()}});
     return;
   }
   for (const HostReport& report : reports) {
     for (const std::string& problem : report.problems) Print("{}: {}\n", report.host.ToString(), problem);
+  }
+  if (databases.ok()) {
+    for (const std::string& line : databases->lines) Print("{}\n", line);
   }
   Table table({"HOST", "ROLE", "SHARDS", "WRITES", "SEMI-SYNC", "LAG S", "GTID", "CONNECTIONS", "MIB"});
   for (const HostReport& report : reports) {
@@ -77,6 +100,16 @@ void PrintReports(const std::vector<HostReport>& reports, const Globals& globals
                std::to_string(state.connections), std::to_string(report.bytes >> 20)});
   }
   table.Print();
+  if (!databases.ok()) {
+    Print("the hosts were not asked which databases they have: {}\n",
+          std::string(databases.status().message()));
+    return;
+  }
+  if (!databases->not_asked.empty()) {
+    Print("not asked which databases they have, because they do not answer: {}\n",
+          HostsText(databases->not_asked));
+  }
+  Print("the databases were compared with the maps; kv shards check compares the tables, too\n");
 }
 
 /// Returns the time of day in UTC: "14:03:07".
@@ -86,10 +119,16 @@ std::string TimeOfDay() {
 }
 
 /// Inspects all hosts. While ZooKeeper is down it uses the copies of the maps, and says so.
-std::vector<HostReport> InspectHosts(Operated& fleet) {
+///
+/// databases  Becomes the comparison of the hosts' databases with the maps, which needs ZooKeeper.
+std::vector<HostReport> InspectHosts(Operated& fleet, absl::StatusOr<FleetCheck>& databases) {
   auto reports = shardops::InspectFleet(*fleet);
-  if (!absl::IsUnavailable(reports.status()) || fleet.options().data.empty())
-    return OrFail(std::move(reports));
+  if (!absl::IsUnavailable(reports.status()) || fleet.options().data.empty()) {
+    OrFail(reports.status());
+    databases = shardops::CheckDatabases(*fleet);
+    return *std::move(reports);
+  }
+  databases = reports.status();
   auto by_copies = shardops::InspectFleetByCopies((*fleet).access, fleet.options().data);
   if (!by_copies.ok()) OrFail(reports.status());
   PrintErr(
@@ -102,13 +141,17 @@ std::vector<HostReport> InspectHosts(Operated& fleet) {
 void AddStatus(CLI::App& group, Globals& globals) {
   CLI::App* status = group.add_subcommand(
       "status",
-      "Show all hosts of the maps: problems first, then role, replication, load. While ZooKeeper is down it "
-      "uses the copy of the maps in the data directory. Exit code 1 if there are problems");
+      "Show all hosts of the maps: problems first, then role, replication, load. Among the problems are "
+      "databases that are missing, or are of shards that the maps have elsewhere, except where an operation "
+      "under way has the shard or the host for itself (kv shards operations); kv shards check compares the "
+      "tables, too. While ZooKeeper is down it uses the copy of the maps in the data directory, and compares "
+      "no databases. Exit code 1 if there are problems");
   status->footer("Example: kv --config /etc/kvstore/kv.json shards status");
   status->callback([&globals] {
     Operated fleet(globals);
-    const auto reports = InspectHosts(fleet);
-    PrintReports(reports, globals);
+    absl::StatusOr<FleetCheck> databases = absl::UnknownError("");
+    const auto reports = InspectHosts(fleet, databases);
+    PrintReports(reports, databases, globals);
     // A host may be in several pairs if the maps are wrong or a move is in progress.
     std::set<Host> hosts;
     std::set<Host> troubled;
@@ -120,6 +163,11 @@ void AddStatus(CLI::App& group, Globals& globals) {
       throw Failure{absl::FailedPreconditionError(
           fmt::format("{} of {} hosts have problems", troubled.size(), hosts.size()))};
     }
+    if (databases.ok() && !databases->problems.empty()) {
+      throw Failure{absl::FailedPreconditionError(
+          fmt::format("{} databases are not as the maps say; kv shards check compares the tables, too",
+                      databases->problems.size()))};
+    }
   });
 }
 
@@ -128,19 +176,29 @@ void AddCheck(CLI::App& group, Globals& globals) {
       "check",
       "Compare the maps and the catalog with the hosts: finds missing databases and tables, databases of "
       "shards that are elsewhere, wrong roles, writable slaves. Exit code 1 if anything is found");
-  check->footer("Example: kv --config /etc/kvstore/kv.json shards check");
+  check->footer(
+      R"(Shards of a host of which the same is to be said are on one line: HOST: shards db 3-40, 42: ...
+With --json, "problems" has an entry for each database and table, "lines" has those lines, "not_asked" the
+hosts that do not answer.
+
+Example: kv --config /etc/kvstore/kv.json shards check)");
   check->callback([&globals] {
     Operated fleet(globals);
     const auto datasets = OrFail(MySqlDatasets(fleet.options()));
     const auto found = OrFail(shardops::CheckFleet(*fleet, datasets));
     if (globals.json) {
-      PrintJson({{"ok", found.empty()}, {"problems", found}});
+      Json json = ToJson(found);
+      json["ok"] = found.problems.empty();
+      PrintJson(json);
     } else {
-      for (const std::string& problem : found) Print("{}\n", problem);
-      if (found.empty()) Print("the hosts are as the maps and the catalog say\n");
+      for (const std::string& line : found.lines) Print("{}\n", line);
+      if (!found.not_asked.empty()) {
+        Print("not compared, because they do not answer: {}\n", HostsText(found.not_asked));
+      }
+      if (found.problems.empty()) Print("the hosts are as the maps and the catalog say\n");
     }
-    if (!found.empty()) {
-      throw Failure{absl::FailedPreconditionError(fmt::format("{} problems", found.size()))};
+    if (!found.problems.empty()) {
+      throw Failure{absl::FailedPreconditionError(fmt::format("{} problems", found.problems.size()))};
     }
   });
 }
@@ -222,15 +280,24 @@ void AddOpen(CLI::App& group, Globals& globals) {
       Print("both hosts can take the shards\n");
       return;
     }
+    shardops::Opened opened;
     {
       ProgressBar bar("open", "shards");
-      OrFail(shardops::OpenShards(*fleet, shards, MySqlDatasetsReader(fleet.options()),
-                                  [&](uint64_t done, uint64_t total) {
-                                    bar.Show(done, total);
-                                    return true;
-                                  }));
+      opened = OrFail(shardops::OpenShards(*fleet, shards, MySqlDatasetsReader(fleet.options()),
+                                           [&](uint64_t done, uint64_t total) {
+                                             bar.Show(done, total);
+                                             return true;
+                                           }));
     }
-    if (globals.json) PrintJson({{"ok", true}, {"first", shards.first}, {"last", shards.last}});
+    if (globals.json) {
+      PrintJson(
+          {{"ok", true}, {"first", shards.first}, {"last", shards.last}, {"open_already", opened.already}});
+    } else if (opened.already) {
+      Print(
+          "shards {}-{} are open on {} already: nothing was done, except for databases and tables that were "
+          "missing there\n",
+          shards.first, shards.last, shards.pair.master.ToString());
+    }
   });
 }
 

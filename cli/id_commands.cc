@@ -23,7 +23,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
   encode->add_option("local", parts->local, "1 to 2^36-1")->required();
   encode->footer("Example: kv id encode 3429 1 7075733");
   encode->callback([parts, &globals] {
-    const ObjectId id = OrFail(ObjectId::Make(parts->shard, parts->type, parts->local));
+    const ObjectId id = OrWrongUsage(ObjectId::Make(parts->shard, parts->type, parts->local));
     if (globals.json) {
       PrintJson({{"ok", true}, {"object_id", id.ToString()}});
     } else {
@@ -36,7 +36,7 @@ void AddIdCommands(CLI::App& app, Globals& globals) {
   decode->add_option("id", *text)->required();
   decode->footer("Example: kv id decode 241294492511762325");
   decode->callback([text, &globals] {
-    const ObjectId id = OrFail(ObjectId::Parse(*text));
+    const ObjectId id = OrWrongUsage(ObjectId::Parse(*text));
     if (globals.json) {
       PrintJson({{"ok", true}, {"shard", id.shard()}, {"type", id.type()}, {"local", id.local()}});
     } else {

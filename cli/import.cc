@@ -4,6 +4,7 @@
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/files.h"
 #include "cli/commands.h"
@@ -68,24 +69,39 @@ struct State {
   uint64_t lines = 0;
   uint64_t imported = 0;  // written
   uint64_t rejected = 0;
-  uint64_t blank = 0;  // skipped
+  uint64_t blank = 0;    // skipped
+  uint64_t markers = 0;  // lines that end a scan or an export
   // Counted only where lines are compared.
   uint64_t fresh = 0;
   uint64_t changed = 0;
   uint64_t same = 0;
 
-  static constexpr std::array<Count, 8> Counts();
+  static constexpr std::array<Count, 9> Counts();
 };
 
-constexpr std::array<Count, 8> State::Counts() {
+constexpr std::array<Count, 9> State::Counts() {
   return {{{"offset", &State::offset},
            {"lines", &State::lines},
            {"imported", &State::imported},
            {"rejected", &State::rejected},
            {"blank", &State::blank},
+           {"markers", &State::markers},
            {"new", &State::fresh},
            {"changed", &State::changed},
            {"same", &State::same}}};
+}
+
+/// Returns the marker if the line is the last one of a scan or an export, {"marker": null}, or of a page of a
+/// scan, {"marker": "..."}; empty for null. nullopt for any other line.
+std::optional<std::string> ReadMarkerLine(const std::string& line) {
+  // No marker is nearly that long. Lines that cannot be one are not parsed twice.
+  constexpr size_t kMaxBytes = size_t{16} << 10;
+  if (line.size() > kMaxBytes || line.find("\"marker\"") == std::string::npos) return std::nullopt;
+  const auto json = ParseJson(line);
+  if (!json.ok() || !json->is_object() || json->size() != 1) return std::nullopt;
+  const auto marker = json->find("marker");
+  if (marker == json->end() || !(marker->is_null() || marker->is_string())) return std::nullopt;
+  return marker->is_null() ? "" : marker->get<std::string>();
 }
 
 class Import {
@@ -118,6 +134,10 @@ class Import {
       } else if (text.find_first_not_of(" \t\r") == std::string::npos) {
         ++state_.blank;
         continue;
+      } else if (const auto marker = ReadMarkerLine(text)) {
+        ++state_.markers;
+        last_marker_ = *marker;
+        continue;
       }
       bytes_ += text.size();
       batch_.push_back({state_.lines, std::move(text), problem});
@@ -128,6 +148,8 @@ class Import {
     return state_;
   }
 
+  /// Whether the last marker among the lines says that the scan was not at its end.
+  bool MoreFollow() const { return !last_marker_.empty(); }
   double Seconds() const { return std::chrono::duration<double>(Clock::now() - begun_).count(); }
 
  private:
@@ -219,6 +241,7 @@ class Import {
   const Clock::time_point begun_ = Clock::now();
   uint64_t start_ = 0;
   State state_;
+  std::string last_marker_;
   std::vector<Line> batch_;
   size_t bytes_ = 0;
 };
@@ -237,7 +260,29 @@ std::string CountsText(const Arguments& args, const State& state) {
 }
 
 std::string Summary(const Arguments& args, const State& state) {
-  return CountsText(args, state) + (state.blank == 0 ? "" : fmt::format(", {} blank", state.blank));
+  std::string text = CountsText(args, state);
+  if (state.blank > 0) text += fmt::format(", {} blank", state.blank);
+  if (state.markers > 0) text += fmt::format(", {} marker{}", state.markers, state.markers == 1 ? "" : "s");
+  return text;
+}
+
+/// Returns why the command has failed although every line was read; OK if it has not.
+absl::Status Verdict(const Arguments& args, const State& state) {
+  const std::string input = args.file == "-" ? "standard input" : args.file;
+  if (state.lines == state.blank) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} has no lines, so nothing was {}", input, args.verify ? "compared" : "imported"));
+  }
+  if (args.verify && state.fresh + state.changed + state.rejected > 0) {
+    return absl::FailedPreconditionError("the dataset does not have all lines of the file");
+  }
+  if (state.rejected > 0 && state.imported == 0 && state.same == 0) {
+    return absl::InvalidArgumentError(
+        fmt::format("nothing was imported: no line of {} is valid. kv import --help shows the lines of each "
+                    "shape of dataset",
+                    input));
+  }
+  return absl::OkStatus();
 }
 
 void RunImport(Arguments& args, const Globals& globals) {
@@ -248,18 +293,20 @@ void RunImport(Arguments& args, const Globals& globals) {
   const auto store = globals.OpenStore(false);
   State state;
   RejectedLines rejected_lines(args.reject_file);
+  bool more_follow = false;
   double seconds = 0;
   try {
     Import import_run(args, *store, rejected_lines);
     state = import_run.Run();
+    more_follow = import_run.MoreFollow();
     seconds = import_run.Seconds();
   } catch (const Failure&) {
     if (!globals.json) rejected_lines.Tell();
     throw;
   }
-  const bool differs = args.verify && state.same < state.fresh + state.changed + state.same + state.rejected;
+  const absl::Status verdict = Verdict(args, state);
   if (globals.json) {
-    Json json = {{"ok", !differs}, {"seconds", seconds}};
+    Json json = {{"ok", verdict.ok()}, {"more_follow", more_follow}, {"seconds", seconds}};
     for (const Count& count : State::Counts()) {
       if (count.place == &State::offset) continue;
       const bool of_comparison =
@@ -272,19 +319,29 @@ void RunImport(Arguments& args, const Globals& globals) {
     rejected_lines.Tell();
     Print("{}, in {:.1f} s ({:.0f} lines a second)\n", Summary(args, state), seconds,
           static_cast<double>(state.lines) / std::max(seconds, 0.001));
+    const bool differs = args.verify && state.fresh + state.changed > 0;
     if (!args.reject_file.empty() && (state.rejected > 0 || differs)) {
       Print("{} lines are in {}\n", args.verify ? "these" : "rejected", args.reject_file);
     }
+    if (more_follow) {
+      PrintErr(
+          "the last marker says that the scan was not at its end, so rows are missing here: use kv export, "
+          "or kv scan --all\n");
+    }
   }
-  if (differs)
-    throw Failure{absl::FailedPreconditionError("the dataset does not have all lines of the file")};
+  OrFail(verdict);
 }
 
 constexpr char kFooter[] =
     R"(Lines of the file, by the dataset's shape (strings or {"b64": "..."} for any bytes):
   rows      {"row": "user:7", "items": [{"column": "click", "value": "pin:3", "timestamp": 1700000000000}]}
+            or as kv export and kv scan --json print them, with several versions of a column:
+            {"row": "user:7", "items": [{"column": "click", "cells": [{"timestamp": 1700000000000, "value": "pin:3"}]}]}
   objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
   mappings  {"from": ID, "to": ID, "sequence": number?}
+
+The line {"marker": ...} at the end of an export or a scan is counted, and skipped. If the last one is not null, the
+scan was not at its end, and the import says so. Cells keep their timestamps, and so their age.
 
 Invalid lines are skipped, counted, and written to the reject file with their number and reason; blank lines are skipped
 and counted. The reject file of FILE is FILE.rejects; one that an earlier import has left is removed first. Standard
@@ -304,10 +361,12 @@ be {"key": "..."}. A line with an "id" changes the object with that ID.
 
 Examples:
   kv import events events.jsonl
+  kv export events | kv --data /tmp/other import events
   zcat events.jsonl.gz | kv import events --reject-file rejects.jsonl
 
-Exit codes: 0 done, also if lines were rejected: see the count; 1 failed, or with --verify not all lines are there; 2 wrong
-usage.)";
+Exit codes: 0 done, also if some lines were rejected: see the count; 1 failed, or all lines were rejected, or the input
+has no lines, or with --verify not all lines are there; 2 wrong usage. (The export of an empty dataset has a line,
+{"marker":null}; an input without any is mostly that of a command that has failed.))";
 
 }  // namespace
 

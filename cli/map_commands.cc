@@ -59,42 +59,87 @@ struct Edit {
 
   void AddTo(CLI::App& command) {
     command.add_flag("--yes", yes, "Do not ask");
-    command.add_flag("--unchecked", unchecked, "Even if the other map or the hosts contradict this map");
+    command.add_flag("--unchecked", unchecked,
+                     "Ask no host, and compare no maps: puts in force a map that the other map or the hosts "
+                     "contradict. Where a host does not have all that was written to its shards, clients "
+                     "read old data or none, and write beside what is there. What kv shards move and promote "
+                     "have changed, change back by these");
     place.AddTo(command);
     place.AddAuth(command);
   }
 };
 
-/// Throws Failure if the two maps would contradict each other, or the hosts contradict the map. The hosts are
-/// inspected if the configuration has an operator's login.
-void Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const ShardMap& next) {
-  if (edit.unchecked) return;
-  const auto now = Maps::Load(zookeeper, edit.place.root);
+/// What an edit replaces.
+struct Replaced {
+  absl::StatusOr<ZooKeeperNode> node = absl::NotFoundError("none");  ///< An error if there is no map yet.
+  absl::StatusOr<ShardMap> map = absl::NotFoundError("none");        ///< An error also if it is damaged.
+  std::vector<ShardChange> changes;  ///< None without `map`: what is damaged has no diff.
+
+  /// Whether shards may get other hosts, so that the hosts must be asked.
+  bool MayTakeShards() const { return node.ok() && (!map.ok() || !changes.empty()); }
+};
+
+/// Checks that the two maps would not contradict each other, nor the hosts the map. Returns whether the hosts
+/// were asked. Throws Failure, also if they had to be asked and cannot be.
+bool Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const Replaced& replaced,
+           const ShardMap& next) {
+  if (edit.unchecked) return false;
+  const bool can_ask = HasOperator(globals);
+  if (!can_ask && replaced.MayTakeShards()) {
+    throw Failure{absl::FailedPreconditionError(
+        "no host was asked whether it has the shards of this map, since no operator's login was given; "
+        "nothing was written. Run the command with --config and a configuration that has mysql.operator "
+        "(docs/runbook.md). --unchecked puts the map in force without asking; the risk: where a host does "
+        "not have all that was written to its shards, clients read old data or none, and write beside what "
+        "is there")};
+  }
   // A map that does not parse is repaired by this edit, or by the next one if it is the other map.
-  if (!now.ok()) return;
-  const bool look = HasOperator(globals);
+  const auto now = OrFail(Maps::LoadReadable(zookeeper, edit.place.root));
   shardops::FleetOperator fleet{.zookeeper = zookeeper, .root = edit.place.root};
-  if (look) fleet.access = (*Operated(globals)).access;
-  const auto problems = shardops::FindMapProblems(fleet, *now, edit.place.mod, next, look);
-  if (problems.empty()) return;
-  throw Failure{absl::FailedPreconditionError(fmt::format(
-      "{}\nnothing was written; if the map is right all the same: --unchecked", fmt::join(problems, "\n")))};
+  auto ask = shardops::AskHosts::kNone;
+  if (can_ask) {
+    fleet.access = (*Operated(globals)).access;
+    const bool damaged = replaced.node.ok() && !replaced.map.ok();
+    ask = damaged ? shardops::AskHosts::kAll : shardops::AskHosts::kChanges;
+  }
+  const auto problems = shardops::FindMapProblems(fleet, now, edit.place.mod, next, ask);
+  if (problems.empty()) return can_ask;
+  throw Failure{
+      absl::FailedPreconditionError(fmt::format("{}\nnothing was written", fmt::join(problems, "\n")))};
+}
+
+/// Says what was done.
+///
+/// asked  Whether the hosts were asked about the map.
+void PrintDone(const MapPlace& place, const Replaced& replaced, bool asked, const Globals& globals) {
+  if (globals.json) {
+    Json json = {{"ok", true}, {"changes", ChangesToJson(replaced.changes)}, {"hosts_asked", asked}};
+    if (!replaced.node.ok()) json["made"] = place.path();
+    PrintJson(json);
+    return;
+  }
+  if (!replaced.node.ok()) Print("{} made\n", place.path());
+  const bool was_needed = !replaced.node.ok() || replaced.MayTakeShards();
+  if (!asked && was_needed) {
+    Print(
+        "no host was asked whether it has these shards: kv shards check compares the hosts with the maps\n");
+  }
 }
 
 void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const std::string& text) {
   const MapPlace& place = edit.place;
   const ShardMap next = ReadMap(text, place.mod);
-  const auto node = zookeeper.Get(place.path(), /*watch=*/false);
+  Replaced replaced{.node = zookeeper.Get(place.path(), /*watch=*/false)};
+  const auto& node = replaced.node;
   if (!node.ok() && !absl::IsNotFound(node.status())) throw Failure{node.status()};
-  std::vector<ShardChange> changes;
-  // A damaged map is replaced without a diff: nobody could use it.
-  const auto current = node.ok() ? ShardMap::Parse(node->data) : absl::NotFoundError("none");
-  if (current.ok()) {
-    if (place.mod) OrFail(ValidateModUpdate(*current, next));
-    changes = Diff(*current, next);
-    PrintChanges(changes, globals);
+  if (node.ok()) replaced.map = ShardMap::Parse(node->data);
+  if (replaced.map.ok()) {
+    if (place.mod) OrFail(ValidateModUpdate(*replaced.map, next));
+    replaced.changes = Diff(*replaced.map, next);
+    // JSON is one answer, at the end.
+    if (!globals.json) PrintChanges(replaced.changes, globals);
   }
-  Check(edit, globals, zookeeper, next);
+  const bool asked = Check(edit, globals, zookeeper, replaced, next);
   const std::string question =
       node.ok() ? std::string("put it in force?")
                 : fmt::format("make {} with {} open shards?", place.path(), next.open_shards());
@@ -102,29 +147,35 @@ void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
     throw Failure{absl::FailedPreconditionError("nothing was written; say --yes to do it")};
   }
   if (!node.ok()) {
-    OrFail(zookeeper.Create(place.path(), text));
-    Print("{} made\n", place.path());
+    OrFail(shardops::CreateMap(zookeeper, place.root, place.mod, text));
+    PrintDone(place, replaced, asked, globals);
     return;
   }
   // An edit may be an emergency, so it must not fail because of the history.
   shardops::PrepareHistory(zookeeper, place.root).IgnoreError();
   ZooKeeperLedger ledger(zookeeper, place.root);
-  const Held held = OrFail(ledger.Begin(EditOf(place.mod, changes)));
+  const Held held = OrFail(ledger.Begin(EditOf(place.mod, replaced.changes)));
   OrFail(shardops::PutInForce(ledger, held, place.root,
                               {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}}));
+  PrintDone(place, replaced, asked, globals);
 }
 
 void AddSet(CLI::App& group, Globals& globals) {
   auto edit = std::make_shared<Edit>();
   auto file = std::make_shared<std::string>("-");
-  CLI::App* set =
-      group.add_subcommand("set",
-                           "Put a file in force as the map, if nobody else changes the map meanwhile. "
-                           "Refused if a host would be in two pairs, or, with mysql.operator in the "
-                           "configuration, if the hosts contradict the map. kv shards undo goes back");
+  CLI::App* set = group.add_subcommand(
+      "set",
+      "Put a file in force as the map, if nobody else changes the map meanwhile. "
+      "Refused if a host would be in two pairs, or if the hosts contradict the map. To "
+      "ask the hosts, a change needs mysql.operator in the configuration. kv shards undo "
+      "goes back");
   set->add_option("file", *file, "- or nothing: standard input");
   edit->AddTo(*set);
-  set->footer("Example: kv shards get > map.json; edit it; kv shards set map.json");
+  set->footer(
+      R"(The first map is made without asking hosts.
+With --json the answer has "changes", "hosts_asked", and, for a first map, its node as "made".
+
+Example: kv shards get > map.json; edit it; kv shards set map.json)");
   set->callback([edit, file, &globals] {
     edit->place.Complete(globals);
     const std::string text = ReadText(*file);
@@ -231,7 +282,8 @@ void AddUndo(CLI::App& group, Globals& globals) {
       group.add_subcommand("undo",
                            "Put the previous map in force again, or the one of kv shards history that --to "
                            "names; checked as by kv shards set. A second undo undoes the first. For edits by "
-                           "hand: undo what promote and move have changed by those commands");
+                           "hand: undo what promote and move have changed by those commands, which the "
+                           "refusal names");
   undo->add_option("--to", *to, "A name that kv shards history lists")->type_name("KEPT");
   edit->AddTo(*undo);
   undo->footer("Example: kv shards undo");
@@ -239,7 +291,7 @@ void AddUndo(CLI::App& group, Globals& globals) {
     edit->place.Complete(globals);
     ZooKeeper zookeeper(edit->place.zookeeper, nullptr);
     const MapPlace& place = edit->place;
-    const ZooKeeperNode node = OrFail(zookeeper.Get(place.path(), /*watch=*/false));
+    const ZooKeeperNode node = GetMap(zookeeper, place);
     const auto history = OrFail(shardops::ReadHistory(zookeeper, place.root, place.mod));
     Apply(*edit, globals, zookeeper, Before(history, *to, node.data).ToJson());
   });

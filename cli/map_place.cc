@@ -45,9 +45,9 @@ void MapPlace::Complete(const Globals& globals) {
     }
   }
   if (zookeeper.servers.empty()) {
-    throw Failure{
-        absl::InvalidArgumentError("zookeeper: name its servers with --zookeeper host:port,... (or "
-                                   "KV_ZOOKEEPER), or the fleet's configuration with --config")};
+    WrongUsage(
+        "zookeeper: name its servers with --zookeeper host:port,... (or KV_ZOOKEEPER), or the fleet's "
+        "configuration with --config (or KV_CONFIG)");
   }
   if (root.empty()) root = "/kvstore";
 }
@@ -63,6 +63,15 @@ void MapPlace::AddKind(CLI::App& command) {
   command.add_flag("--mod", mod, "Use the map of mod shards, not of ID shards");
 }
 
+ZooKeeperNode GetMap(ZooKeeper& zookeeper, const MapPlace& place) {
+  auto node = zookeeper.Get(place.path(), /*watch=*/false);
+  if (!absl::IsNotFound(node.status())) return OrFail(std::move(node));
+  throw Failure{absl::NotFoundError(fmt::format(
+      "{}: there is no map yet. Write one to a file; kv shards set {}FILE makes it the map, then kv shards "
+      "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet')",
+      place.path(), place.mod ? "--mod " : ""))};
+}
+
 std::string ReadText(const std::string& file) {
   if (file == "-") return {std::istreambuf_iterator<char>(std::cin), {}};
   std::ifstream in(file, std::ios::binary);
@@ -76,15 +85,19 @@ ShardMap ReadMap(const std::string& text, bool mod) {
   return map;
 }
 
+Json ChangesToJson(const std::vector<ShardChange>& changes) {
+  Json list = Json::array();
+  for (const ShardChange& change : changes) {
+    list.push_back({{"range", {change.first, change.last}},
+                    {"before", HostsToJson(change.before)},
+                    {"after", HostsToJson(change.after)}});
+  }
+  return list;
+}
+
 void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals) {
   if (globals.json) {
-    Json list = Json::array();
-    for (const ShardChange& change : changes) {
-      list.push_back({{"range", {change.first, change.last}},
-                      {"before", HostsToJson(change.before)},
-                      {"after", HostsToJson(change.after)}});
-    }
-    PrintJson({{"ok", true}, {"changes", std::move(list)}});
+    PrintJson({{"ok", true}, {"changes", ChangesToJson(changes)}});
     return;
   }
   for (const ShardChange& change : changes) Print("{}\n", change.ToString());

@@ -23,16 +23,20 @@ struct MapPlace {
   void AddServers(CLI::App& command);
   void AddAuth(CLI::App& command);
   void AddKind(CLI::App& command);
-  /// Takes options that were not given from the configuration. Throws Failure if they are not there either.
+  /// Takes options that were not given from the configuration. Throws if they are not there either.
   void Complete(const Globals& globals);
   std::string path() const { return MapPath(root, mod); }
 };
 
+/// Reads the map in force. Throws Failure, with how to begin if there is no map yet.
+ZooKeeperNode GetMap(ZooKeeper& zookeeper, const MapPlace& place);
 /// Returns the text of a file, "-" for standard input. Throws Failure.
 std::string ReadText(const std::string& file);
 /// Parses a map. Throws Failure if the text is not a valid map, or, with `mod`, not a valid map of mod
 /// shards.
 ShardMap ReadMap(const std::string& text, bool mod);
+/// Returns the changes as commands print them under --json.
+Json ChangesToJson(const std::vector<ShardChange>& changes);
 void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals);
 
 }  // namespace kvstore::cli

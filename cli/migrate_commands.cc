@@ -3,16 +3,17 @@
 
 #include <array>
 #include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "assembly/open_router.h"
+#include "base/process.h"
 #include "cli/amounts.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/migrate_status.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "client/client.h"
@@ -23,14 +24,6 @@
 /// kv migrate: migrates a dataset between backends while it serves.
 namespace kvstore::cli {
 namespace {
-
-/// Returns the person and machine that the migration's log names for a command: "ann@ops1".
-std::string Who() {
-  const char* const user = std::getenv("USER");
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  return fmt::format("{}@{}", user != nullptr ? user : std::to_string(::getuid()), host.data());
-}
 
 /// Executes commands of migrations: on a server, or in this process for as long as the command takes.
 class MigrationService {
@@ -49,7 +42,7 @@ class MigrationService {
   /// Returns whether this process does the work, so that the work ends with it.
   bool embedded() const { return migrator_ != nullptr; }
   absl::StatusOr<Json> Execute(Json command) {
-    command["who"] = Who();
+    command["who"] = UserAndHost();
     // Makes the numbers the same as if they came over the wire.
     const Json sent = Json::parse(TextOf(command));
     return migrator_ ? migrator_->Command(sent) : client_->Command(sent);
@@ -61,25 +54,6 @@ class MigrationService {
   std::unique_ptr<Migrator> migrator_;
 };
 
-/// Returns whether the migration waits for an operator, or has ended.
-bool IsIdle(const Json& status) {
-  const std::string phase = status.value("phase", "");
-  if (phase == "finished" || phase == "aborted") return true;
-  if (status.value("paused", false) || !status.value("doubt", "").empty()) return true;
-  return (phase == "ready" && !status.value("automatic", false)) || phase == "reversible"
-             ? status.value("wanted", "nothing") == "nothing"
-             : false;
-}
-
-/// Returns a command of `kv migrate` as one types it; arguments that only the operator knows are in capitals.
-std::string WithArguments(const std::string& command, const std::string& dataset) {
-  const char* more = "";
-  if (command == "resolve") more = " --keep BACKEND";
-  if (command == "abandon") more = " --gone BACKEND";
-  if (command == "throttle") more = " --share PERCENT";
-  return fmt::format("{} {}{}", command, dataset, more);
-}
-
 void PrintStatus(const Json& status, const Globals& globals) {
   if (globals.json) {
     Json line = status;
@@ -87,42 +61,7 @@ void PrintStatus(const Json& status, const Globals& globals) {
     PrintJson(line);
     return;
   }
-  const auto number = [&](const char* name) { return status.value(name, uint64_t{0}); };
-  const auto text = [&](const char* name) { return status.value(name, std::string()); };
-  Print("dataset       {}\n", text("dataset"));
-  Print("phase         {}{}{}\n", text("phase"), status.value("paused", false) ? ", paused" : "",
-        text("wanted") == "nothing" ? "" : ", " + text("wanted") + " asked for");
-  Print("moves         {} -> {}; {} is the truth\n", text("source"), text("target"), text("truth"));
-  Print("copied        {} units, {:.1f} MB; {} of {} partitions; {} units/s{}\n", number("units_done"),
-        static_cast<double>(number("bytes_done")) / 1e6, number("partitions_done"), number("partitions"),
-        number("units_per_s"),
-        number("units_left") == 0
-            ? ""
-            : fmt::format("; about {} left, {} s", number("units_left"), number("seconds_left")));
-  Print("again         {} units that were written meanwhile\n", number("drained_units"));
-  if (status.contains("lag")) {
-    Print("lag           {} units, the oldest {} ms\n", status["lag"].value("units", 0),
-          status["lag"].value("ms", 0));
-  }
-  Print("verified      {} passes; {} units compared, {} differed, {} copied again\n", number("verify_passes"),
-        number("compared_units"), number("differences"), number("repaired"));
-  if (number("write_pause_ms") > 0) {
-    Print("last cutover  writes were held for {} ms, reads for {} ms\n", number("write_pause_ms"),
-          number("read_pause_ms"));
-  }
-  if (!text("problem").empty()) Print("problem       {}\n", text("problem"));
-  if (!text("doubt").empty()) {
-    Print(
-        "doubt         {}\n              kv migrate resolve {} --keep BACKEND says which side is right; see "
-        "docs/runbook.md\n",
-        text("doubt"), text("dataset"));
-  }
-  if (!status.contains("next")) return;
-  const char* title = "next";
-  for (const Json& command : status["next"]) {
-    Print("{:<14}kv migrate {}\n", title, WithArguments(command.get<std::string>(), text("dataset")));
-    title = "";
-  }
+  Print("{}", StatusText(status));
 }
 
 /// Waits until the migration needs an operator or has ended; returns its last status.
@@ -137,7 +76,7 @@ Json Watch(MigrationService& service, const std::string& dataset, const Globals&
     }
     Json now = OrFail(std::move(status));
     phase = now.value("phase", "");
-    if (IsIdle(now)) return now;
+    if (WaitsForOperator(now)) return now;
     const uint64_t done =
         phase == "verify" ? now.value("compared_units", uint64_t{0}) : now.value("units_done", uint64_t{0});
     const std::string problem = now.value("problem", "");
@@ -191,15 +130,40 @@ struct Arguments {
   }
 };
 
+/// Prints what a command would do that was given with --dry-run. `status` is that of the migration as it is,
+/// or, for create, as it would be recorded.
+void PrintDryRun(const std::string& command, Json status, const Globals& globals) {
+  if (globals.json) {
+    status["dry_run"] = true;
+    return PrintStatus(status, globals);
+  }
+  const std::string dataset = status.value("dataset", "");
+  if (command != "create") {
+    Print("nothing was changed; kv migrate {} is possible, and this is the migration now:\n",
+          WithArguments(command, dataset));
+    return PrintStatus(status, globals);
+  }
+  Print(
+      "nothing was created; without --dry-run a migration of {} from {} to {} would be recorded, and "
+      "kv migrate start {} would begin it\n",
+      dataset, status.value("source", ""), status.value("target", ""), dataset);
+}
+
 void RunCommand(const std::string& command, const Arguments& args, const Globals& globals) {
   MigrationService service(globals);
   Json status = OrFail(service.Execute(args.ToJson(command)));
-  const bool works = command != "create" && command != "throttle" && command != "pause" && !args.dry_run;
+  if (args.dry_run) return PrintDryRun(command, std::move(status), globals);
+  const bool works = command != "create" && command != "throttle" && command != "pause";
   // Nobody else works on an embedded store.
   if (works && (args.wait || service.embedded())) status = Watch(service, args.dataset, globals);
   PrintStatus(status, globals);
   const std::string problem = status.value("problem", "");
-  if (works && args.wait && !problem.empty()) throw Failure{absl::UnavailableError(problem)};
+  if (!works || !args.wait) return;
+  if (!problem.empty()) throw Failure{absl::UnavailableError(problem)};
+  if (WaitsForResume(status)) {
+    throw Failure{absl::FailedPreconditionError(
+        fmt::format("copying was paused before this was done; kv migrate resume {} goes on", args.dataset))};
+  }
 }
 
 /// Lists all migrations. Throws Failure behind the list if a record in it cannot be read.
@@ -227,9 +191,13 @@ void List(const Globals& globals) {
   }
   if (unreadable.empty()) return;
   throw Failure{absl::DataLossError(
-      fmt::format("records of migrations that cannot be read: {}; the others are listed, and not affected",
+      fmt::format("records of migrations that cannot be read: {}; the others are listed, and not affected: "
+                  "docs/runbook.md, 'The record of a migration cannot be read'",
                   fmt::join(unreadable, ", ")))};
 }
+
+constexpr char kWaitHelp[] =
+    "Return when it is done; exit code 1 if it met a problem, or if copying was paused before it was done";
 
 /// more  the arguments of the example behind the dataset.
 CLI::App* Add(CLI::App& group, const std::string& command, const std::string& about, Globals& globals,
@@ -276,8 +244,7 @@ void AddSimple(CLI::App& group, Globals& globals) {
            {"cancel", "Before the cutover: remove the target, and leave everything as it was"},
        }}) {
     auto args = std::make_shared<Arguments>();
-    Add(group, one.name, one.about, globals, args)
-        ->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+    Add(group, one.name, one.about, globals, args)->add_flag("--wait", args->wait, kWaitHelp);
   }
 }
 
@@ -292,7 +259,7 @@ void AddResolve(CLI::App& group, Globals& globals) {
                    "it is the other one, that one serves again, with its own data")
       ->required()
       ->type_name("BACKEND");
-  resolve->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+  resolve->add_flag("--wait", args->wait, kWaitHelp);
 }
 
 void AddAbandon(CLI::App& group, Globals& globals) {
@@ -307,7 +274,7 @@ void AddAbandon(CLI::App& group, Globals& globals) {
                    "heard of the change would use them")
       ->required()
       ->type_name("BACKEND");
-  abandon->add_flag("--wait", args->wait, "Return when it is done; exit code 1 if it met a problem");
+  abandon->add_flag("--wait", args->wait, kWaitHelp);
 }
 
 void AddPause(CLI::App& group, Globals& globals) {
@@ -376,8 +343,8 @@ void AddMigrateCommands(CLI::App& app, Globals& globals) {
       R"(With --server the server does the work, and continues when this command has ended. On an embedded store the command
 itself does the work, and therefore waits. docs/migrating.md describes every step, and what to do when something dies.
 
-Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem, or, with list, a record cannot be
-read; 2 wrong usage.
+Exit codes: 0 done; 1 refused, or, with --wait and watch, the migration met a problem, or, with --wait, copying was paused
+before it was done, or, with list, a record cannot be read; 2 wrong usage.
 
 Example:
   kv --server 127.0.0.1:7400 migrate create events --to mysql

@@ -4,7 +4,9 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/escape.h"
@@ -33,18 +35,16 @@ struct RangeArguments {
   }
   MoveRange Get() const {
     if (range.empty())
-      throw Failure{absl::InvalidArgumentError(
-          "range: name the shards with --range FIRST-LAST, for example --range 256-511")};
+      WrongUsage("range: name the shards with --range FIRST-LAST, for example --range 256-511");
     return ParseRange(range, mod);
   }
 };
 
-/// "HOST,HOST"
-Pair ParsePair(const std::string& text) {
+/// Parses "HOST,HOST", the value of an option.
+Pair ParsePair(std::string_view option, const std::string& text) {
   const size_t comma = text.find(',');
   if (comma == std::string::npos) {
-    throw Failure{absl::InvalidArgumentError(
-        fmt::format("to: '{}' is not a pair of hosts; write --to MASTER,SLAVE", text))};
+    WrongUsage(fmt::format("{0}: '{1}' is not a pair of hosts; write --{0} MASTER,SLAVE", option, text));
   }
   return {ParseHost(text.substr(0, comma)), ParseHost(text.substr(comma + 1))};
 }
@@ -72,7 +72,7 @@ class StepBars {
 
 void RunMove(const Globals& globals, const MoveRange& range, const std::string& to,
              shardops::MoveOptions options) {
-  if (to.empty()) throw Failure{absl::InvalidArgumentError("to: name the new pair with --to MASTER,SLAVE")};
+  if (to.empty()) WrongUsage("to: name the new pair with --to MASTER,SLAVE");
   Operated fleet(globals);
   StepBars bars;
   const auto report = (*fleet).report;
@@ -81,7 +81,7 @@ void RunMove(const Globals& globals, const MoveRange& range, const std::string& 
     report(text);
   };
   options.progress = [&](auto step, uint64_t done, uint64_t total) { return bars.Show(step, done, total); };
-  const auto moved = shardops::MoveShards(*fleet, range, ParsePair(to), options);
+  const auto moved = shardops::MoveShards(*fleet, range, ParsePair("to", to), options);
   bars.Close();
   const auto result = OrFail(moved);
   if (globals.json) {
@@ -147,6 +147,50 @@ void PrintMoves(const Globals& globals) {
   throw Failure{absl::DataLossError(fmt::format("{}", fmt::join(problems, "\n")))};
 }
 
+void AddCancel(CLI::App& move, Globals& globals) {
+  struct Arguments : RangeArguments {
+    std::string from;
+    std::string to;
+
+    /// Returns the pairs that were named; none if neither was.
+    std::optional<shardops::MovePairs> Pairs() const {
+      if (from.empty() && to.empty()) return std::nullopt;
+      if (from.empty() || to.empty()) {
+        throw Failure{absl::InvalidArgumentError(fmt::format(
+            "{}: is missing; --from and --to are given together, and only for a move whose record cannot be "
+            "read",
+            from.empty() ? "from" : "to"))};
+      }
+      return shardops::MovePairs{.from = ParsePair("from", from), .to = ParsePair("to", to)};
+    }
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* cancel = move.add_subcommand(
+      "cancel",
+      "Give a move up: shards that have not moved stay in use where they are, and their copies are removed; "
+      "shards that have moved stay moved");
+  args->AddTo(*cancel);
+  cancel->add_option("--from", args->from, "The pair that the shards come from, if the record cannot be read")
+      ->type_name("MASTER,SLAVE");
+  cancel->add_option("--to", args->to, "The pair that the shards go to, if the record cannot be read")
+      ->type_name("MASTER,SLAVE");
+  cancel->footer(
+      R"(If kv shards move status says that the record of a move cannot be read, name both pairs with --from and
+--to. They must be those that the operation of the move has in the ledger (kv shards operations --json); the
+map in force and what the hosts have say the rest. docs/runbook.md, 'The record of a move cannot be read'.
+
+Examples:
+  kv shards move cancel --range 256-511
+  kv shards move cancel --range 256-511 --from MySQL001A,MySQL001B --to MySQL009A,MySQL009B)");
+  cancel->callback([args, &globals] {
+    const MoveRange range = args->Get();
+    const auto pairs = args->Pairs();
+    Operated fleet(globals);
+    OrFail(shardops::CancelMove(*fleet, range, pairs));
+    if (globals.json) PrintJson({{"ok", true}});
+  });
+}
+
 void AddMove(CLI::App& group, Globals& globals) {
   struct Arguments : RangeArguments {
     std::string to;
@@ -176,17 +220,7 @@ Example: kv shards move status
 Exit codes: 0 done; 1 failed, or a record cannot be read; 2 wrong usage.)");
   status->callback([&globals] { PrintMoves(globals); });
 
-  auto cancelled = std::make_shared<RangeArguments>();
-  CLI::App* cancel = move->add_subcommand(
-      "cancel",
-      "Give a move up: shards that have not moved stay in use where they are, and their copies are removed");
-  cancelled->AddTo(*cancel);
-  cancel->footer("Example: kv shards move cancel --range 256-511");
-  cancel->callback([cancelled, &globals] {
-    Operated fleet(globals);
-    OrFail(shardops::CancelMove(*fleet, cancelled->Get()));
-    if (globals.json) PrintJson({{"ok", true}});
-  });
+  AddCancel(*move, globals);
 
   auto finished = std::make_shared<RangeArguments>();
   CLI::App* finish =

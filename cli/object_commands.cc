@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cli/amounts.h"
@@ -110,6 +111,79 @@ void AddDeleteObject(CLI::App& group, Globals& globals) {
   command->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->DeleteObject(args->dataset, args->id, args->hard));
     if (globals.json) PrintJson({{"ok", true}});
+  });
+}
+
+/// What the scans of objects and of mappings share.
+struct ScanArguments {
+  std::string dataset;
+  IdRange range;
+  uint32_t limit = 100;
+  std::string marker;
+  bool all = false;
+
+  /// what  what is scanned: "objects".
+  void AddTo(CLI::App& command, const std::string& what) {
+    command.add_option("dataset", dataset)->required();
+    command.add_option("--start-id", range.start, "From this ID on")->type_name("ID");
+    command.add_option("--end-id", range.end, "Before this ID")->type_name("ID");
+    command.add_option("--limit", limit, "How many " + what)
+        ->capture_default_str()
+        ->check(CLI::PositiveNumber);
+    command.add_option("--marker", marker, "Continue where the scan with this marker ended")
+        ->type_name("MARKER");
+    command.add_flag("--all", all, "Read to the end");
+  }
+
+  /// Reads pages until there is no next one or `limit` was reached; returns the marker to continue with.
+  ///
+  /// read_page  takes the limit and the marker of a page, prints it, and returns the number of its entries
+  ///            and the next marker.
+  template <typename ReadPage>
+  std::string Read(const ReadPage& read_page) const {
+    std::string next = marker;
+    uint64_t left = limit;
+    do {
+      const uint64_t wanted = all ? kMaxListEntries : std::min<uint64_t>(left, kMaxListEntries);
+      left -= std::min<uint64_t>(left, read_page(static_cast<uint32_t>(wanted), next));
+    } while (!next.empty() && (all || left > 0));
+    return next;
+  }
+};
+
+void AddScanObjects(CLI::App& group, Globals& globals) {
+  struct Arguments : ScanArguments {
+    bool include_inactive = false;
+  };
+  auto args = std::make_shared<Arguments>();
+  CLI::App* scan = group.add_subcommand("scan", "Print the objects of a dataset in order of their IDs");
+  args->AddTo(*scan, "objects");
+  scan->add_flag("--include-inactive", args->include_inactive, "Also objects that were soft-deleted");
+  scan->footer("Example: kv object scan pins --limit 10");
+  scan->callback([args, &globals] {
+    const auto store = globals.OpenStore(false);
+    const WholeCommand limit(globals);
+    const std::string marker = args->Read([&](uint32_t wanted, std::string& next) {
+      const ObjectScanOptions options{
+          .include_inactive = args->include_inactive, .limit = wanted, .marker = next};
+      const ObjectPage page = OrFail(store->ScanObjects(args->dataset, args->range, options));
+      for (const Object& object : page.objects) {
+        if (globals.json) {
+          Json one = OrFail(json_api::ObjectToJson(object));
+          one["object_id"] = std::to_string(object.id);
+          PrintJson(one);
+        } else {
+          Print("{} {}\n", object.id, PrintableJson(object.data));
+        }
+      }
+      next = page.marker;
+      return page.objects.size();
+    });
+    if (globals.json) {
+      PrintJson({{"marker", json_api::MarkerToJson(marker)}});
+    } else if (!marker.empty()) {
+      Print("more: --marker {}\n", marker);
+    }
   });
 }
 
@@ -239,6 +313,39 @@ void AddListMapping(CLI::App& group, Globals& globals) {
   });
 }
 
+void AddScanMappings(CLI::App& group, Globals& globals) {
+  auto args = std::make_shared<ScanArguments>();
+  CLI::App* scan = group.add_subcommand("scan", "Print the entries of all IDs in order of FROM and TO");
+  args->AddTo(*scan, "entries");
+  scan->footer("Example: kv mapping scan board_has_pins --limit 10");
+  scan->callback([args, &globals] {
+    const auto store = globals.OpenStore(false);
+    const WholeCommand limit(globals);
+    Table table({"FROM", "TO", "SEQUENCE"});
+    const std::string marker = args->Read([&](uint32_t wanted, std::string& next) {
+      const MappingScanOptions options{.limit = wanted, .marker = next};
+      const ScannedMappingPage page = OrFail(store->ScanMappings(args->dataset, args->range, options));
+      for (const ScannedMapping& entry : page.entries) {
+        if (globals.json) {
+          PrintJson({{"from", std::to_string(entry.from)},
+                     {"to", std::to_string(entry.to)},
+                     {"sequence", entry.sequence}});
+        } else {
+          table.Add({std::to_string(entry.from), std::to_string(entry.to), std::to_string(entry.sequence)});
+        }
+      }
+      next = page.marker;
+      return page.entries.size();
+    });
+    if (globals.json) {
+      PrintJson({{"marker", json_api::MarkerToJson(marker)}});
+      return;
+    }
+    table.Print();
+    if (!marker.empty()) Print("more: --marker {}\n", marker);
+  });
+}
+
 CLI::App* AddGroup(CLI::App& app, const std::string& name, const std::string& description) {
   CLI::App* group = app.add_subcommand(name, description);
   group->require_subcommand(1);
@@ -248,20 +355,22 @@ CLI::App* AddGroup(CLI::App& app, const std::string& name, const std::string& de
 }  // namespace
 
 void AddObjectCommands(CLI::App& app, Globals& globals) {
-  CLI::App* group = AddGroup(app, "object", "Create, read, change and delete JSON objects");
+  CLI::App* group = AddGroup(app, "object", "Create, read, change, delete and scan JSON objects");
   AddCreateObject(*group, globals);
   AddGetObject(*group, globals);
   AddUpdateObject(*group, globals);
   AddDeleteObject(*group, globals);
+  AddScanObjects(*group, globals);
   group->footer("Example: kv object create pins '{\"title\": \"a chair\"}'");
 }
 
 void AddMappingCommands(CLI::App& app, Globals& globals) {
-  CLI::App* group = AddGroup(app, "mapping", "Add, remove, list and count entries of mappings");
+  CLI::App* group = AddGroup(app, "mapping", "Add, remove, list, count and scan entries of mappings");
   AddAddMapping(*group, globals);
   AddRemoveMapping(*group, globals);
   AddListMapping(*group, globals);
   AddCountMapping(*group, globals);
+  AddScanMappings(*group, globals);
   group->footer("Example: kv mapping list board_has_pins 241294492511762301");
 }
 

@@ -10,8 +10,20 @@
 
 namespace kvstore::cli {
 
+namespace {
+
+OpenOptions FleetOptions(const Globals& globals) {
+  if (globals.config.empty()) {
+    WrongUsage(
+        "--config is missing: name the configuration of the fleet with --config FILE, or in KV_CONFIG");
+  }
+  return globals.StoreOptions();
+}
+
+}  // namespace
+
 Operated::Operated(const Globals& globals)
-    : options_(globals.StoreOptions()), zookeeper_(Mysql().zookeeper, nullptr) {
+    : options_(FleetOptions(globals)), zookeeper_(Mysql().zookeeper, nullptr) {
   const MySqlFleetOptions& mysql = Mysql();
   fleet_ = std::make_unique<shardops::FleetOperator>(
       shardops::FleetOperator{.zookeeper = zookeeper_, .root = mysql.root});
@@ -55,12 +67,13 @@ shardops::MoveRange ParseRange(const std::string& text, bool mod) {
   const size_t dash = all.find('-');
   if (dash == std::string_view::npos || !number(all.substr(0, dash), range.first) ||
       !number(all.substr(dash + 1), range.last)) {
-    throw Failure{absl::InvalidArgumentError(
-        fmt::format("range: '{}' is not a range of shards; write FIRST-LAST, for example 256-511", text))};
+    WrongUsage(
+        fmt::format("range: '{}' is not a range of shards; write FIRST-LAST, for example 256-511", text));
   }
+  OrFail(shardops::CheckRange(range));
   return range;
 }
 
-Host ParseHost(const std::string& text) { return OrFail(Host::Parse(text)); }
+Host ParseHost(const std::string& text) { return OrWrongUsage(Host::Parse(text)); }
 
 }  // namespace kvstore::cli

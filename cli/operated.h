@@ -28,9 +28,9 @@ class Operated {
   std::unique_ptr<shardops::FleetOperator> fleet_;
 };
 
-/// Parses "0-511". Throws Failure.
+/// Parses "0-511". Throws as WrongUsage.
 shardops::MoveRange ParseRange(const std::string& text, bool mod);
-/// Parses a host as it is written in shard maps. Throws Failure.
+/// Parses a host as it is written in shard maps. Throws as WrongUsage.
 Host ParseHost(const std::string& text);
 
 }  // namespace kvstore::cli

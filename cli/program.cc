@@ -1,5 +1,7 @@
 #include "cli/program.h"
 
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 
@@ -80,6 +82,9 @@ int Main(int argc, char** argv, const std::string& name, void (*add)(CLI::App&, 
   // gRPC uses abseil's mutexes, and Debian builds abseil for debugging: without this, each lock would search
   // for deadlocks.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+  // Standard output is for answers alone. A command logs warnings and errors, and with --verbose more.
+  spdlog::set_default_logger(spdlog::stderr_color_mt("kv"));
+  spdlog::set_level(spdlog::level::warn);
   Globals globals;
   globals.arguments.assign(argv, argv + argc);
   const int code = Run(argc, argv, name, add, globals);

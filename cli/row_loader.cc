@@ -76,7 +76,7 @@ class RowLoader : public LineLoader {
       const auto json = ParseJson(line.text);
       if (line.problem = json.status(); !json.ok()) continue;
       JsonFields fields(*json, "");
-      Request request{&line, fields.Bytes("row"), json_api::ReadItems(fields), {}};
+      Request request{&line, fields.Bytes("row"), json_api::ReadPutOrScannedItems(fields), {}};
       if (line.problem = fields.Finish(); !line.problem.ok()) continue;
       request.outcomes.assign(request.items.cells.size(), Outcome::kNew);
       requests.push_back(std::move(request));

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
@@ -10,7 +9,10 @@
 #include <vector>
 
 #include "assembly/open_router.h"
+#include "backup/schedule.h"
 #include "base/end_in_time.h"
+#include "blobstore/open_blob_store.h"
+#include "cli/backup_place.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "migration/migrator.h"
@@ -36,9 +38,23 @@ std::unique_ptr<reports::Maintenance> MaintainReports(KVStore& store, const Serv
                                          .log = [](const std::string& line) { spdlog::warn("{}", line); }});
 }
 
+/// Null if the configuration does not say how often backups are to be made. Throws Failure.
+std::unique_ptr<backup::Schedule> ScheduleBackups(Router& router, const Config& config) {
+  if (!config.backup || config.backup->every_ms == 0) return nullptr;
+  return std::make_unique<backup::Schedule>(
+      OrFail(CheckpointsOf(router, config.store)),
+      [to = *config.backup] { return OpenBlobStore(to.to, to.s3); },
+      backup::ScheduleOptions{.every_ms = config.backup->every_ms,
+                              .keep = config.backup->keep,
+                              .log = [](bool is_problem, const std::string& line) {
+                                spdlog::log(is_problem ? spdlog::level::err : spdlog::level::info, "{}",
+                                            line);
+                              }});
+}
+
 void Serve(const Config& config) {
-  // The log goes to standard error; standard output has one line, which says where the server listens.
-  spdlog::set_default_logger(spdlog::stderr_color_mt("kv"));
+  // A server also logs for information. Its standard output has one line, which says where it listens.
+  spdlog::set_level(spdlog::level::info);
   // Blocked before there are other threads, so that the signals are delivered to sigwait below.
   sigset_t signals;
   sigemptyset(&signals);
@@ -51,8 +67,10 @@ void Serve(const Config& config) {
   Migrator migrator(router->keeper(), config.store.data / "migrations.log");
   migrator.TakeOverAbandoned();
   std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
-  auto server = OrFail(Server::Start(*router, config.server, &migrator, [&maintenance](MetricsSink& sink) {
+  std::unique_ptr<backup::Schedule> backups = ScheduleBackups(*router, config);
+  auto server = OrFail(Server::Start(*router, config.server, &migrator, [&](MetricsSink& sink) {
     if (maintenance != nullptr) maintenance->Describe(sink);
+    if (backups != nullptr) backups->Describe(sink);
   }));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
@@ -79,12 +97,15 @@ void Serve(const Config& config) {
       });
   // These have as long as calls have for what they are at.
   if (maintenance != nullptr) maintenance->Stop();
+  if (backups != nullptr) backups->Stop();
   migrator.Stop();
   server->Drain();
   end.SetWaitingFor([] { return std::string("the end of calls"); });
   server.reset();
   end.SetWaitingFor([] { return std::string("the maintenance of reports"); });
   maintenance.reset();
+  end.SetWaitingFor([] { return std::string("the backup that was being made"); });
+  backups.reset();
   end.SetWaitingFor([&migrator] {
     const std::vector<std::string> datasets = migrator.RunningHere();
     return datasets.empty() ? std::string("the take-over of migrations")
@@ -118,6 +139,9 @@ seconds later, the server ends all the same, with exit code 1, and the log names
 Examples:
   kv --data /var/lib/kvstore serve
   kv --config /etc/kvstore/kv.json serve)");
+  globals.without_server[serve] =
+      "this command starts a server itself; name its store with --data DIR or --config FILE, and its own "
+      "address with --listen ADDR";
   serve->callback([args, &globals] {
     Config config = globals.ReadConfiguration();
     if (!args->listen.empty()) config.server.listen = args->listen;

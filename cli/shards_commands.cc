@@ -58,7 +58,7 @@ void AddGet(CLI::App& group, Globals& globals) {
   get->callback([place, &globals] {
     place->Complete(globals);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
-    const ZooKeeperNode node = OrFail(zookeeper.Get(place->path(), /*watch=*/false));
+    const ZooKeeperNode node = GetMap(zookeeper, *place);
     Print("{}{}", node.data, node.data.ends_with('\n') ? "" : "\n");
   });
 }
@@ -74,7 +74,7 @@ void AddDiff(CLI::App& group, Globals& globals) {
     place->Complete(globals);
     const ShardMap next = ReadMap(ReadText(*file), place->mod);
     ZooKeeper zookeeper(place->zookeeper, nullptr);
-    const ZooKeeperNode node = OrFail(zookeeper.Get(place->path(), /*watch=*/false));
+    const ZooKeeperNode node = GetMap(zookeeper, *place);
     PrintChanges(Diff(ReadMap(node.data, place->mod), next), globals);
   });
 }
@@ -165,10 +165,6 @@ void AddWeight(CLI::App& group, Globals& globals) {
       return;
     }
     const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
-    if (range.first > range.last || range.last > ShardMap::kMaxShard) {
-      throw Failure{absl::InvalidArgumentError(
-          fmt::format("range: {} is not within 0-{}", args->range, ShardMap::kMaxShard))};
-    }
     weights = WithWeight(weights, {range.first, range.last, *args->weight});
     OrFail(Put(zookeeper, path, node, ToJson(weights)));
     PrintWeights(weights, globals);
@@ -215,6 +211,10 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
       "shards",
       "The shard maps, which say which MySQL hosts have which shards, and the operation of those hosts");
   group->require_subcommand(1);
+  globals.without_server[group] =
+      "this command works on the shard maps in ZooKeeper and on the MySQL servers, not through a server of "
+      "KVStore; name their configuration with --config FILE, or in KV_CONFIG, or, for a command on the map "
+      "alone, ZooKeeper with --zookeeper SERVERS, or in KV_ZOOKEEPER";
   AddValidate(*group, globals);
   AddGet(*group, globals);
   AddDiff(*group, globals);

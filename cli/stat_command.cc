@@ -108,7 +108,7 @@ struct Arguments {
 
 void Stat(const Arguments& args, const Globals& globals) {
   if (globals.server.empty()) {
-    throw Failure{absl::InvalidArgumentError("--server: name the server whose figures you want to see")};
+    WrongUsage("--server is missing: name the server whose figures you want to see, or set KV_SERVER");
   }
   client::Client client(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
   std::optional<std::vector<Sample>> before;

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/nearest.h"
 #include "cli/escape.h"
-#include "cli/nearest.h"
 
 namespace kvstore::cli {
 namespace {
@@ -56,12 +56,6 @@ std::string PathOf(const CLI::App& app) {
   return app.get_parent() == nullptr ? app.get_name() : PathOf(*app.get_parent()) + " " + app.get_name();
 }
 
-/// Returns the innermost command that was recognised.
-const CLI::App& Innermost(const CLI::App& app) {
-  const auto parsed = app.get_subcommands();
-  return parsed.empty() ? app : Innermost(*parsed.back());
-}
-
 /// Adds the paths of all commands below `app` whose names `fits` accepts.
 template <typename Fits>
 void Find(const CLI::App& app, const Fits& fits, Words& paths) {
@@ -96,20 +90,19 @@ Words Meant(const CLI::App& app, const std::string& word) {
   return paths;
 }
 
-std::string DidYouMean(const Words& meant) {
-  return meant.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(meant, ", or "));
-}
-
 std::string UnknownCommand(const CLI::App& app, const std::string& word) {
   const Words meant = word == "help" ? Words{PathOf(app) + " --help"} : Meant(app, word);
   return fmt::format("{}: there is no command '{}'{}", PathOf(app), word, DidYouMean(meant));
 }
 
+/// app  the command that was given the option.
 std::string UnknownOption(const CLI::App& app, const std::string& word) {
   const std::string option = word.substr(0, word.find('='));
   Words names;
   for (const CLI::App* at = &app; at != nullptr; at = at->get_parent()) {
     for (const CLI::Option* known : at->get_options()) {
+      // The program has its version, a command does not.
+      if (at != &app && known == at->get_version_ptr()) continue;
       for (const std::string& name : known->get_lnames()) names.push_back(name);
     }
   }
@@ -117,7 +110,7 @@ std::string UnknownOption(const CLI::App& app, const std::string& word) {
   if (option.starts_with("--")) {
     for (const std::string& name : Nearest(option.substr(2), names)) meant.push_back("--" + name);
   }
-  return fmt::format("{}: there is no option {}{}", PathOf(app), option, DidYouMean(meant));
+  return fmt::format("there is no option {}{}", option, DidYouMean(meant));
 }
 
 /// "Usage: kv put [OPTIONS] dataset row columns..."
@@ -145,7 +138,9 @@ std::string Explain(const CLI::App& app, const CLI::Error& error) {
     const Words unknown = app.remaining(/*recurse=*/true);
     if (!unknown.empty()) {
       const std::string& word = unknown.front();
-      if (word.size() > 1 && word.starts_with('-')) return UnknownOption(at, word);
+      if (word.size() > 1 && word.starts_with('-')) {
+        return fmt::format("{}: {}", PathOf(at), UnknownOption(at, word));
+      }
       if (!commands.empty()) return UnknownCommand(at, word);
       return fmt::format("{}: '{}' was not expected\n{}", PathOf(at), word, UsageOf(at));
     }
@@ -160,6 +155,15 @@ std::string Explain(const CLI::App& app, const CLI::Error& error) {
 }
 
 }  // namespace
+
+const CLI::App& Innermost(const CLI::App& app) {
+  const auto parsed = app.get_subcommands();
+  return parsed.empty() ? app : Innermost(*parsed.back());
+}
+
+std::string NoSuchOption(const CLI::App& app, const std::string& word) {
+  return UnknownOption(Innermost(app), word);
+}
 
 std::string ExplainUsage(const CLI::App& app, const CLI::Error& error) {
   return Printable(fmt::format("{}\n{} --help says more\n", Explain(app, error), PathOf(Innermost(app))),

@@ -131,7 +131,7 @@ Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& 
                                          writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));
   const bool retry = absl::IsUnavailable(error);
-  return {.retry = retry, .status = std::move(error)};
+  return {.retry = retry, .lost = true, .status = std::move(error)};
 }
 
 bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const {
@@ -143,6 +143,15 @@ bool Caller::Pause(int attempt, std::optional<Clock::time_point> deadline) const
   return CheckCall().ok();
 }
 
+bool Caller::Pause(const Verdict& verdict, int attempt, std::optional<Clock::time_point> deadline) const {
+  if (verdict.lost && options_.on_lost) {
+    std::optional<std::chrono::milliseconds> left;
+    if (deadline) left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - Clock::now());
+    options_.on_lost(verdict.status, left);
+  }
+  return Pause(attempt, deadline);
+}
+
 absl::Status Caller::Repeat(const Attempt& attempt, bool writes) const {
   if (auto status = CheckCall(); !status.ok()) return status;
   const auto deadline = Deadline();
@@ -151,7 +160,9 @@ absl::Status Caller::Repeat(const Attempt& attempt, bool writes) const {
     const grpc::Status status = attempt(once);
     if (status.ok()) return absl::OkStatus();
     const Verdict verdict = Classify(status, once.outcome(), writes);
-    if (!verdict.retry || IsInDoubt(verdict.status) || !Pause(count, deadline)) return verdict.status;
+    if (!verdict.retry || IsInDoubt(verdict.status) || !Pause(verdict, count, deadline)) {
+      return verdict.status;
+    }
   }
 }
 
@@ -193,7 +204,7 @@ absl::Status Caller::RepeatWrite(v1::Attempt& names, const Attempt& attempt) {
       const MutexLock lock(mutex_);
       instance_.clear();
     }
-    if (!verdict.retry || !Pause(count, deadline)) {
+    if (!verdict.retry || !Pause(verdict, count, deadline)) {
       if (!in_doubt) return verdict.status;
       // Other marks of the error are dropped: routers would repeat a call that is "moved", because that means
       // that nothing was done.

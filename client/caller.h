@@ -99,6 +99,7 @@ class Caller {
   /// What a failed attempt means: its error, and whether to retry.
   struct Verdict {
     bool retry = false;
+    bool lost = false;  ///< The attempt was lost on the way there or back.
     absl::Status status;
   };
   /// outcome  What the server says that the error has left behind; see Try::outcome.
@@ -109,11 +110,12 @@ class Caller {
   /// what  What it did, as "answered fewer entries than were sent".
   absl::Status InvalidAnswerError(std::string_view what) const;
   /// Returns that error for a page with more entries than the limit, and for one that says that there is more
-  /// but makes no progress: it ends where it began, or has no entries. A page of a row may have no entries
-  /// where the server has looked at much that is deleted, so a loop over the pages of a row needs a deadline.
+  /// but makes no progress: it ends where it began, or has no entries. A page of a row or of a scan may have
+  /// no entries where the server has looked at much that is deleted, so a loop over such pages needs a
+  /// deadline.
   ///
   /// asked, next    The markers of the request and of the answer.
-  /// may_be_empty   Whether it is a page of a row.
+  /// may_be_empty   Whether it is a page of a row or of a scan.
   absl::Status CheckPage(int entries, size_t limit, std::string_view asked, std::string_view next,
                          bool may_be_empty = false) const;
   /// Waits before a retry, longer after each attempt. Returns false if there is no time left for it.
@@ -121,6 +123,9 @@ class Caller {
   /// attempt   How many attempts there were before the last one.
   /// deadline  Nothing: there is always time.
   bool Pause(int attempt, std::optional<Clock::time_point> deadline) const;
+  /// As Pause, after an attempt with this verdict. If the attempt was lost, tells ConnectOptions::on_lost
+  /// first.
+  bool Pause(const Verdict& verdict, int attempt, std::optional<Clock::time_point> deadline) const;
 
  private:
   /// A larger request does not go over a stream.

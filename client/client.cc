@@ -209,6 +209,32 @@ absl::Status Client::DeleteObject(std::string_view dataset, uint64_t id, bool ha
   return caller_->Call(request, response);
 }
 
+absl::StatusOr<ObjectPage> Client::ScanObjects(std::string_view dataset, const IdRange& range,
+                                               const ObjectScanOptions& options) {
+  v1::ScanObjectsRequest request;
+  request.set_dataset(std::string(dataset));
+  wire::ToWire(range, *request.mutable_range());
+  wire::ToWire(options, request);
+  v1::ScanObjectsResponse response;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
+  if (auto status = caller_->CheckPage(response.objects_size(), options.limit, options.marker,
+                                       response.marker(), /*may_be_empty=*/true);
+      !status.ok()) {
+    return status;
+  }
+  ObjectPage page{.objects = {}, .marker = response.marker()};
+  page.objects.reserve(static_cast<size_t>(response.objects_size()));
+  uint64_t lowest = range.start;  // that the next object may have
+  for (v1::Object& object : *response.mutable_objects()) {
+    if (object.id() < lowest || object.id() >= range.end) {
+      return caller_->InvalidAnswerError("answered a scan with objects that are not in its range or order");
+    }
+    lowest = object.id() + 1;
+    page.objects.push_back(wire::FromWire(object));
+  }
+  return page;
+}
+
 // ---- mappings ----
 
 absl::Status Client::AddMapping(std::string_view dataset, uint64_t from, uint64_t to,
@@ -283,6 +309,33 @@ absl::StatusOr<JoinedPage> Client::ListObjects(std::string_view dataset, uint64_
         return caller_->InvalidAnswerError("answered with another object");
       page.objects.push_back({entry, wire::FromWire(*result.mutable_object())});
     }
+  }
+  return page;
+}
+
+absl::StatusOr<ScannedMappingPage> Client::ScanMappings(std::string_view dataset, const IdRange& range,
+                                                        const MappingScanOptions& options) {
+  v1::ScanMappingsRequest request;
+  request.set_dataset(std::string(dataset));
+  wire::ToWire(range, *request.mutable_range());
+  wire::ToWire(options, request);
+  v1::ScanMappingsResponse response;
+  if (auto status = caller_->Call(request, response); !status.ok()) return status;
+  if (auto status = caller_->CheckPage(response.entries_size(), options.limit, options.marker,
+                                       response.marker(), /*may_be_empty=*/true);
+      !status.ok()) {
+    return status;
+  }
+  ScannedMappingPage page{.entries = {}, .marker = response.marker()};
+  page.entries.reserve(static_cast<size_t>(response.entries_size()));
+  for (const auto& message : response.entries()) {
+    const ScannedMapping entry{message.from(), message.to(), message.sequence()};
+    const bool follows = page.entries.empty() || std::pair(page.entries.back().from, page.entries.back().to) <
+                                                     std::pair(entry.from, entry.to);
+    if (!follows || entry.from < range.start || entry.from >= range.end) {
+      return caller_->InvalidAnswerError("answered a scan with entries that are not in its range or order");
+    }
+    page.entries.push_back(entry);
   }
   return page;
 }

@@ -399,7 +399,8 @@ absl::StatusOr<std::vector<Partition>> Client::ListPartitions(std::string_view d
   if (auto status = caller_->Call(request, response); !status.ok()) return status;
   std::vector<Partition> partitions;
   for (const auto& partition : response.partitions()) {
-    partitions.push_back({partition.name(), wire::FromWire(partition.range())});
+    partitions.push_back(
+        {partition.name(), wire::FromWire(partition.range()), wire::FromWire(partition.ids())});
   }
   return partitions;
 }

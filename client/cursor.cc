@@ -62,7 +62,7 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     if (status.ok()) return false;
     // Without a deadline the scan gives up after so many failures.
     constexpr int kMaxFailures = 12;
-    if (!verdict.retry || failures_ == kMaxFailures || !caller_.Pause(failures_, deadline)) {
+    if (!verdict.retry || failures_ == kMaxFailures || !caller_.Pause(verdict, failures_, deadline)) {
       return verdict.status;
     }
     ++failures_;

@@ -53,6 +53,7 @@ void OnData(int code, const char* value, int size, const Stat* stat, const void*
     // A node without data has size -1.
     if (size > 0) answer.node.data.assign(value, static_cast<size_t>(size));
     answer.node.version = stat->version;
+    answer.node.changed_ms = static_cast<uint64_t>(std::max<int64_t>(stat->mtime, 0));
   }
   Complete(data, std::move(answer));
 }

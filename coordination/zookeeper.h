@@ -22,7 +22,8 @@ namespace kvstore {
 /// The contents of a node.
 struct ZooKeeperNode {
   std::string data;
-  int32_t version = 0;  ///< Counts the changes of the data.
+  int32_t version = 0;      ///< Counts the changes of the data.
+  uint64_t changed_ms = 0;  ///< When the data was changed last, by the clock of ZooKeeper's servers.
 };
 
 /// One step of ZooKeeper::Change.

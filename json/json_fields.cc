@@ -2,12 +2,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest.h"
 #include "json/bytes_json.h"
 
 namespace kvstore {
+namespace {
+
+/// Finish looks for the likeliest typo among this many unknown fields at most, because an object from outside
+/// may have millions.
+constexpr size_t kMaxTypos = 8;
+
+}  // namespace
 
 std::optional<uint64_t> UintFromJson(const Json& json) {
   if (json.is_number_unsigned()) return json.get<uint64_t>();
@@ -52,7 +62,10 @@ const Json* JsonFields::Find(std::string_view name) {
 
 const Json* JsonFields::Require(std::string_view name) {
   const Json* field = Find(name);
-  if (field == nullptr && !no_object_) Fail(name, "missing");
+  if (field == nullptr && !no_object_) {
+    if (mistakes_.empty()) missing_first_ = true;
+    Fail(name, "missing");
+  }
   return field;
 }
 
@@ -136,15 +149,44 @@ const std::vector<Json>& JsonFields::Array(std::string_view name) {
   return field->get_ref<const std::vector<Json>&>();
 }
 
-void JsonFields::AddUnknown() {
-  if (no_object_) return;
+std::vector<JsonFields::Unknown> JsonFields::FindUnknown(size_t most) const {
+  std::vector<Unknown> unknown;
+  if (no_object_) return unknown;
   for (const auto& [name, value] : object_.items()) {
-    if (!known_.contains(name)) Fail(name, "unknown field");
+    if (unknown.size() == most) break;
+    if (!known_.contains(name)) unknown.push_back({name, {}});
+  }
+  if (unknown.empty()) return unknown;
+  std::vector<std::string> absent;
+  for (const std::string& name : known_) {
+    if (!object_.contains(name)) absent.push_back(name);
+  }
+  for (Unknown& field : unknown) field.meant = Nearest(field.name, absent);
+  return unknown;
+}
+
+std::string JsonFields::Text(const Unknown& field) const {
+  return fmt::format("{}{}: unknown field{}", path_, field.name, DidYouMean(field.meant));
+}
+
+void JsonFields::AddUnknown() {
+  for (const Unknown& field : FindUnknown(std::numeric_limits<size_t>::max())) {
+    mistakes_.push_back(Text(field));
   }
 }
 
 absl::Status JsonFields::Finish() {
-  if (mistakes_.empty()) AddUnknown();
+  if (!mistakes_.empty() && !missing_first_) return FirstMistake();
+  const std::vector<Unknown> unknown = FindUnknown(kMaxTypos);
+  if (unknown.empty()) return FirstMistake();
+  const auto typo =
+      std::find_if(unknown.begin(), unknown.end(), [](const Unknown& field) { return !field.meant.empty(); });
+  const std::string text = Text(typo == unknown.end() ? unknown.front() : *typo);
+  return absl::InvalidArgumentError(mistakes_.empty() ? text
+                                                      : fmt::format("{}; {}", mistakes_.front(), text));
+}
+
+absl::Status JsonFields::FirstMistake() const {
   return mistakes_.empty() ? absl::OkStatus() : absl::InvalidArgumentError(mistakes_.front());
 }
 

@@ -20,8 +20,11 @@ namespace kvstore {
 ///   if (auto status = fields.Finish(); !status.ok()) return status;   // only now trust row and limit
 ///
 /// A getter returns an empty value for a field that is wrong, and records the mistake. Finish reports the
-/// first mistake with the field's path, or an unknown field; FinishAll reports all of them. A field is known
-/// once a getter was called for it. The JSON must outlive this object. Externally synchronised.
+/// first mistake with the field's path, or an unknown field. If the first mistake is that a field is missing,
+/// Finish reports an unknown field with it, which may be the missing one, mistyped. FinishAll reports all
+/// mistakes. Both ask whether an unknown field was meant to be one that is absent and has a similar name. A
+/// field is known once a getter was called for it. The JSON must outlive this object. Externally
+/// synchronised.
 class JsonFields {
  public:
   /// path  precedes names of fields in messages: "items[3]." or "".
@@ -58,18 +61,30 @@ class JsonFields {
 
   /// OK, or INVALID_ARGUMENT with the first mistake; see above.
   [[nodiscard]] absl::Status Finish();
+  /// As Finish, without looking for unknown fields: for callers that do not know yet which fields there may
+  /// be.
+  [[nodiscard]] absl::Status FirstMistake() const;
   /// As Finish, with a line for each mistake.
   [[nodiscard]] absl::Status FinishAll();
 
  private:
-  const Json& object_;
-  std::string path_;
-  std::set<std::string, std::less<>> known_;  // fields that were asked for
+  struct Unknown {
+    std::string name;
+    std::vector<std::string> meant;  ///< Known fields, absent here, that its name resembles.
+  };
+
+  /// Returns the fields that are not known, at most so many.
+  std::vector<Unknown> FindUnknown(size_t most) const;
+  std::string Text(const Unknown& field) const;
   /// Records a mistake for each field that is not known.
   void AddUnknown();
 
+  const Json& object_;
+  std::string path_;
+  std::set<std::string, std::less<>> known_;  // fields that were asked for
   std::vector<std::string> mistakes_;
-  bool no_object_ = false;  // the JSON is not an object
+  bool missing_first_ = false;  // the first mistake is that a field is missing
+  bool no_object_ = false;      // the JSON is not an object
 };
 
 /// Reads a number or a decimal string as an unsigned number; nullopt for anything else.

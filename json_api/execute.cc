@@ -5,7 +5,9 @@
 #include <limits>
 #include <map>
 #include <utility>
+#include <vector>
 
+#include "base/nearest.h"
 #include "json/dataset_json.h"
 #include "json/json_text.h"
 #include "json_api/answers.h"
@@ -53,27 +55,34 @@ Answer Compact(JsonFields& fields, KVStore& store) {
 
 namespace {
 
-/// Returns the operation of that name; null if there is none.
-Operation Find(const std::string& op) {
-  static const std::map<std::string, Operation> kOperations = {
+const std::map<std::string, Operation>& Operations() {
+  static const std::map<std::string, Operation> operations = {
 #define KV_JSON(name, op) {#op, &name},
 #include "wire/operations.def"
   };
-  const auto found = kOperations.find(op);
-  return found == kOperations.end() ? nullptr : found->second;
+  return operations;
+}
+
+/// Returns the operations, also those on reports, that somebody may have meant by `name`.
+std::vector<std::string> Meant(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [op, operation] : Operations()) names.push_back(op);
+  for (const auto& [op, operation] : reports::JsonOperations()) names.push_back(op);
+  return Nearest(name, names);
 }
 
 Answer Dispatch(const Json& request, KVStore& store, const reports::ReportsOf& reports_of) {
   JsonFields fields(request, "");
   fields.Find("id");
   const std::string name = fields.String("op");
-  if (const Operation operation = Find(name)) return operation(fields, store);
+  const auto on_store = Operations().find(name);
+  if (on_store != Operations().end()) return on_store->second(fields, store);
   const auto on_reports = reports::JsonOperations().find(name);
   if (on_reports != reports::JsonOperations().end()) return on_reports->second(fields, reports_of);
-  // If the request is not an object, or has no op, Finish reports that. The fields of an unknown op are not
-  // checked.
-  fields.Fail("op", fmt::format("there is no operation '{}'", name));
-  return fields.Finish();
+  // If the request is not an object, or has no op, that is the first mistake. The fields of an unknown op are
+  // not checked.
+  fields.Fail("op", fmt::format("there is no operation '{}'{}", name, DidYouMean(Meant(name))));
+  return fields.FirstMistake();
 }
 
 }  // namespace

@@ -10,6 +10,14 @@ namespace {
 
 constexpr uint64_t kMaxUint64 = std::numeric_limits<uint64_t>::max();
 
+/// Reads the IDs that a scan walks.
+IdRange ReadIdRange(JsonFields& fields) {
+  IdRange range;
+  range.start = fields.OptionalUint("start_id", 0, kMaxId).value_or(range.start);
+  range.end = fields.OptionalUint("end_id", 0, kMaxId + 1).value_or(range.end);
+  return range;
+}
+
 }  // namespace
 
 // ---- objects ----
@@ -78,6 +86,20 @@ Answer DeleteObject(JsonFields& fields, KVStore& store) {
   return Done(store.DeleteObject(dataset, id, hard));
 }
 
+Answer ScanObjects(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const IdRange range = ReadIdRange(fields);
+  ObjectScanOptions options{.max_bytes = kDefaultScanBytes};
+  options.include_inactive = fields.OptionalBool("include_inactive").value_or(false);
+  options.limit =
+      static_cast<uint32_t>(fields.OptionalUint("limit", 1, kMaxListEntries).value_or(options.limit));
+  options.marker = ReadMarker(fields);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const auto page = store.ScanObjects(dataset, range, options);
+  if (!page.ok()) return page.status();
+  return ObjectsToJson(*page);
+}
+
 // ---- mappings ----
 
 Answer AddMapping(JsonFields& fields, KVStore& store) {
@@ -126,6 +148,19 @@ Answer CountMapping(JsonFields& fields, KVStore& store) {
   const auto count = store.CountMapping(dataset, from);
   if (!count.ok()) return count.status();
   return Json{{"count", *count}};
+}
+
+Answer ScanMappings(JsonFields& fields, KVStore& store) {
+  const std::string dataset = fields.String("dataset");
+  const IdRange range = ReadIdRange(fields);
+  MappingScanOptions options;
+  options.limit =
+      static_cast<uint32_t>(fields.OptionalUint("limit", 1, kMaxListEntries).value_or(options.limit));
+  options.marker = ReadMarker(fields);
+  if (auto status = fields.Finish(); !status.ok()) return status;
+  const auto page = store.ScanMappings(dataset, range, options);
+  if (!page.ok()) return page.status();
+  return MappingsToJson(*page);
 }
 
 }  // namespace kvstore::json_api

@@ -17,4 +17,8 @@ struct PutItems {
 /// Reads `items: [{column, value, timestamp?}]`. Mistakes are recorded in `fields`.
 PutItems ReadItems(JsonFields& fields);
 
+/// The same, but an item may also have the form in which a scan returns it (ItemsToJson):
+/// `{column, cells: [{timestamp, value}]}`, with at least one cell.
+PutItems ReadPutOrScannedItems(JsonFields& fields);
+
 }  // namespace kvstore::json_api

@@ -2,7 +2,6 @@
 
 #include <utility>
 
-#include "json/bytes_json.h"
 #include "json_api/operations.h"
 #include "json_api/put_items.h"
 #include "kvstore_api/limits.h"
@@ -32,6 +31,7 @@ RowReadRequest ReadRowRead(JsonFields& fields) {
   read.options.time_range = ReadTimeRange(fields);
   read.options.limit = ReadCount(fields, "limit", read.options.limit);
   read.options.marker = ReadMarker(fields);
+  read.options.after_column = fields.OptionalBytes("after_column");
   return read;
 }
 
@@ -144,7 +144,7 @@ Answer ScanPage(RowCursor& cursor, uint32_t limit) {
       marker = std::move(before);
       break;
     }
-    rows.push_back({{"row", BytesToJson(row.key)}, {"items", ItemsToJson(row.items)}});
+    rows.push_back(ScannedRowToJson(row));
     if (row.continues) {
       marker = cursor.marker();
       break;

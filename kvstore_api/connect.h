@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,6 +36,11 @@ struct ConnectOptions {
   /// catalog has the datasets. The other server refuses calls that its own catalog would send elsewhere.
   /// Empty: no check.
   std::string backend;
+  /// Called when an attempt of a call was lost, because the server cannot be reached or the connection broke,
+  /// before the next attempt: with the error, and the time that is left for retries (nothing: the call has no
+  /// deadline). It is called by the thread that makes the call, so perhaps by several at a time. Null: nobody
+  /// is told.
+  std::function<void(const absl::Status& error, std::optional<std::chrono::milliseconds> left)> on_lost;
 };
 
 /// Returns the store behind a server, with the same interface as in process (`kvstore::Open`). Returns at

@@ -58,7 +58,8 @@ class KVStore {
   /// Removes the dataset and all of its data.
   [[nodiscard]] virtual absl::Status DropDataset(std::string_view dataset, const DropOptions& options) = 0;
   [[nodiscard]] virtual absl::StatusOr<DatasetSpec> GetDataset(std::string_view dataset) = 0;
-  /// Returns all datasets by name, ascending.
+  /// Returns all datasets by name, ascending. Of a dataset whose entry in a shared catalog cannot be read,
+  /// only the name is known: its `backend` is empty.
   [[nodiscard]] virtual absl::StatusOr<std::vector<DatasetSpec>> ListDatasets() = 0;
   /// Returns rough sizes, without reading data.
   [[nodiscard]] virtual absl::StatusOr<DatasetStats> GetStats(std::string_view dataset) = 0;
@@ -133,7 +134,8 @@ class KVStore {
                                                                             const RowRange& range,
                                                                             const ScanOptions& options) = 0;
   /// Returns about `wanted` (1..65536) ranges of similar size that together cover the dataset, for parallel
-  /// scans.
+  /// scans. Works for datasets of all shapes: ScanRows takes Partition::range, ScanObjects and ScanMappings
+  /// take Partition::ids.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Partition>> ListPartitions(std::string_view dataset,
                                                                               size_t wanted) = 0;
 
@@ -164,6 +166,33 @@ class KVStore {
   /// hard  false: sets `"active": false`, which hides the object from reads; OK if that was so already.
   ///       True: removes the object for good; its ID is never used again.
   [[nodiscard]] virtual absl::Status DeleteObject(std::string_view dataset, uint64_t id, bool hard) = 0;
+  /// Returns one page of the objects whose IDs are in `range`, in ascending order of their IDs. All objects
+  /// of a dataset have its type, so this is the order of shards, and of local IDs within each shard.
+  ///
+  /// **As long as there is a marker, more may follow, whatever the page contains.** A page ends before it has
+  /// `limit` objects when it has `max_bytes` (over the network 4 MiB), or after it has looked at some ten
+  /// thousand objects that are deleted, or on MySQL at some dozens of shards. Then it may have no objects at
+  /// all. Continue with the marker until it is empty:
+  ///
+  ///   ObjectScanOptions options;
+  ///   do {
+  ///     auto page = store.ScanObjects("pins", {}, options);
+  ///     ...
+  ///     options.marker = page->marker;
+  ///   } while (!options.marker.empty());
+  ///
+  /// An object that exists from the first page to the last is returned exactly once, as it is at one moment;
+  /// different objects may be read at different moments. An object that is created meanwhile may be returned
+  /// or not. One that was deleted before its page was read is not returned; nor is one that was deleted
+  /// softly, unless `include_inactive` is set.
+  ///
+  /// Nothing is held between two pages, and all backends have the same order: a scan goes on with its marker
+  /// in another process, after a restart, and on the other backend after the dataset has migrated. A page
+  /// that is asked for during the cutover waits for its end, as every read. INVALID_ARGUMENT for a marker of
+  /// another dataset or of another kind of scan, for one that was changed, and for one that lies outside of
+  /// `range`.
+  [[nodiscard]] virtual absl::StatusOr<ObjectPage> ScanObjects(std::string_view dataset, const IdRange& range,
+                                                               const ObjectScanOptions& options) = 0;
 
   // ---- mappings ----
 
@@ -179,6 +208,11 @@ class KVStore {
   [[nodiscard]] virtual absl::StatusOr<MappingPage> ListMapping(std::string_view dataset, uint64_t from,
                                                                 const MappingListOptions& options) = 0;
   [[nodiscard]] virtual absl::StatusOr<uint64_t> CountMapping(std::string_view dataset, uint64_t from) = 0;
+  /// Returns one page of the entries whose `from` is in `range`, in ascending order of (from, to), whatever
+  /// their sequences. Pages, markers and what changes meanwhile are as in ScanObjects. An entry whose
+  /// sequence changes during the scan is returned once, with one of its sequences.
+  [[nodiscard]] virtual absl::StatusOr<ScannedMappingPage> ScanMappings(
+      std::string_view dataset, const IdRange& range, const MappingScanOptions& options) = 0;
   /// Returns a page of the mapping joined with the object that each entry points to, which is found by the
   /// type number in its ID. The page ends before `limit` entries when the objects have `max_bytes` together:
   /// as long as there is a marker, more entries follow.

@@ -115,6 +115,16 @@ struct ObjectReadOptions {
   bool include_inactive = false;  ///< Also return objects that were deleted softly.
 };
 
+/// Selects what a page of a scan of objects has.
+struct ObjectScanOptions {
+  bool include_inactive = false;  ///< Also return objects that were deleted softly.
+  uint32_t limit = 1000;          ///< A page ends after this many objects, 1..kMaxListEntries, ...
+  /// ... or before it would exceed this many bytes of JSON (1..kMaxPageBytes). An object that is larger is a
+  /// page of its own. A server ends pages at kMaxWireBytes.
+  size_t max_bytes = kDefaultPageBytes;
+  std::string marker = {};  ///< ObjectPage::marker of the page before; empty for the first page.
+};
+
 struct UpdateOptions {
   /// Update only if the object's timestamp is still this one; else FAILED_PRECONDITION.
   std::optional<uint64_t> expected_timestamp;
@@ -130,6 +140,12 @@ struct MappingListOptions {
   /// at least one entry.
   size_t max_bytes = kDefaultPageBytes;
   std::string marker;  ///< MappingPage::marker of the page before, same order. Not with an offset.
+};
+
+/// Selects what a page of a scan of mappings has.
+struct MappingScanOptions {
+  uint32_t limit = 1000;    ///< Entries of a page, 1..kMaxListEntries.
+  std::string marker = {};  ///< ScannedMappingPage::marker of the page before; empty for the first page.
 };
 
 }  // namespace kvstore

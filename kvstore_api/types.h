@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/limits.h"
 
 /// The data that calls of a KVStore take and return. Plain values. Views (std::string_view, std::span) are
 /// used only in arguments, and need to live no longer than the call.
@@ -72,11 +73,19 @@ struct RowRange {
   friend bool operator==(const RowRange&, const RowRange&) = default;
 };
 
+/// IDs from `start` (inclusive) to `end` (exclusive); all of them by default.
+struct IdRange {
+  uint64_t start = 0;
+  uint64_t end = kMaxId + 1;
+  friend bool operator==(const IdRange&, const IdRange&) = default;
+};
+
 /// A part of a dataset that can be scanned on its own, in parallel with the others. The partitions of one
 /// listing cover the dataset and do not overlap.
 struct Partition {
   std::string name;  ///< For people and for logs.
-  RowRange range;
+  RowRange range;    ///< Of rows.
+  IdRange ids = {};  ///< Of objects by their IDs, and of entries of mappings by their `from`.
 };
 
 // ---- objects ----
@@ -87,6 +96,14 @@ struct Object {
   std::string data;  ///< The text of a JSON object.
   uint64_t timestamp =
       0;  ///< When it was last changed, ms. Grows with every change: it serves as its version.
+};
+
+/// A page of a scan of objects, in ascending order of their IDs.
+struct ObjectPage {
+  std::vector<Object> objects;
+  /// Empty: this was the last page. Else pass it as ObjectScanOptions::marker to continue, even if the page
+  /// has fewer objects than were asked for, or none.
+  std::string marker;
 };
 
 /// Computes an object's new JSON text from its current one. May be called more than once for an update, and
@@ -108,6 +125,20 @@ struct MappingPage {
   /// Empty: this was the last page. Else pass it as MappingListOptions::marker to continue; the page then has
   /// as many entries as were asked for.
   std::string marker;
+};
+
+/// One entry of a mapping as a scan returns it, with the ID that it belongs to.
+struct ScannedMapping {
+  uint64_t from = 0;
+  uint64_t to = 0;
+  uint64_t sequence = 0;
+  friend bool operator==(const ScannedMapping&, const ScannedMapping&) = default;
+};
+
+/// A page of a scan of mappings, in ascending order of (from, to).
+struct ScannedMappingPage {
+  std::vector<ScannedMapping> entries;
+  std::string marker;  ///< As in ObjectPage, for MappingScanOptions::marker.
 };
 
 /// One entry of ListObjects: the mapping's entry and the object it points to, or why there is none.

@@ -44,7 +44,7 @@ void CopyLock::Unlock() {
 absl::Status Copier::Copy(std::span<const std::string> keys) {
   while (!keys.empty()) {
     const auto part = keys.first(std::min(keys.size(), kTogether));
-    const auto units = from_.Read(part, WallClockMs());
+    const auto units = from_.units.Read(part, WallClockMs());
     if (!units.ok()) return units.status();
     Reached("copy.read");
     if (auto status = Replace(*units); !status.ok()) return status;
@@ -57,14 +57,14 @@ absl::Status Copier::Replace(std::span<const Unit> units) {
   if (check_) {
     if (auto status = check_(); !status.ok()) return status;
   }
-  return to_.Replace(epoch_, units, /*fresh=*/false);
+  return to_.writer.Replace(epoch_, units, /*fresh=*/false);
 }
 
 absl::Status Copier::CopyRow(const std::string& row) {
   const UnitRange range{.start = row, .end = EndOf(row)};
   // Scans the whole row, because reading its columns one by one would pass over deleted cells again and
   // again.
-  const auto all = [&](MigrationEndpoint& side,
+  const auto all = [&](UnitReader& side,
                        const std::function<absl::Status(std::vector<Unit>&)>& work) -> absl::Status {
     auto scan = side.Scan(range, WallClockMs());
     if (!scan.ok()) return scan.status();
@@ -78,12 +78,12 @@ absl::Status Copier::CopyRow(const std::string& row) {
   // Columns that the copy has and the truth lacks are removed. Columns that are written meanwhile have log
   // entries of their own.
   std::set<std::string> surplus;
-  absl::Status status = all(to_, [&](std::vector<Unit>& page) {
+  absl::Status status = all(to_.units, [&](std::vector<Unit>& page) {
     for (Unit& unit : page) surplus.insert(std::move(unit.key));
     return absl::OkStatus();
   });
   if (!status.ok()) return status;
-  status = all(from_, [&](std::vector<Unit>& page) {
+  status = all(from_.units, [&](std::vector<Unit>& page) {
     for (const Unit& unit : page) surplus.erase(unit.key);
     return Replace(page);
   });
@@ -100,7 +100,7 @@ absl::Status Copier::CopyRow(const std::string& row) {
 
 absl::StatusOr<size_t> Copier::Drain() {
   const auto exclusive = lock_.Exclude();
-  const auto entries = from_.ReadDirty(listed_);
+  const auto entries = from_.changes.ReadDirty(listed_);
   if (!entries.ok()) return entries.status();
   if (entries->empty()) return 0;
   Reached("drain.listed");
@@ -116,7 +116,7 @@ absl::StatusOr<size_t> Copier::Drain() {
   }
   if (auto status = Copy(std::vector<std::string>(units.begin(), units.end())); !status.ok()) return status;
   Reached("drain.replaced");
-  if (auto status = from_.RemoveDirty(epoch_, *entries); !status.ok()) return status;
+  if (auto status = from_.changes.RemoveDirty(epoch_, *entries); !status.ok()) return status;
   Reached("drain.removed");
   const bool few = entries->size() >= listed_ && (units.size() + rows.size()) * 4 < entries->size();
   listed_ = few ? std::min(listed_ * 2, kMostEntries) : kEntries;
@@ -150,7 +150,7 @@ absl::StatusOr<Copier::Page> Copier::CopyPage(UnitScan& scan, bool fresh) {
   page.ended = units->empty();
   if (page.ended) return page;
   Reached("backfill.read");
-  if (auto status = to_.Replace(epoch_, *units, fresh); !status.ok()) return status;
+  if (auto status = to_.writer.Replace(epoch_, *units, fresh); !status.ok()) return status;
   Reached("backfill.replaced");
   page.units = units->size();
   for (const Unit& unit : *units) {

@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/change_capture.h"
+#include "backend_api/unit_reader.h"
+#include "backend_api/unit_writer.h"
 #include "base/mutex.h"
 #include "kvstore_api/dataset.h"
 
@@ -52,6 +54,18 @@ class CopyLock {
   bool exclusive_ ABSL_GUARDED_BY(mutex_) = false;  // one of them holds it exclusively
 };
 
+/// What a copy needs of the side that is the truth.
+struct CopySource {
+  UnitReader& units;
+  ChangeCapture& changes;
+};
+
+/// What a copy needs of the other side. It reads there, too: what the truth does not have is removed.
+struct CopyTarget {
+  UnitReader& units;
+  UnitWriter& writer;
+};
+
 /// Copies units from the side that is the truth to the other one, under one epoch. Thread-safe.
 ///
 /// A copy lists a unit's log entries before it reads the unit, replaces it, and only then removes exactly
@@ -59,12 +73,11 @@ class CopyLock {
 /// has the reasons.
 class Copier {
  public:
-  /// Both endpoints must outlive it.
+  /// What it is given of both sides must outlive it.
   ///
   /// check  called after units were read and before they are written to the other side, except in a backfill:
   ///        tells whether what was read can still be trusted. The copy fails with its error. May be null.
-  Copier(Shape shape, MigrationEndpoint& from, MigrationEndpoint& to, uint64_t epoch,
-         std::function<absl::Status()> check)
+  Copier(Shape shape, CopySource from, CopyTarget to, uint64_t epoch, std::function<absl::Status()> check)
       : shape_(shape), from_(from), to_(to), epoch_(epoch), check_(std::move(check)) {}
 
   /// Copies the units that the first entries of the dirty log name, and removes those entries. Returns how
@@ -85,13 +98,13 @@ class Copier {
   };
   /// Copies the next page of the scan.
   ///
-  /// fresh  as in MigrationEndpoint::Replace.
+  /// fresh  as in UnitWriter::Replace.
   absl::StatusOr<Page> CopyPage(UnitScan& scan, bool fresh);
 
   CopyLock& lock() { return lock_; }
   uint64_t drained() const { return drained_.load(std::memory_order_relaxed); }
-  MigrationEndpoint& from() { return from_; }
-  MigrationEndpoint& to() { return to_; }
+  const CopySource& from() const { return from_; }
+  const CopyTarget& to() const { return to_; }
 
   /// Copies these units. The caller holds lock() exclusively.
   absl::Status Copy(std::span<const std::string> keys);
@@ -108,8 +121,8 @@ class Copier {
   absl::Status Replace(std::span<const Unit> units);
 
   const Shape shape_;
-  MigrationEndpoint& from_;
-  MigrationEndpoint& to_;
+  const CopySource from_;
+  const CopyTarget to_;
   const uint64_t epoch_;
   const std::function<absl::Status()> check_;
   CopyLock lock_;

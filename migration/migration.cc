@@ -36,7 +36,8 @@ absl::Status AlreadyAskedError(std::string_view command, std::string_view field,
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper, std::string_view dataset) {
+absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper, std::string_view dataset,
+                                                           ThrottleTime time) {
   CatalogRecord stored;
   absl::Status status = keeper.WithCatalog([&](Catalog& catalog) {
     auto found = catalog.GetRecord(dataset);
@@ -45,7 +46,10 @@ absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper
     return absl::OkStatus();
   });
   if (absl::IsNotFound(status)) {
-    return absl::NotFoundError(fmt::format("dataset: '{}' does not migrate", dataset));
+    return absl::NotFoundError(fmt::format(
+        "dataset: '{0}' does not migrate; kv migrate create {0} --to BACKEND records a migration, and "
+        "kv migrate start {0} begins it",
+        dataset));
   }
   if (!status.ok()) return status;
   auto record = Decode(stored.text);
@@ -57,15 +61,16 @@ absl::StatusOr<std::unique_ptr<Migration>> Migration::Open(CatalogKeeper& keeper
             "'The record of a migration cannot be read'",
             dataset, std::string(record.status().message())));
   }
-  return std::unique_ptr<Migration>(new Migration(keeper, *std::move(record), stored.version));
+  return std::unique_ptr<Migration>(
+      new Migration(keeper, *std::move(record), stored.version, std::move(time)));
 }
 
-Migration::Migration(CatalogKeeper& keeper, Record record, int64_t version)
+Migration::Migration(CatalogKeeper& keeper, Record record, int64_t version, ThrottleTime time)
     : keeper_(keeper),
       names_(record),
       record_(std::move(record)),
       version_(version),
-      throttle_(names_.limits),
+      throttle_(names_.limits, std::move(time)),
       on_target_(names_.on_target),
       fresh_(names_.phase == Phase::kCreated || names_.phase == Phase::kPrepare) {}
 
@@ -80,23 +85,39 @@ Record Migration::record() const {
 }
 
 std::optional<DirtyLag> Migration::Lag() const {
-  std::shared_ptr<MigrationEndpoint> endpoint;
+  std::shared_ptr<ChangeCapture> changes;
   {
     const MutexLock lock(mutex_);
     if (!source_ || !target_) return std::nullopt;
     if (record_.phase == Phase::kFinished || record_.phase == Phase::kAborted) return std::nullopt;
-    endpoint = record_.on_target ? target_ : source_;
+    changes = record_.on_target ? target_ : source_;
   }
   // A side that hangs must not keep an operator from the rest of the status.
   const CallScope scope(kMaxLagTime);
-  auto lag = endpoint->Lag();
+  auto lag = changes->Lag();
   return lag.ok() ? std::optional(*lag) : std::nullopt;
 }
 
-absl::Status Migration::Save() {
-  const std::string text = Encode(record_);
-  // A copy, because the analysis does not know that these lambdas run under mutex_.
-  int64_t version = version_;
+absl::StatusOr<DeadlineMutex::Guard> Migration::LockChanges() {
+  auto changing = changes_mutex_.Acquire(fmt::format("the record of the migration of '{}'", names_.dataset));
+  if (changing.ok()) return changing;
+  const std::string problem = InForce().problem;
+  return absl::Status(changing.status().code(),
+                      fmt::format("{}; nothing was changed{}{}", Text(changing.status()),
+                                  problem.empty() ? "" : ". The migration's problem is: ", problem));
+}
+
+absl::Status Migration::Save(const Record& record) {
+  const std::string text = Encode(record);
+  int64_t version = 0;
+  {
+    const MutexLock lock(mutex_);
+    version = version_;
+  }
+  const auto keep_version = [&] {
+    const MutexLock lock(mutex_);
+    version_ = version;
+  };
   const auto put = [&](Catalog& catalog) {
     const auto stored = catalog.PutRecord(names_.dataset, text, version);
     if (stored.ok()) version = *stored;
@@ -104,8 +125,15 @@ absl::Status Migration::Save() {
   };
   absl::Status status = keeper_.WithCatalog(put);
   if (!absl::IsUnavailable(status) && !absl::IsAborted(status)) {
-    version_ = version;
+    if (status.ok()) unsettled_ = false;
+    keep_version();
     return status;
+  }
+  unsettled_ = true;
+  // An operator who has gone does not make the worker wait for the catalog once more.
+  if (auto left = CheckCall(); !left.ok()) {
+    return absl::Status(left.code(), fmt::format("{}; the record may or may not have been stored: {}",
+                                                 Text(left), Text(status)));
   }
   // This write, or an earlier one whose answer was lost, may have happened: then the stored record is this
   // worker's, and its version is the one to write on.
@@ -121,28 +149,38 @@ absl::Status Migration::Save() {
     version = stored->version;
     return absl::OkStatus();
   });
-  version_ = version;
+  keep_version();
   if (absl::IsNotFound(read)) return absl::AbortedError("another worker has ended the migration");
+  if (written) unsettled_ = false;
   if (!read.ok() || written) return read;
   status = keeper_.WithCatalog(put);
-  version_ = version;
+  if (status.ok()) unsettled_ = false;
+  keep_version();
   return status;
+}
+
+void Migration::Install(const Record& before, Record changed) {
+  const MutexLock lock(mutex_);
+  if (changed.parts == before.parts) changed.parts = std::move(record_.parts);
+  changed.drained_units = record_.drained_units;
+  changed.backfill_ms = record_.backfill_ms;
+  if (changed.limits != record_.limits) throttle_.Set(changed.limits);
+  record_ = std::move(changed);
 }
 
 absl::Status Migration::ChangeOrRefuse(const std::function<absl::Status(Record&)>& change, std::string event,
                                        std::string who) {
-  const MutexLock lock(mutex_);
-  const Record before = record_;
-  absl::Status status = change(record_);
-  if (status.ok()) {
-    if (!event.empty()) {
-      spdlog::info("migration of '{}': {} ({})", record_.dataset, event, who);
-      record_.AddEvent(std::move(who), std::move(event), WallClockMs());
-    }
-    status = Save();
-  }
-  if (!status.ok()) record_ = before;
-  return status;
+  const auto changing = LockChanges();
+  if (!changing.ok()) return changing.status();
+  const Record before = InForce();
+  Record changed = before;
+  if (auto status = change(changed); !status.ok()) return status;
+  if (!event.empty()) changed.AddEvent(who, event, WallClockMs());
+  if (auto status = Save(changed); !status.ok()) return status;
+  Install(before, std::move(changed));
+  // Not before it is stored: the log must not say of a change that failed that it was made.
+  if (!event.empty()) spdlog::info("migration of '{}': {} ({})", names_.dataset, event, who);
+  return absl::OkStatus();
 }
 
 absl::Status Migration::Change(const std::function<void(Record&)>& change, std::string event,
@@ -188,8 +226,8 @@ absl::Status Migration::ActOnRequest(Wanted wanted, const std::function<void(Rec
 }
 
 void Migration::Checkpoint() {
-  const MutexLock lock(mutex_);
-  Save().IgnoreError();
+  const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();
+  Save(InForce()).IgnoreError();
 }
 
 absl::Status Migration::AdvanceTo(Phase phase, std::string event) {
@@ -222,8 +260,7 @@ absl::Status Migration::ChangeEntry(const std::function<absl::Status(CatalogEntr
 // ---- requests of operators ----
 
 void Migration::Stop() {
-  // Without mutex_, which is held while the record is stored, and that may take as long as the catalog is
-  // away. A wait that misses the notification ends by itself, within a second.
+  // Takes no lock. A wait that misses the notification ends by itself, within a second.
   stop_ = true;
   wake_run_.notify_all();
 }
@@ -234,7 +271,12 @@ bool Migration::IsOver() const {
 }
 
 void Migration::WaitForRequest(milliseconds time) {
-  const auto until = std::chrono::steady_clock::now() + time;
+  const auto now = std::chrono::steady_clock::now();
+  if (unsettled_ && now >= settle_at_) {
+    Checkpoint();
+    settle_at_ = std::chrono::steady_clock::now() + kRetryInterval;
+  }
+  const auto until = now + time;
   MutexLock lock(mutex_);
   while (!stop_ && record_.wanted == Wanted::kNothing) {
     if (lock.WaitUntil(wake_run_, until)) return;
@@ -276,13 +318,16 @@ absl::Status Migration::Pause(bool paused, std::string who) {
                 std::move(who));
 }
 
-absl::Status Migration::SetLimits(const Limits& limits, std::string who) {
-  absl::Status status =
-      Change([&](Record& record) { record.limits = limits; },
-             fmt::format("limits: {} units/s, {} bytes/s, {} % of the time, reads of {} us",
-                         limits.units_per_s, limits.bytes_per_s, limits.share, limits.max_read_us),
-             std::move(who));
-  if (status.ok()) throttle_.Set(limits);
+absl::Status Migration::SetLimits(const std::function<Limits(const Limits&)>& change, std::string who) {
+  std::string event;
+  // Decided under the lock: two commands that change different limits must not undo each other.
+  const absl::Status status = Change([&](Record& record) {
+    const Limits limits = record.limits = change(record.limits);
+    event = fmt::format("limits: {} units/s, {} bytes/s, {} % of the time, reads of {} us",
+                        limits.units_per_s, limits.bytes_per_s, limits.share, limits.max_read_us);
+    record.AddEvent(who, event, WallClockMs());
+  });
+  if (status.ok()) spdlog::info("migration of '{}': {} ({})", names_.dataset, event, who);
   return status;
 }
 
@@ -321,6 +366,7 @@ absl::Status Migration::Run() {
     fresh_ = false;
     bool told = false;  // the same failure was logged before
     {
+      const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();
       const MutexLock lock(mutex_);
       told = record_.problem == Text(status);
       record_.problem = Text(status);

@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/migration_endpoint.h"
 #include "base/mutex.h"
+#include "catalog/deadline_mutex.h"
 #include "migration/copier.h"
 #include "migration/record.h"
 #include "migration/throttle.h"
@@ -33,7 +35,10 @@ class Migration {
  public:
   /// Loads the record. NOT_FOUND if the dataset does not migrate; DATA_LOSS if the record is damaged, or of a
   /// newer version. The keeper must outlive the migration.
-  static absl::StatusOr<std::unique_ptr<Migration>> Open(CatalogKeeper& keeper, std::string_view dataset);
+  ///
+  /// time  by which the limits of its rate hold.
+  static absl::StatusOr<std::unique_ptr<Migration>> Open(CatalogKeeper& keeper, std::string_view dataset,
+                                                         ThrottleTime time = {});
 
   /// Starts a migration that was created: the record says so when this returns OK, and Run then does the
   /// work, here or in another process.
@@ -46,7 +51,8 @@ class Migration {
 
   // Requests of operators. They are recorded when a call returns OK, and carried out later by the worker.
   // `who` stands in the record's events. Callers check by CheckCommand that a request is possible; those that
-  // set Record::wanted check it again, and fail with FAILED_PRECONDITION.
+  // set Record::wanted check it again, and fail with FAILED_PRECONDITION. While the catalog does not answer
+  // they end with the limits of the thread's call (call_scope.h), and the record stays as it was.
 
   absl::Status Request(Wanted wanted, std::string who);
   absl::Status Pause(bool paused, std::string who);
@@ -55,16 +61,18 @@ class Migration {
   absl::Status Resolve(std::string keep, std::string who);
   /// Says that the backend `gone` will never be back: the migration ends without it.
   absl::Status Abandon(std::string gone, std::string who);
-  absl::Status SetLimits(const Limits& limits, std::string who);
+  /// change  returns the new limits for those in force.
+  absl::Status SetLimits(const std::function<Limits(const Limits&)>& change, std::string who);
 
-  /// Returns a copy of the record, with progress that is newer than what is stored.
+  /// Returns a copy of the record, with progress that is newer than what is stored. Does not wait for the
+  /// catalog.
   Record record() const;
   /// Returns how much the copy lags behind the truth; nothing if the backend, which is asked, does not say
   /// within two seconds.
   std::optional<DirtyLag> Lag() const;
 
  private:
-  Migration(CatalogKeeper& keeper, Record record, int64_t version);
+  Migration(CatalogKeeper& keeper, Record record, int64_t version, ThrottleTime time);
 
   // ---- takeover (migration_takeover.cc) ----
 
@@ -187,7 +195,7 @@ class Migration {
   MigrationEndpoint& truth() { return on_target_ ? *target_ : *source_; }
   MigrationEndpoint& copy() { return on_target_ ? *source_ : *target_; }
   /// The boot IDs of both sides, "SOURCE|TARGET".
-  static absl::StatusOr<std::string> BootIdsOf(MigrationEndpoint& source, MigrationEndpoint& target);
+  static absl::StatusOr<std::string> BootIdsOf(MigrationControl& source, MigrationControl& target);
   /// Returns to the verify phase if `boots` are not those of the last comparison that found both sides the
   /// same. Returns whether it did.
   absl::StatusOr<bool> VerifyAgain(const std::string& boots);
@@ -213,7 +221,20 @@ class Migration {
                       std::string who = "worker");
   /// Stores the progress. Failures are ignored: what is not stored is copied again.
   void Checkpoint();
-  absl::Status Save() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Waits for changes_mutex_ as long as the limits of the thread's call allow.
+  absl::StatusOr<DeadlineMutex::Guard> LockChanges();
+  /// Stores a record. The caller holds changes_mutex_, and not mutex_.
+  absl::Status Save(const Record& record);
+  /// Puts a record in force that was stored. The caller holds changes_mutex_.
+  ///
+  /// before  the record as it was when the change was decided. What threads that copy have counted since then
+  ///         is kept.
+  void Install(const Record& before, Record changed);
+  /// The record as it is in force, without the progress that record() adds.
+  Record InForce() const {
+    const MutexLock lock(mutex_);
+    return record_;
+  }
   absl::Status AdvanceTo(Phase phase, std::string event);
   /// Whether the migration has ended.
   bool IsOver() const;
@@ -223,19 +244,30 @@ class Migration {
   /// Changes the dataset's entry in the catalog, provided that the record is still this worker's. UNAVAILABLE
   /// if the entry could not be changed for now.
   absl::Status ChangeEntry(const std::function<absl::Status(CatalogEntry&)>& change);
+  /// Waits while the record is being stored, since its version is not known meanwhile.
   int64_t version() const {
+    const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();
     const MutexLock lock(mutex_);
     return version_;
   }
 
   CatalogKeeper& keeper_;
   const Record names_;  // the record as it was loaded, for fields that never change
+  // Serialises changes of the record, each from the decision until it is stored, which may take as long as
+  // the catalog is away. It is acquired before the catalog's lock, and that before mutex_. Only the progress
+  // of the threads that copy is counted without it.
+  mutable DeadlineMutex changes_mutex_;
+  // Never held while the catalog is asked: whoever shows the record does not wait for the catalog.
   mutable Mutex mutex_;
   std::condition_variable wake_run_;
   Record record_ ABSL_GUARDED_BY(mutex_);        // written by the worker and by operators' requests
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // the stored record's version
   Throttle throttle_;
   std::atomic<bool> stop_{false};
+  // Whether another record than the one in force may be stored, for example with an operator's command whose
+  // storing failed in doubt: the worker stores the one in force again, so that no later worker carries out
+  // what this one has never heard of.
+  std::atomic<bool> unsettled_{false};
 
   // The worker's own; threads that it starts and joins read them too. The analysis cannot check these: the
   // worker reads them without mutex_, and holds it only to change source_, target_, copier_ and verifier_,
@@ -247,16 +279,17 @@ class Migration {
   std::string truth_boot_id_;  // the truth's part of boot_ids_
   DatasetSpec spec_;           // the dataset that the sides were opened with
   std::string operation_;      // the ID in the ledger; empty if the operation was not begun there
-  bool alone_ = false;         // the other side cannot be reached, and is not needed for what is to be done
+  std::chrono::steady_clock::time_point
+      settle_at_{};      // not before, the record is stored because of unsettled_
+  bool alone_ = false;   // the other side cannot be reached, and is not needed for what is to be done
   bool retake_ = false;  // what this worker took over has changed: it takes over again, without an error
   /// Since when clients have been waiting for the cutover.
   struct PausedSince {
     std::chrono::steady_clock::time_point writes;
     std::chrono::steady_clock::time_point reads;
   };
-  std::optional<PausedSince> paused_since_;  // none if an earlier worker began the cutover
-  // Record::verified for a cutover, which must not wait for whoever holds mutex_ to store the record.
-  std::string verified_;
+  std::optional<PausedSince> paused_since_;    // none if an earlier worker began the cutover
+  std::string verified_;                       // Record::verified when the cutover began
   std::shared_ptr<MigrationEndpoint> source_;  // of the present epoch
   std::shared_ptr<MigrationEndpoint> target_;
   std::unique_ptr<Copier> copier_;    // in the present direction, under the present epoch

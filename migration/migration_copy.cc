@@ -109,10 +109,10 @@ absl::Status Migration::CopyPart(size_t part, const std::function<bool()>& stop)
   auto scan = truth().Scan(range, WallClockMs());
   if (!scan.ok()) return scan.status();
   while (!stop()) {
-    const auto started = Clock::now();
+    const auto started = throttle_.Now();
     const auto page = copier_->CopyPage(**scan, fresh_);
     if (!page.ok()) return page.status();
-    const auto took = Clock::now() - started;
+    const auto took = throttle_.Now() - started;
     {
       const MutexLock lock(mutex_);
       Part& copied = record_.parts[part];

@@ -129,6 +129,8 @@ absl::Status Migration::Arm() {
       return BackOut(absl::UnavailableError("writes come faster than they are copied"));
     }
   }
+  // The entry is changed while neither side serves clients, so it must be readable before that.
+  if (const auto entry = keeper_.LoadEntry(names_.dataset); !entry.ok()) return BackOut(entry.status());
   // From here on either side may have data that the other one lacks, which the record must say first. The
   // catalog is written before writes are held, because it may be slow, and because the cutover could not be
   // completed without it.
@@ -307,12 +309,18 @@ absl::Status Migration::End(Phase phase, std::string event) {
   const absl::Status ended =
       operation_.empty() ? ledger.EndLasting(AsOperation().what) : ledger.End(operation_);
   if (!ended.ok()) return ended;
-  const MutexLock lock(mutex_);
-  const int64_t version = version_;
+  // Held until the record is gone, so that nobody changes it meanwhile.
+  const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();
+  int64_t version = 0;
+  {
+    const MutexLock lock(mutex_);
+    version = version_;
+  }
   absl::Status status =
       keeper_.WithCatalog([&](Catalog& catalog) { return catalog.RemoveRecord(names_.dataset, version); });
   if (!status.ok()) return status;
   spdlog::info("migration of '{}': {}", names_.dataset, event);
+  const MutexLock lock(mutex_);
   record_.phase = phase;
   record_.problem.clear();
   record_.AddEvent("worker", std::move(event), WallClockMs());

@@ -79,6 +79,7 @@ absl::Status Migration::RefreshExtents() {
   // Records that earlier versions wrote, and those of migrations that begin, have no extents yet.
   const bool grew = (now.source_extent != source && !now.source_extent.empty()) ||
                     (now.target_extent != target && !now.target_extent.empty());
+  const DeadlineMutex::Guard changing = changes_mutex_.AcquireWithoutDeadline();
   const MutexLock lock(mutex_);
   record_.source_extent = std::move(source);
   record_.target_extent = std::move(target);
@@ -252,7 +253,6 @@ bool Migration::WasOvertaken() {
   absl::Status gone;
   std::string self;
   absl::StatusOr<Record> there = absl::NotFoundError("");
-  // Lock order: mutex_ before the catalog's; so the record is compared after the catalog was read.
   absl::Status looked = keeper_.WithCatalog([&](Catalog& catalog) {
     const auto stored = catalog.GetRecord(names_.dataset);
     self = catalog.self();
@@ -269,12 +269,13 @@ bool Migration::WasOvertaken() {
 void Migration::NewCopier(Shape shape) {
   const MutexLock lock(mutex_);
   if (copier_) record_.drained_units += copier_->drained();
-  copier_ = std::make_unique<Copier>(shape, truth(), copy(), epoch_, [this] { return CheckTruth(); });
+  copier_ = std::make_unique<Copier>(shape, CopySource{truth(), truth()}, CopyTarget{copy(), copy()}, epoch_,
+                                     [this] { return CheckTruth(); });
 }
 
 // ---- boot IDs: whether a host was restarted or replaced ----
 
-absl::StatusOr<std::string> Migration::BootIdsOf(MigrationEndpoint& source, MigrationEndpoint& target) {
+absl::StatusOr<std::string> Migration::BootIdsOf(MigrationControl& source, MigrationControl& target) {
   auto first = source.BootId();
   if (!first.ok()) return first;
   auto second = target.BootId();
@@ -350,8 +351,8 @@ absl::StatusOr<bool> Migration::VerifyAgain(const std::string& boots) {
 absl::Status Migration::EndWithoutGoneSide() {
   const Record now = record();
   const bool target_gone = now.gone == names_.target && now.gone != names_.source;
-  MigrationEndpoint& left = target_gone ? *source_ : *target_;
-  MigrationEndpoint& dead = target_gone ? *target_ : *source_;
+  MigrationControl& left = target_gone ? *source_ : *target_;
+  MigrationControl& dead = target_gone ? *target_ : *source_;
   const std::string& serves = target_gone ? names_.source : names_.target;
   Reached("abandon.begin");
   const auto status = left.Status();

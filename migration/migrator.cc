@@ -30,8 +30,8 @@ constexpr char kUnreadable[] = "unreadable";
 
 }  // namespace
 
-Migrator::Migrator(CatalogKeeper& keeper, std::filesystem::path audit)
-    : keeper_(keeper), audit_(std::move(audit)) {}
+Migrator::Migrator(CatalogKeeper& keeper, std::filesystem::path audit, migration::ThrottleTime time)
+    : keeper_(keeper), audit_(std::move(audit)), time_(std::move(time)) {}
 
 Migrator::~Migrator() { Wait(); }
 
@@ -213,10 +213,11 @@ absl::StatusOr<Json> Migrator::List() {
 
 absl::Status Migrator::Start(const Options& options, bool resume) {
   // A command and ResumeAbandoned may both start the same migration.
-  const MutexLock starting(start_mutex_);
+  const auto starting = start_mutex_.Acquire("the start of another migration");
+  if (!starting.ok()) return starting.status();
   ForgetEnded(options.dataset);
   if (FindRunning(options.dataset)) return absl::OkStatus();
-  auto opened = Migration::Open(keeper_, options.dataset);
+  auto opened = Migration::Open(keeper_, options.dataset, time_);
   if (!opened.ok()) return opened.status();
   const Record record = (*opened)->record();
   if (!resume) {
@@ -293,12 +294,24 @@ absl::StatusOr<Json> Migrator::Execute(const Options& options) {
   if (auto status = Start(options, /*resume=*/name != "start"); !status.ok()) return status;
   if (options.dry_run) return Status(options.dataset);
   const auto mine = FindRunning(options.dataset);
-  if (!mine) return Status(options.dataset);
+  if (!mine) {
+    // Start has recorded a `start` already. Other commands were given to nobody, unless the migration is
+    // over.
+    const auto last = LoadRecord(options.dataset);
+    if (name == "start" || !last.ok() || last->phase == Phase::kFinished || last->phase == Phase::kAborted) {
+      return Status(options.dataset);
+    }
+    return absl::UnavailableError(fmt::format(
+        "dataset: the worker of the migration of '{}' ended just now, and {} was not recorded; run "
+        "the command again",
+        options.dataset, name));
+  }
   absl::Status status;
   if (name == "pause" || name == "resume") {
     if (mine->record().paused != (name == "pause")) status = mine->Pause(name == "pause", options.who);
   } else if (name == "throttle") {
-    status = mine->SetLimits(options.Apply(mine->record().limits), options.who);
+    status = mine->SetLimits([&options](const migration::Limits& limits) { return options.Apply(limits); },
+                             options.who);
   } else if (name == "verify") {
     status = mine->Request(Wanted::kVerify, options.who);
   } else if (name == "cutover") {

@@ -13,6 +13,7 @@
 #include "backend_api/migrations.h"
 #include "base/metrics_sink.h"
 #include "base/mutex.h"
+#include "catalog/deadline_mutex.h"
 #include "migration/migration.h"
 #include "router/catalog_keeper.h"
 
@@ -29,7 +30,8 @@ class Migrator : public Migrations {
   /// The keeper must outlive it.
   ///
   /// audit  file to which a line of JSON is appended for each command; empty: none.
-  Migrator(CatalogKeeper& keeper, std::filesystem::path audit);
+  /// time   by which the limits of migrations' rates hold.
+  Migrator(CatalogKeeper& keeper, std::filesystem::path audit, migration::ThrottleTime time = {});
   /// Waits as Wait does.
   ~Migrator() override;
 
@@ -96,10 +98,11 @@ class Migrator : public Migrations {
 
   CatalogKeeper& keeper_;
   const std::filesystem::path audit_;
+  const migration::ThrottleTime time_;
   mutable Mutex mutex_;
   std::map<std::string, std::unique_ptr<Running>, std::less<>> running_ ABSL_GUARDED_BY(mutex_);
-  Mutex audit_mutex_;  // serialises appends to the audit file
-  Mutex start_mutex_;  // serialises Start; acquired before mutex_
+  Mutex audit_mutex_;          // serialises appends to the audit file
+  DeadlineMutex start_mutex_;  // serialises Start, which asks the catalog; acquired before mutex_
   std::condition_variable stopped_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread follower_;

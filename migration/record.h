@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/change_capture.h"
+#include "backend_api/unit.h"
 #include "json/json.h"
 #include "migration/throttle.h"
 
@@ -50,6 +51,7 @@ struct Part {
   bool done = false;
   uint64_t units = 0;
   uint64_t bytes = 0;
+  friend bool operator==(const Part&, const Part&) = default;
 };
 
 /// A line of the migration's history.
@@ -76,7 +78,7 @@ struct Record {
   /// Whether a cutover was ever begun. From then on either side may hold writes that were acknowledged to
   /// clients.
   bool crossed = false;
-  /// The partitions that the migration covers, as MigrationEndpoint::Extent of each side returned them.
+  /// The partitions that the migration covers, as MigrationControl::Extent of each side returned them.
   std::string source_extent;
   std::string target_extent;
   /// While aborting: the source serves again without recording writes, and only the removal of the target is
@@ -96,11 +98,11 @@ struct Record {
   uint64_t compared_units = 0;  ///< Units compared in this pass.
   uint64_t differences = 0;     ///< Units that differed, in all passes together.
   uint64_t repaired = 0;        ///< How many of those were copied again.
-  std::string verified;  ///< MigrationEndpoint::BootId of both sides when they were last found the same.
+  std::string verified;  ///< MigrationControl::BootId of both sides when they were last found the same.
   /// How the sides differ, if only an operator can say which one is right; nothing is copied until `resolve`.
   /// Empty: there is no such doubt.
   std::string doubt;
-  /// MigrationEndpoint::BootId of both sides when an operator declared the truth right.
+  /// MigrationControl::BootId of both sides when an operator declared the truth right.
   std::string trusted;
   std::string keep;  ///< With Wanted::kResolve: the backend that is right.
   std::string gone;  ///< With Wanted::kAbandon: the backend that will never be back.

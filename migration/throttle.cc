@@ -1,7 +1,6 @@
 #include "migration/throttle.h"
 
 #include <algorithm>
-#include <thread>
 
 namespace kvstore::migration {
 namespace {
@@ -47,7 +46,7 @@ Limits Throttle::limits() const {
 
 Clock::duration Throttle::Pause(size_t units, size_t bytes, Clock::duration took) {
   const MutexLock lock(mutex_);
-  const auto now = Clock::now();
+  const auto now = time_.now();
   const auto rest = [took](double share) {
     return std::chrono::duration_cast<Clock::duration>(took * ((1 - share) / share));
   };
@@ -70,9 +69,9 @@ void Throttle::Wait(size_t units, size_t bytes, Clock::duration took, const std:
     return changes_;
   };
   const uint64_t before = changes();
-  const auto until = Clock::now() + Pause(units, bytes, took);
-  for (auto now = Clock::now(); now < until && changes() == before && !stop(); now = Clock::now()) {
-    std::this_thread::sleep_for(std::min<Clock::duration>(until - now, kMaxSleep));
+  const auto until = time_.now() + Pause(units, bytes, took);
+  for (auto now = time_.now(); now < until && changes() == before && !stop(); now = time_.now()) {
+    time_.sleep(std::min<Clock::duration>(until - now, kMaxSleep));
   }
 }
 

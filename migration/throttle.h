@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <thread>
+#include <utility>
 
 #include "base/mutex.h"
 
@@ -22,12 +24,22 @@ struct Limits {
   friend bool operator==(const Limits&, const Limits&) = default;
 };
 
+/// The time by which a throttle measures, and how it sleeps. Tests have one that passes only while it is
+/// slept.
+struct ThrottleTime {
+  using Clock = std::chrono::steady_clock;
+  std::function<Clock::time_point()> now = [] { return Clock::now(); };
+  std::function<void(Clock::duration)> sleep = [](Clock::duration time) {
+    std::this_thread::sleep_for(time);
+  };
+};
+
 /// Paces threads that copy. Thread-safe.
 class Throttle {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = ThrottleTime::Clock;
 
-  explicit Throttle(const Limits& limits) : limits_(limits) {}
+  explicit Throttle(const Limits& limits, ThrottleTime time = {}) : time_(std::move(time)), limits_(limits) {}
 
   void Set(const Limits& limits);
   Limits limits() const;
@@ -35,13 +47,18 @@ class Throttle {
   /// Reports the duration of a read that was just made as a sample of what clients' reads take.
   void Observe(Clock::duration read);
 
-  /// Returns how long a thread that has just copied `units` and `bytes`, in the time `took`, must sleep
-  /// before it continues: as long as the limits ask for, however long that is.
-  Clock::duration Pause(size_t units, size_t bytes, Clock::duration took);
-  /// Sleeps for as long as Pause returns, unless `stop` returns true before, or there are new limits.
+  /// The time by which callers measure how long a copy took.
+  Clock::time_point Now() const { return time_.now(); }
+
+  /// Sleeps before a thread continues that has just copied `units` and `bytes`, in the time `took`: as long
+  /// as the limits ask for, however long that is, unless `stop` returns true before, or there are new limits.
   void Wait(size_t units, size_t bytes, Clock::duration took, const std::function<bool()>& stop);
 
  private:
+  /// Counts what a thread has copied, and returns how long it must sleep for that.
+  Clock::duration Pause(size_t units, size_t bytes, Clock::duration took);
+
+  const ThrottleTime time_;
   mutable Mutex mutex_;
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   uint64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // how often Set was called

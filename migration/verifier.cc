@@ -32,8 +32,7 @@ constexpr int kMaxRechecks = 30;
 /// The units of one side in order. The next page is read in the background while this one is compared.
 class Side {
  public:
-  Side(MigrationEndpoint& endpoint, const UnitRange& range, uint64_t as_of)
-      : scan_(endpoint.Scan(range, as_of)) {
+  Side(UnitReader& units, const UnitRange& range, uint64_t as_of) : scan_(units.Scan(range, as_of)) {
     if (scan_.ok()) ReadAhead();
   }
   ~Side() { reader_.join(); }
@@ -105,8 +104,8 @@ class Pending {
 
 absl::Status Verifier::Compare(const UnitRange& range, const std::function<bool()>& stop) {
   const uint64_t as_of = WallClockMs();
-  Side truth(copier_.from(), range, as_of);
-  Side copy(copier_.to(), range, as_of);
+  Side truth(copier_.from().units, range, as_of);
+  Side copy(copier_.to().units, range, as_of);
   std::vector<std::string> suspects;
   for (;;) {
     const auto a = truth.Current();
@@ -142,12 +141,12 @@ absl::Status Verifier::Recheck(std::vector<std::string> suspects, const std::fun
     {
       const auto alone = copier_.lock().Exclude();
       const uint64_t as_of = WallClockMs();
-      const auto truth = copier_.from().Read(suspects, as_of);
+      const auto truth = copier_.from().units.Read(suspects, as_of);
       if (!truth.ok()) return truth.status();
-      const auto copy = copier_.to().Read(suspects, as_of);
+      const auto copy = copier_.to().units.Read(suspects, as_of);
       if (!copy.ok()) return copy.status();
       // The log is read after the truth: a write from before that read has an entry here, or was copied.
-      const auto entries = copier_.from().ReadDirty(repairs_ ? kEntries : kAllEntries);
+      const auto entries = copier_.from().changes.ReadDirty(repairs_ ? kEntries : kAllEntries);
       if (!entries.ok()) return entries.status();
       const Pending pending(*entries);
       // A log that was not read to its end may have an entry of any unit.

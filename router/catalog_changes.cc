@@ -136,6 +136,8 @@ absl::Status CatalogKeeper::AdvanceEntry(const CatalogEntry& mine, int64_t versi
     if (!absl::IsAborted(status) || attempt == kChangeAttempts) return status;
     const auto contents = catalog_->Load();
     if (!contents.ok()) return contents.status();
+    if (auto readable = CheckReadable(*contents, mine.spec.name); !readable.ok())
+      return MarkInDoubt(readable);
     if (status = CheckStillOwned(*contents, mine); !status.ok()) return status;
     version = contents->version;
   }
@@ -279,6 +281,12 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
       if (!entry->other_backend.empty()) return absl::OkStatus();
       return CreateHere(entry->spec);
     }
+    // Nobody knows its type number, nor what data it has in the backends.
+    if (auto status = CheckAllReadable(
+            *contents, "dataset: none can be created, because a type number could be given twice,");
+        !status.ok()) {
+      return status;
+    }
     DatasetSpec spec = wanted;
     if (auto status = CompleteSpec(spec, *contents); !status.ok()) return status;
     if (auto status = BeginChange("create", spec, deadline, held); !status.ok()) {
@@ -306,6 +314,8 @@ absl::StatusOr<CatalogEntry> CatalogKeeper::LoadEntry(std::string_view name) {
   if (!contents.ok()) return contents.status();
   const CatalogEntry* entry = FindEntry(*contents, name);
   if (entry != nullptr && entry->state == DatasetState::kActive) return *entry;
+  // A dataset that is not known must not be taken for one that was dropped.
+  if (auto status = CheckReadable(*contents, name); !status.ok()) return status;
   return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
 }
 
@@ -317,6 +327,7 @@ absl::Status CatalogKeeper::ChangeEntry(std::string_view name,
   for (int attempt = 1;; ++attempt) {
     const auto contents = catalog_->Load();
     if (!contents.ok()) return contents.status();
+    if (auto status = CheckReadable(*contents, name); !status.ok()) return status;
     const CatalogEntry* found = FindEntry(*contents, name);
     if (found == nullptr || found->state != DatasetState::kActive) {
       return absl::NotFoundError(fmt::format("dataset: there is none named '{}'", name));
@@ -340,6 +351,7 @@ absl::Status CatalogKeeper::AlterDataset(std::string_view name, const DatasetCha
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
+    if (auto status = CheckReadable(*contents, name); !status.ok()) return status;
     const auto found = directory_.Find(name);
     if (!found.ok()) return found.status();
     if (!(*found)->problem.ok()) return (*found)->problem;
@@ -375,6 +387,7 @@ absl::Status CatalogKeeper::DropDataset(std::string_view name, const DropOptions
   for (int attempt = 1;;) {
     const auto contents = Refresh();
     if (!contents.ok()) return contents.status();
+    if (auto status = CheckReadable(*contents, name); !status.ok()) return status;
     const CatalogEntry* entry = FindEntry(*contents, name);
     if (entry == nullptr || (options.incarnation != 0 && entry->spec.incarnation != options.incarnation)) {
       return absl::NotFoundError(fmt::format("dataset: there is none named '{}'{}", name,

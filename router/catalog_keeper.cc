@@ -4,10 +4,13 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/advice.h"
 #include "router/leftovers.h"
 
 /// How the catalog is followed, and put in force here.
@@ -156,6 +159,16 @@ absl::Status CatalogKeeper::Adopt(const CatalogContents& contents) {
     next.insert_or_assign(entry.spec.name, *std::move(dataset));
     changed = true;
   }
+  std::set<std::string> damaged;
+  for (const DamagedEntry& entry : contents.damaged) {
+    damaged.insert(entry.name);
+    if (!damaged_.contains(entry.name)) spdlog::error("{}", CheckReadable(contents, entry.name).ToString());
+    auto dataset = AdoptDamaged(contents, entry.name);
+    const auto known = current->find(entry.name);
+    changed = changed || known == current->end() || known->second != dataset;
+    next.insert_or_assign(entry.name, std::move(dataset));
+  }
+  damaged_ = std::move(damaged);
   if (changed || next.size() != current->size()) {
     directory_.Replace(std::move(next));
   }
@@ -165,6 +178,21 @@ absl::Status CatalogKeeper::Adopt(const CatalogContents& contents) {
   }
   adopted_.notify_all();
   return absl::OkStatus();
+}
+
+std::shared_ptr<const ServedDataset> CatalogKeeper::AdoptDamaged(const CatalogContents& contents,
+                                                                 const std::string& name) const {
+  const auto current = directory_.Load();
+  const auto known = current->find(name);
+  const absl::Status problem = CheckReadable(contents, name);
+  // A damaged entry takes nothing away from those who are served, no more than a catalog that is away.
+  if (known != current->end() && (known->second->problem.ok() || known->second->problem == problem)) {
+    return known->second;
+  }
+  auto dataset = std::make_shared<ServedDataset>();
+  dataset->spec.name = name;
+  dataset->problem = problem;
+  return dataset;
 }
 
 absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::AdoptDataset(const DatasetSpec& spec) {
@@ -200,6 +228,7 @@ absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::AdoptDataset
   dataset->problem = absl::Status(
       absl::IsDataLoss(problem) ? absl::StatusCode::kDataLoss : absl::StatusCode::kUnavailable,
       fmt::format("dataset '{}' cannot be opened here: {}", spec.name, std::string(problem.message())));
+  if (const auto advice = AdviceOf(problem)) dataset->problem = Advise(dataset->problem, *advice);
   return dataset;
 }
 
@@ -249,7 +278,9 @@ absl::StatusOr<Backend*> CatalogKeeper::FindBackend(std::string_view name) const
   std::string known;
   for (const auto& [other, unused] : backends_)
     known += fmt::format("{}'{}'", known.empty() ? "" : ", ", other);
-  return absl::InvalidArgumentError(fmt::format("backend: there is none named '{}', only {}", name, known));
+  return absl::InvalidArgumentError(fmt::format(
+      "backend: there is none named '{}', only {}; the configuration must name it (docs/configuration.md)",
+      name, known));
 }
 
 absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::OpenDataset(const DatasetSpec& spec) {

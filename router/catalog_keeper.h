@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -122,6 +123,10 @@ class CatalogKeeper {
   /// Opens a dataset, or puts its new settings in force. If the catalog is shared, a dataset that cannot be
   /// opened is returned with its `problem`.
   absl::StatusOr<std::shared_ptr<const ServedDataset>> AdoptDataset(const DatasetSpec& spec);
+  /// Returns what calls find for a dataset whose entry cannot be read: the dataset as it is open here
+  /// already, or else one with a `problem`, of which only the name is known.
+  std::shared_ptr<const ServedDataset> AdoptDamaged(const CatalogContents& contents,
+                                                    const std::string& name) const;
   /// Drops the datasets whose create or drop nobody will finish any more.
   absl::Status FinishAbandoned(CatalogContents contents);
   absl::StatusOr<std::shared_ptr<const ServedDataset>> OpenDataset(const DatasetSpec& spec);
@@ -170,6 +175,7 @@ class CatalogKeeper {
   // Serialises changes of datasets. Its holder alone uses catalog_ and changes directory_.
   DeadlineMutex catalog_mutex_;
   DatasetDirectory directory_;
+  std::set<std::string> damaged_;  // the entries of which the log says that they cannot be read
 
   Mutex follow_mutex_;
   std::condition_variable wanted_;                       // wakes the follower

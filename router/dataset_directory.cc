@@ -21,11 +21,11 @@ absl::StatusOr<DatasetDirectory::Found> DatasetDirectory::Find(std::string_view 
   auto found = Find(name);
   if (!found.ok()) return found;
   const ServedDataset& dataset = *found->dataset;
+  if (!dataset.problem.ok()) return dataset.problem;
   if (dataset.spec.shape != shape) {
     return absl::FailedPreconditionError(fmt::format("dataset: '{}' holds {}, this call is for {}", name,
                                                      Name(dataset.spec.shape), Name(shape)));
   }
-  if (!dataset.problem.ok()) return dataset.problem;
   return found;
 }
 

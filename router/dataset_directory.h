@@ -18,7 +18,7 @@ namespace kvstore {
 
 /// A dataset that is open here. The store of its shape is set, the others are null.
 struct ServedDataset {
-  DatasetSpec spec;
+  DatasetSpec spec;  ///< Only the name, and no backend, if the catalog's entry cannot be read.
   Backend* backend = nullptr;
   std::string_view backend_name;
   bool waits = false;    ///< Capabilities::waits of the backend.
@@ -58,8 +58,8 @@ class DatasetDirectory {
 
   /// NOT_FOUND if there is none of that name. A dataset that could not be opened is found, with its problem.
   absl::StatusOr<Found> Find(std::string_view name) const;
-  /// As above; FAILED_PRECONDITION if the dataset has another shape, and its problem if it could not be
-  /// opened.
+  /// As above; the dataset's problem if it could not be opened, and FAILED_PRECONDITION if it has another
+  /// shape.
   absl::StatusOr<Found> Find(std::string_view name, Shape shape) const;
   /// Returns nothing for a dataset that is not known.
   std::optional<Where> Locate(std::string_view name) const;

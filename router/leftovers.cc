@@ -27,7 +27,8 @@ absl::Status CreateWithoutLeftovers(Backend& backend, Catalog& catalog, const Da
     if (!leftover || attempt == kAttempts) return created;
     const auto contents = catalog.Load();
     if (!contents.ok()) return contents.status();
-    if (NamesIncarnation(*contents, *leftover)) return created;
+    // What is in the way may belong to a dataset whose entry cannot be read.
+    if (NamesIncarnation(*contents, *leftover) || !contents->damaged.empty()) return created;
     DatasetSpec dead = spec;
     dead.incarnation = *leftover;
     if (auto status = backend.DropLeftover(dead); !status.ok()) return status;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend_api/marker.h"
+#include "backend_api/scan_budget.h"
 #include "backend_api/validate.h"
 #include "idgen/object_id.h"
 #include "json/json.h"
@@ -57,6 +58,19 @@ ObjectTransform Checked(const ObjectTransform& transform) {
     if (auto status = CheckDocument(*data); !status.ok()) return status;
     return data;
   };
+}
+
+/// A page of a scan looks at about so many objects or entries. If it has found nothing by then it ends empty,
+/// so that its caller can go on, or not.
+constexpr uint64_t kMaxPageExamined = 65'536;
+
+/// Returns the error unless a marker, which lies at this ID, is one of a scan of the range.
+absl::Status CheckInside(const IdRange& range, uint64_t id) {
+  if (id >= range.start && id < range.end) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("marker: lies at ID {}, outside of start_id {} and end_id {}; continue a scan with the "
+                  "range that it was begun with",
+                  id, range.start, range.end));
 }
 
 absl::Status ValidateEntry(uint64_t from, uint64_t to) {
@@ -125,6 +139,27 @@ absl::Status Router::DeleteObject(std::string_view dataset, uint64_t id, bool ha
   const auto check = [&](const ServedDataset& found) { return CheckId(id, found.spec.type, dataset); };
   return Route(dataset, Shape::kObjects, check,
                [&](const ServedDataset& found) -> absl::Status { return found.objects->Erase(id); });
+}
+
+absl::StatusOr<ObjectPage> Router::ScanObjects(std::string_view dataset, const IdRange& range,
+                                               const ObjectScanOptions& options) {
+  const auto check = [&](const ServedDataset&) { return ValidateObjectScan(range, options); };
+  return Route(
+      dataset, Shape::kObjects, check, [&](const ServedDataset& found) -> absl::StatusOr<ObjectPage> {
+        const uint64_t incarnation = found.spec.incarnation;
+        IdRange rest = range;
+        if (!options.marker.empty()) {
+          const auto next = OpenObjectScanMarker(incarnation, options.marker);
+          if (!next.ok()) return next.status();
+          if (auto status = CheckInside(range, *next); !status.ok()) return status;
+          rest.start = *next;
+        }
+        const ScanBudget budget(kMaxPageExamined);
+        auto page = found.objects->Scan(rest, options);
+        if (!page.ok()) return page.status();
+        return ObjectPage{.objects = std::move(page->objects),
+                          .marker = page->next ? SealObjectScanMarker(incarnation, *page->next) : ""};
+      });
 }
 
 // ---- mappings ----
@@ -196,12 +231,15 @@ std::vector<JoinedObject> Router::Join(std::span<const MappingEntry> entries) {
   const auto snapshot = directory().Load();
   for (const auto& [type, places] : places_by_type) {
     std::string dataset;
+    absl::Status none = absl::NotFoundError(fmt::format("no dataset has type {}", type));
     for (const auto& [name, candidate] : *snapshot) {
       if (candidate->spec.shape == Shape::kObjects && candidate->spec.type == type) dataset = name;
+      // The type may be that of a dataset of which nothing but the name is known. Its objects are not gone.
+      if (candidate->spec.backend.empty() && !candidate->problem.ok()) none = candidate->problem;
     }
     std::vector<uint64_t> ids;
     for (const size_t place : places) ids.push_back(entries[place].to);
-    auto found = dataset.empty() ? absl::NotFoundError(fmt::format("no dataset has type {}", type))
+    auto found = dataset.empty() ? absl::StatusOr<std::vector<absl::StatusOr<Object>>>(none)
                                  : GetObjects(dataset, ids, {});
     for (size_t i = 0; i < places.size(); ++i) {
       joined[places[i]].object = found.ok() ? std::move((*found)[i]) : found.status();
@@ -238,6 +276,28 @@ absl::StatusOr<JoinedPage> Router::ListObjects(std::string_view dataset, uint64_
     }
   }
   return joined;
+}
+
+absl::StatusOr<ScannedMappingPage> Router::ScanMappings(std::string_view dataset, const IdRange& range,
+                                                        const MappingScanOptions& options) {
+  const auto check = [&](const ServedDataset&) { return ValidateMappingScan(range, options); };
+  return Route(dataset, Shape::kMappings, check,
+               [&](const ServedDataset& found) -> absl::StatusOr<ScannedMappingPage> {
+                 const uint64_t incarnation = found.spec.incarnation;
+                 MappingPosition start{.from = range.start};
+                 if (!options.marker.empty()) {
+                   const auto next = OpenMappingScanMarker(incarnation, options.marker);
+                   if (!next.ok()) return next.status();
+                   if (auto status = CheckInside(range, next->from); !status.ok()) return status;
+                   start = *next;
+                 }
+                 const ScanBudget budget(kMaxPageExamined);
+                 auto page = found.mappings->Scan(start, range.end, options.limit);
+                 if (!page.ok()) return page.status();
+                 return ScannedMappingPage{
+                     .entries = std::move(page->entries),
+                     .marker = page->next ? SealMappingScanMarker(incarnation, *page->next) : ""};
+               });
 }
 
 }  // namespace kvstore

@@ -219,8 +219,19 @@ absl::StatusOr<std::vector<Partition>> Router::ListPartitions(std::string_view d
     if (wanted >= 1 && wanted <= 65536) return absl::OkStatus();
     return absl::InvalidArgumentError(fmt::format("wanted: {} partitions, out of range 1..65536", wanted));
   };
-  return Route(dataset, Shape::kRows, check,
-               [&](const ServedDataset& found) { return found.rows->Partitions(wanted); });
+  const auto found = directory().Find(dataset);
+  if (!found.ok()) return found.status();
+  return Route(dataset, (*found)->spec.shape, check, [&](const ServedDataset& served) {
+    switch (served.spec.shape) {
+      case Shape::kRows:
+        break;
+      case Shape::kObjects:
+        return served.objects->Partitions(wanted);
+      case Shape::kMappings:
+        return served.mappings->Partitions(wanted);
+    }
+    return served.rows->Partitions(wanted);
+  });
 }
 
 }  // namespace kvstore

@@ -25,6 +25,8 @@ constexpr milliseconds kPollInterval{20};
 constexpr std::chrono::seconds kEndSlaves{5};
 /// EndClients waits this long before it ends connections, so that acknowledgements in flight arrive.
 constexpr milliseconds kAnswers{30};
+/// ER_MASTER_INFO: the files in which a server notes whom it follows cannot be read.
+constexpr int kDamagedNotes = 1201;
 
 absl::Status At(const Host& host, const absl::Status& status) {
   return {status.code(), fmt::format("{}: {}", host.ToString(), std::string(status.message()))};
@@ -421,13 +423,24 @@ absl::Status HostAdmin::Follow(const Host& master, const Access& access) {
     const bool led = !ReadFollowing(connection).has_value();
     // master_demote_to_slave counts what it wrote as a master into its position, which would otherwise be
     // that from before it became a master.
-    connection.Run(fmt::format(
-        "CHANGE MASTER TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
-        "master_connect_retry = 1, {}",
-        Quoted(master.name), master.port, Quoted(access.replication_user),
-        Quoted(access.replication_password),
-        led ? "master_use_gtid = slave_pos, master_demote_to_slave = 1" : "master_use_gtid = slave_pos"));
-    connection.Run("START SLAVE");
+    const auto follow = [&] {
+      connection.Run(fmt::format(
+          "CHANGE MASTER TO master_host = {}, master_port = {}, master_user = {}, master_password = {}, "
+          "master_connect_retry = 1, {}",
+          Quoted(master.name), master.port, Quoted(access.replication_user),
+          Quoted(access.replication_password),
+          led ? "master_use_gtid = slave_pos, master_demote_to_slave = 1" : "master_use_gtid = slave_pos"));
+      connection.Run("START SLAVE");
+    };
+    try {
+      follow();
+    } catch (const sql::SQLException& error) {
+      if (error.getErrorCode() != kDamagedNotes) throw;
+      // A server that was killed may have written them in part. They have nothing that is needed: how far the
+      // host has come is in a table, and what it had not applied yet it gets again.
+      connection.Run("RESET SLAVE ALL");
+      follow();
+    }
     return absl::OkStatus();
   });
 }

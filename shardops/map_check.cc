@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "backends/mysql/driver/tables.h"
 #include "shardmap/diff.h"
 #include "shardmap/nodes.h"
 #include "shardmap/remembered_hosts.h"
@@ -72,19 +73,50 @@ void CheckHost(Hosts& hosts, const MoveRange& range, const Host& host, bool mast
     return;
   }
   if (const auto lacks = Select(range, asked, /*has=*/false); !lacks.empty()) {
-    problems.push_back(fmt::format("{}: has no {}, and would be the {} of shards {}", host.ToString(),
-                                   Shorten(lacks), master ? "master" : "slave", range.ToString()));
+    const bool old = asked.databases.contains(mysql::MovedName(lacks.front()));
+    problems.push_back(fmt::format("{}: has no {}{}, and would be the {} of shards {}", host.ToString(),
+                                   Shorten(lacks), old ? ", only old tables from before they moved" : "",
+                                   master ? "master" : "slave", range.ToString()));
   }
   if (master && asked.state.read_only) {
-    problems.push_back(
-        fmt::format("{0}: is read-only, and would be the master of shards {1}: kv shards promote "
-                    "{0} makes a slave the master, kv shards move gives shards to another pair",
-                    host.ToString(), range.ToString()));
+    problems.push_back(fmt::format("{}: is read-only, and would be the master of shards {}", host.ToString(),
+                                   range.ToString()));
   }
 }
 
+/// Returns a sentence with the commands that change the hosts together with the map, so that nothing is lost.
+/// A map alone, whatever puts it in force, would have clients read and write where the last writes are not.
+std::string Proposal(bool mod, const ShardChange& change) {
+  const ShardRange& before = *change.before;
+  const ShardRange& after = *change.after;
+  const std::string arguments =
+      fmt::format("{}--range {}-{}", mod ? "--mod " : "", change.first, change.last);
+  const MoveRange range{.mod = mod, .first = change.first, .last = change.last};
+  if (after.master == before.slave && after.slave == before.master) {
+    return fmt::format("kv shards promote {0} makes {0} the master, with all that was written to {1}",
+                       after.master.ToString(), before.master.ToString());
+  }
+  if (after.master == before.master) {
+    return fmt::format(
+        "kv shards replace-slave {} --by {} makes that the slave, with a copy of all that {} has",
+        before.slave.ToString(), after.slave.ToString(), after.master.ToString());
+  }
+  const auto is_new = [&](const Host& host) { return host != before.master && host != before.slave; };
+  if (is_new(after.master) && is_new(after.slave)) {
+    return fmt::format("kv shards move {} --to {},{} moves shards {} there, with all that was written to {}",
+                       arguments, after.master.ToString(), after.slave.ToString(), range.ToString(),
+                       before.master.ToString());
+  }
+  return fmt::format(
+      "change one host of {1} and {2}, which have shards {0}, at a time: kv shards replace-slave puts "
+      "another slave there, and kv shards promote makes it the master",
+      range.ToString(), before.master.ToString(), before.slave.ToString());
+}
+
+/// Checks the hosts of shards that are open in both maps, and on other hosts in the second one.
 void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<std::string>& problems) {
   if (!change.before || !change.after) return;
+  const size_t found_before = problems.size();
   const MoveRange range{.mod = mod, .first = change.first, .last = change.last};
   const ShardRange& before = *change.before;
   const ShardRange& after = *change.after;
@@ -98,6 +130,7 @@ void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<
     }
   }
   if (after.slave != before.slave) CheckHost(hosts, range, after.slave, /*master=*/false, problems);
+  if (problems.size() > found_before) problems.push_back(Proposal(mod, change));
 }
 
 }  // namespace
@@ -150,13 +183,22 @@ std::vector<std::string> FindElsewhere(FleetOperator& fleet, const Maps& now, co
 }
 
 std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, bool mod,
-                                         const ShardMap& next, bool ask_hosts) {
+                                         const ShardMap& next, AskHosts ask) {
   std::vector<std::string> problems;
   for (const auto& [host, text] : now.With(mod, next).Disagreements()) {
-    problems.push_back(fmt::format("{}: {}", host.ToString(), text));
+    problems.push_back(fmt::format("{}: with this map, {}; a host is in one pair, the same in both maps",
+                                   host.ToString(), text));
   }
-  if (!ask_hosts) return problems;
+  if (ask == AskHosts::kNone) return problems;
   Hosts hosts(fleet);
+  if (ask == AskHosts::kAll) {
+    for (const ShardRange& range : next.ranges()) {
+      const MoveRange shards{.mod = mod, .first = range.first, .last = range.last};
+      CheckHost(hosts, shards, range.master, /*master=*/true, problems);
+      CheckHost(hosts, shards, range.slave, /*master=*/false, problems);
+    }
+    return problems;
+  }
   if (const StoredMap* const current = now.Find(mod); current != nullptr) {
     for (const ShardChange& change : Diff(current->map, next)) CheckChange(hosts, mod, change, problems);
   }

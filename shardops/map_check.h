@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,21 @@ std::vector<Host> KnownHosts(FleetOperator& fleet, const Maps& maps);
 /// pair. Returns a sentence for each such host; hosts that do not answer are left out.
 std::vector<std::string> FindElsewhere(FleetOperator& fleet, const Maps& now, const ShardMap& next);
 
+/// Which hosts are asked about a map.
+enum class AskHosts : uint8_t {
+  kNone,     ///< None; only the maps are compared.
+  kChanges,  ///< Those of shards that change hands, and those that may have shards which are opened.
+  kAll,      ///< All hosts of the map, about all their shards: the map in force cannot be read.
+};
+
 /// Returns why `next` should not replace the map in force, a sentence for each problem; empty if all is well.
 /// Problems are: hosts that do not answer, or lack databases of shards that they are to have; new masters
 /// that are read-only; old masters that still take writes; hosts that the other map has in another pair;
-/// shards that are elsewhere (FindElsewhere).
+/// shards that are elsewhere (FindElsewhere). Behind them are the commands that bring about the same without
+/// a loss, where there are any.
 ///
-/// ask_hosts  Whether the hosts are asked; if not, only the maps are compared.
+/// now  The maps in force that can be read.
 std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, bool mod,
-                                         const ShardMap& next, bool ask_hosts);
+                                         const ShardMap& next, AskHosts ask);
 
 }  // namespace kvstore::shardops

@@ -51,15 +51,22 @@ absl::StatusOr<KeptMap> Read(ZooKeeper& zookeeper, const std::string& folder, co
 }
 
 /// Returns the step that saves a map in the history; nullopt if the map is too long for that.
-std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, const std::string& text) {
+///
+/// at_ms, who  as in KeptMap.
+std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, const std::string& text,
+                                         uint64_t at_ms, const std::string& who) {
   if (text.size() > kMaxKeptBytes) return std::nullopt;
-  const uint64_t now_ms = WallClockMs();
-  const Json json = {{"at_ms", now_ms}, {"who", ProcessName()}, {"map", text}};
-  // The random number keeps apart maps that are saved in the same millisecond.
+  const Json json = {{"at_ms", at_ms}, {"who", who}, {"map", text}};
+  // Names sort by when the maps were saved. The random number keeps apart those of the same millisecond.
   return ZooKeeperStep{
       .kind = ZooKeeperStep::Kind::kCreate,
-      .path = fmt::format("{}/{:013}-{:08x}", Folder(root, mod), now_ms, std::random_device{}()),
+      .path = fmt::format("{}/{:013}-{:08x}", Folder(root, mod), WallClockMs(), std::random_device{}()),
       .data = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+/// As above, for a map that this process puts in force now.
+std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, const std::string& text) {
+  return HistoryStep(root, mod, text, WallClockMs(), ProcessName());
 }
 
 }  // namespace
@@ -75,7 +82,9 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     const auto map = ShardMap::Parse(current->data);
     const auto last = names->empty() ? absl::NotFoundError("none") : Read(zookeeper, folder, names->back());
     if (map.ok() && (!last.ok() || last->map != *map)) {
-      if (const auto step = HistoryStep(root, mod, current->data)) {
+      // When it was written, ZooKeeper knows; by whom, nobody does.
+      const std::string who = fmt::format("not known; saved by {}", ProcessName());
+      if (const auto step = HistoryStep(root, mod, current->data, current->changed_ms, who)) {
         if (auto status = zookeeper.Create(step->path, step->data); !status.ok()) return status;
       }
     }
@@ -85,6 +94,21 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
     }
   }
   return absl::OkStatus();
+}
+
+absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map) {
+  const std::string path = MapPath(root, mod);
+  if (const auto keep = HistoryStep(root, mod, map)) {
+    // A transaction does not create the nodes above its own.
+    for (const std::string& above : {root + "/shards", Folder(root, mod)}) {
+      // An error here shows again in what follows.
+      zookeeper.Create(above, "").IgnoreError();
+    }
+    absl::Status status =
+        zookeeper.Change({{.kind = ZooKeeperStep::Kind::kCreate, .path = path, .data = map}, *keep});
+    if (!absl::IsNotFound(status) && !absl::IsPermissionDenied(status)) return status;
+  }
+  return zookeeper.Create(path, map);
 }
 
 absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::string& root,

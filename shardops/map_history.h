@@ -20,15 +20,21 @@ constexpr size_t kKeptMaps = 50;
 struct KeptMap {
   std::string name;    ///< The name of its node; names sort by time.
   uint64_t at_ms = 0;  ///< When it was put in force, by the clock of whoever did.
-  std::string who;     ///< "ann@ops1, process 4711"
+  /// "ann@ops1, process 4711". If nobody knows who put it in force, it says so, and who saved it here.
+  std::string who;
   /// None if its node does not have a map that this program has saved; then the other fields may be empty.
   std::optional<ShardMap> map;
 };
 
 /// Prepares the history for maps that are about to be put in force: saves the map that is in force now if the
-/// history does not end with it, and removes the oldest maps. Callers may ignore an error: a map must be
-/// changeable also by a user who may not write the history.
+/// history does not end with it, because other programs, or versions before this, put it there; and removes
+/// the oldest maps. Callers may ignore an error: a map must be changeable also by a user who may not write
+/// the history.
 absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root);
+
+/// Puts the first map in force, and saves it in the history. ALREADY_EXISTS if there is a map. If the history
+/// cannot be written, the map is put in force without being saved.
+absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map);
 
 /// Changes the maps in one transaction, as long as the operation `held` is held, and saves each map that a
 /// step sets in the history. If the history cannot be written (PrepareHistory was not called, or another user

@@ -12,7 +12,8 @@
 #include "shardops/map_history.h"
 
 namespace kvstore::shardops {
-absl::StatusOr<Maps> Maps::Load(ZooKeeper& zookeeper, const std::string& root) {
+
+absl::StatusOr<Maps> Maps::LoadNodes(ZooKeeper& zookeeper, const std::string& root, bool skip_damaged) {
   Maps maps;
   maps.root_ = root;
   // After the sync, this session sees what others have published before.
@@ -23,14 +24,29 @@ absl::StatusOr<Maps> Maps::Load(ZooKeeper& zookeeper, const std::string& root) {
     if (absl::IsNotFound(node.status())) continue;
     if (!node.ok()) return node.status();
     auto map = ShardMap::Parse(node->data);
+    if (!map.ok() && skip_damaged) continue;
     if (!map.ok()) {
       return absl::Status(map.status().code(),
                           fmt::format("{}: {}", path, std::string(map.status().message())));
     }
     maps.maps_.push_back({path, mod, node->version, *std::move(map)});
   }
-  if (maps.maps_.empty()) return absl::NotFoundError(fmt::format("{}/shards: there is no shard map", root));
   return maps;
+}
+
+absl::StatusOr<Maps> Maps::Load(ZooKeeper& zookeeper, const std::string& root) {
+  auto maps = LoadNodes(zookeeper, root, /*skip_damaged=*/false);
+  if (maps.ok() && maps->maps_.empty()) {
+    return absl::NotFoundError(
+        fmt::format("{}/shards: there is no shard map yet: kv shards set makes the first one of a file, then "
+                    "kv shards init makes the databases of its shards",
+                    root));
+  }
+  return maps;
+}
+
+absl::StatusOr<Maps> Maps::LoadReadable(ZooKeeper& zookeeper, const std::string& root) {
+  return LoadNodes(zookeeper, root, /*skip_damaged=*/true);
 }
 
 std::vector<Pair> Maps::Pairs() const {
@@ -119,10 +135,7 @@ std::map<Host, std::string> Maps::Disagreements() const {
                           ? fmt::format("the master of {}", ShardsOf(pair))
                           : fmt::format("the slave of {} for {}", pair.master.ToString(), ShardsOf(pair)));
     }
-    found[host] = fmt::format(
-        "the maps have it in {} pairs: {}. One of them is wrong: kv shards history, with --mod for the other "
-        "map, shows what it was, kv shards undo puts the one before in force again",
-        in.size(), fmt::join(roles, ", "));
+    found[host] = fmt::format("the maps have it in {} pairs: {}", in.size(), fmt::join(roles, ", "));
   }
   return found;
 }

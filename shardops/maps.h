@@ -35,6 +35,8 @@ class Maps {
  public:
   /// NOT_FOUND if there is no map; INVALID_ARGUMENT if one does not parse.
   static absl::StatusOr<Maps> Load(ZooKeeper& zookeeper, const std::string& root);
+  /// Loads the maps that can be read, if any: one that does not exist, or does not parse, is left out.
+  static absl::StatusOr<Maps> LoadReadable(ZooKeeper& zookeeper, const std::string& root);
   /// Loads the copies that a process of the store saves in its data directory (MapCopy). They cannot be
   /// changed through this. NOT_FOUND if there is none.
   static absl::StatusOr<Maps> LoadCopies(const std::filesystem::path& folder);
@@ -67,6 +69,8 @@ class Maps {
   Maps With(bool mod, const ShardMap& next) const;
 
  private:
+  /// skip_damaged  Whether a map that does not parse is left out; else it is an error.
+  static absl::StatusOr<Maps> LoadNodes(ZooKeeper& zookeeper, const std::string& root, bool skip_damaged);
   /// Runs steps that set maps, and saves those in the history (map_history.h). Maps that no step sets must
   /// still have the version that was loaded, since a pair is in both.
   absl::Status Change(ZooKeeperLedger& ledger, const Held& held, std::vector<ZooKeeperStep> steps) const;

@@ -19,15 +19,15 @@
 namespace kvstore::shardops {
 namespace {
 
-absl::Status CheckRange(const MoveRange& range) {
-  if (range.first <= range.last && range.last <= ShardMap::kMaxShard) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      fmt::format("range: {}-{} is not within 0-{}", range.first, range.last, ShardMap::kMaxShard));
-}
-
 /// Returns the pair that has all shards of a range. FAILED_PRECONDITION if they are on several pairs, or not
 /// all open.
 absl::StatusOr<Pair> HomeOf(const Maps& maps, const MoveRange& range) {
+  const StoredMap* const stored = maps.Find(range.mod);
+  if (range.mod && stored != nullptr && range.last >= stored->map.open_shards()) {
+    return Refuse(fmt::format(
+        "range: {} goes beyond {}, the last mod shard: there are {} of them, and their number never changes",
+        range.ToString(), stored->map.open_shards() - 1, stored->map.open_shards()));
+  }
   std::optional<Pair> home;
   for (uint32_t shard = range.first; shard <= range.last; ++shard) {
     const auto pair = maps.PairOf(range.mod, shard);
@@ -93,9 +93,23 @@ absl::Status EndOperation(FleetOperator& fleet, const MoveRange& range) {
 
 /// Loads the record of a move that is under way. NOT_FOUND if there is none; an operation that is left in the
 /// ledger is removed then.
-absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRange& range) {
+///
+/// named  As of CancelMove.
+absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRange& range,
+                                              const std::optional<MovePairs>& named) {
   const auto moves = LoadMoves(fleet);
   if (!moves.ok()) return moves.status();
+  if (named) {
+    const auto damaged = std::find_if(moves->damaged.begin(), moves->damaged.end(),
+                                      [&](const DamagedMove& move) { return move.range == range; });
+    if (damaged != moves->damaged.end()) return RebuildMove(fleet, *moves, *damaged, *named);
+    if (Find(*moves, range) != nullptr) {
+      return Refuse(
+          fmt::format("from, to: the record of the move of shards {} can be read, and names the hosts: "
+                      "leave out --from and --to",
+                      range.ToString()));
+    }
+  }
   // What is claimed for a move whose record is damaged stays claimed.
   if (auto status = moves->CheckRange(range); !status.ok()) return status;
   const MoveRecord* const found = Find(*moves, range);
@@ -104,6 +118,20 @@ absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRa
   return absl::NotFoundError(
       fmt::format("shards {}: no move of exactly these shards is under way; see kv shards move status",
                   range.ToString()));
+}
+
+/// Checks that a host has the databases of shards, before copies of them are removed elsewhere.
+absl::Status CheckHasAll(HostAdmin& host, const MoveRange& shards) {
+  const auto names = host.ReadDatabases();
+  if (!names.ok()) return names.status();
+  for (const std::string& database : shards.Databases()) {
+    if (std::find(names->begin(), names->end(), database) != names->end()) continue;
+    return Refuse(
+        fmt::format("{}: has no {}, which it has by the map: the copy is not removed. kv shards check "
+                    "says which hosts have that database",
+                    host.host().ToString(), database));
+  }
+  return absl::OkStatus();
 }
 
 /// Returns the record of a move that can begin, or why it cannot. ALREADY_EXISTS if the shards are on that
@@ -171,8 +199,8 @@ absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, c
   return Mover(fleet, *std::move(move), /*begins=*/true, options).Run();
 }
 
-absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range) {
-  const auto before = LoadUnfinishedMove(fleet, range);
+absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std::optional<MovePairs>& named) {
+  const auto before = LoadUnfinishedMove(fleet, range, named);
   if (!before.ok()) return before.status();
   const auto homes = Maps::Load(fleet.zookeeper, fleet.root);
   if (!homes.ok()) return homes.status();
@@ -182,11 +210,12 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range) {
   // before is in the maps and the record, which are loaded after this.
   auto held = fleet.ledger->Begin(AsOperation(*before));
   if (!held.ok()) return held.status();
-  const auto now = LoadUnfinishedMove(fleet, range);
+  auto now = LoadUnfinishedMove(fleet, range, named);
   if (!now.ok()) return now.status();
-  const MoveRecord& move = *now;
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
+  if (named) now->old_homes = FindOldHomes(fleet, *maps, *now);
+  const MoveRecord& move = *now;
   if (MasterOf(*maps, move.from) != (*source)->host()) {
     return Refuse(fmt::format("{} has just become the master of its pair: run the command again",
                               MasterOf(*maps, move.from).ToString()));
@@ -200,6 +229,7 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range) {
 
   if (!all) {
     if (auto status = Thaw(**source, rest); !status.ok()) return status;
+    if (auto status = CheckHasAll(**source, rest); !status.ok()) return status;
     fleet.report(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
     Reached("move.thawed");
   }

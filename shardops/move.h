@@ -1,9 +1,12 @@
 #pragma once
 
+#include <optional>
+
 #include "absl/status/statusor.h"
 #include "shardops/fleet_operator.h"
 #include "shardops/move_options.h"
 #include "shardops/move_record.h"
+#include "shardops/move_repair.h"
 
 /// Moves shards, which are databases, from one pair of hosts to another while clients use them.
 ///
@@ -34,7 +37,12 @@ absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, c
 /// Cancels a move: puts shards that have not moved back into use at the old pair, and drops their copies.
 /// NOT_FOUND if no move of exactly these shards is under way; FAILED_PRECONDITION if a record is damaged that
 /// may be the one of these shards.
-absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range);
+///
+/// named  The pairs of a move whose record cannot be read: it is cancelled as if it could be, by the ledger,
+///        the map in force and what the hosts have. FAILED_PRECONDITION as of RebuildMove, and if the record
+///        can be read.
+absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range,
+                        const std::optional<MovePairs>& named = std::nullopt);
 
 /// Drops the old tables of shards that have moved. After that they cannot be recovered. NOT_FOUND if no move
 /// of exactly these shards is known; FAILED_PRECONDITION if they have not all moved.

@@ -101,6 +101,18 @@ absl::Status OvertakenError(const MoveRecord& move) {
 
 std::string MoveRange::ToString() const { return fmt::format("{} {}-{}", mod ? "mod" : "db", first, last); }
 
+absl::Status CheckRange(const MoveRange& range) {
+  if (range.first > range.last) {
+    return absl::InvalidArgumentError(
+        fmt::format("range: {0}-{1} is reversed: the first shard stands before the last one, as in {1}-{0}",
+                    range.first, range.last));
+  }
+  if (range.last <= ShardMap::kMaxShard) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      fmt::format("range: {}-{} goes beyond {}, the last shard that there can be", range.first, range.last,
+                  ShardMap::kMaxShard));
+}
+
 bool MoveRange::Overlaps(const MoveRange& other) const {
   return mod == other.mod && first <= other.last && other.first <= last;
 }
@@ -150,7 +162,7 @@ absl::StatusOr<Moves> LoadMoves(FleetOperator& fleet) {
     if (move.ok()) {
       moves.known.push_back(*std::move(move));
     } else {
-      moves.damaged.push_back({path, RangeOf(name), std::string(move.status().message())});
+      moves.damaged.push_back({path, RangeOf(name), std::string(move.status().message()), node->version});
     }
   }
   std::sort(moves.known.begin(), moves.known.end(),

@@ -29,6 +29,9 @@ struct MoveRange {
   friend auto operator<=>(const MoveRange&, const MoveRange&) = default;
 };
 
+/// INVALID_ARGUMENT, with the limit that was passed, if a range is reversed, or has shards that cannot be.
+absl::Status CheckRange(const MoveRange& range);
+
 enum class MoveState : uint8_t {
   kCopying,    ///< The target has a part of a copy; a copy that was stopped is begun again.
   kFollowing,  ///< The copy is complete, and a channel applies what changed since.
@@ -60,6 +63,7 @@ struct DamagedMove {
   std::string path;                ///< The node in ZooKeeper.
   std::optional<MoveRange> range;  ///< From the node's name; none if the name does not say it.
   std::string why;
+  int32_t version = -1;  ///< The version of the node.
 };
 
 /// The records of all moves that are under way, or have moved and are not finished.

@@ -11,6 +11,7 @@
 #include "shardops/gtid.h"
 #include "shardops/map_check.h"
 #include "shardops/map_history.h"
+#include "shardops/move_record.h"
 #include "shardops/replication_gap.h"
 #include "shardops/status.h"
 
@@ -119,12 +120,10 @@ std::vector<std::string> FindPairProblems(FleetOperator& fleet, const Pair& pair
   return found;
 }
 
-absl::Status OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
-                        const Progress& progress) {
-  if (shards.first > shards.last || shards.last > ShardMap::kMaxShard) {
-    return absl::InvalidArgumentError(
-        fmt::format("range: {}-{} is not within 0-{}", shards.first, shards.last, ShardMap::kMaxShard));
-  }
+absl::StatusOr<Opened> OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
+                                  const Progress& progress) {
+  if (auto status = CheckRange({.mod = false, .first = shards.first, .last = shards.last}); !status.ok())
+    return status;
   const auto held = BeginOperation(fleet, shards);
   if (!held.ok()) return held.status();
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
@@ -135,8 +134,11 @@ absl::Status OpenShards(FleetOperator& fleet, const NewShards& shards, const Rea
     return absl::FailedPreconditionError("there is no map of ID shards: kv shards set makes one");
   // A wrong range is refused before anything is created.
   auto next = WithShards(ids->map, shards);
-  if (absl::IsAlreadyExists(next.status()))
-    return CreateShards(fleet, shards, ModShards(*maps), datasets, progress);
+  if (absl::IsAlreadyExists(next.status())) {
+    if (auto status = CreateShards(fleet, shards, ModShards(*maps), datasets, progress); !status.ok())
+      return status;
+    return Opened{.already = true};
+  }
   if (!next.ok()) return next.status();
   if (const auto problems = FindPairProblems(fleet, shards.pair); !problems.empty()) {
     return absl::FailedPreconditionError(fmt::format("{}", fmt::join(problems, "\n")));
@@ -162,7 +164,9 @@ absl::Status OpenShards(FleetOperator& fleet, const NewShards& shards, const Rea
   // A process that still had the old map may have created a dataset meanwhile, without tables on the new
   // shards.
   std::this_thread::sleep_for(kSeen);
-  return CreateShards(fleet, shards, ModShards(*now), datasets, nullptr);
+  if (auto status = CreateShards(fleet, shards, ModShards(*now), datasets, nullptr); !status.ok())
+    return status;
+  return Opened{};
 }
 
 }  // namespace kvstore::shardops

@@ -20,6 +20,11 @@ struct NewShards {
   Pair pair;
 };
 
+/// The result of OpenShards.
+struct Opened {
+  bool already = false;  ///< The shards were open on this pair before, so that the map was not changed.
+};
+
 /// Reads from the catalog the datasets that are on ID shards.
 using ReadDatasets = std::function<absl::StatusOr<std::vector<DatasetSpec>>()>;
 
@@ -40,7 +45,7 @@ std::vector<std::string> FindPairProblems(FleetOperator& fleet, const Pair& pair
 /// claims the shards or the pair (ledger.h), as a dataset does that migrates to or from ID shards, from the
 /// creation of the migration to its end. ABORTED if this operation was taken away meanwhile. OK, after
 /// creating what is missing, if exactly these shards are open on this pair.
-absl::Status OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
-                        const Progress& progress);
+absl::StatusOr<Opened> OpenShards(FleetOperator& fleet, const NewShards& shards, const ReadDatasets& datasets,
+                                  const Progress& progress);
 
 }  // namespace kvstore::shardops

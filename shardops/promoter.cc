@@ -269,7 +269,9 @@ absl::StatusOr<Promoter::OtherHost> Promoter::CheckOther(const HostState& master
     return Refuse(fmt::format("{} takes writes too, the map says that {} is the master: kv shards fence {}",
                               other().ToString(), host().ToString(), other().ToString()));
   }
-  found.follows = found.usable && slave->following && slave->following->master == host();
+  // A slave that replicates nothing, as one whose notes are damaged after kill -9, must be told to follow.
+  found.follows = found.usable && slave->following && slave->following->master == host() &&
+                  (slave->following->applies || slave->following->receives || slave->following->reconnects);
   const uint64_t more = CountBeyond(slave->gtid_state, master.gtid_state, /*unknown=*/false);
   if (more == 0 || !found.usable) return found;
   if (CountBeyond(master.gtid_state, slave->gtid_state, /*unknown=*/true) == 0) {

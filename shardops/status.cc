@@ -8,15 +8,12 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
-#include <set>
-#include <thread>
 #include <utility>
 
 #include "backends/mysql/driver/errors.h"
-#include "backends/mysql/driver/schema.h"
 #include "kvstore_api/limits.h"
-#include "shardops/map_check.h"
 #include "shardops/notes.h"
+#include "shardops/parallel.h"
 #include "shardops/remember.h"
 
 namespace kvstore::shardops {
@@ -155,14 +152,6 @@ void FindProblems(HostReport& report, const HostReport* slave_report) {
   }
 }
 
-/// Calls `work(i)` for each i < count, each in a thread of its own, and waits for all.
-template <typename Work>
-void InParallel(size_t count, const Work& work) {
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i) threads.emplace_back([&work, i] { work(i); });
-  for (std::thread& thread : threads) thread.join();
-}
-
 std::vector<HostReport> HostsOf(const Maps& maps) {
   std::vector<HostReport> reports;
   for (const Pair& pair : maps.Pairs()) {
@@ -214,9 +203,11 @@ const HostReport* SlaveOf(const std::vector<HostReport>& reports, const HostRepo
 /// to the front.
 void Arrange(std::vector<HostReport>& reports, const std::map<Host, std::string>& disagreements) {
   for (const auto& wrong : disagreements) {
-    std::find_if(reports.begin(), reports.end(), [&](const HostReport& report) {
-      return report.host == wrong.first;
-    })->problems.push_back(wrong.second);
+    std::find_if(reports.begin(), reports.end(),
+                 [&](const HostReport& report) { return report.host == wrong.first; })
+        ->problems.push_back(wrong.second +
+                             ". One of them is wrong: kv shards history, with --mod for the other map, shows "
+                             "what it was, kv shards undo puts the one before in force again");
   }
   std::stable_sort(reports.begin(), reports.end(), [](const HostReport& a, const HostReport& b) {
     return !a.problems.empty() && b.problems.empty();
@@ -243,112 +234,6 @@ void SaveMasterNote(FleetOperator& fleet, const std::vector<HostReport>& all, co
     if (auto admin = HostAdmin::Open(master.pair.slave, fleet.access); admin.ok()) slave = *std::move(admin);
   }
   RecordMasterState(fleet, *master.state, slave.get(), &before).IgnoreError();
-}
-
-/// Returns 17 for "db00017" of the ID shards; nullopt for databases of other names or of the other space.
-std::optional<uint32_t> ShardOf(const std::string& database, mysql::Space space) {
-  const std::string prefix = space == mysql::Space::kId ? "db" : "mod";
-  if (database.size() != prefix.size() + 5 || !database.starts_with(prefix)) return std::nullopt;
-  const std::string digits = database.substr(prefix.size());
-  if (!std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; }))
-    return std::nullopt;
-  return static_cast<uint32_t>(std::stoul(digits));
-}
-
-using Shards = std::set<std::pair<mysql::Space, uint32_t>>;
-
-/// The shards that a host has by the maps.
-struct Home {
-  Shards shards;
-  Shards led;  ///< Those of them of which it is the master.
-  /// The pair that it is in; none for a host that is in no map any more.
-  std::optional<Pair> pair;
-
-  bool IsOfPair(const Host& host) const { return pair && (host == pair->master || host == pair->slave); }
-};
-
-/// Adds a sentence for the databases of ID shards that a master has and no map. Whoever opens shards makes
-/// their databases first, and may be gone before the map has them.
-void ProposeOpening(const Pair& pair, const std::vector<uint32_t>& shards, std::vector<std::string>& found) {
-  for (size_t i = 0; i < shards.size();) {
-    size_t end = i + 1;
-    while (end < shards.size() && shards[end] == shards[end - 1] + 1) ++end;
-    found.push_back(fmt::format(
-        "{0}: has databases of shards {1}-{2}, which the map has nowhere: an opening of them was cut short, "
-        "or a wrong map has lost them (kv shards history): kv shards open --range {1}-{2} --master {0} "
-        "--slave "
-        "{3} opens them with what is there",
-        pair.master.ToString(), shards[i], shards[end - 1], pair.slave.ToString()));
-    i = end;
-  }
-}
-
-/// Adds a sentence for each database and table that a host lacks, and each database of a shard that it should
-/// not have.
-///
-/// open  the shards that the maps have.
-void Compare(const Host& host, const Home& home, const Shards& open, const std::map<Host, HostTables>& all,
-             std::span<const DatasetSpec> datasets, std::vector<std::string>& found) {
-  const std::string name = host.ToString();
-  const HostTables& there = all.at(host);
-  const auto at_another = [&](const std::string& database, bool of_other_pair) {
-    for (const auto& [other, tables] : all) {
-      if (other == host || (of_other_pair && home.IsOfPair(other))) continue;
-      if (tables.contains(database)) return other.ToString();
-    }
-    return std::string();
-  };
-  for (const auto& [space, shard] : home.shards) {
-    const std::string database = mysql::DatabaseName(space, shard);
-    const auto tables = there.find(database);
-    if (tables == there.end()) {
-      const std::string other = at_another(database, /*of_other_pair=*/false);
-      found.push_back(fmt::format(
-          "{}: database {} is missing{}", name, database,
-          other.empty() ? ": kv shards init makes it"
-          : home.led.contains({space, shard})
-              ? fmt::format(", and {} has it: is the map right? kv shards history shows what it was", other)
-              : ", which its master has: kv shards status says whether it follows"));
-      continue;
-    }
-    const bool moves = there.contains(mysql::MovedName(database));
-    for (const DatasetSpec& spec : datasets) {
-      const std::string& table = TableName(spec);
-      if (mysql::SpaceOf(spec.shape) != space || tables->second.contains(table)) continue;
-      const bool migrates =
-          tables->second.contains(table + "$state") || tables->second.contains(table + "$r$state");
-      found.push_back(fmt::format("{}: table {}.{} is missing: {}", name, database, table,
-                                  migrates ? "the dataset migrates, see kv migrate status"
-                                  : moves  ? "the shard is being moved, see kv shards move status"
-                                           : "kv shards init makes it"));
-    }
-  }
-  std::vector<uint32_t> unopened;
-  for (const auto& [database, unused] : there) {
-    for (const mysql::Space space : {mysql::Space::kId, mysql::Space::kMod}) {
-      const auto shard = ShardOf(database, space);
-      if (!shard || home.shards.contains({space, *shard})) continue;
-      const std::string other = at_another(database, /*of_other_pair=*/true);
-      const bool nowhere = space == mysql::Space::kId && !open.contains({space, *shard});
-      if (nowhere && other.empty() && home.pair) {
-        const auto master = all.find(home.pair->master);
-        if (master != all.end() && master->second.contains(database)) {
-          // The slave has it from its master.
-          if (host == home.pair->master) unopened.push_back(*shard);
-          continue;
-        }
-      }
-      found.push_back(fmt::format(
-          "{}: database {} is of a shard that the map has {}{}", name, database,
-          nowhere ? "nowhere" : "elsewhere",
-          other.empty() ? ", and no host of another pair has that database: is the map right? kv shards "
-                          "history shows what it was before"
-                        : fmt::format("; {} has it too: see which of them has the rows, and whether the map "
-                                      "is right (kv shards history), before one is dropped",
-                                      other)));
-    }
-  }
-  if (home.pair) ProposeOpening(*home.pair, unopened, found);
 }
 
 }  // namespace
@@ -398,48 +283,6 @@ absl::StatusOr<std::vector<HostReport>> InspectFleetByCopies(const Access& acces
   }
   Arrange(reports, disagreements);
   return reports;
-}
-
-absl::StatusOr<std::vector<std::string>> CheckFleet(FleetOperator& fleet,
-                                                    std::span<const DatasetSpec> datasets) {
-  const auto reports = InspectFleet(fleet);
-  if (!reports.ok()) return reports.status();
-  std::vector<std::string> found;
-  for (const HostReport& report : *reports) {
-    for (const std::string& problem : report.problems)
-      found.push_back(report.host.ToString() + ": " + problem);
-  }
-  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
-  if (!maps.ok()) return maps.status();
-  std::map<Host, Home> homes;
-  Shards open;
-  for (const StoredMap& stored : maps->all()) {
-    const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
-    for (const ShardRange& range : stored.map.ranges()) {
-      for (uint32_t shard = range.first; shard <= range.last; ++shard) {
-        open.insert({space, shard});
-        homes[range.master].led.insert({space, shard});
-        homes[range.master].shards.insert({space, shard});
-        homes[range.slave].shards.insert({space, shard});
-      }
-    }
-  }
-  for (const Pair& pair : maps->Pairs()) {
-    homes[pair.master].pair = pair;
-    homes[pair.slave].pair = pair;
-  }
-  // A host that is in no map any more may still have shards that a wrong map took from it.
-  for (const Host& host : KnownHosts(fleet, *maps)) homes.try_emplace(host);
-  std::map<Host, HostTables> all;
-  for (const auto& [host, unused] : homes) {
-    const auto admin = HostAdmin::Open(host, fleet.access);
-    if (!admin.ok()) continue;  // InspectFleet has reported it, if the host is in a map.
-    auto tables = (*admin)->ReadTables();
-    if (!tables.ok()) return tables.status();
-    all.emplace(host, *std::move(tables));
-  }
-  for (const auto& [host, unused] : all) Compare(host, homes.at(host), open, all, datasets, found);
-  return found;
 }
 
 }  // namespace kvstore::shardops

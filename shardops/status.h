@@ -2,12 +2,10 @@
 
 #include <filesystem>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "kvstore_api/dataset.h"
 #include "shardops/fleet_operator.h"
 #include "shardops/maps.h"
 
@@ -40,12 +38,5 @@ absl::StatusOr<std::vector<HostReport>> InspectFleet(FleetOperator& fleet);
 /// Records nothing, and proposes no promotion. NOT_FOUND if there is no copy.
 absl::StatusOr<std::vector<HostReport>> InspectFleetByCopies(const Access& access,
                                                              const std::filesystem::path& folder);
-
-/// Compares each host with the maps and the catalog. Returns the problems of InspectFleet, and a sentence for
-/// each database or table that is missing, and each database of a shard that the maps have on another host.
-///
-/// datasets  The datasets that are on the shards of this fleet.
-absl::StatusOr<std::vector<std::string>> CheckFleet(FleetOperator& fleet,
-                                                    std::span<const DatasetSpec> datasets);
 
 }  // namespace kvstore::shardops

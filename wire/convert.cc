@@ -233,6 +233,43 @@ ScanOptions FromWire(const v1::ScanRowsRequest& message) {
 
 // ---- objects and mappings ----
 
+void ToWire(const IdRange& range, v1::IdRange& message) {
+  message.set_start(range.start);
+  if (range.end != IdRange().end) message.set_end(range.end);
+}
+
+IdRange FromWire(const v1::IdRange& message) {
+  IdRange range{.start = message.start()};
+  if (message.has_end()) range.end = message.end();
+  return range;
+}
+
+void ToWire(const ObjectScanOptions& options, v1::ScanObjectsRequest& message) {
+  const ObjectScanOptions standard;
+  message.set_include_inactive(options.include_inactive);
+  if (options.limit != standard.limit) message.set_limit(options.limit);
+  if (options.max_bytes != standard.max_bytes) message.set_max_bytes(options.max_bytes);
+  message.set_marker(options.marker);
+}
+
+ObjectScanOptions FromWire(const v1::ScanObjectsRequest& message) {
+  ObjectScanOptions options{.include_inactive = message.include_inactive(), .marker = message.marker()};
+  if (message.has_limit()) options.limit = message.limit();
+  if (message.has_max_bytes()) options.max_bytes = message.max_bytes();
+  return options;
+}
+
+void ToWire(const MappingScanOptions& options, v1::ScanMappingsRequest& message) {
+  if (options.limit != MappingScanOptions().limit) message.set_limit(options.limit);
+  message.set_marker(options.marker);
+}
+
+MappingScanOptions FromWire(const v1::ScanMappingsRequest& message) {
+  MappingScanOptions options{.marker = message.marker()};
+  if (message.has_limit()) options.limit = message.limit();
+  return options;
+}
+
 void ToWire(Object object, v1::Object& message) {
   message.set_id(object.id);
   message.set_data(std::move(object.data));

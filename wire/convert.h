@@ -50,6 +50,13 @@ ScanOptions FromWire(const v1::ScanRowsRequest& message);
 
 // ---- objects and mappings ----
 
+void ToWire(const IdRange& range, v1::IdRange& message);
+IdRange FromWire(const v1::IdRange& message);
+void ToWire(const ObjectScanOptions& options, v1::ScanObjectsRequest& message);
+ObjectScanOptions FromWire(const v1::ScanObjectsRequest& message);
+void ToWire(const MappingScanOptions& options, v1::ScanMappingsRequest& message);
+MappingScanOptions FromWire(const v1::ScanMappingsRequest& message);
+
 void ToWire(Object object, v1::Object& message);
 Object FromWire(v1::Object& message);
 void ToWire(const MappingListOptions& options, v1::ListingOptions& message);

@@ -4,7 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/change_capture.h"
+#include "backend_api/migration_control.h"
+#include "backend_api/unit.h"
 #include "kvstore/v1/endpoint.pb.h"
 #include "wire/convert.h"
 

@@ -13,6 +13,7 @@
 #include "backends/mysql/rows/row_store.h"
 #include "backends/mysql/units/endpoint.h"
 #include "backends/mysql/units/migration_tables.h"
+#include "backends/mysql/units/unit_reader.h"
 
 namespace kvstore {
 
@@ -156,6 +157,12 @@ absl::StatusOr<ReclaimResult> MySqlBackend::Reclaim(const DatasetSpec& spec, con
 absl::StatusOr<DatasetStats> MySqlBackend::Stats(const DatasetSpec& spec) {
   if (auto status = CheckThere(spec); !status.ok()) return status;
   return mysql::MeasureDataset(*fleet_, spec);
+}
+
+absl::StatusOr<std::unique_ptr<UnitReader>> MySqlBackend::OpenUnits(const DatasetSpec& spec) {
+  auto dataset = OpenDataset(spec);
+  if (!dataset.ok()) return dataset.status();
+  return std::make_unique<mysql::MySqlUnitReader>(fleet_, spec, *std::move(dataset));
 }
 
 absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigration(const DatasetSpec& spec) {

@@ -37,6 +37,7 @@ class MySqlBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   void Describe(MetricsSink& sink) const override { fleet_->Describe(sink); }
 

@@ -128,6 +128,24 @@ absl::Status RemoteObjectStore::Erase(uint64_t id) {
   return server_->DeleteObject(dataset_, id, /*hard=*/true);
 }
 
+absl::StatusOr<ObjectScanPage> RemoteObjectStore::Scan(const IdRange& range,
+                                                       const ObjectScanOptions& options) {
+  ObjectScanOptions there = options;
+  there.marker.clear();
+  auto page = server_->ScanObjects(dataset_, range, there);
+  if (!page.ok()) return page.status();
+  ObjectScanPage opened{.objects = std::move(page->objects), .next = std::nullopt};
+  if (page->marker.empty()) return opened;
+  const auto next = OpenObjectScanMarker(incarnation_, page->marker);
+  if (!next.ok()) return next.status();
+  opened.next = *next;
+  return opened;
+}
+
+absl::StatusOr<std::vector<Partition>> RemoteObjectStore::Partitions(size_t wanted) {
+  return server_->ListPartitions(dataset_, wanted);
+}
+
 // ---- mappings ----
 
 absl::Status RemoteMappingStore::Add(uint64_t from, uint64_t to, std::optional<uint64_t> sequence) {
@@ -153,6 +171,24 @@ absl::StatusOr<MappingList> RemoteMappingStore::List(uint64_t from, const Mappin
 
 absl::StatusOr<uint64_t> RemoteMappingStore::Count(uint64_t from) {
   return server_->CountMapping(dataset_, from);
+}
+
+absl::StatusOr<MappingScanPage> RemoteMappingStore::Scan(const MappingPosition& start, uint64_t end,
+                                                         uint32_t limit) {
+  MappingScanOptions options{.limit = limit};
+  if (start.to != 0) options.marker = SealMappingScanMarker(incarnation_, start);
+  auto page = server_->ScanMappings(dataset_, {.start = start.from, .end = end}, options);
+  if (!page.ok()) return page.status();
+  MappingScanPage opened{.entries = std::move(page->entries), .next = std::nullopt};
+  if (page->marker.empty()) return opened;
+  const auto next = OpenMappingScanMarker(incarnation_, page->marker);
+  if (!next.ok()) return next.status();
+  opened.next = *next;
+  return opened;
+}
+
+absl::StatusOr<std::vector<Partition>> RemoteMappingStore::Partitions(size_t wanted) {
+  return server_->ListPartitions(dataset_, wanted);
 }
 
 }  // namespace kvstore::remote

@@ -39,7 +39,7 @@ class RemoteRowStore : public RowStore {
 class RemoteObjectStore : public ObjectStore {
  public:
   RemoteObjectStore(std::shared_ptr<KVStore> server, const DatasetSpec& spec)
-      : server_(std::move(server)), dataset_(spec.name) {}
+      : server_(std::move(server)), dataset_(spec.name), incarnation_(spec.incarnation) {}
 
   // The methods of ObjectStore.
 #define KV_OBJECT_METHOD(name, result, parameters) result name parameters override;
@@ -48,6 +48,7 @@ class RemoteObjectStore : public ObjectStore {
  private:
   const std::shared_ptr<KVStore> server_;
   const std::string dataset_;
+  const uint64_t incarnation_;
 };
 
 class RemoteMappingStore : public MappingStore {

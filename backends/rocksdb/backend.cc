@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backends/rocksdb/describe.h"
+#include "backends/rocksdb/engine/damage.h"
 #include "backends/rocksdb/objects/mapping_store.h"
 #include "backends/rocksdb/objects/object_store.h"
 #include "backends/rocksdb/rows/expired_filter.h"
@@ -12,6 +13,7 @@
 #include "backends/rocksdb/rows/row_store.h"
 #include "backends/rocksdb/units/endpoint.h"
 #include "backends/rocksdb/units/gate_store.h"
+#include "backends/rocksdb/units/unit_reader.h"
 
 namespace kvstore {
 namespace {
@@ -48,7 +50,17 @@ absl::StatusOr<std::unique_ptr<RocksDbBackend>> RocksDbBackend::Open(rocks::Data
 
 absl::StatusOr<std::shared_ptr<rocks::Family>> RocksDbBackend::Find(const DatasetSpec& spec) const {
   auto family = engine_->FindFamily(spec.name);
-  if (!family) return absl::DataLossError(fmt::format("dataset: the data of '{}' is not here", spec.name));
+  if (!family && engine_->HasUnknownFamily(spec.name)) {
+    return absl::UnavailableError(fmt::format(
+        "dataset: the data of '{}' is here, but the catalog did not say what it is when this process "
+        "opened the store: restart the process",
+        spec.name));
+  }
+  if (!family) {
+    // If the catalog were in this directory, the engine would not have opened.
+    return rocks::MissingDataError(fmt::format("dataset: the data of '{}' is not here", spec.name),
+                                   /*shared=*/true);
+  }
   return family;
 }
 
@@ -100,6 +112,12 @@ absl::StatusOr<ReclaimResult> RocksDbBackend::Reclaim(const DatasetSpec& spec, c
   const auto family = Find(spec);
   if (!family.ok()) return family.status();
   return rocks::Reclaim(*engine_, **family, spec.shape == Shape::kRows, progress);
+}
+
+absl::StatusOr<std::unique_ptr<UnitReader>> RocksDbBackend::OpenUnits(const DatasetSpec& spec) {
+  const auto family = Find(spec);
+  if (!family.ok()) return family.status();
+  return std::make_unique<rocks::RocksUnitReader>(engine_, spec, rocks::RocksUnitReader::Callers::kClients);
 }
 
 absl::StatusOr<std::unique_ptr<MigrationEndpoint>> RocksDbBackend::OpenForMigration(const DatasetSpec& spec) {

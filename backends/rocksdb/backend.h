@@ -40,7 +40,9 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<std::shared_ptr<MappingStore>> OpenMappings(const DatasetSpec& spec) override;
   absl::StatusOr<ReclaimResult> Reclaim(const DatasetSpec& spec, const Progress& progress) override;
   absl::StatusOr<DatasetStats> Stats(const DatasetSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
+  absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() override { return engine_->MakeCheckpoint(); }
   absl::Status CheckWrites() override { return engine_->CheckWrites(); }
   void Describe(MetricsSink& sink) const override;
 

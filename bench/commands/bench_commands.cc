@@ -236,6 +236,8 @@ void AddRoutingBench(CLI::App& group, Globals& globals) {
 void AddBenchCommands(CLI::App& app, Globals& globals) {
   app.description("Measure the store on this machine, in a directory of its own that is removed again");
   AddGlobals(app, globals);
+  // A benchmark of a server may compare it with the MySQL servers of a configuration.
+  globals.server_and_config.insert(&app);
   AddRowsBench(app, globals);
   AddMySqlWorkload(app, globals, "objects", "Objects: gets, creates, batches", &BenchObjects);
   AddMySqlWorkload(app, globals, "mappings", "Pages of a board of 100,000 pins", &BenchMappings);

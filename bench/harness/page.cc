@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "charts/escape_html.h"
+#include "base/markup.h"
 
 namespace kvstore::bench {
 namespace {
-
-using charts::EscapeHtml;
 
 constexpr int kWidth = 720;
 constexpr int kNames = 150;  // to the left of bars
@@ -49,7 +47,7 @@ std::string BarsOf(const Section& section) {
   };
   std::string svg =
       fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: calls a second\">\n", kWidth,
-                  section.bars.size() * kBarHeight + 6, EscapeHtml(section.title));
+                  section.bars.size() * kBarHeight + 6, EscapeMarkup(section.title));
   for (size_t i = 0; i < section.bars.size(); ++i) {
     const Bar& bar = section.bars[i];
     const int top = static_cast<int>(i) * kBarHeight + 4;
@@ -59,7 +57,7 @@ std::string BarsOf(const Section& section) {
         "text-anchor=\"end\">{0}</text><rect x=\"{6}\" y=\"{7}\" width=\"{8:.1f}\" height=\"{9}\" rx=\"2\" "
         "fill=\"{10}\"/><line x1=\"{11:.1f}\" x2=\"{12:.1f}\" y1=\"{13}\" y2=\"{13}\" "
         "style=\"stroke: var(--ink)\"/><text x=\"{14:.1f}\" y=\"{5}\">{1}</text></g>\n",
-        EscapeHtml(bar.name), Number(bar.value), Number(bar.min), Number(bar.max), kNames - 10, middle + 4,
+        EscapeMarkup(bar.name), Number(bar.value), Number(bar.min), Number(bar.max), kNames - 10, middle + 4,
         kNames, top, x(bar.value) - kNames, kBarHeight - 6, Color(i), x(bar.min), x(bar.max), middle,
         x(bar.max) + 8);
   }
@@ -90,7 +88,7 @@ std::string CurvesOf(const Section& section) {
     return kBottom - (std::log10(std::max(us, 0.1)) - low) / (high - low) * (kBottom - kTop);
   };
   std::string svg = fmt::format("<svg viewBox=\"0 0 {} {}\" role=\"img\" aria-label=\"{}: latencies\">\n",
-                                kWidth, kHeight, EscapeHtml(section.title));
+                                kWidth, kHeight, EscapeMarkup(section.title));
   for (int power = static_cast<int>(low); power <= static_cast<int>(high); ++power) {
     const double us = std::pow(10.0, power);
     svg += fmt::format(
@@ -120,13 +118,13 @@ std::string CurvesOf(const Section& section) {
       points += fmt::format("{:.1f},{:.1f} ", x(point), y(us));
       dots += fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"3.5\" fill=\"{}\"><title>{}, {}: {} µs</title></circle>",
-          x(point), y(us), Color(i), EscapeHtml(curve.name), kCurvePoints.at(point), Number(us));
+          x(point), y(us), Color(i), EscapeMarkup(curve.name), kCurvePoints.at(point), Number(us));
     }
     last = std::max(last + 14, y(curve.us.back()) + 4);
     svg += fmt::format(
         "<polyline fill=\"none\" stroke=\"{0}\" stroke-width=\"2\" points=\"{1}\"/>{2}<text x=\"{3}\" "
         "y=\"{4:.1f}\" style=\"fill: {0}\">{5}</text>\n",
-        Color(i), points, dots, kRight + 10, last, EscapeHtml(curve.name));
+        Color(i), points, dots, kRight + 10, last, EscapeMarkup(curve.name));
   }
   return svg + "</svg>\n";
 }
@@ -143,8 +141,8 @@ std::string TableOf(const Section& section) {
   html += "</tr>\n";
   const size_t rows = std::max(section.bars.size(), section.curves.size());
   for (size_t i = 0; i < rows; ++i) {
-    html += fmt::format("<tr><td>{}</td>",
-                        EscapeHtml(i < section.bars.size() ? section.bars[i].name : section.curves[i].name));
+    html += fmt::format("<tr><td>{}</td>", EscapeMarkup(i < section.bars.size() ? section.bars[i].name
+                                                                                : section.curves[i].name));
     if (i < section.bars.size()) {
       const Bar& bar = section.bars[i];
       for (const double value : {bar.value, bar.min, bar.max}) {
@@ -167,13 +165,13 @@ std::string ToHtml(const Page& page) {
       "content=\"width=device-width, "
       "initial-scale=1\">\n<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n"
       "<h1>{0}</h1>\n<div class=\"wide\"><table>\n",
-      EscapeHtml(page.title), kStyle);
+      EscapeMarkup(page.title), kStyle);
   for (const auto& [name, value] : page.facts) {
-    html += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", EscapeHtml(name), EscapeHtml(value));
+    html += fmt::format("<tr><th>{}</th><td>{}</td></tr>\n", EscapeMarkup(name), EscapeMarkup(value));
   }
   html += "</table></div>\n";
   for (const Section& section : page.sections) {
-    html += fmt::format("<h2>{}</h2>\n", EscapeHtml(section.title));
+    html += fmt::format("<h2>{}</h2>\n", EscapeMarkup(section.title));
     if (!section.bars.empty()) html += BarsOf(section);
     if (!section.curves.empty()) html += CurvesOf(section);
     html += TableOf(section);

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/nearest.h"
 #include "cli/command.h"
-#include "cli/nearest.h"
 #include "cli/reports/csv_reader.h"
 #include "cli/reports/moments.h"
 #include "cli/reports/point_value.h"
@@ -207,7 +207,7 @@ void LoadCsv(reports::Reports& reports, const LoadOptions& options, int file, Lo
         progress(reader.consumed());
         return target.Finish();
       case CsvReader::Result::kBlank:
-        target.Blank();
+        target.Blank(1);
         break;
       case CsvReader::Result::kBad:
         target.Reject(reader.line(), reader.offset(), reader.text(), reader.problem());

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cli/command.h"
-#include "cli/line_reader.h"
+#include "cli/reports/json_blocks.h"
 #include "cli/reports/moments.h"
 #include "cli/reports/point_value.h"
 #include "reports/json_times.h"
@@ -20,21 +20,9 @@
 namespace kvstore::cli {
 namespace {
 
-constexpr size_t kMaxLineBytes = size_t{16} << 20;
-/// Lines are read in blocks of so many, so that the metrics which they name are asked for together.
-constexpr size_t kBlockLines = 16'384;
-constexpr size_t kBlockBytes = size_t{8} << 20;
 /// If there are more metrics, the loader forgets those that the present block does not name, because each
 /// batch has a list of all that are known.
 constexpr size_t kMaxKnownMetrics = 10'000;
-constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-struct Line {
-  uint64_t number = 0;  // from 1
-  uint64_t offset = 0;
-  std::string text;
-  absl::StatusOr<Json> json;
-};
 
 absl::Status Invalid(std::string_view field, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", field, problem));
@@ -65,9 +53,9 @@ class KnownMetrics {
   }
 
   /// Asks for the metrics of these lines; returns whether info() has others than before. Throws Failure.
-  bool Learn(const std::vector<Line>& lines) {
+  bool Learn(const std::vector<JsonLine>& lines) {
     std::set<std::string> names;
-    for (const Line& line : lines) AddNames(line, names);
+    for (const JsonLine& line : lines) AddNames(line, names);
     std::vector<std::string> unknown = NotKnown(names);
     if (unknown.empty()) return false;
     const bool forgets = info_.metrics.size() + unknown.size() > kMaxKnownMetrics;
@@ -89,7 +77,7 @@ class KnownMetrics {
   }
 
  private:
-  void AddNames(const Line& line, std::set<std::string>& names) const {
+  void AddNames(const JsonLine& line, std::set<std::string>& names) const {
     if (!line.json.ok() || !line.json->is_object()) return;
     const auto add = [&](const std::string& name) {
       // A longer name is none of a metric's, and asking for it would be refused.
@@ -214,31 +202,6 @@ class LineToPoints {
   size_t used_ = 0;
 };
 
-/// Reads the next lines, without those that are blank; none at the end of the file. Throws Failure.
-std::vector<Line> ReadBlock(LineReader& reader, uint64_t& number, LoadTarget& target) {
-  std::vector<Line> lines;
-  size_t bytes = 0;
-  while (lines.size() < kBlockLines && bytes < kBlockBytes) {
-    Line line{.offset = reader.consumed(), .text = {}, .json = Json()};
-    const LineReader::Result result = OrFail(reader.Next(line.text));
-    if (result == LineReader::Result::kEnd) break;
-    line.number = ++number;
-    if (number == 1 && line.text.starts_with(kByteOrderMark)) line.text.erase(0, kByteOrderMark.size());
-    if (result == LineReader::Result::kTooLong) {
-      line.text.clear();
-      line.json = absl::InvalidArgumentError(fmt::format("longer than the limit of {} bytes", kMaxLineBytes));
-    } else if (line.text.find_first_not_of(" \t\r") == std::string::npos) {
-      target.Blank();
-      continue;
-    } else {
-      line.json = ParseJson(line.text);
-    }
-    bytes += line.text.size();
-    lines.push_back(std::move(line));
-  }
-  return lines;
-}
-
 /// Describes everything, apart from their text, that decides which points the lines are.
 std::string Layout(const reports::ReportInfo& info, const LoadOptions& options) {
   std::string layout = fmt::format("jsonl zone={}", options.zone.name());
@@ -250,25 +213,25 @@ std::string Layout(const reports::ReportInfo& info, const LoadOptions& options) 
 
 void LoadJsonLines(reports::Reports& reports, const LoadOptions& options, int file, LoadTarget& target,
                    const std::function<void(uint64_t)>& progress) {
-  LineReader reader(file, kMaxLineBytes, [] {});
+  JsonBlockReader reader(file);
   KnownMetrics metrics(reports, options);
   LineToPoints to_points(metrics, options);
-  uint64_t number = 0;
   target.Use(metrics.info(), Layout(metrics.info(), options));
-  while (true) {
-    const std::vector<Line> lines = ReadBlock(reader, number, target);
-    if (lines.empty()) break;
-    if (metrics.Learn(lines)) target.Use(metrics.info(), Layout(metrics.info(), options));
-    for (const Line& line : lines) {
+  bool at_end = false;
+  while (!at_end) {
+    const JsonBlock block = OrFail(reader.Next());
+    if (metrics.Learn(block.lines)) target.Use(metrics.info(), Layout(metrics.info(), options));
+    for (const JsonLine& line : block.lines) {
       if (const absl::Status status = to_points.Read(line.json, target); status.ok()) {
         target.Done(line.number, line.offset, line.text);
       } else {
         target.Reject(line.number, line.offset, line.text, std::string(status.message()));
       }
     }
-    progress(reader.consumed());
+    target.Blank(block.blank);
+    progress(block.end);
+    at_end = block.is_last;
   }
-  progress(reader.consumed());
   target.Finish();
 }
 

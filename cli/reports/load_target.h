@@ -69,10 +69,10 @@ class LoadTarget {
   void Done(uint64_t line, uint64_t offset, std::string_view text);
   /// Counts a record that has a mistake, and keeps it with the reason. Arguments as of Done.
   void Reject(uint64_t line, uint64_t offset, std::string_view text, const std::string& why);
-  /// Counts a line that has nothing.
-  void Blank() {
-    ++counts_.lines;
-    ++counts_.blank;
+  /// Counts lines that have nothing.
+  void Blank(uint64_t lines) {
+    counts_.lines += lines;
+    counts_.blank += lines;
   }
 
   /// Has the last batch written; the writer may still be at work on it.

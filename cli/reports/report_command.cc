@@ -29,10 +29,6 @@ ReportStore::ReportStore(const Globals& globals, const std::string& dataset, boo
   reports_ = reports::LocalReports(*store_, dataset);
 }
 
-void WrongUsage(const std::string& option, const absl::Status& status) {
-  throw CLI::ValidationError(option, std::string(status.message()));
-}
-
 void PrintReportDone(const Globals& globals, const std::string& done) {
   if (globals.json) {
     PrintJson({{"ok", true}});

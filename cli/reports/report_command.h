@@ -35,15 +35,6 @@ class ReportStore {
   std::unique_ptr<reports::Reports> reports_;
 };
 
-/// Ends the command with exit code 2, as a usage error of `option`.
-[[noreturn]] void WrongUsage(const std::string& option, const absl::Status& status);
-/// Returns the value, or ends the command as WrongUsage does.
-template <typename T>
-T OrWrongUsage(const std::string& option, absl::StatusOr<T> result) {
-  if (!result.ok()) WrongUsage(option, result.status());
-  return *std::move(result);
-}
-
 /// Prints that a change was made; {"ok":true} with --json.
 void PrintReportDone(const Globals& globals, const std::string& done);
 

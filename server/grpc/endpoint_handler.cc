@@ -46,7 +46,7 @@ absl::Status CheckKey(Shape shape, std::string_view key) {
       fmt::format("key: of {} bytes is not the key of a unit of {}", key.size(), Name(shape)));
 }
 
-absl::Status Read(MigrationEndpoint& endpoint, Shape shape, const v1::EndpointRequest::Read& asked,
+absl::Status Read(UnitReader& reader, Shape shape, const v1::EndpointRequest::Read& asked,
                   v1::EndpointResponse& response) {
   for (const std::string& key : asked.keys()) {
     if (auto status = CheckKey(shape, key); !status.ok()) return status;
@@ -57,7 +57,7 @@ absl::Status Read(MigrationEndpoint& endpoint, Shape shape, const v1::EndpointRe
   for (int at = 0; at < asked.keys_size() && bytes < wire::kMaxUnitsBytes; at += kStep) {
     const int end = std::min(at + kStep, asked.keys_size());
     const std::vector<std::string> keys(asked.keys().begin() + at, asked.keys().begin() + end);
-    auto units = endpoint.Read(keys, asked.as_of());
+    auto units = reader.Read(keys, asked.as_of());
     if (!units.ok()) return units.status();
     for (const Unit& unit : *units) {
       bytes += wire::BytesOf(unit);
@@ -68,11 +68,11 @@ absl::Status Read(MigrationEndpoint& endpoint, Shape shape, const v1::EndpointRe
   return absl::OkStatus();
 }
 
-absl::Status Scan(MigrationEndpoint& endpoint, const v1::EndpointRequest::Scan& asked,
+absl::Status Scan(UnitReader& reader, const v1::EndpointRequest::Scan& asked,
                   v1::EndpointResponse& response) {
   UnitRange range = wire::FromWire(asked.range());
   if (asked.has_after()) range.start = asked.after();
-  auto scan = endpoint.Scan(range, asked.as_of());
+  auto scan = reader.Scan(range, asked.as_of());
   if (!scan.ok()) return scan.status();
   for (;;) {
     auto units = (*scan)->Next();
@@ -89,73 +89,73 @@ absl::Status Scan(MigrationEndpoint& endpoint, const v1::EndpointRequest::Scan& 
   }
 }
 
-absl::Status ReadStatus(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
-  const auto status = endpoint.Status();
+absl::Status ReadStatus(MigrationControl& control, v1::EndpointResponse& response) {
+  const auto status = control.Status();
   if (status.ok()) wire::ToWire(*status, response);
   return status.status();
 }
 
-absl::Status ReadBootId(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
-  const auto boot = endpoint.BootId();
+absl::Status ReadBootId(MigrationControl& control, v1::EndpointResponse& response) {
+  const auto boot = control.BootId();
   if (boot.ok()) response.set_boot(*boot);
   return boot.status();
 }
 
-absl::Status TransitionTo(MigrationEndpoint& endpoint, uint64_t epoch,
+absl::Status TransitionTo(MigrationControl& control, uint64_t epoch,
                           const v1::EndpointRequest::Enter& asked) {
   const auto state = wire::StateFromWire(asked.state());
-  return state.ok() ? endpoint.TransitionTo(epoch, *state, asked.capture()) : state.status();
+  return state.ok() ? control.TransitionTo(epoch, *state, asked.capture()) : state.status();
 }
 
-absl::Status Reassert(MigrationEndpoint& endpoint, uint64_t epoch, const v1::EndpointRequest::Enter& asked) {
+absl::Status Reassert(MigrationControl& control, uint64_t epoch, const v1::EndpointRequest::Enter& asked) {
   const auto state = wire::StateFromWire(asked.state());
-  return state.ok() ? endpoint.Reassert(epoch, *state, asked.capture()) : state.status();
+  return state.ok() ? control.Reassert(epoch, *state, asked.capture()) : state.status();
 }
 
-absl::Status ReadExtent(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
-  auto extent = endpoint.Extent();
+absl::Status ReadExtent(MigrationControl& control, v1::EndpointResponse& response) {
+  auto extent = control.Extent();
   if (extent.ok()) response.set_extent(*std::move(extent));
   return extent.status();
 }
 
-absl::Status ReadDirty(MigrationEndpoint& endpoint, size_t limit, v1::EndpointResponse& response) {
-  const auto entries = endpoint.ReadDirty(limit);
+absl::Status ReadDirty(ChangeCapture& changes, size_t limit, v1::EndpointResponse& response) {
+  const auto entries = changes.ReadDirty(limit);
   if (entries.ok()) wire::ToWire(*entries, *response.mutable_entries());
   return entries.status();
 }
 
-absl::Status ReadLag(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
-  const auto lag = endpoint.Lag();
+absl::Status ReadLag(ChangeCapture& changes, v1::EndpointResponse& response) {
+  const auto lag = changes.Lag();
   if (!lag.ok()) return lag.status();
   response.set_lag_entries(lag->entries);
   response.set_oldest_ms(lag->oldest_ms);
   return absl::OkStatus();
 }
 
-absl::Status ListPartitions(MigrationEndpoint& endpoint, size_t wanted, v1::EndpointResponse& response) {
-  const auto ranges = endpoint.Partitions(wanted);
+absl::Status ListPartitions(UnitReader& reader, size_t wanted, v1::EndpointResponse& response) {
+  const auto ranges = reader.Partitions(wanted);
   if (!ranges.ok()) return ranges.status();
   for (const UnitRange& range : *ranges) wire::ToWire(range, *response.add_ranges());
   return absl::OkStatus();
 }
 
-absl::Status Replace(MigrationEndpoint& endpoint, Shape shape, uint64_t epoch,
+absl::Status Replace(UnitWriter& writer, Shape shape, uint64_t epoch,
                      const v1::EndpointRequest::Replace& asked) {
   const std::vector<Unit> units = wire::FromWire(asked.units());
   for (const Unit& unit : units) {
     if (auto status = CheckKey(shape, unit.key); !status.ok()) return status;
   }
-  return endpoint.Replace(epoch, units, asked.fresh());
+  return writer.Replace(epoch, units, asked.fresh());
 }
 
-absl::Status ReadLastTimestamp(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
-  const auto timestamp = endpoint.LastTimestamp();
+absl::Status ReadLastTimestamp(UnitReader& reader, v1::EndpointResponse& response) {
+  const auto timestamp = reader.LastTimestamp();
   if (timestamp.ok()) response.set_timestamp(*timestamp);
   return timestamp.status();
 }
 
-absl::Status ReadNextLocalIds(MigrationEndpoint& endpoint, v1::EndpointResponse& response) {
-  const auto next = endpoint.NextLocalIds();
+absl::Status ReadNextLocalIds(UnitReader& reader, v1::EndpointResponse& response) {
+  const auto next = reader.NextLocalIds();
   if (next.ok()) response.mutable_next_local_ids()->insert(next->begin(), next->end());
   return next.status();
 }

@@ -60,6 +60,17 @@ absl::Status Handle(KVStore& store, const v1::DeleteObjectRequest& request, v1::
   return store.DeleteObject(request.dataset(), request.id(), request.hard());
 }
 
+absl::Status Handle(KVStore& store, const v1::ScanObjectsRequest& request,
+                    v1::ScanObjectsResponse& response) {
+  ObjectScanOptions options = wire::FromWire(request);
+  if (options.max_bytes <= kMaxPageBytes) options.max_bytes = std::min(options.max_bytes, kMaxWireBytes);
+  auto page = store.ScanObjects(request.dataset(), wire::FromWire(request.range()), options);
+  if (!page.ok()) return page.status();
+  for (Object& object : page->objects) wire::ToWire(std::move(object), *response.add_objects());
+  response.set_marker(std::move(page->marker));
+  return absl::OkStatus();
+}
+
 Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsRequest& request) {
   return [&store, &request, done = size_t{0}, together = kFirstObjects](
              v1::GetObjectsResponse& response, absl::Status* migrating) mutable -> absl::StatusOr<bool> {
@@ -151,6 +162,20 @@ absl::Status Handle(KVStore& store, const v1::ListObjectsRequest& request, v1::L
     } else {
       wire::ToWire(joined.object.status(), *message.mutable_error());
     }
+  }
+  response.set_marker(std::move(page->marker));
+  return absl::OkStatus();
+}
+
+absl::Status Handle(KVStore& store, const v1::ScanMappingsRequest& request,
+                    v1::ScanMappingsResponse& response) {
+  auto page = store.ScanMappings(request.dataset(), wire::FromWire(request.range()), wire::FromWire(request));
+  if (!page.ok()) return page.status();
+  for (const ScannedMapping& entry : page->entries) {
+    auto& message = *response.add_entries();
+    message.set_from(entry.from);
+    message.set_to(entry.to);
+    message.set_sequence(entry.sequence);
   }
   response.set_marker(std::move(page->marker));
   return absl::OkStatus();

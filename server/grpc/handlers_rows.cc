@@ -144,6 +144,7 @@ absl::Status Handle(KVStore& store, const v1::ListPartitionsRequest& request,
     auto& message = *response.add_partitions();
     message.set_name(partition.name);
     wire::ToWire(partition.range, *message.mutable_range());
+    if (partition.ids != IdRange()) wire::ToWire(partition.ids, *message.mutable_ids());
   }
   return absl::OkStatus();
 }

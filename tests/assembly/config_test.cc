@@ -48,6 +48,38 @@ TEST(Config, FilesForTlsAreOfNoUseWithoutIt) {
               FailsWith(kInvalid, "mysql.tls.required: is false"));
 }
 
+TEST(Config, BackupsHaveAPlaceAndATime) {
+  ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
+      "data": "store",
+      "backup": {"to": "s3://bucket/events", "every": "1h30m", "keep": 7, "endpoint": "https://s3.example",
+                 "region": "eu-1", "credentials_file": "keys"}})",
+                                                        "/etc/kv"));
+  ASSERT_TRUE(config.backup);
+  EXPECT_EQ(config.backup->to, "s3://bucket/events");
+  EXPECT_EQ(config.backup->every_ms, 5'400'000u);
+  EXPECT_EQ(config.backup->keep, 7u);
+  EXPECT_EQ(config.backup->s3.endpoint, "https://s3.example");
+  EXPECT_EQ(config.backup->s3.region, "eu-1");
+  EXPECT_EQ(config.backup->s3.credentials_file, "/etc/kv/keys");
+  const auto parse = [](const std::string& fields) {
+    return ParseConfig(R"({"data": "store", "backup": {)" + fields + "}}", "/etc/kv");
+  };
+  ASSERT_OK_AND_ASSIGN(const Config least, parse(R"("to": "file:backups")"));
+  EXPECT_EQ(least.backup->to, "file:/etc/kv/backups");
+  EXPECT_EQ(least.backup->every_ms, 0u);
+  EXPECT_EQ(least.backup->keep, 0u);
+  EXPECT_EQ(parse(R"("to": "file:/mnt/b")")->backup->to, "file:/mnt/b");
+  EXPECT_FALSE(ParseConfig(R"({"data": "store"})", "/etc/kv")->backup);
+  EXPECT_THAT(parse(R"("every": "6h")"), FailsWith(kInvalid, "backup.to: "));
+  EXPECT_THAT(parse(R"("to": "/mnt/b")"), FailsWith(kInvalid, "backup.to: must be file:DIR"));
+  EXPECT_THAT(parse(R"("to": "file:b", "keep": 0)"), FailsWith(kInvalid, "backup.keep: "));
+  for (const char* every : {"6", "1s", "-1h", "", "daily", "9000h"}) {
+    EXPECT_THAT(parse(std::string(R"("to": "file:b", "every": ")") + every + "\""),
+                FailsWith(kInvalid, "backup.every: must be a duration"))
+        << every;
+  }
+}
+
 TEST(Config, EveryFieldArrives) {
   const TempDir dir;
   std::ofstream(dir / "secret") << "p w\n";

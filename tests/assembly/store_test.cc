@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
 
 #include "idgen/object_id.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "kvstore_api/open.h"
 #include "tests/support/status_matchers.h"
@@ -53,6 +55,8 @@ TEST_F(StoreTest, UnknownDatasetsAndOtherShapesAreRefused) {
               FailsWith(kPrecondition, "'pins' holds objects, this call is for rows"));
   EXPECT_THAT(store_->GetObject("rows", 1, {}), FailsWith(kPrecondition, "'rows' holds rows"));
   EXPECT_THAT(store_->CountMapping("pins", 1), FailsWith(kPrecondition, "'pins' holds objects"));
+  EXPECT_THAT(store_->ScanObjects("rows", {}, {}), FailsWith(kPrecondition, "'rows' holds rows"));
+  EXPECT_THAT(store_->ScanMappings("pins", {}, {}), FailsWith(kPrecondition, "'pins' holds objects"));
 }
 
 TEST_F(StoreTest, DatasetsAreCreatedOnce) {
@@ -203,6 +207,85 @@ TEST_F(StoreTest, MappingsArePagedAndChecked) {
   EXPECT_THAT(store_->AddMapping("boards", 1, 1, kMaxTimestamp + 1), FailsWith(kInvalid, "sequence"));
   EXPECT_THAT(store_->RemoveMapping("boards", kMaxId + 1, 1), FailsWith(kInvalid, "from"));
   EXPECT_THAT(store_->CountMapping("boards", kMaxId + 1), FailsWith(kInvalid, "from"));
+}
+
+TEST_F(StoreTest, ScansOfObjectsArePagedAndChecked) {
+  std::vector<uint64_t> ids;
+  for (uint32_t shard = 0; shard < 5; ++shard) {
+    ASSERT_OK_AND_ASSIGN(const uint64_t id, store_->CreateObject("pins", "{}", {.shard = shard}));
+    ids.push_back(id);
+  }
+  ASSERT_OK_AND_ASSIGN(const ObjectPage first, store_->ScanObjects("pins", {}, {.limit = 2}));
+  ASSERT_EQ(first.objects.size(), 2u);
+  EXPECT_EQ(first.objects[1].id, ids[1]);
+  // A scan goes on after a restart, and where the object behind the page has gone.
+  ASSERT_OK(store_->DeleteObject("pins", ids[2], true));
+  Reopen();
+  ASSERT_OK_AND_ASSIGN(const ObjectPage second, store_->ScanObjects("pins", {}, {.marker = first.marker}));
+  ASSERT_EQ(second.objects.size(), 2u);
+  EXPECT_EQ(second.objects[0].id, ids[3]);
+  EXPECT_EQ(second.objects[1].id, ids[4]);
+  EXPECT_EQ(second.marker, "");
+  EXPECT_THAT(store_->ScanObjects("pins", {ids[3], ids[4]}, {.marker = first.marker}),
+              FailsWith(kInvalid, "outside of start_id"));
+  const std::string changed = first.marker + "x";
+  EXPECT_THAT(store_->ScanObjects("pins", {}, {.marker = changed}), FailsWith(kInvalid, "marker"));
+  EXPECT_THAT(store_->ScanMappings("boards", {}, {.marker = first.marker}), FailsWith(kInvalid, "marker"));
+  EXPECT_THAT(store_->ScanObjects("pins", {}, {.limit = 0}), FailsWith(kInvalid, "limit"));
+  EXPECT_THAT(store_->ScanObjects("pins", {2, 1}, {}), FailsWith(kInvalid, "start_id"));
+  ASSERT_OK(store_->CreateDataset({.name = "others", .shape = Shape::kObjects}));
+  EXPECT_THAT(store_->ScanObjects("others", {}, {.marker = first.marker}), FailsWith(kInvalid, "marker"));
+}
+
+TEST_F(StoreTest, AScanThatFindsNothingEndsItsPagesEarly) {
+  ASSERT_OK_AND_ASSIGN(const uint64_t first, store_->CreateObject("pins", "{}", {.shard = 0}));
+  constexpr int kHidden = 70'000;
+  for (int i = 0; i < kHidden; ++i) {
+    ASSERT_OK(store_->CreateObject("pins", R"({"active":false})", {.shard = 1}));
+  }
+  ASSERT_OK_AND_ASSIGN(const uint64_t last, store_->CreateObject("pins", "{}", {.shard = 2}));
+  ObjectScanOptions options;
+  ASSERT_OK_AND_ASSIGN(const ObjectPage page, store_->ScanObjects("pins", {first + 1, kMaxId}, options));
+  EXPECT_TRUE(page.objects.empty());
+  ASSERT_NE(page.marker, "");
+  options.marker = page.marker;
+  ASSERT_OK_AND_ASSIGN(const ObjectPage rest, store_->ScanObjects("pins", {first + 1, kMaxId}, options));
+  ASSERT_EQ(rest.objects.size(), 1u);
+  EXPECT_EQ(rest.objects[0].id, last);
+  // The caller's limits hold within a page, too.
+  std::atomic<bool> cancelled = true;
+  const CallScope scope(CallLimits{.cancelled = &cancelled});
+  EXPECT_THAT(store_->ScanObjects("pins", {}, {}), FailsWith(absl::StatusCode::kCancelled, ""));
+}
+
+TEST_F(StoreTest, ScansOfMappingsArePagedAndChecked) {
+  for (uint64_t from = 1; from <= 3; ++from) {
+    for (uint64_t to = 1; to <= 2; ++to) ASSERT_OK(store_->AddMapping("boards", from, to, 10 - to));
+  }
+  ASSERT_OK_AND_ASSIGN(const ScannedMappingPage first, store_->ScanMappings("boards", {}, {.limit = 3}));
+  EXPECT_EQ(first.entries, (std::vector<ScannedMapping>{{1, 1, 9}, {1, 2, 8}, {2, 1, 9}}));
+  // A new sequence makes no entry come twice, or not at all.
+  ASSERT_OK(store_->AddMapping("boards", 2, 2, 1));
+  ASSERT_OK(store_->AddMapping("boards", 2, 1, 50));
+  ASSERT_OK_AND_ASSIGN(const ScannedMappingPage second,
+                       store_->ScanMappings("boards", {}, {.marker = first.marker}));
+  EXPECT_EQ(second.entries, (std::vector<ScannedMapping>{{2, 2, 1}, {3, 1, 9}, {3, 2, 8}}));
+  EXPECT_EQ(second.marker, "");
+  EXPECT_THAT(store_->ScanMappings("boards", {0, 2}, {.marker = first.marker}),
+              FailsWith(kInvalid, "marker"));
+  EXPECT_THAT(store_->ScanMappings("boards", {}, {.limit = 10'001}), FailsWith(kInvalid, "limit"));
+  EXPECT_THAT(store_->ScanMappings("none", {}, {}), FailsWith(kNotFound, "'none'"));
+}
+
+TEST_F(StoreTest, DatasetsOfAllShapesHavePartitions) {
+  for (const char* dataset : {"rows", "pins", "boards"}) {
+    ASSERT_OK_AND_ASSIGN(const auto partitions, store_->ListPartitions(dataset, 4));
+    ASSERT_FALSE(partitions.empty());
+    EXPECT_EQ(partitions.front().ids.start, 0u);
+    EXPECT_EQ(partitions.back().ids.end, kMaxId + 1);
+  }
+  EXPECT_THAT(store_->ListPartitions("pins", 0), FailsWith(kInvalid, "1..65536"));
+  EXPECT_THAT(store_->ListPartitions("none", 4), FailsWith(kNotFound, "'none'"));
 }
 
 TEST_F(StoreTest, TheJoinFetchesObjectsInTheOrderOfTheMapping) {

@@ -32,6 +32,13 @@ TEST(Marker, Golden) {
   const std::string mapping = SealMappingMarker(7, 3, false, last);
   EXPECT_EQ(mapping, "AW0AAAAAAAAACQAAAAAAAAAFsFtzx4qTZQk");
   EXPECT_EQ(*OpenMappingMarker(7, 3, false, mapping), last);
+  const std::string objects = SealObjectScanMarker(7, 211'174'952'009'730);
+  EXPECT_EQ(objects, "AWkAAMAQAAAAAjVkk8c5OloF");
+  EXPECT_EQ(*OpenObjectScanMarker(7, objects), 211'174'952'009'730);
+  const MappingPosition next{.from = 3, .to = 6};
+  const std::string mappings = SealMappingScanMarker(7, next);
+  EXPECT_EQ(mappings, "AXAAAAAAAAAAAwAAAAAAAAAGktSiVvgt02c");
+  EXPECT_EQ(*OpenMappingScanMarker(7, mappings), next);
 }
 
 TEST(Marker, IsRefusedElsewhere) {
@@ -46,6 +53,13 @@ TEST(Marker, IsRefusedElsewhere) {
   EXPECT_THAT(OpenMappingMarker(7, 3, true, mapping), FailsWith(kInvalid, "marker"));
   EXPECT_THAT(OpenMappingMarker(7, 4, false, mapping), FailsWith(kInvalid, "marker"));
   EXPECT_THAT(OpenMappingMarker(8, 3, false, mapping), FailsWith(kInvalid, "marker"));
+  const std::string objects = SealObjectScanMarker(7, 5);
+  EXPECT_THAT(OpenObjectScanMarker(8, objects), FailsWith(kInvalid, "marker"));
+  EXPECT_THAT(OpenMappingScanMarker(7, objects), FailsWith(kInvalid, "marker"));
+  EXPECT_THAT(OpenScanMarker(7, objects), FailsWith(kInvalid, "marker"));
+  const std::string mappings = SealMappingScanMarker(7, {});
+  EXPECT_THAT(OpenMappingScanMarker(8, mappings), FailsWith(kInvalid, "marker"));
+  EXPECT_THAT(OpenMappingMarker(7, 0, false, mappings), FailsWith(kInvalid, "marker"));
 }
 
 TEST(Marker, IsRefusedWhenAnyCharacterIsChangedOrLost) {
@@ -85,6 +99,8 @@ RC_GTEST_PROP(MarkerProperty, ArbitraryTextIsRefused, (const std::string& text))
   RC_ASSERT(!OpenRowMarker(1, "r", text).ok());
   RC_ASSERT(!OpenScanMarker(1, text).ok());
   RC_ASSERT(!OpenMappingMarker(1, 2, false, text).ok());
+  RC_ASSERT(!OpenObjectScanMarker(1, text).ok());
+  RC_ASSERT(!OpenMappingScanMarker(1, text).ok());
 }
 
 }  // namespace

@@ -119,5 +119,20 @@ TEST(Validate, BatchesIdsAndListings) {
   EXPECT_THAT(ValidateListing({.offset = 1, .marker = "x"}), FailsWith(kInvalid, "offset, marker"));
 }
 
+TEST(Validate, ScansOfIds) {
+  EXPECT_OK(ValidateObjectScan({}, {}));
+  EXPECT_OK(ValidateObjectScan({kMaxId, kMaxId + 1}, {.limit = 10'000}));
+  EXPECT_THAT(ValidateObjectScan({7, 7}, {}), FailsWith(kInvalid, "start_id: 7 is not before end_id 7"));
+  EXPECT_THAT(ValidateObjectScan({kMaxId + 1, kMaxId + 1}, {}), FailsWith(kInvalid, "start_id"));
+  EXPECT_THAT(ValidateObjectScan({0, kMaxId + 2}, {}),
+              FailsWith(kInvalid, "end_id: 4611686018427387905 is beyond the limit of 4611686018427387904"));
+  EXPECT_THAT(ValidateObjectScan({}, {.limit = 0}), FailsWith(kInvalid, "limit: 0 is out of range 1..10000"));
+  EXPECT_THAT(ValidateObjectScan({}, {.max_bytes = 0}), FailsWith(kInvalid, "max_bytes: 0"));
+  EXPECT_THAT(ValidateObjectScan({}, {.max_bytes = kMaxPageBytes + 1}), FailsWith(kInvalid, "max_bytes"));
+  EXPECT_OK(ValidateMappingScan({}, {}));
+  EXPECT_THAT(ValidateMappingScan({8, 7}, {}), FailsWith(kInvalid, "start_id: 8"));
+  EXPECT_THAT(ValidateMappingScan({}, {.limit = 10'001}), FailsWith(kInvalid, "limit: 10001"));
+}
+
 }  // namespace
 }  // namespace kvstore

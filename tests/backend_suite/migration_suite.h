@@ -15,9 +15,9 @@
 namespace kvstore::testing {
 
 /// Returns all units of a range, read page by page. Fails the test on an error.
-inline std::vector<Unit> ScanAll(MigrationEndpoint& endpoint, const UnitRange& range, uint64_t as_of) {
+inline std::vector<Unit> ScanAll(UnitView& view, const UnitRange& range, uint64_t as_of) {
   std::vector<Unit> units;
-  auto scan = endpoint.Scan(range, as_of);
+  auto scan = view.Scan(range, as_of);
   EXPECT_OK(scan);
   if (!scan.ok()) return units;
   for (;;) {

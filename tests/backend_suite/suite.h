@@ -59,6 +59,8 @@ class BackendSuite : public ::testing::TestWithParam<UnderTest> {
   std::shared_ptr<RowStore> Rows(uint32_t max_versions = 1, uint64_t ttl_ms = 0);
   std::shared_ptr<ObjectStore> Objects();
   std::shared_ptr<MappingStore> Mappings();
+  /// Creates a dataset with these settings, but the backend, engine and incarnation of this test.
+  DatasetSpec Create(DatasetSpec spec);
   /// Changes the settings of the dataset that was created last.
   void Alter(const DatasetChange& change);
   /// Reclaims the space of all cells that are not visible, in the dataset that was created last.
@@ -66,8 +68,6 @@ class BackendSuite : public ::testing::TestWithParam<UnderTest> {
   const DatasetSpec& spec() const { return datasets_.back(); }
 
  private:
-  DatasetSpec Create(DatasetSpec spec);
-
   TempDir dir_;
   std::vector<DatasetSpec> datasets_;
   std::unique_ptr<Backend> backend_;
@@ -81,6 +81,9 @@ class ObjectsSuite : public BackendSuite {};
 class MappingsSuite : public BackendSuite {};
 /// For backends with Capabilities::migration.
 class MigrationSuite : public BackendSuite {};
+
+/// For backends with OpenUnits whose readers take snapshots.
+class UnitsSuite : public BackendSuite {};
 
 /// Runs random histories; opens the backend in child processes.
 class HistorySuite : public ::testing::TestWithParam<UnderTest> {};

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/markup.h"
 #include "blobstore/blob_checksum.h"
 #include "blobstore/s3_answers.h"
 #include "blobstore/s3_errors.h"
@@ -60,7 +61,7 @@ TEST(Xml, HostileDocumentsAreRefused) {
 
 TEST(Xml, WhatIsEscapedIsReadBack) {
   const std::string text = "a<b>&\"c\"&amp;";
-  ASSERT_OK_AND_ASSIGN(const XmlElement root, ParseXml("<a>" + XmlEscaped(text) + "</a>"));
+  ASSERT_OK_AND_ASSIGN(const XmlElement root, ParseXml("<a>" + EscapeMarkup(text) + "</a>"));
   EXPECT_EQ(root.text, text);
 }
 

@@ -1,13 +1,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "blobstore/open_blob_store.h"
 #include "tests/support/processes.h"
+#include "tests/support/require.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temp_dir.h"
 
@@ -17,14 +17,6 @@ namespace kvstore {
 namespace {
 
 namespace fs = std::filesystem;
-
-#define REQUIRE(condition)                                                       \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      std::fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition); \
-      return 1;                                                                  \
-    }                                                                            \
-  } while (false)
 
 int FillAndFree(const fs::path& disk) {
   if (!testing::MountSmallDisk(disk)) return testing::kCannotMount;

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <fstream>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -37,6 +39,16 @@ std::string Error(const std::string& code, const std::string& more = "") {
 
 std::string ChecksumLine(std::string_view bytes) {
   return fmt::format("x-amz-checksum-sha256: {}\r\n", s3::ChecksumHeader(Sha256Of(bytes)));
+}
+
+/// A blob of a whole piece and ten bytes, which is sent as a multipart upload.
+BlobSource TwoPieces() {
+  return [left = kBlobPieceBytes + 10](std::span<char> buffer) mutable -> absl::StatusOr<size_t> {
+    const size_t size = std::min<uint64_t>(buffer.size(), left);
+    std::fill_n(buffer.data(), size, 'p');
+    left -= size;
+    return size;
+  };
 }
 
 class HostileS3 : public ::testing::Test {
@@ -398,14 +410,6 @@ TEST_F(HostileS3, APutWhoseAnswerWasLostIsRecognised) {
 }
 
 TEST_F(HostileS3, AnUploadThatFailsIsAborted) {
-  const std::string piece(kBlobPieceBytes, 'p');
-  uint64_t left = kBlobPieceBytes + 10;
-  const auto source = [&](std::span<char> buffer) -> absl::StatusOr<size_t> {
-    const size_t size = std::min<uint64_t>(buffer.size(), left);
-    std::fill_n(buffer.data(), size, 'p');
-    left -= size;
-    return size;
-  };
   Serve([](const Request& request, int, Answer& answer) {
     if (request.target.ends_with("?uploads="))
       return (void)answer.Send(200, "", "<R><UploadId>the/id</UploadId></R>");
@@ -413,7 +417,7 @@ TEST_F(HostileS3, AnUploadThatFailsIsAborted) {
       return (void)answer.Send(403, "", Error("AccessDenied"));
     answer.Send(request.method == "DELETE" ? 204 : 200, "etag: \"e\"\r\n", "");
   });
-  EXPECT_THAT(store_->PutStream("a", source, PutMode::kReplace),
+  EXPECT_THAT(store_->PutStream("a", TwoPieces(), PutMode::kReplace),
               FailsWith(StatusCode::kPermissionDenied, "lacks a right"));
   const auto requests = server_->Requests();
   EXPECT_EQ(requests.back().method, "DELETE");
@@ -433,14 +437,7 @@ TEST_F(HostileS3, AnErrorWithStatus200IsAnError) {
             ? Error("InternalError")
             : "<R><ChecksumSHA256>LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=-2</ChecksumSHA256></R>");
   });
-  uint64_t left = kBlobPieceBytes + 10;
-  const auto source = [&](std::span<char> buffer) -> absl::StatusOr<size_t> {
-    const size_t size = std::min<uint64_t>(buffer.size(), left);
-    std::fill_n(buffer.data(), size, 'p');
-    left -= size;
-    return size;
-  };
-  EXPECT_THAT(store_->PutStream("a", source, PutMode::kReplace),
+  EXPECT_THAT(store_->PutStream("a", TwoPieces(), PutMode::kReplace),
               FailsWith(StatusCode::kDataLoss, "put together other bytes"));
   EXPECT_EQ(completed, 2);
 }

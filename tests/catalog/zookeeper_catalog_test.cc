@@ -239,31 +239,41 @@ TEST_F(ZooKeeperCatalogTest, ItsMetricsSayWhetherItCouldBeRead) {
   EXPECT_EQ(current(), 1);
   ZooKeeper zookeeper({.servers = server.address()}, nullptr);
   ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
-  EXPECT_THAT(catalog.Load(), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
-  EXPECT_EQ(current(), 0);
+  ASSERT_OK(catalog.Load());
+  EXPECT_EQ(current(), 0) << "an entry cannot be read";
 }
 
-TEST_F(ZooKeeperCatalogTest, AnEntryThatDoesNotDecodeIsNamed) {
-  const auto catalog = Open();
-  ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog->Load());
-  ASSERT_OK(catalog->Put(Entry("good", 1), contents.version));
-  ZooKeeper zookeeper({.servers = Server().address()}, nullptr);
-  ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
-  EXPECT_THAT(catalog->Load(), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
-}
-
-TEST_F(ZooKeeperCatalogTest, AStartOnADamagedEntryUsesTheCopy) {
+TEST_F(ZooKeeperCatalogTest, AnEntryThatCannotBeReadIsNamedAndHidesNoOther) {
   const TempDir dir;
   const auto catalog = Open(dir / "copy.json");
-  ASSERT_OK_AND_ASSIGN(const CatalogContents contents, catalog->Load());
-  ASSERT_OK(catalog->Put(Entry("good", 1), contents.version));
+  ASSERT_OK_AND_ASSIGN(CatalogContents contents, catalog->Load());
+  ASSERT_OK_AND_ASSIGN(int64_t version, catalog->Put(Entry("bad", 2), contents.version));
+  ASSERT_OK_AND_ASSIGN(version, catalog->Put(Entry("good", 1), version));
   ASSERT_OK(catalog->Load());
   ZooKeeper zookeeper({.servers = Server().address()}, nullptr);
-  ASSERT_OK(zookeeper.Create(root_ + "/datasets/bad", "{"));
-  ASSERT_OK_AND_ASSIGN(const CatalogContents used, LoadOrCopy(*catalog));
-  EXPECT_EQ(used.entries, (std::vector<CatalogEntry>{Entry("good", 1)}));
-  // Without a copy the error of the catalog is returned.
-  EXPECT_THAT(LoadOrCopy(*Open(dir / "none.json")), FailsWith(absl::StatusCode::kDataLoss, "/datasets/bad"));
+  const std::string path = root_ + "/datasets/bad";
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperNode whole, zookeeper.Get(path, /*watch=*/false));
+  for (const std::string& damaged : {std::string("{"), std::string(), EncodeCatalogEntry(Entry("good", 1))}) {
+    ASSERT_OK(zookeeper.Set(path, damaged, -1));
+    ASSERT_OK_AND_ASSIGN(contents, catalog->Load());
+    EXPECT_EQ(contents.entries, (std::vector<CatalogEntry>{Entry("good", 1)}));
+    ASSERT_EQ(contents.damaged.size(), 1u);
+    EXPECT_EQ(contents.damaged[0].name, "bad");
+    EXPECT_THAT(CheckReadable(contents, "bad"), FailsWith(absl::StatusCode::kDataLoss, path));
+    EXPECT_OK(CheckReadable(contents, "good"));
+    EXPECT_THAT(CheckAllReadable(contents, "nothing is done"),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "nothing is done while"));
+  }
+  // The others can be changed.
+  EXPECT_OK(catalog->Put(Entry("good", 3), contents.version));
+  ASSERT_OK(catalog->Load());
+  // The copy still has what can be restored, and the others as they are now.
+  ASSERT_OK_AND_ASSIGN(const CatalogContents copy, catalog->LoadCopy());
+  EXPECT_EQ(copy.entries, (std::vector<CatalogEntry>{Entry("bad", 2), Entry("good", 3)}));
+  ASSERT_OK(zookeeper.Set(path, whole.data, -1));
+  ASSERT_OK_AND_ASSIGN(contents, catalog->Load());
+  EXPECT_EQ(contents.entries.size(), 2u);
+  EXPECT_OK(CheckAllReadable(contents, "nothing is done"));
 }
 
 TEST(CatalogEntryJson, Golden) {

@@ -29,20 +29,25 @@ Outcome Recovery::RunCommand(const Words& command) {
 std::vector<Words> Recovery::CommandsIn(const std::string& text) {
   std::vector<Words> commands;
   std::stringstream lines(text);
+  constexpr std::string_view kBegin = "kv shards ";
   for (std::string line; std::getline(lines, line);) {
-    const size_t at = line.find("kv shards ");
-    if (at == std::string::npos) continue;
-    Words words;
-    std::stringstream rest(line.substr(at + 3));
-    // The command ends before the first word that is no part of its name, no option and no host.
-    for (std::string word; rest >> word;) {
-      const bool belongs = words.size() < 2 || word.starts_with("--") || word.starts_with("127.0.0.1:");
-      if (!belongs) break;
-      while (!word.empty() && (word.back() == ',' || word.back() == ')')) word.pop_back();
-      words.push_back(word);
-    }
-    if (words.size() >= 2 && std::find(commands.begin(), commands.end(), words) == commands.end()) {
-      commands.push_back(words);
+    // A line may name several commands.
+    for (size_t at = line.find(kBegin); at != std::string::npos; at = line.find(kBegin, at + 1)) {
+      Words words;
+      std::stringstream rest(line.substr(at + 3));
+      // The command ends before the first word that is no part of its name, no option, no range and no host.
+      for (std::string word; rest >> word;) {
+        const bool belongs = words.size() < 2 || word.starts_with("--") || word.starts_with("127.0.0.1:") ||
+                             words.back() == "--range";
+        if (!belongs) break;
+        const bool ends = word.back() == ',' || word.back() == ')';
+        while (!word.empty() && (word.back() == ',' || word.back() == ')')) word.pop_back();
+        words.push_back(word);
+        if (ends) break;
+      }
+      if (words.size() >= 2 && std::find(commands.begin(), commands.end(), words) == commands.end()) {
+        commands.push_back(words);
+      }
     }
   }
   return commands;

@@ -182,6 +182,84 @@ TEST_F(KvImport, MissingFilesAndDatasetsAreErrors) {
   Fails({"import", "none", File("in.jsonl", "")}, "there is none named 'none'");
 }
 
+TEST_F(KvImport, TakesWhatAScanPrints) {
+  Ok({"import", "events"}, Line(1) + Line(2) + Line(3));
+  const std::string scanned = Ok({"scan", "events", "--all", "--json"});
+  Ok({"dataset", "create", "copy", "--max-versions", "0"});
+  const std::string out = Ok({"import", "copy"}, scanned);
+  EXPECT_TRUE(out.starts_with("4 lines: 3 imported, 0 rejected, 1 marker, in ")) << out;
+  EXPECT_EQ(Ok({"scan", "copy", "--all", "--json"}), scanned);
+
+  // Both forms may stand in one line.
+  Ok({"import", "copy"},
+     R"({"row":"r4","items":[{"column":"x","value":"v","timestamp":4},{"column":"y","cells":[)"
+     R"({"timestamp":4,"value":{"b64":"/w=="}},{"timestamp":5,"value":""}]}]})"
+     "\n");
+  EXPECT_EQ(Ok({"get", "copy", "r4", "--json", "--versions", "2"}),
+            R"({"items":[{"cells":[{"timestamp":4,"value":"v"}],"column":"x"},{"cells":[)"
+            R"({"timestamp":5,"value":""},{"timestamp":4,"value":{"b64":"/w=="}}],"column":"y"}],)"
+            R"("marker":null,"ok":true,"row":"r4"})"
+            "\n");
+}
+
+TEST_F(KvImport, SaysThatAScanWasNotAtItsEnd) {
+  Ok({"import", "events"}, Line(1) + Line(2) + Line(3));
+  Ok({"dataset", "create", "copy"});
+  const std::string first = Ok({"scan", "events", "--json", "--limit", "2"});
+  const Output output = Kv({"import", "copy"}, first);
+  EXPECT_EQ(output.code, 0);
+  EXPECT_NE(output.err.find("the scan was not at its end"), std::string::npos) << output.err;
+  EXPECT_EQ(Json::parse(Ok({"import", "copy", "--json"}, first))["more_follow"], true);
+  const std::string marker = Json::parse(first.substr(first.rfind('\n', first.size() - 2)))["marker"];
+  const Json both = Json::parse(
+      Ok({"import", "copy", "--json"}, first + Ok({"scan", "events", "--json", "--marker", marker})));
+  EXPECT_EQ(both["more_follow"], false);
+  EXPECT_EQ(both["imported"], 3);
+  EXPECT_EQ(both["markers"], 2);
+}
+
+TEST_F(KvImport, MistakesInScannedItemsAreNamed) {
+  const auto error = [&](const std::string& item) {
+    const std::string file = File("in.jsonl", Line(1) + R"({"row":"r","items":[)" + item + "]}\n");
+    Ok({"import", "events", file});
+    return ReadLine(file + ".rejects")["error"].get<std::string>();
+  };
+  EXPECT_EQ(error(R"({"column":"x","cells":[]})"), "items[0].cells: must be an array with at least one cell");
+  EXPECT_EQ(error(R"({"column":"x","cells":7})"), "items[0].cells: must be an array, not number");
+  EXPECT_EQ(error(R"({"column":"x","cells":[{"value":"v"}]})"), "items[0].cells[0].timestamp: missing");
+  EXPECT_EQ(error(R"({"column":"x","cells":[{"timestamp":1}]})"), "items[0].cells[0].value: missing");
+  EXPECT_EQ(error(R"({"cells":[{"timestamp":1,"value":"v"}]})"), "items[0].column: missing");
+  EXPECT_EQ(error(R"({"column":"x","cells":[{"timestamp":1,"value":"v"}],"value":"v"})"),
+            "items[0].value: unknown field");
+  EXPECT_EQ(Rows(), 1u);
+}
+
+TEST_F(KvImport, AnImportThatStoresNothingFails) {
+  const auto fails = [&](const std::vector<std::string>& arguments, const std::string& input,
+                         const std::string& text) {
+    const Output output = Kv(arguments, input);
+    EXPECT_EQ(output.code, 1) << output.out;
+    EXPECT_NE(output.err.find(text), std::string::npos) << output.err;
+  };
+  fails({"import", "events"}, "", "standard input has no lines, so nothing was imported");
+  fails({"import", "events"}, "\n \n", "standard input has no lines");
+  fails({"import", "events", "--verify"}, "", "standard input has no lines, so nothing was compared");
+  const std::string file = File("in.jsonl", "oops\n{\"marker\":7}\n{\"x\":\"marker\"}\n");
+  fails({"import", "events", file}, "", "nothing was imported: no line of " + file + " is valid");
+  EXPECT_EQ(ReadLine(file + ".rejects", 2)["line"], 3);
+  EXPECT_FALSE(fs::exists(file + ".progress"));
+  fails({"import", "events"}, "oops\n", "line 1: not JSON");
+  const Output json = Kv({"import", "events", file, "--json"});
+  EXPECT_EQ(json.code, 1);
+  EXPECT_EQ(Json::parse(json.out)["ok"], false);
+  EXPECT_EQ(Json::parse(json.out)["rejected"], 3);
+  EXPECT_EQ(Json::parse(json.err)["error"]["code"], "INVALID_ARGUMENT");
+  // What is there already need not be stored.
+  Ok({"import", "events"}, Line(1));
+  const std::string again = File("again.jsonl", Line(1) + "oops\n");
+  Ok({"import", "events", again, "--only-changes"});
+}
+
 // ---- repeated imports ----
 
 class KvImportAgain : public KvImport {

@@ -42,7 +42,9 @@ class KvOutput : public KvProgram {
 
   pid_t Start(To where, std::vector<std::string> arguments) const {
     const std::string err = (dir_ / "err").string();
-    arguments.insert(arguments.begin(), {KV_PROGRAM, "--data", (dir_ / "store").string()});
+    if (arguments[0] != "--server")
+      arguments.insert(arguments.begin(), {"--data", (dir_ / "store").string()});
+    arguments.insert(arguments.begin(), KV_PROGRAM);
     return Fork([&] {
       std::vector<char*> argv;
       for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
@@ -73,6 +75,7 @@ class KvOutput : public KvProgram {
             {"scan", "events"},
             {"scan", "events", "--all"},
             {"scan", "events", "--all", "--json"},
+            {"export", "events"},
             {"put", "events", "r1", "y=1"},
             {"dataset", "list"},
             {"dataset", "show", "events"},

@@ -1,3 +1,5 @@
+#include <gmock/gmock.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -70,8 +72,10 @@ class KvRepair : public KvProgram {
 };
 
 TEST_F(KvRepair, AStoreThatOpensIsLeftAlone) {
-  EXPECT_EQ(Ok({"repair"}), "the store opens as it is\n");
-  EXPECT_EQ(Ok({"repair", "--yes"}), "the store opens as it is\n");
+  for (const auto& arguments : {std::vector<std::string>{"repair"}, {"repair", "--yes"}}) {
+    EXPECT_THAT(Ok(arguments),
+                ::testing::StartsWith("the store opens as it is: no log is damaged; tables (.sst)"));
+  }
   EXPECT_FALSE(fs::exists(dir_ / "store" / "left-out"));
   EXPECT_EQ(RowsFromTheFirst(), kRows);
 }
@@ -127,6 +131,11 @@ TEST_F(KvRepair, ALogThatLostItsEndOrIsGoneIsDoneWithout) {
     Fails({"get", "events", "row10000"}, "is damaged");
     const Output json = Kv({"repair", "--yes", "--json"});
     if (left == 0) {
+      const Json left_out = Json::parse(json.out)["left_out"];
+      EXPECT_EQ(left_out["log_missing"], true);
+      EXPECT_EQ(left_out["gone_bytes"], size);
+      EXPECT_EQ(left_out["folder"], "");
+      EXPECT_FALSE(fs::exists(dir_ / "store" / "left-out")) << "there is nothing to keep";
       // The datasets themselves are in the manifest, so only their content is gone.
       EXPECT_EQ(json.code, 0) << json.err;
       EXPECT_EQ(RowsFromTheFirst(), 0);
@@ -140,13 +149,70 @@ TEST_F(KvRepair, ALogThatLostItsEndOrIsGoneIsDoneWithout) {
   }
 }
 
+TEST_F(KvRepair, OfALogThatIsGoneItSaysWhatIsKnown) {
+  const fs::path log = Log();
+  const auto size = fs::file_size(log);
+  fs::remove(log);
+  const std::string gone = log.string() + " is missing; " + std::to_string(size) +
+                           " bytes of logs are gone, and how many changes they held is not known";
+  Fails({"repair"}, gone + "; say --yes");
+  EXPECT_EQ(Ok({"repair", "--yes"}), gone + "\nthe store opens\n");
+}
+
+/// The tables of a store, which has one dataset that was compacted.
+std::vector<fs::path> Tables(const fs::path& store) {
+  std::vector<fs::path> tables;
+  for (const auto& file : fs::directory_iterator(store / "rocksdb")) {
+    if (file.path().extension() == ".sst") tables.push_back(file.path());
+  }
+  return tables;
+}
+
+void Overwrite(const fs::path& file, uintmax_t at, size_t bytes) {
+  std::fstream out(file, std::ios::binary | std::ios::in | std::ios::out);
+  out.seekp(static_cast<std::streamoff>(at));
+  out << std::string(bytes, 'X');
+}
+
 TEST_F(KvRepair, DamageElsewhereIsNotRepaired) {
   Ok({"compact", "events"});
-  for (const auto& file : fs::directory_iterator(dir_ / "store" / "rocksdb")) {
-    if (file.path().extension() == ".sst") fs::remove(file.path());
-  }
+  for (const fs::path& table : Tables(dir_ / "store")) fs::remove(table);
   Fails({"repair", "--yes"}, ".sst");
   EXPECT_FALSE(fs::exists(dir_ / "store" / "left-out"));
+}
+
+TEST_F(KvRepair, ATableThatCannotBeOpenedIsNamedAndOnlyABackupHelps) {
+  Ok({"compact", "events"});
+  const std::vector<fs::path> tables = Tables(dir_ / "store");
+  ASSERT_FALSE(tables.empty());
+  // RocksDB itself names another file for damage in the footer.
+  Overwrite(tables[0], fs::file_size(tables[0]) - 40, 40);
+  for (const std::vector<std::string>& arguments :
+       {std::vector<std::string>{"get", "events", "row10000"}, {"repair", "--yes"}}) {
+    const Output output = Kv(arguments);
+    EXPECT_EQ(output.code, 1);
+    EXPECT_THAT(output.err, ::testing::HasSubstr("damaged tables: " + tables[0].string()));
+    EXPECT_THAT(output.err, ::testing::HasSubstr("restore the store from a backup; kv repair mends logs"));
+  }
+}
+
+TEST_F(KvRepair, ATableWhoseRowsAreDamagedHurtsItsDatasetOnly) {
+  Ok({"dataset", "create", "other"});
+  Ok({"put", "other", "r", "x=1"});
+  Ok({"compact", "events"});
+  const std::vector<fs::path> tables = Tables(dir_ / "store");
+  const auto largest = *std::max_element(
+      tables.begin(), tables.end(),
+      [](const fs::path& a, const fs::path& b) { return fs::file_size(a) < fs::file_size(b); });
+  Overwrite(largest, 100, 40);
+  const Output output = Kv({"get", "events", "row10000"});
+  EXPECT_EQ(output.code, 1);
+  EXPECT_THAT(output.err, ::testing::HasSubstr(largest.string()));
+  EXPECT_THAT(output.err, ::testing::HasSubstr("restore the store from a backup; kv repair mends logs"));
+  Ok({"get", "other", "r"});
+  Ok({"dataset", "drop", "events", "--yes"});
+  Ok({"get", "other", "r"});
+  EXPECT_FALSE(fs::exists(largest));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "coordination/zookeeper.h"
 #include "tests/cli/kv_program.h"
 #include "tests/support/zookeeper_server.h"
 
@@ -14,6 +15,9 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr char kMap[] = R"([{"range": [0, 511], "master": "A", "slave": "B"}])";
+/// What set and undo say where the configuration has no operator's login.
+constexpr char kNotAsked[] =
+    "no host was asked whether it has these shards: kv shards check compares the hosts with the maps\n";
 constexpr char kMoved[] =
     R"([{"range": [0, 255], "master": "A", "slave": "B"}, {"range": [256, 511], "master": "C", "slave": "D"}])";
 
@@ -24,6 +28,14 @@ class KvShards : public KvProgram {
     arguments.insert(arguments.end(), {"--zookeeper", server_.address()});
     return Ok(arguments);
   }
+  /// Runs the same; expects exit code 1, and returns what it prints on standard output and standard error.
+  Output Refused(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "shards");
+    arguments.insert(arguments.end(), {"--zookeeper", server_.address()});
+    Output output = Kv(arguments);
+    EXPECT_EQ(output.code, 1) << output.out;
+    return output;
+  }
   ZooKeeperServer server_;
 };
 
@@ -33,20 +45,97 @@ TEST_F(KvShards, AMapIsCheckedPutInForceAndRead) {
   EXPECT_EQ(Ok({"shards", "validate", map}), "a good map: 1 entries, 512 shards open\n");
   Fails({"shards", "get", "--zookeeper", server_.address()}, "NOT_FOUND");
   Fails({"shards", "set", map, "--zookeeper", server_.address()}, "say --yes");
-  EXPECT_EQ(Shards({"set", map, "--yes"}), "/kvstore/shards/id made\n");
+  EXPECT_EQ(Shards({"set", map, "--yes"}), std::string("/kvstore/shards/id made\n") + kNotAsked);
   EXPECT_EQ(Shards({"get"}), std::string(kMap) + "\n");
   EXPECT_EQ(Shards({"diff", map}), "no change\n");
   const std::string change = "shards 256..511: moved from A (slave B) to C (slave D)\n";
   EXPECT_EQ(Shards({"diff", moved}), change);
-  EXPECT_EQ(Shards({"set", moved, "--yes"}), change);
+  EXPECT_EQ(Shards({"set", moved, "--yes", "--unchecked"}), change + kNotAsked);
+  EXPECT_EQ(Shards({"set", moved, "--yes"}), "no change\n") << "nobody needs to be asked";
   const Json json = Json::parse(Shards({"diff", map, "--json"}));
   EXPECT_EQ(json["changes"][0]["range"], Json({256, 511}));
   EXPECT_EQ(json["changes"][0]["after"]["master"], "A");
 }
 
+TEST_F(KvShards, AChangeThatNoHostWasAskedAboutIsRefused) {
+  Shards({"set", File("map.json", kMap), "--yes"});
+  const std::string moved = File("moved.json", kMoved);
+  const Output refused = Refused({"set", moved, "--yes"});
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("no host was asked"));
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("mysql.operator"));
+  EXPECT_THAT(refused.err,
+              ::testing::HasSubstr("--unchecked puts the map in force without asking; the risk"));
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
+  const Json answer = Json::parse(Shards({"set", moved, "--yes", "--unchecked", "--json"}));
+  EXPECT_EQ(answer["hosts_asked"], false);
+  EXPECT_EQ(answer["changes"].size(), 1u);
+  EXPECT_THAT(Refused({"undo", "--yes"}).err, ::testing::HasSubstr("no host was asked"));
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMoved));
+}
+
+TEST_F(KvShards, AMapThatIsDamagedIsReplacedOnlyIfTheHostsWereAsked) {
+  ZooKeeper zookeeper({.servers = server_.address()}, nullptr);
+  ASSERT_TRUE(zookeeper.Create("/kvstore/shards/id", "{").ok());
+  const std::string map = File("map.json", kMap);
+  EXPECT_THAT(Refused({"set", map, "--yes"}).err, ::testing::HasSubstr("no host was asked"));
+  EXPECT_EQ(Shards({"set", map, "--yes", "--unchecked"}), kNotAsked);
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
+}
+
+TEST_F(KvShards, WithoutAMapItIsSaidHowToBegin) {
+  for (const char* const command : {"get", "diff", "undo"}) {
+    std::vector<std::string> words = {command};
+    if (words.front() == "diff") words.push_back(File("map.json", kMap));
+    const std::string said = Refused(words).err;
+    EXPECT_THAT(said, ::testing::HasSubstr("NOT_FOUND")) << command;
+    EXPECT_THAT(said, ::testing::HasSubstr("there is no map yet")) << command;
+    EXPECT_THAT(said, ::testing::HasSubstr("kv shards set FILE")) << command;
+    EXPECT_THAT(said, ::testing::HasSubstr("kv shards init")) << command;
+  }
+}
+
+TEST_F(KvShards, ARangeThatCannotBeNamesItsLimit) {
+  EXPECT_THAT(Refused({"weight", "--range", "3-0", "0"}).err, ::testing::HasSubstr("3-0 is reversed"));
+  EXPECT_THAT(Refused({"weight", "--range", "0-65536", "0"}).err,
+              ::testing::HasSubstr("0-65536 goes beyond 65535, the last shard"));
+}
+
+TEST_F(KvShards, AKeptMapThatCannotBeReadHidesNoOther) {
+  Shards({"set", File("map.json", kMap), "--yes"});
+  Shards({"set", File("moved.json", kMoved), "--yes", "--unchecked"});
+  const Json before = Json::parse(Shards({"history", "--json"}));
+  const std::string first = before["maps"].back()["kept"];
+  ASSERT_EQ(before["maps"].back()["map"], Json::parse(kMap));
+  // Its name sorts behind the others, so that it is the newest.
+  const std::string damaged = "9999999999999-0badf00d";
+  ZooKeeper zookeeper({.servers = server_.address()}, nullptr);
+  ASSERT_TRUE(zookeeper.Create("/kvstore/history/id/" + damaged, "{").ok());
+  const std::string unreadable = "the map kept as " + damaged + " cannot be read";
+
+  const Output history = Refused({"history"});
+  EXPECT_THAT(history.out, ::testing::HasSubstr("cannot be read"));
+  EXPECT_THAT(history.out, ::testing::HasSubstr(first)) << "the others are listed";
+  EXPECT_THAT(history.err, ::testing::HasSubstr("DATA_LOSS"));
+  EXPECT_THAT(history.err, ::testing::HasSubstr(unreadable));
+  const Json json = Json::parse(Refused({"history", "--json"}).out);
+  EXPECT_EQ(json["ok"], false);
+  EXPECT_EQ(json["maps"].size(), before["maps"].size() + 1);
+  EXPECT_EQ(json["maps"].front()["kept"], damaged);
+  EXPECT_TRUE(json["maps"].front()["map"].is_null());
+  EXPECT_THAT(Refused({"history", "--show", damaged}).err, ::testing::HasSubstr(unreadable));
+  EXPECT_EQ(Json::parse(Shards({"history", "--show", first})), Json::parse(kMap));
+
+  const std::string undo = Refused({"undo", "--yes", "--unchecked"}).err;
+  EXPECT_THAT(undo, ::testing::HasSubstr(unreadable));
+  EXPECT_THAT(undo, ::testing::HasSubstr("kv shards undo --to KEPT takes another"));
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMoved)) << "nothing was changed";
+  Shards({"undo", "--yes", "--unchecked", "--to", first});
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
+}
+
 TEST_F(KvShards, AnEditThatWasWrongIsUndone) {
   Shards({"set", File("map.json", kMap), "--yes"});
-  Shards({"set", File("moved.json", kMoved), "--yes"});
+  Shards({"set", File("moved.json", kMoved), "--yes", "--unchecked"});
   const Json history = Json::parse(Shards({"history", "--json"}));
   ASSERT_EQ(history["maps"].size(), 2u);
   EXPECT_EQ(history["maps"][1]["map"], Json::parse(kMap));
@@ -54,14 +143,41 @@ TEST_F(KvShards, AnEditThatWasWrongIsUndone) {
   EXPECT_THAT(Shards({"history"}),
               ::testing::HasSubstr("shards 256..511: moved from A (slave B) to C (slave D)"));
   EXPECT_EQ(Json::parse(Shards({"history", "--show", first})), Json::parse(kMap));
-  Shards({"undo", "--yes"});
+  Shards({"undo", "--yes", "--unchecked"});
   EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
-  Shards({"undo", "--yes"});
+  Shards({"undo", "--yes", "--unchecked"});
   EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMoved)) << "and forth again";
-  Shards({"undo", "--yes", "--to", first});
+  Shards({"undo", "--yes", "--unchecked", "--to", first});
   EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
   Fails({"shards", "undo", "--to", "none", "--yes", "--zookeeper", server_.address()},
         "no map 'none' is kept");
+}
+
+TEST_F(KvShards, TheHistoryBeginsWithTheFirstMapAndNamesWhoMadeIt) {
+  Shards({"set", File("map.json", kMap), "--yes"});
+  const Json first = Json::parse(Shards({"history", "--json"}))["maps"];
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0]["map"], Json::parse(kMap));
+  EXPECT_THAT(first[0].value("who", ""), ::testing::HasSubstr(", process "));
+  // Another process changes the map.
+  Shards({"set", File("moved.json", kMoved), "--yes", "--unchecked"});
+  const Json both = Json::parse(Shards({"history", "--json"}))["maps"];
+  ASSERT_EQ(both.size(), 2u);
+  EXPECT_EQ(both[1], first[0]) << "is still the first process' map";
+  EXPECT_NE(both[0]["who"], first[0]["who"]);
+}
+
+TEST_F(KvShards, AMapThatAnotherProgramMadeIsNotTheWorkOfWhoFoundIt) {
+  ZooKeeper zookeeper({.servers = server_.address()}, nullptr);
+  ASSERT_TRUE(zookeeper.Create("/kvstore/shards/id", kMap).ok());
+  const auto node = zookeeper.Get("/kvstore/shards/id", /*watch=*/false);
+  ASSERT_TRUE(node.ok());
+  Shards({"set", File("moved.json", kMoved), "--yes", "--unchecked"});
+  const Json history = Json::parse(Shards({"history", "--json"}))["maps"];
+  ASSERT_EQ(history.size(), 2u);
+  EXPECT_EQ(history[1]["map"], Json::parse(kMap));
+  EXPECT_THAT(history[1].value("who", ""), ::testing::StartsWith("not known; saved by "));
+  EXPECT_EQ(history[1].value("at_ms", uint64_t{0}), node->changed_ms) << "is when it was put in force";
 }
 
 TEST_F(KvShards, MapsThatWouldDisagreeAreRefused) {
@@ -104,7 +220,7 @@ TEST_F(KvShards, WatchPrintsWhatComesIntoForce) {
     EXPECT_NE(seen.find(text), std::string::npos) << seen;
   };
   wait_for("1 entries, 512 shards open\n");
-  Shards({"set", File("moved.json", kMoved), "--yes"});
+  Shards({"set", File("moved.json", kMoved), "--yes", "--unchecked"});
   wait_for("shards 256..511: moved from A (slave B) to C (slave D)\n");
   Kill(watch);
 }

@@ -88,6 +88,31 @@ TEST_F(KvUsage, AnUnknownOptionIsNamedWithTheNearest) {
   Wrong({"dataset", "show", "a", "b"}, {"kv dataset show: 'b' was not expected", "Usage: kv dataset show"});
 }
 
+TEST_F(KvUsage, ACommandHasNoVersion) {
+  Wrong({"get", "events", "r", "--version", "2"},
+        {"kv get: there is no option --version; did you mean --versions?"});
+  Wrong({"dataset", "list", "--version"}, {"kv dataset list: there is no option --version\n"});
+  const Output version = RunProgram({KV_PROGRAM, "--version"});
+  EXPECT_EQ(version.code, 0);
+  EXPECT_EQ(version.out.substr(0, 3), "kv ");
+}
+
+TEST_F(KvUsage, ArgumentsOfAWrongFormAreWrongUsage) {
+  Ok({"dataset", "create", "events"});
+  Wrong({"put", "events", "r", "click"}, {"kv put: 'click': must be COLUMN=VALUE"});
+  Wrong({"put", "events", "r", "a=1", "--if-equals", "a"}, {"kv put: 'a': must be COLUMN=VALUE"});
+  Wrong({"--escaped", "put", "events", R"(\q)", "a=1"}, {"kv put: ", "begins neither"});
+  Wrong({"id", "decode", "7"}, {"kv id decode: "});
+  Wrong({"token", "web", "--right", "*", "own"},
+        {"kv token: ", "must be \"none\", \"read\", \"write\" or \"admin\""});
+  Wrong({"config", "check"}, {"kv config check: file is missing"});
+  Wrong({"shards", "get"}, {"kv shards get: zookeeper: name its servers with --zookeeper"});
+  Wrong({"shards", "move", "--to", "A,B"}, {"range: name the shards with --range FIRST-LAST"});
+  Wrong({"shards", "move", "--range", "5", "--to", "A,B"}, {"range: '5' is not a range of shards"});
+  Wrong({"shards", "move", "--range", "0-7"}, {"to: name the new pair with --to MASTER,SLAVE"});
+  EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n") << "nothing was written";
+}
+
 TEST_F(KvUsage, WhatIsMissingIsDescribed) {
   Wrong({"put", "events", "user:9"},
         {"kv put: columns is missing: COLUMN=VALUE", "Usage: kv put [OPTIONS] dataset row columns..."});

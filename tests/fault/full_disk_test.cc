@@ -14,6 +14,7 @@
 #include "assembly/open_router.h"
 #include "kvstore_api/open.h"
 #include "tests/support/processes.h"
+#include "tests/support/require.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -27,14 +28,6 @@ namespace fs = std::filesystem;
 
 using testing::kCannotMount;
 using testing::MountSmallDisk;
-
-#define REQUIRE(condition)                                                       \
-  do {                                                                           \
-    if (!(condition)) {                                                          \
-      std::fprintf(stderr, "line %d: %s does not hold\n", __LINE__, #condition); \
-      return 1;                                                                  \
-    }                                                                            \
-  } while (false)
 
 absl::Status Put(KVStore& store, int i, size_t bytes) {
   const std::string value = std::to_string(i) + std::string(bytes, 'v');

@@ -222,6 +222,20 @@ void Call(KVStore& store, size_t which) {
       return store.CountMapping("m", 1).status().IgnoreError();
     case 23:
       return store.ListObjects("m", 1, {.limit = 2}).status().IgnoreError();
+    case 31: {
+      const auto page = store.ScanObjects("o", {5, 500}, {.limit = 2});
+      if (!page.ok()) return;
+      if (page->objects.size() > 2) std::abort();
+      for (const Object& object : page->objects) {
+        if (object.id < 5 || object.id >= 500) std::abort();
+      }
+      return;
+    }
+    case 32: {
+      const auto page = store.ScanMappings("m", {5, 500}, {.limit = 2});
+      if (page.ok() && page->entries.size() > 2) std::abort();
+      return;
+    }
     default:
       return CallReports(store, which - 24);
   }
@@ -231,7 +245,7 @@ void Call(KVStore& store, size_t which) {
 
 /// The first byte chooses the call; the others make its answers.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  constexpr size_t kKinds = 31;
+  constexpr size_t kKinds = 33;
   KVStore& client = Client();
   size_t which = 0;
   {

@@ -17,5 +17,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (const auto last = OpenMappingMarker(7, 3, false, marker); last.ok()) {
     if (SealMappingMarker(7, 3, false, *last) != marker) std::abort();
   }
+  if (const auto next = OpenObjectScanMarker(7, marker); next.ok()) {
+    if (SealObjectScanMarker(7, *next) != marker) std::abort();
+  }
+  if (const auto next = OpenMappingScanMarker(7, marker); next.ok()) {
+    if (SealMappingScanMarker(7, *next) != marker) std::abort();
+  }
   return 0;
 }

@@ -79,6 +79,8 @@ constexpr std::array kMethods = {
     &Stream<v1::ListReportsRequest, v1::ListReportsResponse, All>,
     &Stream<v1::GetReportRequest, v1::GetReportResponse, Room>,
     &Stream<v1::QueryReportRequest, v1::QueryReportResponse, FewSteps, Room>,
+    &Unary<v1::ScanObjectsRequest, v1::ScanObjectsResponse>,
+    &Unary<v1::ScanMappingsRequest, v1::ScanMappingsResponse>,
 };
 
 }  // namespace

@@ -44,6 +44,8 @@ class Hostile : public v1::KVStore::Service {
   Unary<v1::UpdateObjectResponse> update_object;
   Unary<v1::ListMappingResponse> list_mapping;
   Unary<v1::ListObjectsResponse> list_objects;
+  Unary<v1::ScanObjectsResponse> scan_objects;
+  Unary<v1::ScanMappingsResponse> scan_mappings;
   Stream<v1::GetRowsResponse> get_rows;
   Stream<v1::GetObjectsResponse> get_objects;
   Stream<v1::ScanRowsResponse> scan_rows;
@@ -102,6 +104,14 @@ class Hostile : public v1::KVStore::Service {
   grpc::Status ListObjects(Context* context, const v1::ListObjectsRequest*,
                            v1::ListObjectsResponse* answer) override {
     return Do(list_objects, *context, *answer);
+  }
+  grpc::Status ScanObjects(Context* context, const v1::ScanObjectsRequest*,
+                           v1::ScanObjectsResponse* answer) override {
+    return Do(scan_objects, *context, *answer);
+  }
+  grpc::Status ScanMappings(Context* context, const v1::ScanMappingsRequest*,
+                            v1::ScanMappingsResponse* answer) override {
+    return Do(scan_mappings, *context, *answer);
   }
   grpc::Status GetRows(Context*, const v1::GetRowsRequest*,
                        grpc::ServerWriter<v1::GetRowsResponse>* stream) override {

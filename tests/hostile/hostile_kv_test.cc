@@ -95,6 +95,23 @@ TEST_F(HostileKv, ATimeThatIsGivenHoldsForAllOfAScanAndOfAllPages) {
   EXPECT_GT(pages, 1);
 }
 
+TEST_F(HostileKv, ADryRunSaysThatNothingWasDone) {
+  server_.migrate = [](auto&, auto& answer) {
+    answer.set_status(R"({"dataset": "d", "phase": "created", "source": "rocksdb", "target": "mysql"})");
+  };
+  const Output created = Kv({"migrate", "create", "d", "--to", "mysql", "--dry-run"});
+  EXPECT_EQ(created.out,
+            "nothing was created; without --dry-run a migration of d from rocksdb to mysql would be "
+            "recorded, and kv "
+            "migrate start d would begin it\n")
+      << created.err;
+  const Output started = Kv({"migrate", "start", "d", "--dry-run"});
+  EXPECT_EQ(started.out.find("nothing was changed; kv migrate start d is possible"), 0u) << started.out;
+  EXPECT_NE(started.out.find("phase         created"), std::string::npos) << started.out;
+  const Output json = Kv({"--json", "migrate", "create", "d", "--to", "mysql", "--dry-run"});
+  EXPECT_NE(json.out.find(R"("dry_run":true)"), std::string::npos) << json.out;
+}
+
 TEST_F(HostileKv, ATokenIsNeverShown) {
   server_.get_row = [](auto&, auto&) {};
   const std::string file = dir_ / "token";

@@ -172,6 +172,32 @@ TEST_F(HostileServer, APageHasNoMoreThanItsLimit) {
   EXPECT_THAT(store_->ListObjects("d", 1, {.limit = 2}).status(), FailsWith(kInternal, "more entries"));
 }
 
+TEST_F(HostileServer, APageOfAScanHasItsRangeAndItsOrder) {
+  for (const std::vector<uint64_t>& ids : {std::vector<uint64_t>{4}, {20}, {7, 7}, {8, 7}}) {
+    server_.scan_objects = [&](auto&, auto& answer) {
+      for (const uint64_t id : ids) answer.add_objects()->set_id(id);
+    };
+    EXPECT_THAT(store_->ScanObjects("d", {5, 20}, {}).status(), FailsWith(kInternal, "range or order"));
+    server_.scan_mappings = [&](auto&, auto& answer) {
+      for (const uint64_t id : ids) answer.add_entries()->set_from(id);
+    };
+    EXPECT_THAT(store_->ScanMappings("d", {5, 20}, {}).status(), FailsWith(kInternal, "range or order"));
+  }
+  server_.scan_objects = [](auto&, auto& answer) {
+    answer.add_objects()->set_id(5);
+    answer.add_objects()->set_id(19);
+    answer.set_marker("same");
+  };
+  EXPECT_OK(store_->ScanObjects("d", {5, 20}, {.limit = 2}).status());
+  EXPECT_THAT(store_->ScanObjects("d", {5, 20}, {.limit = 1}).status(), FailsWith(kInternal, "more entries"));
+  EXPECT_THAT(store_->ScanObjects("d", {5, 20}, {.marker = "same"}).status(),
+              FailsWith(kInternal, "does not go on"));
+  server_.scan_mappings = [](auto&, auto& answer) { answer.set_marker("same"); };
+  EXPECT_OK(store_->ScanMappings("d", {}, {.marker = "other"}).status()) << "much was removed there";
+  EXPECT_THAT(store_->ScanMappings("d", {}, {.marker = "same"}).status(),
+              FailsWith(kInternal, "does not go on"));
+}
+
 // ---- answers about something else ----
 
 TEST_F(HostileServer, AnotherObjectOrDatasetIsNoAnswer) {

@@ -97,6 +97,15 @@ class Hostile(kvstore_pb2_grpc.KVStoreServicer):
         result = messages.ListObjectsResponse.Result(entry=messages.MappingEntry(to=1), object=messages.Object(id=2))
         return messages.ListObjectsResponse(results=[result] if request.dataset == "other" else [], marker=b"m")
 
+    def ScanObjects(self, request, context):
+        ids = {"many": [1] * (request.limit + 1), "order": [8, 7], "range": [4]}.get(request.dataset, [])
+        return messages.ScanObjectsResponse(objects=[messages.Object(id=one) for one in ids], marker=b"m")
+
+    def ScanMappings(self, request, context):
+        ids = {"many": [1] * (request.limit + 1), "order": [7, 7], "range": [20]}.get(request.dataset, [])
+        entries = [messages.ScanMappingsResponse.Entry(**{"from": one}) for one in ids]
+        return messages.ScanMappingsResponse(entries=entries, marker=b"m")
+
     def GetObject(self, request, context):
         return messages.GetObjectResponse(object=messages.Object(id=2))
 
@@ -149,6 +158,14 @@ def test_answers(store):
     bad("more entries", lambda: store.list_mapping_page("many", 1, limit=2))
     bad("does not go on", lambda: store.list_objects_page("d", 1))
     bad("another object", lambda: store.list_objects_page("other", 1))
+    for scan, page in (
+        (store.scan_objects, store.scan_objects_page),
+        (store.scan_mappings, store.scan_mappings_page),
+    ):
+        bad("does not go on", lambda: list(scan("d")))
+        bad("more entries", lambda: page("many", limit=2))
+        bad("range or order", lambda: page("order"))
+        bad("range or order", lambda: page("range", 5, 20))
     bad("another object", lambda: store.get_object("d", 1))
     bad("another object", lambda: store.update_object("d", 1, "{}"), in_doubt=True)
     bad("another object", lambda: store.get_objects("other", [1, 2]))

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 
 #include <fstream>
+#include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -278,6 +280,42 @@ TEST_F(Program, BeginsWithInitAndGoesOnAsEmbedded) {
   SharedFleet().server(0).Run("DROP DATABASE mod00001");
   EXPECT_EQ(Kv({"shards", "init"}).code, 0);
   EXPECT_EQ(SharedFleet().server(0).Run("SELECT COUNT(*) FROM mod00001.events"), "0\n");
+}
+
+TEST_F(Program, AnExportIsImportedOnEitherSide) {
+  ASSERT_EQ(Kv({"shards", "init"}).code, 0);
+  std::string lines;
+  for (int i = 0; i < 100; ++i) {
+    lines += fmt::format(
+        R"({{"row":"r{}","items":[{{"column":"x","value":{{"b64":"AP8="}},"timestamp":{}}},)"
+        R"({{"column":"x","value":"","timestamp":7}},{{"column":"","value":"v","timestamp":0}}]}})"
+        "\n",
+        i, 100 + i);
+  }
+  for (const char* dataset : {"events", "back"}) {
+    ASSERT_EQ(Kv({"dataset", "create", dataset, "--max-versions", "0", "--backend", "mysql"}).code, 0);
+  }
+  ASSERT_EQ(Kv({"dataset", "create", "embedded", "--max-versions", "0", "--backend", "rocksdb"}).code, 0);
+  ASSERT_EQ(Kv({"import", "events"}, lines).code, 0);
+  const auto copy = [&](const std::string& from, const std::string& to) {
+    const Output exported = Kv({"export", from});
+    EXPECT_EQ(exported.code, 0) << exported.err;
+    const Output imported = Kv({"import", to}, exported.out);
+    EXPECT_EQ(imported.code, 0) << imported.err;
+    EXPECT_THAT(imported.out, ::testing::StartsWith("101 lines: 100 imported, 0 rejected, 1 marker"));
+  };
+  copy("events", "embedded");
+  copy("embedded", "back");
+  const std::string rows = Kv({"export", "events"}).out;
+  EXPECT_EQ(Kv({"export", "back"}).out, rows);
+  // Shards are read one after the other, an embedded store in the order of all keys.
+  const auto set_of_lines = [](const std::string& text) {
+    std::stringstream stream(text);
+    std::set<std::string> set;
+    for (std::string line; std::getline(stream, line);) set.insert(line);
+    return set;
+  };
+  EXPECT_EQ(set_of_lines(Kv({"export", "embedded"}).out), set_of_lines(rows));
 }
 
 TEST_F(Program, WithoutInitSaysWhatToDo) {

@@ -10,6 +10,7 @@ import time
 import grpc
 import kvstore
 from kvstore import Condition, RowDelete, RowRead, RowWrite
+from kvstore._errors import entry_error
 from python_clients import connect
 
 
@@ -70,6 +71,8 @@ def test_mistakes(store):
         ("value: has 4194305 bytes; it has 0 to 4194304", lambda: store.put_row("x", "r", {"c": bytes(4194305)})),
         ("columns: is of type str; it is a list", lambda: store.get_row("x", "r", columns="click")),
         ("columns: has 0 entries", lambda: store.get_row("x", "r", columns=[])),
+        ("after_column: has 1025 bytes", lambda: store.get_row("x", "r", after_column="c" * 1025)),
+        ("after_column: is of type int", lambda: store.get_row_page("x", "r", after_column=7)),
         ("versions: 0 is out of range 1..", lambda: store.get_row("x", "r", versions=0)),
         ("limit: 0 is out of range 1..", lambda: store.get_row_page("x", "r", limit=0)),
         ("the range [start, end) is empty", lambda: store.scan_rows("x", start_timestamp=5, end_timestamp=5)),
@@ -153,6 +156,14 @@ def test_pages(store):
     whole = store.get_row("pages", "wide")
     assert list(whole) == columns and whole.marker == b""
     assert whole[b"c0042"][0].value == b"v42"
+    # Behind a column that there is, or is not.
+    assert list(store.get_row_page("pages", "wide", limit=2, after_column="c0041")) == columns[42:44]
+    assert list(store.get_row("pages", "wide", after_column=b"c0041x")) == columns[42:]
+    assert [column for column, _ in store.iter_row("pages", "wide", after_column="c0041")] == columns[42:]
+    (page,) = store.get_rows("pages", [RowRead("wide", limit=1, after_column="c0041")])
+    assert list(page) == [b"c0042"]
+    page = store.get_row_page("pages", "wide", limit=1, marker=page.marker, after_column="c2000")
+    assert list(page) == [b"c0043"], "the marker counts, the column does not"
     raises(kvstore.InvalidArgument, "marker", lambda: store.get_row_page("pages", "wide", marker="made up"))
     raises(kvstore.DeadlineExceeded, "timeout_s", lambda: slowly(store.iter_row("pages", "wide", timeout_s=0.2)))
     # Pages of 4 MiB; a column that continues on the next page is returned once.
@@ -182,6 +193,11 @@ def test_batches(store):
     rows = store.get_rows("batches", [f"r{n:04}" for n in range(4500)])
     assert [int(row[b"c"][0].value.rstrip(b"x")) for row in rows] == list(range(4500))
     assert store.get_rows("batches", ["none"]) == [{}]
+
+    # An entry that may or may not have been written says so; an older server says nothing of it.
+    lost = dict(code=14, message="lost at COMMIT")
+    assert entry_error(kvstore.messages.Error(**lost, outcome="in-doubt")).in_doubt
+    assert not entry_error(kvstore.messages.Error(**lost)).in_doubt
 
     # Each on its own.
     writes = [
@@ -343,6 +359,42 @@ def test_mappings(store):
     assert store.count_mapping("boards", board) == 6
     store.add_mapping("boards", board, pins[0])
     assert list(store.list_mapping("boards", board))[-1].sequence > 1_600_000_000_000
+
+
+def test_id_scans(store):
+    store.create_dataset("scanned", "objects")
+    made = sorted(store.create_object("scanned", '{"n": %d}' % n, shard=n % 3) for n in range(20))
+    assert [one.id for one in store.scan_objects("scanned")] == made
+    assert next(store.scan_objects("scanned")) == store.get_object("scanned", made[0])
+    assert [one.id for one in store.scan_objects("scanned", made[2], made[9])] == made[2:9]
+    page = store.scan_objects_page("scanned", limit=7)
+    assert [one.id for one in page.objects] == made[:7] and page.marker
+    store.delete_object("scanned", made[8])
+    store.delete_object("scanned", made[9], hard=True)
+    assert [one.id for one in store.scan_objects("scanned", marker=page.marker)] == made[7:8] + made[10:]
+    page = store.scan_objects_page("scanned", marker=page.marker, include_inactive=True)
+    assert [one.id for one in page.objects] == made[7:9] + made[10:] and not page.marker
+    assert len(store.scan_objects_page("scanned", max_bytes=1).objects) == 1
+    parts = store.list_id_partitions("scanned", 4)
+    assert parts[0].start_id == 0 and parts[-1].end_id == 1 << 62, parts
+    found = [one.id for part in parts for one in store.scan_objects("scanned", part.start_id, part.end_id)]
+    assert found == made[:8] + made[10:]
+
+    store.create_dataset("links", "mappings")
+    links = [(source, target, 9 - target) for source in made[:3] for target in (1, 2)]
+    for source, target, sequence in links:
+        store.add_mapping("links", source, target, sequence)
+    assert [tuple(entry) for entry in store.scan_mappings("links")] == links
+    assert [tuple(entry) for entry in store.scan_mappings("links", made[1], made[2])] == links[2:4]
+    page = store.scan_mappings_page("links", limit=3)
+    assert [tuple(entry) for entry in page.entries] == links[:3] and page.marker
+    assert [tuple(entry) for entry in store.scan_mappings("links", marker=page.marker)] == links[3:]
+
+    raises(kvstore.InvalidArgument, "start_id: 2 is not before", lambda: store.scan_objects_page("scanned", 2, 2))
+    raises(kvstore.InvalidArgument, "end_id", lambda: store.scan_objects_page("scanned", 0, (1 << 62) + 1))
+    raises(kvstore.InvalidArgument, "limit", lambda: store.scan_mappings_page("links", limit=0))
+    raises(kvstore.InvalidArgument, "marker", lambda: store.scan_mappings_page("links", marker="x"))
+    raises(kvstore.FailedPrecondition, "mappings", lambda: next(store.scan_objects("links")))
 
 
 def test_deadlines(store):

@@ -28,6 +28,9 @@ def blocking(store: kvstore.Client, board: int) -> None:
         assert_type(cells, list[kvstore.Cell])
     page = store.get_row_page("events", "user:7", values.keys(), limit=3)
     store.get_row_page("events", "user:7", marker=page.marker)
+    store.get_row_page("events", "user:7", after_column=b"click")
+    store.get_row("events", "user:7", after_column="click")
+    store.iter_row("events", "user:7", after_column="click").close()
     assert_type(store.iter_row("events", "r"), Generator[tuple[bytes, list[kvstore.Cell]], None, None])
     store.delete_row("events", "user:7", ["click"])
     store.delete_row("events", "user:7", cells=[("click", 5), kvstore.CellName("view", 6)])
@@ -62,6 +65,15 @@ def blocking(store: kvstore.Client, board: int) -> None:
     assert_type(store.list_mapping("boards", board), Generator[kvstore.MappingEntry, None, None])
     assert_type(store.list_objects_page("boards", board).entries[0].object, kvstore.Object | kvstore.Error | None)
     assert_type(store.list_objects("boards", board), Generator[kvstore.JoinedObject, None, None])
+
+    for ids in store.list_id_partitions("pins", 8):
+        scan = store.scan_objects("pins", ids.start_id, ids.end_id, include_inactive=True)
+        assert_type(scan, Generator[kvstore.Object, None, None])
+    objects = store.scan_objects_page("pins", limit=3, max_bytes=1 << 20)
+    assert_type(objects, kvstore.ObjectPage)
+    store.scan_objects("pins", marker=objects.marker).close()
+    assert_type(store.scan_mappings("boards", 1, 5), Generator[kvstore.ScannedMapping, None, None])
+    assert_type(store.scan_mappings_page("boards", limit=3).entries, list[kvstore.ScannedMapping])
     store.drop_dataset("events", incarnation=5)
 
 
@@ -161,6 +173,12 @@ async def on_a_loop(store: kvstore.aio.Client, board: int) -> None:
     assert_type([one.to async for one in store.list_mapping("boards", board)], list[int])
     assert_type(await store.list_objects_page("boards", board), kvstore.JoinedPage)
     assert_type([one.sequence async for one in store.list_objects("boards", board)], list[int])
+
+    assert_type(await store.list_id_partitions("pins", 8), list[kvstore.IdPartition])
+    assert_type([one.id async for one in store.scan_objects("pins")], list[int])
+    assert_type(await store.scan_objects_page("pins"), kvstore.ObjectPage)
+    assert_type([one.source async for one in store.scan_mappings("boards")], list[int])
+    assert_type(await store.scan_mappings_page("boards"), kvstore.ScannedMappingPage)
     await store.drop_dataset("events")
 
 

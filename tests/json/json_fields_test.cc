@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tests/support/status_matchers.h"
 
@@ -33,7 +34,7 @@ TEST(JsonFields, ReadsFieldsOfEachType) {
 
 /// Returns the status of Finish after `read` has read an object.
 template <typename Read>
-absl::Status Mistake(const char* text, Read read) {
+absl::Status Mistake(const std::string& text, Read read) {
   const Json json = Json::parse(text);
   JsonFields fields(json, "items[3].");
   read(fields);
@@ -69,6 +70,26 @@ TEST(JsonFields, RefusesUnknownFieldsAndOtherThanObjects) {
               FailsWith(kInvalid, "items[3].m: "));
   EXPECT_THAT(Mistake("[]", [](JsonFields& fields) { fields.Uint("n", 1, 10); }),
               FailsWith(kInvalid, "object"));
+}
+
+TEST(JsonFields, AMistypedFieldIsNamedWithTheOneThatIsMissing) {
+  const auto row = [](JsonFields& fields) {
+    fields.String("row");
+    fields.OptionalUint("limit", 1, 10);
+  };
+  EXPECT_EQ(Mistake(R"({"rwo": "r", "a": 1})", row).message(),
+            "items[3].row: missing; items[3].rwo: unknown field; did you mean row?");
+  EXPECT_EQ(Mistake(R"({"colour": "red"})", row).message(),
+            "items[3].row: missing; items[3].colour: unknown field");
+  EXPECT_EQ(Mistake(R"({"row": "r", "limits": 1})", row).message(),
+            "items[3].limits: unknown field; did you mean limit?");
+  EXPECT_EQ(Mistake(R"({"row": "r", "limit": 1, "limits": 1})", row).message(),
+            "items[3].limits: unknown field")
+      << "a field that is there was not meant";
+  EXPECT_EQ(Mistake("{}", row).message(), "items[3].row: missing");
+  EXPECT_EQ(Mistake(R"({"row": 1, "rwo": 1})", row).message(), "items[3].row: must be a string, not number");
+  EXPECT_EQ(Mistake("{\"" + std::string(1'000'000, 'r') + "\": 1, \"row\": \"r\"}", row).message().size(),
+            1'000'000 + std::string("items[3].: unknown field").size());
 }
 
 TEST(JsonFields, ReportsTheFirstMistakeOrAll) {

@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "backend_api/outcome.h"
 #include "json/json.h"
 #include "kvstore_api/open.h"
+#include "tests/support/no_store.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -54,8 +56,43 @@ TEST_F(ExecProtocol, TheEnvelope) {
   Invalid("{}", "op: ");
   Invalid(R"({"op":7})", "op: ");
   Invalid(R"({"op":"nonsense"})", "nonsense");
+  Invalid(R"({"op":"get_rwo"})", "op: there is no operation 'get_rwo'; did you mean get_row");
+  Invalid(R"({"op":"qurey_report"})", "did you mean query_report");
+  EXPECT_EQ(Do(R"({"op":"nonsense","dataset":"rows"})")["error"]["message"],
+            "op: there is no operation 'nonsense'");
+  EXPECT_EQ(Do(R"({"dataset":"rows"})")["error"]["message"], "op: missing");
+  EXPECT_EQ(Do(R"({"op":"get_row","dataset":"rows","rwo":"r"})")["error"]["message"],
+            "row: missing; rwo: unknown field; did you mean row?");
   Invalid(R"({"op":"list_datasets","extra":1})", "extra: ");
   Invalid("{\"op\":\"\xFF\"}", "");
+}
+
+TEST_F(ExecProtocol, ObjectsAndMappingsAreScannedPageByPage) {
+  std::vector<std::string> ids;
+  for (int shard = 0; shard < 3; ++shard) {
+    ids.push_back(Ok(R"({"op":"create_object","dataset":"pins","data":{"n":)" + std::to_string(shard) +
+                     R"(},"shard":)" + std::to_string(shard) + "}")["object_id"]);
+  }
+  Ok(R"({"op":"delete_object","dataset":"pins","object_id":")" + ids[2] + "\"}");
+  const Json first = Ok(R"({"op":"scan_objects","dataset":"pins","limit":1})");
+  ASSERT_EQ(first["objects"].size(), 1u);
+  EXPECT_EQ(first["objects"][0]["object_id"], ids[0]);
+  EXPECT_EQ(first["objects"][0]["data"], Json::parse(R"({"n":0})"));
+  EXPECT_GT(first["objects"][0]["timestamp"], 0);
+  const std::string rest =
+      R"({"op":"scan_objects","dataset":"pins","marker":")" + first["marker"].get<std::string>() + "\"";
+  const Json second = Ok(rest + "}");
+  ASSERT_EQ(second["objects"].size(), 1u);
+  EXPECT_EQ(second["objects"][0]["object_id"], ids[1]);
+  EXPECT_EQ(second["marker"], nullptr);
+  EXPECT_EQ(Ok(rest + R"(,"include_inactive":true})")["objects"].size(), 2u);
+  Ok(R"({"op":"add_mapping","dataset":"boards","from":1,"to":3,"sequence":9})");
+  Ok(R"({"op":"add_mapping","dataset":"boards","from":2,"to":1,"sequence":8})");
+  EXPECT_EQ(Ok(R"({"op":"scan_mappings","dataset":"boards","start_id":2})")["entries"],
+            Json::parse(R"([{"from":"2","to":"1","sequence":8}])"));
+  const Json page = Ok(R"({"op":"scan_mappings","dataset":"boards","limit":1})");
+  EXPECT_EQ(page["entries"], Json::parse(R"([{"from":"1","to":"3","sequence":9}])"));
+  EXPECT_TRUE(page["marker"].is_string());
 }
 
 TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
@@ -94,6 +131,9 @@ TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
   Invalid(get + R"("start_timestamp":5,"end_timestamp":5})", "start_timestamp: ");
   Invalid(get + R"("marker":"x"})", "marker: ");
   Invalid(get + R"("marker":7})", "marker: ");
+  Invalid(get + R"("after_column":7})", "after_column: ");
+  Invalid(get + R"("after_column":")" + std::string(1025, 'c') + "\"}",
+          "after_column: a name of 1025 bytes, the limit is 1024");
   Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","columns":[]})", "columns: ");
   Invalid(R"({"op":"delete_row","dataset":"rows","row":"r","cells":[{"column":"a"}]})",
           "cells[0].timestamp: ");
@@ -126,6 +166,11 @@ TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
   Invalid(R"({"op":"add_mapping","dataset":"boards","from":1})", "to: ");
   Invalid(R"({"op":"add_mapping","dataset":"boards","from":1,"to":"4611686018427387904"})", "to: ");
   Invalid(R"({"op":"list_mapping","dataset":"boards","from":1,"order":"up"})", "order: ");
+  Invalid(R"({"op":"scan_objects","dataset":"pins","limit":0})", "limit: ");
+  Invalid(R"({"op":"scan_objects","dataset":"pins","start_id":"4611686018427387904"})", "start_id: ");
+  Invalid(R"({"op":"scan_objects","dataset":"pins","start_id":2,"end_id":2})", "start_id: ");
+  Invalid(R"({"op":"scan_mappings","dataset":"boards","marker":"x"})", "marker: ");
+  Invalid(R"({"op":"scan_mappings","dataset":"boards","include_inactive":true})", "include_inactive: ");
   Invalid(R"({"op":"list_mapping","dataset":"boards","from":1,"limit":10001})", "limit: ");
   Invalid(R"({"op":"list_mapping","dataset":"boards","from":1,"offset":1,"marker":"x"})", "offset, marker");
   EXPECT_EQ(Execute(*store_, R"({"op":"list_datasets"})"), before);
@@ -137,6 +182,29 @@ TEST_F(ExecProtocol, BytesOfAllKindsComeBack) {
   EXPECT_EQ(
       Do(R"({"op":"get_row","dataset":"rows","row":{"b64":"AP8="}})").dump(),
       R"({"items":[{"cells":[{"timestamp":2,"value":""}],"column":""},{"cells":[{"timestamp":1,"value":{"b64":"AAECgA=="}}],"column":{"b64":"/w=="}}],"marker":null,"ok":true,"row":{"b64":"AP8="}})");
+}
+
+TEST_F(ExecProtocol, APageOfARowBeginsBehindAColumn) {
+  Ok(R"({"op":"put_row","dataset":"rows","row":"r","items":[{"column":"","value":"0"},{"column":"a","value":"1"},{"column":"c","value":"2"},{"column":{"b64":"/w=="},"value":"3"}]})");
+  const auto columns = [](const Json& page) {
+    std::vector<Json> names;
+    for (const Json& item : page["items"]) names.push_back(item["column"]);
+    return Json(names).dump();
+  };
+  const std::string get = R"({"op":"get_row","dataset":"rows","row":"r",)";
+  EXPECT_EQ(columns(Ok(get + R"("after_column":"a"})")), R"(["c",{"b64":"/w=="}])");
+  EXPECT_EQ(columns(Ok(get + R"("after_column":"b"})")), R"(["c",{"b64":"/w=="}])") << "there is no column b";
+  EXPECT_EQ(columns(Ok(get + R"("after_column":""})")), R"(["a","c",{"b64":"/w=="}])");
+  EXPECT_EQ(columns(Ok(get + R"("after_column":{"b64":"/w=="}})")), "[]");
+  const Json first = Ok(get + R"("after_column":"","limit":1})");
+  EXPECT_EQ(columns(first), R"(["a"])");
+  // The marker of the page leads on; the column behind which it began does not count any more.
+  const Json rest = Ok(get + R"("after_column":"","marker":)" + first["marker"].dump() + "}");
+  EXPECT_EQ(columns(rest), R"(["c",{"b64":"/w=="}])");
+  const Json both = Ok(
+      R"({"op":"get_rows","dataset":"rows","rows":[{"row":"r","after_column":"c"},{"row":"r","after_column":"a","limit":1}]})");
+  EXPECT_EQ(columns(both["results"][0]), R"([{"b64":"/w=="}])");
+  EXPECT_EQ(columns(both["results"][1]), R"(["c"])");
 }
 
 TEST_F(ExecProtocol, ScansCarryLargeRowsOverToTheNextPage) {
@@ -192,6 +260,42 @@ TEST_F(ExecProtocol, AScanTakesARangeOfTime) {
   const Json page = Ok(R"({"op":"scan_rows","dataset":"rows","start_timestamp":20,"end_timestamp":30})");
   ASSERT_EQ(page["rows"].size(), 1u) << page;
   EXPECT_EQ(page["rows"][0]["row"], "r20");
+}
+
+/// A store whose writes of the row "lost" fail, and may have happened.
+class LossyStore : public testing::NoStore {
+ public:
+  absl::StatusOr<PutResult> PutRow(std::string_view /*dataset*/, std::string_view row,
+                                   std::span<const CellWrite> /*cells*/,
+                                   const WriteOptions& /*options*/) override {
+    const absl::Status failed = absl::UnavailableError("no answer");
+    return row == "lost" ? MarkInDoubt(failed) : failed;
+  }
+  absl::StatusOr<std::vector<absl::StatusOr<PutResult>>> PutRows(std::string_view dataset,
+                                                                 std::span<const RowWrite> writes) override {
+    std::vector<absl::StatusOr<PutResult>> results;
+    for (const RowWrite& write : writes)
+      results.push_back(PutRow(dataset, write.row, write.cells, write.options));
+    return results;
+  }
+};
+
+TEST(ExecErrors, SayWhetherAWriteMayHaveHappened) {
+  LossyStore store;
+  const auto put = [](const std::string& row) {
+    return R"("row":")" + row + R"(","items":[{"column":"a","value":"b"}])";
+  };
+  const std::string lost = R"({"code":"UNAVAILABLE","in_doubt":true,"message":"no answer"})";
+  const std::string refused = R"({"code":"UNAVAILABLE","message":"no answer"})";
+  const auto error_of = [&](const std::string& row) {
+    return Json::parse(Execute(store, R"({"op":"put_row","dataset":"d",)" + put(row) + "}"))["error"].dump();
+  };
+  EXPECT_EQ(error_of("lost"), lost);
+  EXPECT_EQ(error_of("refused"), refused);
+  const Json batch = Json::parse(Execute(
+      store, R"({"op":"put_rows","dataset":"d","rows":[{)" + put("refused") + "},{" + put("lost") + "}]}"));
+  EXPECT_EQ(batch["results"][0]["error"].dump(), refused);
+  EXPECT_EQ(batch["results"][1]["error"].dump(), lost);
 }
 
 TEST_F(ExecProtocol, HostileLinesAreAnsweredAndNeverThrow) {

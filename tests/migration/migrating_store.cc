@@ -36,7 +36,13 @@ namespace {
 
 /// Calls `ask`, unless the catalog is down, and returns what the caller gets.
 template <typename Ask>
-auto WithTrouble(CatalogTrouble trouble, const Ask& ask) -> decltype(ask()) {
+auto WithTrouble(CatalogFaults& faults, const Ask& ask) -> decltype(ask()) {
+  if (faults.trouble == CatalogTrouble::kHangs) {
+    ++faults.hanging;
+    faults.trouble.wait(CatalogTrouble::kHangs);
+    --faults.hanging;
+  }
+  const CatalogTrouble trouble = faults.trouble;
   if (trouble == CatalogTrouble::kDown) return absl::UnavailableError("the catalog is down");
   auto answer = ask();
   if (trouble == CatalogTrouble::kAnswersLost) return absl::UnavailableError("the answer was lost");
@@ -46,32 +52,39 @@ auto WithTrouble(CatalogTrouble trouble, const Ask& ask) -> decltype(ask()) {
 }  // namespace
 
 absl::StatusOr<CatalogContents> LossyCatalog::Load() {
-  return WithTrouble(trouble_, [&] { return FileCatalog::Load(); });
+  auto contents = WithTrouble(faults_, [&] { return FileCatalog::Load(); });
+  if (contents.ok() && faults_.trouble == CatalogTrouble::kDamaged) {
+    for (const CatalogEntry& entry : contents->entries) {
+      contents->damaged.push_back({entry.spec.name, "the entry cannot be read"});
+    }
+    contents->entries.clear();
+  }
+  return contents;
 }
 
 absl::StatusOr<int64_t> LossyCatalog::Put(const CatalogEntry& entry, int64_t version,
                                           const std::optional<RecordFence>& fence) {
-  return WithTrouble(trouble_, [&] { return FileCatalog::Put(entry, version, fence); });
+  return WithTrouble(faults_, [&] { return FileCatalog::Put(entry, version, fence); });
 }
 
 absl::StatusOr<CatalogRecord> LossyCatalog::GetRecord(std::string_view name) {
-  return WithTrouble(trouble_, [&] { return FileCatalog::GetRecord(name); });
+  return WithTrouble(faults_, [&] { return FileCatalog::GetRecord(name); });
 }
 
 absl::StatusOr<int64_t> LossyCatalog::PutRecord(std::string_view name, std::string_view text,
                                                 int64_t version) {
-  return WithTrouble(trouble_, [&] { return FileCatalog::PutRecord(name, text, version); });
+  return WithTrouble(faults_, [&] { return FileCatalog::PutRecord(name, text, version); });
 }
 
 absl::Status LossyCatalog::RemoveRecord(std::string_view name, int64_t version) {
-  return WithTrouble(trouble_, [&] { return FileCatalog::RemoveRecord(name, version); });
+  return WithTrouble(faults_, [&] { return FileCatalog::RemoveRecord(name, version); });
 }
 
 // ---- the store ----
 
 MigratingStore::MigratingStore(const std::filesystem::path& dir, Wrap wrap, TestFleet* fleet) {
   auto data = Must(rocks::DataDir::Open(dir, /*create=*/true));
-  auto catalog = std::make_unique<LossyCatalog>(data.catalog(), trouble_);
+  auto catalog = std::make_unique<LossyCatalog>(data.catalog(), catalog_faults_);
   const CatalogContents contents = Must(catalog->Load());
   std::vector<DatasetSpec> here;
   std::vector<DatasetSpec> moving;
@@ -91,6 +104,10 @@ MigratingStore::MigratingStore(const std::filesystem::path& dir, Wrap wrap, Test
   add("mysql", Must((fleet != nullptr ? *fleet : SharedFleet()).Open()));
   router_ = Must(Router::Open(std::move(catalog), contents, std::move(backends), "rocksdb"));
   migrator_ = std::make_unique<Migrator>(router_->keeper(), dir / "migrations.log");
+}
+
+void MigratingStore::AwaitHangingCatalog() {
+  EXPECT_TRUE(Eventually([&] { return catalog_faults_.hanging > 0; }));
 }
 
 absl::StatusOr<Json> MigratingStore::Try(const std::string& command, const std::string& dataset,

@@ -19,14 +19,21 @@
 
 namespace kvstore::testing {
 
-/// How calls of a catalog fail, with UNAVAILABLE: the catalog cannot be reached, or it does what it is asked
-/// and the answer is lost.
-enum class CatalogTrouble { kNone, kDown, kAnswersLost };
+/// How calls of a catalog fail. With UNAVAILABLE: the catalog cannot be reached, or it does what it is asked
+/// and the answer is lost. Or calls hang until there is another trouble, or none. Or no entry can be read.
+enum class CatalogTrouble { kNone, kDown, kAnswersLost, kHangs, kDamaged };
+
+/// What a test does to a LossyCatalog, and sees of it.
+struct CatalogFaults {
+  std::atomic<CatalogTrouble> trouble{CatalogTrouble::kNone};
+  std::atomic<int> hanging{0};  ///< How many calls hang now.
+};
 
 class LossyCatalog : public FileCatalog {
  public:
-  LossyCatalog(std::filesystem::path path, const std::atomic<CatalogTrouble>& trouble)
-      : FileCatalog(std::move(path)), trouble_(trouble) {}
+  /// faults  must outlive this.
+  LossyCatalog(std::filesystem::path path, CatalogFaults& faults)
+      : FileCatalog(std::move(path)), faults_(faults) {}
   absl::StatusOr<CatalogContents> Load() override;
   using FileCatalog::Put;
   absl::StatusOr<int64_t> Put(const CatalogEntry& entry, int64_t version,
@@ -36,7 +43,7 @@ class LossyCatalog : public FileCatalog {
   absl::Status RemoveRecord(std::string_view name, int64_t version) override;
 
  private:
-  const std::atomic<CatalogTrouble>& trouble_;
+  CatalogFaults& faults_;
 };
 
 /// A store with the embedded backend "rocksdb", the backend "mysql" on the shared fleet, and a Migrator.
@@ -47,10 +54,17 @@ class MigratingStore {
   /// wrap   wraps the endpoints of both backends; null: they are not wrapped.
   /// fleet  the servers of "mysql"; null: the shared fleet.
   explicit MigratingStore(const std::filesystem::path& dir, Wrap wrap = nullptr, TestFleet* fleet = nullptr);
+  /// Ends the catalog's trouble first.
+  ~MigratingStore() { SetCatalogTrouble(CatalogTrouble::kNone); }
 
   Router& router() { return *router_; }
   Migrator& migrator() { return *migrator_; }
-  void SetCatalogTrouble(CatalogTrouble trouble) { trouble_ = trouble; }
+  void SetCatalogTrouble(CatalogTrouble trouble) {
+    catalog_faults_.trouble = trouble;
+    catalog_faults_.trouble.notify_all();
+  }
+  /// Waits until a call of the catalog hangs; fails the test if none does.
+  void AwaitHangingCatalog();
 
   /// Gives a command; fails the test if it is refused.
   Json Do(const std::string& command, const std::string& dataset, Json options = Json::object());
@@ -67,7 +81,7 @@ class MigratingStore {
   std::string BackendOf(const std::string& dataset);
 
  private:
-  std::atomic<CatalogTrouble> trouble_{CatalogTrouble::kNone};
+  CatalogFaults catalog_faults_;
   Backend* rocksdb_ = nullptr;  // router_ owns it
   std::unique_ptr<Router> router_;
   std::unique_ptr<Migrator> migrator_;

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "migration/throttle.h"
 #include "tests/support/status_matchers.h"
 
 namespace kvstore::migration {
@@ -116,56 +115,6 @@ TEST(Record, OnlyStartStartsOne) {
   record.phase = Phase::kFinished;
   EXPECT_THAT(CheckCommand(record, "resume"),
               FailsWith(absl::StatusCode::kFailedPrecondition, "possible now: none"));
-}
-
-TEST(Throttle, SlowReadsSlowItDownUntilTheyAreQuickAgain) {
-  using std::chrono::microseconds;
-  using std::chrono::milliseconds;
-  Throttle throttle({.share = 50, .max_read_us = 100});
-  throttle.Observe(microseconds(90));
-  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(10));
-  throttle.Observe(microseconds(110));
-  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(30)) << "a quarter of the time";
-  throttle.Observe(microseconds(110));
-  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(70));
-  for (int i = 0; i < 100; ++i) throttle.Observe(microseconds(10));
-  EXPECT_EQ(throttle.Pause(1, 1, milliseconds(10)), milliseconds(10));
-  Throttle blind({.share = 100});
-  blind.Observe(milliseconds(1000));
-  EXPECT_EQ(blind.Pause(1, 1, milliseconds(10)), Throttle::Clock::duration::zero());
-}
-
-TEST(Throttle, KeepsToEachLimit) {
-  using std::chrono::milliseconds;
-  Throttle free({.share = 100});
-  EXPECT_EQ(free.Pause(1000, 1000, milliseconds(10)), Throttle::Clock::duration::zero());
-  // Half of the time: as long again.
-  Throttle half({.share = 50});
-  EXPECT_EQ(half.Pause(1, 1, milliseconds(10)), milliseconds(10));
-  Throttle units({.units_per_s = 1000, .share = 100});
-  EXPECT_GT(units.Pause(100, 1, milliseconds(0)), milliseconds(90));
-  // Ten pages of 1,000 units are due in ten seconds, whichever thread copies them.
-  Throttle pages({.units_per_s = 1000, .share = 100});
-  for (int i = 0; i < 9; ++i) EXPECT_GE(pages.Pause(1'000, 1, milliseconds(0)), milliseconds(900 * (i + 1)));
-  Throttle hundredth({.share = 1});
-  EXPECT_GT(hundredth.Pause(1, 1, milliseconds(100)), milliseconds(9'800));
-  Throttle bytes({.bytes_per_s = 1000, .share = 100});
-  EXPECT_GT(bytes.Pause(1, 100, milliseconds(0)), milliseconds(90));
-  bytes.Set({.share = 100});
-  EXPECT_EQ(bytes.Pause(1, 100, milliseconds(0)), Throttle::Clock::duration::zero());
-}
-
-TEST(Throttle, AWaitEndsWithNewLimitsAndWithAStop) {
-  using std::chrono::milliseconds;
-  // Each of these waits would last for a day.
-  Throttle throttle({.units_per_s = 1, .share = 100});
-  throttle.Wait(86'400, 1, milliseconds(0), [] { return true; });
-  int asked = 0;
-  throttle.Wait(86'400, 1, milliseconds(0), [&] {
-    if (++asked == 2) throttle.Set({.share = 100});
-    return false;
-  });
-  EXPECT_EQ(asked, 2);
 }
 
 }  // namespace

@@ -153,6 +153,62 @@ TEST_F(MigrationTest, ObjectsMoveAndNoIdIsGivenTwice) {
   }
 }
 
+TEST_F(MigrationTest, ScansOfObjectsAndMappingsGoOnWhereTheirDatasetHasMoved) {
+  Create({.name = "pins", .shape = Shape::kObjects});
+  Create({.name = "likes", .shape = Shape::kMappings});
+  Router& router = store_->router();
+  std::set<uint64_t> expected;
+  for (int i = 0; i < 300; ++i) {
+    const auto id = router.CreateObject("pins", "{}", {});
+    ASSERT_OK(id);
+    expected.insert(*id);
+    ASSERT_OK(router.AddMapping("likes", *id, 7, 1));
+  }
+  std::vector<uint64_t> objects;
+  std::vector<uint64_t> entries;
+  ObjectScanOptions object_options{.limit = 50};
+  MappingScanOptions mapping_options{.limit = 50};
+  const auto read_pages = [&] {
+    auto pins = router.ScanObjects("pins", {}, object_options);
+    ASSERT_OK(pins);
+    for (const Object& object : pins->objects) objects.push_back(object.id);
+    object_options.marker = pins->marker;
+    auto likes = router.ScanMappings("likes", {}, mapping_options);
+    ASSERT_OK(likes);
+    for (const ScannedMapping& entry : likes->entries) entries.push_back(entry.from);
+    mapping_options.marker = likes->marker;
+    ASSERT_NE(object_options.marker, "");
+    ASSERT_NE(mapping_options.marker, "");
+  };
+  read_pages();
+  for (const char* dataset : {"pins", "likes"}) {
+    store_->Do("create", dataset, {{"target", "mysql"}, {"share", 100}, {"auto", true}});
+    store_->Do("start", dataset);
+    store_->Await(dataset, "reversible");
+    EXPECT_EQ(router.GetDataset(dataset)->backend, "mysql");
+  }
+  read_pages();
+  for (const char* dataset : {"pins", "likes"}) {
+    store_->Do("reverse", dataset);
+    store_->Await(dataset, "ready");
+    EXPECT_EQ(router.GetDataset(dataset)->backend, "rocksdb");
+  }
+  object_options.limit = mapping_options.limit = 20;
+  read_pages();
+  object_options.limit = mapping_options.limit = 1000;
+  const auto pins = router.ScanObjects("pins", {}, object_options);
+  ASSERT_OK(pins);
+  EXPECT_EQ(pins->marker, "");
+  for (const Object& object : pins->objects) objects.push_back(object.id);
+  const auto likes = router.ScanMappings("likes", {}, mapping_options);
+  ASSERT_OK(likes);
+  EXPECT_EQ(likes->marker, "");
+  for (const ScannedMapping& entry : likes->entries) entries.push_back(entry.from);
+  const std::vector<uint64_t> all(expected.begin(), expected.end());
+  EXPECT_EQ(objects, all);
+  EXPECT_EQ(entries, all);
+}
+
 TEST_F(MigrationTest, MappingsMoveWithTheirOrderAndCount) {
   Create({.name = "likes", .shape = Shape::kMappings});
   Router& router = store_->router();

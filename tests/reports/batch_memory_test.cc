@@ -6,18 +6,14 @@
 #include "reports/chunk_number.h"
 #include "reports/compaction.h"
 #include "reports/row_cells.h"
-#include "reports/run_query.h"
 #include "reports/writer.h"
-#include "tests/reports/memory_store.h"
+#include "tests/reports/report_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace kvstore::reports {
 namespace {
 
 using kvstore::testing::FailsWith;
-using kvstore::testing::MemoryStore;
-
-constexpr int64_t kDayMs = 86'400'000;
 
 /// The clock of this process differs while there is one of these.
 class ShiftedClock {
@@ -28,35 +24,14 @@ class ShiftedClock {
   ShiftedClock& operator=(const ShiftedClock&) = delete;
 };
 
-/// A report with one row, on a store whose clock begins in 1970 and stands still unless a test advances it.
-class BatchMemoryTest : public ::testing::Test {
+class BatchMemoryTest : public kvstore::testing::ReportFixture {
  protected:
-  void SetUp() override {
-    store_.page_columns = 1'000;
-    ASSERT_OK_AND_ASSIGN(
-        info_, metadata_.Create({.name = "r",
-                                 .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 1},
-                                 .keys = {{"country", std::nullopt}},
-                                 .metrics = {{.name = "clicks"}}}));
-  }
-  void Add(int64_t value, const std::string& batch_id = "") {
-    Batch batch(info_);
-    const std::optional<std::string_view> segments[] = {"US"};
-    ASSERT_OK(batch.Add(0, 5'000, segments, Number::Integer(value)));
-    ASSERT_OK(WriteBatch(metadata_, batch, {.batch = batch_id, .add = true}));
-  }
-  int64_t Sum() {
-    const auto result =
-        RunQuery(metadata_, {.report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = kDayMs});
-    EXPECT_OK(result);
-    return result->series[0].points[0].second.integer();
-  }
+  void Add(int64_t value, const std::string& batch_id = "") { Write(value, true, batch_id); }
   void Compact() { ASSERT_OK(CompactReport(metadata_, "r", {})); }
   /// The names that the only live chunk keeps.
   std::vector<ChunkName> Covers() {
-    const auto row = ReadStoredRow(store_, "reports", {0, info_.settings.id, info_.metrics[0].id, 0});
-    EXPECT_OK(row);
-    const auto live = LiveChunks(*row);
+    const StoredRow row = Stored();
+    const auto live = LiveChunks(row);
     EXPECT_OK(live);
     EXPECT_EQ(live->size(), 1u);
     return live->front().chunk.directory().notes.covers;
@@ -67,10 +42,6 @@ class BatchMemoryTest : public ::testing::Test {
     EXPECT_OK(cells);
     return cells->front()->at(batch).timestamp;
   }
-
-  MemoryStore store_;
-  Metadata metadata_{store_, "reports"};
-  ReportInfo info_;
 };
 
 TEST_F(BatchMemoryTest, ABatchHasOneNumberWhateverTheClocksOfItsLoaders) {

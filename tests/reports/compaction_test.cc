@@ -10,37 +10,14 @@
 #include "reports/row_list.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
-#include "tests/reports/memory_store.h"
+#include "tests/reports/report_fixture.h"
 #include "tests/support/status_matchers.h"
 
 namespace kvstore::reports {
 namespace {
 
-using kvstore::testing::MemoryStore;
-
-class CompactionTest : public ::testing::Test {
+class CompactionTest : public kvstore::testing::ReportFixture {
  protected:
-  void SetUp() override {
-    store_.page_columns = 1'000;
-    ASSERT_OK_AND_ASSIGN(
-        info_, metadata_.Create({.name = "r",
-                                 .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 1},
-                                 .keys = {{"country", std::nullopt}},
-                                 .metrics = {{.name = "clicks"}}}));
-  }
-  void Write(int64_t value, bool add, const std::string& batch_id = "") {
-    Batch batch(info_);
-    const std::optional<std::string_view> segments[] = {"US"};
-    ASSERT_OK(batch.Add(0, 5'000, segments, Number::Integer(value)));
-    ASSERT_OK(WriteBatch(metadata_, batch, {.batch = batch_id, .add = add}));
-  }
-  int64_t Sum() {
-    auto result =
-        RunQuery(metadata_, {.report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 86'400'000});
-    EXPECT_OK(result);
-    return result.ok() && !result->series[0].points.empty() ? result->series[0].points[0].second.integer()
-                                                            : -1;
-  }
   void AddToALargeRealNumber(const Number& one);
   /// A point to be added, as Write makes it.
   PointBlock Points(int64_t value) {
@@ -49,15 +26,6 @@ class CompactionTest : public ::testing::Test {
                  {.times = {5'000}, .numbers = {Number::Integer(value)}, .adds = {1}});
     return block;
   }
-  StoredRow Stored() {
-    auto row = ReadStoredRow(store_, "reports", {0, info_.settings.id, info_.metrics[0].id, 0});
-    EXPECT_OK(row);
-    return *std::move(row);
-  }
-
-  MemoryStore store_;
-  Metadata metadata_{store_, "reports"};
-  ReportInfo info_;
 };
 
 TEST_F(CompactionTest, ManyChunksBecomeOne) {
@@ -313,8 +281,7 @@ TEST_F(CompactionTest, AReaderOfPagesCountsOnceWhatIsMergedSeveralTimesMeanwhile
   for (int i = 0; i < 7; ++i) Write(1, true);
   int pages = 0;
   store_.before_read = [&](std::string_view row) {
-    if (row != EncodeRowKey({0, info_.settings.id, info_.metrics[0].id, 0}) || ++pages != 2)
-      return absl::OkStatus();
+    if (row != Row() || ++pages != 2) return absl::OkStatus();
     const auto result = CompactReport(metadata_, "r", {});
     EXPECT_OK(result);
     EXPECT_GT(result->chunks_written, 1u);

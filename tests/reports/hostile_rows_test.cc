@@ -15,7 +15,7 @@
 #include "reports/run_query.h"
 #include "reports/varint.h"
 #include "reports/writer.h"
-#include "tests/reports/memory_store.h"
+#include "tests/reports/report_fixture.h"
 #include "tests/support/status_matchers.h"
 
 /// Cells that decode, but that no writer of reports would write: whoever may write to the dataset can.
@@ -23,30 +23,16 @@ namespace kvstore::reports {
 namespace {
 
 using kvstore::testing::FailsWith;
-using kvstore::testing::MemoryStore;
 
-class HostileRowsTest : public ::testing::Test {
+class HostileRowsTest : public kvstore::testing::ReportFixture {
  protected:
   void SetUp() override {
-    store_.page_columns = 1'000;
-    ASSERT_OK_AND_ASSIGN(
-        info_, metadata_.Create({.name = "r",
-                                 .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 1},
-                                 .keys = {{"country", std::nullopt}},
-                                 .metrics = {{.name = "clicks"}}}));
-    Batch batch(info_);
-    const std::optional<std::string_view> segments[] = {"US"};
-    ASSERT_OK(batch.Add(0, 5'000, segments, Number::Integer(1)));
-    ASSERT_OK(WriteBatch(metadata_, batch, {}));
+    ReportFixture::SetUp();
+    Write(1, false);
   }
   void Put(const std::string& row, const std::string& column, const std::string& value) {
     const CellWrite cell{column, value, std::nullopt};
     ASSERT_OK(store_.PutRow("reports", row, {&cell, 1}, {}));
-  }
-  std::string Row() const { return EncodeRowKey({0, info_.settings.id, info_.metrics[0].id, 0}); }
-  absl::Status Ask() {
-    return RunQuery(metadata_, {.report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 86'400'000})
-        .status();
   }
   /// A chunk of sets with a point where the report has a number.
   static std::string ChunkOfSets() {
@@ -55,10 +41,6 @@ class HostileRowsTest : public ::testing::Test {
                  {.times = {5'000}, .sketches = {HyperLogLog().Encode()}, .adds = {1}});
     return *EncodeChunk(block, {});
   }
-
-  MemoryStore store_;
-  Metadata metadata_{store_, "reports"};
-  ReportInfo info_;
 };
 
 TEST_F(HostileRowsTest, ChunksOfAnotherKindAreDamage) {

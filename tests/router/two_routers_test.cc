@@ -228,5 +228,54 @@ TEST_F(TwoRoutersTest, APurgeGivesWayToADropThroughTheOther) {
   EXPECT_THAT(purged, FailsWith(StatusCode::kAborted, "is being dropped or altered by somebody else"));
 }
 
+TEST_F(TwoRoutersTest, AnEntryThatCannotBeReadHidesNoOtherDataset) {
+  ASSERT_OK(one_->CreateDataset({.name = "bad"}));
+  ASSERT_OK(one_->CreateDataset({.name = "good"}));
+  ZooKeeper zookeeper({.servers = Server().address()}, nullptr);
+  const std::string path = root_ + "/datasets/bad";
+  ASSERT_OK_AND_ASSIGN(const ZooKeeperNode whole, zookeeper.Get(path, /*watch=*/false));
+  ASSERT_OK(zookeeper.Set(path, "{", -1));
+  // A process that begins now refuses that dataset by name, and has the others.
+  TablesBackend::Hooks hooks;
+  const auto third = Open(Server().address(), hooks);
+  EXPECT_OK(third->GetDataset("good"));
+  EXPECT_OK(third->GetStats("good"));
+  EXPECT_THAT(third->GetDataset("bad"), FailsWith(StatusCode::kDataLoss, path));
+  EXPECT_THAT(third->GetStats("bad"),
+              FailsWith(StatusCode::kDataLoss, "the catalog's entry of 'bad' cannot be read"));
+  EXPECT_THAT(third->GetRow("bad", "r", {}), FailsWith(StatusCode::kDataLoss, path));
+  ASSERT_OK_AND_ASSIGN(const auto list, third->ListDatasets());
+  ASSERT_EQ(list.size(), 2u);
+  EXPECT_EQ(list[0].name, "bad");
+  EXPECT_EQ(list[0].backend, "") << "nothing is known of it";
+  EXPECT_EQ(list[1].backend, "tables");
+  // Nothing is done to it, and a migration does not take it for dropped.
+  EXPECT_THAT(third->DropDataset("bad", {}), FailsWith(StatusCode::kDataLoss, path));
+  EXPECT_THAT(third->AlterDataset("bad", {.max_versions = 3}), FailsWith(StatusCode::kDataLoss, path));
+  EXPECT_THAT(third->keeper().LoadEntry("bad"), FailsWith(StatusCode::kDataLoss, path));
+  // A type number could be given twice.
+  for (const char* const name : {"bad", "new"}) {
+    EXPECT_THAT(third->CreateDataset({.name = name}),
+                FailsWith(StatusCode::kFailedPrecondition, "type number could be given twice"));
+  }
+  EXPECT_OK(third->AlterDataset("good", {.max_versions = 3}));
+  // A process that has the dataset open serves it as before, as when ZooKeeper is away, but does not alter
+  // it.
+  ASSERT_OK(one_->keeper().RefreshNow());
+  EXPECT_OK(one_->GetStats("bad"));
+  EXPECT_THAT(one_->AlterDataset("bad", {.max_versions = 3}), FailsWith(StatusCode::kDataLoss, path));
+  // The entry is restored.
+  ASSERT_OK(zookeeper.Set(path, whole.data, -1));
+  ASSERT_OK(third->keeper().RefreshNow());
+  EXPECT_OK(third->GetStats("bad"));
+  EXPECT_OK(third->CreateDataset({.name = "new"}));
+  // Or it is dropped, by removing the node.
+  ASSERT_OK(zookeeper.Set(path, "{", -1));
+  ASSERT_OK(zookeeper.Delete(path));
+  ASSERT_OK(third->keeper().RefreshNow());
+  EXPECT_THAT(third->GetDataset("bad"), FailsWith(StatusCode::kNotFound, "'bad'"));
+  EXPECT_OK(third->CreateDataset({.name = "newer"}));
+}
+
 }  // namespace
 }  // namespace kvstore

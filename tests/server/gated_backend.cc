@@ -104,6 +104,14 @@ class GatedObjects : public ObjectStore {
     return Object{id, *data, 1};
   }
   absl::Status Erase(uint64_t id) override { return gate_->Ask(dataset_, std::to_string(id)); }
+  absl::StatusOr<ObjectScanPage> Scan(const IdRange&, const ObjectScanOptions&) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return ObjectScanPage{};
+  }
+  absl::StatusOr<std::vector<Partition>> Partitions(size_t) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return std::vector<Partition>{{.name = "all", .range = {}}};
+  }
 
  private:
   const std::shared_ptr<Gate> gate_;
@@ -128,6 +136,10 @@ class GatedMappings : public NoMappings {
   absl::StatusOr<uint64_t> Count(uint64_t) override {
     if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
     return 1;
+  }
+  absl::StatusOr<MappingScanPage> Scan(const MappingPosition&, uint64_t, uint32_t) override {
+    if (auto status = gate_->Ask(dataset_, ""); !status.ok()) return status;
+    return MappingScanPage{};
   }
 
  private:

@@ -108,6 +108,10 @@ std::vector<RightCheck> Operations() {
          const uint64_t id = 1;
          return s.GetObjects(objects(g), {&id, 1}, {}).status();
        }},
+      {"ScanObjects", Right::kRead,
+       [=](KVStore& s, auto& g) { return s.ScanObjects(objects(g), {}, {}).status(); }},
+      {"ScanMappings", Right::kRead,
+       [=](KVStore& s, auto& g) { return s.ScanMappings(mappings(g), {}, {}).status(); }},
       {"ListMapping", Right::kRead,
        [=](KVStore& s, auto& g) { return s.ListMapping(mappings(g), 1, {}).status(); }},
       {"CountMapping", Right::kRead,

@@ -164,6 +164,9 @@ TEST_F(GatedServersTest, EveryDoorWaitsWithoutAThread) {
       },
       [&](KVStore& store) { return store.ScanRows("migrating", {}, {}).status(); },
       [&](KVStore& store) { return store.ListPartitions("migrating", 4).status(); },
+      [&](KVStore& store) { return store.ListPartitions("migrating-o", 4).status(); },
+      [&](KVStore& store) { return store.ScanObjects("migrating-o", {}, {}).status(); },
+      [&](KVStore& store) { return store.ScanMappings("migrating-m", {}, {}).status(); },
       [&](KVStore& store) { return store.CreateObject("migrating-o", "{}", {}).status(); },
       [&](KVStore& store) { return store.GetObject("migrating-o", id, {}).status(); },
       [&](KVStore& store) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "shardops/map_history.h"
+#include "shardops/maps.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/processes.h"
@@ -26,8 +27,10 @@ namespace {
 
 using Json = nlohmann::json;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class AdviceTest : public ::testing::Test {
  protected:
@@ -102,8 +105,8 @@ class AdviceTest : public ::testing::Test {
 
   /// Returns the commands in a text that change something, as one would type them.
   static std::vector<std::string> CommandsIn(const std::string& text) {
-    static const std::regex kCommand(
-        R"(kv (shards (?:fence|promote|replace-slave|init|undo)(?: (?:--[a-z][a-z-]*|[0-9](?:[0-9.:]*[0-9])?))*))");
+    static const std::regex kCommand(R"(kv (shards (?:fence|promote|replace-slave|init|undo|move(?= --)))"
+                                     R"((?: (?:--[a-z][a-z-]*|[0-9](?:[0-9.:,-]*[0-9])?))*))");
     std::vector<std::string> commands;
     for (std::sregex_iterator found(text.begin(), text.end(), kCommand), end; found != end; ++found) {
       commands.push_back((*found)[1]);
@@ -148,6 +151,26 @@ class AdviceTest : public ::testing::Test {
     EXPECT_TRUE(Eventually([&] { return !CommandsIn(Inspect()).empty(); })) << Inspect();
     FollowAdvice();
     EXPECT_THAT(commands_run_, Contains(HasSubstr(proposed)));
+    Put();
+    ExpectAll();
+  }
+
+  /// Asks for an undo of the last change of a map, which must be refused, and runs what the refusal proposes.
+  /// Expects that it is one command that begins so, and that nothing that was acknowledged is lost.
+  void UndoAndFollowAdvice(const std::vector<std::string>& undo, const std::string& proposed) {
+    SCOPED_TRACE(proposed);
+    Put();
+    const Output refused = Kv(undo);
+    EXPECT_EQ(refused.code, 1) << refused.out;
+    EXPECT_THAT(refused.err, Not(HasSubstr("--unchecked")));
+    const std::vector<std::string> commands = CommandsIn(refused.err);
+    ASSERT_THAT(commands, ElementsAre(StartsWith(proposed))) << refused.err;
+    std::istringstream words(commands.front());
+    std::vector<std::string> arguments{std::istream_iterator<std::string>(words), {}};
+    // However slow the disk is.
+    if (arguments.at(1) == "move") arguments.emplace_back("--hold-writes");
+    Run(arguments);
+    EXPECT_TRUE(Eventually([&] { return Inspect().empty(); })) << Inspect();
     Put();
     ExpectAll();
   }
@@ -199,7 +222,41 @@ TEST_F(AdviceTest, AboutRolesAndReplication) {
 TEST_F(AdviceTest, AboutWhatIsMissing) {
   BreakAndFollowAdvice(
       "databases and tables of shards without data",
-      [this] { Leader().Run("DROP DATABASE db00003; DROP TABLE db00005.pins"); }, "shards init");
+      [this] {
+        Leader().Run("DROP DATABASE db00003; DROP TABLE db00005.pins");
+        const Output status = Kv({"shards", "status"});
+        EXPECT_EQ(status.code, 1);
+        EXPECT_THAT(status.out, HasSubstr("database db00003 is missing: kv shards init makes it"));
+        EXPECT_THAT(status.out, HasSubstr("kv shards check compares the tables, too"));
+      },
+      "shards init");
+}
+
+TEST_F(AdviceTest, AboutShardsThatAreOpenAlready) {
+  const std::vector<std::string> open = {"shards",   "open",
+                                         "--range",  "8-9",
+                                         "--master", pair_.host_a().ToString(),
+                                         "--slave",  pair_.host_b().ToString()};
+  Run(open);
+  const Output again = Kv(open);
+  EXPECT_EQ(again.code, 0) << again.err;
+  EXPECT_THAT(again.out, HasSubstr("shards 8-9 are open on " + pair_.host_a().ToString() + " already"));
+  EXPECT_THAT(again.out, HasSubstr("nothing was done"));
+}
+
+TEST_F(AdviceTest, AboutAnUndoOfWhatMovesAndPromotionsHaveChanged) {
+  ServerPair second(2);
+  Run({"shards", "move", "--mod", "--range", "0-3", "--to",
+       second.host_a().ToString() + "," + second.host_b().ToString(), "--hold-writes"});
+  UndoAndFollowAdvice({"shards", "undo", "--mod", "--yes"},
+                      fmt::format("shards move --mod --range 0-3 --to {},{}", pair_.host_a().ToString(),
+                                  pair_.host_b().ToString()));
+  const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
+  ASSERT_OK(maps);
+  EXPECT_EQ(maps->PairOf(/*mod=*/true, 0), pair_.hosts());
+  Run({"shards", "promote", pair_.host_b().ToString()});
+  UndoAndFollowAdvice({"shards", "undo", "--yes"}, "shards promote " + pair_.host_a().ToString());
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
 }
 
 TEST_F(AdviceTest, AboutAMapThatIsWrong) {

@@ -8,6 +8,7 @@
 #include "base/fail_point.h"
 #include "router/router.h"
 #include "shardops/copy.h"
+#include "shardops/fleet_check.h"
 #include "shardops/map_check.h"
 #include "shardops/map_history.h"
 #include "shardops/notes.h"
@@ -215,7 +216,7 @@ TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
   const auto why_not = [&](bool mod, const ShardMap& next) {
-    return shardops::FindMapProblems(pair_.fleet(), *maps, mod, next, /*ask_hosts=*/true);
+    return shardops::FindMapProblems(pair_.fleet(), *maps, mod, next, shardops::AskHosts::kChanges);
   };
   EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
   MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
@@ -224,7 +225,15 @@ TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
   EXPECT_THAT(wrong, Contains(HasSubstr("has no db00000")));
   EXPECT_THAT(wrong, Contains(HasSubstr("takes writes")));
   EXPECT_THAT(wrong, Contains(HasSubstr("2 pairs"))) << "the map of mod shards has the old one";
-  EXPECT_THAT(why_not(false, MapOf(pair_.host_b(), pair_.host_a())), Contains(HasSubstr("is read-only")));
+  const auto swapped = why_not(false, MapOf(pair_.host_b(), pair_.host_a()));
+  EXPECT_THAT(swapped, Contains(HasSubstr("is read-only")));
+  EXPECT_THAT(swapped, Contains(HasSubstr("kv shards promote " + pair_.host_b().ToString())));
+  // In the place of a map that cannot be read, a map is compared as a whole.
+  const auto for_damaged = [&](const ShardMap& next) {
+    return shardops::FindMapProblems(pair_.fleet(), *maps, /*mod=*/false, next, shardops::AskHosts::kAll);
+  };
+  EXPECT_THAT(for_damaged(MapOf(pair_.host_a(), pair_.host_b())), IsEmpty());
+  EXPECT_THAT(for_damaged(MapOf(pair_.host_a(), pair_.host_b(), 8)), Contains(HasSubstr("has no db00008")));
   // A map that opens a shard which another host has already.
   other.Run("CREATE DATABASE db00008");
   ASSERT_OK(shardops::WriteNote(pair_.fleet(), typo, nlohmann::json::object()));
@@ -284,8 +293,8 @@ TEST_F(RecordedStateTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
   // `kv shards check` proposes to look at the map instead of making the shards.
   const auto found = shardops::CheckFleet(pair_.fleet(), {});
   ASSERT_OK(found);
-  EXPECT_THAT(*found, Not(Contains(HasSubstr("kv shards init"))));
-  EXPECT_THAT(*found, Contains(HasSubstr("is the map right? kv shards history")));
+  EXPECT_THAT(found->problems, Not(Contains(HasSubstr("kv shards init"))));
+  EXPECT_THAT(found->problems, Contains(HasSubstr("is the map right? kv shards history")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "base/fail_point.h"
 #include "router/router.h"
+#include "shardops/fleet_check.h"
 #include "shardops/maps.h"
 #include "shardops/move.h"
 #include "shardops/status.h"
@@ -53,8 +54,8 @@ class MoveTest : public ::testing::Test {
     // Slaves may still be applying the last changes.
     EXPECT_TRUE(Eventually([&] {
       const auto found = shardops::CheckFleet(first_.fleet(), *store_->ListDatasets());
-      return found.ok() && found->empty();
-    })) << shardops::CheckFleet(first_.fleet(), *store_->ListDatasets())->front();
+      return found.ok() && found->problems.empty();
+    })) << shardops::CheckFleet(first_.fleet(), *store_->ListDatasets())->problems.front();
   }
 
   const TempDir dir_;

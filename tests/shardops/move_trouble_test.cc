@@ -36,8 +36,10 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
     EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
   };
   const auto no = StatusCode::kFailedPrecondition;
-  refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "is not within");
-  refused({true, 6, 9}, second_.hosts(), no, "shard 8 of mod 6-9 is not open");
+  refused({true, 3, 2}, second_.hosts(), StatusCode::kInvalidArgument, "3-2 is reversed");
+  refused({true, 0, 65'536}, second_.hosts(), StatusCode::kInvalidArgument, "goes beyond 65535");
+  refused({true, 6, 9}, second_.hosts(), no, "mod 6-9 goes beyond 7, the last mod shard: there are 8");
+  refused({false, 6, 9}, second_.hosts(), no, "shard 8 of db 6-9 is not open");
   refused(kRows, {second_.host_a(), first_.host_b()}, StatusCode::kInvalidArgument,
           "needs two different hosts");
   refused(kRows, {second_.host_b(), second_.host_a()}, no,

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "base/fail_point.h"
@@ -75,6 +76,20 @@ TEST_F(PromoteAttachTest, AHostThatCannotFollowIsNotSaidToFollow) {
     EXPECT_THAT(reported_, HasSubstr("so it cannot follow")) << dry_run;
   }
   ASSERT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.discard = true})) << "as the report says";
+}
+
+TEST_F(PromoteAttachTest, ASlaveFollowsAgainThatWasKilledWhileItNotedWhomItFollows) {
+  for (const char* const file : {"master.info", "relay-log.info"}) {
+    Put(std::string("before ") + file);
+    pair_.b().Kill();
+    // As a server that is killed while it writes them may leave them.
+    std::filesystem::resize_file(pair_.b().data() / file, 0);
+    pair_.b().Start();
+    const auto promotion = Promote(pair_.fleet(), pair_.host_a(), {.catch_up = std::chrono::minutes(1)});
+    ASSERT_OK(promotion) << file;
+    EXPECT_TRUE(promotion->follows) << file << "\n" << reported_;
+    Put(std::string("after ") + file);
+  }
 }
 
 TEST_F(PromoteAttachTest, ADryRunDoesNotSayThatASlaveFollowsWhichDoesNotReplicate) {

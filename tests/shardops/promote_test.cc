@@ -11,6 +11,7 @@
 
 #include "base/fail_point.h"
 #include "kvstore_api/call_scope.h"
+#include "shardops/fleet_check.h"
 #include "shardops/gtid.h"
 #include "shardops/replace.h"
 #include "shardops/status.h"
@@ -383,7 +384,7 @@ TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   EXPECT_EQ(history.Check(), std::nullopt);
   const auto found = shardops::CheckFleet(pair_.fleet(), *store_->ListDatasets());
   ASSERT_OK(found.status());
-  EXPECT_TRUE(found->empty()) << found->front();
+  EXPECT_TRUE(found->problems.empty()) << found->problems.front();
 }
 
 TEST_F(PromoteTest, ASlaveThatHangsIsReplacedAndNobodyWaitsForItMeanwhile) {

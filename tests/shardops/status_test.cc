@@ -9,6 +9,7 @@
 
 #include "base/files.h"
 #include "shardmap/nodes.h"
+#include "shardops/fleet_check.h"
 #include "tests/shardops/pair.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -19,6 +20,7 @@ namespace kvstore::testing {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -27,7 +29,7 @@ class StatusTest : public ::testing::Test {
   std::vector<std::string> Found(const std::vector<DatasetSpec>& datasets = {}) {
     auto found = shardops::CheckFleet(pair_.fleet(), datasets);
     EXPECT_OK(found.status());
-    return found.ok() ? *std::move(found) : std::vector<std::string>();
+    return found.ok() ? std::move(found->problems) : std::vector<std::string>();
   }
   /// Expects that a problem with this text is found soon.
   void Finds(const std::string& text) {
@@ -141,6 +143,56 @@ TEST_F(StatusTest, WhatTheMapsAndTheHostsDoNotHaveInCommonIsFound) {
   EXPECT_THAT(found, Contains(HasSubstr("database mod00099 is of a shard that the map has elsewhere")));
   EXPECT_THAT(found, Contains(HasSubstr("kv shards open --range 99-99")));
   EXPECT_THAT(found, Not(Contains(HasSubstr("dbx"))));
+}
+
+TEST_F(StatusTest, ShardsOfWhichTheSameIsSaidAreOnOneLine) {
+  pair_.a().Run(
+      "DROP DATABASE db00001; DROP DATABASE db00002; DROP DATABASE db00003; DROP DATABASE db00005; DROP "
+      "DATABASE mod00004");
+  const std::string ids = pair_.host_a().ToString() +
+                          ": shards db 1-3, 5: their databases are missing: kv shards init makes them";
+  const std::string mod =
+      pair_.host_a().ToString() + ": database mod00004 is missing: kv shards init makes it";
+  // The slave applies it a moment later.
+  EXPECT_TRUE(Eventually([&] { return Found().size() == 2 * 5; })) << ::testing::PrintToString(Found());
+  ASSERT_OK_AND_ASSIGN(const shardops::FleetCheck check, shardops::CheckFleet(pair_.fleet(), {}));
+  EXPECT_THAT(check.lines, Contains(ids));
+  EXPECT_THAT(check.lines, Contains(mod));
+  EXPECT_EQ(check.lines.size(), 2u * 2u) << ::testing::PrintToString(check.lines);
+  EXPECT_THAT(check.problems, Contains(HasSubstr("database db00002 is missing")));
+  // The part of it that kv shards status finds.
+  ASSERT_OK_AND_ASSIGN(const shardops::FleetCheck databases, shardops::CheckDatabases(pair_.fleet()));
+  EXPECT_EQ(databases.lines, check.lines);
+  EXPECT_THAT(databases.not_asked, IsEmpty());
+}
+
+TEST_F(StatusTest, DatabasesOfShardsThatAnOperationHasForItselfAreNotCompared) {
+  pair_.a().Run("DROP DATABASE db00001; DROP DATABASE mod00002");
+  EXPECT_TRUE(Eventually([&] { return Found().size() == 2 * 2; })) << ::testing::PrintToString(Found());
+  const auto problems = [&] {
+    const auto check = shardops::CheckDatabases(pair_.fleet());
+    EXPECT_OK(check.status());
+    return check.ok() ? check->problems.size() : 0;
+  };
+  EXPECT_EQ(problems(), 4u);
+  {
+    const auto moving = pair_.fleet().ledger->Begin(
+        {.what = "move", .claims = {Claim::Homes(/*mod=*/true, 0, 3, ClaimMode::kExclusive)}});
+    ASSERT_OK(moving.status());
+    EXPECT_EQ(problems(), 2u) << "db00001 remains";
+  }
+  const auto copying = pair_.fleet().ledger->Begin(
+      {.what = "copy", .claims = {Claim::Host(pair_.host_b().ToString(), ClaimMode::kExclusive)}});
+  ASSERT_OK(copying.status());
+  EXPECT_EQ(problems(), 2u) << "the master's remain";
+}
+
+TEST_F(StatusTest, HostsThatDoNotAnswerAreNamedAsNotAsked) {
+  pair_.b().Kill();
+  const auto check = shardops::CheckDatabases(pair_.fleet());
+  ASSERT_OK(check.status());
+  EXPECT_THAT(check->not_asked, ElementsAre(pair_.host_b()));
+  EXPECT_THAT(check->problems, IsEmpty());
 }
 
 }  // namespace

@@ -16,17 +16,34 @@
 #include "tests/support/processes.h"
 
 namespace kvstore::testing {
+namespace {
+
+/// The log is small, since each server writes it whole when it is made.
+constexpr const char* kLogSize = "--innodb-log-file-size=32M";
+
+/// Returns the data folder of a server that has nothing yet. It is made once for each process, because
+/// copying it takes a fraction of the time.
+std::filesystem::path EmptyData() {
+  static const TempDir dir;
+  static const std::filesystem::path data = [] {
+    const Output output =
+        RunProgram({"env", "TMPDIR=" + dir.path().string(), "mariadb-install-db", "--no-defaults", "--force",
+                    "--datadir=" + (dir / "data").string(), "--auth-root-authentication-method=normal",
+                    "--skip-test-db", "--user=root", kLogSize});
+    if (output.code != 0) throw std::runtime_error("mariadb-install-db: " + output.out + output.err);
+    return dir / "data";
+  }();
+  return data;
+}
+
+}  // namespace
 
 MariaDbServer::MariaDbServer(std::vector<std::string> arguments)
     : port_(FreePort()), arguments_(std::move(arguments)) {
   // Each server has a folder of its own for temporary files, since a server that starts removes those it
   // finds.
   std::filesystem::create_directory(dir_ / "tmp");
-  const Output made =
-      RunProgram({"env", "TMPDIR=" + (dir_ / "tmp").string(), "mariadb-install-db", "--no-defaults",
-                  "--force", "--datadir=" + (dir_ / "data").string(),
-                  "--auth-root-authentication-method=normal", "--skip-test-db", "--user=root"});
-  if (made.code != 0) throw std::runtime_error("mariadb-install-db: " + made.out + made.err);
+  std::filesystem::copy(EmptyData(), data(), std::filesystem::copy_options::recursive);
   Start();
 }
 
@@ -34,13 +51,13 @@ MariaDbServer::~MariaDbServer() { Kill(); }
 
 void MariaDbServer::Start() {
   std::vector<std::string> command = {
-      "mariadbd", "--no-defaults", "--user=root", "--datadir=" + (dir_ / "data").string(),
+      "mariadbd", "--no-defaults", "--user=root", "--datadir=" + data().string(),
       "--tmpdir=" + (dir_ / "tmp").string(), "--socket=" + (dir_ / "socket").string(),
       fmt::format("--port={}", port_), "--bind-address=127.0.0.1", "--skip-name-resolve",
       "--max-connections=500", "--performance-schema=OFF",
       // Tests need little memory, and need not survive a power cut.
       "--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", "--innodb-file-per-table=0",
-      "--log-error=" + (dir_ / "log").string()};
+      kLogSize, "--log-error=" + (dir_ / "log").string()};
   command.insert(command.end(), arguments_.begin(), arguments_.end());
   // With this signal ignored, the server gets an error when a file would exceed LimitFiles.
   ::signal(SIGXFSZ, SIG_IGN);

@@ -3,6 +3,7 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,9 @@ class MariaDbServer {
   uint16_t port() const { return port_; }
   /// "127.0.0.1:PORT"
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
+
+  /// Where its files are.
+  std::filesystem::path data() const { return dir_ / "data"; }
 
   /// kill -9.
   void Kill();

@@ -28,6 +28,7 @@ enum Code : int {
   kQueryInterrupted = 1317,
   kIncorrectValue = 1366,
   kIncorrectValueFor = 1411,
+  kTableDefinitionChanged = 1412,
   kTooManyStatements = 1461,
   kAutoIncrementFailed = 1467,
   kReadOnlyTransaction = 1792,
@@ -74,6 +75,10 @@ Trouble Classify(const sql::SQLException& error) {
 
 bool IsMissingTable(const sql::SQLException& error) {
   return error.getErrorCode() == kNoSuchTable || error.getErrorCode() == kUnknownDatabase;
+}
+
+bool IsTableChanged(const sql::SQLException& error) {
+  return error.getErrorCode() == kTableDefinitionChanged;
 }
 
 bool IsDuplicate(const sql::SQLException& error) { return error.getErrorCode() == kDuplicateEntry; }

@@ -19,6 +19,10 @@ Trouble Classify(const sql::SQLException& error);
 /// Whether the statement's table is missing, or its database.
 bool IsMissingTable(const sql::SQLException& error);
 
+/// Whether the statement's table was altered or made after the transaction's snapshot was taken, which has
+/// nothing of it.
+bool IsTableChanged(const sql::SQLException& error);
+
 /// Whether the statement was refused because the host is read-only.
 bool IsReadOnly(const sql::SQLException& error);
 

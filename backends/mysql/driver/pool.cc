@@ -24,6 +24,22 @@ void Lease::FailAsReadOnly() {
 
 void Lease::Fail(const absl::Status& why) { pool_->Discard(std::move(connection_), why); }
 
+void Lease::Answered() { pool_->breaker_.Succeeded(); }
+
+Hold::Hold(Pool& pool) : pool_(pool) {
+  const size_t most = pool_.options_.pool.max_connections / 4;
+  if (pool_.held_.fetch_add(1) < most) return;
+  --pool_.held_;
+  status_ = absl::ResourceExhaustedError(
+      fmt::format("{} of its {} connections are held for long already, by snapshots for example, and no more "
+                  "than a quarter may be; wait until one is released, or raise pool.max_connections",
+                  most, pool_.options_.pool.max_connections));
+}
+
+Hold::~Hold() {
+  if (status_.ok()) --pool_.held_;
+}
+
 // ---- idle connections ----
 
 Pool::~Pool() { Close(); }

@@ -29,9 +29,12 @@ class Lease {
   Lease& operator=(Lease&&) = delete;
   Connection& operator*() { return *connection_; }
   Connection* operator->() { return connection_.get(); }
-  /// Closes the connection, which has failed with `why`, and reports the failure to the host's breaker. The
-  /// lease must not be used any more.
+  /// Closes the connection, which has failed with `why`, and reports the failure to the host's breaker; OK:
+  /// the host is not to blame. The lease must not be used any more.
   void Fail(const absl::Status& why);
+  /// Tells the host's breaker that the host has answered, which the destructor does otherwise: for a lease
+  /// that is kept for long.
+  void Answered();
   /// Closes this connection, and all others of the pool as they come back, because the host has refused a
   /// write as read-only: it is no master, and may end its connections at any moment. The lease must not be
   /// used any more.
@@ -40,6 +43,23 @@ class Lease {
  private:
   Pool* pool_;
   std::unique_ptr<Connection> connection_;
+};
+
+/// The right to keep a lease of a pool for long, beside calls. At most a quarter of the pool's connections
+/// are kept in this way, so that calls find the others. To be asked for before the lease is acquired, and
+/// destroyed after it.
+class Hold {
+ public:
+  explicit Hold(Pool& pool);
+  ~Hold();
+  Hold(const Hold&) = delete;
+  Hold& operator=(const Hold&) = delete;
+  /// OK, or RESOURCE_EXHAUSTED if a quarter is held already.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  Pool& pool_;
+  absl::Status status_;
 };
 
 /// The connections to one host. Thread-safe.
@@ -75,6 +95,7 @@ class Pool {
   int waiting() const { return waiting_.load(std::memory_order_relaxed); }
 
  private:
+  friend class Hold;
   friend class Lease;
   using Clock = Connection::Clock;
   using ConnectionPtr = std::unique_ptr<Connection>;
@@ -109,6 +130,7 @@ class Pool {
   Breaker breaker_;
   std::array<Slot, kSlots> slots_;
   std::atomic<int> waiting_{0};
+  std::atomic<size_t> held_{0};  // by a Hold each
   std::atomic<bool> closed_{false};
   // Connections that were last used before this time are tried before they are used again.
   std::atomic<Clock::time_point> suspect_before_{Clock::time_point::min()};

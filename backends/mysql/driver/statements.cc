@@ -42,6 +42,9 @@ constexpr std::array kStatements = std::to_array<Statement>({
      "UPDATE {table} SET data = ?, ts = ? WHERE local_id = ?"},
     {Sql::kEraseObject, kWrite,  // local_id
      "DELETE FROM {table} WHERE local_id = ?"},
+    {Sql::kScanObjects, kRead,  // local_id, local_id behind the last, limit
+     "SELECT local_id, ts, LENGTH(data), IF(LENGTH(data) <= {inline_bytes}, data, NULL) FROM {table} "
+     "FORCE INDEX (PRIMARY) WHERE local_id >= ? AND local_id < ? ORDER BY local_id LIMIT ?"},
     // ---- mappings ----
     {Sql::kAddMapping, kWrite,  // from, to, sequence
      "INSERT INTO {table} (from_id, to_id, sequence) VALUES (?, ?, ?) ON DUPLICATE KEY UPDATE "
@@ -233,6 +236,7 @@ std::string Text(Sql sql, const Table& table, size_t count, bool returning) {
       fmt::arg("clock", Quote(DatabaseName(table.family->space, table.shard)) + "." + Quote(kClockTable)),
       fmt::arg("slots", kClockSlots), fmt::arg("state", StateTable(table)),
       fmt::arg("dirty", DirtyTable(table)), fmt::arg("cell", Cell()),
+      fmt::arg("inline_bytes", kInlineValueBytes),
       fmt::arg("order", table.family->newest_last ? "ASC" : "DESC"),
       fmt::arg("list", Repeat(one, count, statement.between)),
       fmt::arg("of_columns", count == 0 ? "" : fmt::format(" AND column_name IN ({})", Marks(count))),

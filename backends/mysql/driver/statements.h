@@ -23,6 +23,7 @@ enum class Sql : uint8_t {
   kLockObject,
   kUpdateObject,
   kEraseObject,
+  kScanObjects,
   // mappings
   kAddMapping,
   kAddMappingNow,

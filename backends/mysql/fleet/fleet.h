@@ -106,6 +106,12 @@ class Fleet {
 
   /// Returns the pool of a host, made at its first use; valid as long as the fleet.
   Pool& PoolOf(const Host& host);
+  /// Returns the same status with shard and host in front of its message.
+  ///
+  /// in_doubt  whether this attempt or one before may have written: the message says so, and the status is
+  ///           marked.
+  static absl::Status WithPlace(const Place& place, const Host& host, const absl::Status& status,
+                                bool in_doubt);
 
  private:
   /// What to do after an attempt that failed.
@@ -144,12 +150,6 @@ class Fleet {
   static const absl::Status& StatusOf(const absl::StatusOr<T>& result) {
     return result.status();
   }
-  /// Returns the same status with shard and host in front of its message.
-  ///
-  /// in_doubt  whether this attempt or one before may have written: the message says so, and the status is
-  ///           marked.
-  static absl::Status WithPlace(const Place& place, const Host& host, const absl::Status& status,
-                                bool in_doubt);
 
   const MySqlOptions options_;
   Spreads spreads_;

@@ -2,9 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "backend_api/scan_budget.h"
+#include "backends/mysql/objects/open_shards.h"
 #include "idgen/object_id.h"
 
 namespace kvstore::mysql {
+namespace {
+
+/// How many entries a statement of a scan lists at most.
+constexpr uint64_t kMaxListedEntries = 1024;
+
+}  // namespace
 
 template <typename Work>
 auto MySqlMappingStore::RunOnShardOf(uint64_t from, Repeat repeat, Work work)
@@ -80,6 +90,60 @@ absl::StatusOr<uint64_t> MySqlMappingStore::Count(uint64_t from) {
                         rows.Next();
                         return rows.Uint(1);
                       });
+}
+
+// ---- scans ----
+
+absl::StatusOr<std::vector<ScannedMapping>> MySqlMappingStore::ListFrom(uint32_t shard,
+                                                                        const MappingPosition& start,
+                                                                        uint64_t limit) {
+  return fleet_->Run(
+      Space::kId, shard, Repeat::kAlways,
+      [&](Connection& connection) -> absl::StatusOr<std::vector<ScannedMapping>> {
+        std::vector<ScannedMapping> listed;
+        for (Rows rows = connection.Prepare(Sql::kMappingsFrom, dataset_->TableOn(shard))
+                             .Bind(start.from)
+                             .Bind(start.from)
+                             .Bind(start.to)
+                             .Bind(limit)
+                             .Query();
+             rows.Next();) {
+          listed.push_back({.from = rows.Uint(1), .to = rows.Uint(2), .sequence = rows.Uint(3)});
+        }
+        return listed;
+      });
+}
+
+absl::StatusOr<MappingScanPage> MySqlMappingStore::Scan(const MappingPosition& start, uint64_t end,
+                                                        uint32_t limit) {
+  MappingScanPage page;
+  const uint32_t last = ObjectId::ShardOf(end - 1);
+  for (auto shard = FirstOpenShard(*fleet_, ObjectId::ShardOf(start.from), last); shard;
+       shard = FirstOpenShard(*fleet_, *shard + 1, last)) {
+    MappingPosition place = std::max(start, {.from = ObjectId::ValueOf(*shard, 0, 0)});
+    for (bool more = true; more;) {
+      // A page that has examined as much as it may ends, once it has got further than its beginning.
+      if (page.entries.size() == limit || (IsScanBudgetSpent() && place > start)) {
+        page.next = place;
+        return page;
+      }
+      const uint64_t wanted = std::min<uint64_t>(kMaxListedEntries, limit - page.entries.size());
+      const auto listed = ListFrom(*shard, place, wanted);
+      if (!listed.ok()) return listed.status();
+      SpendScanBudget(kExaminedByStatement);
+      for (const ScannedMapping& entry : *listed) {
+        if (entry.from >= end) return page;
+        page.entries.push_back(entry);
+      }
+      more = listed->size() == wanted;
+      if (more) place = {.from = listed->back().from, .to = listed->back().to + 1};
+    }
+  }
+  return page;
+}
+
+absl::StatusOr<std::vector<Partition>> MySqlMappingStore::Partitions(size_t wanted) {
+  return PartitionShards(*fleet_, wanted);
 }
 
 }  // namespace kvstore::mysql

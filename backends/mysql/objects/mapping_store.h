@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "backend_api/mapping_store.h"
 #include "backends/mysql/fleet/dataset.h"
@@ -23,6 +25,10 @@ class MySqlMappingStore : public MappingStore {
   template <typename Work>
   auto RunOnShardOf(uint64_t from, Repeat repeat, Work work)
       -> std::invoke_result_t<Work, Connection&, const Table&>;
+
+  /// Lists up to `limit` entries of a shard from `start` on.
+  absl::StatusOr<std::vector<ScannedMapping>> ListFrom(uint32_t shard, const MappingPosition& start,
+                                                       uint64_t limit);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;

@@ -9,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "backend_api/scan_budget.h"
+#include "backends/mysql/objects/open_shards.h"
 #include "base/hash.h"
 #include "json/json.h"
 
@@ -27,6 +29,8 @@ constexpr size_t kMaxTogether = 256;
 /// wanted.
 constexpr uint32_t kBlockShards = 8;
 constexpr size_t kMaxTogetherInBlock = 32;
+/// How many objects a statement of a scan lists at most. It lists documents of up to kInlineValueBytes.
+constexpr uint64_t kMaxListedObjects = 256;
 /// From this local ID on the log warns that the shard runs out of local IDs.
 constexpr uint64_t kAlarm = ObjectId::kMaxLocal / 10 * 8;
 
@@ -36,6 +40,12 @@ uint64_t RandomNumber() {
 }
 
 uint64_t LocalOf(uint64_t id) { return id & ObjectId::kMaxLocal; }
+
+/// Returns the local ID at which the IDs from `bound` on begin, among those that follow `base`; behind all of
+/// them if none is left.
+uint64_t LocalBound(uint64_t base, uint64_t bound) {
+  return bound <= base ? 0 : std::min(bound - base, ObjectId::kMaxLocal + 1);
+}
 
 absl::Status NoObjectError(uint64_t id) {
   return absl::NotFoundError(fmt::format("object_id: there is no object {}", id));
@@ -357,6 +367,79 @@ absl::Status MySqlObjectStore::Erase(uint64_t id) {
             connection.Prepare(Sql::kEraseObject, dataset_->TableOn(*shard)).Bind(LocalOf(id)).Execute();
         return erased > 0 ? absl::OkStatus() : NoObjectError(id);
       });
+}
+
+// ---- scans ----
+
+absl::StatusOr<std::vector<MySqlObjectStore::Listed>> MySqlObjectStore::List(uint32_t shard, uint64_t first,
+                                                                             uint64_t end, uint64_t limit) {
+  return fleet_->Run(Space::kId, shard, Repeat::kAlways,
+                     [&](Connection& connection) -> absl::StatusOr<std::vector<Listed>> {
+                       std::vector<Listed> listed;
+                       for (Rows rows = connection.Prepare(Sql::kScanObjects, dataset_->TableOn(shard))
+                                            .Bind(first)
+                                            .Bind(end)
+                                            .Bind(limit)
+                                            .Query();
+                            rows.Next();) {
+                         Listed& one = listed.emplace_back();
+                         one.local = rows.Uint(1);
+                         one.timestamp = rows.Uint(2);
+                         one.bytes = rows.Uint(3);
+                         if (!rows.IsNull(4)) one.data = rows.Bytes(4);
+                       }
+                       return listed;
+                     });
+}
+
+absl::StatusOr<ObjectScanPage> MySqlObjectStore::Scan(const IdRange& range,
+                                                      const ObjectScanOptions& options) {
+  ObjectScanPage page;
+  uint64_t bytes = 0;
+  const uint32_t last = ObjectId::ShardOf(range.end - 1);
+  for (auto shard = FirstOpenShard(*fleet_, ObjectId::ShardOf(range.start), last); shard;
+       shard = FirstOpenShard(*fleet_, *shard + 1, last)) {
+    const uint64_t base = ObjectId::ValueOf(*shard, dataset_->type, 0);
+    const uint64_t end = LocalBound(base, range.end);
+    for (uint64_t local = LocalBound(base, range.start); local < end;) {
+      page.next = base + local;
+      // A page that has examined as much as it may ends, once it has got further than its beginning.
+      const bool paused = IsScanBudgetSpent() && *page.next > range.start;
+      if (paused || page.objects.size() == options.limit) return page;
+      const uint64_t wanted = std::min<uint64_t>(kMaxListedObjects, options.limit - page.objects.size());
+      auto listed = List(*shard, local, end, wanted);
+      if (!listed.ok()) return listed.status();
+      SpendScanBudget(kExaminedByStatement);
+      local = listed->size() < wanted ? end : listed->back().local + 1;
+      for (Listed& one : *listed) {
+        page.next = base + one.local;
+        const auto fits = [&](uint64_t more) {
+          return page.objects.empty() || bytes + more <= options.max_bytes;
+        };
+        if (!fits(one.bytes)) return page;
+        Object object{.id = base + one.local, .data = {}, .timestamp = one.timestamp};
+        if (one.data) {
+          object.data = *std::move(one.data);
+        } else {
+          // It may have been changed since it was listed.
+          auto read = Get(object.id, {.include_inactive = true});
+          if (absl::IsNotFound(read.status())) continue;
+          if (!read.ok()) return read.status();
+          object = *std::move(read);
+          if (!fits(object.data.size())) return page;
+        }
+        if (!options.include_inactive && IsInactive(object.data)) continue;
+        bytes += object.data.size();
+        page.objects.push_back(std::move(object));
+      }
+    }
+  }
+  page.next.reset();
+  return page;
+}
+
+absl::StatusOr<std::vector<Partition>> MySqlObjectStore::Partitions(size_t wanted) {
+  return PartitionShards(*fleet_, wanted);
 }
 
 }  // namespace kvstore::mysql

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "backend_api/object_store.h"
@@ -50,6 +51,16 @@ class MySqlObjectStore : public ObjectStore {
   /// Reads the objects of a group into the same places of `results`.
   void GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
                 std::vector<absl::StatusOr<Object>>& results);
+
+  /// An object that a statement of a scan has listed.
+  struct Listed {
+    uint64_t local = 0;
+    uint64_t timestamp = 0;
+    uint64_t bytes = 0;
+    std::optional<std::string> data;  // unless it has more than kInlineValueBytes
+  };
+  /// Lists up to `limit` objects of a shard with local IDs of [first, end).
+  absl::StatusOr<std::vector<Listed>> List(uint32_t shard, uint64_t first, uint64_t end, uint64_t limit);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;

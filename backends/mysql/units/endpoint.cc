@@ -22,33 +22,17 @@ MySqlEndpoint::MySqlEndpoint(std::shared_ptr<Fleet> fleet, const DatasetSpec& sp
       kind_{spec.shape, spec.type},
       kind_space_(SpaceOf(spec.shape)),
       base_(spec, numbers),
-      away_(AwaySpec(spec), numbers + 1) {}
+      away_(AwaySpec(spec), numbers + 1),
+      units_(fleet_, kind_, base_,
+             {.shards = [this] { return Shards(); },
+              .read = [this](uint32_t shard,
+                             const ReadTable& work) { return OnTable(shard, Repeat::kAlways, work); }}) {}
 
 // ---- shards ----
 
 std::vector<uint32_t> MySqlEndpoint::Shards() const {
   if (const auto limited = limit()) return *limited;
-  std::vector<uint32_t> shards;
-  for (const ShardRange& range : fleet_->map(space()).ranges()) {
-    for (uint32_t shard = range.first; shard <= range.last; ++shard) shards.push_back(shard);
-  }
-  return shards;
-}
-
-absl::Status MySqlEndpoint::OnAll(Repeat repeat,
-                                  const std::function<absl::Status(Connection&, uint32_t)>& work) {
-  const std::vector<uint32_t> shards = Shards();
-  Mutex mutex;  // guards first
-  absl::Status first;
-  fleet_->ForEach(space(), shards, [&](size_t i) {
-    absl::Status status =
-        fleet_->Run(space(), shards[i], repeat,
-                    [&](Connection& connection) -> absl::Status { return work(connection, shards[i]); });
-    if (status.ok()) return;
-    const MutexLock lock(mutex);
-    if (first.ok()) first = std::move(status);
-  });
-  return first;
+  return ShardsOf(fleet_->map(space()));
 }
 
 absl::StatusOr<std::string> MySqlEndpoint::Extent() {
@@ -77,8 +61,7 @@ absl::Status MySqlEndpoint::Limit(const std::string& extent) {
   return absl::OkStatus();
 }
 
-absl::Status MySqlEndpoint::OnTable(uint32_t shard, Repeat repeat,
-                                    const std::function<absl::Status(Connection&, const Table&)>& work) {
+absl::Status MySqlEndpoint::OnTable(uint32_t shard, Repeat repeat, const ReadTable& work) {
   for (int attempt = 1;; ++attempt) {
     absl::Status status = fleet_->Run(space(), shard, repeat, [&](Connection& connection) -> absl::Status {
       if (auto same = CheckServer(connection, shard); !same.ok()) return same;
@@ -110,33 +93,12 @@ bool MySqlEndpoint::IsAway(Connection& connection, uint32_t shard) {
   return away;
 }
 
-absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> MySqlEndpoint::ByShard(
-    size_t count, const std::function<std::string_view(size_t)>& key) const {
-  std::map<uint32_t, std::vector<size_t>> by_shard;
-  const uint32_t mod_shards = space() == Space::kMod ? fleet_->mod_shards() : 1;
-  for (size_t i = 0; i < count; ++i) {
-    const auto shard = ShardOfUnit(kind_, key(i), mod_shards);
-    if (!shard.ok()) return shard.status();
-    by_shard[*shard].push_back(i);
-  }
-  return by_shard;
-}
-
-absl::Status MySqlEndpoint::ForShards(
-    const std::map<uint32_t, std::vector<size_t>>& by_shard,
-    const std::function<absl::Status(uint32_t, std::span<const size_t>)>& work) {
-  std::vector<uint32_t> shards;
-  for (const auto& [shard, places] : by_shard) shards.push_back(shard);
-  return InLanes(fleet_->map(space()), shards,
-                 [&](uint32_t shard) { return work(shard, by_shard.at(shard)); });
-}
-
 // ---- states ----
 
 absl::StatusOr<EndpointStatus> MySqlEndpoint::Status() {
   EndpointStatus all{.capture = true};
   Mutex mutex;  // guards all
-  absl::Status status = OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
+  absl::Status status = units_.OnAll([&](Connection& connection, uint32_t shard) -> absl::Status {
     const ShardMigration migration = ReadShardMigration(connection, spec_, shard);
     const MutexLock lock(mutex);
     ++all.partitions[migration.at];
@@ -171,7 +133,7 @@ absl::StatusOr<std::string> MySqlEndpoint::BootId() {
 }
 
 absl::Status MySqlEndpoint::RaiseEpoch(uint64_t epoch) {
-  return OnAll(Repeat::kAlways, [&](Connection& connection, uint32_t shard) -> absl::Status {
+  return units_.OnAll([&](Connection& connection, uint32_t shard) -> absl::Status {
     const MigrationLock lock(connection, spec_, shard);
     if (!lock.held()) return MigrationLockedError(spec_);
     if (auto status = mysql::RaiseEpoch(connection, spec_, shard, epoch); !status.ok()) return status;

@@ -10,6 +10,7 @@
 #include "backend_api/migration_endpoint.h"
 #include "backends/mysql/fleet/dataset.h"
 #include "backends/mysql/fleet/fleet.h"
+#include "backends/mysql/units/fleet_units.h"
 #include "backends/mysql/units/units.h"
 #include "base/mutex.h"
 
@@ -33,13 +34,17 @@ class MySqlEndpoint : public MigrationEndpoint {
   absl::StatusOr<std::vector<DirtyEntry>> ReadDirty(size_t limit) override;
   absl::Status RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) override;
   absl::StatusOr<DirtyLag> Lag() override;
-  absl::StatusOr<std::vector<UnitRange>> Partitions(size_t wanted) override;
-  absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys, uint64_t as_of) override;
-  absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) override;
+  absl::StatusOr<std::vector<UnitRange>> Partitions(size_t) override { return units_.Partitions(); }
+  absl::StatusOr<std::vector<Unit>> Read(std::span<const std::string> keys, uint64_t as_of) override {
+    return units_.Read(keys, as_of);
+  }
+  absl::StatusOr<std::unique_ptr<UnitScan>> Scan(const UnitRange& range, uint64_t as_of) override {
+    return units_.Scan(range, as_of);
+  }
   absl::Status Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) override;
-  absl::StatusOr<uint64_t> LastTimestamp() override;
+  absl::StatusOr<uint64_t> LastTimestamp() override { return units_.LastTimestamp(); }
   absl::Status RaiseTimestamp(uint64_t epoch, uint64_t timestamp) override;
-  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override;
+  absl::StatusOr<std::map<uint32_t, uint64_t>> NextLocalIds() override { return units_.NextLocalIds(); }
   absl::Status RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) override;
 
  private:
@@ -48,23 +53,14 @@ class MySqlEndpoint : public MigrationEndpoint {
   std::vector<uint32_t> Shards() const;
   /// Calls `change` for all shards, on each under its MigrationLock; several shards of a host at once.
   absl::Status Sweep(const std::function<absl::Status(Connection&, uint32_t)>& change);
-  /// Runs `work` on all shards, hosts in parallel. Returns the first failure.
-  absl::Status OnAll(Repeat repeat, const std::function<absl::Status(Connection&, uint32_t)>& work);
   /// Runs `work` on the shard's table, which is under its own name or, for now, under the name `away`.
-  absl::Status OnTable(uint32_t shard, Repeat repeat,
-                       const std::function<absl::Status(Connection&, const Table&)>& work);
+  absl::Status OnTable(uint32_t shard, Repeat repeat, const ReadTable& work);
   /// Returns UNAVAILABLE unless this is the server on which RaiseEpoch was called, not restarted since. One
   /// that was promoted, or has lost its last commits, may have the epoch without what this worker has written
   /// since.
   absl::Status CheckServer(Connection& connection, uint32_t shard);
   /// Whether the shard's table is under the name `away`, as last seen or, if it was not, as it is now.
   bool IsAway(Connection& connection, uint32_t shard);
-  /// Returns the places of the units of each shard. `key` returns the key at a place.
-  absl::StatusOr<std::map<uint32_t, std::vector<size_t>>> ByShard(
-      size_t count, const std::function<std::string_view(size_t)>& key) const;
-  /// Calls `work` with the places of each shard; several shards of a host at once.
-  absl::Status ForShards(const std::map<uint32_t, std::vector<size_t>>& by_shard,
-                         const std::function<absl::Status(uint32_t, std::span<const size_t>)>& work);
   /// Within a transaction: locks the shard's epoch and state until its end. Returns ABORTED if the epoch is
   /// another one.
   ///
@@ -85,6 +81,7 @@ class MySqlEndpoint : public MigrationEndpoint {
   const Space kind_space_;
   const Dataset base_;
   const Dataset away_;
+  const FleetUnits units_;
   mutable Mutex limit_mutex_;
   std::shared_ptr<const Numbers> limit_ ABSL_GUARDED_BY(limit_mutex_);
   Mutex mutex_;

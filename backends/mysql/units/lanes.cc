@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
-#include <map>
 #include <set>
 #include <thread>
 #include <utility>
@@ -24,6 +23,14 @@ size_t CountHosts(const ShardMap& map) {
 }
 
 }  // namespace
+
+std::vector<uint32_t> ShardsOf(const ShardMap& map) {
+  std::vector<uint32_t> shards;
+  for (const ShardRange& range : map.ranges()) {
+    for (uint32_t shard = range.first; shard <= range.last; ++shard) shards.push_back(shard);
+  }
+  return shards;
+}
 
 std::vector<uint32_t> InTurns(const ShardMap& map, const std::vector<uint32_t>& shards) {
   std::map<Host, std::deque<uint32_t>> by_host;
@@ -61,6 +68,13 @@ absl::Status InLanes(const ShardMap& map, const std::vector<uint32_t>& shards,
   run();
   for (std::thread& lane : lanes) lane.join();
   return first;
+}
+
+absl::Status InLanes(const ShardMap& map, const std::map<uint32_t, std::vector<size_t>>& by_shard,
+                     const std::function<absl::Status(uint32_t, std::span<const size_t>)>& work) {
+  std::vector<uint32_t> shards;
+  for (const auto& [shard, places] : by_shard) shards.push_back(shard);
+  return InLanes(map, shards, [&](uint32_t shard) { return work(shard, by_shard.at(shard)); });
 }
 
 }  // namespace kvstore::mysql

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/migration_control.h"
 #include "backends/mysql/driver/connection.h"
 #include "backends/mysql/driver/server_lock.h"
 #include "backends/mysql/driver/tables.h"
@@ -45,7 +45,7 @@ ShardMigration ReadShardMigration(Connection& connection, const DatasetSpec& spe
 /// Makes `epoch` the shard's epoch, and begins the migration there if it has not begun. The caller has a
 /// MigrationLock. ABORTED if the shard's epoch is not lower.
 absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch);
-/// Brings a shard to a state, as MigrationEndpoint does with all. The caller has a MigrationLock.
+/// Brings a shard to a state, as MigrationControl does with all. The caller has a MigrationLock.
 ///
 /// ABORTED              the shard's epoch is another one.
 /// FAILED_PRECONDITION  there is no way from the shard's state to this one.
@@ -53,7 +53,7 @@ absl::Status RaiseEpoch(Connection& connection, const DatasetSpec& spec, uint32_
 absl::Status TransitionShard(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
                              EndpointState state, bool capture);
 
-/// Brings a shard to a state from wherever it stands: see MigrationEndpoint::Reassert. The caller has a
+/// Brings a shard to a state from wherever it stands: see MigrationControl::Reassert. The caller has a
 /// MigrationLock. Errors are those of TransitionShard.
 absl::Status ReassertShard(Connection& connection, const DatasetSpec& spec, uint32_t shard, uint64_t epoch,
                            EndpointState state, bool capture);

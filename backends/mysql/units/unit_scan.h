@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/unit_reader.h"
 #include "backends/mysql/units/units.h"
 
 namespace kvstore::mysql {

@@ -6,11 +6,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/change_capture.h"
+#include "backend_api/unit.h"
 #include "backends/mysql/driver/connection.h"
 #include "backends/mysql/fleet/dataset.h"
 
-/// Units of migrations (backend_api/migration_endpoint.h) in the tables of one shard. Functions that take a
+/// Units (backend_api/unit.h) in the tables of one shard. Functions that take a
 /// Connection throw sql::SQLException.
 namespace kvstore::mysql {
 
@@ -52,7 +53,7 @@ UnitList ListUnits(Connection& connection, const Table& table, const UnitKind& k
 /// Writes those of `units` at `places`, all on the table's shard; those without cells are removed. The caller
 /// has begun a transaction.
 ///
-/// fresh  nothing is stored under these keys yet: see MigrationEndpoint::Replace.
+/// fresh  nothing is stored under these keys yet: see UnitWriter::Replace.
 void WriteUnits(Connection& connection, const Table& table, const UnitKind& kind, std::span<const Unit> units,
                 std::span<const size_t> places, bool fresh);
 

@@ -128,7 +128,7 @@ absl::StatusOr<DataDir> DataDir::Open(const fs::path& path, bool create) {
     if (!still.ok()) return still.status();
     if (!*still) {
       const std::string text = fmt::format("{}{}\n", kMagic, kFormat);
-      if (auto status = ReplaceFile(dir.path_ / "KVSTORE", text); !status.ok()) return status;
+      if (auto status = ReplaceFile(dir.mark(), text); !status.ok()) return status;
     }
   }
   return dir;

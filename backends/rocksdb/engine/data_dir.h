@@ -16,6 +16,8 @@ namespace kvstore::rocks {
 ///   SEAL          describes the manifest as it was at the last close; SEAL.logs describes the logs (seal.h)
 ///   RESERVE       disk space kept back for a full disk (reserve.h)
 ///   rocksdb/      the data
+///   migrations/   the records of migrations, beside the catalog
+///   checkpoints/  copies of all of this that backups are being made of (checkpoint.h); removed at each open
 ///
 /// Movable. The destructor releases the lock; the kernel releases it when the process dies for any reason.
 class DataDir {
@@ -40,6 +42,10 @@ class DataDir {
   std::filesystem::path catalog() const { return CatalogOf(path_); }
   std::filesystem::path seal() const { return path_ / "SEAL"; }
   std::filesystem::path rocksdb() const { return path_ / "rocksdb"; }
+  std::filesystem::path migrations() const { return path_ / "migrations"; }
+  std::filesystem::path checkpoints() const { return path_ / "checkpoints"; }
+  /// The file that marks the directory as a store.
+  std::filesystem::path mark() const { return path_ / "KVSTORE"; }
   const std::filesystem::path& path() const { return path_; }
   Reserve& reserve() const { return *reserve_; }
   /// The reserve with shared ownership, for callers that may outlive this object.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "backends/rocksdb/engine/checkpoint.h"
 #include "backends/rocksdb/engine/seal.h"
 #include "backends/rocksdb/engine/status.h"
 #include "base/big_endian.h"
@@ -109,6 +110,11 @@ Engine::~Engine() {
   if (db_->Close().ok()) WriteSeal(dir_.seal(), dir_.rocksdb()).IgnoreError();
 }
 
+bool Engine::HasUnknownFamily(const std::string& name) const {
+  const MutexLock lock(families_mutex_);
+  return unknown_families_.contains(name);
+}
+
 absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
   if (auto status = CheckWritable(); !status.ok()) return status;
   if (const auto there = FindFamily(spec.name)) {
@@ -116,12 +122,9 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
     // The family is left over from an earlier dataset that the catalog no longer names.
     if (auto status = DropFamily(spec.name); !status.ok()) return status;
   }
-  {
-    const MutexLock lock(families_mutex_);
-    if (unknown_families_.contains(spec.name)) {
-      return absl::FailedPreconditionError(
-          fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
-    }
+  if (HasUnknownFamily(spec.name)) {
+    return absl::FailedPreconditionError(
+        fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
   }
   auto settings = std::make_shared<FamilySettings>(spec);
   rocksdb::ColumnFamilyHandle* handle = nullptr;
@@ -218,6 +221,11 @@ rocksdb::Status Engine::Resume() {
   auto status = db_->Resume();
   if (status.ok()) stopped_ = false;
   return status;
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> Engine::MakeCheckpoint() {
+  if (auto status = CheckWritable(); !status.ok()) return status;
+  return CheckpointDirectory(dir_, *db_, ++checkpoints_, !AllFamilies().empty());
 }
 
 LogsOnDisk Engine::Logs() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/checkpoint.h"
 #include "backends/rocksdb/engine/data_dir.h"
 #include "backends/rocksdb/engine/family.h"
 #include "backends/rocksdb/engine/row_locks.h"
@@ -32,6 +33,8 @@ struct EngineOptions {
   /// The store's catalog is a file that is missing. Data of any dataset is then DATA_LOSS, since nothing says
   /// what it is.
   bool catalog_missing = false;
+  /// The catalog is not a file of the store's directory, and has datasets of other directories too.
+  bool catalog_shared = false;
 };
 
 /// The write-ahead logs of a database.
@@ -81,6 +84,8 @@ class Engine {
   absl::Status DropFamily(const std::string& name);
   /// The family of a dataset; null if there is none.
   std::shared_ptr<Family> FindFamily(const std::string& name) const;
+  /// Whether there is a family of that name that the catalog did not name when the engine was opened.
+  bool HasUnknownFamily(const std::string& name) const;
 
   // ---- auxiliary families, such as dirty logs ----
 
@@ -101,6 +106,12 @@ class Engine {
   /// Returns OK unless writes fail because the disk is full or the process is out of file descriptors. If
   /// they did, it tries whether they succeed again.
   absl::Status CheckWrites();
+
+  /// Makes a checkpoint of the whole directory (Backend::MakeCheckpoint).
+  ///
+  /// FAILED_PRECONDITION if the catalog is not in the directory; UNAVAILABLE if datasets are created, altered
+  /// or dropped all the time, so that no moment is found at which the catalog describes the database.
+  absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint();
 
   /// The logs that a restart would have to replay.
   LogsOnDisk Logs() const;
@@ -161,7 +172,8 @@ class Engine {
   RowLocks locks_;
   std::unique_ptr<rocksdb::DB> db_;
   std::unique_ptr<Timestamps> timestamps_;
-  Mutex resume_mutex_;  // one thread at a time resumes the database
+  std::atomic<uint64_t> checkpoints_{0};  // that were begun, which gives each a folder of its own
+  Mutex resume_mutex_;                    // one thread at a time resumes the database
   mutable Mutex families_mutex_;
   std::map<std::string, std::shared_ptr<Family>> families_ ABSL_GUARDED_BY(families_mutex_);
   /// Families that no dataset of the catalog has, and the default one.

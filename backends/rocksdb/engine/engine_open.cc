@@ -12,13 +12,16 @@
 #include <vector>
 
 #include "backend_api/unit_key.h"
+#include "backends/rocksdb/engine/damage.h"
 #include "backends/rocksdb/engine/dirty_log.h"
 #include "backends/rocksdb/engine/engine.h"
 #include "backends/rocksdb/engine/file_system.h"
 #include "backends/rocksdb/engine/info_log.h"
 #include "backends/rocksdb/engine/log_repair.h"
+#include "backends/rocksdb/engine/open_error.h"
 #include "backends/rocksdb/engine/seal.h"
 #include "backends/rocksdb/engine/status.h"
+#include "base/advice.h"
 #include "base/files.h"
 
 /// Opening an engine: the options of RocksDB, and the handling of what is found on disk.
@@ -190,11 +193,14 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
 absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving) {
   const std::filesystem::path path = dir_.rocksdb();
   std::error_code error;
+  // A process that was killed during a backup leaves these; they may hold the space of tables that are gone.
+  std::filesystem::remove_all(dir_.checkpoints(), error);
   const bool exists = std::filesystem::exists(path / "CURRENT", error);
   if (error) return FileError(path, "look into", error.value());
   if (!exists && !known.empty()) {
-    return absl::DataLossError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
-                                           path.string(), known.size()));
+    return MissingDataError(fmt::format("{}: there are {} datasets in the catalog, and no database here",
+                                        path.string(), known.size()),
+                            options_.catalog_shared);
   }
   if (!std::filesystem::create_directories(path, error) && error)
     return FileError(path, "create", error.value());
@@ -203,15 +209,16 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const 
   if (exists) {
     if (auto status = CheckSeal(dir_.seal(), path); !status.ok()) return status;
     const auto listed = rocksdb::DB::ListColumnFamilies(db_options, path.string(), &stored);
-    if (!listed.ok()) return ToStatus(listed, "read " + path.string());
+    if (!listed.ok()) return ExplainOpenError(dir_, ToStatus(listed, "read " + path.string()));
   }
   std::map<std::string, std::shared_ptr<FamilySettings>> settings;
   std::vector<rocksdb::ColumnFamilyDescriptor> descriptors;
   std::set<std::string> unknown(stored.begin(), stored.end());
   for (const DatasetSpec& spec : known) {
     if (unknown.erase(spec.name) == 0) {
-      return absl::DataLossError(fmt::format("{}: dataset '{}' is in the catalog, and its data is not here",
-                                             path.string(), spec.name));
+      return MissingDataError(fmt::format("{}: dataset '{}' is in the catalog, and its data is not here",
+                                          path.string(), spec.name),
+                              options_.catalog_shared);
     }
     const auto live = settings[spec.name] = std::make_shared<FamilySettings>(spec);
     descriptors.emplace_back(spec.name, MakeFamilyOptions(spec, live));
@@ -227,7 +234,7 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const 
 
   std::vector<rocksdb::ColumnFamilyHandle*> handles;
   const auto opened = OpenFiles(descriptors, handles);
-  if (!opened.ok()) return ToStatus(opened, "open " + path.string());
+  if (!opened.ok()) return ExplainOpenError(dir_, ToStatus(opened, "open " + path.string()));
   {
     const MutexLock lock(families_mutex_);
     for (size_t i = 0; i < handles.size(); ++i) {
@@ -284,10 +291,11 @@ absl::Status Engine::CheckCatalog(const std::set<std::string>& unknown) const {
     if (name != rocksdb::kDefaultColumnFamilyName && !DirtyLog::IsFamilyName(name)) datasets.push_back(name);
   }
   if (datasets.empty()) return absl::OkStatus();
-  return absl::DataLossError(
-      fmt::format("{} is missing, and there is data of {} datasets: {}; bring the file back from a backup. "
-                  "Nothing was changed",
-                  dir_.catalog().string(), datasets.size(), fmt::join(datasets, ", ")));
+  return Advise(absl::DataLossError(fmt::format(
+                    "{} is missing, and there is data of {} datasets: {}; bring the file back from a backup. "
+                    "Nothing was changed",
+                    dir_.catalog().string(), datasets.size(), fmt::join(datasets, ", "))),
+                "");
 }
 
 absl::Status Engine::RaiseIdsAboveLeftOut() {

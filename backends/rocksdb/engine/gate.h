@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/migration_control.h"
 #include "backend_api/outcome.h"
 #include "backends/rocksdb/engine/dirty_log.h"
 

@@ -57,14 +57,18 @@ absl::StatusOr<std::optional<LogDamage>> FindLogDamage(const DataDir& dir) {
     const auto scan = ScanLog(log);
     if (!scan.ok() && !absl::IsNotFound(scan.status())) return scan.status();
     const LogScan found = scan.value_or(LogScan{});
+    const uint64_t whole = std::max(found.size, sealed ? sealed->size : 0);
     if (damage) {
-      if (scan.ok()) damage->later.push_back(log);
-      damage->left_out += std::max(found.size, sealed ? sealed->size : 0);
+      if (found.size > 0) damage->later.push_back(log);
+      damage->left_out += whole;
+      damage->gone += whole - found.size;
       damage->changes += found.changes + found.changes_behind;
     } else if (found.damaged || (sealed && !sealed->intact)) {
       damage = LogDamage{.log = log,
+                         .missing = !scan.ok(),
                          .kept = found.good,
-                         .left_out = std::max(found.size, sealed ? sealed->size : 0) - found.good,
+                         .left_out = whole - found.good,
+                         .gone = whole - found.size,
                          .changes = found.changes_behind};
     }
   }
@@ -72,13 +76,15 @@ absl::StatusOr<std::optional<LogDamage>> FindLogDamage(const DataDir& dir) {
 }
 
 absl::StatusOr<fs::path> EndLogsAtDamage(const DataDir& dir, const LogDamage& damage) {
-  const fs::path folder = dir.path() / "left-out" /
-                          fmt::format("{:%Y%m%dT%H%M%S}-{}", fmt::gmtime(std::time(nullptr)), ::getpid());
+  fs::path folder;
   std::error_code error;
-  fs::create_directories(folder, error);
-  if (error) return FileError(folder, "create", error.value());
-  const bool there = fs::exists(damage.log, error);
-  if (there) {
+  if (!damage.missing || !damage.later.empty()) {
+    folder = dir.path() / "left-out" /
+             fmt::format("{:%Y%m%dT%H%M%S}-{}", fmt::gmtime(std::time(nullptr)), ::getpid());
+    fs::create_directories(folder, error);
+    if (error) return FileError(folder, "create", error.value());
+  }
+  if (!damage.missing) {
     const fs::path copy = folder / damage.log.filename();
     fs::copy_file(damage.log, copy, error);
     if (error) return FileError(copy, "write", error.value());
@@ -92,10 +98,12 @@ absl::StatusOr<fs::path> EndLogsAtDamage(const DataDir& dir, const LogDamage& da
     fs::rename(*log, folder / log->filename(), error);
     if (error) return FileError(*log, "move", error.value());
   }
-  for (const fs::path& changed : {folder, dir.rocksdb()}) {
-    if (auto status = Sync(changed); !status.ok()) return status;
+  if (!folder.empty()) {
+    for (const fs::path& changed : {folder, dir.rocksdb()}) {
+      if (auto status = Sync(changed); !status.ok()) return status;
+    }
   }
-  if (there) {
+  if (!damage.missing) {
     fs::resize_file(damage.log, damage.kept, error);
     if (error) return FileError(damage.log, "cut", error.value());
     if (auto status = Sync(damage.log); !status.ok()) return status;

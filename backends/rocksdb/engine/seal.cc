@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/rocksdb/engine/damage.h"
 #include "base/files.h"
 
 namespace kvstore::rocks {
@@ -71,9 +72,8 @@ std::vector<std::string> SealedLines(const std::filesystem::path& seal,
   return lines;
 }
 
-absl::Status Damaged(const std::filesystem::path& file, std::string_view sealed, std::string_view found) {
-  return absl::DataLossError(
-      fmt::format("{} is damaged: it was closed as '{}' and is now '{}'", file.string(), sealed, found));
+std::string Differs(const std::filesystem::path& file, std::string_view sealed, std::string_view found) {
+  return fmt::format("{} is damaged: it was closed as '{}' and is now '{}'", file.string(), sealed, found);
 }
 
 }  // namespace
@@ -117,11 +117,12 @@ absl::Status CheckSeal(const std::filesystem::path& seal, const std::filesystem:
     std::ifstream sealed(file);
     std::string line;
     if (!std::getline(sealed, line) || !line.starts_with(begin)) continue;
-    if (const auto found = Describe(manifest); found != line) return Damaged(manifest, line, found);
+    if (const auto found = Describe(manifest); found != line)
+      return DamagedFileError(Differs(manifest, line, found));
   }
   for (const std::string& log : SealedLines(seal, manifest)) {
     const std::filesystem::path file = database / log.substr(0, log.find(' '));
-    if (const auto found = DescribeLog(file); found != log) return Damaged(file, log, found);
+    if (const auto found = DescribeLog(file); found != log) return DamagedLogError(Differs(file, log, found));
   }
   return absl::OkStatus();
 }

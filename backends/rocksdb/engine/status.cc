@@ -5,8 +5,16 @@
 #include <regex>
 #include <string>
 
+#include "base/advice.h"
+
 namespace kvstore::rocks {
 namespace {
+
+/// Logs are read only when a store is opened, and damage.h has the advice for that: in an open store it is a
+/// table that is damaged.
+constexpr char kDamagedTable[] =
+    "restore the store from a backup; kv repair mends logs (.log) only. The other datasets can still be "
+    "read. To do without the one whose file is damaged: kv dataset drop NAME --yes";
 
 /// RocksDB looks for a missing table also under the name that versions before 3.0 gave it, and reports that
 /// name, which never existed. This puts the right one into the message.
@@ -20,13 +28,13 @@ std::string NameTables(const std::string& message) {
 absl::Status ToStatus(const rocksdb::Status& status, std::string_view action) {
   if (status.ok()) return absl::OkStatus();
   const std::string message = fmt::format("cannot {}: {}", action, NameTables(status.ToString()));
-  if (status.IsCorruption()) return absl::DataLossError(message);
+  if (status.IsCorruption()) return Advise(absl::DataLossError(message), kDamagedTable);
   if (status.IsNoSpace()) {
     return absl::ResourceExhaustedError(message +
                                         "; free some space: writes then succeed again by themselves");
   }
   // RocksDB reports an SST file that is gone or cut short as an I/O error of its path.
-  if (status.IsPathNotFound()) return absl::DataLossError(message);
+  if (status.IsPathNotFound()) return Advise(absl::DataLossError(message), kDamagedTable);
   return absl::UnavailableError(message);
 }
 

@@ -5,6 +5,7 @@
 #include "backend_api/unit_key.h"
 #include "backends/rocksdb/engine/deleted.h"
 #include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/objects/page_scan.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -35,6 +36,16 @@ std::string PairKey(uint64_t from, uint64_t to) { return KindKey(from, kPair) + 
 
 /// A listing checks its caller's deadline after so many entries.
 constexpr uint64_t kStepsBetweenChecks = 1024;
+
+/// Returns the first place of an entry whose pair has this stored key, or a later one.
+MappingPosition PlaceAt(std::string_view key) {
+  const auto from = ReadBigEndian<uint64_t>(key);
+  if (RocksMappingStore::IsPair(key)) {
+    return {.from = from, .to = ReadBigEndian<uint64_t>(key.substr(sizeof(uint64_t) + 1))};
+  }
+  // The pairs of an ID are behind its count, and before its entries by sequence.
+  return {.from = key < KindKey(from, kPair) ? from : from + 1};
+}
 
 constexpr size_t kPairKeyBytes = 8 + 1 + 8;
 constexpr size_t kOrderKeyBytes = 8 + 1 + 8 + 8;
@@ -186,6 +197,39 @@ absl::StatusOr<MappingList> RocksMappingStore::List(uint64_t from, const Mapping
   if (!over.ok()) return over;
   if (!it->status().ok()) return ToStatus(it->status(), "list a mapping");
   return list;
+}
+
+absl::StatusOr<MappingScanPage> RocksMappingStore::Scan(const MappingPosition& start, uint64_t end,
+                                                        uint32_t limit) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
+  PageScan scan(*engine_, *family_, PairKey(start.from, start.to), Number(end));
+  MappingScanPage page;
+  for (;;) {
+    const auto at = scan.Find();
+    if (!at.ok()) return at.status();
+    if (*at == PageScan::At::kEnd) return page;
+    if (scan.key().size() < sizeof(uint64_t)) return absl::DataLossError("a stored mapping does not decode");
+    const MappingPosition place = PlaceAt(scan.key());
+    if (place.from >= end) return page;
+    const bool is_pair = IsPair(scan.key());
+    if (*at == PageScan::At::kPaused || (is_pair && page.entries.size() == limit)) {
+      page.next = place;
+      return page;
+    }
+    if (!is_pair) {
+      scan.Seek(PairKey(place.from, place.to));
+      continue;
+    }
+    const std::string_view value = scan.value();
+    if (value.size() != sizeof(uint64_t)) return absl::DataLossError("a stored mapping does not decode");
+    page.entries.push_back({.from = place.from, .to = place.to, .sequence = ReadBigEndian<uint64_t>(value)});
+    scan.Next();
+  }
+}
+
+absl::StatusOr<std::vector<Partition>> RocksMappingStore::Partitions(size_t wanted) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
+  return PartitionIds(*engine_, *family_, wanted);
 }
 
 }  // namespace kvstore::rocks

@@ -9,6 +9,7 @@
 
 #include "backend_api/batch_bytes.h"
 #include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/objects/page_scan.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -241,6 +242,40 @@ absl::Status RocksObjectStore::Erase(uint64_t id) {
     if (auto status = log->Add(batch, IdKey(id)); !status.ok()) return status;
   }
   return engine_->Write(batch, family_->settings->sync);
+}
+
+absl::StatusOr<ObjectScanPage> RocksObjectStore::Scan(const IdRange& range,
+                                                      const ObjectScanOptions& options) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
+  PageScan scan(*engine_, *family_, IdKey(range.start), IdKey(range.end));
+  ObjectScanPage page;
+  size_t bytes = 0;
+  for (;; scan.Next()) {
+    const auto at = scan.Find();
+    if (!at.ok()) return at.status();
+    if (*at == PageScan::At::kEnd) return page;
+    if (scan.key().size() != sizeof(uint64_t))
+      return absl::DataLossError("a stored key is not that of an object");
+    const auto id = ReadBigEndian<uint64_t>(scan.key());
+    if (*at == PageScan::At::kPaused || page.objects.size() == options.limit) {
+      page.next = id;
+      return page;
+    }
+    auto object = DecodeObject(id, scan.value());
+    if (!object.ok()) return object.status();
+    if (!options.include_inactive && (scan.value()[0] & kInactive) != 0) continue;
+    bytes += object->data.size();
+    if (!page.objects.empty() && bytes > options.max_bytes) {
+      page.next = id;
+      return page;
+    }
+    page.objects.push_back(*std::move(object));
+  }
+}
+
+absl::StatusOr<std::vector<Partition>> RocksObjectStore::Partitions(size_t wanted) {
+  if (auto status = family_->gate.CheckRead(); !status.ok()) return status;
+  return PartitionIds(*engine_, *family_, wanted);
 }
 
 }  // namespace kvstore::rocks

@@ -1,13 +1,13 @@
 #include "backends/rocksdb/rows/partitions.h"
 
 #include <fmt/format.h>
-#include <rocksdb/metadata.h>
 
 #include <algorithm>
-#include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "backends/rocksdb/engine/file_splits.h"
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/rows/cell_key.h"
 #include "base/big_endian.h"
@@ -15,27 +15,16 @@
 namespace kvstore::rocks {
 
 absl::StatusOr<std::vector<Partition>> PartitionRows(Engine& engine, const Family& family, size_t wanted) {
-  rocksdb::ColumnFamilyMetaData metadata;
-  engine.db().GetColumnFamilyMetaData(family.handle, &metadata);
-  std::map<std::string, uint64_t> bytes_from;  // row at which a file begins -> size of the file
-  uint64_t total = 0;
-  for (const auto& level : metadata.levels) {
-    for (const auto& file : level.files) {
-      const auto key = ParseCellKey(file.smallestkey);
-      std::string row;
-      if (!key || !Decode(key->row, row)) continue;  // the key is the bound of a range tombstone
-      bytes_from[row] += file.size;
-      total += file.size;
-    }
-  }
+  const auto row_of = [](std::string_view stored) -> std::optional<std::string> {
+    const auto key = ParseCellKey(stored);
+    std::string row;
+    if (!key || !Decode(key->row, row)) return std::nullopt;  // the key is the bound of a range tombstone
+    return row;
+  };
   std::vector<Partition> partitions(1);
-  uint64_t seen = 0;
-  for (const auto& [row, bytes] : bytes_from) {
-    if (seen > 0 && partitions.size() < wanted && seen >= total * partitions.size() / wanted) {
-      partitions.back().range.end = row;
-      partitions.push_back({.range = {.start = row}});
-    }
-    seen += bytes;
+  for (std::string& row : SplitByFiles(engine, family, wanted, row_of)) {
+    partitions.back().range.end = row;
+    partitions.push_back({.name = "", .range = {.start = std::move(row)}});
   }
   for (size_t i = 0; i < partitions.size(); ++i)
     partitions[i].name = fmt::format("{}/{}", i + 1, partitions.size());

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <rocksdb/write_batch.h>
 
-#include <algorithm>
 #include <set>
 #include <shared_mutex>
 #include <utility>
@@ -11,12 +10,10 @@
 
 #include "backend_api/unit_key.h"
 #include "backends/rocksdb/objects/object_store.h"
-#include "backends/rocksdb/rows/partitions.h"
 #include "backends/rocksdb/units/gate_store.h"
 #include "backends/rocksdb/units/units.h"
 #include "base/files.h"
 #include "base/hash.h"
-#include "idgen/object_id.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -48,12 +45,6 @@ absl::StatusOr<std::vector<std::shared_lock<std::shared_mutex>>> ShareRows(Engin
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<Family>> RocksEndpoint::Find() const {
-  auto family = engine_->FindFamily(spec_.name);
-  if (family && family->settings->incarnation == spec_.incarnation) return family;
-  return absl::FailedPreconditionError(fmt::format("dataset: '{}' is not in this backend", spec_.name));
-}
-
 absl::StatusOr<std::string> RocksEndpoint::Extent() { return std::string(); }
 
 absl::Status RocksEndpoint::Limit(const std::string& extent) {
@@ -62,7 +53,7 @@ absl::Status RocksEndpoint::Limit(const std::string& extent) {
 }
 
 absl::StatusOr<EndpointStatus> RocksEndpoint::Status() {
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) {
     const auto stored = LoadGate(*engine_, spec_.incarnation);
     if (!stored.ok()) return stored.status();
@@ -85,7 +76,7 @@ absl::Status RocksEndpoint::RaiseEpoch(uint64_t epoch) {
     return absl::AbortedError(
         fmt::format("epoch: {} is not above {}, which another worker has", epoch, current));
   };
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) {
     auto stored = LoadGate(*engine_, spec_.incarnation);
     if (!stored.ok()) return stored.status();
@@ -102,7 +93,7 @@ absl::Status RocksEndpoint::RaiseEpoch(uint64_t epoch) {
 }
 
 absl::Status RocksEndpoint::EnterAbsent(uint64_t epoch) {
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (family.ok()) {
     Gate& gate = (*family)->gate;
     const std::unique_lock lock(gate.mutex);
@@ -132,7 +123,7 @@ absl::Status RocksEndpoint::EnterAbsent(uint64_t epoch) {
 
 absl::Status RocksEndpoint::TransitionTo(uint64_t epoch, State state, bool capture) {
   if (state == State::kAbsent) return EnterAbsent(epoch);
-  auto family = Find();
+  auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) {
     if (state != State::kImporting) return family.status();
     auto stored = LoadGate(*engine_, spec_.incarnation);
@@ -142,7 +133,7 @@ absl::Status RocksEndpoint::TransitionTo(uint64_t epoch, State state, bool captu
     StoredGate importing{.state = State::kImporting, .epoch = epoch};
     if (auto status = StoreGate(*engine_, spec_.incarnation, importing); !status.ok()) return status;
     if (auto status = engine_->CreateFamily(spec_); !status.ok()) return status;
-    family = Find();
+    family = FindDataset(*engine_, spec_);
     if (!family.ok()) return family.status();
   }
   Gate& gate = (*family)->gate;
@@ -192,7 +183,7 @@ absl::Status RocksEndpoint::Reassert(uint64_t epoch, State state, bool capture) 
 }
 
 absl::StatusOr<std::vector<DirtyEntry>> RocksEndpoint::ReadDirty(size_t limit) {
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);
   const auto& dirty = (*family)->gate.dirty_log();
@@ -201,7 +192,7 @@ absl::StatusOr<std::vector<DirtyEntry>> RocksEndpoint::ReadDirty(size_t limit) {
 }
 
 absl::Status RocksEndpoint::RemoveDirty(uint64_t epoch, std::span<const DirtyEntry> entries) {
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) return family.status();
   Gate& gate = (*family)->gate;
   const std::shared_lock lock(gate.mutex);
@@ -215,7 +206,7 @@ absl::Status RocksEndpoint::RemoveDirty(uint64_t epoch, std::span<const DirtyEnt
 }
 
 absl::StatusOr<DirtyLag> RocksEndpoint::Lag() {
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);
   const auto& dirty = (*family)->gate.dirty_log();
@@ -223,60 +214,8 @@ absl::StatusOr<DirtyLag> RocksEndpoint::Lag() {
   return dirty->Lag();
 }
 
-absl::StatusOr<std::vector<UnitRange>> RocksEndpoint::Partitions(size_t wanted) {
-  const auto family = Find();
-  if (!family.ok()) return family.status();
-  std::vector<UnitRange> ranges(1);
-  if (spec_.shape == Shape::kRows) {
-    const auto partitions = PartitionRows(*engine_, **family, wanted);
-    if (!partitions.ok()) return partitions.status();
-    for (const Partition& partition : *partitions) {
-      if (partition.range.start.empty()) continue;
-      std::string start;
-      AppendEncoded(start, partition.range.start);
-      ranges.back().end = start;
-      ranges.push_back({.start = std::move(start)});
-    }
-    if (ranges.size() * 2 > wanted) return ranges;
-    // There are few files or none, so interpolate between the first and the last key.
-    auto starts = SplitRows(*engine_, **family, wanted);
-    if (!starts.ok()) return starts.status();
-    ranges.assign(1, {});
-    for (std::string& split : *starts) {
-      ranges.back().end = split;
-      ranges.push_back({.start = std::move(split)});
-    }
-    return ranges;
-  }
-  // Split by shards: the shard is the high part of the ID that a unit's key begins with.
-  const auto used = NextLocalIds();
-  if (!used.ok()) return used.status();
-  const size_t step = std::max<size_t>(1, (used->size() + wanted - 1) / std::max<size_t>(wanted, 1));
-  size_t i = 0;
-  for (const auto& [shard, next] : *used) {
-    if (i++ % step != 0 || i == 1) continue;
-    std::string start = ObjectUnitKey(ObjectId::ValueOf(shard, 0, 0));
-    ranges.back().end = start;
-    ranges.push_back({.start = std::move(start)});
-  }
-  return ranges;
-}
-
-absl::StatusOr<std::vector<Unit>> RocksEndpoint::Read(std::span<const std::string> keys, uint64_t as_of) {
-  const auto family = Find();
-  if (!family.ok()) return family.status();
-  return ReadUnits(*engine_, **family, spec_.shape, keys, as_of);
-}
-
-absl::StatusOr<std::unique_ptr<UnitScan>> RocksEndpoint::Scan(const UnitRange& range, uint64_t as_of) {
-  const auto family = Find();
-  if (!family.ok()) return family.status();
-  if (!range.shard.empty()) return absl::InvalidArgumentError("an embedded store has no shards");
-  return ScanUnits(engine_, *family, spec_.shape, range, as_of);
-}
-
 absl::Status RocksEndpoint::Replace(uint64_t epoch, std::span<const Unit> units, bool fresh) {
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) return family.status();
   Gate& gate = (*family)->gate;
   // A replace of mappings changes counts that it has read, so only one runs at a time.
@@ -303,22 +242,13 @@ absl::Status RocksEndpoint::Replace(uint64_t epoch, std::span<const Unit> units,
   return engine_->Write(batch, (*family)->settings->sync);
 }
 
-absl::StatusOr<uint64_t> RocksEndpoint::LastTimestamp() {
-  return spec_.shape == Shape::kRows ? engine_->timestamps().Latest() : 0;
-}
-
 absl::Status RocksEndpoint::RaiseTimestamp(uint64_t, uint64_t timestamp) {
   return engine_->timestamps().RaiseTo(timestamp);
 }
 
-absl::StatusOr<std::map<uint32_t, uint64_t>> RocksEndpoint::NextLocalIds() {
-  if (spec_.shape != Shape::kObjects) return std::map<uint32_t, uint64_t>();
-  return LocalIds::Stored(*engine_, spec_.incarnation);
-}
-
 absl::Status RocksEndpoint::RaiseLocalIds(uint64_t epoch, const std::map<uint32_t, uint64_t>& next) {
   if (next.empty()) return absl::OkStatus();
-  const auto family = Find();
+  const auto family = FindDataset(*engine_, spec_);
   if (!family.ok()) return family.status();
   const std::shared_lock lock((*family)->gate.mutex);
   if (auto status = CheckEpoch((*family)->gate, epoch); !status.ok()) return status;

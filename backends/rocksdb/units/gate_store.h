@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/migration_control.h"
 #include "backends/rocksdb/engine/engine.h"
 
 /// Stores the states of datasets in migrations in the default family, under "migration/" be64(incarnation). A

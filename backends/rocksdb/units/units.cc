@@ -1,5 +1,7 @@
 #include "backends/rocksdb/units/units.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -39,17 +41,24 @@ struct Visible {
 
 std::string ToString(const rocksdb::Slice& slice) { return slice.ToString(); }
 
+rocksdb::ReadOptions IteratorOptions(const SharedSnapshot& snapshot) {
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot.get();
+  options.total_order_seek = true;
+  options.fill_cache = false;
+  options.max_skippable_internal_keys = kMaxDeletedInARow;
+  return options;
+}
+
 /// An iterator over the cells of one column. It is bounded to them, because it would otherwise pass all
 /// tombstones behind a deleted column.
 class ColumnIterator {
  public:
-  ColumnIterator(Engine& engine, const Family& family, const std::string& unit)
+  ColumnIterator(Engine& engine, const Family& family, const std::string& unit,
+                 const SharedSnapshot& snapshot)
       : end_(EndOf(unit)), bound_(end_) {
-    rocksdb::ReadOptions options;
-    options.total_order_seek = true;
-    options.fill_cache = false;
+    rocksdb::ReadOptions options = IteratorOptions(snapshot);
     options.iterate_upper_bound = &bound_;
-    options.max_skippable_internal_keys = kMaxDeletedInARow;
     it_.reset(engine.db().NewIterator(options, family.handle));
     it_->Seek(unit);
   }
@@ -104,23 +113,29 @@ Unit MappingUnit(std::string key, const rocksdb::Slice& stored) {
 class Scan : public UnitScan {
  public:
   Scan(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family, Shape shape, const UnitRange& range,
-       uint64_t as_of)
+       uint64_t as_of, SharedSnapshot snapshot, std::function<absl::Status()> check)
       : engine_(std::move(engine)),
         family_(std::move(family)),
+        snapshot_(std::move(snapshot)),
+        check_(std::move(check)),
         shape_(shape),
         visible_(*family_->settings, as_of),
         from_(range.start),
         end_(range.end) {}
 
   absl::StatusOr<std::vector<Unit>> Next() override {
+    auto page = ReadPage();
+    if (auto status = check_(); !status.ok()) return status;
+    return page;
+  }
+
+ private:
+  absl::StatusOr<std::vector<Unit>> ReadPage() {
     std::vector<Unit> page;
     if (done_) return page;
-    rocksdb::ReadOptions options;
-    options.total_order_seek = true;
-    options.fill_cache = false;
-    options.max_skippable_internal_keys = kMaxDeletedInARow;
     // Use a new iterator for each page: one that is kept would pin files that are compacted meanwhile.
-    const std::unique_ptr<rocksdb::Iterator> it(engine_->db().NewIterator(options, family_->handle));
+    const std::unique_ptr<rocksdb::Iterator> it(
+        engine_->db().NewIterator(IteratorOptions(snapshot_), family_->handle));
     size_t bytes = 0;
     Seek(*it, from_);
     // `seen` also counts columns without visible cells, which are skipped.
@@ -150,7 +165,6 @@ class Scan : public UnitScan {
     return page;
   }
 
- private:
   /// Moves an iterator that has stopped among deleted cells on until it is at a unit or at its end, or the
   /// scan has to pause. Keeps from_ up to date.
   absl::Status AdvancePastDeleted(rocksdb::Iterator& it) {
@@ -256,6 +270,8 @@ class Scan : public UnitScan {
 
   const std::shared_ptr<Engine> engine_;
   const std::shared_ptr<Family> family_;
+  const SharedSnapshot snapshot_;
+  const std::function<absl::Status()> check_;
   const Shape shape_;
   const Visible visible_;
   std::string from_;
@@ -272,7 +288,7 @@ absl::Status ReplaceRows(Engine& engine, const Family& family, std::span<const U
   std::string key;
   for (const Unit& unit : units) {
     if (!fresh) {
-      ColumnIterator it(engine, family, unit.key);
+      ColumnIterator it(engine, family, unit.key, /*snapshot=*/nullptr);
       for (;; it->Next()) {
         if (auto passed = PassDeleted(*it); !passed.ok()) return passed;
         if (!it->Valid()) break;
@@ -354,28 +370,44 @@ absl::Status ReplaceMappings(Engine& engine, const Family& family, std::span<con
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<Family>> FindDataset(const Engine& engine, const DatasetSpec& spec) {
+  auto family = engine.FindFamily(spec.name);
+  if (family && family->settings->incarnation == spec.incarnation) return family;
+  return absl::FailedPreconditionError(fmt::format("dataset: '{}' is not in this backend", spec.name));
+}
+
+SharedSnapshot TakeSnapshot(std::shared_ptr<Engine> engine) {
+  const rocksdb::Snapshot* const snapshot = engine->db().GetSnapshot();
+  return {snapshot, [owner = std::move(engine)](const rocksdb::Snapshot* taken) {
+            owner->db().ReleaseSnapshot(taken);
+          }};
+}
+
 absl::StatusOr<std::vector<Unit>> ReadUnits(Engine& engine, const Family& family, Shape shape,
-                                            std::span<const std::string> keys, uint64_t as_of) {
+                                            std::span<const std::string> keys, uint64_t as_of,
+                                            const SharedSnapshot& snapshot) {
   std::vector<Unit> units;
   units.reserve(keys.size());
   if (shape == Shape::kRows) {
     const Visible visible(*family.settings, as_of);
     for (const std::string& key : keys) {
       Unit& unit = units.emplace_back(Unit{key, {}});
-      ColumnIterator it(engine, family, key);
+      ColumnIterator it(engine, family, key, snapshot);
       if (auto status = ReadColumn(*it, visible, unit); !status.ok()) return status;
       if (auto status = CheckCall(); !status.ok()) return status;
       if (!it->status().ok()) return ToStatus(it->status(), "read for a migration");
     }
     return units;
   }
+  rocksdb::ReadOptions options;
+  options.snapshot = snapshot.get();
   for (const std::string& key : keys) {
     const std::string stored_key =
         shape == Shape::kObjects
             ? key
             : RocksMappingStore::PairPrefix(ReadBigEndian<uint64_t>(key)) + key.substr(sizeof(uint64_t));
     std::string stored;
-    const auto read = engine.db().Get({}, family.handle, stored_key, &stored);
+    const auto read = engine.db().Get(options, family.handle, stored_key, &stored);
     if (read.IsNotFound()) {
       units.push_back({key, {}});
       continue;
@@ -389,8 +421,10 @@ absl::StatusOr<std::vector<Unit>> ReadUnits(Engine& engine, const Family& family
 }
 
 std::unique_ptr<UnitScan> ScanUnits(std::shared_ptr<Engine> engine, std::shared_ptr<Family> family,
-                                    Shape shape, const UnitRange& range, uint64_t as_of) {
-  return std::make_unique<Scan>(std::move(engine), std::move(family), shape, range, as_of);
+                                    Shape shape, const UnitRange& range, uint64_t as_of,
+                                    SharedSnapshot snapshot, std::function<absl::Status()> check) {
+  return std::make_unique<Scan>(std::move(engine), std::move(family), shape, range, as_of,
+                                std::move(snapshot), std::move(check));
 }
 
 absl::Status ReplaceUnits(Engine& engine, const Family& family, Shape shape, std::span<const Unit> units,

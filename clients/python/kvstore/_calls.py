@@ -2,11 +2,12 @@
 
 from kvstore._batches import Batches
 from kvstore._datasets import Datasets
+from kvstore._id_scans import IdScans
 from kvstore._mappings import Mappings
 from kvstore._objects import Objects
 from kvstore._rows import Rows
 from kvstore._scans import Scans
 
 
-class Calls(Datasets, Rows, Batches, Scans, Objects, Mappings):
+class Calls(Datasets, Rows, Batches, Scans, Objects, Mappings, IdScans):
     pass

@@ -128,6 +128,10 @@ def columns(value: Several[Text] | None) -> messages.Names | None:
     return messages.Names(names=[octets("columns", one, MAX_KEY_BYTES) for one in listed("columns", value)])
 
 
+def after_column(value: Text | None) -> bytes | None:
+    return None if value is None else octets("after_column", value, MAX_KEY_BYTES)
+
+
 def time_range(start: int, end: int | None) -> tuple[int, int | None]:
     """Returns the range [start, end) in ms as a message has it; without an end if `end` is None."""
     start = timestamp("start_timestamp", start)

@@ -98,6 +98,12 @@ class Client(Connection):
     list_objects_page = blocking(Calls.list_objects_page)
     list_objects = iterating(Calls.list_objects)
 
+    scan_objects = iterating(Calls.scan_objects)
+    scan_objects_page = blocking(Calls.scan_objects_page)
+    scan_mappings = iterating(Calls.scan_mappings)
+    scan_mappings_page = blocking(Calls.scan_mappings_page)
+    list_id_partitions = blocking(Calls.list_id_partitions)
+
     # blocking() wraps these correctly, but cannot express their overloads in types, so they are declared here.
     if TYPE_CHECKING:
 

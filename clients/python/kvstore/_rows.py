@@ -25,6 +25,7 @@ def read_options(read: RowRead) -> messages.ReadOptions:
         packed=True,
         start_timestamp=start,
         end_timestamp=end,
+        after_column=_checks.after_column(read.after_column),
     )
 
 
@@ -121,6 +122,7 @@ class Rows(Calling):
         limit: int = 100,
         max_bytes: int | None = None,
         marker: Text = b"",
+        after_column: Text | None = None,
         timeout_s: float | None = None,
     ) -> Row:
         """Returns one page of a row as a Row. Pass its `marker` to the next call; it is b"" if nothing follows.
@@ -132,11 +134,13 @@ class Rows(Calling):
         limit            columns in a page.
         max_bytes        bytes of names and values in a page, at most 64 MiB. A server sends at most 4 MiB.
         marker           Row.marker of the previous page, which was read with the same arguments.
+        after_column     the first page begins behind this column, in byte order, whether there is such a column or not;
+                         None: with the first column. Not looked at where there is a marker.
 
         A page may have fewer than `limit` columns, even none, and a column may continue on the next page: as long as
         there is a marker, more may follow. A row that does not exist is an empty Row.
         """
-        read = RowRead(row, columns, versions, start_timestamp, end_timestamp, limit, max_bytes, marker)
+        read = RowRead(row, columns, versions, start_timestamp, end_timestamp, limit, max_bytes, marker, after_column)
         return await self._row_page(_row_request(dataset, read), self._caller.deadline(timeout_s))
 
     async def get_row(
@@ -148,6 +152,7 @@ class Rows(Calling):
         *,
         start_timestamp: int = 0,
         end_timestamp: int | None = None,
+        after_column: Text | None = None,
         timeout_s: float | None = None,
     ) -> Row:
         """Returns the whole row, or the named columns of it, as a Row; reads as many pages as that takes.
@@ -155,7 +160,9 @@ class Rows(Calling):
         The whole Row is in memory; use iter_row or get_row_page for rows that are too large for that. The arguments
         are those of get_row_page; timeout_s covers all pages together.
         """
-        read = RowRead(row, columns, versions, start_timestamp, end_timestamp, limit=_PAGE_COLUMNS)
+        read = RowRead(
+            row, columns, versions, start_timestamp, end_timestamp, limit=_PAGE_COLUMNS, after_column=after_column
+        )
         deadline = self._caller.deadline(timeout_s)
         return Row([found async for found in self._columns(_row_request(dataset, read), lambda: deadline)])
 
@@ -168,6 +175,7 @@ class Rows(Calling):
         *,
         start_timestamp: int = 0,
         end_timestamp: int | None = None,
+        after_column: Text | None = None,
         timeout_s: float | None = None,
     ) -> AsyncGenerator[tuple[bytes, list[Cell]], None]:
         """Yields (column, [Cell, newest first]) of the whole row, with one page of it in memory at a time.
@@ -175,7 +183,9 @@ class Rows(Calling):
         Concurrent writes never make it skip or repeat a column that exists throughout. The arguments are those of
         get_row_page; a timeout_s covers all pages together, without one the client's timeout applies to each page.
         """
-        read = RowRead(row, columns, versions, start_timestamp, end_timestamp, limit=_PAGE_COLUMNS)
+        read = RowRead(
+            row, columns, versions, start_timestamp, end_timestamp, limit=_PAGE_COLUMNS, after_column=after_column
+        )
         return self._columns(_row_request(dataset, read), self._caller.deadlines(timeout_s))
 
     async def put_row(

@@ -86,6 +86,7 @@ class RowRead(NamedTuple):
     limit: int = 100
     max_bytes: int | None = None
     marker: Text = b""
+    after_column: Text | None = None
 
 
 class RowWrite(NamedTuple):
@@ -146,6 +147,39 @@ class MappingPage(NamedTuple):
 
     entries: list[MappingEntry]
     marker: bytes
+
+
+class ObjectPage(NamedTuple):
+    """Some objects of a scan, in ascending order of their IDs.
+
+    marker  b"": nothing follows. Else what scan_objects_page and scan_objects take to go on behind this page.
+    """
+
+    objects: list[Object]
+    marker: bytes
+
+
+class ScannedMapping(NamedTuple):
+    """An entry of a mapping as a scan returns it."""
+
+    source: int
+    target: int
+    sequence: int
+
+
+class ScannedMappingPage(NamedTuple):
+    """Some entries of a scan, in ascending order of (source, target). The marker is as in ObjectPage."""
+
+    entries: list[ScannedMapping]
+    marker: bytes
+
+
+class IdPartition(NamedTuple):
+    """A part of a dataset of objects, or of mappings by their source: IDs from start_id to before end_id."""
+
+    name: str  # For people and for logs.
+    start_id: int
+    end_id: int
 
 
 class JoinedObject(NamedTuple):

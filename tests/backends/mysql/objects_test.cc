@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend_api/scan_budget.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/limits.h"
 #include "shardmap/map_source.h"
@@ -276,6 +277,50 @@ TEST(Mappings, APageReadsWhatItReturnsAndNoMore) {
       EXPECT_LE(read() - before - of_asking, 55u);
     }
   }
+}
+
+TEST(Objects, PartitionsHaveEquallyManyShards) {
+  Opened dataset(kObjects);
+  ASSERT_OK_AND_ASSIGN(const auto partitions, dataset.objects->Partitions(4));
+  ASSERT_EQ(partitions.size(), 4u);
+  const uint32_t shards = TestFleet::kShards / 4;
+  for (uint32_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(partitions[i].ids.start, ObjectId::ValueOf(i * shards, 0, 0));
+    EXPECT_EQ(partitions[i].name, fmt::format("db{:05} and following", i * shards));
+  }
+  EXPECT_EQ(dataset.objects->Partitions(1000)->size(), TestFleet::kShards);
+}
+
+TEST(Objects, AScanOfManyEmptyShardsPausesBetweenThem) {
+  Opened dataset(kObjects);
+  ASSERT_OK_AND_ASSIGN(const uint64_t id, dataset.objects->Create("{}", {.shard = 15}));
+  std::vector<uint32_t> shards;
+  IdRange range;
+  for (;;) {
+    const ScanBudget budget(5'000);
+    ASSERT_OK_AND_ASSIGN(const ObjectScanPage page, dataset.objects->Scan(range, {}));
+    if (!page.next) {
+      ASSERT_EQ(page.objects.size(), 1u);
+      EXPECT_EQ(page.objects[0].id, id);
+      break;
+    }
+    EXPECT_TRUE(page.objects.empty());
+    shards.push_back(ObjectId::ShardOf(*page.next));
+    range.start = *page.next;
+  }
+  // A statement counts as about a thousand objects.
+  EXPECT_EQ(shards, (std::vector<uint32_t>{5, 10, 15}));
+}
+
+TEST(Objects, AScanHasTheShardsThatAreOpen) {
+  ChangingFleet fleet;
+  ASSERT_OK_AND_ASSIGN(const auto backend, fleet.Open());
+  Opened all(kObjects);
+  for (const uint32_t shard : {0, 7, 8, 15}) ASSERT_OK(all.objects->Create("{}", {.shard = shard}));
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend->OpenObjects(all.spec));
+  ASSERT_OK_AND_ASSIGN(const ObjectScanPage page, objects->Scan({}, {}));
+  EXPECT_EQ(page.objects.size(), 2u);
+  EXPECT_FALSE(page.next);
 }
 
 }  // namespace

@@ -15,6 +15,7 @@ INSTANTIATE_TEST_SUITE_P(MySql, ScanSuite, kEngines, PrintName);
 INSTANTIATE_TEST_SUITE_P(MySql, ObjectsSuite, kEngines, PrintName);
 INSTANTIATE_TEST_SUITE_P(MySql, MappingsSuite, kEngines, PrintName);
 INSTANTIATE_TEST_SUITE_P(MySql, MigrationSuite, kEngines, PrintName);
+INSTANTIATE_TEST_SUITE_P(MySql, UnitsSuite, kEngines, PrintName);
 
 }  // namespace
 }  // namespace kvstore::testing

@@ -112,5 +112,20 @@ TEST_F(RocksEndpointTest, WhatAnEarlierDatasetHasLeftIsNotTheNewOnes) {
   EXPECT_EQ(Read(*rows, "r"), "x@3=v");
 }
 
+TEST_F(RocksEndpointTest, ASnapshotOfUnitsKeepsOneOfTheEngine) {
+  ASSERT_OK(backend_->CreateDataset(spec_));
+  ASSERT_OK_AND_ASSIGN(const auto reader, backend_->OpenUnits(spec_));
+  const auto taken = [&] {
+    uint64_t count = 0;
+    EXPECT_TRUE(backend_->engine().db().GetIntProperty(rocksdb::DB::Properties::kNumSnapshots, &count));
+    return count;
+  };
+  EXPECT_EQ(taken(), 0u);
+  ASSERT_OK_AND_ASSIGN(auto snapshot, reader->Snapshot(std::chrono::seconds(60)));
+  EXPECT_EQ(taken(), 1u);
+  snapshot.reset();
+  EXPECT_EQ(taken(), 0u);
+}
+
 }  // namespace
 }  // namespace kvstore::testing

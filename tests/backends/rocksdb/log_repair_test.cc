@@ -112,6 +112,10 @@ TEST_F(LogRepairTest, AllThatIsBehindAHoleIsLeftOut) {
 TEST_F(LogRepairTest, AllThatIsBehindALogThatIsGoneIsLeftOut) {
   fs::remove(logs_[2]);
   EXPECT_THAT(OpenRocksDb(store(), known_), FailsWith(absl::StatusCode::kDataLoss, logs_[2].string()));
+  ASSERT_OK_AND_ASSIGN(const auto damage, Find());
+  ASSERT_TRUE(damage);
+  EXPECT_TRUE(damage->missing);
+  EXPECT_EQ(damage->left_out, damage->gone + fs::file_size(logs_[3]));
   Repair();
   EXPECT_EQ(RowsFromTheFirst(), 2 * kRowsOfALog);
 }

@@ -110,5 +110,35 @@ TEST_F(ObjectStoreTest, CountersOfADroppedDatasetAreForgotten) {
                   .IsNotFound());
 }
 
+TEST_F(ObjectStoreTest, PartitionsSplitWhatIsInFiles) {
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  const auto family = backend_->engine().FindFamily(spec_.name);
+  rocksdb::DB& db = backend_->engine().db();
+  const std::string document = R"({"a":")" + std::string(200, 'x') + "\"}";
+  // Each flush makes a file with the objects of one shard.
+  for (uint32_t shard = 0; shard < 3; ++shard) {
+    for (int i = 0; i < 400; ++i) ASSERT_OK(objects->Create(document, {.shard = shard}));
+    ASSERT_TRUE(db.Flush({}, family->handle).ok());
+  }
+  ASSERT_OK_AND_ASSIGN(const auto partitions, objects->Partitions(3));
+  ASSERT_GE(partitions.size(), 2u);
+  size_t found = 0;
+  for (const Partition& partition : partitions) {
+    ASSERT_OK_AND_ASSIGN(const ObjectScanPage page, objects->Scan(partition.ids, {.limit = 10'000}));
+    EXPECT_FALSE(page.objects.empty());
+    found += page.objects.size();
+  }
+  EXPECT_EQ(found, 1200u);
+}
+
+TEST_F(ObjectStoreTest, AScanReportsWhatDoesNotDecode) {
+  ASSERT_OK_AND_ASSIGN(const auto objects, backend_->OpenObjects(spec_));
+  const auto family = backend_->engine().FindFamily(spec_.name);
+  std::string key;
+  AppendBigEndian(key, ObjectId::ValueOf(1, 7, 5));
+  ASSERT_TRUE(backend_->engine().db().Put({}, family->handle, key, "?").ok());
+  EXPECT_THAT(objects->Scan({}, {}), FailsWith(absl::StatusCode::kDataLoss, ""));
+}
+
 }  // namespace
 }  // namespace kvstore::rocks

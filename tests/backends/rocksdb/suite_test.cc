@@ -12,6 +12,7 @@ INSTANTIATE_TEST_SUITE_P(RocksDb, ScanSuite, ::testing::Values(RocksDb()), Print
 INSTANTIATE_TEST_SUITE_P(RocksDb, ObjectsSuite, ::testing::Values(RocksDb()), PrintName);
 INSTANTIATE_TEST_SUITE_P(RocksDb, MappingsSuite, ::testing::Values(RocksDb()), PrintName);
 INSTANTIATE_TEST_SUITE_P(RocksDb, MigrationSuite, ::testing::Values(RocksDb()), PrintName);
+INSTANTIATE_TEST_SUITE_P(RocksDb, UnitsSuite, ::testing::Values(RocksDb()), PrintName);
 
 }  // namespace
 }  // namespace kvstore::testing

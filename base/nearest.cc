@@ -1,20 +1,23 @@
-#include "cli/nearest.h"
+#include "base/nearest.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_split.h"
 
-namespace kvstore::cli {
+namespace kvstore {
 namespace {
 
 constexpr size_t kMost = 3;
+constexpr size_t kMaxWordBytes = 64;
 
 /// Returns the fewest mistakes that turn the name, or one of its parts, into `word`.
 size_t Mistakes(std::string_view word, const std::string& name) {
   if (name.starts_with(word)) return 0;
   size_t least = EditDistance(word, name);
-  for (const auto part : absl::StrSplit(name, '-')) {
+  for (const auto part : absl::StrSplit(name, absl::ByAnyChar("-_"))) {
     least = std::min(least, EditDistance(word, std::string_view(part.data(), part.size())));
   }
   return least;
@@ -44,7 +47,7 @@ size_t EditDistance(std::string_view a, std::string_view b) {
 }
 
 std::vector<std::string> Nearest(std::string_view word, const std::vector<std::string>& names) {
-  if (word.empty()) return {};
+  if (word.empty() || word.size() > kMaxWordBytes) return {};
   std::vector<std::pair<size_t, std::string>> ranked;
   // A word of four letters with two mistakes would resemble any other.
   const size_t allowed = word.size() < 3 ? 0 : word.size() < 6 ? 1 : word.size() / 3;
@@ -61,4 +64,8 @@ std::vector<std::string> Nearest(std::string_view word, const std::vector<std::s
   return nearest;
 }
 
-}  // namespace kvstore::cli
+std::string DidYouMean(const std::vector<std::string>& meant) {
+  return meant.empty() ? "" : fmt::format("; did you mean {}?", fmt::join(meant, ", or "));
+}
+
+}  // namespace kvstore

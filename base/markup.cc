@@ -1,8 +1,8 @@
-#include "charts/escape_html.h"
+#include "base/markup.h"
 
-namespace kvstore::charts {
+namespace kvstore {
 
-std::string EscapeHtml(std::string_view text) {
+std::string EscapeMarkup(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
@@ -25,4 +25,4 @@ std::string EscapeHtml(std::string_view text) {
   return escaped;
 }
 
-}  // namespace kvstore::charts
+}  // namespace kvstore

@@ -1,11 +1,11 @@
-#include "cli/nearest.h"
+#include "base/nearest.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-namespace kvstore::cli {
+namespace kvstore {
 namespace {
 
 using Words = std::vector<std::string>;
@@ -29,6 +29,7 @@ TEST(Nearest, BeginningsPartsAndMistypedWordsAreFound) {
   EXPECT_EQ(Nearest("durabillity", options), Words({"durability"}));
   EXPECT_EQ(Nearest("jsno", options), Words({"json"}));
   EXPECT_EQ(Nearest("rejects", Words({"reject-file", "restart"})), Words({"reject-file"}));
+  EXPECT_EQ(Nearest("timestmp", Words({"start_timestamp", "limit"})), Words({"start_timestamp"}));
   EXPECT_EQ(Nearest("color", options), Words());
   EXPECT_EQ(Nearest("", options), Words());
   EXPECT_EQ(Nearest("x", Words({"a", "b"})), Words()) << "all words of one letter are near each other";
@@ -39,5 +40,17 @@ TEST(Nearest, TheLikeliestComesFirstAndThreeAreEnough) {
   EXPECT_EQ(Nearest("a", Words({"ab", "ac", "ad", "ae"})), Words({"ab", "ac", "ad"}));
 }
 
+TEST(Nearest, ALongWordIsComparedWithNothing) {
+  const std::string name(64, 'a');
+  EXPECT_EQ(Nearest(name, Words({name})), Words({name}));
+  EXPECT_EQ(Nearest(name + "a", Words({name + "a"})), Words());
+}
+
+TEST(Nearest, WhatMayBeMeantIsAsked) {
+  EXPECT_EQ(DidYouMean({}), "");
+  EXPECT_EQ(DidYouMean({"row"}), "; did you mean row?");
+  EXPECT_EQ(DidYouMean({"row", "rows"}), "; did you mean row, or rows?");
+}
+
 }  // namespace
-}  // namespace kvstore::cli
+}  // namespace kvstore

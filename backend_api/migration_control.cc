@@ -1,4 +1,4 @@
-#include "backend_api/migration_endpoint.h"
+#include "backend_api/migration_control.h"
 
 namespace kvstore {
 

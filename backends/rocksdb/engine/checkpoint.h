@@ -1,0 +1,23 @@
+#pragma once
+
+#include <rocksdb/db.h>
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "backend_api/checkpoint.h"
+#include "backends/rocksdb/engine/data_dir.h"
+
+namespace kvstore::rocks {
+
+/// Makes a checkpoint of a store's directory, whose database is `db`: the mark, the catalog, the records of
+/// migrations, and the database. Table and blob files are hard links; the rest is copied. Contract and errors
+/// as Engine::MakeCheckpoint.
+///
+/// number        names the checkpoint's folder; no other checkpoint of this process has it.
+/// has_datasets  whether the database has data that only a catalog can explain.
+absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
+                                                                uint64_t number, bool has_datasets);
+
+}  // namespace kvstore::rocks

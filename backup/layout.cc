@@ -1,0 +1,62 @@
+#include "backup/layout.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+namespace kvstore::backup {
+namespace {
+
+/// What an ID looks like: '0' stands for a decimal digit, 'x' for a hexadecimal one.
+constexpr std::string_view kForm = "00000000T000000Z-xxxxxxxx";
+constexpr std::string_view kManifestEnd = ".json";
+
+bool Fits(char c, char form) {
+  const bool is_digit = c >= '0' && c <= '9';
+  if (form == '0') return is_digit;
+  if (form == 'x') return is_digit || (c >= 'a' && c <= 'f');
+  return c == form;
+}
+
+}  // namespace
+
+std::string NewBackupId(uint64_t now_ms) {
+  const auto seconds = static_cast<std::time_t>(now_ms / 1000);
+  std::tm time{};
+  ::gmtime_r(&seconds, &time);
+  return fmt::format("{:04}{:02}{:02}T{:02}{:02}{:02}Z-{:08x}", time.tm_year + 1900, time.tm_mon + 1,
+                     time.tm_mday, time.tm_hour, time.tm_min, time.tm_sec, std::random_device{}());
+}
+
+absl::Status CheckBackupId(std::string_view id) {
+  if (id.size() == kForm.size() && std::equal(id.begin(), id.end(), kForm.begin(), Fits)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "backup: an ID looks like 20261124T031459Z-1a2b3c4d; kv backup list shows those that there are");
+}
+
+std::string ManifestBlob(std::string_view id) {
+  return fmt::format("{}{}{}", kManifestPrefix, id, kManifestEnd);
+}
+
+std::string_view IdOfManifest(std::string_view blob) {
+  if (!blob.starts_with(kManifestPrefix) || !blob.ends_with(kManifestEnd)) return "";
+  const std::string_view id =
+      blob.substr(kManifestPrefix.size(), blob.size() - kManifestPrefix.size() - kManifestEnd.size());
+  return CheckBackupId(id).ok() ? id : "";
+}
+
+std::string RemovedBlob(std::string_view id) { return fmt::format("{}{}", kRemovedPrefix, id); }
+
+std::string TableBlob(std::string_view unique_id) {
+  return fmt::format("{}table-{}", kObjectPrefix, unique_id);
+}
+
+std::string FileBlob(std::string_view checksum) { return fmt::format("{}file-{}", kObjectPrefix, checksum); }
+
+std::string_view IdentityOf(std::string_view object) { return object.substr(0, object.find('.')); }
+
+}  // namespace kvstore::backup

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+
+/// The names of blobs in a store of backups, and the times by which creates and prunes stay out of each
+/// other's way. docs/backup-format.md is for those who read such a store with other programs.
+///
+///   backups/ID.json        the manifest of a backup (manifest.h), put last
+///   removed/ID             an empty blob: the backup was removed, when this was put
+///   objects/table-UNIQUE   a table file, by RocksDB's unique ID
+///   objects/file-CHECKSUM  another file, by the checksum of its bytes (blob_checksum.h)
+///   objects/NAME.ID        the same where objects/NAME exists but may soon be pruned; ID is the backup's
+///
+/// No blob is ever replaced. A create uses an object that is there only if the newest backup names it, or if
+/// it was put less than kReuseMs ago, and it puts its manifest at most kMaxCreateMs after it has looked. A
+/// prune deletes an object only if it was put, and the last backup that names it was removed, at least
+/// kGraceMs ago. Therefore no create can lose an object to a prune, as long as the clocks of those who make
+/// backups, who prune, and of the store differ by less than kGraceMs - kReuseMs - kMaxCreateMs in all.
+namespace kvstore::backup {
+
+inline constexpr uint64_t kHourMs = 3'600'000;
+inline constexpr uint64_t kReuseMs = 24 * kHourMs;
+inline constexpr uint64_t kMaxCreateMs = 24 * kHourMs;
+inline constexpr uint64_t kGraceMs = 72 * kHourMs;
+
+inline constexpr std::string_view kManifestPrefix = "backups/";
+inline constexpr std::string_view kRemovedPrefix = "removed/";
+inline constexpr std::string_view kObjectPrefix = "objects/";
+
+/// Returns the ID of a backup that begins now, "20261124T031459Z-1a2b3c4d": the time in UTC, and random
+/// digits. IDs sort by time.
+std::string NewBackupId(uint64_t now_ms);
+/// Returns INVALID_ARGUMENT unless the text has the form of an ID.
+absl::Status CheckBackupId(std::string_view id);
+
+/// "backups/ID.json"
+std::string ManifestBlob(std::string_view id);
+/// Returns the ID in such a name; empty if the name has another form.
+std::string_view IdOfManifest(std::string_view blob);
+/// "removed/ID"
+std::string RemovedBlob(std::string_view id);
+/// "objects/table-UNIQUE"
+std::string TableBlob(std::string_view unique_id);
+/// "objects/file-CHECKSUM"
+std::string FileBlob(std::string_view checksum);
+/// Returns the name without the ID of a backup at its end: what identifies the bytes of an object.
+std::string_view IdentityOf(std::string_view object);
+
+}  // namespace kvstore::backup

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "backup/manifest.h"
+#include "blobstore/blob_store.h"
+
+namespace kvstore::backup {
+
+/// The backups of a store of backups, by their manifests. Objects are not looked at.
+struct BackupList {
+  std::vector<std::string> live;  ///< The IDs of the backups that there are, oldest first.
+  /// The backups that were removed: their IDs, and when that was by the store's clock, in ms since 1970.
+  /// Their manifests are there as long as their objects may be.
+  std::map<std::string, uint64_t> removed;
+};
+
+/// Lists the backups. What has no manifest, because its create did not end, is not listed.
+absl::StatusOr<BackupList> ListBackups(BlobStore& blobs);
+
+/// Returns the ID of the newest backup. NOT_FOUND if there is none.
+absl::StatusOr<std::string> NewestBackup(BlobStore& blobs);
+
+/// Reads the manifest of a backup. NOT_FOUND if there is none of that ID; others as DecodeManifest.
+absl::StatusOr<Manifest> ReadManifest(BlobStore& blobs, std::string_view id);
+
+/// Lists all blobs whose names begin with a prefix.
+absl::StatusOr<std::vector<BlobEntry>> ListAll(BlobStore& blobs, std::string_view prefix);
+
+}  // namespace kvstore::backup

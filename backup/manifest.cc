@@ -1,0 +1,168 @@
+#include "backup/manifest.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "backup/layout.h"
+#include "blobstore/blob_name.h"
+#include "blobstore/blob_store.h"
+#include "blobstore/sha256.h"
+#include "json/json.h"
+#include "json/json_fields.h"
+#include "json/json_text.h"
+
+namespace kvstore::backup {
+namespace {
+
+constexpr uint64_t kFormat = 1;
+/// The only kind so far: all files of an embedded store's folder.
+constexpr std::string_view kEmbedded = "embedded";
+constexpr uint64_t kMaxMs = uint64_t{1} << 62;
+/// Files without which no store can be opened.
+constexpr std::string_view kRequired[] = {"KVSTORE", "rocksdb/CURRENT"};
+
+bool IsChecksum(std::string_view text) {
+  const std::string_view digest = text.substr(0, text.find('-'));
+  const std::string_view pieces = text.substr(digest.size());
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (digest.size() != 64 || !std::all_of(digest.begin(), digest.end(), is_hex)) return false;
+  return pieces.empty() ||
+         (pieces.size() > 1 && pieces.size() < 8 && std::all_of(pieces.begin() + 1, pieces.end(), is_digit));
+}
+
+Json ToJson(const BackedUpFile& file) {
+  return {{"path", file.path}, {"blob", file.blob}, {"size", file.size}, {"checksum", file.checksum}};
+}
+
+BackedUpFile ReadFile(JsonFields& fields) {
+  BackedUpFile file{.path = fields.String("path"),
+                    .blob = fields.String("blob"),
+                    .size = fields.Uint("size", 0, kMaxBlobBytes),
+                    .checksum = fields.String("checksum")};
+  // The rules of blobs' names are those of paths that stay below a folder on any system.
+  if (auto status = CheckBlobName(file.path); !status.ok()) {
+    fields.Fail("path",
+                "is not a path below a folder: only letters, digits, '-', '_', '.' and '/' are allowed, and "
+                "no part may begin with '.'");
+  }
+  if (!CheckBlobName(file.blob).ok() || !file.blob.starts_with(kObjectPrefix)) {
+    fields.Fail("blob", fmt::format("is not the name of an object, which begins with {}", kObjectPrefix));
+  }
+  if (!IsChecksum(file.checksum)) fields.Fail("checksum", "is not a checksum");
+  return file;
+}
+
+/// Fails if the files cannot all be in one folder, or lack one without which there is no store.
+void CheckPaths(JsonFields& fields, const std::vector<BackedUpFile>& files) {
+  std::set<std::string_view> paths;
+  for (const BackedUpFile& file : files) {
+    if (!paths.insert(file.path).second) fields.Fail("files", fmt::format("{} is there twice", file.path));
+  }
+  for (const std::string_view path : paths) {
+    for (size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+      if (!paths.contains(path.substr(0, slash))) continue;
+      fields.Fail("files", fmt::format("{} is a file and a folder", path.substr(0, slash)));
+    }
+  }
+  for (const std::string_view required : kRequired) {
+    if (!paths.contains(required)) fields.Fail("files", fmt::format("{} is missing", required));
+  }
+}
+
+absl::Status Damaged(std::string_view id, std::string_view problem) {
+  return absl::DataLossError(fmt::format("{}: {}", ManifestBlob(id), problem));
+}
+
+/// Returns the first line if the second has its checksum.
+absl::StatusOr<std::string_view> CheckedLine(std::string_view text, std::string_view id) {
+  const size_t end = text.find('\n');
+  if (end == std::string_view::npos) return Damaged(id, "it is cut off: its second line is missing");
+  const std::string_view line = text.substr(0, end);
+  const auto second = ParseJson(text.substr(end + 1));
+  if (!second.ok()) return Damaged(id, "its second line is not JSON");
+  JsonFields fields(*second, "");
+  const std::string sha256 = fields.String("sha256");
+  if (auto status = fields.Finish(); !status.ok()) return Damaged(id, std::string(status.message()));
+  if (sha256 != Hex(Sha256Of(line))) return Damaged(id, "it does not have the checksum of its second line");
+  return line;
+}
+
+}  // namespace
+
+uint64_t Manifest::TotalBytes() const {
+  uint64_t bytes = 0;
+  for (const BackedUpFile& file : files) bytes += file.size;
+  return bytes;
+}
+
+const BackedUpFile* Manifest::Find(std::string_view path) const {
+  const auto found =
+      std::find_if(files.begin(), files.end(), [&](const BackedUpFile& file) { return file.path == path; });
+  return found == files.end() ? nullptr : &*found;
+}
+
+std::string EncodeManifest(const Manifest& manifest) {
+  Json files = Json::array();
+  for (const BackedUpFile& file : manifest.files) files.push_back(ToJson(file));
+  const Json json = {{"format", kFormat},
+                     {"kind", kEmbedded},
+                     {"id", manifest.id},
+                     {"began_ms", manifest.began_ms},
+                     {"finished_ms", manifest.finished_ms},
+                     {"host", manifest.host},
+                     {"version", manifest.version},
+                     {"engine", manifest.engine},
+                     {"sequence", manifest.sequence},
+                     {"sent_objects", manifest.sent_objects},
+                     {"sent_bytes", manifest.sent_bytes},
+                     {"files", std::move(files)}};
+  const std::string line = TextOf(json);
+  return fmt::format("{}\n{}\n", line, TextOf(Json{{"sha256", Hex(Sha256Of(line))}}));
+}
+
+absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view id) {
+  const auto line = CheckedLine(text, id);
+  if (!line.ok()) return line.status();
+  const auto json = ParseJson(*line);
+  if (!json.ok()) return Damaged(id, std::string(json.status().message()));
+  JsonFields fields(*json, "");
+  const uint64_t format = fields.Uint("format", 1, kMaxMs);
+  const std::string kind = fields.String("kind");
+  if (format > kFormat || (format == kFormat && !kind.empty() && kind != kEmbedded)) {
+    return absl::FailedPreconditionError(
+        fmt::format("{}: a newer version of KVStore wrote it: format {}, and this one knows {}, of the kind "
+                    "'{}'; use that version",
+                    ManifestBlob(id), format, kFormat, kEmbedded));
+  }
+  Manifest manifest{.id = fields.String("id"),
+                    .began_ms = fields.Uint("began_ms", 0, kMaxMs),
+                    .finished_ms = fields.Uint("finished_ms", 0, kMaxMs),
+                    .host = fields.String("host"),
+                    .version = fields.String("version"),
+                    .engine = fields.String("engine"),
+                    .sequence = fields.Uint("sequence", 0, UINT64_MAX),
+                    .sent_objects = fields.Uint("sent_objects", 0, UINT64_MAX),
+                    .sent_bytes = fields.Uint("sent_bytes", 0, UINT64_MAX)};
+  if (manifest.id != id) fields.Fail("id", "is that of another backup");
+  const std::vector<Json>& files = fields.Array("files");
+  manifest.files.reserve(files.size());
+  for (size_t i = 0; i < files.size(); ++i) {
+    JsonFields file(files[i], fmt::format("files[{}].", i));
+    manifest.files.push_back(ReadFile(file));
+    fields.Fail(file.Finish());
+  }
+  CheckPaths(fields, manifest.files);
+  // A later version may add fields that this one need not know; what it must know has another format.
+  if (json->is_object()) {
+    for (const auto& field : json->items()) fields.Find(field.key());
+  }
+  if (auto status = fields.Finish(); !status.ok()) return Damaged(id, std::string(status.message()));
+  return manifest;
+}
+
+}  // namespace kvstore::backup

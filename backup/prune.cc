@@ -1,0 +1,119 @@
+#include "backup/prune.h"
+
+#include <fmt/format.h>
+
+#include <set>
+#include <utility>
+
+#include "backup/layout.h"
+#include "backup/list.h"
+#include "backup/manifest.h"
+#include "backup/parallel.h"
+#include "base/clock.h"
+#include "base/fail_point.h"
+
+namespace kvstore::backup {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+/// Marks all but the newest `keep` backups as removed, and moves them in the list.
+absl::Status Remove(BlobStore& blobs, size_t keep, uint64_t now_ms, BackupList& list, Pruned& pruned) {
+  while (list.live.size() > keep) {
+    const std::string id = list.live.front();
+    Reached("prune-remove");
+    const auto put = blobs.Put(RemovedBlob(id), "", PutMode::kIfAbsent);
+    // Another prune may have been first.
+    if (!put.ok() && !absl::IsAlreadyExists(put.status())) return put.status();
+    if (put.ok()) pruned.removed.push_back(id);
+    list.removed.emplace(id, now_ms);
+    list.live.erase(list.live.begin());
+  }
+  return absl::OkStatus();
+}
+
+bool IsOver(uint64_t since_ms, uint64_t now_ms) { return since_ms + kGraceMs <= now_ms; }
+
+/// Adds the objects of a backup to those that are needed.
+absl::Status AddNeeded(BlobStore& blobs, const std::string& id, Names& needed) {
+  auto manifest = ReadManifest(blobs, id);
+  if (!manifest.ok()) return manifest.status();
+  for (BackedUpFile& file : manifest->files) needed.insert(std::move(file.blob));
+  return absl::OkStatus();
+}
+
+/// The objects that must not be deleted.
+struct Needed {
+  Names live;     // by backups that there are
+  Names removed;  // by those that were removed a short time ago
+};
+
+absl::StatusOr<Needed> FindNeeded(BlobStore& blobs, const BackupList& list, uint64_t now_ms) {
+  Needed needed;
+  for (const std::string& id : list.live) {
+    if (auto status = AddNeeded(blobs, id, needed.live); !status.ok()) {
+      return absl::Status(
+          status.code(),
+          fmt::format("{}; no object was deleted, because it is not known what the backup {} needs",
+                      std::string(status.message()), id));
+    }
+  }
+  for (const auto& [id, removed_ms] : list.removed) {
+    if (IsOver(removed_ms, now_ms)) continue;
+    // A create may have found objects by this manifest before it was removed. One that cannot be read was of
+    // no use to it.
+    const absl::Status added = AddNeeded(blobs, id, needed.removed);
+    if (!added.ok() && !absl::IsNotFound(added) && !absl::IsDataLoss(added)) return added;
+  }
+  return needed;
+}
+
+absl::Status DeleteObjects(BlobStore& blobs, const Needed& needed, uint64_t now_ms, Pruned& pruned) {
+  const auto objects = ListAll(blobs, kObjectPrefix);
+  if (!objects.ok()) return objects.status();
+  std::vector<const BlobEntry*> over;
+  for (const BlobEntry& object : *objects) {
+    if (needed.live.contains(object.name)) continue;
+    if (!needed.removed.contains(object.name) && IsOver(object.modified_ms, now_ms)) {
+      over.push_back(&object);
+    } else {
+      ++pruned.waiting_objects;
+      pruned.waiting_bytes += object.size;
+    }
+  }
+  const absl::Status deleted = InParallel(over.size(), kDeleted, [&](size_t i) {
+    Reached("prune-object");
+    return blobs.Delete(over[i]->name);
+  });
+  if (!deleted.ok()) return deleted;
+  for (const BlobEntry* object : over) {
+    ++pruned.deleted_objects;
+    pruned.deleted_bytes += object->size;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Pruned> PruneBackups(BlobStore& blobs, size_t keep) {
+  if (keep < 1) return absl::InvalidArgumentError("keep: at least one backup must be kept");
+  Pruned pruned;
+  // Taken before anything is listed, so that a backup whose objects are as old as this was listed.
+  const uint64_t now_ms = WallClockMs();
+  auto list = ListBackups(blobs);
+  if (!list.ok()) return list.status();
+  if (auto status = Remove(blobs, keep, now_ms, *list, pruned); !status.ok()) return status;
+  const auto needed = FindNeeded(blobs, *list, now_ms);
+  if (!needed.ok()) return needed.status();
+  if (auto status = DeleteObjects(blobs, *needed, now_ms, pruned); !status.ok()) return status;
+  // Last, so that a prune which is cut short before leaves the marks that say what is to be deleted.
+  for (const auto& [id, removed_ms] : list->removed) {
+    if (!IsOver(removed_ms, now_ms)) continue;
+    Reached("prune-manifest");
+    if (auto status = blobs.Delete(ManifestBlob(id)); !status.ok()) return status;
+    if (auto status = blobs.Delete(RemovedBlob(id)); !status.ok()) return status;
+  }
+  return pruned;
+}
+
+}  // namespace kvstore::backup

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "backup/create.h"
+#include "base/metrics_sink.h"
+#include "base/mutex.h"
+#include "blobstore/blob_store.h"
+
+namespace kvstore::backup {
+
+struct ScheduleOptions {
+  uint64_t every_ms = 6 * uint64_t{3'600'000};  ///< From the beginning of one backup to that of the next.
+  size_t keep = 0;                              ///< So many backups are kept; 0: none is pruned.
+  uint64_t retry_ms = 300'000;                  ///< From a failure to the next attempt; at most every_ms.
+  /// Called with a line for people: about each backup, and about each failure with the age of the last good
+  /// one. May be null.
+  std::function<void(bool is_problem, const std::string& line)> log;
+};
+
+/// Makes backups from time to time, in a thread of its own. What the destination has decides when: after a
+/// restart, the next backup is due when it would have been without. Thread-safe.
+class Schedule {
+ public:
+  /// Opens the destination. Called before each backup, so that one that is away when a server starts does not
+  /// keep it from serving.
+  using Opener = std::function<absl::StatusOr<std::unique_ptr<BlobStore>>()>;
+
+  /// Starts the thread. What the functions use must outlive this.
+  Schedule(CheckpointMaker checkpoint, Opener open, ScheduleOptions options);
+  /// Stops it; returns when the call that the thread is in has ended.
+  ~Schedule();
+  /// Tells the thread to stop, and does not wait until it has.
+  void Stop();
+  Schedule(const Schedule&) = delete;
+  Schedule& operator=(const Schedule&) = delete;
+
+  /// What was done since this was made.
+  struct Figures {
+    uint64_t backups = 0;
+    uint64_t failures = 0;
+    uint64_t sent_bytes = 0;
+    uint64_t last_good_ms = 0;  ///< When the last good backup began, ms since 1970; 0: none is known.
+    absl::Status last_error;    ///< Of the last attempt; OK if it succeeded.
+  };
+  Figures figures() const;
+  void Describe(MetricsSink& sink) const;
+
+ private:
+  void Run();
+  /// Makes a backup if one is due, and returns how long to wait for the next one, in ms.
+  absl::StatusOr<uint64_t> Round();
+  void Failed(const absl::Status& status);
+  /// CANCELLED if it is to stop.
+  absl::Status Sleep(std::chrono::milliseconds time);
+
+  const CheckpointMaker checkpoint_;
+  const Opener open_;
+  const ScheduleOptions options_;
+  const uint64_t started_ms_;
+  std::atomic<bool> stopping_{false};  // written with mutex_ held, so that no sleeper misses it
+  mutable Mutex mutex_;
+  std::condition_variable stopped_;
+  Figures figures_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;  // the last member: it uses all others
+};
+
+}  // namespace kvstore::backup

@@ -1,0 +1,155 @@
+#include "backup/verify.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "backup/layout.h"
+#include "backup/list.h"
+#include "backup/parallel.h"
+#include "base/mutex.h"
+#include "catalog/catalog_json.h"
+
+namespace kvstore::backup {
+namespace {
+
+/// One run of VerifyBackup.
+class Verification {
+ public:
+  Verification(const Manifest& manifest, BlobStore& blobs, const Progress& progress)
+      : manifest_(manifest), blobs_(blobs), progress_(progress) {}
+
+  /// Compares the sizes of all objects with those that the destination lists.
+  absl::Status CheckObjects() {
+    const auto objects = ListAll(blobs_, kObjectPrefix);
+    if (!objects.ok()) return objects.status();
+    std::map<std::string_view, uint64_t> sizes;
+    for (const BlobEntry& object : *objects) sizes.emplace(object.name, object.size);
+    for (const BackedUpFile& file : manifest_.files) {
+      ++found_.objects;
+      const auto size = sizes.find(file.blob);
+      if (size == sizes.end()) {
+        AddProblem(file, "is missing");
+      } else if (size->second != file.size) {
+        AddProblem(file, fmt::format("has {} bytes, not {}", size->second, file.size));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  /// Reads the catalog, and the file that names the engine's own list of files.
+  absl::Status CheckSchema() {
+    // A store that has never had a dataset has no catalog.
+    if (const BackedUpFile* catalog = manifest_.Find("catalog.json"); catalog != nullptr) {
+      if (auto status = CheckCatalog(*catalog); !status.ok()) return status;
+    }
+    const BackedUpFile& file = *manifest_.Find("rocksdb/CURRENT");
+    auto current = ReadSmall(file);
+    if (!current.ok()) return current.status();
+    if (current->ends_with('\n')) current->pop_back();
+    if (!current->empty() && manifest_.Find("rocksdb/" + *current) == nullptr) {
+      AddProblem(file, "names a file that the backup does not have");
+    }
+    return absl::OkStatus();
+  }
+
+  /// Reads every object once, however many files have its bytes.
+  absl::Status CheckBytes() {
+    std::map<std::string_view, const BackedUpFile*> by_object;
+    for (const BackedUpFile& file : manifest_.files) by_object.emplace(file.blob, &file);
+    std::vector<const BackedUpFile*> files;
+    uint64_t total = 0;
+    for (const auto& [blob, file] : by_object) {
+      files.push_back(file);
+      total += file->size;
+    }
+    return InParallel(files.size(), kFetched, [&](size_t i) {
+      const BackedUpFile& file = *files[i];
+      return CheckFile(
+          file, blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum},
+                            [&](uint64_t, std::string_view bytes) { return Report(bytes.size(), total); }));
+    });
+  }
+
+  Verified Take() {
+    std::sort(found_.problems.begin(), found_.problems.end());
+    found_.problems.erase(std::unique(found_.problems.begin(), found_.problems.end()), found_.problems.end());
+    return std::move(found_);
+  }
+
+ private:
+  absl::Status CheckCatalog(const BackedUpFile& file) {
+    const auto text = ReadSmall(file);
+    if (!text.ok() || text->empty()) return text.status();
+    const auto entries = DecodeCatalog(*text);
+    if (!entries.ok()) {
+      AddProblem(file, fmt::format("does not decode: {}", std::string(entries.status().message())));
+      return absl::OkStatus();
+    }
+    for (const CatalogEntry& entry : *entries) found_.datasets.push_back(entry.spec.name);
+    return absl::OkStatus();
+  }
+
+  /// Reads a file of the backup; empty if that is a problem of the backup, which is recorded.
+  absl::StatusOr<std::string> ReadSmall(const BackedUpFile& file) {
+    if (file.size > kBlobPieceBytes) {
+      AddProblem(file, fmt::format("has {} bytes, which is more than such a file can have", file.size));
+      return "";
+    }
+    std::string text;
+    const auto append = [&text](uint64_t, std::string_view bytes) {
+      text += bytes;
+      return absl::OkStatus();
+    };
+    const absl::Status read = blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum}, append);
+    if (read.ok()) return text;
+    if (auto status = CheckFile(file, read); !status.ok()) return status;
+    return "";
+  }
+
+  /// Records a problem if what was read is not what was backed up, and returns other errors.
+  absl::Status CheckFile(const BackedUpFile& file, const absl::Status& read) {
+    if (absl::IsNotFound(read)) {
+      AddProblem(file, "is missing");
+    } else if (absl::IsDataLoss(read)) {
+      AddProblem(file, fmt::format("is damaged: {}", std::string(read.message())));
+    } else {
+      return read;
+    }
+    return absl::OkStatus();
+  }
+
+  void AddProblem(const BackedUpFile& file, std::string_view problem) {
+    const MutexLock lock(mutex_);
+    found_.problems.push_back(fmt::format("{}, which restores to {}, {}", file.blob, file.path, problem));
+  }
+
+  absl::Status Report(uint64_t bytes, uint64_t total) {
+    const MutexLock lock(mutex_);
+    found_.read_bytes += bytes;
+    if (!progress_ || progress_(found_.read_bytes, total)) return absl::OkStatus();
+    return absl::CancelledError("the verification was stopped");
+  }
+
+  const Manifest& manifest_;
+  BlobStore& blobs_;
+  const Progress& progress_;
+  Mutex mutex_;  // guards found_ while several threads read
+  Verified found_;
+};
+
+}  // namespace
+
+absl::StatusOr<Verified> VerifyBackup(const Manifest& manifest, BlobStore& blobs, VerifyDepth depth,
+                                      const Progress& progress) {
+  Verification verification(manifest, blobs, progress);
+  absl::Status status = verification.CheckObjects();
+  if (status.ok() && depth >= VerifyDepth::kSchema) status = verification.CheckSchema();
+  if (status.ok() && depth >= VerifyDepth::kBytes) status = verification.CheckBytes();
+  if (!status.ok()) return status;
+  return verification.Take();
+}
+
+}  // namespace kvstore::backup

@@ -1,0 +1,337 @@
+#include <fmt/format.h>
+
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "assembly/open_router.h"
+#include "backup/create.h"
+#include "backup/layout.h"
+#include "backup/list.h"
+#include "backup/prune.h"
+#include "backup/restore.h"
+#include "backup/verify.h"
+#include "cli/backup_place.h"
+#include "cli/commands.h"
+#include "cli/escape.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+
+/// kv backup: makes backups of an embedded store, looks at them, restores and prunes them.
+namespace kvstore::cli {
+namespace {
+
+using backup::Manifest;
+
+constexpr char kWhere[] =
+    "The folder or bucket with the backups: file:DIR or s3://BUCKET/PREFIX; default: backup.to of the "
+    "configuration";
+
+/// "12.3 MiB"
+std::string SizeText(uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+/// How long the backup took.
+double Seconds(const Manifest& manifest) {
+  return (static_cast<double>(manifest.finished_ms) - static_cast<double>(manifest.began_ms)) / 1000;
+}
+
+Json ToJson(const Manifest& manifest) {
+  return {{"id", manifest.id},
+          {"began_ms", manifest.began_ms},
+          {"finished_ms", manifest.finished_ms},
+          {"host", manifest.host},
+          {"version", manifest.version},
+          {"engine", manifest.engine},
+          {"files", manifest.files.size()},
+          {"bytes", manifest.TotalBytes()},
+          {"sent_objects", manifest.sent_objects},
+          {"sent_bytes", manifest.sent_bytes}};
+}
+
+/// Shows the progress of a command on a terminal.
+Progress ShowProgress(ProgressBar& bar) {
+  return [&bar](uint64_t done, uint64_t total) {
+    bar.Show(done, total, fmt::format("{} of {}", SizeText(done), SizeText(total)));
+    return true;
+  };
+}
+
+/// Throws Failure that names the backup, unless `status` is OK.
+void CheckBackup(const absl::Status& status, std::string_view action, const std::string& id) {
+  if (status.ok()) return;
+  throw Failure{absl::Status(
+      status.code(), fmt::format("cannot {} the backup {}: {}", action, id, std::string(status.message())))};
+}
+
+/// The options of the commands that read a backup.
+struct Source {
+  std::string from;
+  std::string id;
+
+  void AddTo(CLI::App& command) {
+    command.add_option("--from", from, kWhere)->type_name("URL");
+    command.add_option("--backup", id, "Which one; default: the newest")->type_name("BACKUP");
+  }
+
+  Manifest Read(BlobStore& blobs) {
+    if (id.empty()) id = OrFail(backup::NewestBackup(blobs));
+    auto manifest = backup::ReadManifest(blobs, id);
+    if (absl::IsDataLoss(manifest.status())) CheckBackup(manifest.status(), "read", id);
+    return OrFail(std::move(manifest));
+  }
+};
+
+Manifest Create(const Globals& globals, BlobStore& blobs) {
+  if (!globals.server.empty()) {
+    throw Failure{absl::UnimplementedError(
+        "--server: a server cannot be told to make a backup yet. It makes backups by itself if its "
+        "configuration has backup.every; to make one by hand, stop it and name its folder with --data")};
+  }
+  OpenOptions options = globals.StoreOptions();
+  options.create_if_missing = false;
+  auto router = OpenRouter(options);
+  if (absl::IsUnavailable(router.status())) {
+    throw Failure{absl::UnavailableError(
+        fmt::format("{}. A server makes backups while it serves if its configuration has backup.every",
+                    std::string(router.status().message())))};
+  }
+  const auto opened = OrFail(std::move(router));
+  ProgressBar bar("backup", "bytes");
+  return OrFail(backup::CreateBackup(OrFail(CheckpointsOf(*opened, options)), blobs, ShowProgress(bar)));
+}
+
+void AddCreate(CLI::App& group, Globals& globals) {
+  auto to = std::make_shared<std::string>();
+  CLI::App* create = group.add_subcommand(
+      "create", "Back up a store that no process has open; sends only what the destination lacks");
+  create->add_option("--to", *to, kWhere)->type_name("URL");
+  create->footer(
+      R"(The backup has everything that was acknowledged before it began. It is there when this command has ended without an
+error, and not before. After an error, or a kill, run it again: what was sent is not sent again. A server makes backups
+while it serves: the configuration's "backup" says where to and how often.
+
+Example:
+  kv --data /var/lib/events backup create --to s3://backups/events)");
+  create->callback([to, &globals] {
+    const auto blobs = OpenBackups(globals, *to, "--to");
+    const Manifest made = Create(globals, *blobs);
+    if (globals.json) return PrintJson({{"ok", true}, {"backup", ToJson(made)}});
+    Print("backup {}: {} in {} files; sent {} in {} objects\n", made.id, SizeText(made.TotalBytes()),
+          made.files.size(), SizeText(made.sent_bytes), made.sent_objects);
+  });
+}
+
+void AddList(CLI::App& group, Globals& globals) {
+  auto from = std::make_shared<std::string>();
+  CLI::App* list = group.add_subcommand("list", "List the backups, oldest first");
+  list->add_option("--from", *from, kWhere)->type_name("URL");
+  list->footer("Example: kv backup list --from s3://backups/events");
+  list->callback([from, &globals] {
+    const auto blobs = OpenBackups(globals, *from, "--from");
+    Table table({"BACKUP", "BEGAN", "SECONDS", "SIZE", "FILES", "SENT"});
+    Json backups = Json::array();
+    absl::Status problem;
+    for (const std::string& id : OrFail(backup::ListBackups(*blobs)).live) {
+      const auto manifest = backup::ReadManifest(*blobs, id);
+      // A prune may have deleted it since it was listed.
+      if (absl::IsNotFound(manifest.status())) continue;
+      if (!manifest.ok()) {
+        problem = absl::Status(
+            manifest.status().code(),
+            fmt::format("cannot read the backup {}: {}", id, std::string(manifest.status().message())));
+        table.Add({id, "cannot be read", "-", "-", "-", "-"});
+        continue;
+      }
+      backups.push_back(ToJson(*manifest));
+      table.Add({id, UtcText(manifest->began_ms), fmt::format("{:.1f}", Seconds(*manifest)),
+                 SizeText(manifest->TotalBytes()), fmt::format("{}", manifest->files.size()),
+                 SizeText(manifest->sent_bytes)});
+    }
+    if (globals.json) {
+      PrintJson({{"ok", problem.ok()}, {"backups", std::move(backups)}});
+    } else {
+      table.Print();
+    }
+    OrFail(problem);
+  });
+}
+
+void AddShow(CLI::App& group, Globals& globals) {
+  auto source = std::make_shared<Source>();
+  CLI::App* show = group.add_subcommand("show", "Show what a backup consists of");
+  source->AddTo(*show);
+  show->footer("Example: kv backup show --from s3://backups/events");
+  show->callback([source, &globals] {
+    const auto blobs = OpenBackups(globals, source->from, "--from");
+    const Manifest manifest = source->Read(*blobs);
+    if (globals.json) {
+      Json files = Json::array();
+      for (const backup::BackedUpFile& file : manifest.files) {
+        files.push_back(
+            {{"path", file.path}, {"blob", file.blob}, {"size", file.size}, {"checksum", file.checksum}});
+      }
+      Json answer = ToJson(manifest);
+      answer["files"] = std::move(files);
+      return PrintJson({{"ok", true}, {"backup", std::move(answer)}});
+    }
+    Print("backup {}\nbegan {}, by {}\nKVStore {}, {}\n{} in {} files; sent {} in {} objects\n", manifest.id,
+          UtcText(manifest.began_ms), manifest.host, manifest.version, manifest.engine,
+          SizeText(manifest.TotalBytes()), manifest.files.size(), SizeText(manifest.sent_bytes),
+          manifest.sent_objects);
+    Table table({"FILE", "SIZE", "OBJECT"});
+    for (const backup::BackedUpFile& file : manifest.files) {
+      table.Add({file.path, SizeText(file.size), file.blob});
+    }
+    table.Print();
+  });
+}
+
+void AddVerify(CLI::App& group, Globals& globals) {
+  auto source = std::make_shared<Source>();
+  auto quick = std::make_shared<bool>(false);
+  auto deep = std::make_shared<bool>(false);
+  CLI::App* verify = group.add_subcommand("verify", "Verify that a backup is whole");
+  source->AddTo(*verify);
+  auto* only_list = verify->add_flag("--quick", *quick, "Only look whether all objects are there");
+  verify->add_flag("--deep", *deep, "Read all objects, and compare them with their checksums")
+      ->excludes(only_list);
+  verify->footer(
+      R"(Without --quick or --deep, the objects must be there with their sizes, and the files that say what is in the store
+are read and decoded.
+
+Example:
+  kv backup verify --from s3://backups/events --deep
+
+Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it could not be verified; 2 wrong usage.)");
+  verify->callback([source, quick, deep, &globals] {
+    const auto blobs = OpenBackups(globals, source->from, "--from");
+    const Manifest manifest = source->Read(*blobs);
+    using backup::VerifyDepth;
+    const VerifyDepth depth = *deep    ? VerifyDepth::kBytes
+                              : *quick ? VerifyDepth::kObjects
+                                       : VerifyDepth::kSchema;
+    backup::Verified verified;
+    {
+      ProgressBar bar("verify", "bytes");
+      auto result = backup::VerifyBackup(manifest, *blobs, depth, ShowProgress(bar));
+      CheckBackup(result.status(), "verify", manifest.id);
+      verified = *std::move(result);
+    }
+    const bool is_whole = verified.problems.empty();
+    if (globals.json) {
+      PrintJson({{"ok", is_whole},
+                 {"backup", ToJson(manifest)},
+                 {"objects", verified.objects},
+                 {"read_bytes", verified.read_bytes},
+                 {"datasets", verified.datasets},
+                 {"problems", verified.problems}});
+    } else {
+      for (const std::string& problem : verified.problems) Print("{}\n", problem);
+      if (is_whole) {
+        Print("backup {}: {} objects are there; {}\n", manifest.id, verified.objects,
+              *deep    ? fmt::format("{} were read and have their checksums", SizeText(verified.read_bytes))
+              : *quick ? std::string("none was read")
+                       : fmt::format("{} datasets; use --deep to read everything", verified.datasets.size()));
+      }
+    }
+    if (is_whole) return;
+    throw Failure{absl::DataLossError(
+        fmt::format("the backup {} is not whole: {} problems", manifest.id, verified.problems.size()))};
+  });
+}
+
+void AddRestore(CLI::App& group, Globals& globals) {
+  auto source = std::make_shared<Source>();
+  auto to = std::make_shared<std::string>();
+  CLI::App* restore = group.add_subcommand("restore", "Restore a backup into a new folder");
+  source->AddTo(*restore);
+  restore->add_option("--to", *to, "The folder; it must not exist, or be empty")
+      ->type_name("DIR")
+      ->required();
+  restore->footer(
+      R"(Every file is compared with its checksum. The folder is a store when this command has ended without an error, and
+not before: what a restore leaves that is killed does not open, and is to be removed.
+
+Example:
+  kv backup restore --from s3://backups/events --to /var/lib/events)");
+  restore->callback([source, to, &globals] {
+    const auto blobs = OpenBackups(globals, source->from, "--from");
+    const Manifest manifest = source->Read(*blobs);
+    {
+      ProgressBar bar("restore", "bytes");
+      CheckBackup(backup::RestoreBackup(manifest, *blobs, *to, ShowProgress(bar)), "restore", manifest.id);
+    }
+    if (globals.json) return PrintJson({{"ok", true}, {"backup", ToJson(manifest)}, {"folder", *to}});
+    Print("{} is the store as it was at {}: {} in {} files\n", *to, UtcText(manifest.began_ms),
+          SizeText(manifest.TotalBytes()), manifest.files.size());
+  });
+}
+
+void AddPrune(CLI::App& group, Globals& globals) {
+  auto from = std::make_shared<std::string>();
+  auto keep = std::make_shared<size_t>(0);
+  CLI::App* prune =
+      group.add_subcommand("prune", "Remove all but the newest backups, and delete what no backup needs");
+  prune->add_option("--from", *from, kWhere)->type_name("URL");
+  prune->add_option("--keep", *keep, "How many backups to keep, at least 1")->required();
+  prune->footer(fmt::format(
+      R"(Objects that no backup needs are deleted {} hours after the last backup that needed them was removed, by the first
+prune after that: a backup that is being made may rely on them. Until then, what was removed can still be restored by
+its ID.
+
+Example:
+  kv backup prune --from s3://backups/events --keep 7)",
+      backup::kGraceMs / backup::kHourMs));
+  prune->callback([from, keep, &globals] {
+    const auto blobs = OpenBackups(globals, *from, "--from");
+    const backup::Pruned pruned = OrFail(backup::PruneBackups(*blobs, *keep));
+    if (globals.json) {
+      return PrintJson({{"ok", true},
+                        {"removed", pruned.removed},
+                        {"deleted_objects", pruned.deleted_objects},
+                        {"deleted_bytes", pruned.deleted_bytes},
+                        {"waiting_objects", pruned.waiting_objects},
+                        {"waiting_bytes", pruned.waiting_bytes}});
+    }
+    for (const std::string& id : pruned.removed) Print("removed {}\n", id);
+    Print("deleted {} objects, {}\n", pruned.deleted_objects, SizeText(pruned.deleted_bytes));
+    if (pruned.waiting_objects == 0) return;
+    Print("{} objects, {}, are not needed either, and wait until their {} hours are over\n",
+          pruned.waiting_objects, SizeText(pruned.waiting_bytes), backup::kGraceMs / backup::kHourMs);
+  });
+}
+
+}  // namespace
+
+void AddBackupCommands(CLI::App& app, Globals& globals) {
+  CLI::App* group =
+      app.add_subcommand("backup", "Backups of an embedded store, in a folder or a bucket of S3");
+  group->require_subcommand(1);
+  AddCreate(*group, globals);
+  AddList(*group, globals);
+  AddShow(*group, globals);
+  AddVerify(*group, globals);
+  AddRestore(*group, globals);
+  AddPrune(*group, globals);
+  group->footer(
+      R"(The keys of a bucket come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its server from AWS_ENDPOINT_URL_S3, or
+both from the configuration's "backup" (docs/configuration.md). docs/backup.md is the page for operators.
+
+Example: kv backup list --from file:/mnt/backups/events)");
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "json/json.h"
+
+/// What commands of `kv migrate` read from the status of a migration, which is JSON as of
+/// migration::StatusJson, from this process or a server.
+namespace kvstore::cli {
+
+/// Returns a command of `kv migrate` as one types it; arguments that only the operator knows are in capitals.
+std::string WithArguments(const std::string& command, const std::string& dataset);
+
+/// Whether nothing happens any more until an operator gives a command: the migration waits for one, or has
+/// ended. False while the worker still has to carry out what was asked for, which it also does while the
+/// migration is paused.
+bool WaitsForOperator(const Json& status);
+
+/// Whether it waits because its copying is paused. What a command has begun is then not done.
+bool WaitsForResume(const Json& status);
+
+/// The status as text, for people.
+std::string StatusText(const Json& status);
+
+}  // namespace kvstore::cli

@@ -1,0 +1,103 @@
+#include "backup/restore.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "backup/layout.h"
+#include "tests/backup/fake_store.h"
+#include "tests/support/faulty_blobs.h"
+
+/// What a restore writes, and what it refuses.
+namespace kvstore {
+namespace {
+
+namespace fs = std::filesystem;
+using absl::StatusCode;
+using backup::Manifest;
+using backup::RestoreBackup;
+using testing::BackupTest;
+using testing::FailsWith;
+using testing::FaultyBlobs;
+
+class BackupRestore : public BackupTest {};
+
+TEST_F(BackupRestore, OnlyIntoANewOrEmptyFolder) {
+  const Manifest made = MustCreate();
+  fs::create_directories(dir_ / "empty");
+  EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "empty/"));
+  EXPECT_EQ(testing::FilesIn(dir_ / "empty"), store_.files());
+  EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "new" / "deeper"));
+  EXPECT_EQ(testing::FilesIn(dir_ / "new" / "deeper"), store_.files());
+  EXPECT_EQ(fs::status(dir_ / "new" / "deeper").permissions(), fs::perms::owner_all);
+  // What is there stays as it is.
+  EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "empty"),
+              FailsWith(StatusCode::kFailedPrecondition, "is not empty: it holds '"));
+  EXPECT_EQ(testing::FilesIn(dir_ / "empty"), store_.files());
+  std::ofstream(dir_ / "file") << "text";
+  EXPECT_FALSE(RestoreBackup(made, *blobs_, dir_ / "file").ok());
+  EXPECT_EQ(testing::TextOfFile(dir_ / "file"), "text");
+}
+
+TEST_F(BackupRestore, ItListsNothing) {
+  const Manifest made = MustCreate();
+  FaultyBlobs blobs(*blobs_, [](std::string_view call, std::string_view) {
+    return call == "list" ? absl::UnavailableError("a restore lists nothing") : absl::OkStatus();
+  });
+  ASSERT_OK_AND_ASSIGN(const Manifest read, backup::ReadManifest(blobs, made.id));
+  EXPECT_OK(RestoreBackup(read, blobs, dir_ / "restored"));
+}
+
+TEST_F(BackupRestore, WrongBytesAreFoundAndNothingIsLeft) {
+  const Manifest made = MustCreate();
+  const std::string blob = made.Find("rocksdb/000010.sst")->blob;
+  std::ofstream(PathOf(blob), std::ios::binary) << std::string(999, 'a') << 'x';
+  EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "restored"), FailsWith(StatusCode::kDataLoss, blob));
+  EXPECT_TRUE(fs::is_empty(dir_ / "restored"));
+  std::ofstream(PathOf(blob), std::ios::binary) << "cut off";
+  EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "restored"), FailsWith(StatusCode::kDataLoss, blob));
+  fs::remove(PathOf(blob));
+  EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "restored"),
+              FailsWith(StatusCode::kDataLoss, "is missing; if the backup was pruned meanwhile"));
+  std::ofstream(PathOf(blob), std::ios::binary) << std::string(1000, 'a');
+  EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "restored"));
+  EXPECT_EQ(testing::FilesIn(dir_ / "restored"), store_.files());
+}
+
+TEST_F(BackupRestore, AfterAFailureTheFolderIsEmptyAgain) {
+  const Manifest made = MustCreate();
+  std::atomic<int> reads{0};
+  FaultyBlobs failing(*blobs_, [&](std::string_view call, std::string_view) {
+    return call == "read" && ++reads == 3 ? absl::UnavailableError("status 503") : absl::OkStatus();
+  });
+  EXPECT_THAT(RestoreBackup(made, failing, dir_ / "restored"), FailsWith(StatusCode::kUnavailable, "503"));
+  EXPECT_TRUE(fs::is_empty(dir_ / "restored"));
+  EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "restored"));
+}
+
+TEST_F(BackupRestore, TwoIntoOneFolderExcludeEachOther) {
+  const Manifest made = MustCreate();
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "restore-mark") return;
+    EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "restored"),
+                FailsWith(StatusCode::kFailedPrecondition, "another restore has written"));
+    EXPECT_FALSE(fs::exists(dir_ / "restored/KVSTORE"));
+  });
+  EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "restored"));
+  EXPECT_EQ(testing::FilesIn(dir_ / "restored"), store_.files());
+}
+
+TEST_F(BackupRestore, LinksInTheFolderAreNotFollowed) {
+  const Manifest made = MustCreate();
+  fs::create_directories(dir_ / "restored");
+  fs::create_symlink(dir_ / "elsewhere", dir_ / "restored/RESTORING");
+  EXPECT_FALSE(RestoreBackup(made, *blobs_, dir_ / "restored").ok());
+  EXPECT_FALSE(fs::exists(dir_ / "elsewhere"));
+}
+
+}  // namespace
+}  // namespace kvstore

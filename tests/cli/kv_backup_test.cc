@@ -1,0 +1,134 @@
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/cli/kv_program.h"
+#include "tests/support/eventually.h"
+#include "tests/support/kv_server.h"
+
+/// kv backup, by hand and by a server.
+namespace kvstore::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+
+class KvBackup : public KvProgram {
+ protected:
+  void SetUp() override {
+    Ok({"dataset", "create", "events"});
+    Ok({"put", "events", "user:7", "click=pin:3", "view=pin:9"});
+  }
+
+  std::string Url() const { return "file:" + (dir_ / "backups").string(); }
+  /// Runs kv without a store.
+  Output Run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), KV_PROGRAM);
+    return RunProgram(arguments);
+  }
+  Json RunJson(std::vector<std::string> arguments) const {
+    arguments.push_back("--json");
+    const Output output = Run(std::move(arguments));
+    EXPECT_EQ(output.code, 0) << output.err;
+    return Json::parse(output.out, nullptr, false);
+  }
+  std::string Scan(const fs::path& store) const {
+    const Output output = Run({"--data", store.string(), "scan", "events", "--all"});
+    EXPECT_EQ(output.code, 0) << output.err;
+    return output.out;
+  }
+};
+
+TEST_F(KvBackup, FromCreateToPrune) {
+  const std::string rows = Ok({"scan", "events", "--all"});
+  EXPECT_THAT(Ok({"backup", "create", "--to", Url()}), HasSubstr(" files; sent "));
+  const Json list = RunJson({"backup", "list", "--from", Url()});
+  ASSERT_EQ(list["backups"].size(), 1u);
+  const std::string id = list["backups"][0]["id"];
+  EXPECT_GT(list["backups"][0]["bytes"].get<uint64_t>(), 0u);
+  EXPECT_THAT(Run({"backup", "list", "--from", Url()}).out, HasSubstr(id));
+
+  const Json shown = RunJson({"backup", "show", "--from", Url(), "--backup", id});
+  EXPECT_EQ(shown["backup"]["id"], id);
+  EXPECT_GE(shown["backup"]["files"].size(), 5u);
+  EXPECT_THAT(Run({"backup", "show", "--from", Url()}).out, HasSubstr("rocksdb/CURRENT"));
+
+  EXPECT_THAT(Run({"backup", "verify", "--from", Url(), "--quick"}).out, HasSubstr("none was read"));
+  EXPECT_THAT(Run({"backup", "verify", "--from", Url()}).out, HasSubstr("1 datasets; use --deep"));
+  EXPECT_EQ(RunJson({"backup", "verify", "--from", Url(), "--deep"})["datasets"], Json::array({"events"}));
+
+  const fs::path restored = dir_ / "restored";
+  EXPECT_THAT(Run({"backup", "restore", "--from", Url(), "--to", restored.string()}).out,
+              HasSubstr("is the store as it was at "));
+  EXPECT_EQ(Scan(restored), rows);
+
+  Ok({"put", "events", "user:8", "click=pin:4"});
+  const Json second = Json::parse(Ok({"backup", "create", "--to", Url(), "--json"}));
+  const Json pruned = RunJson({"backup", "prune", "--from", Url(), "--keep", "1"});
+  EXPECT_EQ(pruned["removed"].size(), 1u);
+  EXPECT_EQ(RunJson({"backup", "list", "--from", Url()})["backups"].size(), 1u);
+  EXPECT_GT(second["backup"]["sent_objects"].get<uint64_t>(), 0u);
+}
+
+TEST_F(KvBackup, ADamagedBackupIsNamedWithTheObject) {
+  Ok({"backup", "create", "--to", Url()});
+  const Json shown = RunJson({"backup", "show", "--from", Url()});
+  const std::string blob = shown["backup"]["files"][0]["blob"];
+  fs::remove(dir_ / "backups" / blob);
+  const Output verified = Run({"backup", "verify", "--from", Url(), "--quick"});
+  EXPECT_EQ(verified.code, 1);
+  EXPECT_THAT(verified.out, HasSubstr(blob));
+  EXPECT_THAT(verified.err, HasSubstr("is not whole: 1 problems"));
+  EXPECT_THAT(verified.err, HasSubstr("kv backup verify --deep"));
+  const Output restored = Run({"backup", "restore", "--from", Url(), "--to", (dir_ / "restored").string()});
+  EXPECT_EQ(restored.code, 1);
+  EXPECT_THAT(restored.err, HasSubstr("cannot restore the backup 20"));
+  EXPECT_FALSE(fs::exists(dir_ / "restored/KVSTORE"));
+}
+
+TEST_F(KvBackup, AFailedRestoreIsNotTakenForAStore) {
+  fs::create_directories(dir_ / "restored");
+  std::ofstream(dir_ / "restored/RESTORING") << "killed";
+  std::ofstream(dir_ / "restored/catalog.json") << "{}";
+  const Output opened = Run({"--data", (dir_ / "restored").string(), "dataset", "list"});
+  EXPECT_EQ(opened.code, 1);
+  EXPECT_THAT(opened.err, HasSubstr("is not a KVStore directory"));
+}
+
+TEST_F(KvBackup, MistakesAreExplained) {
+  EXPECT_THAT(Run({"backup", "list"}).err, HasSubstr("--from: say where the backups are"));
+  EXPECT_THAT(Run({"backup", "list", "--from", "ftp://x"}).err, HasSubstr("it must be file:DIR"));
+  EXPECT_THAT(Run({"backup", "restore", "--from", Url(), "--to", (dir_ / "x").string()}).err,
+              HasSubstr("there is no backup in"));
+  EXPECT_THAT(Run({"backup", "show", "--from", Url(), "--backup", "../x"}).err,
+              HasSubstr("an ID looks like"));
+  EXPECT_EQ(Run({"backup", "prune", "--from", Url()}).code, 2);
+  EXPECT_EQ(Run({"backup", "verify", "--from", Url(), "--quick", "--deep"}).code, 2);
+  EXPECT_THAT(Run({"--server", "127.0.0.1:1", "backup", "create", "--to", Url()}).err,
+              HasSubstr("a server cannot be told to make a backup yet"));
+}
+
+TEST_F(KvBackup, AServerMakesThemWhileItServes) {
+  const std::string config =
+      File("kv.json", R"({"data": "store", "backup": {"to": "file:backups", "every": "1h", "keep": 2}})");
+  const std::string rows = Ok({"scan", "events", "--all"});
+  const KvServer server(KV_PROGRAM, {"--config", config});
+  // The folder belongs to the server, which says so.
+  const Output refused = Kv({"backup", "create", "--to", Url()});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("is open in process"));
+  EXPECT_THAT(refused.err, HasSubstr("if its configuration has backup.every"));
+  // The configuration says where the backups are.
+  const auto listed = [&] { return RunJson({"--config", config, "backup", "list"})["backups"].size(); };
+  ASSERT_TRUE(Eventually([&] { return listed() == 1; }));
+  EXPECT_EQ(Run({"--config", config, "backup", "restore", "--to", (dir_ / "restored").string()}).code, 0);
+  EXPECT_EQ(Scan(dir_ / "restored"), rows);
+}
+
+}  // namespace
+}  // namespace kvstore::testing

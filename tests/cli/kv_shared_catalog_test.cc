@@ -1,0 +1,111 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "coordination/zookeeper.h"
+#include "tests/cli/kv_program.h"
+#include "tests/support/zookeeper_server.h"
+
+/// A shared catalog that does not fit the directory that the command names, or has an entry that cannot be
+/// read: what `kv` says and advises.
+namespace kvstore::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Json = nlohmann::json;
+
+class KvSharedCatalog : public KvProgram {
+ protected:
+  fs::path store() const { return dir_ / "store"; }
+};
+
+TEST_F(KvSharedCatalog, ASharedCatalogsDatasetIsWhereItsBackendIs) {
+  const ZooKeeperServer zookeeper;
+  const std::string config = File(
+      "kv.json", Json{{"data", store().string()}, {"zookeeper", {{"servers", zookeeper.address()}}}}.dump());
+  Ok({"--config", config, "dataset", "create", "events"});
+  // Another directory in its place, first with datasets of its own, and then without any.
+  fs::rename(store(), dir_ / "right");
+  Ok({"dataset", "create", "mine"});
+  for (const std::string message : {"dataset 'events' is in the catalog, and its data is not here",
+                                    "there are 1 datasets in the catalog, and no database here"}) {
+    const Output output = Kv({"--config", config, "get", "events", "r"});
+    EXPECT_EQ(output.code, 1);
+    EXPECT_THAT(output.err, HasSubstr(message));
+    EXPECT_THAT(output.err, HasSubstr("the configuration names another directory"));
+    EXPECT_THAT(output.err, Not(HasSubstr("damaged")));
+    fs::remove_all(store() / "rocksdb");
+  }
+}
+
+TEST_F(KvSharedCatalog, ADatasetWhoseEntryCannotBeReadIsNamedAndHidesNoOther) {
+  const ZooKeeperServer server;
+  const std::string config = File(
+      "kv.json", Json{{"data", store().string()}, {"zookeeper", {{"servers", server.address()}}}}.dump());
+  for (const char* const dataset : {"bad", "good"}) {
+    Ok({"--config", config, "dataset", "create", dataset});
+    Ok({"--config", config, "put", dataset, "r", "c=v"});
+  }
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  const auto whole = zookeeper.Get("/kvstore/datasets/bad", /*watch=*/false);
+  ASSERT_TRUE(whole.ok());
+  ASSERT_TRUE(zookeeper.Set("/kvstore/datasets/bad", "{", -1).ok());
+  const Output list = Kv({"--config", config, "dataset", "list"});
+  EXPECT_EQ(list.code, 1);
+  EXPECT_THAT(list.out, HasSubstr("unreadable"));
+  EXPECT_THAT(list.out, HasSubstr("good"));
+  EXPECT_THAT(list.err, HasSubstr("cannot be read: bad;"));
+  Fails({"--config", config, "get", "bad", "r"}, "DATA_LOSS");
+  const Output good = Kv({"--config", config, "get", "good", "r"});
+  EXPECT_EQ(good.code, 0) << good.err;
+  EXPECT_THAT(good.out, HasSubstr("v"));
+  EXPECT_THAT(good.err, HasSubstr("other datasets are not affected")) << "is the library's log";
+  Fails({"--config", config, "dataset", "create", "new"}, "a type number could be given twice");
+  // docs/runbook.md: each data directory has the catalog as it was when all of it could be read.
+  std::ifstream in(store() / "catalog-copy.json");
+  const Json copy = Json::parse(in);
+  std::string kept;
+  for (const Json& entry : copy["datasets"]) {
+    if (entry["dataset"] == "bad") kept = entry.dump();
+  }
+  ASSERT_TRUE(zookeeper.Set("/kvstore/datasets/bad", kept, -1).ok());
+  Ok({"--config", config, "dataset", "list"});
+  EXPECT_THAT(Ok({"--config", config, "get", "bad", "r"}), HasSubstr("v"));
+}
+
+TEST_F(KvSharedCatalog, ObjectsOfADatasetWhoseEntryCannotBeReadAreNotTakenForGone) {
+  const ZooKeeperServer server;
+  const std::string config = File(
+      "kv.json", Json{{"data", store().string()}, {"zookeeper", {{"servers", server.address()}}}}.dump());
+  Ok({"--config", config, "dataset", "create", "pins", "--shape", "objects"});
+  Ok({"--config", config, "dataset", "create", "boards", "--shape", "mappings"});
+  std::string id = Ok({"--config", config, "object", "create", "pins", R"({"a": 1})"});
+  id.erase(id.find_last_not_of('\n') + 1);
+  Ok({"--config", config, "mapping", "add", "boards", id, id});
+  ZooKeeper zookeeper({.servers = server.address()}, nullptr);
+  ASSERT_TRUE(zookeeper.Set("/kvstore/datasets/pins", "{", -1).ok());
+  const Output list = Kv({"--config", config, "mapping", "list", "boards", id, "--objects"});
+  EXPECT_EQ(list.code, 0) << list.err;
+  EXPECT_THAT(list.out, HasSubstr("the catalog's entry of 'pins' cannot be read"));
+}
+
+TEST_F(KvSharedCatalog, ACatalogOfAnotherStoreBelongsToItsOwnBackup) {
+  Ok({"dataset", "create", "one"});
+  fs::rename(store(), dir_ / "one");
+  Ok({"dataset", "create", "other"});
+  fs::copy_file(dir_ / "one" / "catalog.json", store() / "catalog.json",
+                fs::copy_options::overwrite_existing);
+  const Output output = Kv({"get", "one", "r"});
+  EXPECT_EQ(output.code, 1);
+  EXPECT_THAT(output.err, HasSubstr("dataset 'one' is in the catalog, and its data is not here"));
+  EXPECT_THAT(output.err, HasSubstr("restore both from the same backup"));
+}
+
+}  // namespace
+}  // namespace kvstore::testing

@@ -1,0 +1,98 @@
+#include "cli/migrate_status.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "migration/record.h"
+
+namespace kvstore::cli {
+namespace {
+
+using migration::Phase;
+using migration::Record;
+using migration::Wanted;
+
+/// The status of a migration whose record is changed by `change`.
+Json StatusOf(const std::function<void(Record&)>& change) {
+  Record record{.dataset = "events", .source = "rocksdb", .target = "mysql"};
+  change(record);
+  return migration::StatusJson(record, std::nullopt);
+}
+
+TEST(MigrateStatus, WhatWasAskedForIsWaitedForAlsoWhileItIsPaused) {
+  const auto paused = [](Phase phase, Wanted wanted) {
+    return StatusOf([&](Record& record) {
+      record.phase = phase;
+      record.wanted = wanted;
+      record.paused = true;
+    });
+  };
+  EXPECT_FALSE(WaitsForOperator(paused(Phase::kBackfill, Wanted::kCancel)));
+  EXPECT_FALSE(WaitsForOperator(paused(Phase::kAborting, Wanted::kNothing)));
+  EXPECT_TRUE(WaitsForOperator(paused(Phase::kAborted, Wanted::kNothing)));
+  EXPECT_FALSE(WaitsForOperator(paused(Phase::kVerify, Wanted::kNothing))) << "a pause does not stop it";
+  EXPECT_FALSE(WaitsForOperator(paused(Phase::kReady, Wanted::kCutover)));
+  EXPECT_FALSE(WaitsForOperator(paused(Phase::kCutover, Wanted::kNothing)));
+  EXPECT_FALSE(WaitsForOperator(paused(Phase::kFinishing, Wanted::kNothing)));
+  EXPECT_TRUE(WaitsForOperator(paused(Phase::kReversible, Wanted::kNothing)));
+}
+
+TEST(MigrateStatus, CopyingThatIsPausedWaitsForAResume) {
+  const Json paused = StatusOf([](Record& record) {
+    record.phase = Phase::kBackfill;
+    record.paused = true;
+  });
+  EXPECT_TRUE(WaitsForOperator(paused));
+  EXPECT_TRUE(WaitsForResume(paused));
+  const Json ready = StatusOf([](Record& record) {
+    record.phase = Phase::kReady;
+    record.paused = true;
+  });
+  EXPECT_TRUE(WaitsForOperator(ready));
+  EXPECT_FALSE(WaitsForResume(ready));
+}
+
+TEST(MigrateStatus, ADoubtWaitsForAnOperatorUntilOneHasAnswered) {
+  const auto doubtful = [](Wanted wanted) {
+    return StatusOf([&](Record& record) {
+      record.phase = Phase::kVerify;
+      record.doubt = "of 100 units 40 differ";
+      record.wanted = wanted;
+    });
+  };
+  EXPECT_TRUE(WaitsForOperator(doubtful(Wanted::kNothing)));
+  EXPECT_FALSE(WaitsForOperator(doubtful(Wanted::kResolve)));
+}
+
+TEST(MigrateStatus, OneThatCutsOverByItselfIsWaitedFor) {
+  const auto ready = [](bool automatic) {
+    return StatusOf([&](Record& record) {
+      record.phase = Phase::kReady;
+      record.automatic = automatic;
+    });
+  };
+  EXPECT_FALSE(WaitsForOperator(ready(true)));
+  EXPECT_TRUE(WaitsForOperator(ready(false)));
+}
+
+TEST(MigrateStatus, TheTextHasTheLimitsInForce) {
+  const Json status = StatusOf([](Record& record) {
+    record.phase = Phase::kBackfill;
+    record.limits = {.units_per_s = 10'000, .bytes_per_s = 0, .share = 25, .max_read_us = 0};
+  });
+  EXPECT_THAT(
+      StatusText(status),
+      ::testing::HasSubstr(
+          "limits        --share 25 --units-per-s 10000 --bytes-per-s 0 --max-read-us 0; 0 is no limit\n"));
+  // What is left of a migration that has ended.
+  EXPECT_THAT(StatusText({{"dataset", "events"}, {"phase", "aborted"}}),
+              ::testing::StartsWith("dataset       events\nphase         aborted\n"));
+}
+
+}  // namespace
+}  // namespace kvstore::cli
