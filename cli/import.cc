@@ -338,6 +338,7 @@ constexpr char kFooter[] =
             or as kv export and kv scan --json print them, with several versions of a column:
             {"row": "user:7", "items": [{"column": "click", "cells": [{"timestamp": 1700000000000, "value": "pin:3"}]}]}
   objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
+            The document is stored as it stands in the line. One with an id is also that of an object that was deleted softly
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
 The line {"marker": ...} at the end of an export or a scan is counted, and skipped. If the last one is not null, the
