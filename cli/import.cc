@@ -111,7 +111,7 @@ class Import {
         rejected_lines_(rejected_lines),
         loader_(NewLineLoader(store, OrFail(store.GetDataset(args.dataset)), args.Mode())),
         input_(args.file),
-        reader_(input_.file(), kMaxLineBytes, [] {}),
+        reader_(input_.file(), kMaxLineBytes, [] { return absl::OkStatus(); }),
         bar_("import " + args.dataset, "lines") {
     if (!args_.progress_file.empty() && !args_.restart) Resume();
     if (start_ > 0) {
