@@ -298,7 +298,7 @@ TEST_F(HostileServer, AsABackendItsScansGoOnInsideOfTheirRanges) {
     EXPECT_EQ(objects.Scan({5, 20}, {})->next, next);
     EXPECT_EQ(mappings.Scan({.from = 5}, 20, 10)->next, (MappingPosition{.from = next}));
   }
-  for (const uint64_t stray : {4, 5, 20}) {
+  for (const uint64_t stray : {uint64_t{4}, uint64_t{5}, uint64_t{20}}) {
     next = stray;
     EXPECT_THAT(objects.Scan({5, 20}, {}).status(), FailsWith(kInternal, "does not go on"));
     EXPECT_THAT(mappings.Scan({.from = 5}, 20, 10).status(), FailsWith(kInternal, "does not go on"));
