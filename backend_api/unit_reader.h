@@ -80,6 +80,9 @@ class UnitSnapshot : public UnitView {};
 ///
 /// why  "its time of 60 s is over"
 absl::Status SnapshotExpiredError(std::string_view why);
+/// Returns when a snapshot expires that is taken now: after `max_age`, or after a hundred years if that is
+/// longer.
+std::chrono::steady_clock::time_point SnapshotEnd(std::chrono::seconds max_age);
 
 /// The units of a dataset as they are: each is of one moment, but those that are read one after another may
 /// be of different moments. Thread-safe.

@@ -53,7 +53,10 @@ void Exec(KVStore& store) {
     return client::OpenReports(store, dataset);
   };
   Output output;
-  LineReader reader(STDIN_FILENO, kMaxRequestBytes, [&output] { output.Flush(); });
+  LineReader reader(STDIN_FILENO, kMaxRequestBytes, [&output] {
+    output.Flush();
+    return absl::OkStatus();
+  });
   std::string line;
   while (true) {
     const LineReader::Result result = OrFail(reader.Next(line));

@@ -73,9 +73,10 @@ void CopyLines(LineSource& source, OutputFile& output, const Arguments& args) {
 void RunExport(const Arguments& args, const Globals& globals) {
   const Clock::time_point begun = Clock::now();
   const auto store = globals.OpenStore(false);
+  // A stream of rows has the limits that were in force when it was opened.
+  const WholeCommand limit(globals);
   const auto source = OrFail(NewLineSource(*store, OrFail(store->GetDataset(args.dataset))));
   OutputFile output(args.to);
-  const WholeCommand limit(globals);
   CopyLines(*source, output, args);
   output.Finish();
   if (args.to == "-") return;

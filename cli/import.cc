@@ -111,7 +111,7 @@ class Import {
         rejected_lines_(rejected_lines),
         loader_(NewLineLoader(store, OrFail(store.GetDataset(args.dataset)), args.Mode())),
         input_(args.file),
-        reader_(input_.file(), kMaxLineBytes, [] {}),
+        reader_(input_.file(), kMaxLineBytes, [] { return absl::OkStatus(); }),
         bar_("import " + args.dataset, "lines") {
     if (!args_.progress_file.empty() && !args_.restart) Resume();
     if (start_ > 0) {
@@ -338,6 +338,7 @@ constexpr char kFooter[] =
             or as kv export and kv scan --json print them, with several versions of a column:
             {"row": "user:7", "items": [{"column": "click", "cells": [{"timestamp": 1700000000000, "value": "pin:3"}]}]}
   objects   {"data": {"title": "a chair"}, "id": ID? or "key": "..."?, "near": ID?, "shard": 0..65535?}
+            The document is stored as it stands in the line. One with an id is also that of an object that was deleted softly
   mappings  {"from": ID, "to": ID, "sequence": number?}
 
 The line {"marker": ...} at the end of an export or a scan is counted, and skipped. If the last one is not null, the

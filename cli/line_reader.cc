@@ -17,7 +17,9 @@ constexpr size_t kReadBytes = size_t{256} << 10;
 absl::StatusOr<bool> LineReader::Fill() {
   if (end_) return false;
   pollfd ready{.fd = file_, .events = POLLIN, .revents = 0};
-  if (::poll(&ready, 1, 0) != 1) before_wait_();
+  if (::poll(&ready, 1, 0) != 1) {
+    if (auto status = before_wait_(); !status.ok()) return status;
+  }
   buffer_.erase(0, begin_);
   scanned_ -= begin_;
   begin_ = 0;

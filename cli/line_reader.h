@@ -12,8 +12,8 @@ namespace kvstore::cli {
 class LineReader {
  public:
   /// before_wait  called when no whole line is buffered and the next read may wait for long, so that the
-  /// caller can flush its answers first.
-  LineReader(int file, size_t max_line_bytes, std::function<void()> before_wait)
+  /// caller can flush its answers first. An error ends the read, and is that of Next.
+  LineReader(int file, size_t max_line_bytes, std::function<absl::Status()> before_wait)
       : file_(file), max_line_bytes_(max_line_bytes), before_wait_(std::move(before_wait)) {}
 
   enum class Result { kLine, kTooLong, kEnd };
@@ -30,7 +30,7 @@ class LineReader {
 
   const int file_;
   const size_t max_line_bytes_;
-  const std::function<void()> before_wait_;
+  const std::function<absl::Status()> before_wait_;
   std::string buffer_;
   size_t begin_ = 0;    // where the part that is not yet returned begins
   size_t scanned_ = 0;  // there is no newline between begin_ and here

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "cli/object_text.h"
 #include "json/json_fields.h"
 #include "kvstore_api/limits.h"
 
@@ -102,6 +103,7 @@ class ObjectLoader : public SingleLoader {
   using SingleLoader::SingleLoader;
 
   absl::Status Load(std::vector<Line>& lines) override {
+    written_.clear();
     std::vector<Wanted> wanted = Parse(lines);
     std::set<std::string> names;
     for (const Wanted& one : wanted) {
@@ -119,7 +121,7 @@ class ObjectLoader : public SingleLoader {
     }
     std::vector<absl::StatusOr<Object>> objects;
     if (mode_.compare && !ids.empty()) {
-      auto found = store_.GetObjects(dataset_, ids, {});
+      auto found = store_.GetObjects(dataset_, ids, kAlsoDeleted);
       if (!found.ok()) return found.status();
       objects = *std::move(found);
     }
@@ -128,11 +130,13 @@ class ObjectLoader : public SingleLoader {
       std::optional<absl::StatusOr<Object>> there;
       if (one.id && mode_.compare) {
         there = std::move(objects[next++]);
+        // An earlier one of these lines may have changed it since.
+        if (written_.contains(*one.id)) there = store_.GetObject(dataset_, *one.id, kAlsoDeleted);
       } else if (const auto made = one.key ? known->find(*one.key) : known->end();
                  !one.id && made != known->end()) {
         // The same key occurs twice in these lines.
         one.id = made->second;
-        if (mode_.compare) there = store_.GetObject(dataset_, *one.id, {});
+        if (mode_.compare) there = store_.GetObject(dataset_, *one.id, kAlsoDeleted);
       }
       if (auto status = one.id ? Replace(one, there) : Create(one, *known); !status.ok()) return status;
     }
@@ -140,9 +144,13 @@ class ObjectLoader : public SingleLoader {
   }
 
  private:
+  // A line says what the object is to be, also if it was deleted softly: its document may say that it stays
+  // so.
+  static constexpr ObjectReadOptions kAlsoDeleted{.include_inactive = true};
+
   struct Wanted {
     Line* line = nullptr;
-    Json data;
+    std::string data;  // the document
     std::optional<uint64_t> id;
     std::optional<std::string> key;
     CreateOptions where;
@@ -152,11 +160,12 @@ class ObjectLoader : public SingleLoader {
     std::vector<Wanted> wanted;
     for (Line& line : lines) {
       if (!line.problem.ok()) continue;
-      const auto json = ParseJson(line.text);
+      // The document is stored as it stands in the line.
+      const auto json = ParseStoredJson(line.text);
       if (line.problem = json.status(); !json.ok()) continue;
       JsonFields fields(*json, "");
       Wanted one{.line = &line};
-      const Json* const data = fields.Require("data");
+      fields.Require("data");
       one.id = fields.OptionalUint("id", 0, kMaxId);
       one.key = fields.OptionalBytes("key");
       one.where.near = fields.OptionalUint("near", 0, kMaxId);
@@ -169,7 +178,7 @@ class ObjectLoader : public SingleLoader {
         fields.Fail("id", "or a key is needed to find the object that is there");
       }
       if (line.problem = fields.Finish(); !line.problem.ok()) continue;
-      one.data = *data;
+      one.data = DocumentIn(line.text);
       wanted.push_back(std::move(one));
     }
     return wanted;
@@ -180,7 +189,7 @@ class ObjectLoader : public SingleLoader {
     if (!mode_.write) return Settle(*one.line, outcome, absl::OkStatus());
     CreateOptions options = one.where;
     if (one.key) options.request_id = Keys::RequestId(*one.key);
-    const auto id = store_.CreateObject(dataset_, one.data.dump(), options);
+    const auto id = store_.CreateObject(dataset_, one.data, options);
     if (!id.ok() || !one.key) return Settle(*one.line, outcome, id.status());
     if (auto status = keys_.Add(*one.key, *id); !status.ok()) return Settle(*one.line, outcome, status);
     known[*one.key] = *id;
@@ -191,16 +200,18 @@ class ObjectLoader : public SingleLoader {
   absl::Status Replace(const Wanted& one, const std::optional<absl::StatusOr<Object>>& there) {
     if (there) {
       if (!there->ok()) return Settle(*one.line, Outcome::kRejected, there->status());
-      const auto data = ParseJson((*there)->data);
-      if (data.ok() && *data == one.data) return Settle(*one.line, Outcome::kSame, absl::OkStatus());
+      if (SameDocument((*there)->data, one.data)) return Settle(*one.line, Outcome::kSame, absl::OkStatus());
     }
     const Outcome outcome = there ? Outcome::kChanged : Outcome::kLoaded;
     if (!mode_.write) return Settle(*one.line, outcome, absl::OkStatus());
-    const std::string text = one.data.dump();
     const auto updated = store_.UpdateObject(
-        dataset_, *one.id, [&](std::string_view) -> absl::StatusOr<std::string> { return text; }, {});
+        dataset_, *one.id, [&](std::string_view) -> absl::StatusOr<std::string> { return one.data; },
+        {.include_inactive = true});
+    written_.insert(*one.id);
     return Settle(*one.line, outcome, updated.status());
   }
+
+  std::set<uint64_t> written_;  // the objects that these lines have changed
 };
 
 // ---- mappings ----

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "cli/object_text.h"
 
 namespace kvstore::cli {
 namespace {
@@ -22,10 +22,7 @@ class ObjectSource : public LineSource {
       at_ = 0;
     }
     Object& object = page_.objects[at_++];
-    // A parsed document would lose digits of large numbers. Its line breaks are all between its parts,
-    // because strings escape theirs.
-    std::replace_if(
-        object.data.begin(), object.data.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+    PutOnOneLine(object.data);
     line = fmt::format(R"({{"id":"{}","data":{}}})", object.id, object.data);
     ++objects_;
     return true;

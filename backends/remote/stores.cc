@@ -39,6 +39,12 @@ std::vector<Answer> ForEach(size_t count, absl::StatusOr<std::vector<Answer>> an
   return std::vector<Answer>(count, Answer(answers.status()));
 }
 
+/// The error for a page of a scan that would let the scan go on where it has been, for ever, or where it does
+/// not go.
+absl::Status StrayPageError() {
+  return absl::InternalError("the server: answered a page of a scan that does not go on inside of its range");
+}
+
 }  // namespace
 
 // ---- rows ----
@@ -138,6 +144,7 @@ absl::StatusOr<ObjectScanPage> RemoteObjectStore::Scan(const IdRange& range,
   if (page->marker.empty()) return opened;
   const auto next = OpenObjectScanMarker(incarnation_, page->marker);
   if (!next.ok()) return next.status();
+  if (*next <= range.start || *next >= range.end) return StrayPageError();
   opened.next = *next;
   return opened;
 }
@@ -183,6 +190,7 @@ absl::StatusOr<MappingScanPage> RemoteMappingStore::Scan(const MappingPosition& 
   if (page->marker.empty()) return opened;
   const auto next = OpenMappingScanMarker(incarnation_, page->marker);
   if (!next.ok()) return next.status();
+  if (*next <= start || next->from >= end) return StrayPageError();
   opened.next = *next;
   return opened;
 }

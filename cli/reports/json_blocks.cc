@@ -1,7 +1,12 @@
 #include "cli/reports/json_blocks.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <string_view>
 #include <utility>
 
@@ -17,12 +22,30 @@ constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
 }  // namespace
 
 JsonBlockReader::JsonBlockReader(int file)
-    : reader_(file, kMaxLineBytes, [] {}), next_(std::async(std::launch::async, [this] { return Read(); })) {}
+    : file_(file),
+      end_(::eventfd(0, EFD_CLOEXEC)),
+      reader_(file, kMaxLineBytes, [this] { return Await(); }),
+      next_(std::async(std::launch::async, [this] { return Read(); })) {}
+
+JsonBlockReader::~JsonBlockReader() {
+  const uint64_t one = 1;
+  // This cannot block: nothing else is written to the eventfd.
+  [[maybe_unused]] const auto written = ::write(end_, &one, sizeof(one));
+  if (next_.valid()) next_.wait();
+  ::close(end_);
+}
 
 absl::StatusOr<JsonBlock> JsonBlockReader::Next() {
   absl::StatusOr<JsonBlock> block = next_.get();
   if (block.ok() && !block->is_last) next_ = std::async(std::launch::async, [this] { return Read(); });
   return block;
+}
+
+absl::Status JsonBlockReader::Await() const {
+  std::array<pollfd, 2> files = {{{file_, POLLIN, 0}, {end_, POLLIN, 0}}};
+  while (::poll(files.data(), files.size(), -1) < 0 && errno == EINTR) continue;
+  if (files[1].revents == 0) return absl::OkStatus();
+  return absl::CancelledError("nobody wants the rest of the file");
 }
 
 absl::StatusOr<JsonBlock> JsonBlockReader::Read() {

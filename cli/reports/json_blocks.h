@@ -37,8 +37,8 @@ class JsonBlockReader {
   ///
   /// file  a descriptor, which must stay open for the reader's life.
   explicit JsonBlockReader(int file);
-  /// Waits for the block that is being read.
-  ~JsonBlockReader() = default;
+  /// Gives up the block that is being read, also if it waits for more of a pipe or of a terminal.
+  ~JsonBlockReader();
   JsonBlockReader(const JsonBlockReader&) = delete;
   JsonBlockReader& operator=(const JsonBlockReader&) = delete;
 
@@ -47,7 +47,11 @@ class JsonBlockReader {
 
  private:
   absl::StatusOr<JsonBlock> Read();
+  /// Waits until there is something to read. CANCELLED if the destructor is called first.
+  absl::Status Await() const;
 
+  const int file_;
+  const int end_;  // an eventfd that is readable once the destructor was called
   LineReader reader_;
   uint64_t number_ = 0;  // of the line that was read last
   std::future<absl::StatusOr<JsonBlock>> next_;

@@ -67,6 +67,14 @@ TEST_P(UnitsSuite, AReaderWithoutAMigrationReadsWhatThereIs) {
   EXPECT_EQ(read[1], units[0]);
 }
 
+TEST_P(UnitsSuite, ASnapshotMayBeAskedForAsLongAsOneLikes) {
+  const auto rows = Rows();
+  PutRows(*rows, 3, "v", 1);
+  ASSERT_OK_AND_ASSIGN(const auto reader, backend().OpenUnits(spec()));
+  ASSERT_OK_AND_ASSIGN(const auto snapshot, reader->Snapshot(seconds::max()));
+  EXPECT_EQ(ScanAll(*snapshot, {}, WallClockMs()).size(), 3u);
+}
+
 TEST_P(UnitsSuite, AUnitThatIsOverwrittenIsNeverReadInPart) {
   const auto rows = Rows();
   // Large enough to be read apart from the list of cells.

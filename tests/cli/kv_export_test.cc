@@ -208,6 +208,26 @@ TEST_F(KvExport, AnObjectIsChangedByTheLineThatItWasExportedAs) {
   EXPECT_EQ(Ok({"export", "pins"}), exported);
 }
 
+TEST_F(KvExport, AnyObjectIsImportedFromItsLineAsOftenAsItIsGiven) {
+  Ok({"dataset", "create", "pins", "--shape", "objects"});
+  const auto create = [&](const std::string& data) {
+    return Json::parse(Ok({"object", "create", "pins", data, "--json"}))["object_id"].get<std::string>();
+  };
+  create("{\"wide\": 18446744073709551616,\n \"long\": 0.12345678901234567890123}");
+  create(R"({"active":false,"n":1})");
+  const std::string deleted = create(R"({"n":2})");
+  const std::string exported = Ok({"export", "pins"});
+  Ok({"import", "pins", "--verify"}, exported);
+  Ok({"object", "delete", "pins", deleted});
+  for (int i = 0; i < 2; ++i) {
+    const Json answer = Json::parse(Ok({"import", "pins", "--json"}, exported));
+    EXPECT_EQ(answer["imported"], 3) << answer;
+    EXPECT_EQ(answer["rejected"], 0) << answer;
+  }
+  EXPECT_EQ(Ok({"export", "pins"}), exported);
+  Ok({"import", "pins", "--verify"}, exported);
+}
+
 TEST_F(KvExport, WhatCannotBeExportedLeavesNoFile) {
   const std::string file = (dir_ / "out").string();
   Fails({"export", "none", "--to", file}, "there is none named 'none'");

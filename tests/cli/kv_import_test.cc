@@ -354,6 +354,14 @@ TEST_F(KvImportAgain, ObjectsAndMappingsAreFoundByTheirKeysElsewhere) {
             (std::vector<int>{0, 1, 1, 0}));
 }
 
+TEST_F(KvImportAgain, OfSeveralLinesOfAnObjectTheLastOneStays) {
+  Ok({"dataset", "create", "pins", "--shape", "objects"});
+  const std::string id = Json::parse(Ok({"object", "create", "pins", R"({"n":1})", "--json"}))["object_id"];
+  const auto line = [&](int n) { return Json{{"id", id}, {"data", {{"n", n}}}}.dump() + "\n"; };
+  EXPECT_EQ(Counts(Pass("pins", File("pins", line(2) + line(1) + line(1)))), (std::vector<int>{0, 2, 1, 0}));
+  EXPECT_EQ(Json::parse(Ok({"object", "get", "pins", id, "--json"}))["data"]["n"], 1);
+}
+
 TEST_F(KvImportAgain, APassOfAnotherKindIsNotGoneOnWith) {
   const std::string file = File("in.jsonl", Line(1));
   std::ofstream(file + ".progress") << Json{

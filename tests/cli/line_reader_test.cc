@@ -30,7 +30,7 @@ std::vector<std::string> Lines(const std::string& input, size_t limit, size_t pi
     ::close(ends[1]);
   });
   std::vector<std::string> lines;
-  LineReader reader(ends[0], limit, [] {});
+  LineReader reader(ends[0], limit, [] { return absl::OkStatus(); });
   std::string line;
   while (true) {
     const auto result = reader.Next(line);
@@ -81,7 +81,8 @@ TEST(LineReader, SaysWhenItIsAboutToWait) {
     // There is nothing to read, so a program that answers lines must send its answers now. Then more input
     // comes.
     ++waits;
-    ASSERT_EQ(::write(ends[1], "b\n", 2), 2);
+    EXPECT_EQ(::write(ends[1], "b\n", 2), 2);
+    return absl::OkStatus();
   });
   ASSERT_EQ(::write(ends[1], "a\n", 2), 2);
   std::string line;
@@ -95,8 +96,18 @@ TEST(LineReader, SaysWhenItIsAboutToWait) {
   ::close(ends[1]);
 }
 
+TEST(LineReader, DoesNotWaitIfItIsToldNotTo) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  LineReader reader(ends[0], 10, [] { return absl::CancelledError("enough"); });
+  std::string line;
+  EXPECT_THAT(reader.Next(line), testing::FailsWith(absl::StatusCode::kCancelled, "enough"));
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
 TEST(LineReader, ReportsInputThatCannotBeRead) {
-  LineReader reader(-1, 10, [] {});
+  LineReader reader(-1, 10, [] { return absl::OkStatus(); });
   std::string line;
   EXPECT_THAT(reader.Next(line), testing::FailsWith(absl::StatusCode::kUnavailable, "cannot read the input"));
 }

@@ -13,7 +13,8 @@
 namespace kvstore::testing {
 
 /// Answers whatever a test wants: each function below is called once a call, perhaps by several threads at a
-/// time.
+/// time. A test may replace a function once its client has given up a call, although that call still runs in
+/// the old one.
 class Hostile : public v1::KVStore::Service {
  public:
   Hostile() {
@@ -54,13 +55,14 @@ class Hostile : public v1::KVStore::Service {
 
  private:
   using Context = grpc::ServerContext;
+  // These take copies of the functions, which live until they return.
   template <typename Message>
-  static grpc::Status Do(const Unary<Message>& script, Context& context, Message& answer) {
+  static grpc::Status Do(Unary<Message> script, Context& context, Message& answer) {
     script(context, answer);
     return grpc::Status::OK;
   }
   template <typename Message>
-  static grpc::Status Do(const Stream<Message>& script, grpc::ServerWriter<Message>& stream) {
+  static grpc::Status Do(Stream<Message> script, grpc::ServerWriter<Message>& stream) {
     script(stream);
     return grpc::Status::OK;
   }
@@ -126,10 +128,14 @@ class Hostile : public v1::KVStore::Service {
     return Do(scan_rows, *stream);
   }
   grpc::Status ImportRows(Context*, Import* stream) override {
-    import_rows(*stream);
+    const auto script = import_rows;
+    script(*stream);
     return grpc::Status::OK;
   }
-  grpc::Status Calls(Context*, MultiplexedStream* stream) override { return calls(*stream); }
+  grpc::Status Calls(Context*, MultiplexedStream* stream) override {
+    const auto script = calls;
+    return script(*stream);
+  }
 
   int port_ = 0;
   std::unique_ptr<grpc::Server> server_;

@@ -1,7 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
+#include <future>
 #include <string>
 #include <vector>
 
@@ -93,6 +95,25 @@ TEST_F(HostileKv, ATimeThatIsGivenHoldsForAllOfAScanAndOfAllPages) {
   };
   ExpectError(Kv({"get", "d", "r", "--all", "--timeout-ms", "200"}), "DEADLINE_EXCEEDED");
   EXPECT_GT(pages, 1);
+}
+
+TEST_F(HostileKv, ATimeThatIsGivenHoldsForAnExportFromAServerThatFallsSilent) {
+  server_.get_dataset = [](auto&, auto& answer) {
+    answer.mutable_dataset()->set_name("d");
+    answer.mutable_dataset()->set_shape(v1::SHAPE_ROWS);
+  };
+  std::promise<void> ended;
+  const auto end = ended.get_future().share();
+  server_.scan_rows = [end](auto& stream) {
+    v1::ScanRowsResponse rows;
+    rows.add_rows()->set_key("r");
+    stream.Write(rows);
+    end.wait_for(std::chrono::seconds(30));
+  };
+  const std::string file = dir_ / "out";
+  ExpectError(Kv({"export", "d", "--to", file, "--timeout-ms", "500"}), "DEADLINE_EXCEEDED");
+  ended.set_value();
+  EXPECT_FALSE(std::ifstream(file).good());
 }
 
 TEST_F(HostileKv, ADryRunSaysThatNothingWasDone) {

@@ -53,8 +53,11 @@ class HostileReports : public v1::Reports::Service {
   bool endless = false;              // the last message comes again and again
 
  private:
+  /// messages  A copy: a client may give up at one of them, and its test then prepares others while this
+  /// still
+  ///           sends.
   template <typename Message>
-  grpc::Status Send(const std::vector<Message>& messages, grpc::ServerWriter<Message>* stream) {
+  grpc::Status Send(std::vector<Message> messages, grpc::ServerWriter<Message>* stream) {
     for (const Message& message : messages) stream->Write(message);
     while (endless && stream->Write(messages.back())) {
     }

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend_api/marker.h"
 #include "backend_api/outcome.h"
 #include "backends/remote/backend.h"
 #include "backends/remote/stores.h"
@@ -281,6 +282,27 @@ TEST_F(HostileServer, AsABackendItGivesEachEntryAnError) {
   const auto found = objects.GetMany(ids, {});
   ASSERT_EQ(found.size(), ids.size());
   for (const auto& object : found) EXPECT_THAT(object.status(), FailsWith(kInternal, "answered more"));
+}
+
+TEST_F(HostileServer, AsABackendItsScansGoOnInsideOfTheirRanges) {
+  const DatasetSpec spec{.name = "d", .incarnation = 1};
+  const std::shared_ptr<KVStore> there = server_.Client();
+  remote::RemoteObjectStore objects(there, spec);
+  remote::RemoteMappingStore mappings(there, spec);
+  uint64_t next = 0;
+  server_.scan_objects = [&](auto&, auto& answer) { answer.set_marker(SealObjectScanMarker(1, next)); };
+  server_.scan_mappings = [&](auto&, auto& answer) {
+    answer.set_marker(SealMappingScanMarker(1, {.from = next}));
+  };
+  for (next = 6; next < 20; next += 13) {
+    EXPECT_EQ(objects.Scan({5, 20}, {})->next, next);
+    EXPECT_EQ(mappings.Scan({.from = 5}, 20, 10)->next, (MappingPosition{.from = next}));
+  }
+  for (const uint64_t stray : {uint64_t{4}, uint64_t{5}, uint64_t{20}}) {
+    next = stray;
+    EXPECT_THAT(objects.Scan({5, 20}, {}).status(), FailsWith(kInternal, "does not go on"));
+    EXPECT_THAT(mappings.Scan({.from = 5}, 20, 10).status(), FailsWith(kInternal, "does not go on"));
+  }
 }
 
 }  // namespace

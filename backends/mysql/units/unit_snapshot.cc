@@ -56,7 +56,7 @@ class MySqlUnitSnapshot : public UnitSnapshot {
       if (auto status = ReadNow(*shard); !status.ok()) return status;
     }
     if (!prepared.ok()) return prepared;
-    expires_ = std::chrono::steady_clock::now() + max_age_;
+    expires_ = SnapshotEnd(max_age_);
     return OnHosts(by_host, [&](size_t i) { return hosts_[i]->Begin(); });
   }
 

@@ -73,7 +73,7 @@ class RocksUnitSnapshot : public UnitSnapshot {
         family_(std::move(family)),
         shape_(shape),
         max_age_(max_age),
-        expires_(std::chrono::steady_clock::now() + max_age),
+        expires_(SnapshotEnd(max_age)),
         snapshot_(TakeSnapshot(engine_)) {}
 
   absl::StatusOr<std::vector<UnitRange>> Partitions(size_t wanted) override {
