@@ -81,8 +81,12 @@ struct Replaced {
 
 /// Checks that the two maps would not contradict each other, nor the hosts the map. Returns whether the hosts
 /// were asked. Throws Failure, also if they had to be asked and cannot be.
-bool Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const Replaced& replaced,
-           const ShardMap& next) {
+///
+/// now  The maps in force; one that does not parse is left out. It is repaired by this edit, or by the next
+/// one
+///      if it is the other map.
+bool Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const Maps& now,
+           const Replaced& replaced, const ShardMap& next) {
   if (edit.unchecked) return false;
   const bool can_ask = HasOperator(globals);
   if (!can_ask && replaced.MayTakeShards()) {
@@ -93,8 +97,6 @@ bool Check(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
         "not have all that was written to its shards, clients read old data or none, and write beside what "
         "is there")};
   }
-  // A map that does not parse is repaired by this edit, or by the next one if it is the other map.
-  const auto now = OrFail(Maps::LoadReadable(zookeeper, edit.place.root));
   shardops::FleetOperator fleet{.zookeeper = zookeeper, .root = edit.place.root};
   auto ask = shardops::AskHosts::kNone;
   if (can_ask) {
@@ -139,7 +141,8 @@ void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
     // JSON is one answer, at the end.
     if (!globals.json) PrintChanges(replaced.changes, globals);
   }
-  const bool asked = Check(edit, globals, zookeeper, replaced, next);
+  const auto now = OrFail(Maps::LoadReadable(zookeeper, place.root));
+  const bool asked = Check(edit, globals, zookeeper, now, replaced, next);
   const std::string question =
       node.ok() ? std::string("put it in force?")
                 : fmt::format("make {} with {} open shards?", place.path(), next.open_shards());
@@ -155,8 +158,13 @@ void Apply(const Edit& edit, const Globals& globals, ZooKeeper& zookeeper, const
   shardops::PrepareHistory(zookeeper, place.root).IgnoreError();
   ZooKeeperLedger ledger(zookeeper, place.root);
   const Held held = OrFail(ledger.Begin(EditOf(place.mod, replaced.changes)));
-  OrFail(shardops::PutInForce(ledger, held, place.root,
-                              {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}}));
+  if (edit.unchecked) {
+    OrFail(shardops::PutInForce(ledger, held, place.root,
+                                {{ZooKeeperStep::Kind::kSet, place.path(), text, node->version}}));
+  } else {
+    // While the operator was asked, the other map may have changed, with which this one was compared.
+    OrFail(now.SetText(ledger, held, place.mod, text, node->version));
+  }
   PrintDone(place, replaced, asked, globals);
 }
 

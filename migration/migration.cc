@@ -332,7 +332,13 @@ absl::Status Migration::SetLimits(const std::function<Limits(const Limits&)>& ch
 }
 
 absl::Status Migration::Begin(std::string who) {
-  return Change([](Record& record) { record.phase = Phase::kPrepare; }, "started", std::move(who));
+  return ChangeOrRefuse(
+      [](Record& record) -> absl::Status {
+        if (auto possible = CheckCommand(record, "start"); !possible.ok()) return possible;
+        record.phase = Phase::kPrepare;
+        return absl::OkStatus();
+      },
+      "started", std::move(who));
 }
 
 // ---- running ----

@@ -41,7 +41,7 @@ class Migration {
                                                          ThrottleTime time = {});
 
   /// Starts a migration that was created: the record says so when this returns OK, and Run then does the
-  /// work, here or in another process.
+  /// work, here or in another process. FAILED_PRECONDITION if it was started before.
   absl::Status Begin(std::string who);
   /// Works until the migration has ended or Stop is called, and then returns OK. A step that fails is retried
   /// every 500 ms, and Record::problem says why it failed. ABORTED: another worker has taken over.

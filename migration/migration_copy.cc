@@ -47,6 +47,11 @@ class FirstFailure {
 }  // namespace
 
 absl::Status Migration::Prepare() {
+  if (operation_.empty()) {
+    // This worker took the migration over before that was started, when the operation was not required.
+    retake_ = true;
+    return absl::OkStatus();
+  }
   Reached("prepare.begin");
   if (auto status = ChangeEntry([&](CatalogEntry& entry) -> absl::Status {
         // Both sides were opened with spec_, and nobody can alter the dataset from here on.

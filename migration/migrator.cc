@@ -216,7 +216,12 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
   const auto starting = start_mutex_.Acquire("the start of another migration");
   if (!starting.ok()) return starting.status();
   ForgetEnded(options.dataset);
-  if (FindRunning(options.dataset)) return absl::OkStatus();
+  if (const auto running = FindRunning(options.dataset)) {
+    // A cancel that could not be recorded has left a worker for a migration that was never started.
+    const bool starts = options.command == "start" && !options.dry_run;
+    return starts && running->record().phase == Phase::kCreated ? running->Begin(options.who)
+                                                                : absl::OkStatus();
+  }
   auto opened = Migration::Open(keeper_, options.dataset, time_);
   if (!opened.ok()) return opened.status();
   const Record record = (*opened)->record();

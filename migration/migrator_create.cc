@@ -68,6 +68,14 @@ absl::Status Migrator::CheckNewSide(const DatasetSpec& side, bool serves) const 
 absl::Status Migrator::StoreNew(const Record& record, const DatasetSpec& source, const DatasetSpec& target,
                                 const std::string& who) {
   ForgetEnded(source.name);
+  // A migration that was created meanwhile keeps its claims: those of this one may be others.
+  absl::Status free = keeper_.WithCatalog([&](Catalog& catalog) {
+    if (auto forgotten = ForgetOrphan(catalog, source); !forgotten.ok()) return forgotten;
+    const absl::Status found = catalog.GetRecord(source.name).status();
+    if (!found.ok()) return absl::IsNotFound(found) ? absl::OkStatus() : found;
+    return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", source.name));
+  });
+  if (!free.ok()) return free;
   // From here on nobody can alter or drop the dataset, or open shards of its space. Whether somebody did just
   // before is checked next.
   Operation operation = keeper_.MigrationOf(source, target);

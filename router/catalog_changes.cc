@@ -360,9 +360,12 @@ absl::Status CatalogKeeper::AlterDataset(std::string_view name, const DatasetCha
     }
     if (auto status = CheckNotMigrating(*FindEntry(*contents, name)); !status.ok()) return status;
     auto changed = std::make_shared<ServedDataset>(*found->dataset);
-    changed->spec = Apply(changed->spec, change);
+    // Not from the settings in force here: those that another process has changed may not be in force here
+    // yet, and must not be taken back.
+    const DatasetSpec& before = FindEntry(*contents, name)->spec;
+    changed->spec = Apply(before, change);
     if (auto status = Validate(changed->spec); !status.ok()) return status;
-    if (changed->spec != (*found)->spec) {
+    if (changed->spec != before) {
       if (auto status = BeginChange("alter", changed->spec, deadline, held); !status.ok()) {
         if (absl::IsAborted(status)) continue;
         return status;

@@ -197,4 +197,9 @@ absl::Status Maps::Set(ZooKeeperLedger& ledger, const Held& held, bool mod, cons
   return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, stored->path, next.ToJson(), stored->version}});
 }
 
+absl::Status Maps::SetText(ZooKeeperLedger& ledger, const Held& held, bool mod, const std::string& text,
+                           int32_t version) const {
+  return Change(ledger, held, {{ZooKeeperStep::Kind::kSet, MapPath(root_, mod), text, version}});
+}
+
 }  // namespace kvstore::shardops

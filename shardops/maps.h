@@ -65,6 +65,12 @@ class Maps {
                       const Pair& to) const;
   /// Replaces one of the maps. Errors as of Replace; FAILED_PRECONDITION also if there is no such map yet.
   absl::Status Set(ZooKeeperLedger& ledger, const Held& held, bool mod, const ShardMap& next) const;
+  /// Replaces one of the maps, also one that could not be read, by a text in the form of ShardMap::Parse. The
+  /// other map must be as it was loaded. Errors as of Replace.
+  ///
+  /// version  the version of the map's node that is replaced.
+  absl::Status SetText(ZooKeeperLedger& ledger, const Held& held, bool mod, const std::string& text,
+                       int32_t version) const;
   /// Returns these maps with another one in the place of one of them. Nothing is stored.
   Maps With(bool mod, const ShardMap& next) const;
 

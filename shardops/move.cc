@@ -120,6 +120,63 @@ absl::StatusOr<MoveRecord> LoadUnfinishedMove(FleetOperator& fleet, const MoveRa
                   range.ToString()));
 }
 
+/// Loads the record of a move whose shards have all moved, as FinishMove describes.
+absl::StatusOr<MoveRecord> LoadFinishedMove(FleetOperator& fleet, const MoveRange& range) {
+  const auto moves = LoadMoves(fleet);
+  if (!moves.ok()) return moves.status();
+  if (auto status = moves->CheckRange(range); !status.ok()) return status;
+  const MoveRecord* const move = Find(*moves, range);
+  if (move == nullptr) {
+    return absl::NotFoundError(fmt::format(
+        "shards {}: no move of exactly these shards is known; see kv shards move status", range.ToString()));
+  }
+  if (move->state != MoveState::kMoved) {
+    return Refuse(
+        fmt::format("shards {} have not all moved yet: the move is {}. Run kv shards move again, or kv "
+                    "shards move cancel",
+                    range.ToString(), Name(move->state)));
+  }
+  return *move;
+}
+
+/// Drops the old tables of shards at one of the pairs that they were on. Only a host that takes writes drops
+/// them; its slave replicates that. UNAVAILABLE or FAILED_PRECONDITION if neither host could be told to: the
+/// record of the move, by which the tables are found, must then stay.
+absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const Pair& pair) {
+  std::vector<std::string> old;
+  for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));
+  bool dropped = false;
+  absl::Status away;
+  for (const Host& host : {pair.master, pair.slave}) {
+    const auto admin = HostAdmin::Open(host, WithLongReadTimeout(fleet.access));
+    if (absl::IsUnavailable(admin.status())) {
+      // It may have been replaced in its pair since, and be gone for good.
+      away = admin.status();
+      continue;
+    }
+    if (!admin.ok()) return admin.status();
+    const auto state = (*admin)->Read();
+    if (!state.ok()) return state.status();
+    // An old master that came back, and follows nobody yet, is read-only: nothing may be written there.
+    if (state->following || state->read_only) continue;
+    if (auto status = DropDatabases(**admin, old, /*unlogged=*/false); !status.ok()) return status;
+    dropped = true;
+    fleet.report(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
+  }
+  if (!dropped && !away.ok()) return away;
+  if (!dropped) {
+    return Refuse(
+        fmt::format("neither {} nor {} takes writes, so that the old tables of shards {} stay there: kv "
+                    "shards status says why; run the command again when one of them is a master",
+                    pair.master.ToString(), pair.slave.ToString(), range.ToString()));
+  }
+  if (!away.ok()) {
+    fleet.report(fmt::format("{}\nif it comes back without following, it has old tables of shards {} still",
+                             std::string(away.message()), range.ToString()));
+  }
+  return absl::OkStatus();
+}
+
 /// Checks that a host has the databases of shards, before copies of them are removed elsewhere.
 absl::Status CheckHasAll(HostAdmin& host, const MoveRange& shards) {
   const auto names = host.ReadDatabases();
@@ -266,38 +323,23 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
 }
 
 absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range) {
-  const auto moves = LoadMoves(fleet);
-  if (!moves.ok()) return moves.status();
-  if (auto status = moves->CheckRange(range); !status.ok()) return status;
-  const MoveRecord* const move = Find(*moves, range);
-  if (move == nullptr) {
-    return absl::NotFoundError(fmt::format(
-        "shards {}: no move of exactly these shards is known; see kv shards move status", range.ToString()));
-  }
-  if (move->state != MoveState::kMoved) {
-    return Refuse(
-        fmt::format("shards {} have not all moved yet: the move is {}. Run kv shards move again, or kv "
-                    "shards move cancel",
-                    range.ToString(), Name(move->state)));
-  }
-  std::vector<std::string> old;
-  for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));
-  for (const Pair& pair : move->old_homes) {
-    // Only the current master drops the tables; its slave replicates that.
-    for (const Host& host : {pair.master, pair.slave}) {
-      const auto admin = HostAdmin::Open(host, WithLongReadTimeout(fleet.access));
-      if (!admin.ok()) return admin.status();
-      const auto state = (*admin)->Read();
-      if (!state.ok()) return state.status();
-      // An old master that came back, and follows nobody yet, is read-only: nothing may be written there.
-      if (state->following || state->read_only) continue;
-      if (auto status = DropDatabases(**admin, old, /*unlogged=*/false); !status.ok()) return status;
-      fleet.report(
-          fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
-    }
-  }
+  const auto before = LoadFinishedMove(fleet, range);
+  if (!before.ok()) return before.status();
+  // A process that died may have left the move's own operation in the ledger.
   if (auto status = EndOperation(fleet, range); !status.ok()) return status;
-  return RemoveMove(fleet, *move);
+  // Dropping tables may take long. Meanwhile the same shards must not begin to move again: their record would
+  // be removed here, and with it what could put them back into use.
+  const Claim homes = Claim::Homes(range.mod, range.first, range.last, ClaimMode::kUpdate);
+  auto held =
+      fleet.ledger->Begin({.what = "finish the move of shards " + range.ToString(), .claims = {homes}});
+  if (!held.ok()) return held.status();
+  const auto move = LoadFinishedMove(fleet, range);
+  if (!move.ok()) return move.status();
+  for (const Pair& pair : move->old_homes) {
+    if (auto status = DropOldTables(fleet, range, pair); !status.ok()) return status;
+  }
+  if (auto status = ReplaceMove(fleet, *move, {}); !status.ok()) return status;
+  return held->End();
 }
 
 }  // namespace kvstore::shardops

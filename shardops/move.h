@@ -44,8 +44,10 @@ absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, c
 absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range,
                         const std::optional<MovePairs>& named = std::nullopt);
 
-/// Drops the old tables of shards that have moved. After that they cannot be recovered. NOT_FOUND if no move
-/// of exactly these shards is known; FAILED_PRECONDITION if they have not all moved.
+/// Drops the old tables of shards that have moved. After that they cannot be recovered. Meanwhile these
+/// shards cannot begin to move again. NOT_FOUND if no move of exactly these shards is known;
+/// FAILED_PRECONDITION if they have not all moved, or if at one of the old pairs no host takes writes;
+/// UNAVAILABLE if a host does not answer, and the other one of its pair takes no writes.
 absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range);
 
 }  // namespace kvstore::shardops

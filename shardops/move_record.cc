@@ -211,11 +211,6 @@ absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move) {
   return status;
 }
 
-absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move) {
-  absl::Status status = fleet.zookeeper.Delete(Node(fleet, move.range));
-  return absl::IsNotFound(status) ? absl::OkStatus() : status;
-}
-
 absl::Status ReplaceMove(FleetOperator& fleet, const MoveRecord& move, std::span<const MoveRecord> parts) {
   using Kind = ZooKeeperStep::Kind;
   const std::string path = Node(fleet, move.range);

@@ -84,7 +84,6 @@ absl::StatusOr<Moves> LoadMoves(FleetOperator& fleet);
 std::string ToString(const DamagedMove& move);
 /// Saves the record, and increments its version. ABORTED if another process has changed it meanwhile.
 absl::Status SaveMove(FleetOperator& fleet, MoveRecord& move);
-absl::Status RemoveMove(FleetOperator& fleet, const MoveRecord& move);
 /// Removes the record of a move and saves those of its parts, which have none yet, in one step: old tables
 /// that no record names could not be removed by any command. ABORTED, and nothing is changed, if another
 /// process has changed the move's record, or there is a record of such a part.

@@ -175,6 +175,13 @@ absl::StatusOr<Promotion> Promoter::Planned() {
 absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, HostAdmin& slave) {
   auto begin = Clock::now();
   const auto go_back = [&](absl::Status why) {
+    // Two hosts of a pair must not take writes, as they would if the slave was promoted in an emergency while
+    // this process waited.
+    if (PromotedMeanwhile()) {
+      return absl::Status(why.code(),
+                          fmt::format("{}; {} stays read-only: the maps have {} as the master now",
+                                      std::string(why.message()), other().ToString(), host().ToString()));
+    }
     if (auto status = master.AllowWrites(); !status.ok()) {
       return absl::Status(why.code(),
                           fmt::format("{}; and {} could not be opened again: {}", std::string(why.message()),
@@ -201,6 +208,14 @@ absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, H
   fleet_.report(fmt::format("{} has all: {}", host().ToString(), last->gtid));
   Reached("promote.applied");
   return begin;
+}
+
+bool Promoter::PromotedMeanwhile() const {
+  if (!absl::IsAborted(held_.Check())) return false;
+  const auto maps = Maps::Load(fleet_.zookeeper, fleet_.root);
+  if (!maps.ok()) return false;
+  const auto now = PlanPromotion(*maps, other());
+  return now.ok() && !now->published;
 }
 
 absl::StatusOr<Promotion> Promoter::Complete() {

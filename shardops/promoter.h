@@ -56,8 +56,12 @@ class Promoter {
   /// Checks the roles and the lag of both hosts for a planned promotion.
   absl::Status CheckPlanned(const HostState& master, const HostState& slave) const;
   /// Makes the master read-only, ends its clients' connections, and waits until the slave has applied
-  /// everything. Returns when writes stopped. If this fails, the master takes writes again.
+  /// everything. Returns when writes stopped. If this fails, the master takes writes again, unless another
+  /// operator has promoted the slave meanwhile.
   absl::StatusOr<Clock::time_point> Drain(HostAdmin& master, HostAdmin& slave);
+  /// Whether somebody has taken this operation's claims away and made the slave the master in the maps. False
+  /// if that cannot be found out: the maps cannot be changed either while ZooKeeper is away.
+  bool PromotedMeanwhile() const;
   /// Checks whether the other host can follow this one, and reports why not. FAILED_PRECONDITION if both take
   /// writes, or the other one has everything that this one has, and more.
   ///

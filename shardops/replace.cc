@@ -23,6 +23,8 @@ namespace {
 
 /// How often CopyAll begins a copy, at most.
 constexpr int kCopies = 3;
+/// How often NameSlave retries because somebody else has changed a map.
+constexpr int kMaxConflicts = 10;
 
 /// Returns the pair that the slave is in. If an earlier replacement has put `next` into the maps already,
 /// that is the pair of `next`.
@@ -198,13 +200,31 @@ absl::Status Rebuild(FleetOperator& fleet, const Held& held, const Pair& pair, H
   return EndCopy(fleet, held, next.host());
 }
 
+/// Names another host the slave of the pair in the maps. The copy may have taken hours, so that the maps may
+/// have changed meanwhile, for other pairs.
+absl::Status NameSlave(FleetOperator& fleet, const Held& held, const Pair& pair, const Host& next) {
+  for (int conflicts = 0;; ++conflicts) {
+    const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+    if (!maps.ok()) return maps.status();
+    const auto now = FindPair(*maps, pair.slave, next);
+    if (!now.ok()) return now.status();
+    if (*now != pair) {
+      return Refuse(fmt::format(
+          "the shard map has changed meanwhile: {} is the master of {} now: run the command again if that is "
+          "still to be replaced",
+          now->master.ToString(), now->slave.ToString()));
+    }
+    absl::Status status = maps->Replace(*fleet.ledger, held, pair, {pair.master, next});
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+  }
+}
+
 /// Names another host the slave of the pair in the maps, and detaches the one before.
-absl::Status PublishSlave(FleetOperator& fleet, const Held& held, const Maps& maps, const Pair& pair,
-                          const Host& next) {
+absl::Status PublishSlave(FleetOperator& fleet, const Held& held, const Pair& pair, const Host& next) {
   PrepareHistory(fleet.zookeeper, fleet.root).IgnoreError();
   // What the old slave had says nothing about the new one, which still lacks what was written since the copy.
   if (auto status = RecordCommitsWithoutSlave(fleet, pair.master); !status.ok()) return status;
-  if (auto status = maps.Replace(*fleet.ledger, held, pair, {pair.master, next}); !status.ok()) return status;
+  if (auto status = NameSlave(fleet, held, pair, next); !status.ok()) return status;
   fleet.report(fmt::format("{} is the slave of {} by the maps", next.ToString(), pair.master.ToString()));
   Detach(fleet, pair);
   return absl::OkStatus();
@@ -244,7 +264,7 @@ absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const Replace
   }
   if (auto status = Rebuild(fleet, held, *pair, **master, **host, options); !status.ok()) return status;
   if (pair->slave != next) {
-    if (auto status = PublishSlave(fleet, held, *maps, *pair, next); !status.ok()) return status;
+    if (auto status = PublishSlave(fleet, held, *pair, next); !status.ok()) return status;
   }
   Reached("replace.published");
   // The promotion of the master, which makes the new slave follow, claims both hosts for itself.

@@ -35,8 +35,10 @@ std::string ColumnOf(uint32_t key) { return fmt::format("c{}", key % Clients::kC
 namespace {
 
 /// Calls `ask`, unless the catalog is down, and returns what the caller gets.
+///
+/// stores  Whether `ask` changes what is stored.
 template <typename Ask>
-auto WithTrouble(CatalogFaults& faults, const Ask& ask) -> decltype(ask()) {
+auto WithTrouble(CatalogFaults& faults, bool stores, const Ask& ask) -> decltype(ask()) {
   if (faults.trouble == CatalogTrouble::kHangs) {
     ++faults.hanging;
     faults.trouble.wait(CatalogTrouble::kHangs);
@@ -44,6 +46,7 @@ auto WithTrouble(CatalogFaults& faults, const Ask& ask) -> decltype(ask()) {
   }
   const CatalogTrouble trouble = faults.trouble;
   if (trouble == CatalogTrouble::kDown) return absl::UnavailableError("the catalog is down");
+  if (stores && trouble == CatalogTrouble::kStoresNothing) return absl::UnavailableError("nothing is stored");
   auto answer = ask();
   if (trouble == CatalogTrouble::kAnswersLost) return absl::UnavailableError("the answer was lost");
   return answer;
@@ -52,7 +55,7 @@ auto WithTrouble(CatalogFaults& faults, const Ask& ask) -> decltype(ask()) {
 }  // namespace
 
 absl::StatusOr<CatalogContents> LossyCatalog::Load() {
-  auto contents = WithTrouble(faults_, [&] { return FileCatalog::Load(); });
+  auto contents = WithTrouble(faults_, /*stores=*/false, [&] { return FileCatalog::Load(); });
   if (contents.ok() && faults_.trouble == CatalogTrouble::kDamaged) {
     for (const CatalogEntry& entry : contents->entries) {
       contents->damaged.push_back({entry.spec.name, "the entry cannot be read"});
@@ -64,20 +67,20 @@ absl::StatusOr<CatalogContents> LossyCatalog::Load() {
 
 absl::StatusOr<int64_t> LossyCatalog::Put(const CatalogEntry& entry, int64_t version,
                                           const std::optional<RecordFence>& fence) {
-  return WithTrouble(faults_, [&] { return FileCatalog::Put(entry, version, fence); });
+  return WithTrouble(faults_, /*stores=*/true, [&] { return FileCatalog::Put(entry, version, fence); });
 }
 
 absl::StatusOr<CatalogRecord> LossyCatalog::GetRecord(std::string_view name) {
-  return WithTrouble(faults_, [&] { return FileCatalog::GetRecord(name); });
+  return WithTrouble(faults_, /*stores=*/false, [&] { return FileCatalog::GetRecord(name); });
 }
 
 absl::StatusOr<int64_t> LossyCatalog::PutRecord(std::string_view name, std::string_view text,
                                                 int64_t version) {
-  return WithTrouble(faults_, [&] { return FileCatalog::PutRecord(name, text, version); });
+  return WithTrouble(faults_, /*stores=*/true, [&] { return FileCatalog::PutRecord(name, text, version); });
 }
 
 absl::Status LossyCatalog::RemoveRecord(std::string_view name, int64_t version) {
-  return WithTrouble(faults_, [&] { return FileCatalog::RemoveRecord(name, version); });
+  return WithTrouble(faults_, /*stores=*/true, [&] { return FileCatalog::RemoveRecord(name, version); });
 }
 
 // ---- the store ----

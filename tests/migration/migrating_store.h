@@ -20,8 +20,9 @@
 namespace kvstore::testing {
 
 /// How calls of a catalog fail. With UNAVAILABLE: the catalog cannot be reached, or it does what it is asked
-/// and the answer is lost. Or calls hang until there is another trouble, or none. Or no entry can be read.
-enum class CatalogTrouble { kNone, kDown, kAnswersLost, kHangs, kDamaged };
+/// and the answer is lost, or it can be read but stores nothing. Or calls hang until there is another
+/// trouble, or none. Or no entry can be read.
+enum class CatalogTrouble { kNone, kDown, kAnswersLost, kStoresNothing, kHangs, kDamaged };
 
 /// What a test does to a LossyCatalog, and sees of it.
 struct CatalogFaults {

@@ -428,6 +428,33 @@ TEST_F(MigrationTest, AnswersOfTheCatalogThatGetLostDoNotStopTheWorker) {
   store_->Await("events", "reversible");
 }
 
+TEST_F(MigrationTest, AStartAfterACancelThatCouldNotBeStoredStarts) {
+  Create({.name = "events"});
+  store_->Do("create", "events", To("mysql"));
+  store_->SetCatalogTrouble(CatalogTrouble::kStoresNothing);
+  // A cancel begins a worker, which waits for what was not recorded.
+  EXPECT_THAT(store_->Try("cancel", "events"), FailsWith(absl::StatusCode::kUnavailable, ""));
+  store_->SetCatalogTrouble(CatalogTrouble::kNone);
+  EXPECT_EQ(store_->PhaseOf("events"), "created");
+  store_->Do("start", "events");
+  store_->Await("events", "ready");
+}
+
+TEST_F(MigrationTest, ACreateDoesNotTakeOverTheClaimsOfAnotherMigration) {
+  Create({.name = "events"});
+  // A migration that was created, and is not started, does not show in the dataset's entry.
+  const auto claims = [&] {
+    const auto held = store_->router().keeper().ledger().List();
+    return held.ok() && held->size() == 1 ? held->front().id : "";
+  };
+  store_->Do("create", "events", To("mysql"));
+  const std::string before = claims();
+  EXPECT_FALSE(before.empty());
+  EXPECT_THAT(store_->Try("create", "events", To("mysql")),
+              FailsWith(absl::StatusCode::kAlreadyExists, "migrates already"));
+  EXPECT_EQ(claims(), before);
+}
+
 TEST_F(MigrationTest, ACommandThatCouldNotBeStoredIsNotInTheLog) {
   std::ostringstream log;
   const auto before = spdlog::default_logger();

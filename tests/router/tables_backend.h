@@ -33,6 +33,7 @@ class TablesBackend : public Backend {
  public:
   struct Hooks {
     std::function<absl::Status()> create = [] { return absl::OkStatus(); };
+    std::function<absl::Status()> alter = [] { return absl::OkStatus(); };
     std::function<absl::Status()> drop = [] { return absl::OkStatus(); };
     std::atomic<int> drops{0};
   };
@@ -46,7 +47,7 @@ class TablesBackend : public Backend {
     }
     return hooks_.create();
   }
-  absl::Status AlterDataset(const DatasetSpec&) override { return absl::OkStatus(); }
+  absl::Status AlterDataset(const DatasetSpec&) override { return hooks_.alter(); }
   absl::Status DropDataset(const DatasetSpec& spec) override {
     ++hooks_.drops;
     {

@@ -198,6 +198,19 @@ TEST_F(TwoRoutersTest, WhatOneIsAtTheOtherDoesNotCross) {
   EXPECT_THAT(one_->DropDataset("events", {}), FailsWith(StatusCode::kFailedPrecondition, "'open shards'"));
 }
 
+TEST_F(TwoRoutersTest, AnAlterTakesNoSettingsBackThatAreNotInForceHere) {
+  // As on a full disk.
+  hooks_one_.alter = [] { return absl::UnavailableError("the settings cannot be stored"); };
+  ASSERT_OK(one_->CreateDataset({.name = "events"}));
+  ASSERT_TRUE(Eventually([&] { return two_->GetDataset("events").ok(); }));
+  ASSERT_OK(two_->AlterDataset("events", {.max_versions = 7}));
+  EXPECT_THAT(one_->AlterDataset("events", {.ttl_ms = 60'000}),
+              FailsWith(StatusCode::kUnavailable, "the settings cannot be stored"));
+  ASSERT_OK_AND_ASSIGN(const CatalogEntry entry, two_->keeper().LoadEntry("events"));
+  EXPECT_EQ(entry.spec.max_versions, 7u);
+  EXPECT_EQ(entry.spec.ttl_ms, 60'000u);
+}
+
 TEST_F(TwoRoutersTest, ADatasetWithAMigrationOnRecordIsNotDroppedOrAltered) {
   ASSERT_OK(one_->CreateDataset({.name = "events"}));
   // The state that a version without a ledger has left.

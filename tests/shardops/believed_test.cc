@@ -241,6 +241,23 @@ TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
               Contains(HasSubstr("has db00008 already")));
 }
 
+TEST_F(RecordedStateTest, AMapIsNotPutInForceBesideAnotherOneThanItWasComparedWith) {
+  shardops::FleetOperator& fleet = pair_.fleet();
+  const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+  ASSERT_OK(maps);
+  const shardops::StoredMap& ids = *maps->Find(/*mod=*/false);
+  const shardops::StoredMap& mods = *maps->Find(/*mod=*/true);
+  ASSERT_OK_AND_ASSIGN(const Held edit, fleet.ledger->Begin({.what = "edit"}));
+  // While an operator is asked about the map of ID shards, another one edits the other map.
+  ASSERT_OK(fleet.zookeeper.Set(mods.path, mods.map.ToJson(), mods.version));
+  EXPECT_THAT(maps->SetText(*fleet.ledger, edit, /*mod=*/false, ids.map.ToJson(), ids.version),
+              FailsWith(absl::StatusCode::kFailedPrecondition, ""));
+  const auto now = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+  ASSERT_OK(now);
+  EXPECT_EQ(now->Find(/*mod=*/false)->version, ids.version) << "nothing was written";
+  EXPECT_OK(now->SetText(*fleet.ledger, edit, /*mod=*/false, ids.map.ToJson(), ids.version));
+}
+
 TEST_F(RecordedStateTest, WhereTheMapsDisagreeNothingElseIsProposed) {
   auto& zookeeper = pair_.fleet().zookeeper;
   const std::string path = pair_.fleet().root + "/shards/id";

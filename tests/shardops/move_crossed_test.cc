@@ -22,6 +22,8 @@ namespace {
 
 using absl::StatusCode;
 using shardops::CancelMove;
+using shardops::FinishMove;
+using shardops::LoadMoves;
 using shardops::MoveRange;
 using shardops::Pair;
 using shardops::Promote;
@@ -119,6 +121,49 @@ TEST_F(CrossedMoveTest, ACopyIsNotWaitedForAnyMoreWhenItsHostsHaveOtherRoles) {
     EXPECT_OK(maps->Replace(*fleet.ledger, held, second_.hosts(), {second_.host_b(), second_.host_a()}));
   });
   EXPECT_THAT(Move(second_.hosts()), FailsWith(StatusCode::kFailedPrecondition, "kv shards move cancel"));
+}
+
+TEST_F(CrossedMoveTest, ShardsDoNotBeginToMoveWhileTheirOldTablesAreDropped) {
+  ASSERT_OK(Move(second_.hosts()));
+  absl::Status back;
+  const auto report = first_.fleet().report;
+  first_.fleet().report = [&](const std::string& text) {
+    if (text.find("the old tables of shards mod 0-3 are gone") == std::string::npos) return;
+    // The finish is not over yet: it has still to remove the record.
+    back = Move(first_.hosts());
+  };
+  EXPECT_OK(FinishMove(first_.fleet(), kRows));
+  first_.fleet().report = report;
+  EXPECT_THAT(back, FailsWith(StatusCode::kFailedPrecondition, "finish the move of shards mod 0-3"));
+  EXPECT_TRUE(LoadMoves(first_.fleet())->known.empty());
+  EXPECT_TRUE(first_.fleet().ledger->List()->empty());
+  EXPECT_OK(Move(first_.hosts()));
+  EXPECT_EQ(Home(), first_.hosts());
+}
+
+TEST_F(CrossedMoveTest, TheRecordStaysUntilTheOldTablesAreDropped) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  ASSERT_OK(Move(second_.hosts()));
+  const auto old = [&] { return first_.a().Run("SHOW DATABASES LIKE 'mod00000%'"); };
+  // As after a restart of the whole pair.
+  first_.a().Run("SET GLOBAL read_only = 1");
+  EXPECT_THAT(FinishMove(fleet, kRows), FailsWith(StatusCode::kFailedPrecondition, "takes writes"));
+  EXPECT_EQ(old(), "mod00000_moved\n");
+  EXPECT_EQ(LoadMoves(fleet)->known.size(), 1u);
+  first_.a().Run("SET GLOBAL read_only = 0");
+  EXPECT_OK(FinishMove(fleet, kRows));
+  EXPECT_EQ(old(), "");
+
+  // A slave that was replaced, and is gone, keeps nobody from finishing.
+  const Pair was{first_.host_a(), Host{"127.0.0.1", 1}};
+  shardops::MoveRecord moved{.range = kRows,
+                             .from = was,
+                             .to = second_.hosts(),
+                             .state = shardops::MoveState::kMoved,
+                             .old_homes = {was}};
+  ASSERT_OK(SaveMove(fleet, moved));
+  EXPECT_OK(FinishMove(fleet, kRows));
+  EXPECT_TRUE(LoadMoves(fleet)->known.empty());
 }
 
 TEST_F(CrossedMoveTest, ACopyWhoseSlaveDoesNotReplicateIsNotWaitedForForEver) {

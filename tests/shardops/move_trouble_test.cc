@@ -102,7 +102,7 @@ TEST_F(MoveTest, TheRecordIsReplacedByThoseOfItsPartsOrNotAtAll) {
   ASSERT_OK(SaveMove(fleet, in_the_way));
   EXPECT_THAT(ReplaceMove(fleet, move, parts), FailsWith(StatusCode::kAborted, "another process"));
   EXPECT_EQ(LoadMoves(fleet)->known.size(), 2u) << "neither removed nor saved";
-  ASSERT_OK(RemoveMove(fleet, in_the_way));
+  ASSERT_OK(ReplaceMove(fleet, in_the_way, {}));
   ASSERT_OK(ReplaceMove(fleet, move, parts));
   const auto moves = LoadMoves(fleet);
   ASSERT_EQ(moves->known.size(), 2u);

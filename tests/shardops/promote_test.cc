@@ -353,13 +353,68 @@ TEST_F(PromoteTest, AMasterThatWasLetGoIsNotTrustedForWhatItDidBefore) {
                                ::testing::HasSubstr("it was no semi-synchronous slave at the end")));
 }
 
+/// The arguments of a host that can become a slave of the pair.
+const std::vector<std::string> kThird = {"--log-bin=binlog",
+                                         "--log-slave-updates",
+                                         "--gtid-strict-mode=ON",
+                                         "--server-id=9",
+                                         "--gtid-domain-id=1",
+                                         "--read-only=ON",
+                                         "--init-rpl-role=SLAVE",
+                                         "--rpl-semi-sync-slave-enabled=ON",
+                                         "--rpl-semi-sync-master-timeout=4000000"};
+
+TEST_F(PromoteTest, AMapThatChangesDuringACopyDoesNotMakeTheCopyUseless) {
+  const MariaDbServer third(kThird);
+  const Host by{"127.0.0.1", third.port()};
+  const shardops::Pair elsewhere{Host{"127.0.0.1", 1}, Host{"127.0.0.1", 2}};
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "replace.copied") return;
+    // Another operator changes the homes of other shards.
+    shardops::FleetOperator& fleet = pair_.fleet();
+    const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+    ASSERT_OK_AND_ASSIGN(const Held edit, fleet.ledger->Begin({.what = "edit"}));
+    EXPECT_OK(maps->Assign(*fleet.ledger, edit, /*mod=*/false, 7, 7, elsewhere));
+  });
+  EXPECT_OK(ReplaceSlave(pair_.fleet(), pair_.host_b(), {.by = by}));
+  SetFailPointHook(nullptr);
+  const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
+  ASSERT_OK(maps);
+  EXPECT_EQ(maps->PairOf(/*mod=*/false, 0), (shardops::Pair{pair_.host_a(), by}));
+  EXPECT_EQ(maps->PairOf(/*mod=*/true, 0), (shardops::Pair{pair_.host_a(), by}));
+  EXPECT_EQ(maps->PairOf(/*mod=*/false, 7), elsewhere);
+}
+
+TEST_F(PromoteTest, AMasterIsNotOpenedAgainBesideOneThatWasPromotedMeanwhile) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name != "promote.fenced") return;
+    // This is what an emergency promotion does whose operator cannot reach the master, and has ended the
+    // connection that had the slave's claim.
+    shardops::FleetOperator& fleet = pair_.fleet();
+    const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+    ASSERT_OK_AND_ASSIGN(
+        const Held held,
+        fleet.ledger->BeginOver({.what = "promote --emergency",
+                                 .claims = {Claim::Host(pair_.host_b().ToString(), ClaimMode::kExclusive)}}));
+    EXPECT_OK(maps->Replace(*fleet.ledger, held, pair_.hosts(), {pair_.host_b(), pair_.host_a()}));
+    pair_.b().Run("KILL " +
+                  pair_.b().Run(std::string("SELECT IS_USED_LOCK('") + shardops::kOperatorLock + "')"));
+  });
+  const absl::Status status = Promote(pair_.fleet(), pair_.host_b(), {}).status();
+  SetFailPointHook(nullptr);
+  EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("stays read-only"));
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+  // The maps say which host is to lead.
+  EXPECT_OK(Promote(pair_.fleet(), pair_.host_b(), {}).status());
+  EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "0\n");
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+}
+
 TEST_F(PromoteTest, ASlaveThatIsLostIsReplacedByAnotherHost) {
   History history(Clients::kKeys);
   Clients clients(*store_, "events", history, 4, Seed("replaced"));
   clients.Work(50);
-  MariaDbServer third({"--log-bin=binlog", "--log-slave-updates", "--gtid-strict-mode=ON", "--server-id=9",
-                       "--gtid-domain-id=1", "--read-only=ON", "--init-rpl-role=SLAVE",
-                       "--rpl-semi-sync-slave-enabled=ON", "--rpl-semi-sync-master-timeout=4000000"});
+  MariaDbServer third(kThird);
   const Host by{"127.0.0.1", third.port()};
   // From now on commits wait for a slave, without an end.
   pair_.b().Kill();
