@@ -211,11 +211,14 @@ class Comparison {
     if (other) {
       found_.Add(
           host, IsMod(space), shard,
-          fmt::format("{}; {} has it too: see which of them has the rows, and whether the map is right "
-                      "(kv shards history), before one is dropped",
-                      one, other->ToString()),
+          fmt::format(
+              "{}; {} has it too: see which of them has the rows, and whether the map is right "
+              "(kv shards history), before one is dropped; if kv shards move status shows that it moved "
+              "from there, the finish of that move drops what is left",
+              one, other->ToString()),
           fmt::format("{}; {} has such databases too: see which of them have the rows, and whether "
-                      "the map is right (kv shards history), before one is dropped",
+                      "the map is right (kv shards history), before one is dropped; if kv shards move status "
+                      "shows that they moved from there, the finish of that move drops what is left",
                       many, other->ToString()));
     } else {
       found_.Add(host, IsMod(space), shard,

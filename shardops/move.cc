@@ -139,12 +139,56 @@ absl::StatusOr<MoveRecord> LoadFinishedMove(FleetOperator& fleet, const MoveRang
   return *move;
 }
 
+/// Checks that a host has the databases of shards, before copies of them are removed elsewhere.
+absl::Status CheckHasAll(HostAdmin& host, const MoveRange& shards) {
+  const auto names = host.ReadDatabases();
+  if (!names.ok()) return names.status();
+  for (const std::string& database : shards.Databases()) {
+    if (std::find(names->begin(), names->end(), database) != names->end()) continue;
+    return Refuse(
+        fmt::format("{}: has no {}, which it has by the map: the copy is not removed. kv shards check "
+                    "says which hosts have that database",
+                    host.host().ToString(), database));
+  }
+  return absl::OkStatus();
+}
+
+/// Returns the databases that the old tables of shards have at one of the pairs that they were on.
+///
+/// home  The pair that the maps have the shards on; nullopt if they are on several.
+///
+/// A slave that was promoted without what its master had done last may have these shards under their own
+/// names still, as before the move. These count too if the maps have the shards elsewhere, and all of them
+/// are there.
+absl::StatusOr<std::vector<std::string>> OldDatabases(FleetOperator& fleet, HostAdmin& admin,
+                                                      const MoveRange& range, const Pair& pair,
+                                                      const std::optional<Pair>& home) {
+  std::vector<std::string> old;
+  for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));
+  const auto is_home = [&](const Host& host) { return host == home->master || host == home->slave; };
+  if (!home || is_home(pair.master) || is_home(pair.slave) || is_home(admin.host())) return old;
+  const auto names = admin.ReadDatabases();
+  if (!names.ok()) return names.status();
+  const size_t put_away = old.size();
+  for (const std::string& database : range.Databases()) {
+    if (std::find(names->begin(), names->end(), database) != names->end()) old.push_back(database);
+  }
+  if (old.size() == put_away) return old;
+  const auto master = HostAdmin::Open(home->master, fleet.access);
+  if (!master.ok()) return master.status();
+  if (auto status = CheckHasAll(**master, range); !status.ok()) return status;
+  fleet.report(
+      fmt::format("{}: has databases of shards {} under their own names, since it was promoted without "
+                  "what its master had done last; these shards are at {}",
+                  admin.host().ToString(), range.ToString(), home->master.ToString()));
+  return old;
+}
+
 /// Drops the old tables of shards at one of the pairs that they were on. Only a host that takes writes drops
 /// them; its slave replicates that. UNAVAILABLE or FAILED_PRECONDITION if neither host could be told to: the
 /// record of the move, by which the tables are found, must then stay.
-absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const Pair& pair) {
-  std::vector<std::string> old;
-  for (const std::string& database : range.Databases()) old.push_back(mysql::MovedName(database));
+absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const Pair& pair,
+                           const std::optional<Pair>& home) {
   bool dropped = false;
   absl::Status away;
   for (const Host& host : {pair.master, pair.slave}) {
@@ -159,7 +203,9 @@ absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const P
     if (!state.ok()) return state.status();
     // An old master that came back, and follows nobody yet, is read-only: nothing may be written there.
     if (state->following || state->read_only) continue;
-    if (auto status = DropDatabases(**admin, old, /*unlogged=*/false); !status.ok()) return status;
+    const auto old = OldDatabases(fleet, **admin, range, pair, home);
+    if (!old.ok()) return old.status();
+    if (auto status = DropDatabases(**admin, *old, /*unlogged=*/false); !status.ok()) return status;
     dropped = true;
     fleet.report(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
   }
@@ -173,20 +219,6 @@ absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const P
   if (!away.ok()) {
     fleet.report(fmt::format("{}\nif it comes back without following, it has old tables of shards {} still",
                              std::string(away.message()), range.ToString()));
-  }
-  return absl::OkStatus();
-}
-
-/// Checks that a host has the databases of shards, before copies of them are removed elsewhere.
-absl::Status CheckHasAll(HostAdmin& host, const MoveRange& shards) {
-  const auto names = host.ReadDatabases();
-  if (!names.ok()) return names.status();
-  for (const std::string& database : shards.Databases()) {
-    if (std::find(names->begin(), names->end(), database) != names->end()) continue;
-    return Refuse(
-        fmt::format("{}: has no {}, which it has by the map: the copy is not removed. kv shards check "
-                    "says which hosts have that database",
-                    host.host().ToString(), database));
   }
   return absl::OkStatus();
 }
@@ -335,8 +367,12 @@ absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range) {
   if (!held.ok()) return held.status();
   const auto move = LoadFinishedMove(fleet, range);
   if (!move.ok()) return move.status();
+  const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
+  if (!maps.ok()) return maps.status();
+  const auto home = HomeOf(*maps, range);
   for (const Pair& pair : move->old_homes) {
-    if (auto status = DropOldTables(fleet, range, pair); !status.ok()) return status;
+    const auto known = home.ok() ? std::optional(*home) : std::nullopt;
+    if (auto status = DropOldTables(fleet, range, pair, known); !status.ok()) return status;
   }
   if (auto status = ReplaceMove(fleet, *move, {}); !status.ok()) return status;
   return held->End();

@@ -16,6 +16,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
+/// Whether a command is one that can be given. A text may name a command without what it needs ("kv shards
+/// release"), or one that is only for a process that hangs.
+bool IsWhole(const Words& command) {
+  const std::string& verb = command[1];
+  if (verb == "release" || verb == "set") return false;
+  if (verb == "move" && command.size() > 2 && command[2] == "status") return true;
+  const bool needs_more = verb == "move" || verb == "open" || verb == "promote" || verb == "replace-slave";
+  return !needs_more || command.size() > 3 || (command.size() > 2 && command[2].starts_with("127.0.0.1:"));
+}
+
 void Pause() { std::this_thread::sleep_for(std::chrono::milliseconds(300)); }
 
 }  // namespace
@@ -37,15 +47,18 @@ std::vector<Words> Recovery::CommandsIn(const std::string& text) {
       std::stringstream rest(line.substr(at + 3));
       // The command ends before the first word that is no part of its name, no option, no range and no host.
       for (std::string word; rest >> word;) {
-        const bool belongs = words.size() < 2 || word.starts_with("--") || word.starts_with("127.0.0.1:") ||
-                             words.back() == "--range";
+        const bool of_move = !words.empty() && words.back() == "move" &&
+                             (word == "status" || word == "finish" || word == "cancel");
+        const bool belongs = words.size() < 2 || of_move || word.starts_with("--") ||
+                             word.starts_with("127.0.0.1:") || words.back() == "--range";
         if (!belongs) break;
         const bool ends = word.back() == ',' || word.back() == ')';
         while (!word.empty() && (word.back() == ',' || word.back() == ')')) word.pop_back();
         words.push_back(word);
         if (ends) break;
       }
-      if (words.size() >= 2 && std::find(commands.begin(), commands.end(), words) == commands.end()) {
+      if (words.size() >= 2 && IsWhole(words) &&
+          std::find(commands.begin(), commands.end(), words) == commands.end()) {
         commands.push_back(words);
       }
     }

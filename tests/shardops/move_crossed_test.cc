@@ -166,6 +166,24 @@ TEST_F(CrossedMoveTest, TheRecordStaysUntilTheOldTablesAreDropped) {
   EXPECT_TRUE(LoadMoves(fleet)->known.empty());
 }
 
+TEST_F(CrossedMoveTest, AHostThatLostTheMoveKeepsNoTablesAfterItsFinish) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  ASSERT_OK(Move(second_.hosts()));
+  // As if the slave had been promoted without the last that its master did: the tables have their own names.
+  first_.a().Run("CREATE DATABASE mod00000; CREATE DATABASE mod00003");
+  const auto there = [](const MariaDbServer& server) { return server.Run("SHOW DATABASES LIKE 'mod0000%'"); };
+  const std::string moved = there(second_.a());
+  // Nothing is dropped while the shards are not whole where the map has them.
+  second_.a().Run("DROP DATABASE mod00003");
+  EXPECT_THAT(FinishMove(fleet, kRows), FailsWith(StatusCode::kFailedPrecondition, "has no mod00003"));
+  EXPECT_NE(there(first_.a()).find("mod00000\n"), std::string::npos);
+  EXPECT_EQ(LoadMoves(fleet)->known.size(), 1u);
+  second_.a().Run("CREATE DATABASE mod00003");
+  EXPECT_OK(FinishMove(fleet, kRows));
+  EXPECT_EQ(there(first_.a()), "");
+  EXPECT_EQ(there(second_.a()), moved);
+}
+
 TEST_F(CrossedMoveTest, ACopyWhoseSlaveDoesNotReplicateIsNotWaitedForForEver) {
   SetFailPointHook([&](std::string_view name) {
     if (name != "move.following") return;
