@@ -48,9 +48,11 @@ class Schedule {
   struct Figures {
     uint64_t backups = 0;
     uint64_t failures = 0;
+    uint64_t prune_failures = 0;
     uint64_t sent_bytes = 0;
-    uint64_t last_good_ms = 0;  ///< When the last good backup began, ms since 1970; 0: none is known.
-    absl::Status last_error;    ///< Of the last attempt; OK if it succeeded.
+    uint64_t last_good_ms = 0;      ///< When the last good backup began, ms since 1970; 0: none is known.
+    absl::Status last_error;        ///< Of the last attempt to make a backup; OK if it succeeded.
+    absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
   };
   Figures figures() const;
   void Describe(MetricsSink& sink) const;
@@ -59,6 +61,9 @@ class Schedule {
   void Run();
   /// Makes a backup if one is due, and returns how long to wait for the next one, in ms.
   absl::StatusOr<uint64_t> Round();
+  /// How long to wait until a backup is due after one that began then; 0: it is due.
+  uint64_t DueIn(uint64_t last_ms) const;
+  void Prune(BlobStore& blobs);
   void Failed(const absl::Status& status);
   /// CANCELLED if it is to stop.
   absl::Status Sleep(std::chrono::milliseconds time);
