@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -119,7 +121,10 @@ TEST_F(BackupPrune, GoodBackupsAreNotRemovedInFavourOfOneThatCannotBeRead) {
 
 TEST_F(BackupPrune, WhatARemovedBackupNeedsThatCannotBeReadStaysForItsGracePeriod) {
   const Manifest base = NextBackup();
-  ShiftWallClock(kGrace);
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::milliseconds(kGrace);
+  for (const backup::BackedUpFile& file : base.files) {
+    std::filesystem::last_write_time(PathOf(file.blob), long_ago);
+  }
   // It is good when a create relies on it, and is damaged and removed while that runs.
   SetFailPointHook([&](std::string_view point) {
     if (point != "backup-manifest") return;
@@ -139,8 +144,8 @@ TEST_F(BackupPrune, ABackupThatAnotherPruneDeletesMeanwhileIsNoError) {
   // Between the list of manifests and that of marks, the other prune deletes both, so this one takes it for
   // one that is there.
   testing::FaultyBlobs blobs(*blobs_, [&](std::string_view call, std::string_view name) {
-    if (call == "list" && name == "removed/") EXPECT_OK(blobs_->Delete(backup::ManifestBlob(first.id)));
-    return absl::OkStatus();
+    return call == "list" && name == "removed/" ? blobs_->Delete(backup::ManifestBlob(first.id))
+                                                : absl::OkStatus();
   });
   EXPECT_OK(PruneBackups(blobs, 2));
   EXPECT_EQ(Restored(second), store_.files());
