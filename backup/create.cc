@@ -16,6 +16,7 @@
 
 #include "backup/layout.h"
 #include "backup/list.h"
+#include "backup/pace.h"
 #include "backup/parallel.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
@@ -34,30 +35,37 @@ namespace fs = std::filesystem;
 /// A file of the checkpoint that is read from its beginning to its end.
 class FileBytes {
  public:
-  static absl::StatusOr<FileBytes> Open(const fs::path& path) {
+  /// pace  must outlive it.
+  static absl::StatusOr<FileBytes> Open(const fs::path& path, Pace& pace) {
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.is_open()) return FileError(path, "open", errno);
-    return FileBytes(std::move(file), path);
+    return FileBytes(std::move(file), path, pace);
   }
 
   /// As BlobSource.
   absl::StatusOr<size_t> Read(std::span<char> buffer) const {
-    for (;;) {
-      const ssize_t size = ::read(file_.get(), buffer.data(), buffer.size());
-      if (size >= 0) return static_cast<size_t>(size);
-      if (errno != EINTR) return FileError(path_, "read", errno);
-    }
+    if (pace_->is_limited()) buffer = buffer.first(std::min<size_t>(buffer.size(), Pace::kMaxReadBytes));
+    ssize_t size = -1;
+    do {
+      size = ::read(file_.get(), buffer.data(), buffer.size());
+    } while (size < 0 && errno == EINTR);
+    if (size < 0) return FileError(path_, "read", errno);
+    const auto bytes = static_cast<size_t>(size);
+    if (auto status = pace_->Wait(bytes); !status.ok()) return status;
+    return bytes;
   }
 
  private:
-  FileBytes(Descriptor file, fs::path path) : file_(std::move(file)), path_(std::move(path)) {}
+  FileBytes(Descriptor file, fs::path path, Pace& pace)
+      : file_(std::move(file)), path_(std::move(path)), pace_(&pace) {}
 
   Descriptor file_;
   fs::path path_;
+  Pace* pace_;
 };
 
-absl::StatusOr<std::string> ChecksumOf(const fs::path& path) {
-  const auto bytes = FileBytes::Open(path);
+absl::StatusOr<std::string> ChecksumOf(const fs::path& path, Pace& pace) {
+  const auto bytes = FileBytes::Open(path, pace);
   if (!bytes.ok()) return bytes.status();
   BlobHasher hasher;
   std::string buffer(size_t{1} << 20, '\0');
@@ -112,12 +120,13 @@ absl::StatusOr<Destination> LookAt(BlobStore& blobs) {
 class Create {
  public:
   Create(BlobStore& blobs, const Destination& destination, const Checkpoint& checkpoint, std::string id,
-         uint64_t began_ms, const Progress& progress)
+         uint64_t began_ms, uint64_t bytes_per_s, const Progress& progress)
       : blobs_(blobs),
         destination_(destination),
         checkpoint_(checkpoint),
         id_(std::move(id)),
         began_ms_(began_ms),
+        pace_(bytes_per_s),
         progress_(progress) {
     for (const CheckpointFile& file : checkpoint.files()) total_bytes_ += file.size;
   }
@@ -142,7 +151,7 @@ class Create {
   absl::StatusOr<BackedUpFile> Find(const CheckpointFile& file) const {
     BackedUpFile found{.path = file.path, .size = file.size};
     if (file.unique_id.empty()) {
-      auto checksum = ChecksumOf(PathOf(file));
+      auto checksum = ChecksumOf(PathOf(file), pace_);
       if (!checksum.ok()) return checksum.status();
       found.checksum = *std::move(checksum);
     }
@@ -155,7 +164,7 @@ class Create {
     }
     found.blob = YoungObject(identity, file.size);
     if (found.blob.empty() || !found.checksum.empty()) return found;
-    auto checksum = ChecksumOf(PathOf(file));
+    auto checksum = ChecksumOf(PathOf(file), pace_);
     if (!checksum.ok()) return checksum.status();
     found.checksum = *std::move(checksum);
     return found;
@@ -194,7 +203,7 @@ class Create {
   /// checksum  That its bytes must have, unless empty.
   absl::StatusOr<BlobInfo> Put(const CheckpointFile& file, const std::string& name,
                                std::string_view checksum) {
-    const auto bytes = FileBytes::Open(PathOf(file));
+    const auto bytes = FileBytes::Open(PathOf(file), pace_);
     if (!bytes.ok()) return bytes.status();
     auto sent = blobs_.PutStream(
         name, [&bytes](std::span<char> buffer) { return bytes->Read(buffer); }, PutMode::kIfAbsent);
@@ -213,7 +222,7 @@ class Create {
   absl::StatusOr<BlobInfo> SameObject(const CheckpointFile& file, const std::string& name) {
     const auto there = blobs_.Stat(name);
     if (!there.ok()) return there.status();
-    auto checksum = ChecksumOf(PathOf(file));
+    auto checksum = ChecksumOf(PathOf(file), pace_);
     if (!checksum.ok()) return checksum.status();
     if (there->size != file.size || (!there->checksum.empty() && there->checksum != *checksum)) {
       return absl::AlreadyExistsError(name);
@@ -260,6 +269,7 @@ class Create {
   const Checkpoint& checkpoint_;
   const std::string id_;
   const uint64_t began_ms_;
+  mutable Pace pace_;
   const Progress& progress_;
   uint64_t total_bytes_ = 0;
   std::atomic<uint64_t> sent_objects_{0};
@@ -270,8 +280,8 @@ class Create {
 
 }  // namespace
 
-absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& blobs,
-                                      const Progress& progress) {
+absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& blobs, const Progress& progress,
+                                      uint64_t bytes_per_s) {
   Manifest manifest{.began_ms = WallClockMs(), .host = ProcessName(), .version = KV_VERSION};
   const auto began = std::chrono::steady_clock::now();
   const auto destination = LookAt(blobs);
@@ -284,7 +294,7 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
   manifest.sequence = (*checkpoint)->sequence();
   const std::vector<CheckpointFile>& files = (*checkpoint)->files();
   manifest.files.resize(files.size());
-  Create create(blobs, *destination, **checkpoint, manifest.id, manifest.began_ms, progress);
+  Create create(blobs, *destination, **checkpoint, manifest.id, manifest.began_ms, bytes_per_s, progress);
   const absl::Status kept = InParallel(files.size(), kSent, [&](size_t i) {
     auto file = create.Keep(files[i]);
     if (file.ok()) manifest.files[i] = *std::move(file);

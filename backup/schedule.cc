@@ -104,7 +104,7 @@ absl::StatusOr<uint64_t> Schedule::Round() {
     }
     if (const uint64_t wait_ms = DueIn(last); wait_ms > 0) return wait_ms;
   }
-  const auto made = CreateBackup(checkpoint_, **blobs);
+  const auto made = CreateBackup(checkpoint_, **blobs, nullptr, options_.bytes_per_s);
   if (!made.ok()) return made.status();
   {
     const MutexLock lock(mutex_);

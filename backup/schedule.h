@@ -21,6 +21,7 @@ namespace kvstore::backup {
 struct ScheduleOptions {
   uint64_t every_ms = 6 * uint64_t{3'600'000};  ///< From the beginning of one backup to that of the next.
   size_t keep = 0;                              ///< So many backups are kept; 0: none is pruned.
+  uint64_t bytes_per_s = 0;                     ///< As for CreateBackup.
   uint64_t retry_ms = 300'000;                  ///< From a failure to the next attempt; at most every_ms.
   /// Called with a line for people: about each backup, and about each failure with the age of the last good
   /// one. May be null.

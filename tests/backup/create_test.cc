@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -11,6 +12,7 @@
 #include "backup/layout.h"
 #include "backup/prune.h"
 #include "backup/verify.h"
+#include "kvstore_api/call_scope.h"
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
 
@@ -287,6 +289,28 @@ TEST_F(BackupCreate, ItsProgressEndsWithAllBytesAndCanStopIt) {
   const auto stop = [](uint64_t, uint64_t) { return false; };
   EXPECT_THAT(backup::CreateBackup(store_.CheckpointsIn(dir_.path()), *blobs_, stop),
               FailsWith(StatusCode::kCancelled, "stopped"));
+}
+
+TEST_F(BackupCreate, ItReadsNoFasterThanItMay) {
+  const auto began = std::chrono::steady_clock::now();
+  constexpr uint64_t kBytesPerS = 20'000;
+  ASSERT_OK_AND_ASSIGN(const Manifest made,
+                       backup::CreateBackup(store_.CheckpointsIn(dir_.path()), *blobs_, nullptr, kBytesPerS));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(took.count(), static_cast<double>(made.sent_bytes) / kBytesPerS);
+  EXPECT_EQ(Restored(made), store_.files());
+}
+
+TEST_F(BackupCreate, OneThatIsSlowCanBeCancelled) {
+  std::atomic<bool> cancelled{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point == "backup-object") cancelled = true;
+  });
+  const CallScope scope(CallLimits{.cancelled = &cancelled});
+  // It would take half a minute and longer.
+  EXPECT_THAT(backup::CreateBackup(store_.CheckpointsIn(dir_.path()), *blobs_, nullptr, 100),
+              FailsWith(StatusCode::kCancelled, ""));
+  EXPECT_THAT(Live(), IsEmpty());
 }
 
 TEST_F(BackupCreate, IdsSortByTime) {
