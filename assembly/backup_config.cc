@@ -11,6 +11,10 @@ namespace {
 constexpr absl::Duration kMinEvery = absl::Minutes(1);
 constexpr absl::Duration kMaxEvery = absl::Hours(24 * 365);
 
+/// A slower backup of any store of some size would not end within its day.
+constexpr uint64_t kMinBytesPerS = uint64_t{64} << 10;
+constexpr uint64_t kMaxBytesPerS = uint64_t{1} << 40;
+
 uint64_t ReadEvery(JsonFields& fields) {
   const auto text = fields.OptionalString("every");
   if (!text) return 0;
@@ -40,6 +44,7 @@ std::string ReadUrl(JsonFields& fields, const std::filesystem::path& folder) {
 BackupConfig ReadBackupConfig(JsonFields& fields, const std::filesystem::path& folder) {
   BackupConfig backup{.to = ReadUrl(fields, folder), .every_ms = ReadEvery(fields)};
   ReadUint(fields, "keep", 1, 100'000, backup.keep);
+  ReadUint(fields, "bytes_per_s", kMinBytesPerS, kMaxBytesPerS, backup.bytes_per_s);
   backup.s3.endpoint = fields.OptionalString("endpoint").value_or("");
   backup.s3.region = fields.OptionalString("region").value_or("");
   backup.s3.credentials_file = PathIn(fields, "credentials_file", folder);

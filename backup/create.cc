@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -14,6 +16,7 @@
 
 #include "backup/layout.h"
 #include "backup/list.h"
+#include "backup/pace.h"
 #include "backup/parallel.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
@@ -22,6 +25,7 @@
 #include "base/process.h"
 #include "blobstore/blob_checksum.h"
 #include "blobstore/descriptor.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::backup {
 namespace {
@@ -31,34 +35,42 @@ namespace fs = std::filesystem;
 /// A file of the checkpoint that is read from its beginning to its end.
 class FileBytes {
  public:
-  static absl::StatusOr<FileBytes> Open(const fs::path& path) {
+  /// pace  must outlive it.
+  static absl::StatusOr<FileBytes> Open(const fs::path& path, Pace& pace) {
     Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file.is_open()) return FileError(path, "open", errno);
-    return FileBytes(std::move(file), path);
+    return FileBytes(std::move(file), path, pace);
   }
 
   /// As BlobSource.
   absl::StatusOr<size_t> Read(std::span<char> buffer) const {
-    for (;;) {
-      const ssize_t size = ::read(file_.get(), buffer.data(), buffer.size());
-      if (size >= 0) return static_cast<size_t>(size);
-      if (errno != EINTR) return FileError(path_, "read", errno);
-    }
+    if (pace_->is_limited()) buffer = buffer.first(std::min<size_t>(buffer.size(), Pace::kMaxReadBytes));
+    ssize_t size = -1;
+    do {
+      size = ::read(file_.get(), buffer.data(), buffer.size());
+    } while (size < 0 && errno == EINTR);
+    if (size < 0) return FileError(path_, "read", errno);
+    const auto bytes = static_cast<size_t>(size);
+    if (auto status = pace_->Wait(bytes); !status.ok()) return status;
+    return bytes;
   }
 
  private:
-  FileBytes(Descriptor file, fs::path path) : file_(std::move(file)), path_(std::move(path)) {}
+  FileBytes(Descriptor file, fs::path path, Pace& pace)
+      : file_(std::move(file)), path_(std::move(path)), pace_(&pace) {}
 
   Descriptor file_;
   fs::path path_;
+  Pace* pace_;
 };
 
-absl::StatusOr<std::string> ChecksumOf(const fs::path& path) {
-  const auto bytes = FileBytes::Open(path);
+absl::StatusOr<std::string> ChecksumOf(const fs::path& path, Pace& pace) {
+  const auto bytes = FileBytes::Open(path, pace);
   if (!bytes.ok()) return bytes.status();
   BlobHasher hasher;
   std::string buffer(size_t{1} << 20, '\0');
   for (;;) {
+    if (auto status = CheckCall(); !status.ok()) return status;
     const auto size = bytes->Read(buffer);
     if (!size.ok()) return size.status();
     if (*size == 0) return hasher.Finish();
@@ -68,6 +80,7 @@ absl::StatusOr<std::string> ChecksumOf(const fs::path& path) {
 
 /// What the destination had when a create looked.
 struct Destination {
+  std::string newest;  // the ID of the newest backup, whether it can be read or not; empty if there is none
   std::map<std::string, BlobEntry, std::less<>> objects;     // by name
   std::map<std::string, BackedUpFile, std::less<>> in_base;  // the files of the newest backup, by identity
 };
@@ -76,6 +89,7 @@ struct Destination {
 absl::Status ReadBase(BlobStore& blobs, Destination& destination) {
   const auto list = ListBackups(blobs);
   if (!list.ok()) return list.status();
+  if (!list->live.empty()) destination.newest = list->live.back();
   for (auto id = list->live.rbegin(); id != list->live.rend(); ++id) {
     auto manifest = ReadManifest(blobs, *id);
     const absl::Status& read = manifest.status();
@@ -106,12 +120,13 @@ absl::StatusOr<Destination> LookAt(BlobStore& blobs) {
 class Create {
  public:
   Create(BlobStore& blobs, const Destination& destination, const Checkpoint& checkpoint, std::string id,
-         uint64_t began_ms, const Progress& progress)
+         uint64_t began_ms, uint64_t bytes_per_s, const Progress& progress)
       : blobs_(blobs),
         destination_(destination),
         checkpoint_(checkpoint),
         id_(std::move(id)),
         began_ms_(began_ms),
+        pace_(bytes_per_s),
         progress_(progress) {
     for (const CheckpointFile& file : checkpoint.files()) total_bytes_ += file.size;
   }
@@ -136,22 +151,20 @@ class Create {
   absl::StatusOr<BackedUpFile> Find(const CheckpointFile& file) const {
     BackedUpFile found{.path = file.path, .size = file.size};
     if (file.unique_id.empty()) {
-      auto checksum = ChecksumOf(PathOf(file));
+      auto checksum = ChecksumOf(PathOf(file), pace_);
       if (!checksum.ok()) return checksum.status();
       found.checksum = *std::move(checksum);
     }
     const std::string identity = IdentityIn(file, found);
-    const auto base = destination_.in_base.find(identity);
-    if (base != destination_.in_base.end() && base->second.size == file.size &&
-        HasObject(base->second.blob, file.size)) {
-      found.blob = base->second.blob;
-      found.checksum = base->second.checksum;
+    const BackedUpFile* const base = InBase(identity, file.size);
+    if (base != nullptr && HasObject(base->blob, file.size)) {
+      found.blob = base->blob;
+      found.checksum = base->checksum;
       return found;
     }
-    if (!HasObject(identity, file.size) || !IsYoung(identity)) return found;
-    found.blob = identity;
-    if (!found.checksum.empty()) return found;
-    auto checksum = ChecksumOf(PathOf(file));
+    found.blob = YoungObject(identity, file.size);
+    if (found.blob.empty() || !found.checksum.empty()) return found;
+    auto checksum = ChecksumOf(PathOf(file), pace_);
     if (!checksum.ok()) return checksum.status();
     found.checksum = *std::move(checksum);
     return found;
@@ -160,16 +173,19 @@ class Create {
   absl::StatusOr<BackedUpFile> Send(const CheckpointFile& file, BackedUpFile kept) {
     const std::string identity = IdentityIn(file, kept);
     std::vector<std::string> names = {fmt::format("{}.{}", identity, id_)};
-    // An object that is there, but may be pruned soon or has another size, is left alone.
-    if (!destination_.objects.contains(identity)) names.insert(names.begin(), identity);
+    // What the newest backup names and has lost is put where it was, which mends that backup, too.
+    const BackedUpFile* const base = InBase(identity, file.size);
+    if (base != nullptr && !destination_.objects.contains(base->blob)) {
+      names.insert(names.begin(), base->blob);
+    }
     for (std::string& name : names) {
       Reached("backup-object");
-      auto sent = Put(file, name);
+      auto sent = Put(file, name, kept.checksum);
       if (sent.ok()) {
         ++sent_objects_;
         sent_bytes_ += sent->size;
       } else if (absl::IsAlreadyExists(sent.status())) {
-        // Another create has put it meanwhile, or another file of this one has the same bytes.
+        // Another create has mended it meanwhile, or another file of this one has the same bytes.
         sent = SameObject(file, name);
       }
       if (absl::IsAlreadyExists(sent.status())) continue;
@@ -182,23 +198,31 @@ class Create {
                                            blobs_.url(), identity, PathOf(file).string()));
   }
 
-  absl::StatusOr<BlobInfo> Put(const CheckpointFile& file, const std::string& name) {
-    const auto bytes = FileBytes::Open(PathOf(file));
+  /// Puts an object.
+  ///
+  /// checksum  That its bytes must have, unless empty.
+  absl::StatusOr<BlobInfo> Put(const CheckpointFile& file, const std::string& name,
+                               std::string_view checksum) {
+    const auto bytes = FileBytes::Open(PathOf(file), pace_);
     if (!bytes.ok()) return bytes.status();
     auto sent = blobs_.PutStream(
         name, [&bytes](std::span<char> buffer) { return bytes->Read(buffer); }, PutMode::kIfAbsent);
-    if (sent.ok() && sent->size != file.size) {
-      return absl::DataLossError(fmt::format("{} has {} bytes, and {} when the checkpoint was made",
-                                             PathOf(file).string(), sent->size, file.size));
-    }
-    return sent;
+    if (!sent.ok()) return sent;
+    const bool has_size = sent->size == file.size;
+    if (has_size && (checksum.empty() || sent->checksum == checksum)) return sent;
+    // The next create would rely on an object of this name.
+    blobs_.Delete(name).IgnoreError();
+    return absl::DataLossError(
+        has_size ? fmt::format("{}: its bytes have changed while it was backed up", PathOf(file).string())
+                 : fmt::format("{} has {} bytes, and {} when the checkpoint was made", PathOf(file).string(),
+                               sent->size, file.size));
   }
 
   /// Returns what the file has if the object has the same; else ALREADY_EXISTS.
   absl::StatusOr<BlobInfo> SameObject(const CheckpointFile& file, const std::string& name) {
     const auto there = blobs_.Stat(name);
     if (!there.ok()) return there.status();
-    auto checksum = ChecksumOf(PathOf(file));
+    auto checksum = ChecksumOf(PathOf(file), pace_);
     if (!checksum.ok()) return checksum.status();
     if (there->size != file.size || (!there->checksum.empty() && there->checksum != *checksum)) {
       return absl::AlreadyExistsError(name);
@@ -215,10 +239,22 @@ class Create {
     return object != destination_.objects.end() && object->second.size == size;
   }
 
-  /// Whether an object was put so late that no prune deletes it before this create ends.
-  bool IsYoung(std::string_view name) const {
-    const auto object = destination_.objects.find(name);
-    return object != destination_.objects.end() && object->second.modified_ms + kReuseMs > began_ms_;
+  /// The file of the newest backup that has these bytes; null if there is none.
+  const BackedUpFile* InBase(std::string_view identity, uint64_t size) const {
+    const auto base = destination_.in_base.find(identity);
+    return base != destination_.in_base.end() && base->second.size == size ? &base->second : nullptr;
+  }
+
+  /// The name of an object with these bytes that was put so late that no prune deletes it before this create
+  /// ends; empty if there is none.
+  std::string YoungObject(std::string_view identity, uint64_t size) const {
+    for (auto at = destination_.objects.lower_bound(identity);
+         at != destination_.objects.end() && at->first.starts_with(identity); ++at) {
+      const BlobEntry& object = at->second;
+      const bool is_young = object.modified_ms + kReuseMs > began_ms_;
+      if (IdentityOf(at->first) == identity && object.size == size && is_young) return at->first;
+    }
+    return "";
   }
 
   absl::Status Report(uint64_t bytes) {
@@ -233,6 +269,7 @@ class Create {
   const Checkpoint& checkpoint_;
   const std::string id_;
   const uint64_t began_ms_;
+  mutable Pace pace_;
   const Progress& progress_;
   uint64_t total_bytes_ = 0;
   std::atomic<uint64_t> sent_objects_{0};
@@ -243,12 +280,13 @@ class Create {
 
 }  // namespace
 
-absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& blobs,
-                                      const Progress& progress) {
+absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& blobs, const Progress& progress,
+                                      uint64_t bytes_per_s) {
   Manifest manifest{.began_ms = WallClockMs(), .host = ProcessName(), .version = KV_VERSION};
-  manifest.id = NewBackupId(manifest.began_ms);
+  const auto began = std::chrono::steady_clock::now();
   const auto destination = LookAt(blobs);
   if (!destination.ok()) return destination.status();
+  manifest.id = NewBackupId(manifest.began_ms, destination->newest);
   Reached("backup-checkpoint");
   const auto checkpoint = make();
   if (!checkpoint.ok()) return checkpoint.status();
@@ -256,7 +294,7 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
   manifest.sequence = (*checkpoint)->sequence();
   const std::vector<CheckpointFile>& files = (*checkpoint)->files();
   manifest.files.resize(files.size());
-  Create create(blobs, *destination, **checkpoint, manifest.id, manifest.began_ms, progress);
+  Create create(blobs, *destination, **checkpoint, manifest.id, manifest.began_ms, bytes_per_s, progress);
   const absl::Status kept = InParallel(files.size(), kSent, [&](size_t i) {
     auto file = create.Keep(files[i]);
     if (file.ok()) manifest.files[i] = *std::move(file);
@@ -265,7 +303,9 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
   if (!kept.ok()) return kept;
   manifest.sent_objects = create.sent_objects();
   manifest.sent_bytes = create.sent_bytes();
-  manifest.finished_ms = WallClockMs();
+  // The wall clock may be set back meanwhile; the other one stands still while the machine sleeps.
+  manifest.finished_ms =
+      std::max(WallClockMs(), manifest.began_ms + Milliseconds(std::chrono::steady_clock::now() - began));
   if (manifest.finished_ms > manifest.began_ms + kMaxCreateMs) {
     return absl::DeadlineExceededError(fmt::format(
         "the backup took longer than {} hours, so a prune may have deleted objects that it found at its "
@@ -277,6 +317,10 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
     return absl::ResourceExhaustedError(
         fmt::format("the manifest of {} files has {} bytes; at most {} are allowed", files.size(),
                     text.size(), kBlobPieceBytes));
+  }
+  if (const auto read = DecodeManifest(text, manifest.id); !read.ok()) {
+    return absl::InternalError(fmt::format("the manifest could not be read again, so it is not put: {}",
+                                           std::string(read.status().message())));
   }
   Reached("backup-manifest");
   const auto put = blobs.Put(ManifestBlob(manifest.id), text, PutMode::kIfAbsent);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -23,10 +24,13 @@ using CheckpointMaker = std::function<absl::StatusOr<std::unique_ptr<Checkpoint>
 ///
 /// progress  told the bytes that are in the destination, and of all; may be null. Called by one thread at a
 ///           time.
+/// bytes_per_s  at most so many bytes of the store's files are read in a second, whether they are sent or
+/// only
+///           compared; 0: as fast as possible.
 ///
 /// Returns the manifest. Errors are those of the checkpoint and of the destination; DEADLINE_EXCEEDED if it
 /// took longer than kMaxCreateMs (layout.h).
 absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& checkpoint, BlobStore& blobs,
-                                      const Progress& progress = nullptr);
+                                      const Progress& progress = nullptr, uint64_t bytes_per_s = 0);
 
 }  // namespace kvstore::backup

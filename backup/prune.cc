@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <set>
 #include <utility>
 
@@ -17,19 +19,26 @@ namespace {
 
 using Names = std::set<std::string, std::less<>>;
 
-/// Marks all but the newest `keep` backups as removed, and moves them in the list.
-absl::Status Remove(BlobStore& blobs, size_t keep, uint64_t now_ms, BackupList& list, Pruned& pruned) {
-  while (list.live.size() > keep) {
-    const std::string id = list.live.front();
+/// Marks the backups as removed, and adds them to those that the list has as removed.
+absl::Status Remove(BlobStore& blobs, const std::vector<std::string>& ids, uint64_t now_ms, BackupList& list,
+                    Pruned& pruned) {
+  for (const std::string& id : ids) {
     Reached("prune-remove");
     const auto put = blobs.Put(RemovedBlob(id), "", PutMode::kIfAbsent);
     // Another prune may have been first.
     if (!put.ok() && !absl::IsAlreadyExists(put.status())) return put.status();
     if (put.ok()) pruned.removed.push_back(id);
     list.removed.emplace(id, now_ms);
-    list.live.erase(list.live.begin());
   }
   return absl::OkStatus();
+}
+
+/// Takes all but the newest `keep` backups out of the list, and returns them.
+std::vector<std::string> TakeOldest(size_t keep, BackupList& list) {
+  const auto end = list.live.end() - static_cast<std::ptrdiff_t>(std::min(keep, list.live.size()));
+  std::vector<std::string> oldest(list.live.begin(), end);
+  list.live.erase(list.live.begin(), end);
+  return oldest;
 }
 
 bool IsOver(uint64_t since_ms, uint64_t now_ms) { return since_ms + kGraceMs <= now_ms; }
@@ -44,28 +53,46 @@ absl::Status AddNeeded(BlobStore& blobs, const std::string& id, Names& needed) {
 
 /// The objects that must not be deleted.
 struct Needed {
-  Names live;     // by backups that there are
-  Names removed;  // by those that were removed a short time ago
+  Names live;            // by backups that there are
+  Names removed;         // by those that were removed a short time ago
+  bool unknown = false;  // whether it cannot be read what one of these needs
 };
 
-absl::StatusOr<Needed> FindNeeded(BlobStore& blobs, const BackupList& list, uint64_t now_ms) {
-  Needed needed;
+/// Whether a backup that was listed is there no more: another prune, which had removed it long ago, has
+/// deleted its manifest and its mark since.
+absl::StatusOr<bool> IsGone(BlobStore& blobs, const std::string& id) {
+  const auto manifests = ListAll(blobs, ManifestBlob(id));
+  if (!manifests.ok()) return manifests.status();
+  return manifests->empty();
+}
+
+absl::Status FindLive(BlobStore& blobs, const BackupList& list, Needed& needed) {
   for (const std::string& id : list.live) {
-    if (auto status = AddNeeded(blobs, id, needed.live); !status.ok()) {
-      return absl::Status(
-          status.code(),
-          fmt::format("{}; no object was deleted, because it is not known what the backup {} needs",
-                      std::string(status.message()), id));
+    absl::Status added = AddNeeded(blobs, id, needed.live);
+    if (absl::IsNotFound(added)) {
+      const auto is_gone = IsGone(blobs, id);
+      if (!is_gone.ok()) return is_gone.status();
+      if (*is_gone) continue;
     }
+    if (added.ok()) continue;
+    return absl::Status(
+        added.code(),
+        fmt::format("{}; no backup was removed and no object was deleted, because it is not known what the "
+                    "backup {} needs",
+                    std::string(added.message()), id));
   }
+  return absl::OkStatus();
+}
+
+absl::Status FindRemoved(BlobStore& blobs, const BackupList& list, uint64_t now_ms, Needed& needed) {
   for (const auto& [id, removed_ms] : list.removed) {
     if (IsOver(removed_ms, now_ms)) continue;
-    // A create may have found objects by this manifest before it was removed. One that cannot be read was of
-    // no use to it.
+    // A create may have found objects by this manifest before it was removed, and before it was damaged.
     const absl::Status added = AddNeeded(blobs, id, needed.removed);
+    needed.unknown = needed.unknown || absl::IsDataLoss(added);
     if (!added.ok() && !absl::IsNotFound(added) && !absl::IsDataLoss(added)) return added;
   }
-  return needed;
+  return absl::OkStatus();
 }
 
 absl::Status DeleteObjects(BlobStore& blobs, const Needed& needed, uint64_t now_ms, Pruned& pruned) {
@@ -74,7 +101,7 @@ absl::Status DeleteObjects(BlobStore& blobs, const Needed& needed, uint64_t now_
   std::vector<const BlobEntry*> over;
   for (const BlobEntry& object : *objects) {
     if (needed.live.contains(object.name)) continue;
-    if (!needed.removed.contains(object.name) && IsOver(object.modified_ms, now_ms)) {
+    if (!needed.unknown && !needed.removed.contains(object.name) && IsOver(object.modified_ms, now_ms)) {
       over.push_back(&object);
     } else {
       ++pruned.waiting_objects;
@@ -102,10 +129,12 @@ absl::StatusOr<Pruned> PruneBackups(BlobStore& blobs, size_t keep) {
   const uint64_t now_ms = WallClockMs();
   auto list = ListBackups(blobs);
   if (!list.ok()) return list.status();
-  if (auto status = Remove(blobs, keep, now_ms, *list, pruned); !status.ok()) return status;
-  const auto needed = FindNeeded(blobs, *list, now_ms);
-  if (!needed.ok()) return needed.status();
-  if (auto status = DeleteObjects(blobs, *needed, now_ms, pruned); !status.ok()) return status;
+  const std::vector<std::string> oldest = TakeOldest(keep, *list);
+  Needed needed;
+  if (auto status = FindLive(blobs, *list, needed); !status.ok()) return status;
+  if (auto status = Remove(blobs, oldest, now_ms, *list, pruned); !status.ok()) return status;
+  if (auto status = FindRemoved(blobs, *list, now_ms, needed); !status.ok()) return status;
+  if (auto status = DeleteObjects(blobs, needed, now_ms, pruned); !status.ok()) return status;
   // Last, so that a prune which is cut short before leaves the marks that say what is to be deleted.
   for (const auto& [id, removed_ms] : list->removed) {
     if (!IsOver(removed_ms, now_ms)) continue;

@@ -25,8 +25,9 @@ struct Pruned {
 ///
 /// keep  at least 1; INVALID_ARGUMENT otherwise.
 ///
-/// If the manifest of a backup cannot be read, that error is returned and no object is deleted, because it is
-/// not known what the backup needs.
+/// If the manifest of a backup that is to be kept cannot be read, that error is returned, and nothing is
+/// removed or deleted: it is not known what the backup needs, and the others may be the only good ones. If
+/// that of one which was removed cannot be read, no object is deleted before its kGraceMs are over.
 absl::StatusOr<Pruned> PruneBackups(BlobStore& blobs, size_t keep);
 
 }  // namespace kvstore::backup

@@ -46,6 +46,11 @@ absl::Status MakeEmptyFolder(const fs::path& folder) {
   if (errno != EEXIST) return FileError(folder, "create", errno);
   fs::directory_iterator entries(folder, error);
   if (error) return FileError(folder, "look into", error.value());
+  // The mark comes last, so this is a store, even if the restore that wrote it was killed right then.
+  if (fs::exists(folder / kMark, error)) {
+    return absl::FailedPreconditionError(fmt::format(
+        "{} is a store already; a backup is restored into a new or an empty folder", folder.string()));
+  }
   if (fs::exists(folder / kUnfinished, error)) {
     return absl::FailedPreconditionError(
         fmt::format("{} has what another restore has written, which was cut short or is still running; if it "

@@ -15,6 +15,9 @@ namespace {
 
 /// The next backup is waited for in steps of this, because the wall clock may be set meanwhile.
 constexpr uint64_t kMaxWaitMs = 60'000;
+/// A backup that began later than this from now was made by a clock that was wrong, so that it does not say
+/// when the next one is due. Clocks of two machines may differ by less.
+constexpr uint64_t kClocksDifferMs = 60'000;
 
 std::string HoursText(uint64_t ms) { return fmt::format("{:.1f} h", static_cast<double>(ms) / 3'600'000); }
 
@@ -48,8 +51,10 @@ Schedule::Figures Schedule::figures() const {
 void Schedule::Describe(MetricsSink& sink) const {
   const Figures figures = this->figures();
   const uint64_t now = WallClockMs();
-  // A server that has never made a backup is alarming after a while, too.
-  const uint64_t since = figures.last_good_ms == 0 ? started_ms_ : figures.last_good_ms;
+  // A server that has never made a backup is alarming after a while, too, and so is one that knows of none
+  // but one that a wrong clock has made.
+  const bool is_known = figures.last_good_ms != 0 && figures.last_good_ms <= now + kClocksDifferMs;
+  const uint64_t since = is_known ? figures.last_good_ms : started_ms_;
   sink.Gauge("kvstore_backup_age_seconds",
              "Time since the last good backup began; since the start of the server if none is known", {},
              static_cast<double>(now - std::min(now, since)) / 1000);
@@ -58,6 +63,10 @@ void Schedule::Describe(MetricsSink& sink) const {
   sink.Counter("kvstore_backups_total", "Backups that were made", {}, static_cast<double>(figures.backups));
   sink.Counter("kvstore_backup_failures_total", "Backups that have failed", {},
                static_cast<double>(figures.failures));
+  sink.Gauge("kvstore_backup_prune_failing", "1 if the last prune of backups has failed", {},
+             figures.last_prune_error.ok() ? 0 : 1);
+  sink.Counter("kvstore_backup_prune_failures_total", "Prunes of backups that have failed", {},
+               static_cast<double>(figures.prune_failures));
   sink.Counter("kvstore_backup_sent_bytes_total", "Bytes that backups have sent", {},
                static_cast<double>(figures.sent_bytes));
 }
@@ -73,15 +82,15 @@ void Schedule::Run() {
   }
 }
 
+uint64_t Schedule::DueIn(uint64_t last_ms) const {
+  const uint64_t now = WallClockMs();
+  if (last_ms == 0 || last_ms > now + kClocksDifferMs || last_ms + options_.every_ms <= now) return 0;
+  return last_ms + options_.every_ms - now;
+}
+
 absl::StatusOr<uint64_t> Schedule::Round() {
   uint64_t last = figures().last_good_ms;
-  const auto due_in = [&]() -> uint64_t {
-    const uint64_t now = WallClockMs();
-    if (last + options_.every_ms <= now) return 0;
-    // A backup of the future was made by a clock that was wrong.
-    return std::min(last + options_.every_ms - now, options_.every_ms);
-  };
-  if (last != 0 && due_in() > 0) return due_in();
+  if (const uint64_t wait_ms = DueIn(last); wait_ms > 0) return wait_ms;
   const auto blobs = open_();
   if (!blobs.ok()) return blobs.status();
   if (last == 0) {
@@ -93,9 +102,9 @@ absl::StatusOr<uint64_t> Schedule::Round() {
       const MutexLock lock(mutex_);
       figures_.last_good_ms = last;
     }
-    if (last != 0 && due_in() > 0) return due_in();
+    if (const uint64_t wait_ms = DueIn(last); wait_ms > 0) return wait_ms;
   }
-  const auto made = CreateBackup(checkpoint_, **blobs);
+  const auto made = CreateBackup(checkpoint_, **blobs, nullptr, options_.bytes_per_s);
   if (!made.ok()) return made.status();
   {
     const MutexLock lock(mutex_);
@@ -109,10 +118,22 @@ absl::StatusOr<uint64_t> Schedule::Round() {
                                     made->TotalBytes(), made->sent_bytes,
                                     static_cast<double>(made->finished_ms - made->began_ms) / 1000));
   }
-  if (options_.keep > 0) {
-    if (const auto pruned = PruneBackups(**blobs, options_.keep); !pruned.ok()) return pruned.status();
-  }
+  if (options_.keep > 0) Prune(**blobs);
   return options_.every_ms;
+}
+
+void Schedule::Prune(BlobStore& blobs) {
+  const absl::Status pruned = PruneBackups(blobs, options_.keep).status();
+  if (!CheckCall().ok()) return;
+  {
+    const MutexLock lock(mutex_);
+    figures_.last_prune_error = pruned;
+    if (!pruned.ok()) ++figures_.prune_failures;
+  }
+  if (pruned.ok() || !options_.log) return;
+  options_.log(true, fmt::format("the backup is made, and old ones could not be pruned: {}; the next backup "
+                                 "tries again",
+                                 pruned.ToString()));
 }
 
 void Schedule::Failed(const absl::Status& status) {

@@ -21,6 +21,7 @@ namespace kvstore::backup {
 struct ScheduleOptions {
   uint64_t every_ms = 6 * uint64_t{3'600'000};  ///< From the beginning of one backup to that of the next.
   size_t keep = 0;                              ///< So many backups are kept; 0: none is pruned.
+  uint64_t bytes_per_s = 0;                     ///< As for CreateBackup.
   uint64_t retry_ms = 300'000;                  ///< From a failure to the next attempt; at most every_ms.
   /// Called with a line for people: about each backup, and about each failure with the age of the last good
   /// one. May be null.
@@ -48,9 +49,11 @@ class Schedule {
   struct Figures {
     uint64_t backups = 0;
     uint64_t failures = 0;
+    uint64_t prune_failures = 0;
     uint64_t sent_bytes = 0;
-    uint64_t last_good_ms = 0;  ///< When the last good backup began, ms since 1970; 0: none is known.
-    absl::Status last_error;    ///< Of the last attempt; OK if it succeeded.
+    uint64_t last_good_ms = 0;      ///< When the last good backup began, ms since 1970; 0: none is known.
+    absl::Status last_error;        ///< Of the last attempt to make a backup; OK if it succeeded.
+    absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
   };
   Figures figures() const;
   void Describe(MetricsSink& sink) const;
@@ -59,6 +62,9 @@ class Schedule {
   void Run();
   /// Makes a backup if one is due, and returns how long to wait for the next one, in ms.
   absl::StatusOr<uint64_t> Round();
+  /// How long to wait until a backup is due after one that began then; 0: it is due.
+  uint64_t DueIn(uint64_t last_ms) const;
+  void Prune(BlobStore& blobs);
   void Failed(const absl::Status& status);
   /// CANCELLED if it is to stop.
   absl::Status Sleep(std::chrono::milliseconds time);

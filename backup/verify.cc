@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <tuple>
 #include <utility>
 
 #include "backup/layout.h"
@@ -48,8 +50,9 @@ class Verification {
     const BackedUpFile& file = *manifest_.Find("rocksdb/CURRENT");
     auto current = ReadSmall(file);
     if (!current.ok()) return current.status();
-    if (current->ends_with('\n')) current->pop_back();
-    if (!current->empty() && manifest_.Find("rocksdb/" + *current) == nullptr) {
+    if (!*current) return absl::OkStatus();
+    if ((*current)->ends_with('\n')) (*current)->pop_back();
+    if (manifest_.Find("rocksdb/" + **current) == nullptr) {
       AddProblem(file, "names a file that the backup does not have");
     }
     return absl::OkStatus();
@@ -57,11 +60,15 @@ class Verification {
 
   /// Reads every object once, however many files have its bytes.
   absl::Status CheckBytes() {
-    std::map<std::string_view, const BackedUpFile*> by_object;
-    for (const BackedUpFile& file : manifest_.files) by_object.emplace(file.blob, &file);
+    // A manifest that contradicts itself is not whole, so what two files say of one object is compared twice.
+    using Object = std::tuple<std::string_view, uint64_t, std::string_view>;
+    std::map<Object, const BackedUpFile*> by_object;
+    for (const BackedUpFile& file : manifest_.files) {
+      by_object.emplace(Object(file.blob, file.size, file.checksum), &file);
+    }
     std::vector<const BackedUpFile*> files;
     uint64_t total = 0;
-    for (const auto& [blob, file] : by_object) {
+    for (const auto& [object, file] : by_object) {
       files.push_back(file);
       total += file->size;
     }
@@ -82,8 +89,8 @@ class Verification {
  private:
   absl::Status CheckCatalog(const BackedUpFile& file) {
     const auto text = ReadSmall(file);
-    if (!text.ok() || text->empty()) return text.status();
-    const auto entries = DecodeCatalog(*text);
+    if (!text.ok() || !*text) return text.status();
+    const auto entries = DecodeCatalog(**text);
     if (!entries.ok()) {
       AddProblem(file, fmt::format("does not decode: {}", std::string(entries.status().message())));
       return absl::OkStatus();
@@ -92,11 +99,11 @@ class Verification {
     return absl::OkStatus();
   }
 
-  /// Reads a file of the backup; empty if that is a problem of the backup, which is recorded.
-  absl::StatusOr<std::string> ReadSmall(const BackedUpFile& file) {
+  /// Reads a file of the backup; nullopt if that is a problem of the backup, which is recorded.
+  absl::StatusOr<std::optional<std::string>> ReadSmall(const BackedUpFile& file) {
     if (file.size > kBlobPieceBytes) {
       AddProblem(file, fmt::format("has {} bytes, which is more than such a file can have", file.size));
-      return "";
+      return std::nullopt;
     }
     std::string text;
     const auto append = [&text](uint64_t, std::string_view bytes) {
@@ -106,7 +113,7 @@ class Verification {
     const absl::Status read = blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum}, append);
     if (read.ok()) return text;
     if (auto status = CheckFile(file, read); !status.ok()) return status;
-    return "";
+    return std::nullopt;
   }
 
   /// Records a problem if what was read is not what was backed up, and returns other errors.

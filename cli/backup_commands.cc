@@ -95,7 +95,7 @@ struct Source {
   }
 };
 
-Manifest Create(const Globals& globals, BlobStore& blobs) {
+Manifest Create(const Globals& globals, BlobStore& blobs, uint64_t bytes_per_s) {
   if (!globals.server.empty()) {
     throw Failure{absl::UnimplementedError(
         "--server: a server cannot be told to make a backup yet. It makes backups by itself if its "
@@ -111,7 +111,8 @@ Manifest Create(const Globals& globals, BlobStore& blobs) {
   }
   const auto opened = OrFail(std::move(router));
   ProgressBar bar("backup", "bytes");
-  return OrFail(backup::CreateBackup(OrFail(CheckpointsOf(*opened, options)), blobs, ShowProgress(bar)));
+  return OrFail(
+      backup::CreateBackup(OrFail(CheckpointsOf(*opened, options)), blobs, ShowProgress(bar), bytes_per_s));
 }
 
 void AddCreate(CLI::App& group, Globals& globals) {
@@ -119,6 +120,11 @@ void AddCreate(CLI::App& group, Globals& globals) {
   CLI::App* create = group.add_subcommand(
       "create", "Back up a store that no process has open; sends only what the destination lacks");
   create->add_option("--to", *to, kWhere)->type_name("URL");
+  auto bytes_per_s = std::make_shared<uint64_t>(0);
+  create
+      ->add_option("--bytes-per-s", *bytes_per_s,
+                   "Read at most so many bytes of the store a second; 0: as fast as possible [0]")
+      ->type_name("N");
   create->footer(
       R"(The backup has everything that was acknowledged before it began. It is there when this command has ended without an
 error, and not before. After an error, or a kill, run it again: what was sent is not sent again. A server makes backups
@@ -126,9 +132,9 @@ while it serves: the configuration's "backup" says where to and how often.
 
 Example:
   kv --data /var/lib/events backup create --to s3://backups/events)");
-  create->callback([to, &globals] {
+  create->callback([to, bytes_per_s, &globals] {
     const auto blobs = OpenBackups(globals, *to, "--to");
-    const Manifest made = Create(globals, *blobs);
+    const Manifest made = Create(globals, *blobs, *bytes_per_s);
     if (globals.json) return PrintJson({{"ok", true}, {"backup", ToJson(made)}});
     Print("backup {}: {} in {} files; sent {} in {} objects\n", made.id, SizeText(made.TotalBytes()),
           made.files.size(), SizeText(made.sent_bytes), made.sent_objects);

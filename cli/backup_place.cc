@@ -10,6 +10,11 @@
 namespace kvstore::cli {
 
 absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const OpenOptions& options) {
+  if (options.coordination) {
+    return absl::FailedPreconditionError(
+        "config: zookeeper: the catalog of this store is in ZooKeeper, so that a backup of its folder could "
+        "not be restored; docs/backup.md says what to do instead");
+  }
   const auto embedded = FindBackendOfType(options, kRocksDb);
   if (!embedded) {
     return absl::InvalidArgumentError(

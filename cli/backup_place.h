@@ -12,7 +12,7 @@
 namespace kvstore::cli {
 
 /// Returns how checkpoints of the store's embedded engine are made. The router must outlive the function.
-/// INVALID_ARGUMENT if the store has no embedded engine.
+/// INVALID_ARGUMENT if the store has no embedded engine; FAILED_PRECONDITION if its catalog is in ZooKeeper.
 absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const OpenOptions& options);
 
 /// Opens the store of backups that a URL names or, if it is empty, that the configuration does. Throws

@@ -46,6 +46,7 @@ std::unique_ptr<backup::Schedule> ScheduleBackups(Router& router, const Config& 
       [to = *config.backup] { return OpenBlobStore(to.to, to.s3); },
       backup::ScheduleOptions{.every_ms = config.backup->every_ms,
                               .keep = config.backup->keep,
+                              .bytes_per_s = config.backup->bytes_per_s,
                               .log = [](bool is_problem, const std::string& line) {
                                 spdlog::log(is_problem ? spdlog::level::err : spdlog::level::info, "{}",
                                             line);

@@ -52,9 +52,10 @@ TEST(Config, BackupsHaveAPlaceAndATime) {
   ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
       "data": "store",
       "backup": {"to": "s3://bucket/events", "every": "1h30m", "keep": 7, "endpoint": "https://s3.example",
-                 "region": "eu-1", "credentials_file": "keys"}})",
+                 "region": "eu-1", "credentials_file": "keys", "bytes_per_s": 20000000}})",
                                                         "/etc/kv"));
   ASSERT_TRUE(config.backup);
+  EXPECT_EQ(config.backup->bytes_per_s, 20'000'000u);
   EXPECT_EQ(config.backup->to, "s3://bucket/events");
   EXPECT_EQ(config.backup->every_ms, 5'400'000u);
   EXPECT_EQ(config.backup->keep, 7u);
@@ -68,11 +69,13 @@ TEST(Config, BackupsHaveAPlaceAndATime) {
   EXPECT_EQ(least.backup->to, "file:/etc/kv/backups");
   EXPECT_EQ(least.backup->every_ms, 0u);
   EXPECT_EQ(least.backup->keep, 0u);
+  EXPECT_EQ(least.backup->bytes_per_s, 0u);
   EXPECT_EQ(parse(R"("to": "file:/mnt/b")")->backup->to, "file:/mnt/b");
   EXPECT_FALSE(ParseConfig(R"({"data": "store"})", "/etc/kv")->backup);
   EXPECT_THAT(parse(R"("every": "6h")"), FailsWith(kInvalid, "backup.to: "));
   EXPECT_THAT(parse(R"("to": "/mnt/b")"), FailsWith(kInvalid, "backup.to: must be file:DIR"));
   EXPECT_THAT(parse(R"("to": "file:b", "keep": 0)"), FailsWith(kInvalid, "backup.keep: "));
+  EXPECT_THAT(parse(R"("to": "file:b", "bytes_per_s": 1)"), FailsWith(kInvalid, "backup.bytes_per_s: "));
   for (const char* every : {"6", "1s", "-1h", "", "daily", "9000h"}) {
     EXPECT_THAT(parse(std::string(R"("to": "file:b", "every": ")") + every + "\""),
                 FailsWith(kInvalid, "backup.every: must be a duration"))

@@ -2,7 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "backup/layout.h"
 #include "backup/prune.h"
 #include "backup/verify.h"
+#include "kvstore_api/call_scope.h"
 #include "tests/backup/fake_store.h"
 #include "tests/support/faulty_blobs.h"
 
@@ -138,12 +141,14 @@ TEST_F(BackupCreate, AnOldObjectThatNoBackupNamesIsSentAgainUnderAnotherName) {
 
 TEST_F(BackupCreate, AnObjectOfAnotherSizeIsNotRelied) {
   ASSERT_OK(blobs_->Put(backup::TableBlob(FakeStore::UniqueId(10)), "cut off", PutMode::kIfAbsent));
+  ASSERT_OK(blobs_->Put(backup::TableBlob(FakeStore::UniqueId(11)) + ".20261124T031459Z-1a2b3c4d", "cut off",
+                        PutMode::kIfAbsent));
   EXPECT_EQ(Restored(MustCreate()), store_.files());
 }
 
 TEST_F(BackupCreate, AnObjectThatWasLostIsSentAgain) {
   const Manifest first = MustCreate();
-  ASSERT_OK(blobs_->Delete(backup::TableBlob(FakeStore::UniqueId(10))));
+  ASSERT_OK(blobs_->Delete(first.Find("rocksdb/000010.sst")->blob));
   EXPECT_FALSE(Problems(first, *blobs_).empty());
   const Manifest second = MustCreate();
   EXPECT_EQ(second.sent_objects, 1u);
@@ -183,6 +188,72 @@ TEST_F(BackupCreate, ABaseThatIsPrunedMeanwhileKeepsItsObjects) {
   EXPECT_THAT(Problems(made, *blobs_), IsEmpty());
 }
 
+TEST_F(BackupCreate, APruneThatListedLongAgoDoesNotDeleteWhatIsSentMeanwhile) {
+  FaultyBlobs failing(*blobs_, [](std::string_view call, std::string_view name) {
+    return call == "put" && name.starts_with("backups/") ? absl::UnavailableError("503") : absl::OkStatus();
+  });
+  EXPECT_THAT(Create(failing), FailsWith(StatusCode::kUnavailable, "503"));
+  ShiftWallClock(static_cast<int64_t>(backup::kGraceMs + kHourMs));
+  // Of two prunes that have listed the same objects, the other one is faster. What a create sends then is not
+  // what the slow one has listed.
+  std::atomic<bool> is_first{true};
+  Manifest made;
+  FaultyBlobs slow(*blobs_, [&](std::string_view call, std::string_view) {
+    if (call != "delete" || !is_first.exchange(false)) return absl::OkStatus();
+    EXPECT_OK(backup::PruneBackups(*blobs_, 1));
+    EXPECT_EQ(CountObjects(), 0u);
+    made = MustCreate();
+    return absl::OkStatus();
+  });
+  EXPECT_OK(backup::PruneBackups(slow, 1));
+  EXPECT_FALSE(is_first);
+  EXPECT_THAT(Problems(made, *blobs_), IsEmpty());
+  EXPECT_EQ(Restored(made), store_.files());
+}
+
+TEST_F(BackupCreate, AFileThatChangesMeanwhileIsNotRelied) {
+  MustCreate();
+  // Only this file is sent, so the step comes after its checksum was computed.
+  store_.Put("rocksdb/000012.log", "what is read");
+  std::atomic<bool> is_changed{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "backup-object" || is_changed.exchange(true)) return;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_.path())) {
+      if (entry.path().filename() == "000012.log") std::ofstream(entry.path()) << "what is sent";
+    }
+  });
+  EXPECT_THAT(Create(*blobs_), FailsWith(StatusCode::kDataLoss, "changed while it was backed up"));
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(Restored(MustCreate()), store_.files());
+}
+
+TEST_F(BackupCreate, AManifestThatCouldNotBeReadAgainIsNotPut) {
+  store_.Put("migrations/a b.json", "{}");
+  EXPECT_THAT(Create(*blobs_), FailsWith(StatusCode::kInternal, "could not be read again"));
+  EXPECT_THAT(Live(), IsEmpty());
+}
+
+TEST_F(BackupCreate, TheNewestIsTheOneThatBeganLastWhateverTheClocks) {
+  ShiftWallClock(static_cast<int64_t>(24 * 365 * kHourMs));
+  const Manifest ahead = MustCreate();
+  ShiftWallClock(0);
+  // Two in one second, too.
+  const Manifest second = MustCreate();
+  const Manifest third = MustCreate();
+  EXPECT_THAT(Live(), ElementsAre(ahead.id, second.id, third.id));
+  EXPECT_LT(second.began_ms, ahead.began_ms);
+  ASSERT_OK_AND_ASSIGN(const auto pruned, backup::PruneBackups(*blobs_, 1));
+  EXPECT_THAT(pruned.removed, ElementsAre(ahead.id, second.id));
+}
+
+TEST_F(BackupCreate, AClockThatIsSetBackMeanwhileMakesNoBackupThatEndsBeforeItBegan) {
+  SetFailPointHook([](std::string_view point) {
+    if (point == "backup-checkpoint") ShiftWallClock(-static_cast<int64_t>(kHourMs));
+  });
+  const Manifest made = MustCreate();
+  EXPECT_GE(made.finished_ms, made.began_ms);
+}
+
 TEST_F(BackupCreate, SeveralAtOnceAndPrunesBesideThem) {
   constexpr int kThreads = 3;
   constexpr int kRounds = 5;
@@ -196,8 +267,8 @@ TEST_F(BackupCreate, SeveralAtOnceAndPrunesBesideThem) {
   }
   while (running > 0) EXPECT_OK(backup::PruneBackups(*blobs_, 2));
   for (std::thread& thread : threads) thread.join();
-  // However many were made, each object was put once.
-  EXPECT_EQ(CountObjects(), store_.files().size());
+  // However many were made, only the first ones that began together may each have sent everything.
+  EXPECT_LE(CountObjects(), kThreads * store_.files().size());
   for (const std::string& id : Live()) {
     ASSERT_OK_AND_ASSIGN(const Manifest manifest, backup::ReadManifest(*blobs_, id));
     EXPECT_EQ(Restored(manifest), store_.files());
@@ -220,10 +291,40 @@ TEST_F(BackupCreate, ItsProgressEndsWithAllBytesAndCanStopIt) {
               FailsWith(StatusCode::kCancelled, "stopped"));
 }
 
+TEST_F(BackupCreate, ItReadsNoFasterThanItMay) {
+  const auto began = std::chrono::steady_clock::now();
+  constexpr uint64_t kBytesPerS = 20'000;
+  ASSERT_OK_AND_ASSIGN(const Manifest made,
+                       backup::CreateBackup(store_.CheckpointsIn(dir_.path()), *blobs_, nullptr, kBytesPerS));
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+  EXPECT_GE(took.count(), static_cast<double>(made.sent_bytes) / kBytesPerS);
+  EXPECT_EQ(Restored(made), store_.files());
+}
+
+TEST_F(BackupCreate, OneThatIsSlowCanBeCancelled) {
+  std::atomic<bool> cancelled{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point == "backup-object") cancelled = true;
+  });
+  const CallScope scope(CallLimits{.cancelled = &cancelled});
+  // It would take half a minute and longer.
+  EXPECT_THAT(backup::CreateBackup(store_.CheckpointsIn(dir_.path()), *blobs_, nullptr, 100),
+              FailsWith(StatusCode::kCancelled, ""));
+  EXPECT_THAT(Live(), IsEmpty());
+}
+
 TEST_F(BackupCreate, IdsSortByTime) {
   EXPECT_THAT(backup::NewBackupId(0), StartsWith("19700101T000000Z-"));
   EXPECT_THAT(backup::NewBackupId(1'795'490'099'999), StartsWith("20261124T031459Z-"));
   EXPECT_OK(backup::CheckBackupId(backup::NewBackupId(1)));
+  EXPECT_THAT(backup::NewBackupId(1'795'490'099'999, "20261124T031459Z-1a2b3c4d"),
+              StartsWith("20261124T031500Z-"));
+  EXPECT_THAT(backup::NewBackupId(1'795'490'099'999, "20271231T235959Z-1a2b3c4d"),
+              StartsWith("20280101T000000Z-"));
+  // Nothing sorts after the last, and what is no time says nothing.
+  for (const char* newest : {"99991231T235959Z-1a2b3c4d", "20279931T235959Z-1a2b3c4d", "x", ""}) {
+    EXPECT_THAT(backup::NewBackupId(1'795'490'099'999, newest), StartsWith("20261124T031459Z-")) << newest;
+  }
   for (const char* id : {"", "x", "../../etc/passwd", "20261124T031459Z-1a2b3c4", "20261124T031459Z-1a2b3c4D",
                          "20261124T031459Z-1a2b3c4d/"}) {
     EXPECT_THAT(backup::CheckBackupId(id), FailsWith(StatusCode::kInvalidArgument, "an ID looks like")) << id;

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "backup/layout.h"
 #include "backup/verify.h"
 #include "tests/backup/fake_store.h"
+#include "tests/support/faulty_blobs.h"
 
 /// What a prune removes and when, and what a verification finds.
 namespace kvstore {
@@ -108,6 +111,46 @@ TEST_F(BackupPrune, NothingIsDeletedWhileAManifestCannotBeRead) {
   EXPECT_OK(PruneBackups(*blobs_, 2));
 }
 
+TEST_F(BackupPrune, GoodBackupsAreNotRemovedInFavourOfOneThatCannotBeRead) {
+  const Manifest good = NextBackup();
+  const Manifest newest = NextBackup();
+  ASSERT_OK(blobs_->Put(backup::ManifestBlob(newest.id), "damaged", PutMode::kReplace));
+  EXPECT_THAT(PruneBackups(*blobs_, 1), FailsWith(StatusCode::kDataLoss, "no backup was removed"));
+  EXPECT_THAT(Live(), ElementsAre(good.id, newest.id));
+}
+
+TEST_F(BackupPrune, WhatARemovedBackupNeedsThatCannotBeReadStaysForItsGracePeriod) {
+  const Manifest base = NextBackup();
+  const auto long_ago = std::filesystem::file_time_type::clock::now() - std::chrono::milliseconds(kGrace);
+  for (const backup::BackedUpFile& file : base.files) {
+    std::filesystem::last_write_time(PathOf(file.blob), long_ago);
+  }
+  // It is good when a create relies on it, and is damaged and removed while that runs.
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "backup-manifest") return;
+    SetFailPointHook(nullptr);
+    EXPECT_OK(blobs_->Put(backup::ManifestBlob(base.id), "damaged", PutMode::kReplace));
+    EXPECT_OK(blobs_->Put(backup::RemovedBlob(base.id), "", PutMode::kIfAbsent));
+    EXPECT_EQ(MustPrune(1).deleted_objects, 0u);
+  });
+  const Manifest made = MustCreate();
+  EXPECT_EQ(made.sent_objects, 0u);
+  EXPECT_EQ(Restored(made), store_.files());
+}
+
+TEST_F(BackupPrune, ABackupThatAnotherPruneDeletesMeanwhileIsNoError) {
+  const Manifest first = NextBackup();
+  const Manifest second = NextBackup();
+  // Between the list of manifests and that of marks, the other prune deletes both, so this one takes it for
+  // one that is there.
+  testing::FaultyBlobs blobs(*blobs_, [&](std::string_view call, std::string_view name) {
+    return call == "list" && name == "removed/" ? blobs_->Delete(backup::ManifestBlob(first.id))
+                                                : absl::OkStatus();
+  });
+  EXPECT_OK(PruneBackups(blobs, 2));
+  EXPECT_EQ(Restored(second), store_.files());
+}
+
 TEST_F(BackupPrune, ItLeavesAloneWhatIsNotABackup) {
   NextBackup();
   ASSERT_OK(blobs_->Put("backups/notes.json", "mine", PutMode::kIfAbsent));
@@ -142,6 +185,23 @@ TEST_F(BackupPrune, VerifyFindsMoreTheDeeperItLooks) {
   EXPECT_THAT(Problems(made, VerifyDepth::kSchema), problem("restores to catalog.json, is damaged"));
   std::filesystem::remove(catalog);
   EXPECT_THAT(Problems(made, VerifyDepth::kSchema), problem("restores to catalog.json, is missing"));
+}
+
+TEST_F(BackupPrune, VerifyFindsEmptyFilesThatMayNotBeEmpty) {
+  store_.Put("catalog.json", "");
+  store_.Put("rocksdb/CURRENT", "");
+  EXPECT_EQ(Problems(MustCreate(), VerifyDepth::kSchema).size(), 2u);
+}
+
+TEST_F(BackupPrune, VerifyComparesWhatEachFileSaysOfAnObject) {
+  Manifest made = MustCreate();
+  ASSERT_EQ(made.files.back().path, "rocksdb/MANIFEST-000005");
+  backup::BackedUpFile other = made.files.back();
+  other.path = "rocksdb/MANIFEST-000006";
+  other.checksum = std::string(64, 'f');
+  made.files.push_back(other);
+  EXPECT_THAT(Problems(made, VerifyDepth::kBytes),
+              ElementsAre(HasSubstr("restores to rocksdb/MANIFEST-000006, is damaged")));
 }
 
 TEST_F(BackupPrune, VerifyFindsACatalogThatWasDamagedBeforeTheBackup) {

@@ -36,8 +36,12 @@ TEST_F(BackupRestore, OnlyIntoANewOrEmptyFolder) {
   EXPECT_EQ(fs::status(dir_ / "new" / "deeper").permissions(), fs::perms::owner_all);
   // What is there stays as it is.
   EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "empty"),
-              FailsWith(StatusCode::kFailedPrecondition, "is not empty: it holds '"));
+              FailsWith(StatusCode::kFailedPrecondition, "is a store already"));
   EXPECT_EQ(testing::FilesIn(dir_ / "empty"), store_.files());
+  fs::create_directories(dir_ / "other");
+  std::ofstream(dir_ / "other/notes") << "mine";
+  EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "other"),
+              FailsWith(StatusCode::kFailedPrecondition, "is not empty: it holds 'notes'"));
   std::ofstream(dir_ / "file") << "text";
   EXPECT_FALSE(RestoreBackup(made, *blobs_, dir_ / "file").ok());
   EXPECT_EQ(testing::TextOfFile(dir_ / "file"), "text");
@@ -89,6 +93,16 @@ TEST_F(BackupRestore, TwoIntoOneFolderExcludeEachOther) {
   });
   EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "restored"));
   EXPECT_EQ(testing::FilesIn(dir_ / "restored"), store_.files());
+}
+
+TEST_F(BackupRestore, AStoreWhoseRestoreWasKilledAtTheVeryEndIsNotCalledUnfinished) {
+  const Manifest made = MustCreate();
+  EXPECT_OK(RestoreBackup(made, *blobs_, dir_ / "restored"));
+  // As after a kill between the mark and the removal of this file. The store may have been written to since,
+  // so nobody may be told to remove it.
+  std::ofstream(dir_ / "restored/RESTORING") << "x";
+  EXPECT_THAT(RestoreBackup(made, *blobs_, dir_ / "restored"),
+              FailsWith(StatusCode::kFailedPrecondition, "is a store already"));
 }
 
 TEST_F(BackupRestore, LinksInTheFolderAreNotFollowed) {

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 
+#include "backup/layout.h"
 #include "tests/backup/fake_store.h"
 #include "tests/support/eventually.h"
 
@@ -86,6 +87,35 @@ TEST_F(BackupSchedule, ItPrunes) {
   const auto schedule = Start(Opener(), {.every_ms = 3'600'000, .keep = 2});
   ASSERT_TRUE(Eventually([&] { return schedule->figures().backups == 1 && Live().size() == 2; }));
   EXPECT_EQ(Live().front(), second.id);
+}
+
+TEST_F(BackupSchedule, ABackupOfAClockThatWasAheadDelaysNothing) {
+  ShiftWallClock(int64_t{24 * 365} * 3'600'000);
+  const backup::Manifest ahead = MustCreate();
+  ShiftWallClock(0);
+  const auto schedule = Start(Opener(), {.every_ms = 3'600'000, .keep = 1});
+  ASSERT_TRUE(Eventually([&] { return schedule->figures().backups == 1 && Live().size() == 1; }));
+  // The one that is kept is the new one.
+  EXPECT_GT(Live().front(), ahead.id);
+  EXPECT_LT(schedule->figures().last_good_ms, ahead.began_ms);
+}
+
+TEST_F(BackupSchedule, APruneThatFailsIsNotAFailedBackup) {
+  ShiftWallClock(-2 * 3'600'000);
+  const backup::Manifest old = MustCreate();
+  ShiftWallClock(0);
+  ASSERT_OK(blobs_->Put(backup::ManifestBlob(old.id), "damaged", PutMode::kReplace));
+  const auto schedule = Start(Opener(), {.every_ms = 3'600'000, .keep = 5});
+  ASSERT_TRUE(Eventually([&] { return schedule->figures().prune_failures == 1; }));
+  auto metrics = MetricsOf(*schedule);
+  EXPECT_EQ(metrics.at("kvstore_backups_total"), 1);
+  EXPECT_EQ(metrics.at("kvstore_backup_failing"), 0);
+  EXPECT_EQ(metrics.at("kvstore_backup_failures_total"), 0);
+  EXPECT_EQ(metrics.at("kvstore_backup_prune_failing"), 1);
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex_);
+    return problems_.find("old ones could not be pruned: DATA_LOSS") != std::string::npos;
+  }));
 }
 
 TEST_F(BackupSchedule, AFailureIsSaidAndTriedAgain) {

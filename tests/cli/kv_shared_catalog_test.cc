@@ -95,6 +95,18 @@ TEST_F(KvSharedCatalog, ObjectsOfADatasetWhoseEntryCannotBeReadAreNotTakenForGon
   EXPECT_THAT(list.out, HasSubstr("the catalog's entry of 'pins' cannot be read"));
 }
 
+TEST_F(KvSharedCatalog, AStoreIsNotBackedUpWithoutItsCatalog) {
+  const ZooKeeperServer server;
+  const std::string config = File(
+      "kv.json", Json{{"data", store().string()}, {"zookeeper", {{"servers", server.address()}}}}.dump());
+  Ok({"--config", config, "dataset", "list"});
+  const fs::path backups = dir_ / "backups";
+  const Output output = Kv({"--config", config, "backup", "create", "--to", "file:" + backups.string()});
+  EXPECT_EQ(output.code, 1);
+  EXPECT_THAT(output.err, HasSubstr("the catalog of this store is in ZooKeeper"));
+  EXPECT_FALSE(fs::exists(backups / "backups"));
+}
+
 TEST_F(KvSharedCatalog, ACatalogOfAnotherStoreBelongsToItsOwnBackup) {
   Ok({"dataset", "create", "one"});
   fs::rename(store(), dir_ / "one");
