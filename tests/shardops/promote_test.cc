@@ -404,7 +404,8 @@ TEST_F(PromoteTest, AMasterIsNotOpenedAgainBesideOneThatWasPromotedMeanwhile) {
   SetFailPointHook(nullptr);
   EXPECT_THAT(std::string(status.message()), ::testing::HasSubstr("stays read-only"));
   EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
-  // The maps say which host is to lead.
+  // The maps say which host is to lead; the emergency promotion would have had it stop following.
+  pair_.b().Run("STOP SLAVE; RESET SLAVE ALL");
   EXPECT_OK(Promote(pair_.fleet(), pair_.host_b(), {}).status());
   EXPECT_EQ(pair_.b().Run("SELECT @@read_only"), "0\n");
   EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
