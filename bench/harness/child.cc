@@ -37,9 +37,12 @@ absl::StatusOr<Started> Fork(const char* program, std::vector<std::string> comma
   std::vector<char*> argv;
   for (std::string& word : command) argv.push_back(word.data());
   argv.push_back(nullptr);
+  // A write to a child that has ended must be an error (see Ask), not the end of this process.
+  std::signal(SIGPIPE, SIG_IGN);
   const pid_t process = ::fork();
   if (process < 0) return absl::UnavailableError("cannot make a process");
   if (process == 0) {
+    std::signal(SIGPIPE, SIG_DFL);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::dup2(in[0], STDIN_FILENO);
     ::dup2(out[1], STDOUT_FILENO);
