@@ -99,7 +99,8 @@ TEST_F(KvSharedCatalog, AStoreIsNotBackedUpWithoutItsCatalog) {
   const ZooKeeperServer server;
   const std::string config = File(
       "kv.json", Json{{"data", store().string()}, {"zookeeper", {{"servers", server.address()}}}}.dump());
-  Ok({"--config", config, "dataset", "list"});
+  Ok({"--config", config, "dataset", "create", "gone"});
+  Ok({"--config", config, "dataset", "drop", "gone", "--yes"});
   const fs::path backups = dir_ / "backups";
   const Output output = Kv({"--config", config, "backup", "create", "--to", "file:" + backups.string()});
   EXPECT_EQ(output.code, 1);
