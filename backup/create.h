@@ -24,9 +24,9 @@ using CheckpointMaker = std::function<absl::StatusOr<std::unique_ptr<Checkpoint>
 ///
 /// progress  told the bytes that are in the destination, and of all; may be null. Called by one thread at a
 ///           time.
-/// bytes_per_s  at most so many bytes of the store's files are read in a second, whether they are sent or
-/// only
-///           compared; 0: as fast as possible.
+/// bytes_per_s  how many bytes of the store's files are read in a second at most, to be sent or to be
+/// compared;
+///           0: no limit.
 ///
 /// Returns the manifest. Errors are those of the checkpoint and of the destination; DEADLINE_EXCEEDED if it
 /// took longer than kMaxCreateMs (layout.h).

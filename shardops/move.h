@@ -45,9 +45,14 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range,
                         const std::optional<MovePairs>& named = std::nullopt);
 
 /// Drops the old tables of shards that have moved. After that they cannot be recovered. Meanwhile these
-/// shards cannot begin to move again. NOT_FOUND if no move of exactly these shards is known;
-/// FAILED_PRECONDITION if they have not all moved, or if at one of the old pairs no host takes writes;
-/// UNAVAILABLE if a host does not answer, and the other one of its pair takes no writes.
+/// shards cannot begin to move again. If an old pair has databases of these shards under their own names too,
+/// because a slave was promoted there without what its master had done last, these are dropped as well.
+///
+/// NOT_FOUND if no move of exactly these shards is known; FAILED_PRECONDITION if they have not all moved, if
+/// at one of the old pairs no host takes writes, or if databases under their own names would be dropped and
+/// are not all at the master that the map has; UNAVAILABLE if a host does not answer, and the other one of
+/// its pair takes no writes, or if that master does not answer. After an error the record of the move is
+/// still there, and the command can be given again.
 absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range);
 
 }  // namespace kvstore::shardops

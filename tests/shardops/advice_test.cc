@@ -2,10 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <functional>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -25,7 +23,6 @@
 namespace kvstore::testing {
 namespace {
 
-using Json = nlohmann::json;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -35,16 +32,7 @@ using ::testing::StartsWith;
 class AdviceTest : public ::testing::Test {
  protected:
   AdviceTest() {
-    const Json mysql = {{"type", "mysql"},
-                        {"user", "kvstore"},
-                        {"password", "kvstore"},
-                        {"operator", {{"user", "root"}, {"password", ""}}},
-                        {"replication", {{"user", "repl"}, {"password", "repl"}}}};
-    const Json config = {{"data", "data"},
-                         {"zookeeper", {{"servers", pair_.zookeeper().address()}}},
-                         {"default_backend", "mysql"},
-                         {"backends", {{"mysql", mysql}}}};
-    std::ofstream(dir_ / "kv.json") << config;
+    pair_.WriteConfig(dir_ / "kv.json");
     EXPECT_OK(shardops::PrepareHistory(pair_.fleet().zookeeper, pair_.fleet().root));
     Run({"shards", "init"});
     Run({"dataset", "create", "events"});

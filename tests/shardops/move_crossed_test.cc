@@ -6,6 +6,7 @@
 
 #include "base/fail_point.h"
 #include "kvstore_api/call_scope.h"
+#include "shardops/fleet_check.h"
 #include "shardops/freeze.h"
 #include "shardops/move.h"
 #include "shardops/status.h"
@@ -175,6 +176,10 @@ TEST_F(CrossedMoveTest, AHostThatLostTheMoveKeepsNoTablesAfterItsFinish) {
     return server.Run("SHOW DATABASES WHERE `Database` REGEXP '^mod0000[0-3]'");
   };
   const std::string moved = there(second_.a());
+  const auto found = shardops::CheckFleet(fleet, {});
+  ASSERT_OK(found);
+  EXPECT_THAT(found->problems,
+              ::testing::Contains(::testing::HasSubstr("the finish of that move drops what is left")));
   // Nothing is dropped while the shards are not whole where the map has them.
   second_.a().Run("DROP DATABASE mod00003");
   EXPECT_THAT(FinishMove(fleet, kRows), FailsWith(StatusCode::kFailedPrecondition, "has no mod00003"));

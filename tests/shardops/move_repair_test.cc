@@ -6,7 +6,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -21,7 +20,6 @@ namespace kvstore::testing {
 namespace {
 
 using absl::StatusCode;
-using Json = nlohmann::json;
 using shardops::CancelMove;
 using shardops::FinishMove;
 using shardops::LoadMoves;
@@ -34,16 +32,7 @@ constexpr int kWritten = 40;
 class MoveRepairTest : public MoveTest {
  protected:
   MoveRepairTest() {
-    const Json mysql = {{"type", "mysql"},
-                        {"user", "kvstore"},
-                        {"password", "kvstore"},
-                        {"operator", {{"user", "root"}, {"password", ""}}},
-                        {"replication", {{"user", "repl"}, {"password", "repl"}}}};
-    const Json config = {{"data", "data"},
-                         {"zookeeper", {{"servers", first_.zookeeper().address()}}},
-                         {"default_backend", "mysql"},
-                         {"backends", {{"mysql", mysql}}}};
-    std::ofstream(dir_ / "kv.json") << config;
+    first_.WriteConfig(dir_ / "kv.json");
     for (int row = 0; row < kWritten; ++row) Put(row);
   }
 

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "catalog/file_catalog.h"
@@ -98,6 +100,20 @@ mysql::MapSources PairFleet::Maps() const {
 }
 
 std::unique_ptr<MySqlBackend> PairFleet::OpenBackend() const { return BackendOf(Maps()); }
+
+void PairFleet::WriteConfig(const std::filesystem::path& file) const {
+  using Json = nlohmann::json;
+  const Json mysql = {{"type", "mysql"},
+                      {"user", "kvstore"},
+                      {"password", "kvstore"},
+                      {"operator", {{"user", "root"}, {"password", ""}}},
+                      {"replication", {{"user", "repl"}, {"password", "repl"}}}};
+  const Json config = {{"data", "data"},
+                       {"zookeeper", {{"servers", zookeeper_server_.address()}}},
+                       {"default_backend", "mysql"},
+                       {"backends", {{"mysql", mysql}}}};
+  std::ofstream(file) << config;
+}
 
 std::unique_ptr<Router> PairFleet::OpenStore(const std::filesystem::path& dir) const {
   return OpenStore(dir, Maps());

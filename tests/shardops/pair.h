@@ -56,6 +56,9 @@ class PairFleet {
   /// Returns the master by the map.
   Host Master();
 
+  /// Writes the configuration of an operator's kv for this fleet, with a store in "data" beside the file.
+  void WriteConfig(const std::filesystem::path& file) const;
+
   /// Opens a store of an application, whose catalog is a file below `dir`.
   std::unique_ptr<Router> OpenStore(const std::filesystem::path& dir) const;
 
