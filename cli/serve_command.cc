@@ -84,6 +84,8 @@ void Serve(const Config& config) {
   sigwait(&signals, &signal);
   spdlog::info("{}: taking no new calls, waiting for {} to end", signal == SIGTERM ? "SIGTERM" : "SIGINT",
                "those that are open");
+  const auto orderly =
+      std::chrono::steady_clock::now() + std::chrono::milliseconds(config.server.limits.drain_ms);
   // A call may hang in a statement or in a file access that does not observe the call's limits. Acknowledged
   // writes are in the log, so the process may end without closing the store.
   end.Begin(
@@ -112,7 +114,7 @@ void Serve(const Config& config) {
     return datasets.empty() ? std::string("the take-over of migrations")
                             : fmt::format("the migration of {}", fmt::join(datasets, ", "));
   });
-  migrator.Wait();
+  migrator.Wait(orderly);
   end.Done();
   spdlog::info("stopped");
 }

@@ -66,7 +66,10 @@ Caller::Caller(std::unique_ptr<Channels> channels, ConnectOptions options)
       streams_(*channels_, metadata_) {}
 
 grpc::ClientContext& Caller::Try::Context() {
-  if (!context_) caller_.Prepare(context_.emplace(), deadline_);
+  if (!context_) {
+    caller_.Prepare(context_.emplace(), deadline_);
+    watch_.emplace(*context_, CallScope::Current().cancelled);
+  }
   return *context_;
 }
 
@@ -117,9 +120,10 @@ Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& 
   if (outcome == wire::kMoved) return {.status = ServedElsewhereError(std::string(error.message()))};
   if (outcome == wire::kInDoubt) return {.status = MarkInDoubt(std::move(error))};
   if (!outcome.empty()) return {.status = std::move(error)};
-  // The attempt was lost on the way there or back. A server that ends cancels the calls that are left.
-  const auto code =
-      error.code() == absl::StatusCode::kCancelled ? absl::StatusCode::kUnavailable : error.code();
+  // The attempt was lost on the way there or back. A server that ends cancels the calls that are left, unless
+  // this call's own caller has cancelled it.
+  const bool by_server = absl::IsCancelled(error) && !absl::IsCancelled(CheckCall());
+  const auto code = by_server ? absl::StatusCode::kUnavailable : error.code();
   std::string message(error.message());
   // gRPC's errors name a certificate that does not fit, but do not say when one side encrypts and the other
   // does not. Their texts let that be guessed.

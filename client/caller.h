@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "base/mutex.h"
+#include "client/cancel_watch.h"
 #include "client/channels.h"
 #include "client/method.h"
 #include "client/stream_pool.h"
@@ -44,7 +45,7 @@ class Caller {
    public:
     Try(const Caller& caller, Clock::time_point deadline) : caller_(caller), deadline_(deadline) {}
 
-    /// Returns the context for an RPC of this attempt.
+    /// Returns the context for an RPC of this attempt. The RPC is cancelled when the caller cancels the call.
     grpc::ClientContext& Context();
     Clock::time_point deadline() const { return deadline_; }
     /// Sets the outcome of an attempt over a stream, which needs no context.
@@ -57,6 +58,7 @@ class Caller {
     const Caller& caller_;
     const Clock::time_point deadline_;
     std::optional<grpc::ClientContext> context_;
+    std::optional<CancelWatch> watch_;  // of context_, which outlives it
     std::string outcome_;
   };
 

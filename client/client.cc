@@ -81,7 +81,9 @@ absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Pr
   v1::CompactRequest request;
   request.set_dataset(std::string(dataset));
   grpc::ClientContext context;
-  caller_->Prepare(context, CallScope::Current().deadline);
+  const CallLimits& limits = CallScope::Current();
+  caller_->Prepare(context, limits.deadline);
+  const CancelWatch watch(context, limits.cancelled);
   const auto stream = caller_->Stub().Compact(&context, request);
   ReclaimResult result;
   bool stopped = false;

@@ -300,7 +300,9 @@ absl::Status Client::Import(std::string_view dataset, std::span<const RowWrite> 
 Caller::Verdict Client::ImportOnce(std::string_view dataset, std::span<const RowWrite> writes,
                                    std::vector<absl::StatusOr<PutResult>>& results) {
   grpc::ClientContext context;
-  caller_->Prepare(context, CallScope::Current().deadline);
+  const CallLimits& limits = CallScope::Current();
+  caller_->Prepare(context, limits.deadline);
+  const CancelWatch watch(context, limits.cancelled);
   const auto stream = caller_->Stub().ImportRows(&context);
   std::span<const RowWrite> rest = writes;
   bool broken = false;

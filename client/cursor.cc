@@ -1,5 +1,6 @@
 #include "client/cursor.h"
 
+#include <optional>
 #include <utility>
 
 #include "backend_api/marker.h"
@@ -26,7 +27,8 @@ absl::Status Cursor::Open() {
 }
 
 absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
-  const auto deadline = CallScope::Current().deadline;
+  const CallLimits& limits = CallScope::Current();
+  const auto deadline = limits.deadline;
   for (;;) {
     if (auto status = CheckCall(); !status.ok()) return status;
     if (!stream_) {
@@ -36,7 +38,10 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
     }
     message_.Clear();
     next_ = 0;
-    if (stream_->reader->Read(&message_)) {
+    std::optional<CancelWatch> watch(std::in_place, stream_->context, limits.cancelled);
+    const bool read = stream_->reader->Read(&message_);
+    watch.reset();
+    if (read) {
       if (message_.incarnation() != 0) incarnation_ = message_.incarnation();
       const std::string& marker = message_.marker();
       const bool moved = !marker.empty() && marker != request_.marker();

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "client/outcome.h"
+#include "kvstore_api/call_scope.h"
 #include "wire/calls.h"
 #include "wire/convert.h"
 
@@ -13,6 +15,9 @@ namespace {
 
 /// No call is added to a message that has so many bytes.
 constexpr size_t kMessageBytes = size_t{1} << 20;
+
+/// How often a thread that waits for an answer looks whether its caller has cancelled.
+constexpr std::chrono::milliseconds kCheckCancelled{20};
 
 /// The events of a stream. Each is pending at most once at a time.
 enum Event : uint8_t { kOpened, kRead, kWritten, kHalfClosed, kFinished };
@@ -58,16 +63,23 @@ grpc::Status MultiplexedStream::Execute(v1::Call& call, Clock::time_point deadli
   }
   Waiting& result = *waiting;
   MutexLock waits(result.mutex);
-  bool in_time = true;
-  while (!result.done && in_time) in_time = !waits.WaitUntil(result.wakes, deadline);
+  const std::atomic<bool>* const cancelled = CallScope::Current().cancelled;
+  const auto cut = [&] { return Clock::now() >= deadline || (cancelled != nullptr && *cancelled); };
+  while (!result.done && !cut()) {
+    waits.WaitUntil(result.wakes,
+                    cancelled == nullptr ? deadline : std::min(deadline, Clock::now() + kCheckCancelled));
+  }
   if (!result.done) {
     waits.Unlock();
     MutexLock lock(mutex_);
     if (waiting_.erase(number) == 1) {
       const size_t unsent = std::erase(next_, &call);
-      if (unsent == 0) return {grpc::StatusCode::DEADLINE_EXCEEDED, "no answer in time"};
+      const bool late = Clock::now() >= deadline;
+      const auto code = late ? grpc::StatusCode::DEADLINE_EXCEEDED : grpc::StatusCode::CANCELLED;
+      if (unsent == 0) return {code, late ? "no answer in time" : "the caller did not wait for the answer"};
       answer.set_outcome(wire::kFailed);
-      return {grpc::StatusCode::DEADLINE_EXCEEDED, "the call could not be sent in time"};
+      return {code,
+              late ? "the call could not be sent in time" : "the call was cancelled before it was sent"};
     }
     lock.Unlock();
     // Another thread has taken the call out of waiting_ meanwhile, and will set its result at once.

@@ -44,12 +44,13 @@ class MultiplexedStream {
   bool closed() const;
 
   /// Sends a call, whose number and timeout are set here, and which is not used any more afterwards, and
-  /// waits for its answer until the deadline. Returns the status that the call's own method would have.
+  /// waits for its answer until the deadline, or until the caller cancels (CallScope), which the server is
+  /// not told. Returns the status that the call's own method would have.
   ///
   /// With an error `answer` has the outcome, if it is the server's error or the call was certainly not done:
-  /// wire::kRefused if the stream ended before the call was sent, kFailed if the deadline passed before that.
-  /// Without an outcome the call may have been done; but UNIMPLEMENTED without one means that the server does
-  /// not have the method Calls.
+  /// wire::kRefused if the stream ended before the call was sent, kFailed if the deadline passed, or the
+  /// caller cancelled, before that. Without an outcome the call may have been done; but UNIMPLEMENTED without
+  /// one means that the server does not have the method Calls.
   grpc::Status Execute(v1::Call& call, Clock::time_point deadline, v1::Answer& answer);
 
  private:

@@ -259,7 +259,9 @@ absl::StatusOr<Result> RemoteReports::Work(std::unique_ptr<grpc::ClientReaderInt
   request.set_dataset(dataset_);
   request.set_report(std::string(report));
   grpc::ClientContext context;
-  caller_->Prepare(context, CallScope::Current().deadline);
+  const CallLimits& limits = CallScope::Current();
+  caller_->Prepare(context, limits.deadline);
+  const CancelWatch watch(context, limits.cancelled);
   const auto stream = (caller_->Reports().*method)(&context, request);
   std::optional<Result> result;
   for (Response response; stream->Read(&response);) {

@@ -25,8 +25,8 @@ struct CallLimits {
 ///   const CallScope scope(std::chrono::milliseconds(50));
 ///   auto row = store->GetRow("events", "user:7", {});   // DEADLINE_EXCEEDED if it takes longer
 ///
-/// A scope inside another one can only narrow its limits. A call that exceeds them does not end at once but
-/// at the next check, between two rows, statements or attempts. A write that is ended in this way may or may
+/// A scope inside another one can only narrow its limits. A call that exceeds them ends at the next check:
+/// between two rows or statements, or, waiting for a server, within 50 ms. A write that ends so may or may
 /// not have happened. The limits also apply over the network: the server is told how much time is left.
 class CallScope {
  public:

@@ -11,6 +11,7 @@
 #include "backend_api/unit_key.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::migration {
 namespace {
@@ -163,7 +164,11 @@ absl::StatusOr<Copier::Page> Copier::CopyPage(UnitScan& scan, bool fresh) {
 
 // ---- draining in the background ----
 
-Drainer::Drainer(Copier& copier) : copier_(copier), thread_([this] { Run(); }) {}
+Drainer::Drainer(Copier& copier)
+    : copier_(copier), thread_([this, limits = CallScope::Current()] {
+        const CallScope scope(limits);
+        Run();
+      }) {}
 
 Drainer::~Drainer() {
   stop_ = true;

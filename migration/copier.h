@@ -131,7 +131,8 @@ class Copier {
   std::atomic<uint64_t> drained_{0};
 };
 
-/// Drains the dirty log in a thread of its own, until it is destroyed or a drain fails.
+/// Drains the dirty log in a thread of its own, until it is destroyed or a drain fails. The limits of the
+/// thread that makes it (CallScope) hold for it, too.
 class Drainer {
  public:
   explicit Drainer(Copier& copier);

@@ -265,6 +265,11 @@ void Migration::Stop() {
   wake_run_.notify_all();
 }
 
+void Migration::Cancel() {
+  cancelled_ = true;
+  Stop();
+}
+
 bool Migration::IsOver() const {
   const MutexLock lock(mutex_);
   return record_.phase == Phase::kFinished || record_.phase == Phase::kAborted;
@@ -344,6 +349,7 @@ absl::Status Migration::Begin(std::string who) {
 // ---- running ----
 
 absl::Status Migration::Run() {
+  const CallScope scope(CallLimits{.cancelled = &cancelled_});
   bool taken = false;
   while (!stopping()) {
     if (IsOver()) return absl::OkStatus();

@@ -48,6 +48,10 @@ class Migration {
   absl::Status Run();
   /// Makes Run return soon, between two steps.
   void Stop();
+  /// As Stop, and cuts the calls of the worker that are in flight, for example to a server that hangs. What
+  /// the worker was at is left as if its process had been killed: clients may wait until another process
+  /// continues it.
+  void Cancel();
 
   // Requests of operators. They are recorded when a call returns OK, and carried out later by the worker.
   // `who` stands in the record's events. Callers check by CheckCommand that a request is possible; those that
@@ -264,6 +268,7 @@ class Migration {
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;  // the stored record's version
   Throttle throttle_;
   std::atomic<bool> stop_{false};
+  std::atomic<bool> cancelled_{false};  // the limits of the worker's calls point to it
   // Whether another record than the one in force may be stored, for example with an operator's command whose
   // storing failed in doubt: the worker stores the one in force again, so that no later worker carries out
   // what this one has never heard of.

@@ -9,6 +9,7 @@
 #include "backend_api/unit_key.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "kvstore_api/call_scope.h"
 #include "migration/migration.h"
 
 /// The phases from the start until both sides are the same: prepare, backfill, verify.
@@ -149,7 +150,8 @@ absl::Status Migration::CopyParts() {
   std::atomic<size_t> running{threads};
   std::vector<std::thread> copiers;
   for (size_t t = 0; t < threads; ++t) {
-    copiers.emplace_back([&] {
+    copiers.emplace_back([&, limits = CallScope::Current()] {
+      const CallScope scope(limits);
       for (size_t i = next++; i < count && !failed && !stopping(); i = next++) {
         if (auto status = CopyPart(i, stop); !status.ok()) fail(status);
       }
@@ -266,7 +268,8 @@ absl::Status Migration::ComparePass(Verifier& verifier, const std::vector<UnitRa
   FirstFailure failure;
   std::vector<std::thread> threads;
   for (size_t t = 0; t < std::min<size_t>(record().threads, ranges.size()); ++t) {
-    threads.emplace_back([&] {
+    threads.emplace_back([&, limits = CallScope::Current()] {
+      const CallScope scope(limits);
       for (size_t i = next++; i < ranges.size(); i = next++) {
         absl::Status status = verifier.Compare(ranges[i], stop);
         if (status.ok()) continue;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -11,6 +12,7 @@
 
 #include "base/clock.h"
 #include "json/json_text.h"
+#include "kvstore_api/call_scope.h"
 #include "migration/command_options.h"
 
 namespace kvstore {
@@ -42,8 +44,20 @@ void Migrator::Stop() {
   stopped_.notify_all();
 }
 
-void Migrator::Wait() {
+bool Migrator::IsBusy() const {
+  return follows_ || std::any_of(running_.begin(), running_.end(),
+                                 [](const auto& running) { return !running.second->ended; });
+}
+
+void Migrator::Wait(std::chrono::steady_clock::time_point patience) {
   Stop();
+  if (patience != std::chrono::steady_clock::time_point::max()) {
+    MutexLock lock(mutex_);
+    bool patient = true;
+    while (IsBusy() && patient) patient = !lock.WaitUntil(ended_, patience);
+    cancelled_ = true;
+    for (const auto& [dataset, running] : running_) running->migration->Cancel();
+  }
   if (follower_.joinable()) follower_.join();
   std::vector<std::thread*> threads;
   {
@@ -265,6 +279,7 @@ absl::Status Migrator::Start(const Options& options, bool resume) {
     started->migration->Run().IgnoreError();  // Run has logged its error.
     const MutexLock ended(mutex_);
     started->ended = true;
+    ended_.notify_all();
   });
   return absl::OkStatus();
 }
@@ -339,7 +354,12 @@ absl::StatusOr<Json> Migrator::Execute(const Options& options) {
 }
 
 void Migrator::TakeOverAbandoned() {
+  {
+    const MutexLock lock(mutex_);
+    follows_ = true;
+  }
   follower_ = std::thread([this] {
+    const CallScope scope(CallLimits{.cancelled = &cancelled_});
     absl::Status last;
     MutexLock lock(mutex_);
     while (!stopping_) {
@@ -356,6 +376,8 @@ void Migrator::TakeOverAbandoned() {
         if (lock.WaitUntil(stopped_, next)) break;
       }
     }
+    follows_ = false;
+    ended_.notify_all();
   });
 }
 

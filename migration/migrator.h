@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <filesystem>
 #include <functional>
@@ -43,7 +45,11 @@ class Migrator : public Migrations {
   /// and can be resumed elsewhere. From now on none is started here: UNAVAILABLE.
   void Stop();
   /// Tells all threads to stop and waits until they have. Must not run at the same time as Command.
-  void Wait();
+  ///
+  /// patience  A thread that has not stopped by then is not waited for any more: what it has asked of a
+  ///           backend, or of the catalog, is cut, and the step that it was at is left as it is, for whoever
+  ///           continues the migration.
+  void Wait(std::chrono::steady_clock::time_point patience = std::chrono::steady_clock::time_point::max());
   /// The datasets whose migrations have a thread here that has not ended.
   std::vector<std::string> RunningHere() const;
 
@@ -59,6 +65,8 @@ class Migrator : public Migrations {
   };
   using Options = migration::CommandOptions;
 
+  /// Whether a thread of a migration, or follower_, has not ended.
+  bool IsBusy() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Resumes the migrations whose process is gone, once.
   absl::Status ResumeAbandoned();
   absl::StatusOr<Json> Create(const Options& options);
@@ -105,6 +113,9 @@ class Migrator : public Migrations {
   DeadlineMutex start_mutex_;  // serialises Start, which asks the catalog; acquired before mutex_
   std::condition_variable stopped_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::condition_variable ended_;                 // notified when a thread has ended
+  bool follows_ ABSL_GUARDED_BY(mutex_) = false;  // follower_ runs
+  std::atomic<bool> cancelled_{false};            // the limits of follower_'s calls point to it
   std::thread follower_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -38,6 +39,7 @@ class SharedCatalogTest : public ::testing::Test {
         {"zookeeper",
          {{"servers", zookeeper_.address()}, {"call_timeout_ms", 1000}, {"session_timeout_ms", 4000}}},
         {"default_backend", default_backend},
+        {"server", {{"limits", {{"drain_ms", 2000}}}}},
         {"backends", backends}};
     std::ofstream(dir_ / (name + ".json")) << config.dump();
   }
@@ -259,6 +261,33 @@ TEST_F(RemoteMigration, TheWorkerRunsOnAnotherMachineThanTheStore) {
   }
   EXPECT_EQ(history.Check(), std::nullopt);
   EXPECT_EQ(stores_[0]->GetDataset("events")->backend, "mysql");
+}
+
+TEST_F(RemoteMigration, TheWorkersServerStopsThoughTheOtherOneHangs) {
+  commands_.emplace(*client::Caller::Open(router_->address(), {}));
+  const CellWrite cell{"c", "v", 1};
+  ASSERT_OK(stores_[0]->PutRow("events", "r", {&cell, 1}, {}));
+  Do("create", {{"target", "mysql"}, {"share", 100u}});
+  Do("start");
+  Await("ready");
+  // The worker follows the store's log, and asks its server for that all the time.
+  ::kill(owner_->process(), SIGSTOP);
+  EXPECT_EQ(router_->Stop(), 0);
+  ::kill(owner_->process(), SIGCONT);
+  router_->Start();
+  Await("ready");
+}
+
+TEST_F(RemoteMigration, TheWorkersServerStopsThoughTheOtherOneIsGone) {
+  commands_.emplace(*client::Caller::Open(router_->address(), {}));
+  Do("create", {{"target", "mysql"}, {"share", 100u}});
+  Do("start");
+  Await("ready");
+  owner_->Kill();
+  EXPECT_EQ(router_->Stop(), 0);
+  owner_->Start();
+  router_->Start();
+  Await("ready");
 }
 
 /// Two servers with an embedded store each, of which each reaches the other's.

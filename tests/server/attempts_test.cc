@@ -1,8 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <functional>
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "backend_api/outcome.h"
 #include "tests/server/server_fixture.h"
@@ -57,6 +60,92 @@ TEST_F(ServerTest, AnotherServerSaysThatItDoesNotKnowTheAttemptBefore) {
   request.mutable_attempt()->set_request_id("short");
   grpc::ClientContext another;
   EXPECT_EQ(stub->PutRow(&another, request, &response).error_code(), grpc::INVALID_ARGUMENT);
+}
+
+/// Calls of a server that stops answering while they are in flight. Their deadline is an hour away, so that a
+/// call which does not notice that its caller has cancelled does not end.
+class SilentServerTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    Serve();
+    proxy_.emplace(served_->port());
+    store_ = *Connect(proxy_->address(), {.deadline_ms = 3'600'000});
+    ASSERT_OK(store_->GetRow("rows", "warm", {}));
+  }
+
+  /// Makes the call in a thread of its own, cancels it when the server cannot answer any more, and returns
+  /// what it ended with.
+  absl::Status Cancel(const std::function<absl::Status()>& call) {
+    std::atomic<bool> cancelled{false};
+    std::atomic<bool> begun{false};
+    absl::Status status;
+    proxy_->Stall();
+    std::thread caller([&] {
+      const CallScope scope(CallLimits{.cancelled = &cancelled});
+      begun = true;
+      status = call();
+    });
+    EXPECT_TRUE(Eventually([&] { return begun.load(); }));
+    cancelled = true;
+    caller.join();
+    return status;
+  }
+
+  std::optional<TcpProxy> proxy_;
+};
+
+TEST_F(SilentServerTest, AReadEndsWhenItsCallerCancels) {
+  EXPECT_TRUE(absl::IsCancelled(Cancel([&] { return store_->GetRow("rows", "r", {}).status(); })));
+}
+
+TEST_F(SilentServerTest, AWriteEndsWhenItsCallerCancelsAndIsInDoubt) {
+  // Before it is sent, or while its answer is waited for.
+  const absl::Status status = Cancel([&] { return PutCell(*store_, "r", "v"); });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+}
+
+TEST_F(SilentServerTest, AScanEndsWhenItsCallerCancels) {
+  EXPECT_TRUE(absl::IsCancelled(Cancel([&] { return store_->ScanRows("rows", {}, {}).status(); })));
+}
+
+TEST_F(SilentServerTest, ACompactionEndsWhenItsCallerCancels) {
+  EXPECT_TRUE(absl::IsCancelled(Cancel([&] { return store_->Compact("rows", {}).status(); })));
+}
+
+TEST_F(SilentServerTest, ABatchOfManyMessagesEndsWhenItsCallerCancels) {
+  const std::string value(100'000, 'v');
+  const CellWrite cell{"c", value, 1};
+  std::vector<std::string> rows;
+  for (int i = 0; i < 200; ++i) rows.push_back("row-" + std::to_string(i));
+  std::vector<RowWrite> writes;
+  for (const std::string& row : rows) writes.push_back({.row = row, .cells = {&cell, 1}, .options = {}});
+  EXPECT_TRUE(absl::IsCancelled(Cancel([&] {
+    const auto results = store_->PutRows("rows", writes);
+    return results.ok() ? results->back().status() : results.status();
+  })));
+}
+
+TEST_F(SilentServerTest, CallsOfManyThreadsOverOneStreamEndWhenTheirCallersCancel) {
+  // From a certain number of threads on their calls go over streams.
+  std::atomic<bool> cancelled{false};
+  std::atomic<int> begun{0};
+  constexpr int kThreads = 16;
+  std::vector<std::thread> callers;
+  std::vector<absl::Status> ended(kThreads);
+  for (int i = 0; i < kThreads; ++i) {
+    callers.emplace_back([&, i] {
+      const CallScope scope(CallLimits{.cancelled = &cancelled});
+      ++begun;
+      do {
+        ended[i] = store_->GetRow("rows", "r", {}).status();
+      } while (ended[i].ok());
+    });
+  }
+  EXPECT_TRUE(Eventually([&] { return begun == kThreads; }));
+  proxy_->Stall();
+  cancelled = true;
+  for (std::thread& caller : callers) caller.join();
+  for (const absl::Status& status : ended) EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
 TEST_F(ServerTest, AWriteToAServerThatWasRestartedUnnoticedIsDoneOnce) {

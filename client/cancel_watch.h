@@ -1,0 +1,35 @@
+#pragma once
+
+#include <grpcpp/client_context.h>
+
+#include <atomic>
+
+namespace kvstore::client {
+
+/// Cancels an RPC that is in flight when its caller cancels the call (CallLimits::cancelled), during the
+/// watch's lifetime. A blocking RPC looks at nothing but its deadline, so without this a server that hangs
+/// would hold its caller until then.
+///
+/// One thread, which starts with the first watch and never ends, looks at all watched RPCs every 20 ms, as
+/// long as there are some.
+class CancelWatch {
+ public:
+  /// Both must outlive the watch.
+  ///
+  /// cancelled  Null: nobody can cancel, and nothing is watched.
+  CancelWatch(grpc::ClientContext& context, const std::atomic<bool>* cancelled);
+  ~CancelWatch();
+  CancelWatch(const CancelWatch&) = delete;
+  CancelWatch& operator=(const CancelWatch&) = delete;
+
+ private:
+  friend class Watcher;
+
+  grpc::ClientContext& context_;
+  const std::atomic<bool>* const cancelled_;
+  // The Watcher's, under its lock: neighbours in the list of all watches.
+  CancelWatch* before_ = nullptr;
+  CancelWatch* after_ = nullptr;
+};
+
+}  // namespace kvstore::client
