@@ -98,12 +98,14 @@ std::string ToString(const Operation& operation) {
 
 LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, bool over) {
   LedgerDecision decision;
+  const Operation* same = nullptr;
   const Operation* passing = nullptr;
   const Operation* lasting = nullptr;
   const Claim* where_passing = nullptr;
   const Claim* where_lasting = nullptr;
   for (const Operation& other : held) {
     if (wanted.lasting && other.lasting && wanted.what == other.what) {
+      same = &other;
       decision.same = other.id;
       continue;
     }
@@ -126,6 +128,9 @@ LedgerDecision Decide(const Operation& wanted, std::span<const Operation> held, 
   } else if (passing != nullptr) {
     decision.refused = absl::FailedPreconditionError(Refusal(wanted, *passing, *where_passing));
     decision.refused.SetPayload(kPassing, absl::Cord());
+  }
+  if (same != nullptr && wanted.is_new) {
+    decision.refused = absl::AlreadyExistsError(fmt::format("{} is held already", ToString(*same)));
   }
   return decision;
 }

@@ -63,6 +63,9 @@ struct Operation {
   /// The operation is held until some process ends it. One that is not lasting ends with its process, or with
   /// that process' session with ZooKeeper.
   bool lasting = false;
+  /// A lasting operation that must not be held yet: if it is, whoever else begins it is just doing so, or was
+  /// cut short, and Begin does not take it over. Not stored.
+  bool is_new = false;
   /// Conflicting operations do not wait for this one but take its claims away. It stops when it notices
   /// (Check).
   bool yields = false;
@@ -116,7 +119,7 @@ class Ledger {
   /// Begins an operation. FAILED_PRECONDITION if another one has a conflicting claim; the message says which,
   /// who runs it since when, and what to do. EndsByItself tells whether waiting helps. A lasting operation
   /// that is held already is taken over, with these claims and a new ID; whoever held it before holds it no
-  /// more.
+  /// more. ALREADY_EXISTS in place of that if it must be new (Operation::is_new).
   [[nodiscard]] absl::StatusOr<Held> Begin(Operation operation);
   /// As Begin, but retries for up to `wait` while all conflicting operations end by themselves.
   [[nodiscard]] absl::StatusOr<Held> BeginWithin(const Operation& operation, std::chrono::milliseconds wait);

@@ -151,7 +151,13 @@ void AddCancel(CLI::App& move, Globals& globals) {
   struct Arguments : RangeArguments {
     std::string from;
     std::string to;
+    std::string gone;
 
+    /// Returns the pair that will never be back; none if it was not named.
+    std::optional<Pair> Gone() const {
+      if (gone.empty()) return std::nullopt;
+      return ParsePair("gone", gone);
+    }
     /// Returns the pairs that were named; none if neither was.
     std::optional<shardops::MovePairs> Pairs() const {
       if (from.empty() && to.empty()) return std::nullopt;
@@ -174,19 +180,30 @@ void AddCancel(CLI::App& move, Globals& globals) {
       ->type_name("MASTER,SLAVE");
   cancel->add_option("--to", args->to, "The pair that the shards go to, if the record cannot be read")
       ->type_name("MASTER,SLAVE");
+  cancel
+      ->add_option("--gone", args->gone,
+                   "The pair that the shards go to, if its hosts will never be back: they are not asked. "
+                   "Refused while they answer, and if shards have moved there already")
+      ->type_name("MASTER,SLAVE");
   cancel->footer(
-      R"(If kv shards move status says that the record of a move cannot be read, name both pairs with --from and
+      R"(If the new hosts are gone for good, name them with --gone: the shards are used where they are, and the move ends. The
+lost hosts keep copies; wipe them before they are on the network again. docs/runbook.md, 'The new hosts of a move are
+gone for good'.
+
+If kv shards move status says that the record of a move cannot be read, name both pairs with --from and
 --to. They must be those that the operation of the move has in the ledger (kv shards operations --json); the
 map in force and what the hosts have say the rest. docs/runbook.md, 'The record of a move cannot be read'.
 
 Examples:
   kv shards move cancel --range 256-511
+  kv shards move cancel --range 256-511 --gone MySQL009A,MySQL009B
   kv shards move cancel --range 256-511 --from MySQL001A,MySQL001B --to MySQL009A,MySQL009B)");
   cancel->callback([args, &globals] {
     const MoveRange range = args->Get();
     const auto pairs = args->Pairs();
+    const auto gone = args->Gone();
     Operated fleet(globals);
-    OrFail(shardops::CancelMove(*fleet, range, pairs));
+    OrFail(shardops::CancelMove(*fleet, range, pairs, gone));
     if (globals.json) PrintJson({{"ok", true}});
   });
 }
@@ -222,14 +239,25 @@ Exit codes: 0 done; 1 failed, or a record cannot be read; 2 wrong usage.)");
 
   AddCancel(*move, globals);
 
-  auto finished = std::make_shared<RangeArguments>();
+  struct FinishArguments : RangeArguments {
+    std::string gone;
+  };
+  auto finished = std::make_shared<FinishArguments>();
   CLI::App* finish =
       move->add_subcommand("finish", "Remove the old tables of shards that have moved, for good");
   finished->AddTo(*finish);
+  finish
+      ->add_option("--gone", finished->gone,
+                   "A pair that has old tables, if its hosts will never be back: they are not asked. Refused "
+                   "while one of them answers")
+      ->type_name("MASTER,SLAVE");
   finish->footer("Example: kv shards move finish --range 256-511");
   finish->callback([finished, &globals] {
+    const MoveRange range = finished->Get();
+    std::optional<Pair> gone;
+    if (!finished->gone.empty()) gone = ParsePair("gone", finished->gone);
     Operated fleet(globals);
-    OrFail(shardops::FinishMove(*fleet, finished->Get()));
+    OrFail(shardops::FinishMove(*fleet, range, gone));
     if (globals.json) PrintJson({{"ok", true}});
   });
 

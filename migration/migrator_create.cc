@@ -6,6 +6,7 @@
 
 #include "backend_api/outcome.h"
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "migration/command_options.h"
 #include "migration/migrator.h"
 
@@ -35,14 +36,20 @@ absl::Status CheckState(const DatasetSpec& side, const EndpointStatus& status, b
                   side.backend, side.name));
 }
 
-/// Removes the record of a migration of an earlier dataset of that name, which nobody can continue.
-absl::Status ForgetOrphan(Catalog& catalog, const DatasetSpec& spec) {
+/// Removes the record of a migration of an earlier dataset of that name, which nobody can continue. Returns
+/// whether there was one.
+absl::StatusOr<bool> ForgetOrphan(Catalog& catalog, const DatasetSpec& spec) {
   const auto stored = catalog.GetRecord(spec.name);
-  if (absl::IsNotFound(stored.status())) return absl::OkStatus();
+  if (absl::IsNotFound(stored.status())) return false;
   if (!stored.ok()) return stored.status();
   const auto record = migration::Decode(stored->text);
-  if (!record.ok() || record->incarnation == spec.incarnation) return absl::OkStatus();
-  return catalog.RemoveRecord(spec.name, stored->version);
+  if (!record.ok() || record->incarnation == spec.incarnation) return false;
+  if (auto status = catalog.RemoveRecord(spec.name, stored->version); !status.ok()) return status;
+  return true;
+}
+
+absl::Status MigratesAlready(const std::string& dataset) {
+  return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", dataset));
 }
 
 }  // namespace
@@ -68,38 +75,52 @@ absl::Status Migrator::CheckNewSide(const DatasetSpec& side, bool serves) const 
 absl::Status Migrator::StoreNew(const Record& record, const DatasetSpec& source, const DatasetSpec& target,
                                 const std::string& who) {
   ForgetEnded(source.name);
-  // A migration that was created meanwhile keeps its claims: those of this one may be others.
+  bool orphan = false;
   absl::Status free = keeper_.WithCatalog([&](Catalog& catalog) {
-    if (auto forgotten = ForgetOrphan(catalog, source); !forgotten.ok()) return forgotten;
+    const auto forgotten = ForgetOrphan(catalog, source);
+    if (!forgotten.ok()) return forgotten.status();
+    orphan = *forgotten;
     const absl::Status found = catalog.GetRecord(source.name).status();
     if (!found.ok()) return absl::IsNotFound(found) ? absl::OkStatus() : found;
-    return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", source.name));
+    return MigratesAlready(source.name);
   });
   if (!free.ok()) return free;
-  // From here on nobody can alter or drop the dataset, or open shards of its space. Whether somebody did just
-  // before is checked next.
   Operation operation = keeper_.MigrationOf(source, target);
   operation.who = who;
+  // Another process may create a migration of the dataset at this moment. Its claims may be others than those
+  // of this one, and must not be replaced by them: its migration lasts if its record is stored first.
+  operation.is_new = true;
+  if (orphan) {
+    if (auto status = keeper_.ledger().EndLasting(operation.what); !status.ok()) return status;
+  }
+  Reached("create.free");
+  // From here on nobody can alter or drop the dataset, or open shards of its space. Whether somebody did just
+  // before is checked next.
   auto held = keeper_.ledger().Begin(std::move(operation));
+  if (absl::IsAlreadyExists(held.status())) {
+    return absl::AlreadyExistsError(fmt::format(
+        "dataset: another migration of '{0}' is being created, or its create was cut short: {1}. kv migrate "
+        "status {0} says whether it migrates; if not, and nobody is at it, kv migrate cancel {0} frees what "
+        "was claimed",
+        source.name, std::string(held.status().message())));
+  }
   if (!held.ok()) return held.status();
+  Reached("create.claimed");
   const auto now = keeper_.LoadEntry(source.name);
   if (!now.ok() || now->spec != source) {
-    if (!held->taken_over()) held->End().IgnoreError();
+    held->End().IgnoreError();
     if (!now.ok() && !absl::IsNotFound(now.status())) return now.status();
     return absl::FailedPreconditionError(
         fmt::format("dataset: '{}' was altered or dropped just now; run the command again", source.name));
   }
   absl::Status status = keeper_.WithCatalog([&](Catalog& catalog) {
-    if (auto forgotten = ForgetOrphan(catalog, source); !forgotten.ok()) return forgotten;
+    if (const auto forgotten = ForgetOrphan(catalog, source); !forgotten.ok()) return forgotten.status();
     return catalog.PutRecord(source.name, Encode(record), -1).status();
   });
   // After an outcome in doubt the record may be there, and needs the claims. Otherwise a create that failed
   // must leave none behind.
-  if (!status.ok() && !IsInDoubt(status) && !held->taken_over()) held->End().IgnoreError();
-  if (absl::IsAborted(status)) {
-    return absl::AlreadyExistsError(fmt::format("dataset: '{}' migrates already", source.name));
-  }
-  return status;
+  if (!status.ok() && !IsInDoubt(status)) held->End().IgnoreError();
+  return absl::IsAborted(status) ? MigratesAlready(source.name) : status;
 }
 
 absl::StatusOr<Json> Migrator::Create(const Options& options) {

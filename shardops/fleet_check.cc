@@ -11,8 +11,10 @@
 
 #include "backends/mysql/driver/schema.h"
 #include "backends/mysql/driver/tables.h"
+#include "shardops/channel.h"
 #include "shardops/map_check.h"
 #include "shardops/maps.h"
+#include "shardops/notes.h"
 #include "shardops/parallel.h"
 #include "shardops/status.h"
 
@@ -39,7 +41,13 @@ struct Home {
   Shards led;  ///< Those of them of which it is the master.
   /// The pair that it is in; none for a host that is in no map any more.
   std::optional<Pair> pair;
+  /// The shards of which moves that were given up have left copies on it.
+  std::vector<MoveRange> left;
 
+  bool HasLeft(bool mod, uint32_t shard) const {
+    return std::any_of(left.begin(), left.end(),
+                       [&](const MoveRange& range) { return range.mod == mod && range.Contains(shard); });
+  }
   bool IsOfPair(const Host& host) const { return pair && (host == pair->master || host == pair->slave); }
 };
 
@@ -67,7 +75,9 @@ Expected ExpectedOf(FleetOperator& fleet, const Maps& maps) {
     expected.homes[pair.slave].pair = pair;
   }
   // A host that is in no map any more may still have shards that a wrong map took from it.
-  for (const Host& host : KnownHosts(fleet, maps)) expected.homes.try_emplace(host);
+  for (const Host& host : KnownHosts(fleet, maps)) {
+    expected.homes.try_emplace(host).first->second.left = LeftCopies(fleet, host);
+  }
   return expected;
 }
 
@@ -196,10 +206,24 @@ class Comparison {
             continue;
           }
         }
-        SayStray(host, space, *shard, nowhere, other);
+        if (home.HasLeft(IsMod(space), *shard) && !nowhere) {
+          SayLeft(host, space, *shard);
+        } else {
+          SayStray(host, space, *shard, nowhere, other);
+        }
       }
     }
     if (home.pair) ProposeOpening(*home.pair, unopened);
+  }
+
+  void SayLeft(const Host& host, mysql::Space space, uint32_t shard) {
+    const std::string left =
+        " a move that was given up while this host did not answer; docs/runbook.md, 'The new hosts of a move "
+        "are gone for good', says how to remove what it left";
+    found_.Add(host, IsMod(space), shard,
+               fmt::format("database {} is of a shard that the map has elsewhere, and a copy of{}",
+                           mysql::DatabaseName(space, shard), left),
+               "it has databases of them, and the map has them elsewhere; these are copies of" + left);
   }
 
   void SayStray(const Host& host, mysql::Space space, uint32_t shard, bool nowhere,
@@ -288,6 +312,23 @@ absl::StatusOr<Answers> AskAll(FleetOperator& fleet, const Expected& expected,
   return sorted;
 }
 
+/// Finds hosts that came back after a move to them was given up, and replicate from its source again.
+void FindLeftChannels(FleetOperator& fleet, const Expected& expected, const Answers& answers,
+                      Findings& found) {
+  for (const auto& [host, unused] : answers.all) {
+    if (expected.homes.at(host).left.empty()) continue;
+    const auto admin = HostAdmin::Open(host, fleet.access);
+    if (!admin.ok()) continue;
+    const auto channel = Channel(**admin).Read();
+    if (!channel.ok() || !*channel || (!(*channel)->receives && !(*channel)->applies)) continue;
+    found.Add(fmt::format(
+        "{0}: replicates from {1} for a move that was given up, and may acknowledge commits in the place of "
+        "that one's slave: STOP ALL SLAVES there at once; docs/runbook.md, 'The new hosts of a move are gone "
+        "for good', says how to go on",
+        host.ToString(), (*channel)->source.ToString()));
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<FleetCheck> CheckFleet(FleetOperator& fleet, std::span<const DatasetSpec> datasets) {
@@ -306,6 +347,7 @@ absl::StatusOr<FleetCheck> CheckFleet(FleetOperator& fleet, std::span<const Data
   const LeftOut nothing;
   Comparison comparison(expected, answers->all, datasets, nothing, found);
   for (const auto& [host, unused] : answers->all) comparison.Compare(host);
+  FindLeftChannels(fleet, expected, *answers, found);
   FleetCheck check = found.Take();
   check.not_asked = answers->silent;
   return check;
@@ -330,6 +372,7 @@ absl::StatusOr<FleetCheck> CheckDatabases(FleetOperator& fleet) {
   Findings found;
   Comparison comparison(expected, answers->all, {}, left_out, found);
   for (const auto& [host, unused] : answers->all) comparison.Compare(host);
+  FindLeftChannels(fleet, expected, *answers, found);
   FleetCheck check = found.Take();
   check.not_asked = answers->silent;
   return check;

@@ -14,6 +14,7 @@
 #include "shardops/copy.h"
 #include "shardops/freeze.h"
 #include "shardops/map_history.h"
+#include "shardops/move_gone.h"
 #include "shardops/mover.h"
 
 namespace kvstore::shardops {
@@ -153,13 +154,37 @@ absl::Status CheckHasAll(HostAdmin& host, const MoveRange& shards) {
   return absl::OkStatus();
 }
 
+/// Checks that the masters that the maps have now have the databases of shards, before old tables of these
+/// are removed elsewhere: without a master that has them, the old tables are all that is left.
+absl::Status CheckHomesHaveAll(FleetOperator& fleet, const Maps& maps, const MoveRange& shards) {
+  for (const StoredMap& stored : maps.all()) {
+    if (stored.mod != shards.mod) continue;
+    for (const ShardRange& range : stored.map.ranges()) {
+      const MoveRange there{.mod = shards.mod,
+                            .first = std::max(range.first, shards.first),
+                            .last = std::min(range.last, shards.last)};
+      if (there.first > there.last) continue;
+      const auto master = HostAdmin::Open(range.master, fleet.access);
+      if (!master.ok()) {
+        return absl::Status(
+            master.status().code(),
+            fmt::format("{}\nThe old tables of shards {} stay as long as it does not answer: they may be all "
+                        "that is left of these",
+                        std::string(master.status().message()), there.ToString()));
+      }
+      if (auto status = CheckHasAll(**master, there); !status.ok()) return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// Returns the databases that the old tables of shards have at one of the pairs that they were on.
 ///
 /// home  The pair that the maps have the shards on; nullopt if they are on several.
 ///
 /// A slave that was promoted without what its master had done last may have these shards under their own
-/// names still, as before the move. These count too if the maps have the shards elsewhere, and all of them
-/// are there.
+/// names still, as before the move. These count too if the maps have the shards elsewhere, where all of them
+/// are (CheckHomesHaveAll).
 absl::StatusOr<std::vector<std::string>> OldDatabases(FleetOperator& fleet, HostAdmin& admin,
                                                       const MoveRange& range, const Pair& pair,
                                                       const std::optional<Pair>& home) {
@@ -174,9 +199,6 @@ absl::StatusOr<std::vector<std::string>> OldDatabases(FleetOperator& fleet, Host
     if (std::find(names->begin(), names->end(), database) != names->end()) old.push_back(database);
   }
   if (old.size() == put_away) return old;
-  const auto master = HostAdmin::Open(home->master, fleet.access);
-  if (!master.ok()) return master.status();
-  if (auto status = CheckHasAll(**master, range); !status.ok()) return status;
   fleet.report(
       fmt::format("{}: has databases of shards {} under their own names, since it was promoted without "
                   "what its master had done last; these shards are at {}",
@@ -209,7 +231,14 @@ absl::Status DropOldTables(FleetOperator& fleet, const MoveRange& range, const P
     dropped = true;
     fleet.report(fmt::format("{}: the old tables of shards {} are gone", host.ToString(), range.ToString()));
   }
-  if (!dropped && !away.ok()) return away;
+  if (!dropped && !away.ok()) {
+    return absl::Status(
+        away.code(),
+        fmt::format("{}\nIf {} and {} are gone for good: kv shards move finish {}--range {}-{} --gone {},{}",
+                    std::string(away.message()), pair.master.ToString(), pair.slave.ToString(),
+                    range.mod ? "--mod " : "", range.first, range.last, pair.master.ToString(),
+                    pair.slave.ToString()));
+  }
   if (!dropped) {
     return Refuse(
         fmt::format("neither {} nor {} takes writes, so that the old tables of shards {} stay there: kv "
@@ -288,11 +317,15 @@ absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, c
   return Mover(fleet, *std::move(move), /*begins=*/true, options).Run();
 }
 
-absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std::optional<MovePairs>& named) {
+absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std::optional<MovePairs>& named,
+                        const std::optional<Pair>& gone) {
   const auto before = LoadUnfinishedMove(fleet, range, named);
   if (!before.ok()) return before.status();
   const auto homes = Maps::Load(fleet.zookeeper, fleet.root);
   if (!homes.ok()) return homes.status();
+  if (gone) {
+    if (auto status = CheckTargetGone(fleet, *homes, *before, *gone); !status.ok()) return status;
+  }
   const auto source = HostAdmin::OpenClaimed(MasterOf(*homes, before->from), fleet.access);
   if (!source.ok()) return source.status();
   // From here on another process that works at this move cannot publish a map any more. What it published
@@ -304,7 +337,7 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   if (named) now->old_homes = FindOldHomes(fleet, *maps, *now);
-  const MoveRecord& move = *now;
+  MoveRecord& move = *now;
   if (MasterOf(*maps, move.from) != (*source)->host()) {
     return Refuse(fmt::format("{} has just become the master of its pair: run the command again",
                               MasterOf(*maps, move.from).ToString()));
@@ -322,12 +355,18 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
     fleet.report(fmt::format("shards {} are used at {}", rest.ToString(), (*source)->host().ToString()));
     Reached("move.thawed");
   }
-  const auto target = HostAdmin::OpenClaimed(MasterOf(*maps, move.to), fleet.access);
-  if (!target.ok()) return target.status();
-  if (auto status = Channel(**target).End(); !status.ok()) return status;
-  if (!all) {
-    if (auto status = DropCopies(fleet, **target, rest); !status.ok()) return status;
-    Reached("move.dropped");
+  if (gone) {
+    if (!none) return MovedToGoneError(move, moved, (*source)->host());
+    if (auto status = LeaveTarget(fleet, *held, move); !status.ok()) return status;
+    Reached("move.left");
+  } else {
+    const auto target = HostAdmin::OpenClaimed(MasterOf(*maps, move.to), fleet.access);
+    if (!target.ok()) return TargetSilentError(move, target.status());
+    if (auto status = Channel(**target).End(); !status.ok()) return status;
+    if (!all) {
+      if (auto status = DropCopies(fleet, **target, rest); !status.ok()) return status;
+      Reached("move.dropped");
+    }
   }
   if (!none) {
     if (auto status = DropEmptyDatabases(**source, moved); !status.ok()) return status;
@@ -354,9 +393,12 @@ absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range, const std:
   return held->End();
 }
 
-absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range) {
+absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range, const std::optional<Pair>& gone) {
   const auto before = LoadFinishedMove(fleet, range);
   if (!before.ok()) return before.status();
+  if (gone) {
+    if (auto status = CheckOldHomeGone(fleet, *before, *gone); !status.ok()) return status;
+  }
   // A process that died may have left the move's own operation in the ledger.
   if (auto status = EndOperation(fleet, range); !status.ok()) return status;
   // Dropping tables may take long. Meanwhile the same shards must not begin to move again: their record would
@@ -370,7 +412,17 @@ absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range) {
   const auto maps = Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   const auto home = HomeOf(*maps, range);
+  if (!move->old_homes.empty()) {
+    if (auto status = CheckHomesHaveAll(fleet, *maps, range); !status.ok()) return status;
+  }
   for (const Pair& pair : move->old_homes) {
+    if (gone && SameHosts(pair, *gone)) {
+      fleet.report(
+          fmt::format("{} and {} were not asked, and have old tables of shards {}: wipe them before they are "
+                      "on the network again",
+                      pair.master.ToString(), pair.slave.ToString(), range.ToString()));
+      continue;
+    }
     const auto known = home.ok() ? std::optional(*home) : std::nullopt;
     if (auto status = DropOldTables(fleet, range, pair, known); !status.ok()) return status;
   }

@@ -41,18 +41,27 @@ absl::StatusOr<Moved> MoveShards(FleetOperator& fleet, const MoveRange& range, c
 /// named  The pairs of a move whose record cannot be read: it is cancelled as if it could be, by the ledger,
 ///        the map in force and what the hosts have. FAILED_PRECONDITION as of RebuildMove, and if the record
 ///        can be read.
+/// gone   The pair that the shards go to, whose hosts will never be back: they are asked nothing, and keep
+///        what they have. Then the record and the claims of the move end without them. FAILED_PRECONDITION as
+///        of CheckTargetGone; and if a map has some of the shards there already: then those that have not
+///        moved are put back into use, and the move stays.
 absl::Status CancelMove(FleetOperator& fleet, const MoveRange& range,
-                        const std::optional<MovePairs>& named = std::nullopt);
+                        const std::optional<MovePairs>& named = std::nullopt,
+                        const std::optional<Pair>& gone = std::nullopt);
 
 /// Drops the old tables of shards that have moved. After that they cannot be recovered. Meanwhile these
 /// shards cannot begin to move again. If an old pair has databases of these shards under their own names too,
 /// because a slave was promoted there without what its master had done last, these are dropped as well.
+/// Nothing is dropped before the masters that the maps have now have said that they have these shards.
 ///
 /// NOT_FOUND if no move of exactly these shards is known; FAILED_PRECONDITION if they have not all moved, if
-/// at one of the old pairs no host takes writes, or if databases under their own names would be dropped and
-/// are not all at the master that the map has; UNAVAILABLE if a host does not answer, and the other one of
-/// its pair takes no writes, or if that master does not answer. After an error the record of the move is
-/// still there, and the command can be given again.
-absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range);
+/// at one of the old pairs no host takes writes, or if a master lacks one of them; UNAVAILABLE if a host does
+/// not answer, and the other one of its pair takes no writes, or if such a master does not answer. After an
+/// error the record of the move is still there, and the command can be given again.
+///
+/// gone  A pair that has old tables, and whose hosts will never be back: it is not asked. FAILED_PRECONDITION
+///       as of CheckOldHomeGone.
+absl::Status FinishMove(FleetOperator& fleet, const MoveRange& range,
+                        const std::optional<Pair>& gone = std::nullopt);
 
 }  // namespace kvstore::shardops

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "backends/mysql/driver/tables.h"
+#include "shardops/move_gone.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -25,10 +26,6 @@ std::optional<MovePairs> PairsOf(const Operation& operation) {
   }
   if (hosts.size() != 4) return std::nullopt;
   return MovePairs{.from = {hosts[0], hosts[1]}, .to = {hosts[2], hosts[3]}};
-}
-
-bool SameHosts(const Pair& a, const Pair& b) {
-  return std::set<Host>{a.master, a.slave} == std::set<Host>{b.master, b.slave};
 }
 
 bool ShareHost(const Pair& a, const Pair& b) {

@@ -16,6 +16,8 @@
 #include "shardops/compare.h"
 #include "shardops/copy.h"
 #include "shardops/freeze.h"
+#include "shardops/move_gone.h"
+#include "shardops/notes.h"
 #include "shardops/open.h"
 
 namespace kvstore::shardops {
@@ -101,7 +103,7 @@ absl::StatusOr<Moved> Mover::Run() {
   if (!source.ok()) return source.status();
   source_ = *std::move(source);
   auto target = HostAdmin::OpenClaimed(move_.to.master, fleet_.access);
-  if (!target.ok()) return target.status();
+  if (!target.ok()) return begins_ ? target.status() : TargetSilentError(move_, target.status());
   target_ = *std::move(target);
   auto slave = HostAdmin::Open(move_.to.slave, fleet_.access);
   if (!slave.ok()) return slave.status();
@@ -119,6 +121,10 @@ absl::StatusOr<Moved> Mover::Run() {
       // operation over from that one, it stays in the ledger.
       if (!held_.taken_over()) held_.End().IgnoreError();
       return status;
+    }
+    // CheckTables has found none of these shards there.
+    for (const Host& host : {move_.to.master, move_.to.slave}) {
+      ForgetLeftCopies(fleet_, held_, host, move_.range).IgnoreError();
     }
     Reached("move.begin");
   } else if (options_.dry_run) {

@@ -15,6 +15,9 @@ using Json = nlohmann::json;
 
 /// The field of a note for a copy to the host that has not ended: {"from": master, "operation": ID}.
 constexpr char kCopy[] = "copy";
+/// The field of a note for shards of which moves that were given up have left copies on the host:
+/// [{"mod": true, "first": 0, "last": 3}, ...].
+constexpr char kLeft[] = "left";
 
 /// How often a change is tried, since others may change the note at the same moment.
 constexpr int kAttempts = 5;
@@ -39,6 +42,23 @@ absl::Status Change(FleetOperator& fleet, const Held& held, const Host& host, co
   }
 }
 
+Json ToJson(const MoveRange& shards) {
+  return {{"mod", shards.mod}, {"first", shards.first}, {"last", shards.last}};
+}
+
+/// Returns the shards that a note has under kLeft; entries that do not parse are left out.
+std::vector<MoveRange> LeftIn(const Json& note) {
+  std::vector<MoveRange> left;
+  for (const Json& entry : note.value(kLeft, Json::array())) {
+    try {
+      left.push_back({.mod = entry.at("mod"), .first = entry.at("first"), .last = entry.at("last")});
+    } catch (const Json::exception&) {
+      continue;
+    }
+  }
+  return left;
+}
+
 }  // namespace
 
 absl::StatusOr<Note> LoadNote(FleetOperator& fleet, const Host& host) {
@@ -59,10 +79,11 @@ Json NoteOrEmpty(FleetOperator& fleet, const Host& host) {
 absl::Status WriteNote(FleetOperator& fleet, const Host& host, const Json& note, const Note* before) {
   auto next = before != nullptr ? *before : LoadNote(fleet, host);
   if (!next.ok()) return next.status();
-  const Json copy = next->json.value(kCopy, Json());
-  next->json = note;
-  next->json.erase(kCopy);
-  if (!copy.is_null()) next->json[kCopy] = copy;
+  const Json before_json = std::exchange(next->json, note);
+  for (const char* const kept : {kCopy, kLeft}) {
+    next->json.erase(kept);
+    if (before_json.contains(kept)) next->json[kept] = before_json[kept];
+  }
   if (!next->version) return fleet.zookeeper.Create(HostPath(fleet.root, host), TextOf(next->json));
   return fleet.zookeeper.Set(HostPath(fleet.root, host), TextOf(next->json), *next->version);
 }
@@ -92,6 +113,41 @@ absl::Status CheckCopyEnded(FleetOperator& fleet, const Host& host) {
       "{0}: a copy to it from {1} was begun and has not ended, so it lacks data: unless that is still "
       "at work (kv shards operations), kv shards replace-slave {0} --discard begins it again",
       host.ToString(), copy.value("from", "its master")));
+}
+
+absl::Status RecordLeftCopies(FleetOperator& fleet, const Held& held, const Host& host,
+                              const MoveRange& shards) {
+  return Change(fleet, held, host, [&](Json& note) {
+    Json left = Json::array();
+    for (const MoveRange& range : LeftIn(note)) {
+      if (range == shards) return false;
+      left.push_back(ToJson(range));
+    }
+    left.push_back(ToJson(shards));
+    note[kLeft] = std::move(left);
+    return true;
+  });
+}
+
+std::vector<MoveRange> LeftCopies(FleetOperator& fleet, const Host& host) {
+  return LeftIn(NoteOrEmpty(fleet, host));
+}
+
+absl::Status ForgetLeftCopies(FleetOperator& fleet, const Held& held, const Host& host,
+                              const MoveRange& shards) {
+  if (LeftCopies(fleet, host).empty()) return absl::OkStatus();
+  return Change(fleet, held, host, [&](Json& note) {
+    Json left = Json::array();
+    for (const MoveRange& range : LeftIn(note)) {
+      if (!range.Overlaps(shards)) left.push_back(ToJson(range));
+    }
+    if (left.empty()) {
+      note.erase(kLeft);
+    } else {
+      note[kLeft] = std::move(left);
+    }
+    return true;
+  });
 }
 
 }  // namespace kvstore::shardops

@@ -3,9 +3,11 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "shardops/fleet_operator.h"
+#include "shardops/move_record.h"
 
 /// Notes about hosts in ZooKeeper, ROOT/hosts/HOST: what is known of a host when it does not answer any more.
 namespace kvstore::shardops {
@@ -21,7 +23,8 @@ absl::StatusOr<Note> LoadNote(FleetOperator& fleet, const Host& host);
 /// Returns the JSON of the note about a host; an empty object if there is none or it cannot be read.
 nlohmann::json NoteOrEmpty(FleetOperator& fleet, const Host& host);
 
-/// Replaces the note about a host, all but its mark of an unfinished copy (BeginCopy).
+/// Replaces the note about a host, all but its mark of an unfinished copy (BeginCopy) and the copies that
+/// were left there (RecordLeftCopies).
 ///
 /// before  The note on which the caller has decided. FAILED_PRECONDITION, and nothing is written, if the note
 ///         has changed since. If null, the note is replaced whatever it says.
@@ -38,5 +41,16 @@ absl::Status EndCopy(FleetOperator& fleet, const Held& held, const Host& host);
 /// FAILED_PRECONDITION if a copy to that host was begun and has not ended; the message names the command that
 /// begins it again. UNAVAILABLE if the note cannot be read.
 absl::Status CheckCopyEnded(FleetOperator& fleet, const Host& host);
+
+/// Records in the note that a move of these shards to a host was given up while the host did not answer, so
+/// that it may still have copies of them. ABORTED if the operation `held` is not held any more.
+absl::Status RecordLeftCopies(FleetOperator& fleet, const Held& held, const Host& host,
+                              const MoveRange& shards);
+/// Returns the shards that RecordLeftCopies has recorded for a host; none if its note cannot be read.
+std::vector<MoveRange> LeftCopies(FleetOperator& fleet, const Host& host);
+/// Removes what RecordLeftCopies has recorded of these shards: another move of them to that host has begun,
+/// which has found none of them there. ABORTED if the operation `held` is not held any more.
+absl::Status ForgetLeftCopies(FleetOperator& fleet, const Held& held, const Host& host,
+                              const MoveRange& shards);
 
 }  // namespace kvstore::shardops

@@ -261,7 +261,11 @@ absl::StatusOr<Promotion> Promoter::Complete() {
     // The server may have restarted as a slave; it acknowledges commits without a slave until one is
     // connected. The note from before the restart must not be taken to hold on.
     const SemiSyncWait wanted = WantedSemiSync(NoteOrEmpty(fleet_, host()), *is);
+    Reached("promote.opening");
     if (auto status = RecordSuspendedWait(fleet_, host(), wanted); !status.ok()) return status;
+    // An emergency promotion of the other host first takes the claims away, then reads the note. So either it
+    // learns from the note that commits are acknowledged here without it, or this host is not opened.
+    if (auto status = held_.Check(); !status.ok()) return status;
     if (auto status = (*master)->BecomeMaster(); !status.ok()) return status;
     if (auto status = (*master)->AllowWrites(); !status.ok()) return status;
     fleet_.report(host().ToString() + " takes writes");

@@ -187,6 +187,22 @@ TEST_P(LedgerTest, ALastingOneIsHeldUntilItIsEndedAndTakenOverWhenItIsBegunAgain
   EXPECT_OK(two().Begin(Of("drop", {Claim::Dataset("events", kExclusive)})).status());
 }
 
+TEST_P(LedgerTest, OneThatMustBeNewTakesNothingOver) {
+  Operation wanted = Lasting("migrate", {Claim::Dataset("events", kUpdate)});
+  wanted.is_new = true;
+  ASSERT_OK_AND_ASSIGN(Held first, one().Begin(wanted));
+  wanted.claims = {Claim::Dataset("events", kUpdate), Claim::Shards(true, 0, 7, kShared)};
+  EXPECT_THAT(two().Begin(wanted), FailsWith(absl::StatusCode::kAlreadyExists, "is held already"));
+  EXPECT_OK(first.Check());
+  ASSERT_OK_AND_ASSIGN(const auto held, two().List());
+  ASSERT_EQ(held.size(), 1u);
+  EXPECT_EQ(held.front().claims.size(), 1u) << "as it was begun";
+  EXPECT_OK(first.End());
+  ASSERT_OK_AND_ASSIGN(Held second, two().Begin(wanted));
+  EXPECT_FALSE(second.taken_over());
+  EXPECT_OK(second.End());
+}
+
 TEST_P(LedgerTest, WhoHadALastingOneBeforeItWasTakenOverDoesNotHoldItAnyMore) {
   const Operation move = Lasting("move", {Claim::Homes(false, 0, 3, kExclusive)});
   ASSERT_OK_AND_ASSIGN(Held first, one().Begin(move));

@@ -254,6 +254,37 @@ TEST_F(FaultyMySqlTest, WhatACreateThatWasCutShortHasClaimedIsCancelled) {
   EXPECT_OK(store.router().DropDataset("events", {}));
 }
 
+TEST_F(FaultyMySqlTest, OfTwoCreatesAtTheSameMomentTheSecondLeavesTheClaimsOfTheFirst) {
+  MigratingStore& store = Open();
+  ASSERT_OK(store.router().CreateDataset({.name = "events"}));
+  Ledger& ledger = store.router().keeper().ledger();
+  // The other create runs while this one stands at a step: before it has claimed anything, or after that.
+  for (const char* const point : {"create.free", "create.claimed"}) {
+    SCOPED_TRACE(point);
+    absl::Status other;
+    std::string first;
+    SetFailPointHook([&](std::string_view name) {
+      if (name != point) return;
+      SetFailPointHook(nullptr);
+      other = store.Try("create", "events", To("mysql")).status();
+      const auto held = ledger.List();
+      ASSERT_OK(held.status());
+      ASSERT_EQ(held->size(), 1u);
+      first = held->front().id;
+    });
+    const absl::Status created = store.Try("create", "events", To("mysql")).status();
+    SetFailPointHook(nullptr);
+    EXPECT_NE(created.ok(), other.ok()) << created << ", " << other;
+    EXPECT_THAT(created.ok() ? other : created, FailsWith(absl::StatusCode::kAlreadyExists, "events"));
+    ASSERT_OK_AND_ASSIGN(const auto held, ledger.List());
+    ASSERT_EQ(held.size(), 1u);
+    EXPECT_EQ(held.front().id, first);
+    store.Do("cancel", "events");
+    store.Await("events", "aborted");
+    EXPECT_TRUE(Eventually([&] { return ledger.List()->empty(); }));
+  }
+}
+
 TEST_F(FaultyMySqlTest, ARecordThatCannotBeReadDoesNotKeepOthersFromGoingOn) {
   OpenReady();
   MigratingStore& store = Open();

@@ -3,15 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
-#include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "shardops/move.h"
 #include "tests/shardops/move_fixture.h"
+#include "tests/shardops/page_commands.h"
 #include "tests/support/processes.h"
 #include "tests/support/status_matchers.h"
 
@@ -62,27 +59,11 @@ class MoveRepairTest : public MoveTest {
 
   /// Returns the commands of the page's section, with the test's hosts in place of those of `./dev up`.
   std::vector<std::vector<std::string>> CommandsOfThePage() const {
-    const std::map<std::string, Host> hosts = {{"127.0.0.1:13306", first_.host_a()},
-                                               {"127.0.0.1:13307", first_.host_b()},
-                                               {"127.0.0.1:13316", second_.host_a()},
-                                               {"127.0.0.1:13317", second_.host_b()}};
-    std::ifstream page(KV_SOURCE_DIR "/docs/runbook.md");
-    std::vector<std::vector<std::string>> commands;
-    bool inside = false;
-    for (std::string line; std::getline(page, line);) {
-      if (line.starts_with("## ")) inside = line == kSection;
-      const size_t at = line.find("$ kv ");
-      if (!inside || at == std::string::npos) continue;
-      line.erase(0, at + 5);
-      for (const auto& [shown, host] : hosts) {
-        for (size_t i = line.find(shown); i != std::string::npos; i = line.find(shown, i + shown.size())) {
-          line.replace(i, shown.size(), host.ToString());
-        }
-      }
-      std::istringstream words(line);
-      commands.emplace_back(std::istream_iterator<std::string>(words), std::istream_iterator<std::string>());
-    }
-    return commands;
+    return PageCommands(KV_SOURCE_DIR "/docs/runbook.md", kSection,
+                        {{"127.0.0.1:13306", first_.host_a().ToString()},
+                         {"127.0.0.1:13307", first_.host_b().ToString()},
+                         {"127.0.0.1:13316", second_.host_a().ToString()},
+                         {"127.0.0.1:13317", second_.host_b().ToString()}});
   }
 
   Output Kv(std::vector<std::string> arguments) const {
