@@ -70,6 +70,16 @@ void PrepareForChannel(mysql::Connection& connection) {
   }
 }
 
+void ReconnectChannel(mysql::Connection& connection, const std::string& name) {
+  bool runs = false;
+  for (Rows rows = connection.Ask("SHOW ALL SLAVES STATUS"); rows.Next();) {
+    if (rows.Named("Connection_name") == name) runs = rows.Named("Slave_IO_Running") != "No";
+  }
+  if (!runs) return;
+  connection.Run(fmt::format("STOP SLAVE {} IO_THREAD", Quoted(name)));
+  connection.Run(fmt::format("START SLAVE {} IO_THREAD", Quoted(name)));
+}
+
 void EndChannel(mysql::Connection& connection, const std::string& name) {
   connection.Run(fmt::format("STOP SLAVE {}", Quoted(name)));
   uint64_t source = 0;

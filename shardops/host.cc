@@ -370,6 +370,8 @@ absl::Status HostAdmin::BecomeMaster() {
     connection.Run(
         "SET GLOBAL rpl_semi_sync_slave_enabled = OFF, rpl_semi_sync_master_wait_no_slave = OFF, "
         "rpl_semi_sync_master_enabled = ON");
+    // A server that was started again runs its channels by itself, with the configuration's setting.
+    for (const std::string& name : ReadChannels(connection)) ReconnectChannel(connection, name);
     return absl::OkStatus();
   });
 }

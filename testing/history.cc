@@ -31,7 +31,8 @@ struct Op {
 
 /// Searches, depth first, for an order of operations that explains their answers: takes an operation that
 /// could come next, goes on, and backtracks if no order follows. A state, which is the set of operations
-/// taken and the register's value, is not tried twice.
+/// taken and the register's value, is not tried twice. A read that could come next is taken at once: it
+/// changes nothing, so an order that has it later is one that has it now, too.
 class Search {
  public:
   explicit Search(std::vector<Op> ops) : ops_(std::move(ops)), done_(ops_.size(), false) {
@@ -61,18 +62,15 @@ class Search {
         if (!done_[i]) bound = std::min(bound, ops_[i].end);
       }
       size_t chosen = ops_.size();
-      for (size_t i = std::max(from, first); i < ops_.size() && ops_[i].begin <= bound; ++i) {
-        if (done_[i]) continue;
-        const Op& op = ops_[i];
-        if (op.kind == History::Kind::kRead && op.value != value) continue;
-        done_[i] = true;
-        const uint64_t after = op.kind == History::Kind::kRead ? value : op.value;
-        if (seen_.insert(Fingerprint(i, after)).second) {
-          chosen = i;
-          break;
-        }
-        Forget(i);
-        done_[i] = false;
+      bool read = false;
+      for (size_t i = first; from == 0 && !read && i < ops_.size() && ops_[i].begin <= bound; ++i) {
+        read = !done_[i] && ops_[i].kind == History::Kind::kRead && ops_[i].value == value;
+        if (read && Take(i, value)) chosen = i;
+      }
+      for (size_t i = std::max(from, first); !read && i < ops_.size() && ops_[i].begin <= bound; ++i) {
+        if (done_[i] || ops_[i].kind == History::Kind::kRead || !Take(i, ops_[i].value)) continue;
+        chosen = i;
+        break;
       }
       if (chosen < ops_.size()) {
         stack.push_back({chosen, value, first});
@@ -92,12 +90,21 @@ class Search {
       if (ops_[choice.op].end != kNever) ++needed;
       value = choice.value_before;
       first = choice.first_before;
-      from = choice.op + 1;
+      from = ops_[choice.op].kind == History::Kind::kRead ? ops_.size() : choice.op + 1;
     }
     return std::nullopt;
   }
 
  private:
+  /// Takes an operation, after which the register has this value, unless that leads to a state that was tried
+  /// before.
+  bool Take(size_t op, uint64_t value) {
+    done_[op] = true;
+    if (seen_.insert(Fingerprint(op, value)).second) return true;
+    Forget(op);
+    done_[op] = false;
+    return false;
+  }
   /// Returns a hash of the state: the set of operations taken, with `added` added to it, and the value.
   uint64_t Fingerprint(size_t added, uint64_t value) {
     set_ ^= Mix(added);
@@ -132,6 +139,22 @@ class Search {
   uint64_t set_ = 0;
   std::unordered_set<uint64_t> seen_;
 };
+
+/// Removes the operations of unknown outcome that nobody can have seen: an order with them is one without
+/// them, too. Many of them together have more orders than a search can try.
+void RemoveUnseen(std::vector<Op>& ops) {
+  std::unordered_set<uint64_t> read;
+  uint64_t last_none = 0;  // when the last read ended that found nothing
+  for (const Op& op : ops) {
+    if (op.kind != History::Kind::kRead) continue;
+    read.insert(op.value);
+    if (op.value == History::kNone) last_none = std::max(last_none, op.end);
+  }
+  std::erase_if(ops, [&](const Op& op) {
+    if (op.end != kNever) return false;
+    return op.kind == History::Kind::kDelete ? op.begin > last_none : !read.contains(op.value);
+  });
+}
 
 }  // namespace
 
@@ -183,6 +206,7 @@ std::optional<std::string> History::Check() const {
         {operation.begin, end == 0 ? kNever : end, operation.value, operation.kind});
   }
   for (uint32_t key = 0; key < keys_; ++key) {
+    RemoveUnseen(by_key[key]);
     if (auto problem = Search(std::move(by_key[key])).Run()) return fmt::format("key {}:{}", key, *problem);
   }
   return std::nullopt;

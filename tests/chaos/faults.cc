@@ -204,6 +204,8 @@ void Faults::LoseSecond() {
   // A slave that lacks more than the last moments must not be promoted: more would be lost than was
   // announced.
   if (!master.Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with("\t1\n")) return;
+  // The one that acknowledges may be the target of a move that has just been started again.
+  if (!slave.Run("SHOW STATUS LIKE 'Rpl_semi_sync_slave_status'").ends_with("\tON\n")) return;
   log_.Say("faults", pair->slave.ToString() + " gets nothing more of its master, which answers all the same");
   const auto since = Clock::now();
   master.Run("SET GLOBAL rpl_semi_sync_master_enabled = OFF");

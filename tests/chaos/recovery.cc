@@ -67,8 +67,12 @@ std::vector<Words> Recovery::CommandsIn(const std::string& text) {
 }
 
 void Recovery::RunWithAdvice(const Words& command) {
-  // The answer may name what is to be done next.
-  for (const Words& next : CommandsIn(RunCommand(command).text)) RunCommand(next);
+  const std::string text = RunCommand(command).text;
+  // The answer may name what is to be done next. A migration that stands in the way is to be ended first.
+  for (const auto& tenant : tenants_) {
+    if (text.find("kv migrate finish " + tenant->name() + " or") != std::string::npos) EndMigration(*tenant);
+  }
+  for (const Words& next : CommandsIn(text)) RunCommand(next);
 }
 
 bool Recovery::EndMoves() {

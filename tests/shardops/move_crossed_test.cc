@@ -70,6 +70,27 @@ class CrossedMoveTest : public ::testing::Test {
   std::unique_ptr<Router> store_;
 };
 
+TEST_F(CrossedMoveTest, AChannelDoesNotAcknowledgeCommitsInPlaceOfTheSlave) {
+  SetFailPointHook([&](std::string_view name) {
+    if (name == "move.following") throw std::runtime_error("as if the process had died");
+  });
+  EXPECT_THROW(Move(second_.hosts()).IgnoreError(), std::runtime_error);
+  SetFailPointHook(nullptr);
+  const auto clients = [&](const char* number) {
+    return first_.a().Run("SHOW STATUS LIKE 'Rpl_semi_sync_master_clients'").ends_with(number);
+  };
+  EXPECT_TRUE(Eventually([&] { return clients("\t1\n"); })) << "the slave alone";
+  // The server that the shards move to comes back by its configuration, as a semi-synchronous slave, and runs
+  // the channel by itself.
+  second_.a().Kill();
+  second_.a().Start();
+  ASSERT_TRUE(Eventually([&] { return clients("\t2\n"); }));
+  ASSERT_OK(Open(second_.host_a())->BecomeMaster());
+  EXPECT_TRUE(Eventually([&] { return clients("\t1\n"); }));
+  // And it is the slave that is left: without it a commit is not acknowledged.
+  EXPECT_TRUE(first_.b().Run("SHOW STATUS LIKE 'Rpl_semi_sync_slave_status'").ends_with("\tON\n"));
+}
+
 TEST_F(CrossedMoveTest, AMasterThatWasPromotedMeanwhileKeepsItsShards) {
   // The slave has not received the renames of the tables, because the master did not wait for it.
   SetFailPointHook([&](std::string_view name) {

@@ -47,6 +47,33 @@ TEST_F(HistoryTest, AResurrectedOneIsFound) {
   EXPECT_NE(history.Check(), std::nullopt);
 }
 
+TEST_F(HistoryTest, ManyOfUnknownOutcomeThatNobodyHasSeenKeepNothingFromBeingFound) {
+  for (int i = 0; i < 64; ++i) {
+    history.Begin(0, Kind::kWrite, history.NewValue());
+    history.Begin(0, Kind::kDelete);
+  }
+  const uint64_t a = Write();
+  Read(a);
+  const uint64_t b = Write();
+  Read(b);
+  EXPECT_EQ(history.Check(), std::nullopt);
+  Read(a);
+  EXPECT_NE(history.Check(), std::nullopt);
+}
+
+TEST_F(HistoryTest, AWriteOfUnknownOutcomeMayBeSeenLater) {
+  const uint64_t a = Write();
+  const uint64_t late = history.NewValue();
+  history.Begin(0, Kind::kWrite, late);
+  history.Begin(0, Kind::kDelete);
+  Read(a);
+  Read(late);
+  Read(0);
+  EXPECT_EQ(history.Check(), std::nullopt);
+  Read(late);
+  EXPECT_NE(history.Check(), std::nullopt);
+}
+
 TEST_F(HistoryTest, GoingBackInTimeIsFoundAlsoWhileAWriteIsUnderWay) {
   const uint64_t a = Write();
   const uint64_t b = history.NewValue();
