@@ -9,8 +9,8 @@
 namespace kvstore {
 
 /// A std::mutex that Clang's thread-safety analysis knows, so that the compiler refuses a member that is
-/// touched without its lock. The fuzz build, which CI makes with Clang, runs the analysis as an error; GCC
-/// ignores the annotations (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html).
+/// touched without its lock. ./dev locks, which CI runs, checks the annotations with Clang; GCC ignores them
+/// (https://clang.llvm.org/docs/ThreadSafetyAnalysis.html).
 ///
 /// Existing mutexes do not serve: libstdc++'s std::mutex carries no annotations, and ThreadSanitizer does not
 /// see into absl::Mutex where abseil is a system library built without it, and so reports false races.

@@ -38,8 +38,8 @@ endfunction()
 
 # What many sources of a folder include, and what a compiler parses for seconds each time. A cache of compilers
 # (CMAKE_CXX_COMPILER_LAUNCHER, which ./dev sets where ccache is installed) does better without: it would take every
-# source for changed that has a precompiled header which was made anew. The fuzz build does without, too, so that a
-# source which forgets an include is found.
+# source for changed that has a precompiled header which was made anew. The fuzz build does without, too, since Clang
+# insists on the same flags. A source of the program that forgets an include is found by tests/lint/locks.
 set(precompile ON)
 if(CMAKE_CXX_COMPILER_LAUNCHER OR KV_FUZZ)
   set(precompile OFF)
@@ -52,8 +52,9 @@ function(kv_precompile target)
   if(NOT KV_PRECOMPILE)
     return()
   endif()
-  # A source whose flags differ is compiled without, which takes longer and is no fault.
-  target_compile_options(${target} PRIVATE -Wno-error=invalid-pch)
+  # A source whose flags differ is compiled without, which takes longer and is no fault. Some libraries bring -pthread, so
+  # all targets get it here.
+  target_compile_options(${target} PRIVATE -Wno-error=invalid-pch -pthread)
   if("${ARGV1}" STREQUAL FROM)
     target_precompile_headers(${target} REUSE_FROM ${ARGV2})
   else()

@@ -1,5 +1,12 @@
 include(GoogleTest)
 
+# The properties of a long test: it is begun first, so that none is alone at the end. It computes more than it waits; of
+# the others ./dev runs two on each core.
+set(KV_LONG_TEST LABELS long COST 100)
+if(NOT KV_SANITIZE)
+  list(APPEND KV_LONG_TEST PROCESSORS 2)
+endif()
+
 # kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds] [WHOLE] [LONG]): one test program; each of its tests is one of
 # ctest's, or with WHOLE all of them together, because they share what is slow to start. LONG: kills, histories and the
 # like, again and again, which ./dev test --quick leaves out.
@@ -10,10 +17,10 @@ function(kv_test name)
   endif()
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE kv_test_support ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
+  kv_precompile(${name} FROM kv_test_support)
   set(labels "")
   if(arg_LONG)
-    # They are begun first, so that none is alone at the end.
-    set(labels LABELS long COST 100)
+    set(labels ${KV_LONG_TEST})
   endif()
   if(arg_WHOLE)
     add_test(NAME ${name} COMMAND ${name})
