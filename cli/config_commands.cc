@@ -39,7 +39,7 @@ void AddCheck(CLI::App& group, Globals& globals) {
   auto file = std::make_shared<std::string>();
   CLI::App* check = group.add_subcommand("check",
                                          "Check a file without opening anything; lists every mistake, and "
-                                         "warns of secrets that others can read");
+                                         "warns of files that others can read or change and should not");
   check->add_option("file", *file, "The file; default: that of --config");
   check->footer("Example: kv config check /etc/kvstore/kv.json");
   check->callback([file, &globals] {

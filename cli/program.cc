@@ -12,6 +12,7 @@
 #include <system_error>
 
 #include "absl/synchronization/mutex.h"
+#include "cli/log_format.h"
 #include "cli/standard_output.h"
 
 namespace kvstore::cli {
@@ -84,6 +85,7 @@ int Main(int argc, char** argv, const std::string& name, void (*add)(CLI::App&, 
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   // Standard output is for answers alone. A command logs warnings and errors, and with --verbose more.
   spdlog::set_default_logger(spdlog::stderr_color_mt("kv"));
+  spdlog::set_formatter(PrintableLogFormat());
   spdlog::set_level(spdlog::level::warn);
   Globals globals;
   globals.arguments.assign(argv, argv + argc);

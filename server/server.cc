@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "server/address.h"
 #include "server/grpc/acceptor.h"
+#include "server/grpc/grpc_log.h"
 #include "server/grpc/health.h"
 #include "server/grpc/service.h"
 #include "server/grpc/waker.h"
@@ -223,6 +224,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const Serv
   // protobuf must not log messages that do not decode: their senders are told, and the log of calls, which is
   // limited, has them.
   google::protobuf::SetLogHandler(nullptr);
+  server::LimitGrpcLog();
   auto access = Access::Open(options.tokens);
   if (!access.ok()) return access.status();
   auto impl = std::make_unique<Impl>(router, migrations, options, *std::move(access), std::move(describe));

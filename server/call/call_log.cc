@@ -3,7 +3,6 @@
 #include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 namespace kvstore::server {
 namespace {
@@ -32,20 +31,8 @@ bool CallLog::Wants(double seconds, const absl::Status& status) const {
 }
 
 void CallLog::Write(const CallRecord& record, const absl::Status& status) {
-  uint64_t left_out = 0;
-  {
-    const MutexLock lock(mutex_);
-    const auto now = std::chrono::steady_clock::now();
-    if (now - second_ >= std::chrono::seconds(1)) {
-      second_ = now;
-      lines_ = 0;
-      left_out = std::exchange(left_out_, 0);
-    }
-    if (++lines_ > kLinesPerSecond) {
-      ++left_out_;
-      return;
-    }
-  }
+  const auto left_out = lines_.Admit(LineLimit::Clock::now());
+  if (!left_out) return;
   nlohmann::ordered_json line = {{"call", record.operation},
                                  {"code", absl::StatusCodeToString(status.code())},
                                  {"ms", static_cast<uint64_t>(record.seconds * 1e3)},
@@ -60,8 +47,9 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
     if (message.size() < status.message().size()) message += "...";
     line["message"] = std::move(message);
   }
-  if (left_out > 0) line["lines_left_out"] = left_out;
-  const std::string text = line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  if (*left_out > 0) line["lines_left_out"] = *left_out;
+  const std::string text =
+      line.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
   if (IsAnswer(status)) {
     spdlog::info("{}", text);
   } else {

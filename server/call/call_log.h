@@ -1,15 +1,12 @@
 #pragma once
 
-#include <absl/base/thread_annotations.h>
-
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "base/mutex.h"
+#include "server/call/line_limit.h"
 
 namespace kvstore::server {
 
@@ -27,7 +24,8 @@ struct CallRecord {
 
 /// Logs a line of JSON for each call that was slow, or failed for another reason than its own arguments. No
 /// values, keys or tokens are logged. Lines are limited to 50 a second, and the first line of a later second
-/// says how many were left out; a message beyond 500 bytes is cut. Thread-safe.
+/// says how many were left out; a message beyond 500 bytes is cut. The JSON is ASCII, so that no terminal
+/// acts on a line. Thread-safe.
 class CallLog {
  public:
   /// slow_ms  Calls that take at least so long are slow; 0: none is.
@@ -41,10 +39,7 @@ class CallLog {
   static constexpr int kLinesPerSecond = 50;
 
   const double slow_seconds_;  // 0: none is slow
-  Mutex mutex_;
-  std::chrono::steady_clock::time_point second_ ABSL_GUARDED_BY(mutex_);  // when the current one began
-  int lines_ ABSL_GUARDED_BY(mutex_) = 0;                                 // in the current second
-  uint64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;                         // since it was logged last
+  LineLimit lines_{kLinesPerSecond};
 };
 
 }  // namespace kvstore::server

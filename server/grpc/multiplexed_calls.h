@@ -45,7 +45,8 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
     std::unique_ptr<Call> call;  // null: it was refused
     /// Carries the call out; returns false if it is to be suspended.
     bool (*execute)(Call& call, absl::Status& status) = nullptr;
-    size_t bytes = 0;  // of the finished answer
+    Message message{};  // of a refused call: what it holds counts for the answer, too
+    size_t bytes = 0;   // of the finished answer
   };
 
   /// Calls of a message that one thread will run in their order, once there is room for their answers.
@@ -73,7 +74,7 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
   /// Runs a call of a message, posts it to a worker, or adds it to the message's writes.
   void Dispatch(const v1::Call& call, Dispatching& dispatching);
   /// Answers a call with an error instead of running it.
-  void Refuse(const v1::Call& call, const absl::Status& status);
+  void Refuse(const Message& message, const v1::Call& call, const absl::Status& status);
   template <typename Request>
   void Dispatch(Operation operation, const v1::Call& call, const Request& request, Dispatching& dispatching);
   /// Runs a call, and has its answer sent with the next message. Returns false if it is to be suspended and
@@ -86,6 +87,7 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
   /// that they are retried in their order.
   void Suspend(const Message& message, std::vector<Open> calls);
   void Retry(const Message& message, std::vector<Open> calls);
+  static void SetError(v1::Answer& answer, const absl::Status& status);
   void Answer(Open&& open, const absl::Status& status);
   /// Returns whether the client has to take answers before more are made.
   bool IsFull() const;
@@ -114,7 +116,10 @@ class MultiplexedCalls : public grpc::ServerBidiReactor<Incoming<v1::CallsReques
   /// Counts the calls that were not handed to gRPC yet, the threads at work on this, and the reading itself.
   size_t open_ ABSL_GUARDED_BY(mutex_) = 1;
   std::deque<Open> ready_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Call>> sending_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Open> sending_ ABSL_GUARDED_BY(mutex_);  // their answers are in sent_
+  /// The numbers of calls for whose message there was no room. Their answers are made when they can be sent,
+  /// because nothing counts them.
+  std::deque<uint64_t> turned_away_ ABSL_GUARDED_BY(mutex_);
   size_t sending_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::atomic<size_t> unsent_bytes_{0};  // of what is ready or being sent; changed under mutex_
   std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);

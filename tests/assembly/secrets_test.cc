@@ -66,6 +66,39 @@ TEST_F(Secrets, AreSafeInAFolderThatOthersCannotEnter) {
   EXPECT_THAT(Exposed(file), IsEmpty());
 }
 
+TEST_F(Secrets, AreToldWhereverThePathToThemLeads) {
+  // Others cannot enter the configuration's folder, but they can enter the folder of the secrets.
+  const fs::path password = File("password", "p");
+  const fs::path closed = dir_ / "closed";
+  fs::create_directory(closed);
+  fs::permissions(closed, fs::perms(0750));
+  const auto with = [&](const std::string& named) {
+    std::ofstream(closed / "kv.json") << R"({"data": "store", "backends": {"mysql": {"type": "mysql",
+        "user": "u", "zookeeper": "zk", "password_file": ")"
+                                      << named << R"("}}})";
+    return Exposed(closed / "kv.json");
+  };
+  EXPECT_THAT(with("../password"), ElementsAre(HasSubstr("password has a secret")));
+  fs::create_symlink(password, closed / "link");
+  EXPECT_THAT(with("link"), ElementsAre(HasSubstr("password has a secret")));
+  std::ofstream(closed / "own") << "p";
+  EXPECT_THAT(with("own"), IsEmpty());
+}
+
+TEST_F(Secrets, WhatDecidesWhoMayDoWhatIsNotForOthersToChange) {
+  const fs::path tokens = File("tokens.json", R"({"tokens": []})");
+  const fs::path file = File("kv.json", R"({"data": "store", "server": {"tokens": "tokens.json"}})");
+  EXPECT_THAT(Exposed(file), IsEmpty());
+  fs::permissions(tokens, fs::perms(0646));
+  EXPECT_THAT(Exposed(file), ElementsAre(HasSubstr("tokens.json says who may do what")));
+  fs::permissions(tokens, fs::perms(0644));
+  // In such a folder anybody can put another file in place.
+  fs::permissions(dir_.path(), fs::perms(0777));
+  EXPECT_THAT(Exposed(file), ElementsAre(HasSubstr("kv.json says who"), HasSubstr("tokens.json says who")));
+  fs::permissions(dir_.path(), fs::perms(0777) | fs::perms::sticky_bit);
+  EXPECT_THAT(Exposed(file), IsEmpty()) << "only its owner can replace a file in a sticky folder";
+}
+
 TEST_F(Secrets, AConfigurationWithoutAnyIsForEverybody) {
   EXPECT_THAT(Exposed(File("kv.json", R"({"data": "store"})")), IsEmpty());
 }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "tests/hostile/http2.h"
 #include "tests/hostile/tenants.h"
 #include "tests/support/certificates.h"
 
@@ -8,6 +9,7 @@
 namespace kvstore {
 namespace {
 
+namespace http2 = testing::http2;
 using testing::Eventually;
 using testing::TenantsTest;
 
@@ -210,6 +212,37 @@ TEST_F(SharesTest, AMessageForWhichThereIsNoRoomIsTurnedAwayCallByCall) {
   EXPECT_TRUE(served_->router().GetRow("alice", "r", {})->items.empty());
   context.TryCancel();
   stream->Finish();
+}
+
+TEST_F(SharesTest, AnswersToRefusedCallsThatAreNotTakenAreCountedAndFew) {
+  ServerOptions options = testing::TestServerOptions();
+  options.limits.max_bytes = 8 << 20;
+  Serve(options);
+  // A call of two bytes, which names no method, is refused with a long text.
+  constexpr size_t kCalls = 1'000;
+  constexpr uint32_t kStreams = 20;
+  // Its first byte says that it is not compressed.
+  std::string message = std::string(1, '\0') + http2::BigEndian(2 * kCalls, 4);
+  for (size_t i = 0; i < kCalls; ++i) message += std::string_view("\x0a\x00", 2);
+  {
+    // With a window of zero bytes nothing of an answer can be sent.
+    const testing::Connection hostile(served_->port());
+    ASSERT_TRUE(hostile.Send(http2::Preface(0)));
+    const auto send = [&](uint32_t stream) {
+      ASSERT_TRUE(hostile.Send(http2::Frame(http2::kHeaders, http2::kEndHeaders, stream,
+                                            http2::CallHeaders("/kvstore.v1.KVStore/Calls") +
+                                                http2::Header("authorization", "Bearer alice")) +
+                               http2::Frame(http2::kData, 0, stream, message)));
+    };
+    send(1);
+    // It stays counted while nobody takes the answers.
+    EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > kCalls * 300; }));
+    for (uint32_t i = 1; i < kStreams; ++i) send(2 * i + 1);
+    EXPECT_TRUE(Eventually([&] { return Metric("kvstore_calls_refused_total") > 0; }));
+    EXPECT_LE(Metric("kvstore_bytes_in_flight"), 4 * kMiB + 1000);
+    EXPECT_TRUE(Get("bob").ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
 }
 
 TEST_F(SharesTest, AClientThatLeavesItsLargeReadsLeavesNothingBehind) {

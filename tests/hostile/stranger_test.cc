@@ -1,6 +1,7 @@
 #include <google/protobuf/descriptor.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -12,6 +13,7 @@
 #include "tests/hostile/http2.h"
 #include "tests/hostile/raw_call.h"
 #include "tests/server/server_fixture.h"
+#include "tests/support/certificates.h"
 #include "tests/support/eventually.h"
 
 /// What a client without a token can get out of a server.
@@ -77,6 +79,29 @@ TEST_F(StrangerTest, ANameThatIsNotUtf8WritesNothingButTheCallLog) {
   const std::string said = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(end.error_code(), grpc::INVALID_ARGUMENT) << end.error_message();
   EXPECT_EQ(said.find("libprotobuf"), std::string::npos) << said;
+}
+
+TEST_F(StrangerTest, HandshakesThatFailWriteFewLines) {
+  testing::Authority authority(dir_.path(), "authority");
+  const testing::Authority::Files files = authority.Issue("server");
+  ServerOptions options = testing::TestServerOptions();
+  options.tokens = dir_ / "tokens.json";
+  options.tls.cert = files.cert;
+  options.tls.key = files.key;
+  const Served served(options);
+  ::testing::internal::CaptureStderr();
+  ::testing::internal::CaptureStdout();
+  constexpr int kHandshakes = 1'000;
+  for (int i = 0; i < kHandshakes; ++i) {
+    const Connection connection(served.port());
+    connection.Send("GET / HTTP/1.1\r\n\r\n");
+    EXPECT_EQ(connection.ReadAll().find("HTTP/1.1 200"), std::string::npos);
+  }
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "") << "gRPC has written on its own";
+  const std::string log = ::testing::internal::GetCapturedStdout();
+  EXPECT_NE(log.find("gRPC: "), std::string::npos)
+      << "an operator must be able to see why clients cannot connect";
+  EXPECT_LT(std::count(log.begin(), log.end(), '\n'), kHandshakes / 2);
 }
 
 TEST_F(StrangerTest, AnswersThatAreNotTakenAreTakenBackAndKeepNobodyWhoIsKnownFromAsking) {

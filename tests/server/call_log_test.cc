@@ -1,0 +1,72 @@
+#include "server/call/call_log.h"
+
+#include <gtest/gtest.h>
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <memory>
+#include <sstream>
+#include <string>
+
+namespace kvstore::server {
+namespace {
+
+/// Collects what is logged while it lives.
+class Collected {
+ public:
+  Collected() {
+    spdlog::set_default_logger(
+        std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(out_)));
+  }
+  ~Collected() { spdlog::set_default_logger(before_); }
+  Collected(const Collected&) = delete;
+  Collected& operator=(const Collected&) = delete;
+
+  std::string Text() const { return out_.str(); }
+
+ private:
+  const std::shared_ptr<spdlog::logger> before_ = spdlog::default_logger();
+  std::ostringstream out_;
+};
+
+TEST(LineLimit, LeavesOutWhatIsTooMuchForASecondAndTellsHowMuch) {
+  LineLimit limit(2);
+  LineLimit::Clock::time_point now{std::chrono::hours(1)};
+  EXPECT_EQ(limit.Admit(now), 0u);
+  now += std::chrono::milliseconds(999);
+  EXPECT_EQ(limit.Admit(now), 0u);
+  for (int i = 0; i < 3; ++i) EXPECT_FALSE(limit.Admit(now).has_value());
+  now += std::chrono::milliseconds(1);
+  EXPECT_EQ(limit.Admit(now), 3u);
+  EXPECT_EQ(limit.Admit(now), 0u);
+}
+
+TEST(CallLog, WritesFewLinesOfBoundedLength) {
+  const Collected collected;
+  CallLog log(0);
+  constexpr int kCalls = 10'000;
+  const auto begun = std::chrono::steady_clock::now();
+  const absl::Status status = absl::UnauthenticatedError(std::string(100'000, 'm'));
+  for (int i = 0; i < kCalls; ++i) log.Write({.operation = "GetRow", .dataset = "d"}, status);
+  const auto seconds = (std::chrono::steady_clock::now() - begun) / std::chrono::seconds(1);
+  std::istringstream lines(collected.Text());
+  int count = 0;
+  for (std::string line; std::getline(lines, line); ++count) EXPECT_LT(line.size(), 2'000u);
+  EXPECT_GE(count, 50);
+  EXPECT_LE(count, 50 * (seconds + 1));
+}
+
+TEST(CallLog, NoTerminalActsOnALine) {
+  const Collected collected;
+  CallLog log(0);
+  log.Write({.operation = "GetRow", .dataset = "x\x1b[31m\u009b31m"}, absl::InternalError("y\u202e\x7f\xff"));
+  const std::string text = collected.Text();
+  EXPECT_NE(text.find("\\u009b31m"), std::string::npos) << text;
+  EXPECT_NE(text.find("y\\u202e"), std::string::npos) << text;
+  for (const char* obeyed : {"\x1b", "\u009b", "\u202e", "\x7f"})
+    EXPECT_EQ(text.find(obeyed), std::string::npos);
+}
+
+}  // namespace
+}  // namespace kvstore::server
