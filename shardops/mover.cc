@@ -203,10 +203,10 @@ absl::Status Mover::CheckTables() {
                                 source_->host().ToString(), mysql::MovedName(database)));
     }
     if (there->contains(database)) {
-      return Refuse(
-          fmt::format("{}: has a database {} already, which is no copy of this move's: see what it is, and "
-                      "DROP DATABASE it there if it is not needed",
-                      target_->host().ToString(), database));
+      return Refuse(fmt::format(
+          "{0}: has a database {1} already, which is no copy of this move's: see which of {0} and "
+          "{2} has the rows, and whether the map is right (kv shards history), before one is dropped",
+          target_->host().ToString(), database, source_->host().ToString()));
     }
   }
   return CheckMigrations();

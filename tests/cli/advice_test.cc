@@ -10,6 +10,7 @@
 #include <optional>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,102 +19,16 @@
 #include "bench/commands/bench_commands.h"
 #include "cli/commands.h"
 #include "migration/record.h"
+#include "tests/cli/literals.h"
 
 /// Checks that every command that a text of this program names exists: reads all string literals of the
 /// sources, and gives what follows "kv " in them to the command line's parser, with values in place of
 /// placeholders. tests/shardops/advice_test.cc tests what happens when the advice is obeyed; the table in
-/// docs/operators.md says which test is for which advice.
+/// docs/operators.md says which test is for which advice, and this test compares it with the sources.
 namespace kvstore::cli {
 namespace {
 
 // ---- the texts ----
-
-/// Parses C++ as far as needed to find its string literals.
-class Literals {
- public:
-  explicit Literals(const std::string& source) : source_(source) {
-    while (at_ < source_.size()) Step();
-  }
-
-  /// Adjacent literals are one text. So are literals that are added with an expression between them, which
-  /// becomes "{}".
-  const std::vector<std::string>& texts() const { return texts_; }
-
- private:
-  bool At(std::string_view what) const { return source_.compare(at_, what.size(), what) == 0; }
-  bool BehindWord() const {
-    if (at_ == 0) return false;
-    const char before = source_[at_ - 1];
-    return std::isalnum(static_cast<unsigned char>(before)) != 0 || before == '_';
-  }
-
-  void Step() {
-    if (At("//")) {
-      at_ = std::min(source_.find('\n', at_), source_.size());
-    } else if (At("/*")) {
-      at_ = std::min(source_.find("*/", at_), source_.size());
-    } else if (At("'") && BehindWord()) {
-      ++at_;  // a separator of digits
-    } else if (At("'")) {
-      ++at_;
-      Quoted('\'');
-    } else if (At("\"") || (At("R\"") && !BehindWord())) {
-      std::string text = Literal();
-      while (Joined(text)) text += Literal();
-      texts_.push_back(std::move(text));
-    } else {
-      ++at_;
-    }
-  }
-
-  /// Moves to the next literal if it belongs to the same text as the last one.
-  bool Joined(std::string& text) {
-    static const std::regex kNext(R"(\s*(?=R?"))");
-    static const std::regex kAdded(
-        R"(\s*\+\s*[A-Za-z_][\w:]*(?:(?:\.|->)[A-Za-z_]\w*)*(?:\(\))?(?:(?:\.|->)[A-Za-z_]\w*\(\))*\s*\+\s*(?="))");
-    const auto from = source_.begin() + static_cast<std::ptrdiff_t>(at_);
-    for (const std::regex* const next : {&kNext, &kAdded}) {
-      std::smatch match;
-      if (!std::regex_search(from, source_.end(), match, *next, std::regex_constants::match_continuous))
-        continue;
-      if (next == &kAdded) text += "{}";
-      at_ += static_cast<size_t>(match.length());
-      return true;
-    }
-    return false;
-  }
-
-  std::string Literal() {
-    if (At("R\"")) {
-      const size_t open = source_.find('(', at_);
-      const std::string close = ")" + source_.substr(at_ + 2, open - at_ - 2) + "\"";
-      const size_t end = source_.find(close, open);
-      std::string text = source_.substr(open + 1, end - open - 1);
-      at_ = end + close.size();
-      return text;
-    }
-    ++at_;
-    return Quoted('"');
-  }
-
-  std::string Quoted(char quote) {
-    std::string text;
-    for (; at_ < source_.size() && source_[at_] != quote; ++at_) {
-      if (source_[at_] == '\\') {
-        ++at_;
-        text += source_[at_] == 'n' ? '\n' : source_[at_];
-      } else {
-        text += source_[at_];
-      }
-    }
-    ++at_;
-    return text;
-  }
-
-  const std::string& source_;
-  size_t at_ = 0;
-  std::vector<std::string> texts_;
-};
 
 /// The text that follows a "kv ".
 struct Command {
@@ -388,6 +303,152 @@ TEST(Advice, EveryCommandThatATextNamesExists) {
     ++checked;
   }
   EXPECT_GT(checked, 100u) << "the sources are not where they were";
+}
+
+// ---- the table ----
+
+/// The commands that lose nothing whenever they are run: they change nothing, or only add what was not there.
+const std::set<std::string>& Harmless() {
+  static const std::set<std::string> harmless = {
+      "backup list",
+      "backup verify",
+      "compact",
+      "config check",
+      "dataset create",
+      "dataset list",
+      "dataset show",
+      "export",
+      "get",
+      "import",
+      "migrate list",
+      "migrate status",
+      "migrate watch",
+      "report alter",
+      "report list",
+      "report load",
+      "report query",
+      "report rollup",
+      "report show",
+      "scan",
+      "shards check",
+      "shards get",
+      "shards history",
+      "shards move status",
+      "shards operations",
+      "shards status",
+      "token",
+  };
+  return harmless;
+}
+
+/// Returns the longest command that the words begin with, "shards move cancel"; empty if there is none.
+std::string PathOf(const std::vector<std::string>& words, CLI::App& app) {
+  std::string path;
+  CLI::App* at = &app;
+  for (const std::string& word : words) {
+    at = Below(*at, word);
+    if (at == nullptr) break;
+    path += (path.empty() ? "" : " ") + word;
+  }
+  return path;
+}
+
+std::string ReadWhole(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Returns the rows of the table of docs/operators.md, each with its three cells.
+std::vector<std::vector<std::string>> Table() {
+  const std::string page = ReadWhole(std::filesystem::path(KV_SOURCE_DIR) / "docs/operators.md");
+  std::istringstream lines(page.substr(std::min(page.find("| proposed command |"), page.size())));
+  std::string line;
+  std::getline(lines, line);
+  std::getline(lines, line);
+  std::vector<std::vector<std::string>> rows;
+  while (std::getline(lines, line) && line.starts_with("|")) {
+    std::istringstream cells(line.substr(1));
+    for (rows.emplace_back(); std::getline(cells, line, '|');) rows.back().push_back(line);
+  }
+  return rows;
+}
+
+/// Returns the commands of a row's first cell. A name without "kv" is a command beside the one before:
+/// "`kv migrate resume`, `cancel`".
+std::set<std::string> CommandsOfRow(const std::string& cell, CLI::App& app) {
+  static const std::regex kQuoted("`([^`]+)`");
+  std::set<std::string> commands;
+  std::string last;
+  for (std::sregex_iterator found(cell.begin(), cell.end(), kQuoted), end; found != end; ++found) {
+    std::string text = (*found)[1];
+    if (text.starts_with("kv ")) {
+      text = text.substr(3);
+    } else {
+      text = last.substr(0, last.rfind(' ') + 1) + text;
+    }
+    std::istringstream words(text);
+    const std::string path = PathOf({std::istream_iterator<std::string>(words), {}}, app);
+    if (path.empty()) continue;
+    commands.insert(path);
+    last = path;
+  }
+  return commands;
+}
+
+TEST(Advice, EveryCommandThatAMessageProposesIsInTheTableOfTests) {
+  Program program;
+  std::set<std::string> in_table;
+  for (const auto& row : Table()) {
+    ASSERT_EQ(row.size(), 3u);
+    in_table.merge(CommandsOfRow(row[0], program.app()));
+  }
+  size_t checked = 0;
+  for (const Command& command : CommandsOfTheSources()) {
+    // Helps name commands, too, and propose none; so do examples.
+    if (command.example || command.file.starts_with("bench/")) continue;
+    Program parser;
+    const Sentence sentence = CommandIn(command.rest, parser.app());
+    const std::string path = PathOf(sentence.words, parser.app());
+    if (path.empty() || sentence.dynamic) continue;
+    EXPECT_TRUE(in_table.contains(path) || Harmless().contains(path))
+        << command.file << ": kv " << path
+        << ": add it to the table of docs/operators.md, with the test that obeys it";
+    ++checked;
+  }
+  EXPECT_GT(checked, 100u);
+}
+
+TEST(Advice, TheTestsOfTheTableExist) {
+  static const std::regex kTests("`([a-z0-9_/]+)`(?: \\(([^)]*)\\))?");
+  const std::filesystem::path tests = std::filesystem::path(KV_SOURCE_DIR) / "tests";
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(tests)) {
+    if (entry.path().extension() == ".cc") files.push_back(entry.path());
+  }
+  size_t checked = 0;
+  for (const auto& row : Table()) {
+    ASSERT_EQ(row.size(), 3u);
+    SCOPED_TRACE(row[0]);
+    bool any = false;
+    for (std::sregex_iterator found(row[2].begin(), row[2].end(), kTests), end; found != end; ++found) {
+      const std::string name = (*found)[1];
+      std::string source;
+      for (const auto& file : files) {
+        if (file.string().ends_with("/" + name + ".cc")) source += ReadWhole(file);
+      }
+      EXPECT_NE(source, "") << name;
+      std::istringstream cases((*found)[2]);
+      for (std::string test; std::getline(cases >> std::ws, test, ',');) {
+        test = test.substr(0, test.find("..."));
+        EXPECT_TRUE(std::regex_search(source, std::regex("TEST(_F|_P)?\\((" + test + "|\\w+, " + test + ")")))
+            << name << ": " << test;
+        ++checked;
+      }
+      any = true;
+    }
+    EXPECT_TRUE(any);
+  }
+  EXPECT_GT(checked, 10u);
 }
 
 TEST(Advice, EveryCommandThatAMigrationProposesExists) {

@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -54,6 +55,7 @@ TEST_F(MoveTest, WhatIsNotInOrderIsRefusedAndNothingChanges) {
   for (MariaDbServer* server : {&second_.a(), &second_.b()}) server->Run("SET GLOBAL gtid_domain_id = 2");
   second_.a().Run("CREATE DATABASE mod00002");
   refused(kRows, second_.hosts(), no, "has a database mod00002 already");
+  refused(kRows, second_.hosts(), no, "whether the map is right (kv shards history), before one is dropped");
   second_.a().Run("DROP DATABASE mod00002");
   first_.a().Run("CREATE TABLE mod00001.`events$state` (a INT)");
   refused(kRows, second_.hosts(), no, "dataset events is being migrated");
@@ -113,6 +115,30 @@ TEST_F(MoveTest, TheRecordIsReplacedByThoseOfItsPartsOrNotAtAll) {
   whole.old_homes = {first_.hosts()};
   EXPECT_OK(ReplaceMove(fleet, record(0, 1, MoveState::kSwitching), {&whole, 1}));
   EXPECT_EQ(LoadMoves(fleet)->known.front().old_homes.size(), 1u);
+}
+
+TEST_F(MoveTest, AMapThatWasEditedDuringAMoveIsPutBackAsItWas) {
+  shardops::FleetOperator& fleet = first_.fleet();
+  SetFailPointHook([](std::string_view name) {
+    if (name == "move.copied") throw Died();
+  });
+  EXPECT_THROW(MoveThere(kRows).IgnoreError(), Died);
+  SetFailPointHook(nullptr);
+  const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
+  ASSERT_OK(maps);
+  const shardops::StoredMap& rows = *maps->Find(/*mod=*/true);
+  const std::string edited = fmt::format(
+      R"([{{"range": [0, 3], "master": "third:1", "slave": "third:2"}},
+          {{"range": [4, {}], "master": "{}", "slave": "{}"}}])",
+      PairFleet::kShards - 1, first_.host_a().ToString(), first_.host_b().ToString());
+  ASSERT_OK(fleet.zookeeper.Set(rows.path, edited, rows.version));
+  // The second pair has a copy that is not complete: who is told to choose a pair may lose what is written.
+  const absl::Status refused = CancelMove(fleet, kRows);
+  EXPECT_THAT(refused, FailsWith(StatusCode::kFailedPrecondition, "kv shards undo --mod puts that in force"));
+  EXPECT_EQ(std::string(refused.message()).find("kv shards set"), std::string::npos);
+  ASSERT_OK(fleet.zookeeper.Set(rows.path, rows.map.ToJson(), -1));
+  EXPECT_OK(CancelMove(fleet, kRows));
+  ExpectInOrder();
 }
 
 TEST_F(MoveTest, ADamagedRecordHidesNoOtherAndRefusesOnlyWhatItMayBeAbout) {

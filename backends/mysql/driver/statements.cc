@@ -91,9 +91,14 @@ constexpr std::array kStatements = std::to_array<Statement>({
     {Sql::kRowsCells, kRead,  // row ..., lowest ts, limit
      "SELECT row_key, {cell} FROM {table} WHERE row_key IN ({list}) AND ts + 0 >= ? ORDER BY "
      "row_key, column_name, ts {order} LIMIT ?"},
-    {Sql::kScanCells, kRead,  // first row, lowest ts, column ..., limit
-     "SELECT row_key, {cell} FROM {table} WHERE row_key >= ? AND ts + 0 >= ?{of_columns} ORDER BY "
-     "row_key, column_name, ts {order} LIMIT ?"},
+    {Sql::kScanCells, kRead,  // first row, last row, lowest ts, column ..., limit
+     "SELECT row_key, {cell} FROM {table} WHERE row_key >= ? AND row_key <= ? AND ts + 0 >= "
+     "?{of_columns} ORDER BY row_key, column_name, ts {order} LIMIT ?"},
+    {Sql::kScanWindow, kRead,  // first row, last row, cells to pass
+     "SELECT row_key FROM {table} FORCE INDEX (PRIMARY) WHERE row_key >= ? AND row_key <= ? ORDER BY "
+     "row_key, column_name, ts {order} LIMIT 1 OFFSET ?"},
+    {Sql::kScanLast, kRead,  // first row, last row
+     "SELECT MAX(row_key) FROM {table} WHERE row_key >= ? AND row_key <= ?"},
     {Sql::kPutCells, kWrite,  // (row, column, ts, value) ...
      "INSERT INTO {table} (row_key, column_name, ts, value) VALUES {list} ON DUPLICATE KEY UPDATE "
      "value = VALUES(value)",

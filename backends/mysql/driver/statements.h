@@ -41,6 +41,8 @@ enum class Sql : uint8_t {
   kCellValue,
   kRowsCells,  ///< of `count` rows
   kScanCells,  ///< of `count` columns; 0: of all
+  kScanWindow,
+  kScanLast,
   kPutCells,   ///< `count` cells
   kNewestValue,
   kAdvanceClock,  ///< `count` slots, and a mark

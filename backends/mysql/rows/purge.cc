@@ -10,6 +10,7 @@
 
 #include "backends/mysql/driver/schema.h"
 #include "base/mutex.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
 namespace {
@@ -17,6 +18,8 @@ namespace {
 /// How many keys of cells one statement lists, and how many cells one deletes.
 constexpr uint64_t kListedCells = 1000;
 constexpr uint64_t kDeletedCells = 500;
+/// How soon a purge that waits for its rate notices that it must end.
+constexpr std::chrono::milliseconds kMaxSleep{100};
 
 /// The counts and the progress of all hosts' purges together. Thread-safe.
 class Counts {
@@ -46,18 +49,18 @@ class Counts {
 class Throttle {
  public:
   /// per_second  cells; 0: no limit.
+  using Clock = std::chrono::steady_clock;
   explicit Throttle(uint64_t per_second) : per_second_(per_second) {}
-  /// Sleeps for as long as the purge is ahead of its rate, with so many more cells done.
-  void Spend(uint64_t cells) {
-    if (per_second_ == 0) return;
+  /// Returns until when the purge is ahead of its rate, with so many more cells done.
+  Clock::time_point Spend(uint64_t cells) {
+    if (per_second_ == 0) return begin_;
     passed_ += cells;
-    const auto due = begin_ + std::chrono::microseconds(passed_ * 1'000'000 / per_second_);
-    std::this_thread::sleep_until(due);
+    return begin_ + std::chrono::microseconds(passed_ * 1'000'000 / per_second_);
   }
 
  private:
   const uint64_t per_second_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  const Clock::time_point begin_ = Clock::now();
   uint64_t passed_ = 0;
 };
 
@@ -78,8 +81,8 @@ class ShardPurge {
       for (const Column& column : columns_) {
         if (auto status = Trim(column); !status.ok()) return status;
       }
-      throttle_.Spend(*listed);
-      if (!counts_.Report(*listed * bytes_per_cell)) return absl::CancelledError("the purge was stopped");
+      if (auto status = WaitForRate(*listed); !status.ok()) return status;
+      if (!counts_.Report(*listed * bytes_per_cell)) return Stopped();
       if (*listed < kListedCells && !inside_) return absl::OkStatus();
       Advance(*listed);
     }
@@ -93,6 +96,20 @@ class ShardPurge {
     uint64_t oldest = ~uint64_t{0};
     bool cut = false;  // the list ended in it: it may have more cells
   };
+
+  static absl::Status Stopped() { return absl::CancelledError("the purge was stopped"); }
+
+  /// Waits until the rate allows more, after so many cells. Fails if the purge must end.
+  absl::Status WaitForRate(uint64_t cells) {
+    const auto due = throttle_.Spend(cells);
+    for (;;) {
+      if (auto status = CheckCall(); !status.ok()) return status;
+      if (!counts_.Report(0)) return Stopped();
+      const auto now = Throttle::Clock::now();
+      if (now >= due) return absl::OkStatus();
+      std::this_thread::sleep_for(std::min<Throttle::Clock::duration>(due - now, kMaxSleep));
+    }
+  }
 
   /// Lists the columns of the next cells, in order, into columns_. Returns how many cells these are.
   absl::StatusOr<uint64_t> List() {
@@ -178,7 +195,7 @@ class ShardPurge {
       if (!deleted.ok()) return deleted;
       all += *deleted;
       if (*deleted < kDeletedCells) return all;
-      throttle_.Spend(*deleted);
+      if (auto status = WaitForRate(*deleted); !status.ok()) return status;
     }
   }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend_api/scan_budget.h"
+#include "kvstore_api/limits.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::mysql {
@@ -13,6 +14,8 @@ namespace {
 
 /// How many cells a statement lists.
 constexpr uint64_t kCells = 1024;
+/// How many cells a statement reads at most if it wants only some of them.
+constexpr uint64_t kWindowCells = 16'384;
 /// If more columns than this are named, statements list keys of rows, which are then read one by one.
 constexpr size_t kMaxColumns = 64;
 
@@ -23,6 +26,7 @@ MySqlRowScan::MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const D
     : fleet_(std::move(fleet)),
       dataset_(std::move(dataset)),
       range_(std::move(range)),
+      end_(range_.end.empty() ? std::string(kMaxRowKeyBytes, '\xff') : range_.end),
       options_{.columns = options.columns,
                .versions = options.versions,
                .time_range = options.time_range,
@@ -84,19 +88,42 @@ void MySqlRowScan::AddListed(std::string key, std::vector<ListedCell> cells, con
   if (!page.items.empty()) listed_.push_back({.key = std::move(key), .items = std::move(page.items)});
 }
 
+std::string MySqlRowScan::WindowEnd(Connection& connection) const {
+  Rows rows = connection.Prepare(Sql::kScanWindow, dataset_->TableOn(shard_))
+                  .Bind(from_)
+                  .Bind(end_)
+                  .Bind(kWindowCells - 1)
+                  .Query();
+  return rows.Next() ? rows.Bytes(1) : end_;
+}
+
+std::string MySqlRowScan::LastRow(Connection& connection) const {
+  Rows rows = connection.Prepare(Sql::kScanLast, dataset_->TableOn(shard_)).Bind(from_).Bind(window_).Query();
+  return rows.Next() && !rows.IsNull(1) ? rows.Bytes(1) : "";
+}
+
 absl::Status MySqlRowScan::Fetch() {
   RowQuery query = Query(0);
   std::vector<std::pair<std::string, std::vector<ListedCell>>> rows;
   const size_t columns = columns_ && columns_->size() <= kMaxColumns ? columns_->size() : 0;
   const bool keys_only = columns_ && columns == 0;
+  uint64_t examined = kCells;
   size_t listed = 0;
+  std::string last;
   absl::Status status =
       fleet_->Run(Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::Status {
         rows.clear();
+        last.clear();
         listed = 0;
         query = Query(dataset_->LowestLive(connection));
+        const bool is_filtered = columns > 0 || query.range.start > 0;
+        if (window_.empty()) {
+          if (is_filtered) examined = kWindowCells;
+          window_ = is_filtered ? WindowEnd(connection) : end_;
+        }
         Call call = connection.Prepare(Sql::kScanCells, dataset_->TableOn(shard_), columns)
                         .Bind(from_)
+                        .Bind(window_)
                         .Bind(query.range.start);
         for (size_t i = 0; i < columns; ++i) call.Bind((*columns_)[i]);
         for (Rows cells = call.Bind(kCells).Query(); cells.Next(); ++listed) {
@@ -105,10 +132,16 @@ absl::Status MySqlRowScan::Fetch() {
             rows.emplace_back(std::move(key), std::vector<ListedCell>());
           rows.back().second.push_back(ReadCell(cells, 2));
         }
+        // A scan that pauses needs a row to go on behind.
+        if (listed == 0 && is_filtered) last = LastRow(connection);
         return absl::OkStatus();
       });
   if (!status.ok()) return status;
-  shard_done_ = listed < kCells;
+  SpendScanBudget(examined);
+  const bool whole = listed < kCells;  // the list has all that the window has
+  const std::string window = window_;
+  if (whole) window_.clear();
+  shard_done_ = whole && window == end_;
   for (size_t i = 0; i < rows.size(); ++i) {
     auto& [key, cells] = rows[i];
     if (!range_.end.empty() && key >= range_.end) {
@@ -117,15 +150,21 @@ absl::Status MySqlRowScan::Fetch() {
     }
     // The last row may have more cells. It comes with the next list; or, if it is alone in this one, it is
     // read on its own.
-    if (!shard_done_ && i + 1 == rows.size() && i > 0) return absl::OkStatus();
+    if (!whole && i + 1 == rows.size() && i > 0) return absl::OkStatus();
     from_ = Behind(key);
     passed_ = key;
-    if (keys_only || (!shard_done_ && i + 1 == rows.size())) {
+    if (keys_only || (!whole && i + 1 == rows.size())) {
       listed_.push_back({.key = std::move(key), .read_alone = true});
     } else {
       AddListed(std::move(key), std::move(cells), query);
     }
-    if (!shard_done_ && i + 2 == rows.size()) from_ = rows.back().first;
+    if (!whole && i + 2 == rows.size()) from_ = rows.back().first;
+  }
+  if (whole && !shard_done_) {
+    from_ = Behind(window);
+    passed_ = window;
+  } else if (!last.empty() && last != range_.end) {
+    passed_ = last;
   }
   return absl::OkStatus();
 }
@@ -137,13 +176,15 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
         if (shard_ == last_shard_) return false;
         ++shard_;
         from_ = range_.start;
+        window_.clear();
         shard_done_ = false;
       }
       if (auto status = Fetch(); !status.ok()) return status;
-      SpendScanBudget(kCells);
       if (!listed_.empty() || !IsScanBudgetSpent()) continue;
       // Nothing that was listed so far is returned: the scan pauses behind it, so that others get the thread.
-      if (!passed_.empty()) position_ = ScanPosition{.row = passed_};
+      // Behind empty shards alone it would go on where it was before, and its caller take it for stuck.
+      if (passed_.empty() || (position_ && !position_->inside && position_->row == passed_)) continue;
+      position_ = ScanPosition{.row = passed_};
       return PausedError();
     }
     Listed& next = listed_.front();

@@ -23,6 +23,8 @@ namespace {
 /// for a column that keeps very many versions the batch is a part of those.
 constexpr uint64_t kMinBatch = 1024;
 constexpr uint64_t kPartOfVersions = 8;
+/// How many of those it counts before it looks at the limits of its call.
+constexpr uint64_t kVersionsBetweenChecks = 1024;
 constexpr uint64_t kReportEvery = 1 << 20;  // bytes
 /// A compaction is split into so many ranges, to report progress after each.
 constexpr size_t kCompactionSteps = 64;
@@ -84,6 +86,8 @@ absl::Status ReclaimExpired(Engine& engine, const Family& family, bool rows, uin
   }
   for (size_t i = 0; i < partitions.size(); ++i) {
     if (progress && !progress(total + total * i / partitions.size(), total * 2)) return Cancelled();
+    // RocksDB sees a cancellation, and no deadline.
+    if (auto status = CheckCall(); !status.ok()) return status;
     std::string begin;
     std::string end;
     AppendEncoded(begin, partitions[i].range.start);
@@ -125,6 +129,8 @@ absl::StatusOr<uint64_t> TrimBatch(Engine& engine, const Family& family, std::st
   for (uint64_t versions = 1; versions < max_versions && it->Valid(); ++versions) {
     it->Next();
     if (auto status = PassDeleted(*it); !status.ok()) return status;
+    if (versions % kVersionsBetweenChecks != 0) continue;
+    if (auto status = CheckCall(); !status.ok()) return status;
   }
   if (it->Valid() && (behind.empty() || it->key().ToStringView() < behind)) {
     // Skip the tombstones of the batches before.

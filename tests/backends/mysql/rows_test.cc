@@ -5,9 +5,11 @@
 #include <thread>
 #include <vector>
 
+#include "backend_api/scan_budget.h"
 #include "backends/mysql/rows/row_writer.h"
 #include "base/clock.h"
 #include "base/shift_clock.h"
+#include "kvstore_api/call_scope.h"
 #include "shardmap/mod_shard.h"
 #include "tests/backends/mysql/test_fleet.h"
 
@@ -275,6 +277,81 @@ TEST(Rows, PartitionsAreTheShards) {
               FailsWith(absl::StatusCode::kInvalidArgument, "another partition"));
 }
 
+TEST(Rows, AScanThatFindsNothingReadsItsRangeInPiecesAndSeesThatTheCallIsOver) {
+  Opened dataset(kAllVersions);
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT CONCAT('r', LPAD(seq, 6, '0')), 'c', 1, 'v' FROM seq_0_to_99999");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 's', 'wide', seq, 'v' FROM seq_2_to_30000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('t', 'd', 2, 'v'), ('u', 'c', 1, 'v')");
+  RowRange range{.shard = mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards))};
+  const ScanOptions of_a_column{.columns = {{"d"}}};
+  const ScanOptions of_a_time{.columns = {{"c", "d"}}, .time_range = {.start = 2}};
+  for (const ScanOptions& options : {of_a_column, of_a_time}) {
+    ASSERT_OK_AND_ASSIGN(const auto scan, dataset.rows->Scan(range, options, std::nullopt));
+    int pauses = 0;
+    ScannedRow found;
+    for (;;) {
+      const ScanBudget budget(1);
+      const uint64_t before = EntriesRead(row);
+      const auto more = scan->Next(found);
+      // A window is passed once to find its end, and once to read it; the row 's' is in one window.
+      EXPECT_LE(EntriesRead(row) - before, 2 * (16'384u + 30'000u) + 1000u);
+      if (IsPaused(more.status())) {
+        ASSERT_LT(++pauses, 100);
+        std::atomic<bool> cancelled = true;
+        const CallScope scope(CallLimits{.cancelled = &cancelled});
+        EXPECT_THAT(scan->Next(found).status(), FailsWith(absl::StatusCode::kCancelled, ""));
+        continue;
+      }
+      ASSERT_OK(more);
+      if (!*more) break;
+      EXPECT_EQ(found.key, "t");
+    }
+    EXPECT_GE(pauses, 6);
+  }
+  // Nothing behind the range is read.
+  range.start = "r000010";
+  range.end = "r000020";
+  const uint64_t before = EntriesRead(row);
+  ASSERT_OK_AND_ASSIGN(const auto scan, dataset.rows->Scan(range, of_a_column, std::nullopt));
+  ScannedRow found;
+  ASSERT_OK_AND_ASSIGN(const bool more, scan->Next(found));
+  EXPECT_FALSE(more);
+  EXPECT_LE(EntriesRead(row) - before, 1000u);
+}
+
+TEST(Rows, AScanPausesOnlyWhereItHasGotFurther) {
+  Opened dataset(kAllVersions);
+  const auto pauses = [&](const ScanOptions& options) {
+    std::set<std::string> positions;
+    const auto scan = dataset.rows->Scan({}, options, std::nullopt);
+    EXPECT_OK(scan);
+    for (;;) {
+      const ScanBudget budget(1);
+      ScannedRow row;
+      const auto more = (*scan)->Next(row);
+      if (!IsPaused(more.status())) {
+        EXPECT_OK(more);
+        if (!more.ok() || !*more) return positions.size();
+        continue;
+      }
+      const auto position = (*scan)->position();
+      if (!position || !positions.insert(position->row).second) return size_t{1000};
+    }
+  };
+  // A position is a row, so that there is none behind shards without any.
+  EXPECT_EQ(pauses({}), 0u);
+  EXPECT_EQ(pauses({.columns = {{"d"}}}), 0u);
+  std::set<uint32_t> shards;
+  for (const std::string row : {"row1", "row2", "row3"}) {
+    ASSERT_OK(PutCell(*dataset.rows, row, "c", "v", 1));
+    shards.insert(ModShard(row, TestFleet::kShards));
+  }
+  EXPECT_EQ(pauses({}), 0u);
+  EXPECT_EQ(pauses({.columns = {{"d"}}}), shards.size());
+}
+
 TEST(Rows, AWriteThatMustBeForcedIsRefusedWhereTheServerDoesNotForce) {
   Opened dataset(kAllVersions);
   EXPECT_THAT(PutCell(*dataset.rows, "r", "x", "v", 1, {.sync = true}),
@@ -316,6 +393,22 @@ TEST(Purge, TakesExpiredCellsBehindAnyNumberThatAreNot) {
   EXPECT_EQ(result.expired_cells, 700u);
   EXPECT_EQ(result.surplus_cells, 0u);
   EXPECT_EQ(ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row)), "3000\n");
+}
+
+TEST(Purge, EndsWhileItWaitsForItsRate) {
+  auto options = TestFleet::Options();
+  options.purge_cells_per_s = 1;
+  Opened dataset({.name = "events", .max_versions = 1}, options);
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_1000");
+  const auto left = [&] { return std::stoi(ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row))); };
+  // The rate makes it wait for minutes after the first deletes.
+  EXPECT_THAT(dataset.backend->Reclaim(dataset.spec, [&](uint64_t, uint64_t) { return left() == 1000; }),
+              FailsWith(absl::StatusCode::kCancelled, "stopped"));
+  std::atomic<bool> cancelled = false;
+  const CallScope scope(CallLimits{.cancelled = &cancelled});
+  const auto cancel = [&](uint64_t, uint64_t) { return cancelled = left() < 500, true; };
+  EXPECT_THAT(dataset.backend->Reclaim(dataset.spec, cancel), FailsWith(absl::StatusCode::kCancelled, ""));
 }
 
 TEST(Purge, NeverTakesWhatADeleteUncovered) {

@@ -375,6 +375,30 @@ TEST_F(BoundsTest, ATrimLetsTheRowGoAfterEachThousandCells) {
   EXPECT_EQ(page.items[0].cells.size(), 2u);
 }
 
+TEST_F(BoundsTest, ATrimThatCountsManyVersionsSeesThatTheCallIsOver) {
+  DatasetSpec spec = all_versions_;
+  Make(spec);
+  for (uint64_t i = 1; i <= 3000; ++i) Put("r", "c", i);
+  spec.max_versions = 2990;
+  ASSERT_OK(backend_->AlterDataset(spec));
+  const std::string column = EncodedRow("r") + EncodedRow("c");
+  {
+    const CallScope scope(cancelled_call_);
+    EXPECT_THAT(rocks::TrimColumn(backend_->engine(), *family_, column).status(),
+                FailsWith(absl::StatusCode::kCancelled, ""));
+  }
+  // Nothing was trimmed before.
+  ASSERT_OK_AND_ASSIGN(const uint64_t trimmed, rocks::TrimColumn(backend_->engine(), *family_, column));
+  EXPECT_EQ(trimmed, 10u);
+}
+
+TEST_F(BoundsTest, ACompactionSeesThatItsTimeIsUp) {
+  Make(all_versions_);
+  Put("r", "c", 1);
+  const CallScope scope(CallLimits{.deadline = CallLimits::Clock::now()});
+  EXPECT_THAT(backend_->Reclaim(all_versions_, nullptr), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+}
+
 TEST_F(BoundsTest, ManyDeletesOfWideRowsDoNotHeapUpRangesInMemory) {
   Make(all_versions_);
   std::vector<std::string> names;
