@@ -43,7 +43,7 @@ enum class Sql : uint8_t {
   kScanCells,  ///< of `count` columns; 0: of all
   kScanWindow,
   kScanLast,
-  kPutCells,   ///< `count` cells
+  kPutCells,  ///< `count` cells
   kNewestValue,
   kAdvanceClock,  ///< `count` slots, and a mark
   kReadClock,     ///< `count` slots
