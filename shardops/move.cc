@@ -70,12 +70,15 @@ absl::StatusOr<uint32_t> CountMoved(const Maps& maps, const MoveRecord& move) {
     const auto home = maps.PairOf(move.range.mod, shard);
     const bool there = home && Has(move.to, home->master);
     if (!there && (!home || !Has(move.from, home->master))) {
-      return Refuse(
-          fmt::format("shard {0} of {1} is on {2} by the map, neither where it was nor where it was to go, "
-                      "and one of those has only a part of it: kv shards history{3} shows what the map was "
-                      "before it was edited, kv shards undo{3} puts that in force again",
-                      shard, move.range.ToString(), home ? home->master.ToString() : "no host",
-                      move.range.mod ? " --mod" : ""));
+      const char* const undo = move.range.mod
+                                   ? "kv shards history --mod shows what the map was before it was "
+                                     "edited, kv shards undo --mod puts that in force again"
+                                   : "kv shards history shows what the map was before it was "
+                                     "edited, kv shards undo puts that in force again";
+      return Refuse(fmt::format(
+          "shard {} of {} is on {} by the map, neither where it was nor where it was to go, and one of those "
+          "has only a part of it: {}",
+          shard, move.range.ToString(), home ? home->master.ToString() : "no host", undo));
     }
     if (there && shard != move.range.first + moved) {
       return Refuse(

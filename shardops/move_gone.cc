@@ -61,10 +61,10 @@ absl::Status CheckTargetGone(FleetOperator& fleet, const Maps& maps, const MoveR
   if (!Answers(fleet, now.slave)) return absl::OkStatus();
   if (in_maps != nullptr) {
     return Refuse(
-        fmt::format("gone: {0} answers, and can take the place of {1}: kv shards promote {0} --emergency, "
-                    "then kv shards move cancel {2}--range {3}-{4}, without --gone; nothing was changed",
-                    now.slave.ToString(), now.master.ToString(), move.range.mod ? "--mod " : "",
-                    move.range.first, move.range.last));
+        fmt::format("gone: {} answers, and can take the place of {}: kv shards promote {} --emergency, then "
+                    "kv shards move cancel {}--range {}-{}, without --gone; nothing was changed",
+                    now.slave.ToString(), now.master.ToString(), now.slave.ToString(),
+                    move.range.mod ? "--mod " : "", move.range.first, move.range.last));
   }
   fleet.report(
       fmt::format("{}: answers, but it was only to be the slave of {}: what it has of shards {} is a copy "
