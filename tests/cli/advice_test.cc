@@ -307,7 +307,8 @@ TEST(Advice, EveryCommandThatATextNamesExists) {
 
 // ---- the table ----
 
-/// The commands that lose nothing whenever they are run: they change nothing, or only what they are told to.
+/// The commands that lose nothing of which a message did not speak: they change nothing, or only what their
+/// arguments name.
 const std::set<std::string>& Harmless() {
   static const std::set<std::string> harmless = {
       "backup list",

@@ -48,8 +48,8 @@ class Counts {
 /// Limits the rate of a host's purge. Externally synchronised: a host is purged by one thread.
 class Throttle {
  public:
-  /// per_second  cells; 0: no limit.
   using Clock = std::chrono::steady_clock;
+  /// per_second  cells; 0: no limit.
   explicit Throttle(uint64_t per_second) : per_second_(per_second) {}
   /// Returns until when the purge is ahead of its rate, with so many more cells done.
   Clock::time_point Spend(uint64_t cells) {
