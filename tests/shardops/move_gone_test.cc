@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "shardops/move.h"
-#include "tests/shardops/move_fixture.h"
 #include "tests/shardops/page_commands.h"
+#include "tests/shardops/stopped_move_fixture.h"
 #include "tests/support/processes.h"
 #include "tests/support/status_matchers.h"
 
@@ -28,35 +28,16 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 constexpr char kSection[] = "## The new hosts of a move are gone for good";
-constexpr int kWritten = 40;
 
-class MoveGoneTest : public MoveTest {
+class MoveGoneTest : public StoppedMoveTest {
  protected:
   MoveGoneTest() {
-    first_.WriteConfig(dir_ / "kv.json");
-    for (int row = 0; row < kWritten; ++row) EXPECT_OK(Put(std::to_string(row), "v"));
     first_.fleet().report = [this](const std::string& text) { reported_ += text + "\n"; };
   }
 
-  absl::Status Put(const std::string& row, const std::string& value) {
-    const CellWrite cell{"c", value, std::nullopt};
-    return store_->PutRow("events", row, {&cell, 1}, {}).status();
-  }
   void ExpectUsable() {
-    for (int row = 0; row < kWritten; ++row) {
-      const auto found = store_->GetRow("events", std::to_string(row), {});
-      ASSERT_OK(found.status());
-      EXPECT_EQ(found->items.size(), 1u) << row;
-      EXPECT_OK(Put(std::to_string(row), "v")) << row;
-    }
-  }
-  /// Begins a move of kRows whose process dies at this point.
-  void MoveUntil(const std::string& point, const Pair& to) {
-    SetFailPointHook([&](std::string_view name) {
-      if (name == point) throw Died();
-    });
-    EXPECT_THROW(Move(kRows, to, {.hold_writes = true}).IgnoreError(), Died);
-    SetFailPointHook(nullptr);
+    ExpectAll();
+    for (int row = 0; row < kWritten; ++row) EXPECT_OK(Put(row)) << row;
   }
   void Lose(ServerPair& pair) {
     pair.a().Kill();
@@ -89,10 +70,6 @@ class MoveGoneTest : public MoveTest {
     return std::any_of(problems.begin(), problems.end(), [&](const std::string& problem) {
       return problem.starts_with(begin) && problem.find(part) != std::string::npos;
     });
-  }
-  Output Kv(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {KV_PROGRAM, "--config", (dir_ / "kv.json").string()});
-    return RunProgram(arguments, "");
   }
 
   std::string reported_;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "shardops/move.h"
-#include "tests/shardops/move_fixture.h"
 #include "tests/shardops/page_commands.h"
+#include "tests/shardops/stopped_move_fixture.h"
 #include "tests/support/processes.h"
 #include "tests/support/status_matchers.h"
 
@@ -24,35 +24,13 @@ using shardops::MovePairs;
 using ::testing::HasSubstr;
 
 constexpr char kSection[] = "## The record of a move cannot be read";
-constexpr int kWritten = 40;
 
-class MoveRepairTest : public MoveTest {
+class MoveRepairTest : public StoppedMoveTest {
  protected:
-  MoveRepairTest() {
-    first_.WriteConfig(dir_ / "kv.json");
-    for (int row = 0; row < kWritten; ++row) Put(row);
-  }
-
-  void Put(int row) {
-    const CellWrite cell{"c", "v", std::nullopt};
-    EXPECT_OK(store_->PutRow("events", std::to_string(row), {&cell, 1}, {}).status()) << row;
-  }
-  void ExpectAll() {
-    for (int row = 0; row < kWritten; ++row) {
-      const auto found = store_->GetRow("events", std::to_string(row), {});
-      ASSERT_OK(found.status());
-      EXPECT_EQ(found->items.size(), 1u) << row;
-    }
-  }
-
   std::string Path() { return first_.fleet().root + "/moves/mod-0-3"; }
   /// Begins a move of kRows whose process dies at this point, and damages its record.
-  void MoveUntil(const char* point, const shardops::Pair& to) {
-    SetFailPointHook([point](std::string_view name) {
-      if (name == point) throw Died();
-    });
-    EXPECT_THROW(Move(kRows, to, {.hold_writes = true}).IgnoreError(), Died);
-    SetFailPointHook(nullptr);
+  void DamageAt(std::string_view point, const shardops::Pair& to) {
+    MoveUntil(point, to);
     ASSERT_OK(first_.fleet().zookeeper.Set(Path(), "{", -1));
   }
   MovePairs Pairs() const { return {.from = first_.hosts(), .to = second_.hosts()}; }
@@ -64,11 +42,6 @@ class MoveRepairTest : public MoveTest {
                          {"127.0.0.1:13307", first_.host_b().ToString()},
                          {"127.0.0.1:13316", second_.host_a().ToString()},
                          {"127.0.0.1:13317", second_.host_b().ToString()}});
-  }
-
-  Output Kv(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), {KV_PROGRAM, "--config", (dir_ / "kv.json").string()});
-    return RunProgram(arguments, "");
   }
 
   /// Runs the page's commands in their order. The first one shows the alarm; the others succeed.
@@ -97,7 +70,7 @@ TEST_F(MoveRepairTest, ThePageIsFollowedWhereverTheMoveWasStopped) {
   for (const char* const point : {"move.begin", "move.copied", "move.following", "move.verified",
                                   "move.frozen", "move.applied", "move.published"}) {
     SCOPED_TRACE(point);
-    MoveUntil(point, second_.hosts());
+    DamageAt(point, second_.hosts());
     FollowThePage();
     const bool moved = std::string_view(point) == "move.published";
     EXPECT_EQ(HomeOf(kRows), moved ? second_.hosts() : first_.hosts());
@@ -107,7 +80,7 @@ TEST_F(MoveRepairTest, ThePageIsFollowedWhereverTheMoveWasStopped) {
     EXPECT_TRUE(moves.damaged.empty());
     EXPECT_EQ(moves.known.size(), moved ? 1u : 0u) << "what has moved has old tables";
     ExpectAll();
-    Put(0);
+    EXPECT_OK(Put(0));
     ExpectInOrder();
   }
   // Everything works again: the shards move back, and their old tables are removed.
@@ -119,7 +92,7 @@ TEST_F(MoveRepairTest, ThePageIsFollowedWhereverTheMoveWasStopped) {
 
 TEST_F(MoveRepairTest, OldTablesOfAnEarlierMoveAreFoundOnTheHosts) {
   ASSERT_OK(MoveThere(kRows));
-  MoveUntil("move.frozen", first_.hosts());
+  DamageAt("move.frozen", first_.hosts());
   ASSERT_OK(CancelMove(first_.fleet(), kRows, MovePairs{.from = second_.hosts(), .to = first_.hosts()}));
   EXPECT_EQ(HomeOf(kRows), second_.hosts());
   EXPECT_THAT(Databases(first_.a(), "mod00000%"), HasSubstr("_moved"));
@@ -132,7 +105,7 @@ TEST_F(MoveRepairTest, ItIsRefusedUnlessTheLedgerNamesTheseHosts) {
   shardops::FleetOperator& fleet = first_.fleet();
   const auto no = StatusCode::kFailedPrecondition;
   EXPECT_THAT(CancelMove(fleet, kRows, Pairs()), FailsWith(StatusCode::kNotFound, "no move"));
-  MoveUntil("move.frozen", second_.hosts());
+  DamageAt("move.frozen", second_.hosts());
   const std::string there = Databases(second_.a(), "mod%");
 
   EXPECT_THAT(CancelMove(fleet, kRows), FailsWith(no, Path()));
