@@ -170,11 +170,14 @@ void AwaitServer(pid_t& process, const std::string& name, const std::string& log
                  const std::function<bool()>& serves) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::minutes(5);
   while (!serves()) {
-    const bool ended = Ended(process).has_value();
+    const std::optional<Exit> ended = Ended(process);
     if (ended || std::chrono::steady_clock::now() > deadline) {
       if (!ended) Kill(process);
       process = -1;
-      throw std::runtime_error(name + " does not start: " + EndOf(log));
+      const std::string how = !ended               ? "it is too slow"
+                              : ended->signal != 0 ? "signal " + std::to_string(ended->signal)
+                                                   : "exit code " + std::to_string(ended->code);
+      throw std::runtime_error(name + " does not start (" + how + "): " + EndOf(log));
     }
     ::usleep(20'000);
   }
