@@ -8,13 +8,13 @@
 namespace kvstore {
 namespace {
 
-constexpr char kPayload[] = "kvstore/paused";
+constexpr char kPausedPayload[] = "kvstore/paused";
 
 thread_local std::optional<uint64_t> left;
 
 absl::Status Paused(std::string_view message, std::string_view position) {
   absl::Status status = absl::ResourceExhaustedError(absl::string_view(message.data(), message.size()));
-  status.SetPayload(kPayload, absl::Cord(absl::string_view(position.data(), position.size())));
+  status.SetPayload(kPausedPayload, absl::Cord(absl::string_view(position.data(), position.size())));
   return status;
 }
 
@@ -32,9 +32,11 @@ bool HasScanBudget() { return left.has_value(); }
 absl::Status PausedError(std::string_view position) {
   return Paused("the scan has found nothing so far: call it again to continue", position);
 }
-bool IsPaused(const absl::Status& status) { return !status.ok() && status.GetPayload(kPayload).has_value(); }
+bool IsPaused(const absl::Status& status) {
+  return !status.ok() && status.GetPayload(kPausedPayload).has_value();
+}
 std::string PausedAt(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayload);
+  const auto payload = status.GetPayload(kPausedPayload);
   return payload ? std::string(*payload) : std::string();
 }
 

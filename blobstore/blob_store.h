@@ -50,6 +50,9 @@ using BlobSource = std::function<absl::StatusOr<size_t>(std::span<char> buffer)>
 /// Takes bytes of a blob that stand at `offset`.
 using BlobSink = std::function<absl::Status(uint64_t offset, std::string_view bytes)>;
 
+/// How many blobs one call of List returns at most.
+inline constexpr size_t kMaxListed = 1000;
+
 /// A place where blobs, which are bytes with a name, are kept: a folder, or a bucket of S3
 /// (open_blob_store.h). Thread-safe.
 ///
@@ -118,7 +121,7 @@ class BlobStore {
   /// left out.
   ///
   /// after  Where to begin: empty, or BlobPage::next of the page before.
-  /// limit  At most so many blobs, 1 to 1,000.
+  /// limit  At most so many blobs, 1 to kMaxListed.
   virtual absl::StatusOr<BlobPage> List(std::string_view prefix, std::string_view after, size_t limit) = 0;
 
   /// Deletes a blob. OK if there is none.

@@ -9,18 +9,13 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/trim.h"
 #include "blobstore/descriptor.h"
 
 namespace kvstore::s3 {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{64} << 10;
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
 
 /// Whether a value can stand in a header: another one could add headers to each request.
 bool IsPlain(std::string_view value) {

@@ -20,7 +20,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBufferBytes = size_t{1} << 20;
-constexpr size_t kMaxListed = 1000;
 constexpr const char* kNewFiles = ".new";
 constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 

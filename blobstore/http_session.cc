@@ -7,6 +7,8 @@
 #include <array>
 #include <cstring>
 
+#include "base/trim.h"
+
 namespace kvstore::s3 {
 namespace {
 
@@ -19,12 +21,6 @@ std::string OneLine(std::string_view text) {
   std::replace_if(
       line.begin(), line.end(), [](char c) { return c < ' ' || c == 0x7F; }, ' ');
   return line;
-}
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
 }
 
 /// Whether the same exchange, begun again, would fail in the same way.

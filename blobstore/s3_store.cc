@@ -19,7 +19,6 @@ using s3::S3Client;
 
 /// A page of a list holds up to 1,000 names of up to 1,024 bytes, each of which may be sent as "%XX".
 constexpr size_t kMaxListBytes = size_t{8} << 20;
-constexpr size_t kMaxListed = 1000;
 constexpr size_t kMaxListAfterBytes = 1024;
 
 /// A store in a bucket.

@@ -27,7 +27,7 @@ std::string LowerCase(std::string_view text) {
 }
 
 /// Returns a header's value without spaces around it, and with one in place of several.
-std::string Trimmed(std::string_view value) {
+std::string WithoutSpareSpaces(std::string_view value) {
   std::string trimmed;
   for (const char c : value) {
     if (c == ' ' && (trimmed.empty() || trimmed.back() == ' ')) continue;
@@ -41,8 +41,8 @@ std::string Trimmed(std::string_view value) {
 std::map<std::string, std::string> CanonicalHeaders(const Fields& headers) {
   std::map<std::string, std::string> canonical;
   for (const auto& [name, value] : headers) {
-    const auto [at, is_new] = canonical.try_emplace(LowerCase(name), Trimmed(value));
-    if (!is_new) at->second += "," + Trimmed(value);
+    const auto [at, is_new] = canonical.try_emplace(LowerCase(name), WithoutSpareSpaces(value));
+    if (!is_new) at->second += "," + WithoutSpareSpaces(value);
   }
   return canonical;
 }

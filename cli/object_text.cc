@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/trim.h"
 #include "json/json.h"
 
 namespace kvstore::cli {
@@ -21,13 +22,6 @@ bool IsData(std::string_view key) {
   if (key.find('\\') == std::string_view::npos) return key == R"("data")";
   const auto name = ParseJson(key);
   return name.ok() && *name == "data";
-}
-
-std::string_view Trimmed(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
 }
 
 }  // namespace

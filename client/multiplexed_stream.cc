@@ -14,7 +14,7 @@ namespace kvstore::client {
 namespace {
 
 /// No call is added to a message that has so many bytes.
-constexpr size_t kMessageBytes = size_t{1} << 20;
+constexpr size_t kCallsBytes = size_t{1} << 20;
 
 /// How often a thread that waits for an answer looks whether its caller has cancelled.
 constexpr std::chrono::milliseconds kCheckCancelled{20};
@@ -158,7 +158,7 @@ void MultiplexedStream::Send() {
   if (writing_ || messages_ != taken_ || next_.empty() || closed_) return;
   // The calls stay with the threads that made them: gRPC needs the message only until Write returns.
   auto& calls = *sent_.mutable_calls();
-  for (size_t bytes = 0; !next_.empty() && bytes < kMessageBytes; next_.pop_front()) {
+  for (size_t bytes = 0; !next_.empty() && bytes < kCallsBytes; next_.pop_front()) {
     if (calls.size() == wire::kMaxCallsOfMessage) break;
     bytes += next_.front()->ByteSizeLong();
     last_sent_ = next_.front()->number();

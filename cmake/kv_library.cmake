@@ -28,23 +28,36 @@ endif()
 # gRPC and abseil alone.
 set(KV_FMT $<BUILD_INTERFACE:fmt::fmt-header-only>)
 
-# kv_library(NAME SOURCES ... PUBLIC ... PRIVATE ...): the one library of a folder. PUBLIC are the targets its
-# headers need, PRIVATE those that only its sources need.
-function(kv_library name)
-  cmake_parse_arguments(arg "" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
-  add_library(${name} STATIC ${arg_SOURCES})
-  target_link_libraries(${name} PUBLIC kv_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+# Without a cache of compilers (CMAKE_CXX_COMPILER_LAUNCHER, which ./dev sets where ccache is installed) the first build
+# is what takes long, and most of it is headers that are read again for each source. So several sources of a library are
+# compiled as one (CMake's unity builds), and heavy headers are precompiled. With a cache each source is compiled alone,
+# since a change would make all of its unit or of its precompiled header new. The fuzz build does neither: Clang insists on
+# the same flags.
+set(together ON)
+if(CMAKE_CXX_COMPILER_LAUNCHER OR KV_FUZZ)
+  set(together OFF)
+endif()
+option(KV_TOGETHER "Compile several sources of a library as one" ${together})
+option(KV_PRECOMPILE "Precompile heavy headers" ${together})
+
+# kv_together(TARGET): compiles several sources of a target as one, so that their anonymous namespaces are one, too.
+function(kv_together target)
+  if(KV_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
 endfunction()
 
-# What many sources of a folder include, and what a compiler parses for seconds each time. A cache of compilers
-# (CMAKE_CXX_COMPILER_LAUNCHER, which ./dev sets where ccache is installed) does better without: it would take every
-# source for changed that has a precompiled header which was made anew. The fuzz build does without, too, since Clang
-# insists on the same flags. A source of the program that forgets an include is found by tests/lint/locks.
-set(precompile ON)
-if(CMAKE_CXX_COMPILER_LAUNCHER OR KV_FUZZ)
-  set(precompile OFF)
-endif()
-option(KV_PRECOMPILE "Precompile the heavy headers of libraries" ${precompile})
+# kv_library(NAME SOURCES ... PUBLIC ... PRIVATE ... [APART]): the one library of a folder. PUBLIC are the targets its
+# headers need, PRIVATE those that only its sources need. APART: sources have the same names for things of their own, and
+# are always compiled alone.
+function(kv_library name)
+  cmake_parse_arguments(arg "APART" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
+  add_library(${name} STATIC ${arg_SOURCES})
+  if(NOT arg_APART)
+    kv_together(${name})
+  endif()
+  target_link_libraries(${name} PUBLIC kv_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
+endfunction()
 
 # kv_precompile(TARGET HEADER...) precompiles headers for a target, in the form of target_precompile_headers;
 # kv_precompile(TARGET FROM OTHER) uses those of another target, which must have the same flags.

@@ -18,10 +18,6 @@ using std::chrono::milliseconds;
 
 /// How long the worker waits before it retries a step that failed.
 constexpr milliseconds kRetryInterval{500};
-/// How often the worker checks for failures of the drainer, and for an automatic cutover.
-constexpr milliseconds kPollInterval{50};
-/// How often the worker checks whether hosts were restarted and partitions appeared.
-constexpr milliseconds kCheckSidesInterval{1000};
 /// How long a status waits for the figures of a side.
 constexpr milliseconds kMaxLagTime{2000};
 

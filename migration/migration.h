@@ -76,6 +76,11 @@ class Migration {
   std::optional<DirtyLag> Lag() const;
 
  private:
+  /// How often the worker checks for failures of the drainer, and for what operators ask for.
+  static constexpr std::chrono::milliseconds kPollInterval{50};
+  /// How often the worker checks whether hosts were restarted and partitions appeared.
+  static constexpr std::chrono::milliseconds kCheckSidesInterval{1000};
+
   Migration(CatalogKeeper& keeper, Record record, int64_t version, ThrottleTime time);
 
   // ---- takeover (migration_takeover.cc) ----

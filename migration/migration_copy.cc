@@ -20,11 +20,8 @@ using Clock = std::chrono::steady_clock;
 using State = EndpointState;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPollInterval{50};
 /// How often the backfill stores its progress.
 constexpr milliseconds kCheckpoint{1000};
-/// How often the worker checks the sides while it waits for an operator.
-constexpr milliseconds kCheckSidesInterval{1000};
 /// Passes of verification after which the worker reports that it does not converge.
 constexpr uint64_t kMaxPasses = 20;
 

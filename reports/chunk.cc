@@ -17,9 +17,9 @@
 namespace kvstore::reports {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kChunkVersion = 1;
 constexpr uint8_t kZstd = 1;
-constexpr size_t kHeaderBytes = 6;
+constexpr size_t kChunkHeaderBytes = 6;
 /// Bodies below this do not become smaller by what a frame costs.
 constexpr size_t kMinCompressedBytes = 64;
 constexpr int kZstdLevel = 3;
@@ -105,7 +105,7 @@ absl::StatusOr<std::string> EncodeChunk(const PointBlock& points, const ChunkNot
   rest += packed_directory;
   rest += frame.empty() ? body : frame;
   std::string bytes;
-  bytes.push_back(static_cast<char>(kVersion));
+  bytes.push_back(static_cast<char>(kChunkVersion));
   bytes.push_back(static_cast<char>(frame.empty() ? 0 : kZstd));
   // The form takes part in the checksum, so that no bit of a chunk can change unnoticed.
   AppendBigEndian(bytes, Crc32c(rest, Crc32c(bytes)));
@@ -113,20 +113,20 @@ absl::StatusOr<std::string> EncodeChunk(const PointBlock& points, const ChunkNot
 }
 
 absl::StatusOr<Chunk> Chunk::Open(std::string_view bytes) {
-  if (bytes.size() < kHeaderBytes) {
+  if (bytes.size() < kChunkHeaderBytes) {
     return absl::DataLossError(fmt::format("a chunk of {} bytes; the shortest has more", bytes.size()));
   }
   const auto version = static_cast<uint8_t>(bytes[0]);
   const auto form = static_cast<uint8_t>(bytes[1]);
-  if (version != kVersion) {
+  if (version != kChunkVersion) {
     return absl::DataLossError(
-        fmt::format("a chunk of version {}; this program reads version {}", version, kVersion));
+        fmt::format("a chunk of version {}; this program reads version {}", version, kChunkVersion));
   }
   if (form > kZstd || ReadBigEndian<uint32_t>(bytes.substr(2)) !=
-                          Crc32c(bytes.substr(kHeaderBytes), Crc32c(bytes.substr(0, 2)))) {
+                          Crc32c(bytes.substr(kChunkHeaderBytes), Crc32c(bytes.substr(0, 2)))) {
     return absl::DataLossError("a chunk's checksum is wrong");
   }
-  ByteReader in(bytes.substr(kHeaderBytes));
+  ByteReader in(bytes.substr(kChunkHeaderBytes));
   const std::string_view packed_directory = in.Bytes(in.Varint());
   if (in.failed()) return absl::DataLossError("a chunk ends inside its directory");
   auto directory = DecodeDirectory(packed_directory);

@@ -30,7 +30,7 @@ Number ReadNumber(ByteReader& in) {
 }
 
 /// A time from 0 to `most`.
-int64_t ReadTime(ByteReader& in, int64_t most = kMaxTimeMs) {
+int64_t ReadStoredTime(ByteReader& in, int64_t most = kMaxTimeMs) {
   const uint64_t time = in.Varint();
   if (time <= static_cast<uint64_t>(most)) return static_cast<int64_t>(time);
   in.Fail();
@@ -70,8 +70,8 @@ ChunkNotes ReadNotes(ByteReader& in) {
   ChunkNotes notes;
   const uint64_t deletes = in.Varint();
   for (uint64_t i = 0; i < deletes && !in.failed(); ++i) {
-    const int64_t from = ReadTime(in);
-    const int64_t to = ReadTime(in, kMaxTimeMs + 1);
+    const int64_t from = ReadStoredTime(in);
+    const int64_t to = ReadStoredTime(in, kMaxTimeMs + 1);
     notes.deletes.push_back({from, to});
   }
   const uint64_t covers = in.Varint();
@@ -110,8 +110,8 @@ std::vector<uint32_t> ReadValues(ByteReader& in, uint64_t series) {
 
 void ReadPointFields(ByteReader& in, ChunkDirectory& directory) {
   directory.series = in.Varint();
-  directory.min_time = ReadTime(in);
-  directory.max_time = ReadTime(in);
+  directory.min_time = ReadStoredTime(in);
+  directory.max_time = ReadStoredTime(in);
   directory.time_unit = in.Varint();
   if (directory.series == 0 || directory.series > directory.points || directory.time_unit == 0 ||
       directory.min_time > directory.max_time) {

@@ -23,8 +23,6 @@ namespace {
 /// For how much longer than its batch a chunk is known by those that cover it: a write that has found its
 /// batch may take a while until it writes the chunk.
 constexpr uint64_t kCoversMarginMs = 86'400'000;
-/// Series between two looks at the caller's deadline.
-constexpr uint32_t kSeriesOfLook = 1'024;
 
 uint64_t OrZero(uint64_t value, uint64_t minus) { return value > minus ? value - minus : 0; }
 

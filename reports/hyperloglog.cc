@@ -12,7 +12,7 @@
 namespace kvstore::reports {
 namespace {
 
-constexpr char kVersion = 1;
+constexpr char kDistinctVersion = 1;
 constexpr char kSparse = 0;
 constexpr char kDense = 1;
 constexpr int kRankBits = 6;
@@ -46,7 +46,9 @@ double Tau(double x) {
   return sum / 3;
 }
 
-absl::Status Damaged() { return absl::DataLossError("a stored sketch of distinct members does not decode"); }
+absl::Status DamagedDistinct() {
+  return absl::DataLossError("a stored sketch of distinct members does not decode");
+}
 
 }  // namespace
 
@@ -74,7 +76,7 @@ double HyperLogLog::Estimate() const {
 }
 
 std::string HyperLogLog::Encode() const {
-  std::string bytes = {kVersion, kSparse};
+  std::string bytes = {kDistinctVersion, kSparse};
   constexpr size_t kDenseBytes = 2 + kRegisters * kRankBits / 8;
   size_t next = 0;
   for (size_t i = 0; i < kRegisters; ++i) {
@@ -99,14 +101,14 @@ std::string HyperLogLog::Encode() const {
 std::string HyperLogLog::EncodeDense() const {
   BitWriter packed;
   for (const uint8_t rank : ranks_) packed.Write(rank, kRankBits);
-  return std::string{kVersion, kDense} + std::move(packed).Finish();
+  return std::string{kDistinctVersion, kDense} + std::move(packed).Finish();
 }
 
 absl::StatusOr<HyperLogLog> HyperLogLog::Decode(std::string_view bytes) {
-  if (bytes.size() < 2 || bytes[0] != kVersion) return Damaged();
+  if (bytes.size() < 2 || bytes[0] != kDistinctVersion) return DamagedDistinct();
   auto sketch = bytes[1] == kDense ? DecodeDense(bytes.substr(2)) : DecodeSparse(bytes.substr(2));
   // One set has one form; this also refuses a form that is neither.
-  if (!sketch.ok() || sketch->Encode() != bytes) return Damaged();
+  if (!sketch.ok() || sketch->Encode() != bytes) return DamagedDistinct();
   return sketch;
 }
 
@@ -116,7 +118,7 @@ absl::StatusOr<HyperLogLog> HyperLogLog::DecodeSparse(std::string_view bytes) {
   for (uint64_t next = 0; !in.rest().empty();) {
     const uint64_t skipped = in.Varint();
     const uint8_t rank = in.Byte();
-    if (in.failed() || skipped >= kRegisters - next || rank == 0 || rank > kMaxRank) return Damaged();
+    if (in.failed() || skipped >= kRegisters - next || rank == 0 || rank > kMaxRank) return DamagedDistinct();
     sketch.ranks_[next + skipped] = rank;
     next += skipped + 1;
   }
@@ -128,9 +130,9 @@ absl::StatusOr<HyperLogLog> HyperLogLog::DecodeDense(std::string_view bytes) {
   BitReader in(bytes);
   for (uint8_t& rank : sketch.ranks_) {
     rank = static_cast<uint8_t>(in.Read(kRankBits));
-    if (rank > kMaxRank) return Damaged();
+    if (rank > kMaxRank) return DamagedDistinct();
   }
-  if (in.failed() || in.left() > 0) return Damaged();
+  if (in.failed() || in.left() > 0) return DamagedDistinct();
   return sketch;
 }
 

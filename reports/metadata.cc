@@ -17,15 +17,6 @@ namespace {
 
 /// Columns that one read names.
 constexpr size_t kColumnsOfRead = 1'000;
-/// How often a conditional put is tried again after somebody else was first.
-constexpr int kMaxAttempts = 1'000;
-
-absl::Status TooBusy(std::string_view report) {
-  return absl::UnavailableError(
-      fmt::format("report '{}': others changed it {} times in a row while this call tried to; try again",
-                  report, kMaxAttempts));
-}
-
 absl::Status NoReport(std::string_view report) {
   return absl::NotFoundError(fmt::format("there is no report '{}'", report));
 }
@@ -36,16 +27,16 @@ absl::Status CheckSettings(const ReportSettings& settings) {
     return absl::InvalidArgumentError(
         fmt::format("salts: must be 1 to {}, not {}", kMaxSalts, settings.salts));
   }
-  constexpr auto kMaxMs = static_cast<uint64_t>(kMaxTimeMs);
-  if (settings.resolution_ms < 1 || settings.resolution_ms > kMaxMs) {
+  constexpr auto kMaxLengthMs = static_cast<uint64_t>(kMaxTimeMs);
+  if (settings.resolution_ms < 1 || settings.resolution_ms > kMaxLengthMs) {
     return absl::InvalidArgumentError(
-        fmt::format("resolution: must be 1 to {} ms, not {}", kMaxMs, settings.resolution_ms));
+        fmt::format("resolution: must be 1 to {} ms, not {}", kMaxLengthMs, settings.resolution_ms));
   }
-  if (settings.period_s < 1 || settings.period_s > kMaxMs / 1000 ||
+  if (settings.period_s < 1 || settings.period_s > kMaxLengthMs / 1000 ||
       settings.period_s * 1000 % settings.resolution_ms != 0) {
     return absl::InvalidArgumentError(fmt::format(
         "period: must be a whole number of seconds from 1 to {}, and a multiple of the resolution",
-        kMaxMs / 1000));
+        kMaxLengthMs / 1000));
   }
   return CheckRetention(settings.retention_ms);
 }
@@ -166,7 +157,7 @@ absl::StatusOr<bool> Metadata::PutIfCounter(const std::string& row, const std::s
 
 absl::StatusOr<uint32_t> Metadata::NewReportId() const {
   const std::string row = CounterRow();
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxPutAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const Columns columns, Read(row, {"next"}));
     std::optional<std::string> before;
     uint32_t id = 1;

@@ -17,13 +17,6 @@ namespace {
 
 /// Values or metrics that one put gives IDs to, so that it stays far below the limit of a put.
 constexpr size_t kValuesOfPut = 1'000;
-constexpr int kMaxAttempts = 1'000;
-
-absl::Status TooBusy(std::string_view report) {
-  return absl::UnavailableError(
-      fmt::format("report '{}': others changed it {} times in a row while this call tried to; try again",
-                  report, kMaxAttempts));
-}
 
 /// The next number to give, and how it is stored.
 struct Counter {
@@ -64,7 +57,7 @@ absl::Status Metadata::AddMetrics(std::string_view report, std::span<const Metri
     std::sort(names.begin(), names.end());
     names.erase(std::unique(names.begin(), names.end()), names.end());
     bool done = false;
-    for (int attempt = 0; attempt < kMaxAttempts && !done; ++attempt) {
+    for (int attempt = 0; attempt < kMaxPutAttempts && !done; ++attempt) {
       KV_ASSIGN_OR_RETURN(const Columns found, Read(row, names));
       KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(found, kNextMetric, report));
       uint32_t next = counter.next;
@@ -88,7 +81,7 @@ absl::Status Metadata::AddMetrics(std::string_view report, std::span<const Metri
       }
       if (cells.empty()) break;
       KV_ASSIGN_OR_RETURN(done, PutIfCounter(row, kNextMetric, counter.text, next, cells));
-      if (!done && attempt + 1 == kMaxAttempts) return TooBusy(report);
+      if (!done && attempt + 1 == kMaxPutAttempts) return TooBusy(report);
     }
   }
   return absl::OkStatus();
@@ -103,7 +96,7 @@ absl::Status Metadata::AddKey(std::string_view report, const SegmentKey& key) co
         "the points have that are there already",
         kMaxSegmentValueBytes));
   }
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxPutAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
     if (info.KeyNumber(key.name)) {
       return absl::AlreadyExistsError(
@@ -128,7 +121,7 @@ absl::Status Metadata::AddKey(std::string_view report, const SegmentKey& key) co
 
 absl::Status Metadata::SetRetention(std::string_view report, uint64_t retention_ms) const {
   KV_RETURN_IF_ERROR(CheckRetention(retention_ms));
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxPutAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
     ReportSettings settings = info.settings;
     settings.retention_ms = retention_ms;
@@ -144,7 +137,7 @@ absl::Status Metadata::SetRetention(std::string_view report, uint64_t retention_
 
 absl::Status Metadata::SetRollups(std::string_view report, const std::vector<Rollup>& rollups) const {
   const std::string row = MetadataRow(report);
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxPutAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const ReportInfo info, Get(report, {}));
     KV_ASSIGN_OR_RETURN(const Columns found, Read(row, {kRollupsColumn}));
     const auto before = found.find(kRollupsColumn);
@@ -198,7 +191,7 @@ absl::StatusOr<std::vector<uint32_t>> Metadata::GiveFewValues(std::string_view r
                                                               std::span<const std::string> values) const {
   const std::string row = MetadataRow(report);
   const std::string counter_name = NextValueColumn(key);
-  for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+  for (int attempt = 0; attempt < kMaxPutAttempts; ++attempt) {
     KV_ASSIGN_OR_RETURN(const Columns columns, Read(row, {counter_name}));
     KV_ASSIGN_OR_RETURN(const Counter counter, CounterOf(columns, counter_name, report));
     // Looked for after the counter was read, so that a value is new if the counter has not changed.

@@ -93,4 +93,10 @@ absl::StatusOr<uint32_t> NumberFromText(std::string_view text) {
   return number;
 }
 
+absl::Status TooBusy(std::string_view report) {
+  return absl::UnavailableError(
+      fmt::format("report '{}': others changed it {} times in a row while this call tried to; try again",
+                  report, kMaxPutAttempts));
+}
+
 }  // namespace kvstore::reports

@@ -31,4 +31,9 @@ absl::StatusOr<Metric> MetricFromText(std::string_view name, std::string_view te
 /// A stored number; DATA_LOSS unless it is one of 32 bits.
 absl::StatusOr<uint32_t> NumberFromText(std::string_view text);
 
+/// How often a conditional put is tried again after somebody else was first.
+inline constexpr int kMaxPutAttempts = 1'000;
+/// UNAVAILABLE: all those attempts failed.
+absl::Status TooBusy(std::string_view report);
+
 }  // namespace kvstore::reports

@@ -23,9 +23,6 @@
 namespace kvstore::reports {
 namespace {
 
-/// Series between two looks at the caller's deadline.
-constexpr uint32_t kSeriesOfLook = 1'024;
-
 /// What the aggregates of a query need to keep.
 GroupTable::Keep Keeps(const Query& query) {
   const auto is_percentile = [](const Function& function) {

@@ -4,15 +4,6 @@
 #include <utility>
 
 namespace kvstore::reports {
-namespace {
-
-template <typename T>
-void AppendAll(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
-}  // namespace
-
 void PointBlock::Append(std::span<const uint32_t> segments, const SeriesPoints& points) {
   AppendAll(all_.sketches, points.sketches);
   AppendRest(segments, points);

@@ -11,6 +11,11 @@
 
 namespace kvstore::reports {
 
+template <typename T>
+void AppendAll(std::vector<T>& to, const std::vector<T>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
 /// The points of one series, columns side by side: time i belongs to value i.
 struct SeriesPoints {
   std::vector<int64_t> times;         ///< ms, ascending strictly.

@@ -11,7 +11,7 @@
 namespace kvstore::reports {
 namespace {
 
-constexpr uint8_t kVersion = 1;
+constexpr uint8_t kQuantilesVersion = 1;
 constexpr double kAccuracy = 0.01;
 constexpr double kGrowth = (1 + kAccuracy) / (1 - kAccuracy);
 constexpr double kLeast = 1e-300;
@@ -63,7 +63,9 @@ Buckets ReadBuckets(ByteReader& in, uint64_t& total) {
   return buckets;
 }
 
-absl::Status Damaged() { return absl::DataLossError("a stored sketch of a distribution does not decode"); }
+absl::Status DamagedQuantiles() {
+  return absl::DataLossError("a stored sketch of a distribution does not decode");
+}
 
 }  // namespace
 
@@ -119,7 +121,7 @@ double QuantileSketch::Quantile(double quantile) const {
 
 std::string QuantileSketch::Encode() const {
   std::string bytes;
-  bytes.push_back(static_cast<char>(kVersion));
+  bytes.push_back(static_cast<char>(kQuantilesVersion));
   AppendVarint(bytes, zeros_);
   AppendBuckets(bytes, positive_);
   AppendBuckets(bytes, negative_);
@@ -130,19 +132,19 @@ std::string QuantileSketch::Encode() const {
 
 absl::StatusOr<QuantileSketch> QuantileSketch::Decode(std::string_view bytes) {
   ByteReader in(bytes);
-  if (in.Byte() != kVersion) return Damaged();
+  if (in.Byte() != kQuantilesVersion) return DamagedQuantiles();
   QuantileSketch sketch;
   sketch.zeros_ = in.Varint();
-  if (sketch.zeros_ > kMaxCount) return Damaged();
+  if (sketch.zeros_ > kMaxCount) return DamagedQuantiles();
   sketch.count_ = sketch.zeros_;
   sketch.positive_ = ReadBuckets(in, sketch.count_);
   sketch.negative_ = ReadBuckets(in, sketch.count_);
   const std::string_view bounds = in.Bytes(16);
-  if (in.failed() || !in.rest().empty()) return Damaged();
+  if (in.failed() || !in.rest().empty()) return DamagedQuantiles();
   sketch.min_ = std::bit_cast<double>(ReadBigEndian<uint64_t>(bounds));
   sketch.max_ = std::bit_cast<double>(ReadBigEndian<uint64_t>(bounds.substr(8)));
   if (!std::isfinite(sketch.min_) || !std::isfinite(sketch.max_) || sketch.min_ > sketch.max_)
-    return Damaged();
+    return DamagedQuantiles();
   return sketch;
 }
 

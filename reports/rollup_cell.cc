@@ -9,8 +9,8 @@
 namespace kvstore::reports {
 namespace {
 
-constexpr uint8_t kVersion = 1;
-constexpr size_t kHeaderBytes = 5;
+constexpr uint8_t kRollupVersion = 1;
+constexpr size_t kRollupHeaderBytes = 5;
 
 /// The cell with this content.
 std::string Seal(const RowVersion& made_of, std::string_view content) {
@@ -19,22 +19,22 @@ std::string Seal(const RowVersion& made_of, std::string_view content) {
   rest += made_of.name;
   rest += content;
   std::string bytes;
-  bytes.push_back(static_cast<char>(kVersion));
+  bytes.push_back(static_cast<char>(kRollupVersion));
   AppendBigEndian(bytes, Crc32c(rest, Crc32c(bytes)));
   return bytes + rest;
 }
 
 /// Reads what stands before the content, and leaves the content in `in`.
 absl::StatusOr<RowVersion> Unseal(std::string_view bytes, ByteReader& in) {
-  if (bytes.size() < kHeaderBytes) {
+  if (bytes.size() < kRollupHeaderBytes) {
     return absl::DataLossError(fmt::format("a roll-up of {} bytes; the shortest has more", bytes.size()));
   }
   const auto version = static_cast<uint8_t>(bytes[0]);
-  if (version != kVersion) {
+  if (version != kRollupVersion) {
     return absl::DataLossError(
-        fmt::format("a roll-up of version {}; this program reads version {}", version, kVersion));
+        fmt::format("a roll-up of version {}; this program reads version {}", version, kRollupVersion));
   }
-  const std::string_view rest = bytes.substr(kHeaderBytes);
+  const std::string_view rest = bytes.substr(kRollupHeaderBytes);
   if (ReadBigEndian<uint32_t>(bytes.substr(1)) != Crc32c(rest, Crc32c(bytes.substr(0, 1)))) {
     return absl::DataLossError("a roll-up's checksum is wrong");
   }
@@ -45,7 +45,7 @@ absl::StatusOr<RowVersion> Unseal(std::string_view bytes, ByteReader& in) {
   return RowVersion{ReadBigEndian<uint64_t>(timestamp), ChunkName(name)};
 }
 
-absl::Status Damaged() { return absl::DataLossError("a roll-up's content does not decode"); }
+absl::Status DamagedRollup() { return absl::DataLossError("a roll-up's content does not decode"); }
 
 }  // namespace
 
@@ -70,7 +70,7 @@ absl::StatusOr<RollupCell> DecodeRollupCell(std::string_view bytes) {
   RollupCell cell{.made_of = *std::move(made_of)};
   const uint64_t count = in.Varint();
   for (uint64_t i = 0; i < count && !in.failed(); ++i) cell.chunks.push_back(in.Bytes(in.Varint()));
-  if (in.failed() || !in.rest().empty()) return Damaged();
+  if (in.failed() || !in.rest().empty()) return DamagedRollup();
   return cell;
 }
 
@@ -95,11 +95,11 @@ absl::StatusOr<MadeRollups> DecodeMade(std::string_view bytes) {
     const uint64_t id = in.Varint();
     const uint8_t kept = in.Byte();
     // IDs begin with 1 and ascend, so that one set has one form.
-    if (id <= before || id > UINT32_MAX || kept > 1) return Damaged();
+    if (id <= before || id > UINT32_MAX || kept > 1) return DamagedRollup();
     made.rollups[static_cast<uint32_t>(id)] = kept == 1;
     before = id;
   }
-  if (in.failed() || !in.rest().empty()) return Damaged();
+  if (in.failed() || !in.rest().empty()) return DamagedRollup();
   return made;
 }
 

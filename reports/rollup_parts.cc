@@ -16,8 +16,6 @@ namespace {
 
 /// Of the aggregates of one roll-up of one row.
 constexpr size_t kMaxMemoryBytes = size_t{64} << 20;
-/// Series between two looks at the caller's deadline.
-constexpr uint32_t kSeriesOfLook = 1'024;
 
 /// The aggregates of a row's points. RESOURCE_EXHAUSTED beyond kMaxMemoryBytes; FAILED_PRECONDITION if
 /// numbers that are added pass their range.

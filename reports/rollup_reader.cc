@@ -9,7 +9,7 @@
 namespace kvstore::reports {
 namespace {
 
-absl::Status Damaged() { return absl::DataLossError("the parts of a roll-up do not fit together"); }
+absl::Status DamagedParts() { return absl::DataLossError("the parts of a roll-up do not fit together"); }
 
 /// Whether a part may have so many chunks.
 bool MayHave(RollupPart part, size_t chunks) {
@@ -32,21 +32,21 @@ absl::StatusOr<std::unique_ptr<RollupReader>> RollupReader::Make(const Parts& pa
   std::unique_ptr<RollupReader> reader(new RollupReader(kind, step_ms));
   const RollupPart first = kind == MetricKind::kValue ? RollupPart::kCount : RollupPart::kSketch;
   const auto leader = parts.find(first);
-  if (leader == parts.end()) return Damaged();
+  if (leader == parts.end()) return DamagedParts();
   KV_RETURN_IF_ERROR(reader->AddColumns(first, leader->second, keys));
   for (const auto& [part, cell] : parts) {
     if (part == first) continue;
-    if (part == RollupPart::kSketch || first == RollupPart::kSketch) return Damaged();
+    if (part == RollupPart::kSketch || first == RollupPart::kSketch) return DamagedParts();
     KV_RETURN_IF_ERROR(reader->AddColumns(part, cell, keys));
   }
   return reader;
 }
 
 absl::Status RollupReader::AddColumns(RollupPart part, const RollupCell& cell, uint32_t keys) {
-  if (!MayHave(part, cell.chunks.size())) return Damaged();
+  if (!MayHave(part, cell.chunks.size())) return DamagedParts();
   for (size_t i = 0; i < cell.chunks.size(); ++i) {
     KV_ASSIGN_OR_RETURN(Chunk chunk, Chunk::Open(cell.chunks[i]));
-    if (chunk.directory().kind != kind_) return Damaged();
+    if (chunk.directory().kind != kind_) return DamagedParts();
     auto column = std::make_unique<Column>(Column{.part = part, .index = i, .chunk = std::move(chunk)});
     // A key may have been added after the caller read the report.
     keys = std::max(keys, static_cast<uint32_t>(column->chunk.directory().segment_values.size()));
@@ -71,7 +71,7 @@ absl::StatusOr<bool> RollupReader::Next() {
     if (!column->at_series) continue;
     // A series that the first column does not have.
     if (!first.at_series || std::ranges::lexicographical_compare(column->reader->segments(), segments_)) {
-      return Damaged();
+      return DamagedParts();
     }
   }
   return first.at_series;
@@ -83,19 +83,19 @@ absl::Status RollupReader::Read(SeriesSummary& series) {
   for (const auto& column : columns_) {
     const bool there = column->at_series && std::ranges::equal(column->reader->segments(), segments_);
     if (!there && column->sparse()) continue;
-    if (!there) return Damaged();
+    if (!there) return DamagedParts();
     KV_RETURN_IF_ERROR(column->reader->Read(points_));
     if (column == columns_.front()) {
       series.times = points_.times;
       const auto odd = [&](int64_t time) { return time % step_ms_ != 0; };
-      if (std::any_of(series.times.begin(), series.times.end(), odd)) return Damaged();
+      if (std::any_of(series.times.begin(), series.times.end(), odd)) return DamagedParts();
       if (kind_ != MetricKind::kValue) {
         series.sketches = std::move(points_.sketches);
         return absl::OkStatus();
       }
       series.values.resize(series.times.size());
     }
-    if (!TakeColumn(*column, points_, series)) return Damaged();
+    if (!TakeColumn(*column, points_, series)) return DamagedParts();
   }
   return absl::OkStatus();
 }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kRowsOfPiece = 512;
 /// How often a walk is begun, if scans fail.
-constexpr int kMaxAttempts = 3;
+constexpr int kMaxListAttempts = 3;
 
 struct FoundCell {
   std::string row;
@@ -51,7 +51,7 @@ absl::Status Walk(KVStore& store, const std::string& dataset, const KeyRange& ra
     if (!found.ok()) {
       const bool may_have_moved =
           absl::IsUnavailable(found.status()) || absl::IsFailedPrecondition(found.status());
-      if (!may_have_moved || attempt++ == kMaxAttempts) return found.status();
+      if (!may_have_moved || attempt++ == kMaxListAttempts) return found.status();
       marker.clear();
       continue;
     }

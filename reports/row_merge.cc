@@ -21,11 +21,6 @@ void CopyPoint(SeriesPoints& to, const SeriesPoints& from, size_t at) {
   to.adds.push_back(from.adds[at]);
 }
 
-template <typename T>
-void AppendAll(std::vector<T>& to, const std::vector<T>& from) {
-  to.insert(to.end(), from.begin(), from.end());
-}
-
 }  // namespace
 
 absl::StatusOr<Number> AddNumbers(const Number& a, const Number& b) {

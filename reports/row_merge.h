@@ -12,6 +12,9 @@
 
 namespace kvstore::reports {
 
+/// Series between two looks at the caller's deadline.
+inline constexpr uint32_t kSeriesOfLook = 1'024;
+
 /// How many bytes the chunks of a row may have together when they are decompressed. A few bytes can become
 /// many: whoever may write to the dataset could fill the memory of the server otherwise.
 inline constexpr uint64_t kMaxMergedBytes = uint64_t{512} << 20;

@@ -12,7 +12,7 @@
 namespace kvstore::reports {
 namespace {
 
-constexpr size_t kRowsOfBatch = 64;
+constexpr size_t kRowsReadTogether = 64;
 
 absl::Status TakeItems(StoredRow& row, std::vector<Item>& items, const TakeBytes& read) {
   uint64_t bytes = 0;
@@ -172,7 +172,7 @@ absl::Status ReadListedRows(KVStore& store, const std::string& dataset, std::spa
   while (!rows.empty()) {
     KV_ASSIGN_OR_RETURN(
         const size_t taken,
-        TakeBatch(store, dataset, rows.first(std::min(rows.size(), kRowsOfBatch)), take, failed, read));
+        TakeBatch(store, dataset, rows.first(std::min(rows.size(), kRowsReadTogether)), take, failed, read));
     rows = rows.subspan(taken);
   }
   return absl::OkStatus();

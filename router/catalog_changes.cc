@@ -17,8 +17,7 @@ namespace {
 
 /// How often a change is retried when other processes change the catalog at the same time.
 constexpr int kChangeAttempts = 10;
-/// How long a change waits for conflicting operations that end by themselves, and how often it retries.
-constexpr std::chrono::milliseconds kMaxOperationWait{2'000};
+/// How often a change that waits for conflicting operations retries.
 constexpr std::chrono::milliseconds kBeginRetryInterval{50};
 
 uint64_t RandomIncarnation() {

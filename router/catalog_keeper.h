@@ -39,6 +39,9 @@ class CatalogKeeper {
 
   /// How long a call that waits for another catalog waits at most before it is retried.
   static constexpr std::chrono::milliseconds kRetryInterval{20};
+  /// How long a change of the catalog, or a compaction, waits for conflicting operations that end by
+  /// themselves.
+  static constexpr std::chrono::milliseconds kMaxOperationWait{2'000};
 
   /// Parameters as of Router::Open. Nothing is open before Start.
   CatalogKeeper(std::unique_ptr<Catalog> catalog, Backends backends, std::string default_backend,

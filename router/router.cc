@@ -12,8 +12,6 @@ namespace {
 /// How long a call waits for a dataset that is not where the catalog says (IsGone).
 constexpr std::chrono::seconds kMaxGoneWait{1};
 
-/// How long a compaction waits for conflicting operations that end by themselves.
-constexpr std::chrono::milliseconds kMaxOperationWait{2'000};
 /// How often a compaction checks that its operation is still held.
 constexpr std::chrono::milliseconds kCheckEvery{200};
 
@@ -84,7 +82,7 @@ absl::StatusOr<ReclaimResult> Router::Compact(std::string_view name, const Progr
   const auto held = keeper_.ledger().BeginWithin({.what = fmt::format("compact dataset {}", name),
                                                   .yields = true,
                                                   .claims = {Claim::Dataset(name, ClaimMode::kShared)}},
-                                                 kMaxOperationWait);
+                                                 CatalogKeeper::kMaxOperationWait);
   if (!held.ok()) return held.status();
   // The settings decide which cells are removed, so they must be the current ones.
   if (auto status = keeper_.RefreshNow(); !status.ok()) return status;

@@ -15,7 +15,7 @@ using std::chrono::milliseconds;
 
 constexpr char kName[] = "kvstore_move";
 /// How often AwaitApplied asks the server.
-constexpr milliseconds kPollInterval{10};
+constexpr milliseconds kAppliedPoll{10};
 
 absl::Status StoppedError(const Host& host, const ChannelState& state) {
   return absl::FailedPreconditionError(fmt::format(
@@ -112,7 +112,7 @@ absl::Status Channel::AwaitApplied(const Position& position, milliseconds wait) 
           fmt::format("{}: has not applied all up to {}:{} of {} in {} ms", target_.host().ToString(),
                       position.file, position.offset, (*state)->source.ToString(), wait.count()));
     }
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kAppliedPoll);
   }
 }
 

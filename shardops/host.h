@@ -132,6 +132,9 @@ using HostTables = std::map<std::string, std::set<std::string>>;
 /// The lock of a server (GET_LOCK) that the one operator who changes it holds (HostAdmin::Claim).
 inline constexpr char kOperatorLock[] = "kvstore_operator";
 
+/// How long a running statement may prevent that a host is made read-only.
+inline constexpr std::chrono::seconds kStopWrites{1};
+
 /// An operator's connection to a host. Every error names the host: UNAVAILABLE if it cannot be reached,
 /// FAILED_PRECONDITION if rights are missing or the server is not MariaDB. Externally synchronised.
 class HostAdmin {

@@ -18,8 +18,14 @@ namespace kvstore::shardops {
 struct Pair {
   Host master;
   Host slave;
+  bool Has(const Host& host) const { return master == host || slave == host; }
+  /// Whether a host is in both.
+  bool SharesHost(const Pair& other) const { return Has(other.master) || Has(other.slave); }
   friend auto operator<=>(const Pair&, const Pair&) = default;
 };
+
+/// How often a command tries again because somebody else has changed a map.
+inline constexpr int kMaxMapConflicts = 10;
 
 /// One of the two maps, as it is stored in ZooKeeper.
 struct StoredMap {

@@ -12,26 +12,22 @@
 namespace kvstore::shardops {
 namespace {
 
-bool Has(const Pair& pair, const Host& host) { return pair.master == host || pair.slave == host; }
-
-bool ShareHost(const Pair& a, const Pair& b) { return Has(a, b.master) || Has(a, b.slave); }
-
 /// Returns the pair as the maps have it now; null if none of its hosts is in a map.
 const Pair* FindPair(const std::vector<Pair>& pairs, const Pair& pair) {
   for (const Pair& one : pairs) {
-    if (ShareHost(one, pair)) return &one;
+    if (one.SharesHost(pair)) return &one;
   }
   return nullptr;
 }
 
 /// A host that can be reached answers, also if it refuses the operator's login.
-bool Answers(const FleetOperator& fleet, const Host& host) {
+bool IsThere(const FleetOperator& fleet, const Host& host) {
   return !absl::IsUnavailable(HostAdmin::Open(host, fleet.access).status());
 }
 
 }  // namespace
 
-bool SameHosts(const Pair& a, const Pair& b) { return Has(a, b.master) && Has(a, b.slave); }
+bool SameHosts(const Pair& a, const Pair& b) { return a.Has(b.master) && a.Has(b.slave); }
 
 absl::Status TargetSilentError(const MoveRecord& move, const absl::Status& why) {
   if (!absl::IsUnavailable(why)) return why;
@@ -53,12 +49,12 @@ absl::Status CheckTargetGone(FleetOperator& fleet, const Maps& maps, const MoveR
   const std::vector<Pair> pairs = maps.Pairs();
   const Pair* const in_maps = FindPair(pairs, move.to);
   const Pair& now = in_maps != nullptr ? *in_maps : move.to;
-  if (Answers(fleet, now.master)) {
+  if (IsThere(fleet, now.master)) {
     return Refuse(fmt::format(
         "gone: {} answers: leave out --gone, so that the copies are removed there; nothing was changed",
         now.master.ToString()));
   }
-  if (!Answers(fleet, now.slave)) return absl::OkStatus();
+  if (!IsThere(fleet, now.slave)) return absl::OkStatus();
   if (in_maps != nullptr) {
     return Refuse(
         fmt::format("gone: {} answers, and can take the place of {}: kv shards promote {} --emergency, then "
@@ -110,7 +106,7 @@ absl::Status CheckOldHomeGone(FleetOperator& fleet, const MoveRecord& move, cons
         move.range.ToString(), fmt::join(names, " and "), gone.master.ToString(), gone.slave.ToString()));
   }
   for (const Host& host : {gone.master, gone.slave}) {
-    if (!Answers(fleet, host)) continue;
+    if (!IsThere(fleet, host)) continue;
     return Refuse(fmt::format("gone: {} answers: leave out --gone; nothing was changed", host.ToString()));
   }
   return absl::OkStatus();

@@ -28,10 +28,6 @@ std::optional<MovePairs> PairsOf(const Operation& operation) {
   return MovePairs{.from = {hosts[0], hosts[1]}, .to = {hosts[2], hosts[3]}};
 }
 
-bool ShareHost(const Pair& a, const Pair& b) {
-  return a.master == b.master || a.master == b.slave || a.slave == b.master || a.slave == b.slave;
-}
-
 /// "A,B", as options take it.
 std::string ToString(const Pair& pair) {
   return fmt::format("{},{}", pair.master.ToString(), pair.slave.ToString());
@@ -106,12 +102,12 @@ absl::StatusOr<MoveRecord> RebuildMove(FleetOperator& fleet, const Moves& moves,
 std::vector<Pair> FindOldHomes(FleetOperator& fleet, const Maps& maps, const MoveRecord& move) {
   std::vector<Pair> asked = maps.Pairs();
   const bool has_target =
-      std::any_of(asked.begin(), asked.end(), [&](const Pair& pair) { return ShareHost(pair, move.to); });
+      std::any_of(asked.begin(), asked.end(), [&](const Pair& pair) { return pair.SharesHost(move.to); });
   if (!has_target) asked.push_back(move.to);
   std::vector<Pair> homes;
   for (const Pair& pair : asked) {
     // What is put away at the old pair is of this move.
-    if (ShareHost(pair, move.from)) continue;
+    if (pair.SharesHost(move.from)) continue;
     const auto has = HasOldTables(fleet, pair.master, move.range);
     if (!has.ok()) {
       fleet.report(

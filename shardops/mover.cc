@@ -31,8 +31,6 @@ constexpr size_t kSwitchTables = 48;
 /// How long the rest of the log may take to be applied while clients wait. After that the shards are put back
 /// into use at the old home.
 constexpr milliseconds kDrain{2000};
-/// How often Publish retries because somebody else has changed a map.
-constexpr int kMaxConflicts = 5;
 
 absl::StatusOr<HostState> ReadHost(const Host& host, const Access& access) {
   const auto admin = HostAdmin::Open(host, access);
@@ -409,7 +407,7 @@ absl::Status Mover::Publish(const MoveRange& part) {
     if (auto status = CheckHomes(*maps, part); !status.ok()) return status;
     absl::Status status = maps->Assign(*fleet_.ledger, held_, part.mod, part.first, part.last, move_.to);
     if (!absl::IsFailedPrecondition(status)) return status;
-    if (conflicts == kMaxConflicts) return absl::UnavailableError(status.message());
+    if (conflicts == kMaxMapConflicts) return absl::UnavailableError(status.message());
   }
 }
 

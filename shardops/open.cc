@@ -18,8 +18,10 @@
 namespace kvstore::shardops {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 /// How long the slave may take to apply the new databases and tables.
-constexpr std::chrono::minutes kCatchUp{5};
+constexpr std::chrono::minutes kMaxApplyTime{5};
 /// How long one statement waits for that: below the read timeout of the connection.
 constexpr std::chrono::seconds kPart{5};
 /// By this time after the map was changed all processes use it, and create the tables of new datasets on the
@@ -83,7 +85,6 @@ absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_
   if (!state.ok()) return state.status();
   const auto slave = HostAdmin::Open(shards.pair.slave, fleet.access);
   if (!slave.ok()) return slave.status();
-  using Clock = std::chrono::steady_clock;
   const auto begin = Clock::now();
   ReplicationGap gap;
   for (;;) {
@@ -104,7 +105,7 @@ absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_
           "the map has it by then (kv shards get)",
           std::string(status.message()), std::string(replicates.message())));
     }
-    if (now - begin >= kCatchUp) return status;
+    if (now - begin >= kMaxApplyTime) return status;
   }
 }
 

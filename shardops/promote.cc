@@ -12,9 +12,6 @@
 namespace kvstore::shardops {
 namespace {
 
-/// How long a running statement may prevent that a host is made read-only.
-constexpr std::chrono::seconds kStopWrites{1};
-
 /// Claims both hosts of the pair in the ledger. A promotion that only completes what the maps say already may
 /// run beside a move of shards. Returns an empty operation for a dry run.
 absl::StatusOr<Held> BeginPromotion(FleetOperator& fleet, const Host& host, const PromotionPlan& plan,

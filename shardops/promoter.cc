@@ -18,14 +18,10 @@ namespace {
 using Json = nlohmann::json;
 using std::chrono::milliseconds;
 
-/// How long a running statement may prevent that a master is made read-only.
-constexpr std::chrono::seconds kStopWrites{1};
 /// How often Drain tries to make the master read-only.
 constexpr int kStopWritesAttempts = 3;
-/// How often Publish retries because somebody else has changed a map.
-constexpr int kMaxConflicts = 10;
 /// How often TryAttach asks the hosts.
-constexpr milliseconds kPollInterval{20};
+constexpr milliseconds kAttachPoll{20};
 /// How long a master may count a slave whose connection has ended.
 constexpr std::chrono::seconds kNoticed{1};
 /// How often a wait for the slave checks that nobody has taken the operation over.
@@ -370,7 +366,7 @@ absl::Status Promoter::TryAttach(HostAdmin& master, bool follows) {
       if (now->semi_sync_active && sure) return RecordMasterState(fleet_, *now, slave->get());
     }
     if (Clock::now() >= deadline) return absl::DeadlineExceededError("it does not connect to its new master");
-    std::this_thread::sleep_for(kPollInterval);
+    std::this_thread::sleep_for(kAttachPoll);
   }
 }
 
@@ -405,7 +401,7 @@ absl::Status Promoter::Publish() {
                       host().ToString(), now->before.master.ToString()));
     }
     absl::Status status = maps->Replace(*fleet_.ledger, held_, plan_.before, {host(), other()});
-    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxMapConflicts) return status;
   }
 }
 

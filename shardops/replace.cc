@@ -23,8 +23,6 @@ namespace {
 
 /// How often CopyAll begins a copy, at most.
 constexpr int kCopies = 3;
-/// How often NameSlave retries because somebody else has changed a map.
-constexpr int kMaxConflicts = 10;
 
 /// Returns the pair that the slave is in. If an earlier replacement has put `next` into the maps already,
 /// that is the pair of `next`.
@@ -215,7 +213,7 @@ absl::Status NameSlave(FleetOperator& fleet, const Held& held, const Pair& pair,
           now->master.ToString(), now->slave.ToString()));
     }
     absl::Status status = maps->Replace(*fleet.ledger, held, pair, {pair.master, next});
-    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxConflicts) return status;
+    if (!absl::IsFailedPrecondition(status) || conflicts == kMaxMapConflicts) return status;
   }
 }
 

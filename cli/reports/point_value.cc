@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "base/trim.h"
 #include "reports/json_times.h"
 
 namespace kvstore::cli {
@@ -14,12 +15,6 @@ namespace {
 
 using reports::MetricKind;
 using reports::Number;
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
 
 absl::Status NoNumber(std::string_view text) {
   return absl::InvalidArgumentError(

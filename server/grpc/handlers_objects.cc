@@ -12,9 +12,8 @@
 namespace kvstore::server {
 namespace {
 
-/// How many objects of a batch are read together at first; later as many as fill a message of this size.
+/// How many objects of a batch are read together at first; later as many as fill kBatchMessageBytes.
 constexpr size_t kFirstObjects = 256;
-constexpr size_t kBatchMessageBytes = size_t{2} << 20;
 constexpr size_t kMaxObjects = 4'000;
 
 }  // namespace

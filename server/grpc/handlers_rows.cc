@@ -21,9 +21,8 @@ constexpr size_t kScanMessageBytes = size_t{256} << 10;
 /// After looking at so many cells a message of a scan is sent as it is, also without rows. So a scan that
 /// finds nothing takes turns with other calls, and the server notices when its client is gone.
 constexpr uint64_t kScanMessageBudget = 20'000;
-/// How many rows of a batch are read together at first; later as many as fill a message of this size.
+/// How many rows of a batch are read together at first; later as many as fill kBatchMessageBytes.
 constexpr size_t kFirstRows = 100;
-constexpr size_t kBatchMessageBytes = size_t{2} << 20;
 constexpr size_t kMaxRows = 2'000;
 
 ReadOptions ReadOptionsOf(const v1::ReadOptions& message) {

@@ -19,9 +19,9 @@ using Bytes = grpc::ByteBuffer;
 constexpr std::string_view kServing = "\x08\x01";
 constexpr std::string_view kNotServing = "\x08\x02";
 
-class Answer final : public grpc::ServerBidiReactor<Bytes, Bytes> {
+class HealthAnswer final : public grpc::ServerBidiReactor<Bytes, Bytes> {
  public:
-  Answer(std::string_view text, BriefCalls& open, grpc::CallbackServerContext& context)
+  HealthAnswer(std::string_view text, BriefCalls& open, grpc::CallbackServerContext& context)
       : open_(open), transport_(context), admitted_(open.Admit(transport_)) {
     // Ends without a message, which the client could leave untaken.
     if (!admitted_) {
@@ -55,7 +55,7 @@ HealthService::HealthService(std::function<bool()> serves,
                             [serves = std::move(serves), called = std::move(called),
                              &open](grpc::CallbackServerContext* context) {
                               called(context->peer());
-                              return new Answer(serves() ? kServing : kNotServing, open, *context);
+                              return new HealthAnswer(serves() ? kServing : kNotServing, open, *context);
                             }));
 }
 

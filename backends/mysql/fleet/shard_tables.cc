@@ -83,14 +83,14 @@ absl::Status CheckNoRows(Connection& connection, const std::string& database, co
   return absl::OkStatus();
 }
 
-enum class Place : uint8_t {
+enum class DatabaseState : uint8_t {
   kMissing,  ///< There is no database.
   kHere,     ///< The database is here.
   kMoved,    ///< The tables are put away: the shard is moving to another host, or has moved there.
   kBack      ///< Tables of an earlier move are put away, and the shard has come back.
 };
 
-Place PlaceOf(Connection& connection, const std::string& database) {
+DatabaseState StateOf(Connection& connection, const std::string& database) {
   bool here = false;
   bool moved = false;
   {
@@ -101,13 +101,13 @@ Place PlaceOf(Connection& connection, const std::string& database) {
                     database, MovedName(database)));
     while (rows.Next()) (rows.Bytes(1) == database ? here : moved) = true;
   }
-  if (!moved) return here ? Place::kHere : Place::kMissing;
+  if (!moved) return here ? DatabaseState::kHere : DatabaseState::kMissing;
   const bool empty =
       !connection
            .Ask(fmt::format("SELECT 1 FROM information_schema.tables WHERE table_schema = '{}' LIMIT 1",
                             database))
            .Next();
-  return empty ? Place::kMoved : Place::kBack;
+  return empty ? DatabaseState::kMoved : DatabaseState::kBack;
 }
 
 std::string MovedText(const std::string& database) {
@@ -128,13 +128,13 @@ enum class Made : uint8_t { kThere, kMigrates, kMoved };
 /// in_force  whether the catalog was seen under the locks to have this dataset. If so, a table of another
 ///           dataset of that name is left from a dropped one or of another catalog: it is replaced if it is
 ///           empty.
-absl::StatusOr<Made> MakeTable(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
-                               bool in_force) {
+absl::StatusOr<Made> MakeTable(Connection& connection, const DatasetSpec& spec, uint32_t shard,
+                               DatabaseState state, bool in_force) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
   const Found found = FindTables(connection, database, spec);
   if (Has(found, TableName(spec), spec)) return Made::kThere;
   if (Migrates(found, spec)) return Made::kMigrates;
-  if (place == Place::kBack &&
+  if (state == DatabaseState::kBack &&
       Has(FindTables(connection, MovedName(database), spec), TableName(spec), spec)) {
     return Made::kMoved;
   }
@@ -168,21 +168,21 @@ absl::Status CreateTables(Connection& connection, const DatasetSpec& spec, uint3
   if (!lock.held()) return BusyError(spec);
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
   if (!shard_lock.held()) return BusyError(spec);
-  const Place place = PlaceOf(connection, database);
-  if (place == Place::kMissing) {
+  const DatabaseState state = StateOf(connection, database);
+  if (state == DatabaseState::kMissing) {
     return absl::FailedPreconditionError(
         fmt::format("there is no database {}: kv shards init makes it", database));
   }
-  if (place == Place::kMoved) return WritesHeldError(MovedText(database));
+  if (state == DatabaseState::kMoved) return WritesHeldError(MovedText(database));
   Reached("create.locked");
-  const auto made = MakeTable(connection, spec, shard, place, /*in_force=*/false);
+  const auto made = MakeTable(connection, spec, shard, state, /*in_force=*/false);
   if (!made.ok()) return made.status();
   return *made == Made::kMoved ? WritesHeldError(MovedText(database)) : absl::OkStatus();
 }
 
 absl::Status CheckEmpty(Connection& connection, const DatasetSpec& spec, uint32_t shard) {
   const std::string database = DatabaseName(SpaceOf(spec.shape), shard);
-  if (PlaceOf(connection, database) == Place::kMoved) return WritesHeldError(MovedText(database));
+  if (StateOf(connection, database) == DatabaseState::kMoved) return WritesHeldError(MovedText(database));
   return CheckNoRows(connection, database, spec, FindTables(connection, database, spec));
 }
 
@@ -193,7 +193,7 @@ absl::Status DropTables(Connection& connection, const DatasetSpec& spec, uint32_
   const ServerLock shard_lock(connection, {ShardLock(database)}, Holder::kStays);
   if (!shard_lock.held()) return BusyError(spec);
   // The caller retries where the map in force says by then that the shard is.
-  if (PlaceOf(connection, database) == Place::kMoved) return WritesHeldError(MovedText(database));
+  if (StateOf(connection, database) == DatabaseState::kMoved) return WritesHeldError(MovedText(database));
   const Found found = FindTables(connection, database, spec);
   if (removed == Removed::kIfEmpty) {
     if (auto status = CheckNoRows(connection, database, spec, found); !status.ok()) return status;
@@ -238,9 +238,9 @@ absl::StatusOr<std::vector<DatasetSpec>> Lacking(Connection& connection, const s
 
 /// Makes a table that MakeShard has found missing, or notes why it is left alone. The caller holds the locks.
 ///
-/// place  where the shard's tables are.
+/// state  where the shard's tables are.
 /// now    the catalog's datasets, read under the locks.
-absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32_t shard, Place place,
+absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32_t shard, DatabaseState state,
                          const std::vector<DatasetSpec>& now, LeftAlone& left_alone) {
   const bool in_force = std::any_of(now.begin(), now.end(), [&](const DatasetSpec& one) {
     return one.incarnation == spec.incarnation && one.name == spec.name && one.engine == spec.engine;
@@ -249,7 +249,7 @@ absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32
     ++left_alone[fmt::format("tables of '{}', which was dropped or migrated meanwhile", spec.name)];
     return absl::OkStatus();
   }
-  const auto made = MakeTable(connection, spec, shard, place, /*in_force=*/true);
+  const auto made = MakeTable(connection, spec, shard, state, /*in_force=*/true);
   if (!made.ok()) return made.status();
   if (*made == Made::kMigrates) {
     ++left_alone[fmt::format(
@@ -267,13 +267,13 @@ absl::Status MakeMissing(Connection& connection, const DatasetSpec& spec, uint32
 absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint32_t mod_shards,
                        const std::vector<DatasetSpec>& specs, const ReadSpecs& read, LeftAlone& left_alone) {
   const std::string database = DatabaseName(space, shard);
-  Place place = PlaceOf(connection, database);
-  const auto missing = place == Place::kMissing || place == Place::kMoved
+  DatabaseState state = StateOf(connection, database);
+  const auto missing = state == DatabaseState::kMissing || state == DatabaseState::kMoved
                            ? absl::StatusOr<std::vector<DatasetSpec>>(specs)
                            : Lacking(connection, database, space, specs);
   if (!missing.ok()) return missing.status();
   // In the usual case nothing is missing.
-  if (place == Place::kHere && missing->empty() &&
+  if (state == DatabaseState::kHere && missing->empty() &&
       (space == Space::kId || ReadModShards(connection, shard) > 0)) {
     return absl::OkStatus();
   }
@@ -288,8 +288,8 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
     return absl::UnavailableError(fmt::format(
         "another process is working on the tables of {}, or is moving that shard; try again", database));
   }
-  place = PlaceOf(connection, database);
-  if (place == Place::kMoved) {
+  state = StateOf(connection, database);
+  if (state == DatabaseState::kMoved) {
     ++left_alone
         ["shards whose tables are put away: they are moving to another host, or were moved there (kv "
          "shards move status)"];
@@ -305,7 +305,7 @@ absl::Status MakeShard(Connection& connection, Space space, uint32_t shard, uint
   Reached("init.read");
   for (const DatasetSpec& spec : *missing) {
     if (SpaceOf(spec.shape) != space) continue;
-    if (auto status = MakeMissing(connection, spec, shard, place, *now, left_alone); !status.ok()) {
+    if (auto status = MakeMissing(connection, spec, shard, state, *now, left_alone); !status.ok()) {
       return status;
     }
   }

@@ -14,7 +14,7 @@ namespace kvstore::mysql {
 namespace {
 
 /// How many rows one statement reads, and how many cells it lists at most.
-constexpr size_t kTogetherRows = 64;
+constexpr size_t kReadTogether = 64;
 constexpr uint64_t kTogetherCells = 1024;
 
 /// Whether the read can share a statement with others, because it is of the whole row as it is now.
@@ -119,7 +119,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
     for (const size_t place : failed) pages[place] = status;
   };
   for (std::span<const size_t> left(plain); !left.empty();) {
-    const auto now = left.first(std::min(left.size(), kTogetherRows));
+    const auto now = left.first(std::min(left.size(), kReadTogether));
     left = left.subspan(now.size());
     if (bytes.full()) {
       fail(now, BatchFullError());

@@ -19,7 +19,7 @@ namespace {
 /// How many cells one statement puts, or how many columns it deletes.
 constexpr size_t kStatementCells = 64;
 /// Up to about how many rows and bytes the puts of a batch are committed together.
-constexpr size_t kTogetherRows = 128;
+constexpr size_t kWrittenTogether = 128;
 constexpr size_t kTogetherBytes = size_t{1} << 20;
 
 /// Returns a mark for a slot of the clock (MarkOf).
@@ -295,7 +295,7 @@ void RowWriter::PutMany(uint32_t shard, std::span<const RowWrite> writes, std::s
       continue;
     }
     size_t count = 0;
-    for (size_t bytes = 0; count < places.size() && count < kTogetherRows && bytes < kTogetherBytes;
+    for (size_t bytes = 0; count < places.size() && count < kWrittenTogether && bytes < kTogetherBytes;
          ++count) {
       const RowWrite& write = writes[places[count]];
       if (alone(write)) break;
