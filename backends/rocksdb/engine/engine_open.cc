@@ -36,6 +36,8 @@ constexpr uint64_t kDaySeconds = 86'400;
 /// they hold little, else in the background, and the close waits for the end.
 constexpr size_t kMaxOldLogs = 8;
 constexpr uint64_t kFlushedAtOnce = uint64_t{16} << 20;
+/// With more families than these, the flush is in the background too, because each one gets a file.
+constexpr size_t kFamiliesFlushedAtOnce = 64;
 /// RocksDB starts threads for each family that it opens, whether the family has files or not. An open starts
 /// about so many in all, and RocksDB's default for each family at most.
 constexpr size_t kThreadsOfOpen = 128;
@@ -331,7 +333,7 @@ void Engine::FlushOldLogs() {
   // On a disk that is nearly full, the logs are as good a place as tables.
   std::error_code error;
   if (std::filesystem::space(dir_.path(), error).available < 2 * logs.bytes || error) return;
-  flush_at_close_ = logs.bytes > kFlushedAtOnce;
+  flush_at_close_ = logs.bytes > kFlushedAtOnce || AllFamilies().size() > kFamiliesFlushedAtOnce;
   FlushAll(/*wait=*/!flush_at_close_);
 }
 

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <rocksdb/env.h>
 
+#include <chrono>
+#include <future>
+#include <latch>
 #include <map>
 #include <string>
 
@@ -123,6 +127,55 @@ TEST(Logs, ThatHoldMuchAreReadOnce) {
   ASSERT_OK(OpenAsApplicationsDo(dir.path(), known));
   ASSERT_OK_AND_ASSIGN(const auto backend, OpenAsApplicationsDo(dir.path(), known));
   EXPECT_LT(backend->engine().Logs().bytes, uint64_t{1} << 20);
+}
+
+/// Keeps all threads busy in which RocksDB flushes, as long as it lives.
+class NoFlushes {
+ public:
+  NoFlushes() {
+    for (int i = 0; i < threads_; ++i) env_->Schedule(&NoFlushes::Hold, this, rocksdb::Env::Priority::HIGH);
+    held_.wait();
+  }
+  ~NoFlushes() {
+    release_.count_down();
+    released_.wait();
+  }
+  NoFlushes(const NoFlushes&) = delete;
+  NoFlushes& operator=(const NoFlushes&) = delete;
+
+ private:
+  static void Hold(void* argument) {
+    auto* const self = static_cast<NoFlushes*>(argument);
+    self->held_.count_down();
+    self->release_.wait();
+    self->released_.count_down();
+  }
+
+  rocksdb::Env* const env_ = rocksdb::Env::Default();
+  const int threads_ = env_->GetBackgroundThreads(rocksdb::Env::Priority::HIGH);
+  std::latch held_{threads_};
+  std::latch release_{1};
+  std::latch released_{threads_};
+};
+
+TEST(Logs, OfManyDatasetsAreFlushedBehindTheOpen) {
+  const TempDir dir;
+  const auto specs = Specs(80);
+  for (int life = 0; life < 8; ++life) {
+    ASSERT_OK_AND_ASSIGN(const auto backend,
+                         OpenAsApplicationsDo(dir.path(), life == 0 ? std::vector<DatasetSpec>() : specs));
+    ASSERT_OK(PutOneEach(*backend, life == 0 ? specs : std::vector{specs[0]}));
+  }
+  ASSERT_EQ(Count(dir.path(), ".log"), 8u);
+  std::future<absl::StatusOr<std::unique_ptr<RocksDbBackend>>> opened;
+  {
+    const NoFlushes no_flushes;
+    opened = std::async(std::launch::async, [&] { return OpenAsApplicationsDo(dir.path(), specs); });
+    EXPECT_TRUE(
+        Eventually([&] { return opened.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+  }
+  ASSERT_OK(opened.get());
+  EXPECT_LT(Count(dir.path(), ".log"), 8u);
 }
 
 TEST(Logs, ADatasetIsMadeWithoutAFileOfAllOptions) {
