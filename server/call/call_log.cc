@@ -10,10 +10,11 @@ namespace {
 /// Error messages may quote a name of megabytes. A caller must not be able to fill the disk by its mistakes.
 constexpr size_t kMaxMessageBytes = 500;
 
-/// Returns whether the status is an answer that callers expect, and no failure.
+/// Returns whether the status is an answer that callers expect or must mend themselves, and no failure here.
 bool IsAnswer(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
+    case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kFailedPrecondition:

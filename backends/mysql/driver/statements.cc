@@ -61,22 +61,19 @@ constexpr std::array kStatements = std::to_array<Statement>({
     {Sql::kListDescending, kRead,  // from, limit, offset
      "SELECT to_id, sequence FROM {table} FORCE INDEX (by_sequence) WHERE from_id = ? ORDER BY "
      "sequence DESC, to_id DESC LIMIT ? OFFSET ?"},
-    {Sql::kListAscendingAfter, kRead,  // from, sequence, sequence, to, limit
+    {Sql::kListAscendingAfter, kRead,  // from, sequence, sequence, to, limit, offset
      "SELECT to_id, sequence FROM {table} FORCE INDEX (by_sequence) WHERE from_id = ? AND (sequence "
-     "> ? OR (sequence = ? AND to_id > ?)) ORDER BY sequence, to_id LIMIT ?"},
-    {Sql::kListDescendingAfter, kRead,  // from, sequence, sequence, to, limit
+     "> ? OR (sequence = ? AND to_id > ?)) ORDER BY sequence, to_id LIMIT ? OFFSET ?"},
+    {Sql::kListDescendingAfter, kRead,  // from, sequence, sequence, to, limit, offset
      "SELECT to_id, sequence FROM {table} FORCE INDEX (by_sequence) WHERE from_id = ? AND (sequence "
-     "< ? OR (sequence = ? AND to_id < ?)) ORDER BY sequence DESC, to_id DESC LIMIT ?"},
-    {Sql::kCountMapping, kRead,  // from
-     "SELECT COUNT(*) FROM {table} WHERE from_id = ?"},
+     "< ? OR (sequence = ? AND to_id < ?)) ORDER BY sequence DESC, to_id DESC LIMIT ? OFFSET ?"},
+    {Sql::kCountMapping, kRead,  // from, lowest to, entries that are counted at most
+     "SELECT COUNT(*), MAX(to_id) FROM (SELECT to_id FROM {table} FORCE INDEX (PRIMARY) WHERE from_id "
+     "= ? AND to_id >= ? ORDER BY to_id LIMIT ?) AS counted"},
     // ---- rows ----
-    // `ts + 0` keeps the optimizer from making a range of this condition, which would not help anyway:
-    // MariaDB
-    // 10.11 loses rows if ranges of two parts of a key are followed by a range of a descending part
-    // (tests/backends/mysql/assumptions_test.cc).
-    {Sql::kRowCells, kRead,  // row, first column, lowest ts, limit
-     "SELECT {cell} FROM {table} WHERE row_key = ? AND column_name >= ? AND ts + 0 >= ? ORDER BY "
-     "column_name, ts {order} LIMIT ?"},
+    {Sql::kRowCells, kRead,  // row, first column, limit
+     "SELECT {cell} FROM {table} WHERE row_key = ? AND column_name >= ? ORDER BY column_name, ts {order} "
+     "LIMIT ?"},
     {Sql::kColumnCells,
      kRead,  // (row, column, lowest ts, ts behind the highest, limit) ...: TextOfColumnCells
      ""},
@@ -84,13 +81,19 @@ constexpr std::array kStatements = std::to_array<Statement>({
      "SELECT {cell} FROM {table} WHERE row_key = ? AND column_name = (SELECT MIN(column_name) FROM "
      "{table} WHERE row_key = ? AND column_name >= ?) AND ts >= ? AND ts < ? ORDER BY ts DESC LIMIT "
      "?"},
-    {Sql::kNextColumn, kRead,  // row, first column
-     "SELECT MIN(column_name) FROM {table} WHERE row_key = ? AND column_name >= ?"},
+    {Sql::kNextColumn, kRead,  // lowest ts, ts behind the highest, row, first column, cells to look at
+     "SELECT MIN(IF(ts >= ? AND ts < ?, column_name, NULL)), MIN(column_name), MAX(column_name), COUNT(*) "
+     "FROM (SELECT column_name, ts FROM {table} FORCE INDEX (PRIMARY) WHERE row_key = ? AND column_name >= ? "
+     "ORDER BY column_name, ts {order} LIMIT ?) AS next"},
     {Sql::kCellValue, kRead,  // row, column, ts
      "SELECT value FROM {table} WHERE row_key = ? AND column_name = ? AND ts = ?"},
-    {Sql::kRowsCells, kRead,  // row ..., lowest ts, limit
-     "SELECT row_key, {cell} FROM {table} WHERE row_key IN ({list}) AND ts + 0 >= ? ORDER BY "
-     "row_key, column_name, ts {order} LIMIT ?"},
+    {Sql::kRowsCells, kRead,  // row ..., limit
+     "SELECT row_key, {cell} FROM {table} WHERE row_key IN ({list}) ORDER BY row_key, column_name, ts "
+     "{order} LIMIT ?"},
+    // `ts + 0` keeps the optimizer from making a range of this condition, which would not help anyway:
+    // MariaDB
+    // 10.11 loses rows if ranges of two parts of a key are followed by a range of a descending part
+    // (tests/backends/mysql/assumptions_test.cc).
     {Sql::kScanCells, kRead,  // first row, last row, lowest ts, column ..., limit
      "SELECT row_key, {cell} FROM {table} WHERE row_key >= ? AND row_key <= ? AND ts + 0 >= "
      "?{of_columns} ORDER BY row_key, column_name, ts {order} LIMIT ?"},

@@ -3,16 +3,54 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "backend_api/scan_budget.h"
 #include "backends/mysql/objects/open_shards.h"
 #include "idgen/object_id.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
 namespace {
 
 /// How many entries a statement of a scan lists at most.
 constexpr uint64_t kMaxListedEntries = 1024;
+/// How many entries a statement counts at most, or passes because of an offset.
+constexpr uint64_t kMaxCountedEntries = 65'536;
+constexpr uint64_t kMaxPassedEntries = 65'536;
+
+/// Lists entries of `from` in the order of their sequence, behind the entry `after` if there is one.
+Rows ListSome(Connection& connection, const Table& table, uint64_t from, bool descending,
+              const std::optional<MappingEntry>& after, uint64_t limit, uint64_t offset) {
+  if (!after) {
+    return connection.Prepare(descending ? Sql::kListDescending : Sql::kListAscending, table)
+        .Bind(from)
+        .Bind(limit)
+        .Bind(offset)
+        .Query();
+  }
+  return connection.Prepare(descending ? Sql::kListDescendingAfter : Sql::kListAscendingAfter, table)
+      .Bind(from)
+      .Bind(after->sequence)
+      .Bind(after->sequence)
+      .Bind(after->to)
+      .Bind(limit)
+      .Bind(offset)
+      .Query();
+}
+
+/// Adds to `count` how many entries there are from `to` on, as far as one statement counts. Returns where the
+/// next statement is to begin; nullopt if all are counted.
+std::optional<uint64_t> CountSome(Connection& connection, const Table& table, uint64_t from, uint64_t to,
+                                  uint64_t& count) {
+  Rows rows =
+      connection.Prepare(Sql::kCountMapping, table).Bind(from).Bind(to).Bind(kMaxCountedEntries).Query();
+  rows.Next();
+  count += rows.Uint(1);
+  if (rows.Uint(1) < kMaxCountedEntries || rows.Uint(2) == std::numeric_limits<uint64_t>::max())
+    return std::nullopt;
+  return rows.Uint(2) + 1;
+}
 
 }  // namespace
 
@@ -52,33 +90,28 @@ absl::StatusOr<bool> MySqlMappingStore::Remove(uint64_t from, uint64_t to) {
 absl::StatusOr<MappingList> MySqlMappingStore::List(uint64_t from, const MappingQuery& query) {
   return RunOnShardOf(
       from, Repeat::kAlways, [&](Connection& connection, const Table& table) -> absl::StatusOr<MappingList> {
-        // One entry more than asked for tells whether there are more.
-        const uint64_t limit = uint64_t{query.limit} + 1;
-        const auto rows = [&] {
-          if (query.after) {
-            return connection
-                .Prepare(query.descending ? Sql::kListDescendingAfter : Sql::kListAscendingAfter, table)
-                .Bind(from)
-                .Bind(query.after->sequence)
-                .Bind(query.after->sequence)
-                .Bind(query.after->to)
-                .Bind(limit)
-                .Query();
-          }
-          return connection.Prepare(query.descending ? Sql::kListDescending : Sql::kListAscending, table)
-              .Bind(from)
-              .Bind(limit)
-              .Bind(query.offset)
-              .Query();
-        };
         MappingList list;
-        for (Rows entries = rows(); entries.Next();) {
+        uint64_t offset = query.offset;
+        std::optional<MappingEntry> after = query.after;
+        std::optional<Transaction> snapshot;
+        if (offset > kMaxPassedEntries) snapshot.emplace(connection, Transaction::Kind::kSnapshot);
+        for (; offset > kMaxPassedEntries; offset -= kMaxPassedEntries) {
+          if (auto status = CheckCall(); !status.ok()) return status;
+          Rows last = ListSome(connection, table, from, query.descending, after, 1, kMaxPassedEntries - 1);
+          if (!last.Next()) return list;
+          after = MappingEntry{last.Uint(1), last.Uint(2)};
+        }
+        // One entry more than asked for tells whether there are more.
+        for (Rows entries = ListSome(connection, table, from, query.descending, after,
+                                     uint64_t{query.limit} + 1, offset);
+             entries.Next();) {
           if (list.entries.size() == query.limit) {
             list.more = true;
             break;
           }
           list.entries.push_back({entries.Uint(1), entries.Uint(2)});
         }
+        if (snapshot) snapshot->Commit();
         return list;
       });
 }
@@ -86,9 +119,18 @@ absl::StatusOr<MappingList> MySqlMappingStore::List(uint64_t from, const Mapping
 absl::StatusOr<uint64_t> MySqlMappingStore::Count(uint64_t from) {
   return RunOnShardOf(from, Repeat::kAlways,
                       [&](Connection& connection, const Table& table) -> absl::StatusOr<uint64_t> {
-                        Rows rows = connection.Prepare(Sql::kCountMapping, table).Bind(from).Query();
-                        rows.Next();
-                        return rows.Uint(1);
+                        // Most counts take one statement. A long one is begun again in a snapshot, because
+                        // several statements would otherwise see different moments.
+                        uint64_t count = 0;
+                        if (CountSome(connection, table, from, 0, count) == std::nullopt) return count;
+                        Transaction transaction(connection, Transaction::Kind::kSnapshot);
+                        count = 0;
+                        for (std::optional<uint64_t> to = 0; to;) {
+                          if (auto status = CheckCall(); !status.ok()) return status;
+                          to = CountSome(connection, table, from, *to, count);
+                        }
+                        transaction.Commit();
+                        return count;
                       });
 }
 

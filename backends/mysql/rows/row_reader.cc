@@ -18,9 +18,10 @@ constexpr uint64_t kOptimisticCells = 256;
 constexpr uint64_t kChunkCells = 1024;
 /// How many named columns one statement asks for.
 constexpr size_t kTogether = 16;
-/// A page ends, even if it is empty, after so many columns that have nothing to return: each takes two
-/// statements.
-constexpr int kMaxEmptyColumns = 2048;
+/// How many cells one statement passes at most that are not in the range, expired ones for example. A page
+/// ends, even if it is empty, after so many such stretches.
+constexpr uint64_t kPassedCells = 16'384;
+constexpr int kMaxEmptyStretches = 64;
 
 /// Reads one page.
 class PageRead {
@@ -192,14 +193,14 @@ class PageRead {
 
   /// Reads the whole page by one statement. Returns false if that was not enough.
   bool ReadOptimistically(const std::string& from) {
-    const uint64_t limit = std::min(uint64_t{query_.limit} * Needed(from) + 1, kOptimisticCells);
+    // Cells below the range, such as expired ones, are listed too, so that the limit bounds what the server
+    // reads.
+    const uint64_t limit = query_.range.start > 0
+                               ? kOptimisticCells
+                               : std::min(uint64_t{query_.limit} * Needed(from) + 1, kOptimisticCells);
     ++statements_;
-    std::vector<ListedCell> cells = Collect(connection_.Prepare(Sql::kRowCells, table_)
-                                                .Bind(row_)
-                                                .Bind(from)
-                                                .Bind(query_.range.start)
-                                                .Bind(limit)
-                                                .Query());
+    std::vector<ListedCell> cells = Collect(
+        connection_.Prepare(Sql::kRowCells, table_).Bind(row_).Bind(from).Bind(limit).Query());
     const bool all = cells.size() < limit;
     if (!all) {
       // The last column may have more cells than the limit let through.
@@ -232,25 +233,47 @@ class PageRead {
                                                   .Bind(End(from))
                                                   .Bind(asked)
                                                   .Query());
-      std::string column;
       if (cells.empty()) {
-        // The next column has no cells in the range, or there is no next column.
-        Rows next = connection_.Prepare(Sql::kNextColumn, table_).Bind(row_).Bind(from).Query();
-        if (!next.Next() || next.IsNull(1)) return true;
-        column = next.Bytes(1);
+        // Either the next column has no cells in the range, or there is no next column.
+        const Passed passed = PassEmptyColumns(from);
+        if (!passed.next) return true;
         // Only an empty page may end here: the marker of another one promises that more cells follow.
-        if (++empty >= kMaxEmptyColumns && builder_.empty()) {
-          next_ = RowPosition{.column = std::move(column)};
+        if (++empty >= kMaxEmptyStretches && passed.behind && builder_.empty()) {
+          next_ = RowPosition{.column = *passed.behind};
           return true;
         }
-      } else {
-        column = cells.front().column;
-        Wants wants = Wants::kMore;
-        if (!OfferColumn(column, std::move(cells), asked, wants)) return false;
-        if (wants == Wants::kNothing) return true;
+        from = *passed.next;
+        continue;
       }
+      std::string column = cells.front().column;
+      Wants wants = Wants::kMore;
+      if (!OfferColumn(column, std::move(cells), asked, wants)) return false;
+      if (wants == Wants::kNothing) return true;
       from = Behind(std::move(column));
     }
+  }
+
+  struct Passed {
+    std::optional<std::string> next;    ///< The column to go on at; nullopt: the row ends.
+    std::optional<std::string> behind;  ///< The last column that was passed, if it is known.
+  };
+
+  /// Passes columns without cells in the range, from `from` on, of which the first one is known to have none.
+  Passed PassEmptyColumns(const std::string& from) {
+    Rows rows = connection_.Prepare(Sql::kNextColumn, table_)
+                    .Bind(query_.range.start)
+                    .Bind(End(from))
+                    .Bind(row_)
+                    .Bind(from)
+                    .Bind(kPassedCells)
+                    .Query();
+    rows.Next();
+    if (!rows.IsNull(1)) return {.next = rows.Bytes(1)};
+    if (rows.Uint(4) < kPassedCells) return {};
+    std::string last = rows.Bytes(3);
+    // Of the last column there may be more cells than were looked at, unless it is the one that has none.
+    if (rows.Bytes(2) != last) return {.next = std::move(last)};
+    return {.next = Behind(last), .behind = last};
   }
 
   Connection& connection_;

@@ -69,7 +69,8 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
   {
     Call call = connection.Prepare(Sql::kRowsCells, table, size);
     for (size_t i = 0; i < size; ++i) call.Bind(reads[places[std::min(i, places.size() - 1)]].row);
-    call.Bind(lowest_live).Bind(kTogetherCells);
+    // Expired cells are listed too, so that the limit bounds what the server reads.
+    call.Bind(kTogetherCells);
     uint64_t listed = 0;
     for (Rows rows = call.Query(); rows.Next(); ++listed)
       cells_by_row[rows.Bytes(1)].push_back(ReadCell(rows, 2));

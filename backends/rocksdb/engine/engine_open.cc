@@ -7,6 +7,7 @@
 #include <rocksdb/table.h>
 #include <rocksdb/write_buffer_manager.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
@@ -35,6 +36,12 @@ constexpr uint64_t kDaySeconds = 86'400;
 /// they hold little, else in the background, and the close waits for the end.
 constexpr size_t kMaxOldLogs = 8;
 constexpr uint64_t kFlushedAtOnce = uint64_t{16} << 20;
+/// With more families than these, the flush is in the background too, because each one gets a file.
+constexpr size_t kFamiliesFlushedAtOnce = 64;
+/// RocksDB starts threads for each family that it opens, whether the family has files or not. An open starts
+/// about so many in all, and RocksDB's default for each family at most.
+constexpr size_t kThreadsOfOpen = 128;
+constexpr size_t kThreadsOfFamily = 16;
 /// A write buffer larger than all logs together: with it, replaying them flushes nothing.
 constexpr size_t kUnflushedBytes = size_t{8} << 30;
 
@@ -99,6 +106,18 @@ uint64_t SizeOf(const std::filesystem::path& file) {
   std::error_code error;
   const auto size = std::filesystem::file_size(file, error);
   return error ? 0 : size;
+}
+
+/// Returns by how many threads RocksDB shall open the files of each family.
+int ThreadsToOpen(const std::filesystem::path& database, size_t families) {
+  size_t tables = 0;
+  std::error_code error;
+  for (const auto& file : std::filesystem::directory_iterator(database, error)) {
+    if (file.path().extension() == ".sst") ++tables;
+  }
+  // The thread that opens the database is the first one of each family.
+  const size_t threads = 1 + kThreadsOfOpen / std::max<size_t>(families, 1);
+  return static_cast<int>(std::clamp<size_t>(std::min(threads, tables), 1, kThreadsOfFamily));
 }
 
 }  // namespace
@@ -258,6 +277,7 @@ rocksdb::Status Engine::OpenFiles(std::vector<rocksdb::ColumnFamilyDescriptor>& 
                                   std::vector<rocksdb::ColumnFamilyHandle*>& handles) {
   rocksdb::DBOptions options = MakeDbOptions();
   const std::string path = dir_.rocksdb().string();
+  options.max_file_opening_threads = ThreadsToOpen(dir_.rocksdb(), families.size());
   rocksdb::DB* db = nullptr;
   auto status = rocksdb::DB::Open(options, path, families, &handles, &db);
   if (status.IsNoSpace()) {
@@ -313,7 +333,7 @@ void Engine::FlushOldLogs() {
   // On a disk that is nearly full, the logs are as good a place as tables.
   std::error_code error;
   if (std::filesystem::space(dir_.path(), error).available < 2 * logs.bytes || error) return;
-  flush_at_close_ = logs.bytes > kFlushedAtOnce;
+  flush_at_close_ = logs.bytes > kFlushedAtOnce || AllFamilies().size() > kFamiliesFlushedAtOnce;
   FlushAll(/*wait=*/!flush_at_close_);
 }
 

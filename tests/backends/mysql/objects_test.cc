@@ -253,6 +253,32 @@ TEST(Mappings, LieOnTheShardOfFrom) {
   EXPECT_THAT(dataset.mappings->List(closed, {.limit = 1}), FailsWith(kInvalid, "from: shard 16"));
 }
 
+TEST(Mappings, NoStatementCountsOrPassesAllEntries) {
+  Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings});
+  MariaDbServer& server = SharedFleet().OfShard(0);
+  server.Run(
+      "INSERT INTO db00000.board_has_pins (from_id, to_id, sequence) SELECT 1, seq, 1000000 - seq FROM "
+      "seq_1_to_200000");
+  const auto statements = [&] {
+    return std::stoull(
+        server.Run("SELECT variable_value FROM information_schema.global_status WHERE variable_name = "
+                   "'Com_stmt_execute'"));
+  };
+  const uint64_t before = statements();
+  EXPECT_EQ(*dataset.mappings->Count(1), 200'000u);
+  EXPECT_GE(statements() - before, 4u);
+  const uint64_t counted = statements();
+  const auto listed = dataset.mappings->List(1, {.limit = 2, .offset = 150'000});
+  ASSERT_OK(listed);
+  EXPECT_EQ(listed->entries[0].to, 50'000u);
+  EXPECT_EQ(listed->entries[1].to, 49'999u);
+  EXPECT_TRUE(listed->more);
+  EXPECT_GE(statements() - counted, 3u);
+  EXPECT_EQ(dataset.mappings->List(1, {.descending = true, .limit = 2, .offset = 199'999})->entries[0].to,
+            200'000u);
+  EXPECT_TRUE(dataset.mappings->List(1, {.limit = 2, .offset = 200'000})->entries.empty());
+}
+
 TEST(Mappings, APageReadsWhatItReturnsAndNoMore) {
   auto options = TestFleet::Options();
   options.pool.max_connections = 1;

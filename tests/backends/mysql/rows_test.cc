@@ -1,5 +1,6 @@
 #include <array>
 #include <atomic>
+#include <functional>
 #include <set>
 #include <string>
 #include <thread>
@@ -63,6 +64,48 @@ TEST(Rows, TheNewestOfManyVersionsAreReadWithoutTheRest) {
   EXPECT_LE(read({.columns = {{"c1"}}, .versions = 50, .time_range = {100, 5000}}), 51u);
   // All columns take an optimistic statement, then one for each column, and one that finds no more.
   EXPECT_LE(read({.versions = 50}), 256u + 3 * 52 + 3);
+}
+
+/// How many prepared statements the server of `row` has run so far.
+uint64_t StatementsRun(std::string_view row) {
+  return std::stoull(
+      ServerOf(row).Run("SELECT variable_value FROM information_schema.global_status WHERE "
+                        "variable_name = 'Com_stmt_execute'"));
+}
+
+TEST(Rows, NoStatementReadsAllExpiredCells) {
+  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
+  const std::string row = "user";
+  const std::string now = std::to_string(WallClockMs());
+  // Many columns, then a long one, and behind them a cell that has not expired.
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM seq_1_to_40000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'd', seq, 'v' FROM seq_1_to_40000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('user', 'e', " + now + ", 'v')");
+  const auto expect_bounded = [&](const std::function<std::string()>& read) {
+    const uint64_t entries = EntriesRead(row);
+    const uint64_t statements = StatementsRun(row);
+    EXPECT_EQ(read(), "e@" + now + "=v");
+    EXPECT_LE(EntriesRead(row) - entries, (StatementsRun(row) - statements) * 20'000);
+  };
+  expect_bounded([&] { return Read(*dataset.rows, row); });
+  expect_bounded([&] {
+    const std::vector<RowRead> reads = {{row, {}}, {"none", {}}};
+    return ToText(dataset.rows->GetMany(reads)[0]->items);
+  });
+}
+
+TEST(Rows, AColumnAmongManyExpiredOnesIsFound) {
+  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
+  const std::string row = "user";
+  const std::string now = std::to_string(WallClockMs());
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), IF(seq MOD 700 = 0, " + now +
+                    ", 1), 'v' FROM seq_1_to_40000");
+  ASSERT_OK_AND_ASSIGN(const auto items, ReadPages(*dataset.rows, row, {.limit = 20}));
+  EXPECT_EQ(items.size(), 40'000u / 700);
+  ASSERT_OK_AND_ASSIGN(const auto together, ReadPages(*dataset.rows, row, {.limit = 1000}));
+  EXPECT_EQ(together, items);
 }
 
 TEST(Rows, LongRowsArePagedThroughOnce) {

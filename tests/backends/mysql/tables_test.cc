@@ -16,6 +16,7 @@
 #include "catalog/file_catalog.h"
 #include "router/router.h"
 #include "tests/backends/mysql/test_fleet.h"
+#include "tests/support/eventually.h"
 
 /// Processes that make and remove tables while others do: migrations, moves of shards, processes that slept.
 namespace kvstore::testing {
@@ -371,6 +372,36 @@ TEST(Create, LeavesADatasetOfAnotherCatalogAlone) {
   // Once the dataset is dropped, nothing is in the way.
   ASSERT_OK(left.backend->DropDataset(left.spec));
   EXPECT_OK(router->CreateDataset({.name = "events"}));
+}
+
+// ---- purge ----
+
+TEST(Purge, ThatWaitsForItsRateGivesWayToADrop) {
+  SharedFleet().Clear();
+  auto options = TestFleet::Options();
+  options.purge_cells_per_s = 1;
+  const TempDir dir;
+  Router::Backends backends;
+  backends.emplace("mysql", *SharedFleet().Open(options));
+  const auto router =
+      *Router::Open(std::make_unique<FileCatalog>(dir.path() / "catalog"), std::move(backends), "mysql");
+  ASSERT_OK(router->CreateDataset({.name = "events"}));
+  // By its rate, one shard with so many cells takes a quarter of an hour.
+  for (uint32_t shard = 0; shard < TestFleet::kShards; ++shard) {
+    SharedFleet().OfShard(shard).Run("INSERT INTO " + mysql::DatabaseName(mysql::Space::kMod, shard) +
+                                     ".events SELECT 'r', 'c', seq, 'v' FROM seq_1_to_1000");
+  }
+  absl::StatusOr<ReclaimResult> purged;
+  std::atomic<int> reports{0};
+  std::thread purger([&] {
+    // A purge reports between its waits, ten times a second.
+    purged = router->Compact("events", [&](uint64_t, uint64_t) { return ++reports, true; });
+  });
+  EXPECT_TRUE(Eventually([&] { return reports > 20; }));
+  EXPECT_OK(router->DropDataset("events", {}));
+  purger.join();
+  EXPECT_THAT(purged.status(), FailsWith(absl::StatusCode::kAborted, "is being dropped"));
+  EXPECT_EQ(CountTables("events"), 0);
 }
 
 // ---- names ----

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
+#include <rocksdb/env.h>
 
+#include <chrono>
+#include <future>
+#include <latch>
 #include <map>
 #include <string>
 
@@ -20,6 +24,13 @@ absl::StatusOr<std::unique_ptr<RocksDbBackend>> OpenWithSmallLogs(const fs::path
   auto dir = rocks::DataDir::Open(path, /*create=*/true);
   if (!dir.ok()) return dir.status();
   return RocksDbBackend::Open(*std::move(dir), {}, {}, {.wal_bytes = kWalBytes});
+}
+
+absl::StatusOr<std::unique_ptr<RocksDbBackend>> OpenAsApplicationsDo(const fs::path& path,
+                                                                     std::span<const DatasetSpec> known) {
+  auto dir = rocks::DataDir::Open(path, /*create=*/true);
+  if (!dir.ok()) return dir.status();
+  return RocksDbBackend::Open(*std::move(dir), known, {}, {});
 }
 
 std::vector<DatasetSpec> Specs(int count) {
@@ -104,13 +115,8 @@ TEST(Logs, OfManyShortLivesDoNotPileUp) {
 TEST(Logs, ThatHoldMuchAreReadOnce) {
   const TempDir dir;
   const std::vector<DatasetSpec> known = Specs(1);
-  const auto open = [&](std::span<const DatasetSpec> datasets) {
-    auto held = rocks::DataDir::Open(dir.path(), /*create=*/true);
-    EXPECT_OK(held);
-    return RocksDbBackend::Open(*std::move(held), datasets, {}, {});
-  };
   {
-    ASSERT_OK_AND_ASSIGN(const auto backend, open({}));
+    ASSERT_OK_AND_ASSIGN(const auto backend, OpenAsApplicationsDo(dir.path(), {}));
     ASSERT_OK(PutOneEach(*backend, known));
     const auto rows = *backend->OpenRows(known[0]);
     for (int i = 0; i < 20; ++i)
@@ -118,9 +124,58 @@ TEST(Logs, ThatHoldMuchAreReadOnce) {
     EXPECT_GT(backend->engine().Logs().bytes, uint64_t{20} << 20);
   }
   // Even if the process that opens the store next ends at once, the logs are flushed.
-  ASSERT_OK(open(known));
-  ASSERT_OK_AND_ASSIGN(const auto backend, open(known));
+  ASSERT_OK(OpenAsApplicationsDo(dir.path(), known));
+  ASSERT_OK_AND_ASSIGN(const auto backend, OpenAsApplicationsDo(dir.path(), known));
   EXPECT_LT(backend->engine().Logs().bytes, uint64_t{1} << 20);
+}
+
+/// Keeps all threads busy in which RocksDB flushes, as long as it lives.
+class NoFlushes {
+ public:
+  NoFlushes() {
+    for (int i = 0; i < threads_; ++i) env_->Schedule(&NoFlushes::Hold, this, rocksdb::Env::Priority::HIGH);
+    held_.wait();
+  }
+  ~NoFlushes() {
+    release_.count_down();
+    released_.wait();
+  }
+  NoFlushes(const NoFlushes&) = delete;
+  NoFlushes& operator=(const NoFlushes&) = delete;
+
+ private:
+  static void Hold(void* argument) {
+    auto* const self = static_cast<NoFlushes*>(argument);
+    self->held_.count_down();
+    self->release_.wait();
+    self->released_.count_down();
+  }
+
+  rocksdb::Env* const env_ = rocksdb::Env::Default();
+  const int threads_ = env_->GetBackgroundThreads(rocksdb::Env::Priority::HIGH);
+  std::latch held_{threads_};
+  std::latch release_{1};
+  std::latch released_{threads_};
+};
+
+TEST(Logs, OfManyDatasetsAreFlushedBehindTheOpen) {
+  const TempDir dir;
+  const auto specs = Specs(80);
+  for (int life = 0; life < 8; ++life) {
+    ASSERT_OK_AND_ASSIGN(const auto backend,
+                         OpenAsApplicationsDo(dir.path(), life == 0 ? std::vector<DatasetSpec>() : specs));
+    ASSERT_OK(PutOneEach(*backend, life == 0 ? specs : std::vector{specs[0]}));
+  }
+  ASSERT_EQ(Count(dir.path(), ".log"), 8u);
+  std::future<absl::StatusOr<std::unique_ptr<RocksDbBackend>>> opened;
+  {
+    const NoFlushes no_flushes;
+    opened = std::async(std::launch::async, [&] { return OpenAsApplicationsDo(dir.path(), specs); });
+    EXPECT_TRUE(
+        Eventually([&] { return opened.wait_for(std::chrono::seconds(0)) == std::future_status::ready; }));
+  }
+  ASSERT_OK(opened.get());
+  EXPECT_LT(Count(dir.path(), ".log"), 8u);
 }
 
 TEST(Logs, ADatasetIsMadeWithoutAFileOfAllOptions) {
@@ -130,6 +185,45 @@ TEST(Logs, ADatasetIsMadeWithoutAFileOfAllOptions) {
   for (const auto& file : fs::directory_iterator(dir / "rocksdb")) {
     EXPECT_FALSE(file.path().filename().string().starts_with("OPTIONS")) << file.path();
   }
+}
+
+// ---- threads of an open ----
+
+int ThreadsOfAFamily(RocksDbBackend& backend) {
+  return backend.engine().db().GetDBOptions().max_file_opening_threads;
+}
+
+TEST(Open, StartsFewThreadsHoweverManyDatasets) {
+  const TempDir dir;
+  const auto specs = Specs(40);
+  {
+    ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), {}));
+    EXPECT_EQ(ThreadsOfAFamily(*backend), 1);
+    ASSERT_OK(PutOneEach(*backend, specs));
+    for (const DatasetSpec& spec : specs) {
+      ASSERT_TRUE(backend->engine().db().Flush({}, backend->engine().FindFamily(spec.name)->handle).ok());
+    }
+  }
+  // RocksDB starts one thread less, of its own, for each family, and for the default one.
+  ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), specs));
+  EXPECT_GT(ThreadsOfAFamily(*backend), 1);
+  EXPECT_LE(41 * (ThreadsOfAFamily(*backend) - 1), 128);
+}
+
+TEST(Open, ReadsTheFilesOfAFewDatasetsInParallel) {
+  const TempDir dir;
+  const auto specs = Specs(1);
+  {
+    ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), {}));
+    ASSERT_OK(PutOneEach(*backend, specs));
+    const auto rows = *backend->OpenRows(specs[0]);
+    for (int i = 0; i < 3; ++i) {
+      ASSERT_OK(PutCell(*rows, std::to_string(i), "x", "v", 1));
+      ASSERT_TRUE(backend->engine().db().Flush({}, backend->engine().FindFamily(specs[0].name)->handle).ok());
+    }
+  }
+  ASSERT_OK_AND_ASSIGN(const auto backend, OpenRocksDb(dir.path(), specs));
+  EXPECT_EQ(ThreadsOfAFamily(*backend), 3);
 }
 
 }  // namespace
