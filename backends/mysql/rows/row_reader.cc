@@ -199,8 +199,8 @@ class PageRead {
                                ? kOptimisticCells
                                : std::min(uint64_t{query_.limit} * Needed(from) + 1, kOptimisticCells);
     ++statements_;
-    std::vector<ListedCell> cells = Collect(
-        connection_.Prepare(Sql::kRowCells, table_).Bind(row_).Bind(from).Bind(limit).Query());
+    std::vector<ListedCell> cells =
+        Collect(connection_.Prepare(Sql::kRowCells, table_).Bind(row_).Bind(from).Bind(limit).Query());
     const bool all = cells.size() < limit;
     if (!all) {
       // The last column may have more cells than the limit let through.
