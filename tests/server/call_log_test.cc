@@ -58,7 +58,7 @@ TEST(CallLog, WritesFewLinesOfBoundedLength) {
 }
 
 TEST(CallLog, WantsNoCallsThatFailByTheirOwnArguments) {
-  const CallLog log(500);
+  const CallLog log(0.5);
   EXPECT_FALSE(log.Wants(0.1, absl::InvalidArgumentError("row: is empty")));
   EXPECT_FALSE(log.Wants(0.1, absl::NotFoundError("no such dataset")));
   EXPECT_TRUE(log.Wants(0.6, absl::InvalidArgumentError("row: is empty"))) << "it was slow";
