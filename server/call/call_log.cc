@@ -10,11 +10,10 @@ namespace {
 /// Error messages may quote a name of megabytes. A caller must not be able to fill the disk by its mistakes.
 constexpr size_t kMaxMessageBytes = 500;
 
-/// Returns whether the status is an answer that callers expect or must mend themselves, and no failure here.
+/// Returns whether the status is an answer that callers expect, and no failure.
 bool IsAnswer(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kOk:
-    case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kFailedPrecondition:

@@ -57,15 +57,6 @@ TEST(CallLog, WritesFewLinesOfBoundedLength) {
   EXPECT_LE(count, 50 * (seconds + 1));
 }
 
-TEST(CallLog, WantsNoCallsThatFailByTheirOwnArguments) {
-  const CallLog log(0.5);
-  EXPECT_FALSE(log.Wants(0.1, absl::InvalidArgumentError("row: is empty")));
-  EXPECT_FALSE(log.Wants(0.1, absl::NotFoundError("no such dataset")));
-  EXPECT_TRUE(log.Wants(0.6, absl::InvalidArgumentError("row: is empty"))) << "it was slow";
-  EXPECT_TRUE(log.Wants(0.1, absl::UnauthenticatedError("no token")));
-  EXPECT_TRUE(log.Wants(0.1, absl::UnavailableError("a host is down")));
-}
-
 TEST(CallLog, NoTerminalActsOnALine) {
   const Collected collected;
   CallLog log(0);
