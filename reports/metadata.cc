@@ -17,6 +17,7 @@ namespace {
 
 /// Columns that one read names.
 constexpr size_t kColumnsOfRead = 1'000;
+
 absl::Status NoReport(std::string_view report) {
   return absl::NotFoundError(fmt::format("there is no report '{}'", report));
 }

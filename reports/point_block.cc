@@ -4,6 +4,7 @@
 #include <utility>
 
 namespace kvstore::reports {
+
 void PointBlock::Append(std::span<const uint32_t> segments, const SeriesPoints& points) {
   AppendAll(all_.sketches, points.sketches);
   AppendRest(segments, points);

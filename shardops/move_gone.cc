@@ -20,7 +20,7 @@ const Pair* FindPair(const std::vector<Pair>& pairs, const Pair& pair) {
   return nullptr;
 }
 
-/// A host that can be reached answers, also if it refuses the operator's login.
+/// Whether a host can be reached, also if it refuses the operator's login.
 bool IsThere(const FleetOperator& fleet, const Host& host) {
   return !absl::IsUnavailable(HostAdmin::Open(host, fleet.access).status());
 }

@@ -40,7 +40,7 @@ pid_t ForkProgram(const std::vector<std::string>& command, const std::string& fi
 
 /// Waits until `serves` says that the server `process`, which writes to the file `log`, serves. If the
 /// process ends before, or does not serve within five minutes, it is gone, `process` is -1, and
-/// std::runtime_error with the end of its log is thrown.
+/// std::runtime_error with how it ended and the end of its log is thrown.
 void AwaitServer(pid_t& process, const std::string& name, const std::string& log,
                  const std::function<bool()>& serves);
 

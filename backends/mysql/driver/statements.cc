@@ -91,8 +91,7 @@ constexpr std::array kStatements = std::to_array<Statement>({
      "SELECT row_key, {cell} FROM {table} WHERE row_key IN ({list}) ORDER BY row_key, column_name, ts "
      "{order} LIMIT ?"},
     // `ts + 0` keeps the optimizer from making a range of this condition, which would not help anyway:
-    // MariaDB
-    // 10.11 loses rows if ranges of two parts of a key are followed by a range of a descending part
+    // MariaDB 10.11 loses rows if ranges of two parts of a key are followed by a range of a descending part
     // (tests/backends/mysql/assumptions_test.cc).
     {Sql::kScanCells, kRead,  // first row, last row, lowest ts, column ..., limit
      "SELECT row_key, {cell} FROM {table} WHERE row_key >= ? AND row_key <= ? AND ts + 0 >= "
