@@ -30,8 +30,9 @@ class ObjectStore {
                                                         const CreateOptions& options) = 0;
   /// NOT_FOUND also for an inactive object, unless `include_inactive` is set.
   [[nodiscard]] virtual absl::StatusOr<Object> Get(uint64_t id, const ObjectReadOptions& options) = 0;
+  /// By default the objects are read one after the other, as by RowStore::GetMany.
   [[nodiscard]] virtual std::vector<absl::StatusOr<Object>> GetMany(std::span<const uint64_t> ids,
-                                                                    const ObjectReadOptions& options) = 0;
+                                                                    const ObjectReadOptions& options);
   /// Reads, transforms and writes atomically; returns the object as written.
   [[nodiscard]] virtual absl::StatusOr<Object> Update(uint64_t id, const ObjectTransform& transform,
                                                       const UpdateOptions& options) = 0;

@@ -17,6 +17,14 @@ namespace kvstore {
 /// Returns the columns in ascending order, without duplicates.
 std::vector<std::string> SortedColumns(std::vector<std::string> columns);
 
+/// Returns the lowest timestamp of a cell that has not expired.
+///
+/// ttl_ms  The dataset's; 0: cells never expire.
+/// now     The time, in ms.
+inline uint64_t OldestVisible(uint64_t ttl_ms, uint64_t now) {
+  return ttl_ms == 0 || now <= ttl_ms ? 0 : now - ttl_ms;
+}
+
 /// Whether two cells of a put would be the same one with this assigned timestamp: one that brings it, and one
 /// of the same column without a timestamp. Then another timestamp must be assigned.
 bool Collides(std::span<const CellWrite> cells, uint64_t assigned);

@@ -64,14 +64,16 @@ class RowStore {
                                                       const WriteOptions& options) = 0;
   [[nodiscard]] virtual absl::Status Delete(std::string_view row, const DeleteOptions& options) = 0;
 
-  /// Returns the first pages of many rows, in the order asked. A backend groups and parallelises the reads as
-  /// it can.
-  [[nodiscard]] virtual std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads) = 0;
+  // Batches. By default the entries are carried out one after the other, which suffices where a call waits
+  // for no other machine; a backend whose calls do wait groups them and makes them in parallel.
+
+  /// Returns the first pages of many rows, in the order asked.
+  [[nodiscard]] virtual std::vector<absl::StatusOr<RowPage>> GetMany(std::span<const RowRead> reads);
   /// Each row succeeds or fails on its own; writes of the same row are made in the order given. After a write
   /// that was refused because the dataset migrates (backend_api/outcome.h), all later writes of the same row
   /// are refused as well. The same holds for DeleteMany.
-  [[nodiscard]] virtual std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes) = 0;
-  [[nodiscard]] virtual std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes) = 0;
+  [[nodiscard]] virtual std::vector<absl::StatusOr<PutResult>> PutMany(std::span<const RowWrite> writes);
+  [[nodiscard]] virtual std::vector<absl::Status> DeleteMany(std::span<const RowDelete> deletes);
 
   /// Returns about `wanted` partitions of about equal size; at least one.
   [[nodiscard]] virtual absl::StatusOr<std::vector<Partition>> Partitions(size_t wanted) = 0;

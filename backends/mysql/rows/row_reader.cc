@@ -28,7 +28,7 @@ class PageRead {
  public:
   /// snapshot  whether the connection is in a snapshot. Without one, the attempt ends where it would need a
   ///           second statement.
-  PageRead(Connection& connection, const Table& table, std::string_view row, const RowQuery& query,
+  PageRead(Connection& connection, const Table& table, std::string_view row, const PageQuery& query,
            const std::optional<RowPosition>& after, bool snapshot)
       : connection_(connection),
         table_(table),
@@ -279,7 +279,7 @@ class PageRead {
   Connection& connection_;
   const Table& table_;
   const std::string_view row_;
-  const RowQuery& query_;
+  const PageQuery& query_;
   const std::optional<RowPosition>& after_;
   const bool snapshot_;
   PageBuilder builder_;
@@ -311,63 +311,8 @@ void PutNewestFirst(std::vector<ListedCell>& cells, const TableFamily& family) {
   }
 }
 
-// ---- pages ----
-
-void PageBuilder::BeginColumn(std::string_view column) {
-  column_ = column;
-  begun_ = true;
-  seen_ = 0;
-  taken_ = after_ && after_->cells > 0 && after_->column == column ? after_->cells : 0;
-}
-
-PageBuilder::Verdict PageBuilder::Inspect(std::string_view column, uint64_t timestamp, uint64_t value_bytes) {
-  if (!begun_ || column != column_) BeginColumn(column);
-  const bool inside = after_ && after_->cells > 0 && after_->column == column;
-  // Where all versions are kept, cells newer than the range were not listed, and need not be counted.
-  ++seen_;
-  if (query_.max_versions != 0 && seen_ > query_.max_versions) return {Wants::kNextColumn};
-  if (taken_ >= query_.versions || timestamp < query_.range.start) return {Wants::kNextColumn};
-  const bool last_visible = query_.max_versions != 0 && seen_ == query_.max_versions;
-  if (timestamp >= query_.range.end || (inside && timestamp >= after_->timestamp)) {
-    return {last_visible ? Wants::kNextColumn : Wants::kMore};
-  }
-  // The cell is to be returned, on this page or on the next.
-  const bool new_item = items_.empty() || items_.back().column != column;
-  const size_t bytes = (new_item ? column.size() : 0) + value_bytes;
-  if ((new_item && items_.size() == query_.limit) || page_cells_ == kMaxPageCells ||
-      (!items_.empty() && bytes_ + bytes > query_.max_bytes)) {
-    full_ = true;
-    return {Wants::kNothing};
-  }
-  bytes_ += bytes;
-  ++page_cells_;
-  ++taken_;
-  return {taken_ >= query_.versions || last_visible ? Wants::kNextColumn : Wants::kMore, /*take=*/true};
-}
-
-void PageBuilder::Add(std::string column, uint64_t timestamp, std::string value) {
-  if (items_.empty() || items_.back().column != column) items_.push_back({std::move(column), {}});
-  items_.back().cells.push_back({timestamp, std::move(value)});
-}
-
-RowPage PageBuilder::Finish() {
-  RowPage page;
-  if (full_) {
-    const Item& last = items_.back();
-    RowPosition next{.column = last.column};
-    // If the cell that did not fit is of the page's last column, the next page continues inside that column.
-    if (last.column == column_) {
-      next.cells = static_cast<uint32_t>(taken_);
-      next.timestamp = last.cells.back().timestamp;
-    }
-    page.next = std::move(next);
-  }
-  page.items = std::move(items_);
-  return page;
-}
-
 absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std::string_view row,
-                                 const RowQuery& query, const std::optional<RowPosition>& after) {
+                                 const PageQuery& query, const std::optional<RowPosition>& after) {
   PageRead optimistic(connection, table, row, query, after, /*snapshot=*/false);
   if (auto page = optimistic.Read()) return *std::move(page);
   if (!optimistic.over().ok()) return optimistic.over();
@@ -379,15 +324,12 @@ absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std
   return *std::move(page);
 }
 
-RowQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
-                   std::optional<std::vector<std::string>>& columns) {
+PageQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
+                    std::optional<std::vector<std::string>>& columns) {
   if (options.columns) columns = SortedColumns(*options.columns);
-  return {.columns = &columns,
-          .versions = options.versions,
-          .limit = options.limit,
-          .max_bytes = options.max_bytes,
-          .range = {std::max(options.time_range.start, lowest_live), options.time_range.end},
-          .max_versions = dataset.max_versions};
+  PageQuery query(options, lowest_live, dataset.max_versions);
+  query.columns = &columns;
+  return query;
 }
 
 }  // namespace kvstore::mysql

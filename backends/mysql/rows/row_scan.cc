@@ -27,11 +27,7 @@ MySqlRowScan::MySqlRowScan(std::shared_ptr<Fleet> fleet, std::shared_ptr<const D
       dataset_(std::move(dataset)),
       range_(std::move(range)),
       end_(range_.end.empty() ? std::string(kMaxRowKeyBytes, '\xff') : range_.end),
-      options_{.columns = options.columns,
-               .versions = options.versions,
-               .time_range = options.time_range,
-               .limit = std::numeric_limits<uint32_t>::max(),
-               .max_bytes = options.max_bytes},
+      options_(EachRow(options)),
       last_shard_(fleet_->mod_shards() - 1),
       from_(range_.start) {}
 
@@ -65,11 +61,11 @@ absl::StatusOr<std::unique_ptr<RowScan>> MySqlRowScan::Open(std::shared_ptr<Flee
   return scan;
 }
 
-RowQuery MySqlRowScan::Query(uint64_t lowest_live) {
+PageQuery MySqlRowScan::Query(uint64_t lowest_live) {
   return MakeQuery(*dataset_, lowest_live, options_, columns_);
 }
 
-void MySqlRowScan::AddListed(std::string key, std::vector<ListedCell> cells, const RowQuery& query) {
+void MySqlRowScan::AddListed(std::string key, std::vector<ListedCell> cells, const PageQuery& query) {
   const std::optional<RowPosition> from_the_start;
   PageBuilder builder(query, from_the_start);
   PutNewestFirst(cells, dataset_->family);
@@ -103,7 +99,7 @@ std::string MySqlRowScan::LastRow(Connection& connection) const {
 }
 
 absl::Status MySqlRowScan::Fetch() {
-  RowQuery query = Query(0);
+  PageQuery query = Query(0);
   std::vector<std::pair<std::string, std::vector<ListedCell>>> rows;
   const size_t columns = columns_ && columns_->size() <= kMaxColumns ? columns_->size() : 0;
   const bool keys_only = columns_ && columns == 0;
@@ -192,7 +188,7 @@ absl::StatusOr<bool> MySqlRowScan::Next(ScannedRow& row) {
     if (next.read_alone) {
       auto page = fleet_->Run(
           Space::kMod, shard_, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
-            const RowQuery query = Query(dataset_->LowestLive(connection));
+            const PageQuery query = Query(dataset_->LowestLive(connection));
             return ReadPage(connection, dataset_->TableOn(shard_), next.key, query, next.after);
           });
       if (!page.ok()) return page.status();

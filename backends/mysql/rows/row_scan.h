@@ -42,7 +42,7 @@ class MySqlRowScan : public RowScan {
                const ScanOptions& options);
 
   /// Returns what to read of each row; sets columns_.
-  RowQuery Query(uint64_t lowest_live);
+  PageQuery Query(uint64_t lowest_live);
   /// Lists the next cells of the current shard, and adds their rows to listed_.
   absl::Status Fetch();
   /// Returns the last row of the window that begins at from_: the row of the last cell of a number that one
@@ -51,7 +51,7 @@ class MySqlRowScan : public RowScan {
   /// Returns the last row of the window; empty if it has none.
   std::string LastRow(Connection& connection) const;
   /// Adds a row, all of whose cells were listed, to listed_.
-  void AddListed(std::string key, std::vector<ListedCell> cells, const RowQuery& query);
+  void AddListed(std::string key, std::vector<ListedCell> cells, const PageQuery& query);
 
   const std::shared_ptr<Fleet> fleet_;
   const std::shared_ptr<const Dataset> dataset_;

@@ -32,7 +32,7 @@ absl::StatusOr<RowPage> MySqlRowStore::Get(std::string_view row, const ReadOptio
   std::optional<std::vector<std::string>> columns;
   return fleet_->Run(
       Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
-        const RowQuery query = MakeQuery(*dataset_, dataset_->LowestLive(connection), options, columns);
+        const PageQuery query = MakeQuery(*dataset_, dataset_->LowestLive(connection), options, columns);
         return ReadPage(connection, dataset_->TableOn(shard), row, query, after);
       });
 }
@@ -85,7 +85,7 @@ std::vector<size_t> MySqlRowStore::ReadTogether(Connection& connection, const Ta
       rest.push_back(place);
       continue;
     }
-    const RowQuery query = MakeQuery(*dataset_, lowest_live, read.options, all_columns);
+    const PageQuery query = MakeQuery(*dataset_, lowest_live, read.options, all_columns);
     const std::optional<RowPosition> from_the_start;
     PageBuilder builder(query, from_the_start);
     // The cells are copied, because the same row may be asked for twice.
@@ -148,7 +148,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
     std::optional<std::vector<std::string>> columns;
     pages[place] = fleet_->Run(
         Space::kMod, shard, Repeat::kAlways, [&](Connection& connection) -> absl::StatusOr<RowPage> {
-          const RowQuery query =
+          const PageQuery query =
               MakeQuery(*dataset_, dataset_->LowestLive(connection), reads[place].options, columns);
           return ReadPage(connection, dataset_->TableOn(shard), reads[place].row, query, std::nullopt);
         });

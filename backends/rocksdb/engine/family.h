@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "backend_api/row_rules.h"
 #include "backends/rocksdb/engine/gate.h"
 #include "backends/rocksdb/engine/iterator_pool.h"
 #include "backends/rocksdb/engine/timestamps.h"
@@ -31,9 +32,7 @@ struct FamilySettings {
   /// then the clock is not read.
   uint64_t OldestVisible() const {
     const uint64_t ttl = ttl_ms.load(std::memory_order_relaxed);
-    if (ttl == 0) return 0;
-    const uint64_t now = WallClockMs();
-    return now <= ttl ? 0 : now - ttl;
+    return ttl == 0 ? 0 : kvstore::OldestVisible(ttl, WallClockMs());
   }
 
   const std::string name;

@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "backend_api/batch_bytes.h"
 #include "backend_api/outcome.h"
 #include "backend_api/row_rules.h"
 #include "backends/rocksdb/engine/status.h"
@@ -143,16 +142,7 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
 }
 
 std::vector<absl::StatusOr<RowPage>> RocksRowStore::GetMany(std::span<const RowRead> reads) {
-  std::vector<absl::StatusOr<RowPage>> pages;
-  pages.reserve(reads.size());
-  BatchBytes bytes;
-  for (const RowRead& read : reads) {
-    const absl::Status status = bytes.full() ? BatchFullError() : CheckCall();
-    pages.push_back(status.ok() ? Get(read.row, read.options, std::nullopt)
-                                : absl::StatusOr<RowPage>(status));
-    if (pages.back().ok()) bytes.Add(pages.back()->items);
-  }
-  return pages;
+  return RowStore::GetMany(reads);
 }
 
 absl::StatusOr<std::unique_ptr<RowScan>> RocksRowStore::Scan(const RowRange& range,
@@ -316,18 +306,7 @@ absl::Status RocksRowStore::Delete(std::string_view row, const DeleteOptions& op
 }
 
 std::vector<absl::Status> RocksRowStore::DeleteMany(std::span<const RowDelete> deletes) {
-  std::vector<absl::Status> results;
-  results.reserve(deletes.size());
-  for (const RowDelete& one : deletes) {
-    if (auto status = CheckCall(); !status.ok()) {
-      results.resize(deletes.size(), status);
-      break;
-    }
-    results.push_back(Delete(one.row, one.options));
-    if (IsMigrating(results.back())) results.resize(deletes.size(), absl::Status(results.back()));
-    if (results.size() == deletes.size()) break;
-  }
-  return results;
+  return RowStore::DeleteMany(deletes);
 }
 
 }  // namespace kvstore::rocks

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
+#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "backend_api/backend.h"
@@ -10,16 +12,26 @@
 
 namespace kvstore::testing {
 
-struct ToyDataset;
+/// What is stored of one dataset. What belongs to the other shapes stays empty.
+struct ToyDataset {
+  DatasetSpec spec;
+  uint64_t clock = 0;  ///< The last timestamp that was assigned.
+  /// The value of each cell, by row, column and ~timestamp: in the order in which they are read.
+  std::map<std::tuple<std::string, std::string, uint64_t>, std::string> cells;
+  std::map<uint64_t, Object> objects;
+  std::map<uint32_t, uint64_t> locals;           ///< The last local ID of each shard.
+  std::map<std::string, uint64_t> requests;      ///< The object that a request ID has made.
+  std::map<MappingPosition, uint64_t> mappings;  ///< The sequence of each entry.
+};
 
 /// What a toy backend stores. It outlives the backend, as files outlive a process.
 struct ToyDisk {
   Mutex mutex;
-  std::map<uint64_t, std::shared_ptr<ToyDataset>> datasets ABSL_GUARDED_BY(mutex);  // by incarnation
+  std::map<uint64_t, ToyDataset> datasets ABSL_GUARDED_BY(mutex);  ///< By incarnation.
 };
 
-/// The smallest backend that passes tests/backend_suite: all three shapes in maps, behind one lock for each
-/// dataset, and without migrations. docs/backends.md says of each part what a real one does there.
+/// The smallest backend that passes tests/backend_suite: all three shapes in ordered maps, behind one lock,
+/// and without migrations. docs/backends.md says of each part what a real one does there.
 std::unique_ptr<Backend> OpenToyBackend(std::shared_ptr<ToyDisk> disk);
 
 }  // namespace kvstore::testing
