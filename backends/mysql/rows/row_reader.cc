@@ -222,6 +222,8 @@ class PageRead {
       if (wants == Wants::kNothing) return true;
       from = Behind(std::move(from));
     }
+    // The last column that was passed, once one was.
+    std::string passed;
     for (int empty = 0;;) {
       if (!MayRun()) return false;
       const uint64_t asked = std::min(Needed(from), kChunkCells);
@@ -234,32 +236,29 @@ class PageRead {
                                                   .Bind(asked)
                                                   .Query());
       if (cells.empty()) {
-        // Either the next column has no cells in the range, or there is no next column.
-        const Passed passed = PassEmptyColumns(from);
-        if (!passed.next) return true;
-        // Only an empty page may end here: the marker of another one promises that more cells follow.
-        if (++empty >= kMaxEmptyStretches && passed.behind && builder_.empty()) {
-          next_ = RowPosition{.column = *passed.behind};
+        // Either the next column has no cells in the range, or there is no next column. If the stretch before
+        // ended inside of a column, that is the next one, and is passed now. Only an empty page may end here:
+        // the marker of another one promises that more cells follow.
+        if (empty >= kMaxEmptyStretches && builder_.empty()) {
+          next_ = RowPosition{.column = std::move(passed)};
           return true;
         }
-        from = *passed.next;
+        ++empty;
+        if (!PassEmptyColumns(from, passed)) return true;
         continue;
       }
-      std::string column = cells.front().column;
+      passed = cells.front().column;
       Wants wants = Wants::kMore;
-      if (!OfferColumn(column, std::move(cells), asked, wants)) return false;
+      if (!OfferColumn(passed, std::move(cells), asked, wants)) return false;
       if (wants == Wants::kNothing) return true;
-      from = Behind(std::move(column));
+      from = Behind(passed);
     }
   }
 
-  struct Passed {
-    std::optional<std::string> next;    ///< The column to go on at; nullopt: the row ends.
-    std::optional<std::string> behind;  ///< The last column that was passed, if it is known.
-  };
-
-  /// Passes columns without cells in the range, from `from` on, of which the first one is known to have none.
-  Passed PassEmptyColumns(const std::string& from) {
+  /// Passes a stretch of columns without cells in the range, from `from` on, of which the first one is known
+  /// to have none. Sets `from` to where to go on, and `passed` to the last column that is passed if the one
+  /// at `from` has no cells in the range either. Returns false if the row ends.
+  bool PassEmptyColumns(std::string& from, std::string& passed) {
     Rows rows = connection_.Prepare(Sql::kNextColumn, table_)
                     .Bind(query_.range.start)
                     .Bind(End(from))
@@ -268,12 +267,15 @@ class PageRead {
                     .Bind(kPassedCells)
                     .Query();
     rows.Next();
-    if (!rows.IsNull(1)) return {.next = rows.Bytes(1)};
-    if (rows.Uint(4) < kPassedCells) return {};
-    std::string last = rows.Bytes(3);
+    if (!rows.IsNull(1)) {
+      passed = from = rows.Bytes(1);
+      return true;
+    }
+    if (rows.Uint(4) < kPassedCells) return false;
+    passed = rows.Bytes(3);
     // Of the last column there may be more cells than were looked at, unless it is the one that has none.
-    if (rows.Bytes(2) != last) return {.next = std::move(last)};
-    return {.next = Behind(last), .behind = last};
+    from = rows.Bytes(2) == passed ? Behind(passed) : passed;
+    return true;
   }
 
   Connection& connection_;

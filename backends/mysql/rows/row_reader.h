@@ -42,6 +42,6 @@ absl::StatusOr<RowPage> ReadPage(Connection& connection, const Table& table, std
 /// lowest_live  Dataset::LowestLive of the connection that reads.
 /// columns      receives the sorted columns; the query refers to it.
 PageQuery MakeQuery(const Dataset& dataset, uint64_t lowest_live, const ReadOptions& options,
-                   std::optional<std::vector<std::string>>& columns);
+                    std::optional<std::vector<std::string>>& columns);
 
 }  // namespace kvstore::mysql

@@ -15,6 +15,7 @@
 #include "backends/mysql/units/migration_tables.h"
 #include "base/clock.h"
 #include "shardmap/mod_shard.h"
+#include "tests/backends/mysql/tables_of_rows.h"
 #include "tests/backends/mysql/test_fleet.h"
 #include "tests/support/eventually.h"
 
@@ -35,10 +36,6 @@ class CapturedDatasetTest : public ::testing::Test {
         endpoint_(*dataset_.backend->OpenForMigration(dataset_.spec)) {
     EXPECT_OK(endpoint_->RaiseEpoch(kEpoch));
     EXPECT_OK(endpoint_->TransitionTo(kEpoch, State::kServing, true));
-  }
-  static std::string TableOf(const std::string& row) {
-    return "`mod000" + std::string(ModShard(row, TestFleet::kShards) < 10 ? "0" : "") +
-           std::to_string(ModShard(row, TestFleet::kShards)) + "`.`events`";
   }
   Host HostOf(const std::string& row) {
     return dataset_.backend->fleet().map(mysql::Space::kMod).Find(ModShard(row, TestFleet::kShards))->master;

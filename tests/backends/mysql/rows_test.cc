@@ -12,6 +12,7 @@
 #include "base/shift_clock.h"
 #include "kvstore_api/call_scope.h"
 #include "shardmap/mod_shard.h"
+#include "tests/backends/mysql/tables_of_rows.h"
 #include "tests/backends/mysql/test_fleet.h"
 
 /// Rows: what the suite does not test because it holds for this backend only.
@@ -21,14 +22,6 @@ namespace {
 const bool kShared = ShareFleet();
 
 const DatasetSpec kAllVersions{.name = "events", .max_versions = 0};
-
-std::string TableOf(std::string_view row) {
-  return mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards)) + ".events";
-}
-
-MariaDbServer& ServerOf(std::string_view row) {
-  return SharedFleet().OfShard(ModShard(row, TestFleet::kShards));
-}
 
 /// How many index entries the server of `row` has read so far.
 uint64_t EntriesRead(std::string_view row) {
@@ -93,6 +86,24 @@ TEST(Rows, NoStatementReadsAllExpiredCells) {
     const std::vector<RowRead> reads = {{row, {}}, {"none", {}}};
     return ToText(dataset.rows->GetMany(reads)[0]->items);
   });
+}
+
+TEST(Rows, AnEmptyPageEndsAmongAMillionExpiredColumns) {
+  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
+  const std::string row = "user";
+  const std::string now = std::to_string(WallClockMs());
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 7, '0')), 1, 'v' FROM seq_1_to_1100000");
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " VALUES ('user', 'e', " + now + ", 'v')");
+  ASSERT_OK_AND_ASSIGN(const RowPage empty, dataset.rows->Get(row, {}, std::nullopt));
+  EXPECT_TRUE(empty.items.empty());
+  ASSERT_TRUE(empty.next.has_value());
+  // The page ended behind a column that it had looked at, and did not go on to the end of the row.
+  EXPECT_GT(empty.next->column, "c1000000");
+  EXPECT_LT(empty.next->column, "c1100000");
+  ASSERT_OK_AND_ASSIGN(const RowPage last, dataset.rows->Get(row, {}, empty.next));
+  EXPECT_EQ(ToText(last.items), "e@" + now + "=v");
+  EXPECT_FALSE(last.next.has_value());
 }
 
 TEST(Rows, AColumnAmongManyExpiredOnesIsFound) {
@@ -404,75 +415,6 @@ TEST(Rows, AWriteThatMustBeForcedIsRefusedWhereTheServerDoesNotForce) {
       .name = "forced", .backend = "mysql", .durability = Durability::kMachine, .incarnation = 9};
   EXPECT_THAT(dataset.backend->CreateDataset(forced),
               FailsWith(absl::StatusCode::kFailedPrecondition, "machine"));
-}
-
-// ---- purge ----
-
-TEST(Purge, TakesLongColumnsInSmallSteps) {
-  Opened dataset({.name = "events", .max_versions = 2});
-  const std::string row = "user";
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
-                    " SELECT 'user', CONCAT('c', seq DIV 2500), 1 + seq MOD 2500, 'v' FROM seq_0_to_9999");
-  uint64_t calls = 0;
-  ASSERT_OK_AND_ASSIGN(const ReclaimResult result,
-                       dataset.backend->Reclaim(dataset.spec, [&](uint64_t done, uint64_t total) {
-                         EXPECT_LE(done, total);
-                         ++calls;
-                         return true;
-                       }));
-  EXPECT_EQ(result.surplus_cells, 4 * 2498u);
-  EXPECT_GE(calls, TestFleet::kShards);
-  EXPECT_EQ(ServerOf(row).Run("SELECT COUNT(*), MIN(ts) FROM " + TableOf(row)), "8\t2499\n");
-}
-
-TEST(Purge, TakesExpiredCellsBehindAnyNumberThatAreNot) {
-  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
-  const std::string row = "user";
-  const std::string now = std::to_string(WallClockMs());
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', " + now +
-                    " - seq, 'v' FROM seq_1_to_3000");
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_700");
-  ASSERT_OK_AND_ASSIGN(const ReclaimResult result, dataset.backend->Reclaim(dataset.spec, nullptr));
-  EXPECT_EQ(result.expired_cells, 700u);
-  EXPECT_EQ(result.surplus_cells, 0u);
-  EXPECT_EQ(ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row)), "3000\n");
-}
-
-TEST(Purge, EndsWhileItWaitsForItsRate) {
-  auto options = TestFleet::Options();
-  options.purge_cells_per_s = 1;
-  Opened dataset({.name = "events", .max_versions = 1}, options);
-  const std::string row = "user";
-  ServerOf(row).Run("INSERT INTO " + TableOf(row) + " SELECT 'user', 'x', seq, 'v' FROM seq_1_to_1000");
-  const auto left = [&] { return std::stoi(ServerOf(row).Run("SELECT COUNT(*) FROM " + TableOf(row))); };
-  // The rate makes it wait for minutes after the first deletes.
-  EXPECT_THAT(dataset.backend->Reclaim(dataset.spec, [&](uint64_t, uint64_t) { return left() == 1000; }),
-              FailsWith(absl::StatusCode::kCancelled, "stopped"));
-  std::atomic<bool> cancelled = false;
-  const CallScope scope(CallLimits{.cancelled = &cancelled});
-  const auto cancel = [&](uint64_t, uint64_t) { return cancelled = left() < 500, true; };
-  EXPECT_THAT(dataset.backend->Reclaim(dataset.spec, cancel), FailsWith(absl::StatusCode::kCancelled, ""));
-}
-
-TEST(Purge, NeverTakesWhatADeleteUncovered) {
-  // A column is deleted and put again with an older timestamp while purges run: what is acknowledged is
-  // visible.
-  Opened dataset({.name = "events", .max_versions = 1});
-  RowStore& rows = *dataset.rows;
-  std::atomic<bool> stop = false;
-  std::thread purger([&] {
-    while (!stop) EXPECT_OK(dataset.backend->Reclaim(dataset.spec, nullptr));
-  });
-  for (int i = 0; i < 300; ++i) {
-    ASSERT_OK(PutCell(rows, "r", "x", "older", 10));
-    ASSERT_OK(PutCell(rows, "r", "x", "newer", 20));
-    ASSERT_OK(rows.Delete("r", {.columns = {{"x"}}}));
-    ASSERT_OK(PutCell(rows, "r", "x", "again", 5));
-    ASSERT_EQ(Read(rows, "r"), "x@5=again");
-    ASSERT_OK(rows.Delete("r", {}));
-  }
-  stop = true;
-  purger.join();
 }
 
 }  // namespace

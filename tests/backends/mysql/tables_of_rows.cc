@@ -1,0 +1,15 @@
+#include "tests/backends/mysql/tables_of_rows.h"
+
+#include "shardmap/mod_shard.h"
+
+namespace kvstore::testing {
+
+std::string TableOf(std::string_view row) {
+  return mysql::DatabaseName(mysql::Space::kMod, ModShard(row, TestFleet::kShards)) + ".events";
+}
+
+MariaDbServer& ServerOf(std::string_view row) {
+  return SharedFleet().OfShard(ModShard(row, TestFleet::kShards));
+}
+
+}  // namespace kvstore::testing
