@@ -77,7 +77,8 @@ absl::Status Acceptor::ListenUnix(const std::string& address) {
       ::listen(listener, SOMAXCONN) != 0) {
     return CannotListen(address, errno);
   }
-  files_.push_back(file);
+  struct stat mine {};
+  if (::lstat(file.c_str(), &mine) == 0) files_.push_back({file, mine.st_dev, mine.st_ino});
   addresses_.push_back(address);
   return absl::OkStatus();
 }
@@ -140,8 +141,16 @@ void Acceptor::Stop() {
   const uint64_t one = 1;
   if (stop_ >= 0 && ::write(stop_, &one, sizeof(one)) < 0) return;
   if (thread_.joinable()) thread_.join();
+  // The files are removed first. As soon as a socket is closed another server may replace its file, which
+  // must stay then; and clients that find the file of a closed socket are refused at once, while some wait
+  // for a file that is not there yet.
+  for (const SocketFile& file : std::exchange(files_, {})) {
+    struct stat there {};
+    const bool mine =
+        ::lstat(file.path.c_str(), &there) == 0 && there.st_dev == file.device && there.st_ino == file.inode;
+    if (mine) ::unlink(file.path.c_str());
+  }
   for (const int listener : std::exchange(listeners_, {})) ::close(listener);
-  for (const std::string& file : std::exchange(files_, {})) ::unlink(file.c_str());
 }
 
 void Acceptor::Run() {

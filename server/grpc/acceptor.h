@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -47,6 +49,13 @@ class Acceptor {
   uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:
+  /// The file of a socket, by which it is told from that of another server at the same path.
+  struct SocketFile {
+    std::string path;
+    dev_t device;
+    ino_t inode;
+  };
+
   Acceptor();
   absl::Status ListenOn(const std::string& address);
   absl::Status ListenUnix(const std::string& address);
@@ -57,8 +66,8 @@ class Acceptor {
   const int limit_;  // connections get descriptors below it
   std::vector<std::string> addresses_;
   std::vector<int> listeners_;
-  std::vector<std::string> files_;  // of sockets, to be removed by Stop
-  int stop_ = -1;                   // an eventfd
+  std::vector<SocketFile> files_;  // to be removed by Stop
+  int stop_ = -1;                  // an eventfd
   std::function<void(int, int)> serve_;
   std::atomic<uint64_t> refused_{0};
   std::chrono::steady_clock::time_point next_line_;  // when a refusal may be logged again; thread_'s
