@@ -16,9 +16,11 @@
 #include "base/mutex.h"
 #include "server/address.h"
 #include "server/grpc/acceptor.h"
+#include "server/grpc/counted_contexts.h"
 #include "server/grpc/grpc_log.h"
 #include "server/grpc/health.h"
 #include "server/grpc/service.h"
+#include "server/grpc/unknown_methods.h"
 #include "server/grpc/waker.h"
 #include "server/http/http.h"
 #include "wire/convert.h"
@@ -110,6 +112,7 @@ class Server::Impl {
        std::function<void(MetricsSink&)> describe)
       : core_(router, migrations, options, std::move(access), std::move(describe)),
         service_(core_),
+        unknown_methods_(core_),
         health_([this] { return !core_.draining.load(); },
                 [this](const std::string& peer) { core_.connections.StrangerCalled(peer); },
                 core_.stranger_probes) {}
@@ -132,8 +135,13 @@ class Server::Impl {
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
     if (auto status = server::CheckNotTaken(core_.options.listen); !status.ok()) return status;
-    // Reflection reads requests of any size before anybody is authenticated, so strangers must not reach it.
-    if (!core_.access->open_to_all()) builder.SetOption(std::make_unique<WithoutPlugins>());
+    if (!core_.access->open_to_all()) {
+      // Reflection reads requests of any size before anybody is authenticated, so strangers must not reach
+      // it.
+      builder.SetOption(std::make_unique<WithoutPlugins>());
+      builder.RegisterCallbackGenericService(&unknown_methods_);
+      builder.SetContextAllocator(std::make_unique<server::CountedContexts>(core_.connections));
+    }
     auto acceptor = server::Acceptor::Listen(core_.options.listen);
     if (!acceptor.ok()) return acceptor.status();
     auto connections = builder.experimental().AddExternalConnectionAcceptor(
@@ -205,6 +213,7 @@ class Server::Impl {
 
   Core core_;
   server::Service service_;
+  server::UnknownMethods unknown_methods_;
   server::HealthService health_;
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<server::Acceptor> acceptor_;

@@ -50,6 +50,8 @@ std::string WithBrackets(std::string_view peer) {
 
 /// How soon a connection with much unread is inspected again.
 constexpr int kAgainMs = 5;
+/// While gRPC holds very many calls the connections are compared each time that so many more have arrived.
+constexpr size_t kThinEvery = 500;
 
 struct Bytes {
   uint64_t received = 0;  // by the kernel
@@ -92,6 +94,7 @@ void Connections::Accepted(int socket) {
   if (!thread_.joinable()) thread_ = std::thread([this] { Watch(); });
   sockets_[peer] = number;
   connection.peer = std::move(peer);
+  connection.read_since = Clock::now();
   // Edge-triggered: an event each time that something arrives, whether what came before was read or not. The
   // kernel removes the socket from the epoll when it is closed.
   epoll_event event{.events = EPOLLIN | EPOLLET, .data = {.u64 = number}};
@@ -138,6 +141,29 @@ void Connections::StrangerCalled(std::string_view peer) {
   }
   if (++connection->calls >= kCalls) Suspect(*connection);
   if (connection->calls >= 2 * kCalls && !connection->known) End(*connection);
+}
+
+void Connections::CallArrived() {
+  const size_t calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
+  const size_t arrived = arrived_.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (calls >= kCrowd && arrived % kThinEvery == 0) Thin(calls);
+}
+
+void Connections::Thin(size_t calls) {
+  const auto now = Clock::now();
+  const MutexLock lock(mutex_);
+  for (Connection& connection : connections_) {
+    if (connection.peer.empty() || connection.known) continue;
+    const uint64_t read = BytesFrom(static_cast<int>(SocketOf(connection))).read;
+    if (now - connection.read_since > kCountedFor) {
+      connection.read_since = now;
+      connection.read_before = read;
+      continue;
+    }
+    if (read < connection.read_before + kFewBytes) continue;
+    Suspect(connection);
+    if (calls >= 2 * kCrowd && !connection.known) End(connection);
+  }
 }
 
 void Connections::KnownCalled(std::string_view peer) {

@@ -35,6 +35,10 @@ class Connections {
   /// The same limits as a number of refused calls within kCountedFor.
   static constexpr uint32_t kCalls = 200;
   static constexpr std::chrono::milliseconds kCountedFor{500};
+  /// When so many calls of all callers are in gRPC at a time, each connection of a stranger of which more
+  /// than kFewBytes were read lately becomes a suspect; at twice as many these connections are ended.
+  static constexpr size_t kCrowd = 2'500;
+  static constexpr uint64_t kFewBytes = uint64_t{16} << 10;
 
   /// has_known_call  Returns whether an authenticated call is open over the connection of this peer. Called
   ///                 on any thread.
@@ -49,6 +53,9 @@ class Connections {
   ///
   /// peer  The client's address, as gRPC writes it.
   void StrangerCalled(std::string_view peer);
+  /// Counts a call that gRPC holds, of anybody, from when its headers were read until CallLeft. Costs little.
+  void CallArrived();
+  void CallLeft() { calls_.fetch_sub(1, std::memory_order_relaxed); }
   /// Returns whether there are suspects, for which KnownCalled has to be called.
   bool has_suspects() const { return suspects_.load(std::memory_order_relaxed) > 0; }
   /// Trusts the connection of a call that was authenticated.
@@ -64,12 +71,16 @@ class Connections {
     bool suspect = false;
     Clock::time_point counted_since;
     uint32_t calls = 0;
+    Clock::time_point read_since;
+    uint64_t read_before = 0;  // bytes, until read_since
   };
 
   /// Waits for bytes on the connections of strangers, until the end. Run by thread_.
   void Watch();
   /// Compares the bytes of a connection with the limits.
   void Inspect(size_t socket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Suspects, or ends, the connections that send much while gRPC holds very many calls.
+  void Thin(size_t calls);
   Connection* Find(std::string_view peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Suspect(Connection& connection) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,8 +93,10 @@ class Connections {
   const std::function<bool(const std::string&)> has_known_call_;
   std::atomic<size_t> suspects_{0};
   std::atomic<uint64_t> ended_{0};
-  const int events_;  // an epoll of the sockets of strangers
-  const int stop_;    // an eventfd
+  std::atomic<size_t> calls_{0};    // that gRPC holds
+  std::atomic<size_t> arrived_{0};  // of all time
+  const int events_;                // an epoll of the sockets of strangers
+  const int stop_;                  // an eventfd
   Mutex mutex_;
   /// By the numbers of their sockets. Some have ended since: nobody tells when gRPC closes a socket.
   std::vector<Connection> connections_ ABSL_GUARDED_BY(mutex_);

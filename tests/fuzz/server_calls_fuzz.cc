@@ -14,6 +14,7 @@
 
 #include "kvstore/v1/endpoint.pb.h"
 #include "kvstore/v1/kvstore.pb.h"
+#include "kvstore/v1/reports.pb.h"
 #include "server/call/access.h"
 #include "server/call/operation.h"
 #include "tests/fuzz/made_message.h"
@@ -58,7 +59,7 @@ class Fuzzed {
     served_ = std::make_unique<testing::Served>(options);
     channel_ = grpc::CreateChannel(served_->address(), grpc::InsecureChannelCredentials());
     const auto& pool = *google::protobuf::DescriptorPool::generated_pool();
-    for (const char* service : {"kvstore.v1.KVStore", "kvstore.v1.Endpoints"}) {
+    for (const char* service : {"kvstore.v1.KVStore", "kvstore.v1.Endpoints", "kvstore.v1.Reports"}) {
       const auto* described = pool.FindServiceByName(service);
       for (int i = 0; i < described->method_count(); ++i) methods_.push_back(described->method(i));
     }

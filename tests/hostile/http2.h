@@ -57,6 +57,29 @@ inline std::string CallHeaders(std::string_view path) {
          Header("content-type", "application/grpc");
 }
 
+/// Returns a header that the receiver also puts into its table, in which the last one has index 62.
+inline std::string IndexedHeader(std::string_view name, std::string_view value) {
+  std::string text = Header(name, value);
+  text[0] = 0x40;
+  return text;
+}
+
+/// Returns the frames that open calls of the same method and reset them at once, so many from the one with
+/// this number on. Each takes 28 bytes, but for the first of a connection, which has number 0.
+inline std::string ShortResetCalls(uint32_t from, uint32_t count, std::string_view path) {
+  constexpr uint32_t kCancel = 8;
+  // POST and http are in the table of the standard.
+  const std::string first = "\x83\x86" + IndexedHeader(":path", path) +
+                            IndexedHeader(":authority", "localhost") + IndexedHeader("te", "trailers") +
+                            IndexedHeader("content-type", "application/grpc");
+  std::string calls;
+  for (uint32_t i = from; i < from + count; ++i) {
+    calls += Frame(kHeaders, kEndHeaders, 2 * i + 1, i == 0 ? first : "\x83\x86\xc1\xc0\xbf\xbe");
+    calls += Frame(kReset, 0, 2 * i + 1, BigEndian(kCancel, 4));
+  }
+  return calls;
+}
+
 /// Returns the frame that opens a call, without any of its request.
 inline std::string OpenCall(uint32_t stream, std::string_view path) {
   return Frame(kHeaders, kEndHeaders, stream, CallHeaders(path));

@@ -10,6 +10,7 @@
 
 #include "backend_api/outcome.h"
 #include "server/call/access.h"
+#include "server/call/connections.h"
 #include "tests/hostile/http2.h"
 #include "tests/hostile/raw_call.h"
 #include "tests/server/server_fixture.h"
@@ -64,6 +65,35 @@ TEST_F(StrangerTest, ThereIsNoReflectionAndNoWatch) {
   EXPECT_EQ(OpenRaw(channel_, "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo").error_code(),
             grpc::UNIMPLEMENTED);
   EXPECT_EQ(OpenRaw(channel_, "/grpc.health.v1.Health/Watch").error_code(), grpc::UNIMPLEMENTED);
+}
+
+TEST_F(StrangerTest, CallsOfUnknownMethodsEndTheirConnection) {
+  // Fewer bytes than a connection may send before it is suspected.
+  constexpr uint32_t kCalls = 2 * server::Connections::kCalls;
+  const Connection connection(served_->port());
+  http2::Reader reader(connection);
+  ASSERT_TRUE(connection.Send(http2::Preface()));
+  http2::Reader::Received frame;
+  uint32_t ended = 0;
+  bool open = true;
+  for (uint32_t i = 0; i < 10 * kCalls && open; ++i) {
+    open = connection.Send(http2::OpenCall(2 * i + 1, "/kvstore.v1.KVStore/NoSuchMethod") +
+                           http2::Frame(http2::kData, http2::kEndStream, 2 * i + 1, ""));
+    // One at a time, so that none is refused because there are too many streams.
+    do {
+      open = open && reader.Next(frame);
+    } while (open && !(frame.type == http2::kHeaders && (frame.flags & http2::kEndStream) != 0));
+    if (open) ++ended;
+  }
+  EXPECT_FALSE(open) << "after " << ended << " calls";
+  EXPECT_GE(ended + 1, server::Connections::kCalls);
+}
+
+TEST_F(StrangerTest, CallsOfUnknownMethodsByWhoIsKnownEndNothing) {
+  for (uint32_t i = 0; i < 3 * server::Connections::kCalls; ++i) {
+    ASSERT_EQ(CallRaw(channel_, "/kvstore.v1.KVStore/NoSuchMethod", "", "t").error_code(),
+              grpc::UNIMPLEMENTED);
+  }
 }
 
 TEST_F(StrangerTest, AWriteWithAWrongTokenIsNotInDoubt) {
