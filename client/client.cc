@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "client/endpoint.h"
+#include "client/migrate_command.h"
 #include "client/outcome.h"
-#include "json/json_text.h"
 #include "kvstore_api/connect.h"
 #include "wire/convert.h"
 
@@ -110,10 +110,7 @@ absl::StatusOr<std::string> Client::GetMetrics() {
 }
 
 absl::StatusOr<Json> Client::Command(const Json& command) {
-  v1::MigrateRequest request;
-  const std::string dataset = command.value("dataset", "");
-  request.set_dataset(dataset.empty() ? "*" : dataset);
-  request.set_command(TextOf(command));
+  v1::MigrateRequest request = MigrateRequestOf(command);
   v1::MigrateResponse response;
   // Commands that only read are often repeated by watchers. As reads their answers do not take place in the
   // server's memory of requests.

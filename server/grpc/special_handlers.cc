@@ -7,6 +7,7 @@
 #include "idgen/object_id.h"
 #include "json/json.h"
 #include "json/json_text.h"
+#include "server/grpc/migrate_command.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {
@@ -86,9 +87,8 @@ Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<c
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response, Unfinished&) {
   if (core.migrations == nullptr) return absl::UnimplementedError("this server migrates no datasets");
-  auto command = ParseJson(request.command());
+  auto command = MigrateCommandOf(request);
   if (!command.ok()) return command.status();
-  if (!command->is_object()) return absl::InvalidArgumentError("command: must be a JSON object");
   // The caller's right was checked for this dataset, whatever the command itself names.
   if (request.dataset() != "*") (*command)["dataset"] = request.dataset();
   if (request.dataset() == "*" && command->value("command", Json()) != "list") {

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "json/json.h"
+#include "kvstore/v1/kvstore.pb.h"
+
+namespace kvstore::client {
+
+/// Makes the request of a command of Migrations::Command. It has the command as a `verb`, and as JSON for
+/// servers that do not know that yet. A command that no `verb` can express is there as JSON only, so that the
+/// server says what is wrong with it.
+v1::MigrateRequest MigrateRequestOf(const Json& command);
+
+}  // namespace kvstore::client
