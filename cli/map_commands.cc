@@ -243,12 +243,14 @@ void AddHistory(CLI::App& group, Globals& globals) {
                                                   shardops::kKeptMaps));
   history->add_option("--show", *show, "Print one of them, in the form that kv shards set reads")
       ->type_name("KEPT");
-  place->AddTo(*history);
+  AddMapSource(*history, *place, globals);
   history->footer("Example: kv shards history --mod");
-  history->callback([place, show, &globals] {
-    place->Complete(globals);
-    ZooKeeper zookeeper(place->zookeeper, nullptr);
-    const std::vector<KeptMap> kept = OrFail(shardops::ReadHistory(zookeeper, place->root, place->mod));
+  history->callback([history, place, show, &globals] {
+    std::vector<KeptMap> kept;
+    for (auto& one : OrFail(OpenMaps(*history, *place, globals)->ListShardMaps(place->mod))) {
+      kept.push_back({std::move(one.name), one.at_ms, std::move(one.who), std::nullopt});
+      if (one.map) kept.back().map = OrFail(ShardMap::Parse(*one.map));
+    }
     if (show->empty()) {
       PrintHistory(kept, globals);
       return;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <iterator>
@@ -11,6 +12,8 @@
 
 #include "assembly/backend_config.h"
 #include "cli/escape.h"
+#include "cli/stored_shard_maps.h"
+#include "client/client.h"
 #include "shardmap/mod_shard.h"
 
 namespace kvstore::cli {
@@ -19,6 +22,20 @@ namespace {
 Json HostsToJson(const std::optional<ShardRange>& range) {
   if (!range) return nullptr;
   return {{"master", range->master.ToString()}, {"slave", range->slave.ToString()}};
+}
+
+/// Returns whether an option was given on the command line; in the environment does not count.
+bool IsOnCommandLine(const CLI::App& app, const std::string& option) {
+  const auto& given = app.parse_order();
+  return std::find(given.begin(), given.end(), app.get_option(option)) != given.end();
+}
+
+/// Returns the error of a map that does not exist yet, which says how to make it.
+Failure NoMap(const MapPlace& place) {
+  return Failure{absl::NotFoundError(fmt::format(
+      "{}: there is no map yet. Write one to a file; kv shards set {}FILE makes it the map, then kv shards "
+      "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet')",
+      place.root.empty() ? "the server's fleet" : place.path(), place.mod ? "--mod " : ""))};
 }
 
 }  // namespace
@@ -65,11 +82,38 @@ void MapPlace::AddKind(CLI::App& command) {
 
 ZooKeeperNode GetMap(ZooKeeper& zookeeper, const MapPlace& place) {
   auto node = zookeeper.Get(place.path(), /*watch=*/false);
-  if (!absl::IsNotFound(node.status())) return OrFail(std::move(node));
-  throw Failure{absl::NotFoundError(fmt::format(
-      "{}: there is no map yet. Write one to a file; kv shards set {}FILE makes it the map, then kv shards "
-      "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet')",
-      place.path(), place.mod ? "--mod " : ""))};
+  if (absl::IsNotFound(node.status())) throw NoMap(place);
+  return OrFail(std::move(node));
+}
+
+void AddMapSource(CLI::App& command, MapPlace& place, Globals& globals) {
+  place.AddTo(command);
+  globals.with_server.insert(&command);
+}
+
+std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, const Globals& globals) {
+  const CLI::App* program = &command;
+  while (program->get_parent() != nullptr) program = program->get_parent();
+  const bool by_server = IsOnCommandLine(*program, "--server");
+  for (const char* option : {"--zookeeper", "--root"}) {
+    if (by_server && IsOnCommandLine(command, option))
+      WrongUsage(fmt::format("--server: not together with {}; a server knows where its maps are", option));
+  }
+  // Where the environment names both, the maps are read where kv shards set writes them.
+  const bool has_place = !place.zookeeper.servers.empty() || !globals.config.empty();
+  if (!globals.server.empty() && (by_server || !has_place)) {
+    place.root.clear();
+    return std::make_unique<client::Client>(
+        OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
+  }
+  place.Complete(globals);
+  return OpenStoredShardMaps(place.zookeeper, place.root);
+}
+
+std::string GetMap(ShardMaps& maps, const MapPlace& place) {
+  auto map = maps.GetShardMap(place.mod);
+  if (absl::IsNotFound(map.status())) throw NoMap(place);
+  return OrFail(std::move(map));
 }
 
 std::string ReadText(const std::string& file) {

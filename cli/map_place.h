@@ -1,8 +1,10 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "backend_api/shard_maps.h"
 #include "cli/command.h"
 #include "coordination/zookeeper.h"
 #include "shardmap/diff.h"
@@ -30,6 +32,15 @@ struct MapPlace {
 
 /// Reads the map in force. Throws Failure, with how to begin if there is no map yet.
 ZooKeeperNode GetMap(ZooKeeper& zookeeper, const MapPlace& place);
+/// Adds the options of a command that only reads maps, and may do so through a server.
+void AddMapSource(CLI::App& command, MapPlace& place, Globals& globals);
+/// Opens the maps that such a command reads: of the server that was named, or in ZooKeeper. Throws Failure,
+/// or as WrongUsage if both were named.
+///
+/// command  The command to which AddMapSource has added its options.
+std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, const Globals& globals);
+/// Reads the map in force. Errors as of the other GetMap.
+std::string GetMap(ShardMaps& maps, const MapPlace& place);
 /// Returns the text of a file, "-" for standard input. Throws Failure.
 std::string ReadText(const std::string& file);
 /// Parses a map. Throws Failure if the text is not a valid map, or, with `mod`, not a valid map of mod

@@ -15,6 +15,7 @@
 #include "cli/backup_place.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/stored_shard_maps.h"
 #include "migration/migrator.h"
 #include "reports/maintenance.h"
 #include "server/server.h"
@@ -69,10 +70,12 @@ void Serve(const Config& config) {
   migrator.TakeOverAbandoned();
   std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
   std::unique_ptr<backup::Schedule> backups = ScheduleBackups(*router, config);
-  auto server = OrFail(Server::Start(*router, config.server, &migrator, [&](MetricsSink& sink) {
+  const std::unique_ptr<ShardMaps> maps = OpenStoredShardMaps(config.store);
+  const auto describe = [&](MetricsSink& sink) {
     if (maintenance != nullptr) maintenance->Describe(sink);
     if (backups != nullptr) backups->Describe(sink);
-  }));
+  };
+  auto server = OrFail(Server::Start(*router, config.server, &migrator, describe, maps.get()));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
   // The server runs even if nobody reads this line.

@@ -53,13 +53,13 @@ void AddValidate(CLI::App& group, Globals& globals) {
 void AddGet(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
   CLI::App* get = group.add_subcommand("get", "Print the map in ZooKeeper, unchanged");
-  place->AddTo(*get);
-  get->footer("Example: kv shards get --zookeeper zk1:2181,zk2:2181,zk3:2181 > map.json");
-  get->callback([place, &globals] {
-    place->Complete(globals);
-    ZooKeeper zookeeper(place->zookeeper, nullptr);
-    const ZooKeeperNode node = GetMap(zookeeper, *place);
-    Print("{}{}", node.data, node.data.ends_with('\n') ? "" : "\n");
+  AddMapSource(*get, *place, globals);
+  get->footer(R"(Examples:
+  kv shards get --zookeeper zk1:2181,zk2:2181,zk3:2181 > map.json
+  kv --server kv1:7400 shards get > map.json      by an operator of that server)");
+  get->callback([get, place, &globals] {
+    const std::string map = GetMap(*OpenMaps(*get, *place, globals), *place);
+    Print("{}{}", map, map.ends_with('\n') ? "" : "\n");
   });
 }
 
@@ -68,14 +68,12 @@ void AddDiff(CLI::App& group, Globals& globals) {
   auto file = std::make_shared<std::string>("-");
   CLI::App* diff = group.add_subcommand("diff", "Show what a file would change in the map in ZooKeeper");
   diff->add_option("file", *file, "- or nothing: standard input");
-  place->AddTo(*diff);
+  AddMapSource(*diff, *place, globals);
   diff->footer("Example: kv shards diff map.json");
-  diff->callback([place, file, &globals] {
-    place->Complete(globals);
+  diff->callback([diff, place, file, &globals] {
+    const auto maps = OpenMaps(*diff, *place, globals);
     const ShardMap next = ReadMap(ReadText(*file), place->mod);
-    ZooKeeper zookeeper(place->zookeeper, nullptr);
-    const ZooKeeperNode node = GetMap(zookeeper, *place);
-    PrintChanges(Diff(ReadMap(node.data, place->mod), next), globals);
+    PrintChanges(Diff(ReadMap(GetMap(*maps, *place), place->mod), next), globals);
   });
 }
 
@@ -213,7 +211,8 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
   group->require_subcommand(1);
   globals.without_server[group] =
       "this command works on the shard maps in ZooKeeper and on the MySQL servers, not through a server of "
-      "KVStore; name their configuration with --config FILE, or in KV_CONFIG, or, for a command on the map "
+      "KVStore, as only kv shards get, diff and history do; name their configuration with --config FILE, or "
+      "in KV_CONFIG, or, for a command on the map "
       "alone, ZooKeeper with --zookeeper SERVERS, or in KV_ZOOKEEPER";
   AddValidate(*group, globals);
   AddGet(*group, globals);

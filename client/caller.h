@@ -38,6 +38,7 @@ class Caller {
   v1::KVStore::StubInterface& Stub() const { return channels_->Stub(); }
   v1::Endpoints::StubInterface& Endpoints() const { return channels_->Endpoints(); }
   v1::Reports::StubInterface& Reports() const { return channels_->Reports(); }
+  v1::Shards::StubInterface& Shards() const { return channels_->Shards(); }
   const std::string& address() const { return channels_->address(); }
 
   /// One attempt of a call.
@@ -158,8 +159,10 @@ class Caller {
   grpc::Status CallOnce(grpc::ClientContext& context, const Request& request, ResponseOf<Request>& response) {
     if constexpr (requires { Method<Request>::Call(Stub(), &context, request, &response); }) {
       return Method<Request>::Call(Stub(), &context, request, &response);
-    } else {
+    } else if constexpr (requires { Method<Request>::Call(Reports(), &context, request, &response); }) {
       return Method<Request>::Call(Reports(), &context, request, &response);
+    } else {
+      return Method<Request>::Call(Shards(), &context, request, &response);
     }
   }
   grpc::Status AttemptOverStream(v1::Call& call, v1::Answer& answer, Try& attempt);

@@ -90,6 +90,7 @@ absl::StatusOr<std::unique_ptr<Channels>> Channels::Open(const std::string& addr
     channels->stubs_.push_back(v1::KVStore::NewStub(channel));
     channels->endpoints_.push_back(v1::Endpoints::NewStub(channel));
     channels->reports_.push_back(v1::Reports::NewStub(channel));
+    channels->shards_.push_back(v1::Shards::NewStub(channel));
   }
   return channels;
 }

@@ -9,6 +9,7 @@
 #include "kvstore/v1/endpoint.grpc.pb.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore/v1/reports.grpc.pb.h"
+#include "kvstore/v1/shards.grpc.pb.h"
 #include "kvstore_api/connect.h"
 
 namespace kvstore::client {
@@ -26,6 +27,7 @@ class Channels {
   v1::KVStore::StubInterface& Stub() const { return *stubs_[Number()]; }
   v1::Endpoints::StubInterface& Endpoints() const { return *endpoints_[Number()]; }
   v1::Reports::StubInterface& Reports() const { return *reports_[Number()]; }
+  v1::Shards::StubInterface& Shards() const { return *shards_[Number()]; }
   /// Returns which connection the thread uses.
   size_t Number() const;
   /// Waits, but if the thread's connection was lost only until soon after it is there again. gRPC reconnects
@@ -43,6 +45,7 @@ class Channels {
   std::vector<std::unique_ptr<v1::KVStore::StubInterface>> stubs_;
   std::vector<std::unique_ptr<v1::Endpoints::StubInterface>> endpoints_;  // on the same channels
   std::vector<std::unique_ptr<v1::Reports::StubInterface>> reports_;      // on the same channels
+  std::vector<std::unique_ptr<v1::Shards::StubInterface>> shards_;        // on the same channels
 };
 
 }  // namespace kvstore::client

@@ -7,13 +7,15 @@
 
 #include "backend_api/migration_endpoint.h"
 #include "backend_api/migrations.h"
+#include "backend_api/shard_maps.h"
 #include "client/caller.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore::client {
 
-/// The KVStore behind a server, and the migrations of its datasets. See kvstore_api/connect.h. Thread-safe.
-class Client : public KVStore, public Migrations {
+/// The KVStore behind a server, the migrations of its datasets, and the shard maps of its fleet. See
+/// kvstore_api/connect.h. Thread-safe.
+class Client : public KVStore, public Migrations, public ShardMaps {
  public:
   explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
@@ -25,6 +27,9 @@ class Client : public KVStore, public Migrations {
   absl::StatusOr<std::string> GetMetrics();
 
   absl::StatusOr<Json> Command(const Json& command) override;
+
+  absl::StatusOr<std::string> GetShardMap(bool mod) override;
+  absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override;
 
   const std::string& address() const { return caller_->address(); }
   /// Returns what makes the calls, for other parts of the client that share its connections.

@@ -7,6 +7,7 @@
 
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "kvstore/v1/reports.grpc.pb.h"
+#include "kvstore/v1/shards.grpc.pb.h"
 
 /// How a request is sent, by the table of operations.
 namespace kvstore::client {

@@ -37,6 +37,7 @@ if(KV_PROGRAMS)
   install(FILES ${PROJECT_SOURCE_DIR}/client/reports.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/kvstore/client)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/kvstore.proto ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/reports.proto
+        ${PROJECT_SOURCE_DIR}/wire/kvstore/v1/shards.proto
         DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore/proto/kvstore/v1)
 install(FILES packaging/kvstore.service DESTINATION lib/systemd/system)
 install(FILES packaging/kv.json DESTINATION ${CMAKE_INSTALL_DATADIR}/kvstore)

@@ -63,9 +63,10 @@ absl::Status MarkRefused(absl::Status status) {
 }
 
 Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list,
-           std::function<void(MetricsSink&)> describe)
+           std::function<void(MetricsSink&)> describe, ShardMaps* maps)
     : router(store),
       migrations(migrator),
+      shard_maps(maps),
       options(wanted),
       instance(RandomInstance()),
       shares_catalog(router.keeper().SharesCatalog()),
@@ -405,7 +406,7 @@ void Call::End(const absl::Status& status) {
     core_.metrics.Count(operation_, backend_, seconds, status, admitted_ ? request_bytes_ : 0,
                         response_bytes_);
   }
-  if (!is_retried && core_.log.Wants(seconds, status)) {
+  if (!is_retried && (IsOnShards(operation_) || core_.log.Wants(seconds, status))) {
     core_.log.Write({.operation = Traits(operation_).name,
                      .dataset = dataset_,
                      .backend = backend_,

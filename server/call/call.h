@@ -16,6 +16,7 @@
 
 #include "absl/status/status.h"
 #include "backend_api/migrations.h"
+#include "backend_api/shard_maps.h"
 #include "base/mutex.h"
 #include "kvstore_api/call_scope.h"
 #include "router/router.h"
@@ -63,11 +64,13 @@ class OpenCalls {
 struct Core {
   /// migrator  What migrates datasets; null: such commands are refused.
   /// describe  Adds figures of other parts of the process; may be null.
+  /// maps      The shard maps of the server's fleet; null: calls on them are refused.
   Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list,
-       std::function<void(MetricsSink&)> describe);
+       std::function<void(MetricsSink&)> describe, ShardMaps* maps = nullptr);
 
   Router& router;
   Migrations* const migrations;
+  ShardMaps* const shard_maps;
   const ServerOptions options;
   const std::string instance;  ///< GetServerResponse.instance.
   /// The origin of GetServerResponse.clock_us, where zero would mean that the server says nothing. Therefore

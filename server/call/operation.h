@@ -54,6 +54,11 @@ constexpr bool IsOnReports(Operation operation) {
   return operation >= Operation::kCreateReport && operation <= Operation::kMakeRollups;
 }
 
+/// Returns whether the operation is one of the service Shards.
+constexpr bool IsOnShards(Operation operation) {
+  return operation >= Operation::kGetShardMap && operation <= Operation::kListShardMaps;
+}
+
 constexpr const OperationTraits& Traits(Operation operation) {
   return kOperations[static_cast<size_t>(operation)];
 }

@@ -6,6 +6,7 @@
 #include "kvstore/v1/endpoint.pb.h"
 #include "kvstore/v1/kvstore.pb.h"
 #include "kvstore/v1/reports.pb.h"
+#include "kvstore/v1/shards.pb.h"
 #include "server/grpc/multiplexed_calls.h"
 #include "server/grpc/streaming_rpcs.h"
 #include "server/grpc/unary_call.h"
@@ -25,6 +26,7 @@ template <typename Request, typename Response>
 grpc::ServerBidiReactor<Request, Response> BaseOf(const grpc::ServerBidiReactor<Request, Response>*);
 
 constexpr const char* ServiceOf(Operation operation) {
+  if (IsOnShards(operation)) return "kvstore.v1.Shards";
   return IsOnReports(operation) ? "kvstore.v1.Reports" : "kvstore.v1.KVStore";
 }
 

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "kvstore/v1/endpoint.pb.h"
+#include "kvstore/v1/shards.pb.h"
 #include "server/call/call.h"
 #include "server/grpc/handlers.h"
 
@@ -29,6 +30,11 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::Migrate
 /// catalog, and the migration is recorded there.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::EndpointRequest& request,
                        v1::EndpointResponse& response, Unfinished&);
+
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::GetShardMapRequest& request,
+                       v1::GetShardMapResponse& response, Unfinished&);
+absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListShardMapsRequest& request,
+                       v1::ListShardMapsResponse& response, Unfinished&);
 
 /// A right on a report is none to create its dataset: PERMISSION_DENIED if there is none yet.
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::CreateReportRequest& request,

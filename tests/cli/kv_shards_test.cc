@@ -7,6 +7,7 @@
 
 #include "coordination/zookeeper.h"
 #include "tests/cli/kv_program.h"
+#include "tests/support/kv_server.h"
 #include "tests/support/zookeeper_server.h"
 
 namespace kvstore::testing {
@@ -55,6 +56,43 @@ TEST_F(KvShards, AMapIsCheckedPutInForceAndRead) {
   const Json json = Json::parse(Shards({"diff", map, "--json"}));
   EXPECT_EQ(json["changes"][0]["range"], Json({256, 511}));
   EXPECT_EQ(json["changes"][0]["after"]["master"], "A");
+}
+
+TEST_F(KvShards, AServerTellsTheSameAsZooKeeper) {
+  const std::string config = File(
+      "kv.json",
+      Json{{"data", (dir_ / "served").string()}, {"zookeeper", {{"servers", server_.address()}}}}.dump());
+  const KvServer served(KV_PROGRAM, {"--config", config});
+  const auto through = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {KV_PROGRAM, "--server", served.address(), "shards"});
+    return RunProgram(arguments);
+  };
+  const Output none = through({"get"});
+  EXPECT_EQ(none.code, 1);
+  EXPECT_THAT(none.err, ::testing::HasSubstr("there is no map yet"));
+  const std::string moved = File("moved.json", kMoved);
+  Shards({"set", File("map.json", kMap), "--yes"});
+  Shards({"set", moved, "--yes", "--unchecked"});
+  const std::string kept = Json::parse(Shards({"history", "--json"}))["maps"][1]["kept"];
+  for (const std::vector<std::string>& command :
+       std::vector<std::vector<std::string>>{{"get"},
+                                             {"diff", moved},
+                                             {"diff", File("map.json", kMap)},
+                                             {"diff", moved, "--json"},
+                                             {"history"},
+                                             {"history", "--json"},
+                                             {"history", "--show", kept}}) {
+    SCOPED_TRACE(command[0]);
+    const Output output = through(command);
+    EXPECT_EQ(output.code, 0) << output.err;
+    EXPECT_EQ(output.out, Shards(command));
+  }
+  EXPECT_THAT(through({"history", "--show", "none"}).err, ::testing::HasSubstr("no map 'none' is kept"));
+  EXPECT_THAT(through({"get", "--mod"}).err,
+              ::testing::HasSubstr("kv shards set --mod FILE makes it the map"));
+  const Output both = through({"get", "--zookeeper", server_.address()});
+  EXPECT_EQ(both.code, 2);
+  EXPECT_THAT(both.err, ::testing::HasSubstr("--server: not together with --zookeeper"));
 }
 
 TEST_F(KvShards, AChangeThatNoHostWasAskedAboutIsRefused) {

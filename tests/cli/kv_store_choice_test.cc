@@ -87,7 +87,7 @@ TEST_F(KvStoreChoice, CommandsThatNeedNoServerSayWhatTheyNeed) {
     return In({}, command);
   };
   for (const Words& command :
-       std::vector<Words>{{"shards", "get"}, {"shards", "status"}, {"shards", "move", "status"}}) {
+       std::vector<Words>{{"shards", "watch"}, {"shards", "status"}, {"shards", "move", "status"}}) {
     ExpectWrong(with_server(command), {"--server: this command works on the shard maps in ZooKeeper",
                                        "--config FILE", "--zookeeper SERVERS"});
   }

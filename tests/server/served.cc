@@ -25,11 +25,12 @@ ServerOptions TestServerOptions() {
   return options;
 }
 
-Served::Served(const ServerOptions& options, Migrations* migrations)
+Served::Served(const ServerOptions& options, Migrations* migrations, ShardMaps* maps)
     : router_(OrThrow(OpenRouter({.data = dir_ / "store"}))),
       options_(options),
       migrations_(migrations),
-      server_(OrThrow(Server::Start(*router_, options, migrations_))) {}
+      maps_(maps),
+      server_(OrThrow(Server::Start(*router_, options, migrations_, nullptr, maps_))) {}
 
 Served::~Served() = default;
 
@@ -54,7 +55,7 @@ double Served::Metric(const std::string& name, const std::string& token) const {
 void Served::Restart() {
   options_.listen = server_->addresses();
   server_.reset();
-  server_ = OrThrow(Server::Start(*router_, options_, migrations_));
+  server_ = OrThrow(Server::Start(*router_, options_, migrations_, nullptr, maps_));
 }
 
 }  // namespace kvstore::testing

@@ -20,8 +20,9 @@ class Served {
  public:
   /// Throws std::runtime_error if it cannot be opened or served.
   ///
-  /// migrations  As in Server::Start. Must outlive this.
-  explicit Served(const ServerOptions& options = TestServerOptions(), Migrations* migrations = nullptr);
+  /// migrations, maps  As in Server::Start. Must outlive this.
+  explicit Served(const ServerOptions& options = TestServerOptions(), Migrations* migrations = nullptr,
+                  ShardMaps* maps = nullptr);
   ~Served();
 
   /// "127.0.0.1:PORT"
@@ -44,6 +45,7 @@ class Served {
   std::unique_ptr<Router> router_;
   ServerOptions options_;
   Migrations* const migrations_;
+  ShardMaps* const maps_;
   std::unique_ptr<Server> server_;
 };
 

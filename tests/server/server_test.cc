@@ -48,13 +48,15 @@ int Dial(uint16_t port) {
 
 TEST(Operations, AreTheMethodsOfTheProtocolInItsOrder) {
   size_t next = 0;
-  for (const char* name : {"kvstore.v1.KVStore", "kvstore.v1.Reports"}) {
+  for (const char* name : {"kvstore.v1.KVStore", "kvstore.v1.Reports", "kvstore.v1.Shards"}) {
     const auto* service = google::protobuf::DescriptorPool::generated_pool()->FindServiceByName(name);
     ASSERT_NE(service, nullptr) << name;
     for (int i = 0; i < service->method_count(); ++i, ++next) {
       ASSERT_LT(next, server::kOperations.size());
       EXPECT_EQ(service->method(i)->name(), server::kOperations[next].name);
       EXPECT_EQ(server::IsOnReports(static_cast<server::Operation>(next)), service->name() == "Reports")
+          << service->method(i)->name();
+      EXPECT_EQ(server::IsOnShards(static_cast<server::Operation>(next)), service->name() == "Shards")
           << service->method(i)->name();
     }
   }

@@ -1,0 +1,42 @@
+#include <utility>
+
+#include "server/grpc/special_handlers.h"
+
+/// The service Shards.
+namespace kvstore::server {
+namespace {
+
+absl::StatusOr<ShardMaps*> MapsOf(const Core& core) {
+  if (core.shard_maps != nullptr) return core.shard_maps;
+  return absl::UnimplementedError(
+      "this server has no shard maps: its configuration names neither a fleet nor a ZooKeeper");
+}
+
+}  // namespace
+
+absl::Status HandleAny(Core& core, const Principal*, const v1::GetShardMapRequest& request,
+                       v1::GetShardMapResponse& response, Unfinished&) {
+  const auto maps = MapsOf(core);
+  if (!maps.ok()) return maps.status();
+  auto map = (*maps)->GetShardMap(request.space() == v1::MOD_SHARDS);
+  if (map.ok()) response.set_map(*std::move(map));
+  return map.status();
+}
+
+absl::Status HandleAny(Core& core, const Principal*, const v1::ListShardMapsRequest& request,
+                       v1::ListShardMapsResponse& response, Unfinished&) {
+  const auto maps = MapsOf(core);
+  if (!maps.ok()) return maps.status();
+  auto history = (*maps)->ListShardMaps(request.space() == v1::MOD_SHARDS);
+  if (!history.ok()) return history.status();
+  for (ShardMaps::Kept& kept : *history) {
+    v1::ListShardMapsResponse::Kept& told = *response.add_maps();
+    told.set_name(std::move(kept.name));
+    told.set_at_ms(kept.at_ms);
+    told.set_who(std::move(kept.who));
+    if (kept.map) told.set_map(*std::move(kept.map));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::server
