@@ -4,12 +4,8 @@ target_compile_features(kv_flags INTERFACE cxx_std_20)
 target_include_directories(kv_flags INTERFACE $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}> $<INSTALL_INTERFACE:include/kvstore>)
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Woverloaded-virtual -Wno-missing-field-initializers -Werror)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # GCC 12 reports these inside inlined std::string code that is right (GCC bugs 105329 and 105651 and their kin). Which
-  # it reports depends on what it inlines: on -O1 or -O2, on a precompiled header, on the sources beside it.
+  # GCC 12 reports these inside inlined std::string code that is right (GCC bug 105329 and its kin).
   list(APPEND warnings -Wno-restrict -Wno-maybe-uninitialized)
-  foreach(guess array-bounds stringop-overflow stringop-overread)
-    list(APPEND warnings -Wno-error=${guess})
-  endforeach()
 endif()
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # Checks the locks that are declared with base/mutex.h.
@@ -43,6 +39,19 @@ if(CMAKE_CXX_COMPILER_LAUNCHER OR KV_FUZZ)
 endif()
 option(KV_TOGETHER "Compile several sources of a library as one" ${together})
 option(KV_PRECOMPILE "Precompile heavy headers" ${together})
+if(KV_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Like the guesses above (GCC bug 105651). GCC inlines otherwise where more is compiled as one, and makes others.
+  foreach(guess array-bounds stringop-overflow stringop-overread)
+    target_compile_options(kv_flags INTERFACE $<BUILD_INTERFACE:-Wno-error=${guess}>)
+  endforeach()
+endif()
+
+# kv_together(TARGET): compiles several sources of a target as one, if this build does so.
+function(kv_together target)
+  if(KV_TOGETHER)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  endif()
+endfunction()
 
 # kv_library(NAME SOURCES ... PUBLIC ... PRIVATE ... [APART]): the one library of a folder. PUBLIC are the targets its
 # headers need, PRIVATE those that only its sources need. APART: sources have the same names for things of their own, and
@@ -50,8 +59,8 @@ option(KV_PRECOMPILE "Precompile heavy headers" ${together})
 function(kv_library name)
   cmake_parse_arguments(arg "APART" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
-  if(KV_TOGETHER AND NOT arg_APART)
-    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  if(NOT arg_APART)
+    kv_together(${name})
   endif()
   target_link_libraries(${name} PUBLIC kv_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
 endfunction()
