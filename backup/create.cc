@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "backup/destination.h"
 #include "backup/layout.h"
 #include "backup/list.h"
 #include "backup/pace.h"
@@ -78,54 +79,15 @@ absl::StatusOr<std::string> ChecksumOf(const fs::path& path, Pace& pace) {
   }
 }
 
-/// What the destination had when a create looked.
-struct Destination {
-  std::string newest;  // the ID of the newest backup, whether it can be read or not; empty if there is none
-  std::map<std::string, BlobEntry, std::less<>> objects;     // by name
-  std::map<std::string, BackedUpFile, std::less<>> in_base;  // the files of the newest backup, by identity
-};
-
-/// Reads the newest backup that can be read, so that a damaged one does not keep others from being made.
-absl::Status ReadBase(BlobStore& blobs, Destination& destination) {
-  const auto list = ListBackups(blobs);
-  if (!list.ok()) return list.status();
-  if (!list->live.empty()) destination.newest = list->live.back();
-  for (auto id = list->live.rbegin(); id != list->live.rend(); ++id) {
-    auto manifest = ReadManifest(blobs, *id);
-    const absl::Status& read = manifest.status();
-    if (absl::IsDataLoss(read) || absl::IsNotFound(read) || absl::IsFailedPrecondition(read)) continue;
-    if (!manifest.ok()) return manifest.status();
-    for (BackedUpFile& file : manifest->files) {
-      std::string identity(IdentityOf(file.blob));
-      destination.in_base.insert_or_assign(std::move(identity), std::move(file));
-    }
-    return absl::OkStatus();
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<Destination> LookAt(BlobStore& blobs) {
-  Destination destination;
-  if (auto status = ReadBase(blobs, destination); !status.ok()) return status;
-  auto objects = ListAll(blobs, kObjectPrefix);
-  if (!objects.ok()) return objects.status();
-  for (BlobEntry& object : *objects) {
-    std::string name = object.name;
-    destination.objects.emplace(std::move(name), std::move(object));
-  }
-  return destination;
-}
-
 /// One run of CreateBackup. Its methods are called by several threads at a time.
 class Create {
  public:
   Create(BlobStore& blobs, const Destination& destination, const Checkpoint& checkpoint, std::string id,
-         uint64_t began_ms, uint64_t bytes_per_s, const Progress& progress)
+         uint64_t bytes_per_s, const Progress& progress)
       : blobs_(blobs),
         destination_(destination),
         checkpoint_(checkpoint),
         id_(std::move(id)),
-        began_ms_(began_ms),
         pace_(bytes_per_s),
         progress_(progress) {
     for (const CheckpointFile& file : checkpoint.files()) total_bytes_ += file.size;
@@ -156,13 +118,12 @@ class Create {
       found.checksum = *std::move(checksum);
     }
     const std::string identity = IdentityIn(file, found);
-    const BackedUpFile* const base = InBase(identity, file.size);
-    if (base != nullptr && HasObject(base->blob, file.size)) {
+    if (const BackedUpFile* const base = destination_.Kept(identity, file.size); base != nullptr) {
       found.blob = base->blob;
       found.checksum = base->checksum;
       return found;
     }
-    found.blob = YoungObject(identity, file.size);
+    found.blob = destination_.YoungObject(identity, file.size);
     if (found.blob.empty() || !found.checksum.empty()) return found;
     auto checksum = ChecksumOf(PathOf(file), pace_);
     if (!checksum.ok()) return checksum.status();
@@ -172,13 +133,7 @@ class Create {
 
   absl::StatusOr<BackedUpFile> Send(const CheckpointFile& file, BackedUpFile kept) {
     const std::string identity = IdentityIn(file, kept);
-    std::vector<std::string> names = {fmt::format("{}.{}", identity, id_)};
-    // What the newest backup names and has lost is put where it was, which mends that backup, too.
-    const BackedUpFile* const base = InBase(identity, file.size);
-    if (base != nullptr && !destination_.objects.contains(base->blob)) {
-      names.insert(names.begin(), base->blob);
-    }
-    for (std::string& name : names) {
+    for (std::string& name : destination_.NamesFor(identity, file.size, id_)) {
       Reached("backup-object");
       auto sent = Put(file, name, kept.checksum);
       if (sent.ok()) {
@@ -234,29 +189,6 @@ class Create {
     return file.unique_id.empty() ? FileBlob(kept.checksum) : TableBlob(file.unique_id);
   }
 
-  bool HasObject(std::string_view name, uint64_t size) const {
-    const auto object = destination_.objects.find(name);
-    return object != destination_.objects.end() && object->second.size == size;
-  }
-
-  /// The file of the newest backup that has these bytes; null if there is none.
-  const BackedUpFile* InBase(std::string_view identity, uint64_t size) const {
-    const auto base = destination_.in_base.find(identity);
-    return base != destination_.in_base.end() && base->second.size == size ? &base->second : nullptr;
-  }
-
-  /// The name of an object with these bytes that was put so late that no prune deletes it before this create
-  /// ends; empty if there is none.
-  std::string YoungObject(std::string_view identity, uint64_t size) const {
-    for (auto at = destination_.objects.lower_bound(identity);
-         at != destination_.objects.end() && at->first.starts_with(identity); ++at) {
-      const BlobEntry& object = at->second;
-      const bool is_young = object.modified_ms + kReuseMs > began_ms_;
-      if (IdentityOf(at->first) == identity && object.size == size && is_young) return at->first;
-    }
-    return "";
-  }
-
   absl::Status Report(uint64_t bytes) {
     const MutexLock lock(mutex_);
     done_bytes_ += bytes;
@@ -268,7 +200,6 @@ class Create {
   const Destination& destination_;
   const Checkpoint& checkpoint_;
   const std::string id_;
-  const uint64_t began_ms_;
   mutable Pace pace_;
   const Progress& progress_;
   uint64_t total_bytes_ = 0;
@@ -284,9 +215,9 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
                                       uint64_t bytes_per_s) {
   Manifest manifest{.began_ms = WallClockMs(), .host = ProcessName(), .version = KV_VERSION};
   const auto began = std::chrono::steady_clock::now();
-  const auto destination = LookAt(blobs);
+  const auto destination = Destination::LookAt(blobs, manifest.began_ms);
   if (!destination.ok()) return destination.status();
-  manifest.id = NewBackupId(manifest.began_ms, destination->newest);
+  manifest.id = NewBackupId(manifest.began_ms, destination->newest());
   Reached("backup-checkpoint");
   const auto checkpoint = make();
   if (!checkpoint.ok()) return checkpoint.status();
@@ -294,7 +225,7 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
   manifest.sequence = (*checkpoint)->sequence();
   const std::vector<CheckpointFile>& files = (*checkpoint)->files();
   manifest.files.resize(files.size());
-  Create create(blobs, *destination, **checkpoint, manifest.id, manifest.began_ms, bytes_per_s, progress);
+  Create create(blobs, *destination, **checkpoint, manifest.id, bytes_per_s, progress);
   const absl::Status kept = InParallel(files.size(), kSent, [&](size_t i) {
     auto file = create.Keep(files[i]);
     if (file.ok()) manifest.files[i] = *std::move(file);
@@ -303,28 +234,7 @@ absl::StatusOr<Manifest> CreateBackup(const CheckpointMaker& make, BlobStore& bl
   if (!kept.ok()) return kept;
   manifest.sent_objects = create.sent_objects();
   manifest.sent_bytes = create.sent_bytes();
-  // The wall clock may be set back meanwhile; the other one stands still while the machine sleeps.
-  manifest.finished_ms =
-      std::max(WallClockMs(), manifest.began_ms + Milliseconds(std::chrono::steady_clock::now() - began));
-  if (manifest.finished_ms > manifest.began_ms + kMaxCreateMs) {
-    return absl::DeadlineExceededError(fmt::format(
-        "the backup took longer than {} hours, so a prune may have deleted objects that it found at its "
-        "beginning; it is not kept. Try again: what was sent in the last {} hours is not sent again",
-        kMaxCreateMs / kHourMs, kReuseMs / kHourMs));
-  }
-  const std::string text = EncodeManifest(manifest);
-  if (text.size() > kBlobPieceBytes) {
-    return absl::ResourceExhaustedError(
-        fmt::format("the manifest of {} files has {} bytes; at most {} are allowed", files.size(),
-                    text.size(), kBlobPieceBytes));
-  }
-  if (const auto read = DecodeManifest(text, manifest.id); !read.ok()) {
-    return absl::InternalError(fmt::format("the manifest could not be read again, so it is not put: {}",
-                                           std::string(read.status().message())));
-  }
-  Reached("backup-manifest");
-  const auto put = blobs.Put(ManifestBlob(manifest.id), text, PutMode::kIfAbsent);
-  if (!put.ok()) return put.status();
+  if (auto status = PutManifest(blobs, manifest, began); !status.ok()) return status;
   return manifest;
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "backup/layout.h"
+#include "base/clock.h"
+#include "base/fail_point.h"
 
 namespace kvstore::backup {
 
@@ -47,6 +49,31 @@ absl::StatusOr<std::string> NewestBackup(BlobStore& blobs) {
   if (!list.ok()) return list.status();
   if (!list->live.empty()) return list->live.back();
   return absl::NotFoundError(fmt::format("there is no backup in {}", blobs.url()));
+}
+
+absl::Status PutManifest(BlobStore& blobs, Manifest& manifest, std::chrono::steady_clock::time_point began) {
+  // The wall clock may be set back meanwhile; the other one stands still while the machine sleeps.
+  manifest.finished_ms =
+      std::max(WallClockMs(), manifest.began_ms + Milliseconds(std::chrono::steady_clock::now() - began));
+  if (manifest.finished_ms > manifest.began_ms + kMaxCreateMs) {
+    return absl::DeadlineExceededError(fmt::format(
+        "the backup took longer than {} hours, so a prune may have deleted objects that it found at its "
+        "beginning; it is not kept. Try again: what was sent in the last {} hours is not sent again",
+        kMaxCreateMs / kHourMs, kReuseMs / kHourMs));
+  }
+  const std::string text = EncodeManifest(manifest);
+  if (text.size() > kBlobPieceBytes) {
+    return absl::ResourceExhaustedError(
+        fmt::format("the manifest of {} files has {} bytes; at most {} are allowed", manifest.files.size(),
+                    text.size(), kBlobPieceBytes));
+  }
+  if (const auto read = DecodeManifest(text, manifest.id); !read.ok()) {
+    return absl::InternalError(fmt::format("the manifest could not be read again, so it is not put: {}",
+                                           std::string(read.status().message())));
+  }
+  Reached("backup-manifest");
+  const auto put = blobs.Put(ManifestBlob(manifest.id), text, PutMode::kIfAbsent);
+  return put.status();
 }
 
 absl::StatusOr<Manifest> ReadManifest(BlobStore& blobs, std::string_view id) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,6 +28,12 @@ absl::StatusOr<std::string> NewestBackup(BlobStore& blobs);
 
 /// Reads the manifest of a backup. NOT_FOUND if there is none of that ID; others as DecodeManifest.
 absl::StatusOr<Manifest> ReadManifest(BlobStore& blobs, std::string_view id);
+
+/// Puts the manifest of a backup whose objects are all there, and sets when it was finished. From then on the
+/// backup is there.
+///
+/// began  when the create began, which may take kMaxCreateMs (layout.h); DEADLINE_EXCEEDED if it took longer.
+absl::Status PutManifest(BlobStore& blobs, Manifest& manifest, std::chrono::steady_clock::time_point began);
 
 /// Lists all blobs whose names begin with a prefix.
 absl::StatusOr<std::vector<BlobEntry>> ListAll(BlobStore& blobs, std::string_view prefix);

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "backup/layout.h"
 #include "blobstore/blob_name.h"
 #include "blobstore/blob_store.h"
 #include "blobstore/sha256.h"
+#include "idgen/object_id.h"
+#include "json/dataset_json.h"
 #include "json/json.h"
 #include "json/json_fields.h"
 #include "json/json_text.h"
@@ -19,10 +22,11 @@ namespace kvstore::backup {
 namespace {
 
 constexpr uint64_t kFormat = 1;
-/// The only kind so far: all files of an embedded store's folder.
+/// The kinds of backups: all files of an embedded store's folder, and one dataset in units.
 constexpr std::string_view kEmbedded = "embedded";
+constexpr std::string_view kDataset = "dataset";
 constexpr uint64_t kMaxMs = uint64_t{1} << 62;
-/// Files without which no store can be opened.
+/// Files without which no embedded store can be opened.
 constexpr std::string_view kRequired[] = {"KVSTORE", "rocksdb/CURRENT"};
 
 bool IsChecksum(std::string_view text) {
@@ -57,7 +61,7 @@ BackedUpFile ReadFile(JsonFields& fields) {
   return file;
 }
 
-/// Fails if the files cannot all be in one folder, or lack one without which there is no store.
+/// Fails if the files cannot all be in one folder.
 void CheckPaths(JsonFields& fields, const std::vector<BackedUpFile>& files) {
   std::set<std::string_view> paths;
   for (const BackedUpFile& file : files) {
@@ -69,9 +73,49 @@ void CheckPaths(JsonFields& fields, const std::vector<BackedUpFile>& files) {
       fields.Fail("files", fmt::format("{} is a file and a folder", path.substr(0, slash)));
     }
   }
-  for (const std::string_view required : kRequired) {
-    if (!paths.contains(required)) fields.Fail("files", fmt::format("{} is missing", required));
+}
+
+Json ToJson(const DatasetPart& dataset) {
+  Json next = Json::object();
+  for (const auto& [shard, local_id] : dataset.next_local_ids) next[std::to_string(shard)] = local_id;
+  return {{"settings", DatasetToJson(dataset.spec)},
+          {"incarnation", std::to_string(dataset.spec.incarnation)},
+          {"as_of_ms", dataset.as_of_ms},
+          {"units", dataset.units},
+          {"timestamp", dataset.timestamp},
+          {"next_local_ids", std::move(next)}};
+}
+
+/// The required object of that name; an empty one after a mistake.
+const Json& ReadObject(JsonFields& fields, std::string_view name) {
+  static const Json kEmpty = Json::object();
+  const Json* const object = fields.Require(name);
+  return object == nullptr ? kEmpty : *object;
+}
+
+DatasetPart ReadDataset(JsonFields& fields) {
+  DatasetPart dataset;
+  JsonFields settings(ReadObject(fields, "settings"), fields.Path("settings") + ".");
+  dataset.spec = DatasetFromFields(settings, /*stored_fields=*/true);
+  dataset.spec.table = settings.OptionalString("table").value_or("");
+  const absl::Status readable = settings.Finish();
+  fields.Fail(readable);
+  dataset.spec.incarnation = fields.Uint("incarnation", 0, UINT64_MAX);
+  dataset.as_of_ms = fields.Uint("as_of_ms", 0, kMaxMs);
+  dataset.units = fields.Uint("units", 0, UINT64_MAX);
+  dataset.timestamp = fields.Uint("timestamp", 0, UINT64_MAX);
+  JsonFields next(ReadObject(fields, "next_local_ids"), fields.Path("next_local_ids") + ".");
+  for (const auto& [shard, local_id] : ReadObject(fields, "next_local_ids").items()) {
+    const auto number = UintFromJson(Json(shard));
+    if (!number || *number > ObjectId::kMaxShard) continue;  // next.Finish tells
+    dataset.next_local_ids[static_cast<uint32_t>(*number)] = next.Uint(shard, 0, ObjectId::kMaxLocal + 1);
   }
+  fields.Fail(next.Finish());
+  if (readable.ok()) {
+    if (auto status = Validate(dataset.spec); !status.ok())
+      fields.Fail("settings", std::string(status.message()));
+  }
+  return dataset;
 }
 
 absl::Status Damaged(std::string_view id, std::string_view problem) {
@@ -109,18 +153,19 @@ const BackedUpFile* Manifest::Find(std::string_view path) const {
 std::string EncodeManifest(const Manifest& manifest) {
   Json files = Json::array();
   for (const BackedUpFile& file : manifest.files) files.push_back(ToJson(file));
-  const Json json = {{"format", kFormat},
-                     {"kind", kEmbedded},
-                     {"id", manifest.id},
-                     {"began_ms", manifest.began_ms},
-                     {"finished_ms", manifest.finished_ms},
-                     {"host", manifest.host},
-                     {"version", manifest.version},
-                     {"engine", manifest.engine},
-                     {"sequence", manifest.sequence},
-                     {"sent_objects", manifest.sent_objects},
-                     {"sent_bytes", manifest.sent_bytes},
-                     {"files", std::move(files)}};
+  Json json = {{"format", kFormat},
+               {"kind", manifest.dataset ? kDataset : kEmbedded},
+               {"id", manifest.id},
+               {"began_ms", manifest.began_ms},
+               {"finished_ms", manifest.finished_ms},
+               {"host", manifest.host},
+               {"version", manifest.version},
+               {"engine", manifest.engine},
+               {"sequence", manifest.sequence},
+               {"sent_objects", manifest.sent_objects},
+               {"sent_bytes", manifest.sent_bytes},
+               {"files", std::move(files)}};
+  if (manifest.dataset) json["dataset"] = ToJson(*manifest.dataset);
   const std::string line = TextOf(json);
   return fmt::format("{}\n{}\n", line, TextOf(Json{{"sha256", Hex(Sha256Of(line))}}));
 }
@@ -133,11 +178,11 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
   JsonFields fields(*json, "");
   const uint64_t format = fields.Uint("format", 1, kMaxMs);
   const std::string kind = fields.String("kind");
-  if (format > kFormat || (format == kFormat && !kind.empty() && kind != kEmbedded)) {
+  if (format > kFormat || (format == kFormat && !kind.empty() && kind != kEmbedded && kind != kDataset)) {
     return absl::FailedPreconditionError(
-        fmt::format("{}: a newer version of KVStore wrote it: format {}, and this one knows {}, of the kind "
-                    "'{}'; use that version",
-                    ManifestBlob(id), format, kFormat, kEmbedded));
+        fmt::format("{}: a newer version of KVStore wrote it: format {} of the kind '{}', and this one knows "
+                    "{}, of the kinds '{}' and '{}'; use that version",
+                    ManifestBlob(id), format, kind, kFormat, kEmbedded, kDataset));
   }
   Manifest manifest{.id = fields.String("id"),
                     .began_ms = fields.Uint("began_ms", 0, kMaxMs),
@@ -157,6 +202,15 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
     fields.Fail(file.Finish());
   }
   CheckPaths(fields, manifest.files);
+  if (kind == kDataset) {
+    JsonFields dataset(ReadObject(fields, "dataset"), "dataset.");
+    manifest.dataset = ReadDataset(dataset);
+    fields.Fail(dataset.Finish());
+  } else {
+    for (const std::string_view required : kRequired) {
+      if (manifest.Find(required) == nullptr) fields.Fail("files", fmt::format("{} is missing", required));
+    }
+  }
   // A later version may add fields that this one need not know; what it must know has another format.
   if (json->is_object()) {
     for (const auto& field : json->items()) fields.Find(field.key());

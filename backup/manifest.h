@@ -1,17 +1,22 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "kvstore_api/dataset.h"
 
 namespace kvstore::backup {
 
 /// A file of a backup.
 struct BackedUpFile {
-  std::string path;  ///< Where it belongs in the folder of a store: "rocksdb/000012.sst".
+  /// Where it belongs in the folder of a store, "rocksdb/000012.sst"; of a dataset, a name that tells it from
+  /// the others, "units/00003-00001".
+  std::string path;
   std::string blob;  ///< The object that has its bytes.
   uint64_t size = 0;
   std::string checksum;  ///< As BlobChecksum gives it (blobstore/blob_checksum.h).
@@ -19,18 +24,31 @@ struct BackedUpFile {
   bool operator==(const BackedUpFile&) const = default;
 };
 
-/// What a backup consists of.
+/// What a backup of one dataset in units has beside its files, each of which holds units (units_file.h).
+struct DatasetPart {
+  DatasetSpec spec;        ///< The dataset as it was: its name, backend and settings.
+  uint64_t as_of_ms = 0;   ///< Cells that had expired by then are not in the backup.
+  uint64_t units = 0;      ///< How many there are.
+  uint64_t timestamp = 0;  ///< No row had a higher one that the store assigned; 0 for other shapes.
+  std::map<uint32_t, uint64_t> next_local_ids;  ///< Objects: by shard (UnitReader::NextLocalIds).
+
+  bool operator==(const DatasetPart&) const = default;
+};
+
+/// What a backup consists of: the files of an embedded store's folder or, if `dataset` is there, the units of
+/// one dataset.
 struct Manifest {
   std::string id;
   uint64_t began_ms = 0;     ///< Every write that was acknowledged before this time is in the backup.
   uint64_t finished_ms = 0;  ///< When the manifest was put.
   std::string host;          ///< The host and the process that made it, for people.
   std::string version;       ///< Of KVStore.
-  std::string engine;        ///< "rocksdb 7.8.3": the version that wrote the files.
+  std::string engine;        ///< What wrote the files: "rocksdb 7.8.3", "units".
   uint64_t sequence = 0;     ///< The number of the last write that is certainly in it, as the engine counts.
   uint64_t sent_objects = 0;
   uint64_t sent_bytes = 0;  ///< What the create sent because the destination lacked it.
   std::vector<BackedUpFile> files;
+  std::optional<DatasetPart> dataset;
 
   /// Bytes of all files.
   uint64_t TotalBytes() const;

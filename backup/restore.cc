@@ -204,6 +204,12 @@ class Restore {
 
 absl::Status RestoreBackup(const Manifest& manifest, BlobStore& blobs, const fs::path& folder,
                            const Progress& progress) {
+  if (manifest.dataset) {
+    return absl::InvalidArgumentError(
+        fmt::format("backup: {} is one of the dataset {}, which is restored into a store (kv backup restore "
+                    "--dataset {})",
+                    manifest.id, manifest.dataset->spec.name, manifest.dataset->spec.name));
+  }
   fs::path path = fs::absolute(folder).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   Restore restore(manifest, blobs, path, progress);

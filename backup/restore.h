@@ -17,8 +17,8 @@ namespace kvstore::backup {
 /// folder    Must not exist, or be empty; FAILED_PRECONDITION otherwise. It is created for its owner alone.
 /// progress  told the bytes that were written, and of all; may be null. Called by one thread at a time.
 ///
-/// DATA_LOSS if an object is missing or is not what was backed up; RESOURCE_EXHAUSTED if the disk has too
-/// little space.
+/// INVALID_ARGUMENT for a backup of a dataset (dataset_restore.h). DATA_LOSS if an object is missing or is
+/// not what was backed up; RESOURCE_EXHAUSTED if the disk has too little space.
 absl::Status RestoreBackup(const Manifest& manifest, BlobStore& blobs, const std::filesystem::path& folder,
                            const Progress& progress = nullptr);
 

@@ -41,8 +41,13 @@ class Verification {
     return absl::OkStatus();
   }
 
-  /// Reads the catalog, and the file that names the engine's own list of files.
+  /// Reads the catalog, and the file that names the engine's own list of files. Of a dataset, the manifest
+  /// says it all.
   absl::Status CheckSchema() {
+    if (manifest_.dataset) {
+      found_.datasets.push_back(manifest_.dataset->spec.name);
+      return absl::OkStatus();
+    }
     // A store that has never had a dataset has no catalog.
     if (const BackedUpFile* catalog = manifest_.Find("catalog.json"); catalog != nullptr) {
       if (auto status = CheckCatalog(*catalog); !status.ok()) return status;

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -17,6 +16,7 @@
 #include "backup/verify.h"
 #include "cli/backup_place.h"
 #include "cli/commands.h"
+#include "cli/dataset_backup.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -27,22 +27,11 @@ namespace {
 
 using backup::Manifest;
 
+constexpr char kOfDataset[] = "The backups of this dataset alone, not those of whole stores";
+
 constexpr char kWhere[] =
     "The folder or bucket with the backups: file:DIR or s3://BUCKET/PREFIX; default: backup.to of the "
     "configuration";
-
-/// "12.3 MiB"
-std::string SizeText(uint64_t bytes) {
-  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
-  if (bytes < 1024) return fmt::format("{} bytes", bytes);
-  auto value = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
-    value /= 1024;
-    ++unit;
-  }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
-}
 
 /// How long the backup took.
 double Seconds(const Manifest& manifest) {
@@ -50,24 +39,22 @@ double Seconds(const Manifest& manifest) {
 }
 
 Json ToJson(const Manifest& manifest) {
-  return {{"id", manifest.id},
-          {"began_ms", manifest.began_ms},
-          {"finished_ms", manifest.finished_ms},
-          {"host", manifest.host},
-          {"version", manifest.version},
-          {"engine", manifest.engine},
-          {"files", manifest.files.size()},
-          {"bytes", manifest.TotalBytes()},
-          {"sent_objects", manifest.sent_objects},
-          {"sent_bytes", manifest.sent_bytes}};
-}
-
-/// Shows the progress of a command on a terminal.
-Progress ShowProgress(ProgressBar& bar) {
-  return [&bar](uint64_t done, uint64_t total) {
-    bar.Show(done, total, fmt::format("{} of {}", SizeText(done), SizeText(total)));
-    return true;
-  };
+  Json json = {{"id", manifest.id},
+               {"began_ms", manifest.began_ms},
+               {"finished_ms", manifest.finished_ms},
+               {"host", manifest.host},
+               {"version", manifest.version},
+               {"engine", manifest.engine},
+               {"files", manifest.files.size()},
+               {"bytes", manifest.TotalBytes()},
+               {"sent_objects", manifest.sent_objects},
+               {"sent_bytes", manifest.sent_bytes}};
+  if (manifest.dataset) {
+    json["dataset"] = manifest.dataset->spec.name;
+    json["shape"] = Name(manifest.dataset->spec.shape);
+    json["units"] = manifest.dataset->units;
+  }
+  return json;
 }
 
 /// Throws Failure that names the backup, unless `status` is OK.
@@ -80,11 +67,17 @@ void CheckBackup(const absl::Status& status, std::string_view action, const std:
 /// The options of the commands that read a backup.
 struct Source {
   std::string from;
+  std::string dataset;
   std::string id;
 
   void AddTo(CLI::App& command) {
     command.add_option("--from", from, kWhere)->type_name("URL");
+    command.add_option("--dataset", dataset, kOfDataset)->type_name("D");
     command.add_option("--backup", id, "Which one; default: the newest")->type_name("BACKUP");
+  }
+
+  std::unique_ptr<BlobStore> Open(const Globals& globals) const {
+    return OpenBackups(globals, from, "--from", dataset);
   }
 
   Manifest Read(BlobStore& blobs) {
@@ -112,14 +105,18 @@ Manifest Create(const Globals& globals, BlobStore& blobs, uint64_t bytes_per_s) 
   const auto opened = OrFail(std::move(router));
   ProgressBar bar("backup", "bytes");
   return OrFail(
-      backup::CreateBackup(OrFail(CheckpointsOf(*opened, options)), blobs, ShowProgress(bar), bytes_per_s));
+      backup::CreateBackup(OrFail(CheckpointsOf(*opened, options)), blobs, ShowBytes(bar), bytes_per_s));
 }
 
 void AddCreate(CLI::App& group, Globals& globals) {
   auto to = std::make_shared<std::string>();
+  auto dataset = std::make_shared<std::string>();
   CLI::App* create = group.add_subcommand(
-      "create", "Back up a store that no process has open; sends only what the destination lacks");
+      "create",
+      "Back up a store that no process has open, or one dataset; sends only what the destination lacks");
   create->add_option("--to", *to, kWhere)->type_name("URL");
+  create->add_option("--dataset", *dataset, "Back up this dataset alone, whatever backend it is on")
+      ->type_name("D");
   auto bytes_per_s = std::make_shared<uint64_t>(0);
   create
       ->add_option("--bytes-per-s", *bytes_per_s,
@@ -130,12 +127,18 @@ void AddCreate(CLI::App& group, Globals& globals) {
 error, and not before. After an error, or a kill, run it again: what was sent is not sent again. A server makes backups
 while it serves: the configuration's "backup" says where to and how often.
 
-Example:
-  kv --data /var/lib/events backup create --to s3://backups/events)");
-  create->callback([to, bytes_per_s, &globals] {
-    const auto blobs = OpenBackups(globals, *to, "--to");
-    const Manifest made = Create(globals, *blobs, *bytes_per_s);
+With --dataset the backup has one dataset, as of one moment, in a form that any backend can restore. A dataset on MySQL
+servers is backed up while servers and clients use it. Its backups are kept apart from those of whole stores.
+
+Examples:
+  kv --data /var/lib/events backup create --to s3://backups/events
+  kv --config kv.json backup create --to s3://backups/events --dataset pins)");
+  create->callback([to, dataset, bytes_per_s, &globals] {
+    const auto blobs = OpenBackups(globals, *to, "--to", *dataset);
+    const Manifest made = dataset->empty() ? Create(globals, *blobs, *bytes_per_s)
+                                           : BackUpDataset(globals, *dataset, *blobs, *bytes_per_s);
     if (globals.json) return PrintJson({{"ok", true}, {"backup", ToJson(made)}});
+    if (made.dataset) Print("dataset {}: {} units\n", made.dataset->spec.name, made.dataset->units);
     Print("backup {}: {} in {} files; sent {} in {} objects\n", made.id, SizeText(made.TotalBytes()),
           made.files.size(), SizeText(made.sent_bytes), made.sent_objects);
   });
@@ -143,11 +146,13 @@ Example:
 
 void AddList(CLI::App& group, Globals& globals) {
   auto from = std::make_shared<std::string>();
+  auto dataset = std::make_shared<std::string>();
   CLI::App* list = group.add_subcommand("list", "List the backups, oldest first");
   list->add_option("--from", *from, kWhere)->type_name("URL");
+  list->add_option("--dataset", *dataset, kOfDataset)->type_name("D");
   list->footer("Example: kv backup list --from s3://backups/events");
-  list->callback([from, &globals] {
-    const auto blobs = OpenBackups(globals, *from, "--from");
+  list->callback([from, dataset, &globals] {
+    const auto blobs = OpenBackups(globals, *from, "--from", *dataset);
     Table table({"BACKUP", "BEGAN", "SECONDS", "SIZE", "FILES", "SENT"});
     Json backups = Json::array();
     absl::Status problem;
@@ -182,7 +187,7 @@ void AddShow(CLI::App& group, Globals& globals) {
   source->AddTo(*show);
   show->footer("Example: kv backup show --from s3://backups/events");
   show->callback([source, &globals] {
-    const auto blobs = OpenBackups(globals, source->from, "--from");
+    const auto blobs = source->Open(globals);
     const Manifest manifest = source->Read(*blobs);
     if (globals.json) {
       Json files = Json::array();
@@ -193,6 +198,10 @@ void AddShow(CLI::App& group, Globals& globals) {
       Json answer = ToJson(manifest);
       answer["files"] = std::move(files);
       return PrintJson({{"ok", true}, {"backup", std::move(answer)}});
+    }
+    if (manifest.dataset) {
+      Print("dataset {} of {}, {} units\n", manifest.dataset->spec.name, Name(manifest.dataset->spec.shape),
+            manifest.dataset->units);
     }
     Print("backup {}\nbegan {}, by {}\nKVStore {}, {}\n{} in {} files; sent {} in {} objects\n", manifest.id,
           UtcText(manifest.began_ms), manifest.host, manifest.version, manifest.engine,
@@ -224,7 +233,7 @@ Example:
 
 Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it could not be verified; 2 wrong usage.)");
   verify->callback([source, quick, deep, &globals] {
-    const auto blobs = OpenBackups(globals, source->from, "--from");
+    const auto blobs = source->Open(globals);
     const Manifest manifest = source->Read(*blobs);
     using backup::VerifyDepth;
     const VerifyDepth depth = *deep    ? VerifyDepth::kBytes
@@ -233,7 +242,7 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
     backup::Verified verified;
     {
       ProgressBar bar("verify", "bytes");
-      auto result = backup::VerifyBackup(manifest, *blobs, depth, ShowProgress(bar));
+      auto result = backup::VerifyBackup(manifest, *blobs, depth, ShowBytes(bar));
       CheckBackup(result.status(), "verify", manifest.id);
       verified = *std::move(result);
     }
@@ -260,39 +269,89 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
   });
 }
 
+/// What kv backup restore was told.
+struct RestoreOptions {
+  Source source;
+  std::string to;
+  std::string as;
+  std::string backend;
+};
+
+void RestoreIntoStore(const RestoreOptions& options, const Manifest& manifest, BlobStore& blobs,
+                      const Globals& globals) {
+  const DatasetSpec made = RestoreDataset(globals, manifest, blobs, options.as, options.backend);
+  const backup::DatasetPart& dataset = *manifest.dataset;
+  if (globals.json) {
+    Json answer = {
+        {"ok", true}, {"backup", ToJson(manifest)}, {"dataset", made.name}, {"backend", made.backend}};
+    if (made.shape == Shape::kObjects) answer["type"] = made.type;
+    return PrintJson(answer);
+  }
+  Print("{} on {} is the dataset {} as it was at {}: {} units\n", made.name, made.backend, dataset.spec.name,
+        UtcText(dataset.as_of_ms), dataset.units);
+  if (made.type != dataset.spec.type) {
+    Print("another dataset has the type number {}, so the IDs of its objects have {} in place of it\n",
+          dataset.spec.type, made.type);
+  }
+}
+
 void AddRestore(CLI::App& group, Globals& globals) {
-  auto source = std::make_shared<Source>();
-  auto to = std::make_shared<std::string>();
-  CLI::App* restore = group.add_subcommand("restore", "Restore a backup into a new folder");
-  source->AddTo(*restore);
-  restore->add_option("--to", *to, "The folder; it must not exist, or be empty")
-      ->type_name("DIR")
-      ->required();
+  auto options = std::make_shared<RestoreOptions>();
+  CLI::App* restore =
+      group.add_subcommand("restore", "Restore a backup into a new folder, or a dataset into a store");
+  options->source.AddTo(*restore);
+  auto* to = restore->add_option("--to", options->to, "The folder; it must not exist, or be empty")
+                 ->type_name("DIR");
+  CLI::Option* dataset = restore->get_option("--dataset")->excludes(to);
+  restore->add_option("--as", options->as, "The name of the restored dataset; default: the one it had")
+      ->type_name("NAME")
+      ->needs(dataset);
+  restore
+      ->add_option("--backend", options->backend,
+                   "The backend on which it is restored; default: the one it was on, or that of new datasets")
+      ->type_name("B")
+      ->needs(dataset);
   restore->footer(
       R"(Every file is compared with its checksum. The folder is a store when this command has ended without an error, and
 not before: what a restore leaves that is killed does not open, and is to be removed.
 
-Example:
-  kv backup restore --from s3://backups/events --to /var/lib/events)");
-  restore->callback([source, to, &globals] {
-    const auto blobs = OpenBackups(globals, source->from, "--from");
-    const Manifest manifest = source->Read(*blobs);
+With --dataset a backup of that dataset is restored into the store that --data or --config names, on any backend. There
+must be no dataset of its name. Nobody finds it before it is complete; a restore that fails or is killed leaves nothing.
+Objects keep their IDs, unless another dataset has the type number: then they get another one.
+
+Examples:
+  kv backup restore --from s3://backups/events --to /var/lib/events
+  kv --config kv.json backup restore --from s3://backups/events --dataset pins --as pins_of_monday)");
+  restore->callback([options, &globals] {
+    const Source& source = options->source;
+    if (source.dataset.empty() && options->to.empty()) {
+      throw Failure{absl::InvalidArgumentError(
+          "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
+    }
+    const auto blobs = source.Open(globals);
+    const Manifest manifest = options->source.Read(*blobs);
+    if (!source.dataset.empty()) return RestoreIntoStore(*options, manifest, *blobs, globals);
     {
       ProgressBar bar("restore", "bytes");
-      CheckBackup(backup::RestoreBackup(manifest, *blobs, *to, ShowProgress(bar)), "restore", manifest.id);
+      CheckBackup(backup::RestoreBackup(manifest, *blobs, options->to, ShowBytes(bar)), "restore",
+                  manifest.id);
     }
-    if (globals.json) return PrintJson({{"ok", true}, {"backup", ToJson(manifest)}, {"folder", *to}});
-    Print("{} is the store as it was at {}: {} in {} files\n", *to, UtcText(manifest.began_ms),
+    if (globals.json) {
+      return PrintJson({{"ok", true}, {"backup", ToJson(manifest)}, {"folder", options->to}});
+    }
+    Print("{} is the store as it was at {}: {} in {} files\n", options->to, UtcText(manifest.began_ms),
           SizeText(manifest.TotalBytes()), manifest.files.size());
   });
 }
 
 void AddPrune(CLI::App& group, Globals& globals) {
   auto from = std::make_shared<std::string>();
+  auto dataset = std::make_shared<std::string>();
   auto keep = std::make_shared<size_t>(0);
   CLI::App* prune =
       group.add_subcommand("prune", "Remove all but the newest backups, and delete what no backup needs");
   prune->add_option("--from", *from, kWhere)->type_name("URL");
+  prune->add_option("--dataset", *dataset, kOfDataset)->type_name("D");
   prune->add_option("--keep", *keep, "How many backups to keep, at least 1")->required();
   prune->footer(fmt::format(
       R"(Objects that no backup needs are deleted {} hours after the last backup that needed them was removed, by the first
@@ -302,8 +361,8 @@ its ID.
 Example:
   kv backup prune --from s3://backups/events --keep 7)",
       backup::kGraceMs / backup::kHourMs));
-  prune->callback([from, keep, &globals] {
-    const auto blobs = OpenBackups(globals, *from, "--from");
+  prune->callback([from, dataset, keep, &globals] {
+    const auto blobs = OpenBackups(globals, *from, "--from", *dataset);
     const backup::Pruned pruned = OrFail(backup::PruneBackups(*blobs, *keep));
     if (globals.json) {
       return PrintJson({{"ok", true},
@@ -324,8 +383,8 @@ Example:
 }  // namespace
 
 void AddBackupCommands(CLI::App& app, Globals& globals) {
-  CLI::App* group =
-      app.add_subcommand("backup", "Backups of an embedded store, in a folder or a bucket of S3");
+  CLI::App* group = app.add_subcommand(
+      "backup", "Backups of an embedded store or of a dataset, in a folder or a bucket of S3");
   group->require_subcommand(1);
   AddCreate(*group, globals);
   AddList(*group, globals);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <optional>
+#include <string_view>
 
 #include "assembly/backend_config.h"
 #include "blobstore/open_blob_store.h"
@@ -26,7 +28,8 @@ absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const Open
 }
 
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
-                                       const std::string& option) {
+                                       const std::string& option, const std::string& dataset) {
+  if (!dataset.empty()) OrFail(Validate(DatasetSpec{.name = dataset}));
   std::optional<BackupConfig> backup;
   if (!globals.config.empty()) backup = OrFail(ReadConfig(globals.config)).backup;
   if (url.empty() && !backup) {
@@ -35,7 +38,31 @@ std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string
         "backup.to",
         option))};
   }
-  return OrFail(OpenBlobStore(url.empty() ? backup->to : url, backup ? backup->s3 : S3Options()));
+  std::string place = url.empty() ? backup->to : url;
+  if (!dataset.empty()) {
+    while (place.ends_with('/')) place.pop_back();
+    place += "/datasets/" + dataset;
+  }
+  return OrFail(OpenBlobStore(place, backup ? backup->s3 : S3Options()));
+}
+
+std::string SizeText(uint64_t bytes) {
+  constexpr std::string_view kUnits[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+  if (bytes < 1024) return fmt::format("{} bytes", bytes);
+  auto value = static_cast<double>(bytes);
+  size_t unit = 0;
+  while (value >= 1024 && unit + 1 < std::size(kUnits)) {
+    value /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+}
+
+Progress ShowBytes(ProgressBar& bar) {
+  return [&bar](uint64_t done, uint64_t total) {
+    bar.Show(done, total, fmt::format("{} of {}", SizeText(done), SizeText(total)));
+    return true;
+  };
 }
 
 }  // namespace kvstore::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -7,6 +8,8 @@
 #include "backup/create.h"
 #include "blobstore/blob_store.h"
 #include "cli/command.h"
+#include "cli/progress.h"
+#include "kvstore_api/types.h"
 
 /// Where backups come from and where they go, for the commands and for the server.
 namespace kvstore::cli {
@@ -18,8 +21,15 @@ absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const Open
 /// Opens the store of backups that a URL names or, if it is empty, that the configuration does. Throws
 /// Failure.
 ///
-/// option  the option that the URL was given with, for messages.
+/// option   the option that the URL was given with, for messages.
+/// dataset  opens the store of this dataset's backups in it, URL/datasets/DATASET; empty: that of whole
+///          stores.
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
-                                       const std::string& option);
+                                       const std::string& option, const std::string& dataset);
+
+/// "12.3 MiB"
+std::string SizeText(uint64_t bytes);
+/// Shows the progress of a command that works on bytes. The bar must outlive the function.
+Progress ShowBytes(ProgressBar& bar);
 
 }  // namespace kvstore::cli

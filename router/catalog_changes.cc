@@ -227,9 +227,10 @@ absl::Status CatalogKeeper::FinishAbandonedEntry(CatalogEntry entry, int64_t ver
                                  name, std::string(status.message())));
 }
 
-absl::Status CatalogKeeper::FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held) {
+absl::Status CatalogKeeper::FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held,
+                                         const Fill& fill) {
   const DatasetSpec& spec = mine.spec;
-  absl::Status status = CreateHere(spec);
+  absl::Status status = CreateHere(spec, fill);
   if (!status.ok()) {
     // If this fails too, the entry is finished as an abandoned one later.
     FinishDrop(mine, version, &held).IgnoreError();
@@ -258,7 +259,7 @@ absl::Status CatalogKeeper::FinishCreate(const CatalogEntry& mine, int64_t versi
   return status;
 }
 
-absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
+absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted, const Fill& fill) {
   if (auto status = Validate(wanted); !status.ok()) return status;
   const auto lock = LockCatalog();
   if (!lock.ok()) return lock.status();
@@ -278,7 +279,7 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
       // The same create was done before; or another process that shares the catalog creates the dataset, and
       // this is its part here.
       if (!entry->other_backend.empty()) return absl::OkStatus();
-      return CreateHere(entry->spec);
+      return CreateHere(entry->spec, nullptr);
     }
     // Nobody knows its type number, nor what data it has in the backends.
     if (auto status = CheckAllReadable(
@@ -296,7 +297,7 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted) {
     const auto version = catalog_->Put(mine, contents->version);
     if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;
     if (!version.ok()) return version.status();
-    return FinishCreate(mine, *version, held);
+    return FinishCreate(mine, *version, held, fill);
   }
 }
 

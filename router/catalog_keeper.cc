@@ -312,9 +312,12 @@ absl::StatusOr<std::shared_ptr<const ServedDataset>> CatalogKeeper::OpenDataset(
   return dataset;
 }
 
-absl::Status CatalogKeeper::CreateHere(const DatasetSpec& spec) {
+absl::Status CatalogKeeper::CreateHere(const DatasetSpec& spec, const Fill& fill) {
   auto backend = FindBackend(spec.backend);
   if (!backend.ok()) return backend.status();
+  if (fill) {
+    if (auto status = fill(spec, **backend); !status.ok()) return status;
+  }
   if (auto status = CreateWithoutLeftovers(**backend, *catalog_, spec); !status.ok()) return status;
   auto dataset = OpenDataset(spec);
   if (!dataset.ok()) return dataset.status();

@@ -64,9 +64,19 @@ class CatalogKeeper {
 
   absl::StatusOr<DatasetStats> GetStats(std::string_view name) const;
 
-  absl::Status CreateDataset(const DatasetSpec& wanted);
+  absl::Status CreateDataset(const DatasetSpec& wanted) { return CreateDataset(wanted, nullptr); }
   absl::Status AlterDataset(std::string_view name, const DatasetChange& change);
   absl::Status DropDataset(std::string_view name, const DropOptions& options);
+
+  /// Makes and fills a dataset in its backend, which has nothing of it yet; when it returns OK, the dataset
+  /// serves there.
+  using Fill = std::function<absl::Status(const DatasetSpec& spec, Backend& backend)>;
+  /// CreateDataset for a dataset that has data from the beginning. Nobody finds the dataset before `fill` has
+  /// returned OK. If that fails, or the process ends, the dataset is dropped as one whose create was cut
+  /// short. Other changes of the catalog by this process wait meanwhile.
+  ///
+  /// fill  given the spec with all that its creator left open; null: the dataset is empty.
+  absl::Status CreateDataset(const DatasetSpec& wanted, const Fill& fill);
 
   // ---- following ----
 
@@ -133,13 +143,13 @@ class CatalogKeeper {
   /// Drops the datasets whose create or drop nobody will finish any more.
   absl::Status FinishAbandoned(CatalogContents contents);
   absl::StatusOr<std::shared_ptr<const ServedDataset>> OpenDataset(const DatasetSpec& spec);
-  /// Creates the dataset in its backend, opens it, and lets calls find it.
-  absl::Status CreateHere(const DatasetSpec& spec);
+  /// Creates the dataset in its backend, filled if `fill` is set, opens it, and lets calls find it.
+  absl::Status CreateHere(const DatasetSpec& spec, const Fill& fill);
   /// Makes the dataset invisible to calls, and drops it in its backend.
   absl::Status DropHere(const DatasetSpec& spec);
   /// Creates the dataset of `mine`, an entry that this process has put at that version, and makes the entry
   /// active. If that fails, the dataset is dropped again, as far as that is possible.
-  absl::Status FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held);
+  absl::Status FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held, const Fill& fill);
   /// Drops the dataset of `mine`, an entry that this process has put at that version, and removes the entry.
   ///
   /// held  the operation in the ledger, or null. If it is not held any more, another process may have taken

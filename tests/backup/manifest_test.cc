@@ -137,5 +137,71 @@ TEST(BackupManifest, OneOfANewerVersionIsNotTakenForDamaged) {
               FailsWith(StatusCode::kFailedPrecondition, "a newer version"));
 }
 
+Manifest ExampleOfDataset() {
+  return {.id = kId,
+          .began_ms = 1000,
+          .finished_ms = 2000,
+          .host = "ann@ops1, process 4711",
+          .version = "0.1.0",
+          .engine = "units",
+          .sent_objects = 1,
+          .sent_bytes = 33,
+          .files = {{"units/00000-00000", "objects/file-" + Checksum('a'), 33, Checksum('a')}},
+          .dataset = DatasetPart{.spec = {.name = "pins",
+                                          .shape = Shape::kObjects,
+                                          .backend = "mysql",
+                                          .type = 5,
+                                          .engine = "myrocks",
+                                          .incarnation = 18'446'744'073'709'551'615u,
+                                          .table = "pins@2"},
+                                 .as_of_ms = 1500,
+                                 .units = 7,
+                                 .timestamp = 0,
+                                 .next_local_ids = {{0, 8}, {65'535, 2}}}};
+}
+
+// Never changes, as the one above.
+TEST(BackupManifest, TheFormOfADatasetsIsPinned) {
+  const std::string a = Checksum('a');
+  const std::string line =
+      R"({"began_ms":1000,"dataset":{"as_of_ms":1500,"incarnation":"18446744073709551615",)"
+      R"("next_local_ids":{"0":8,"65535":2},"settings":{"backend":"mysql","blob_threshold":0,"compression":"lz4",)"
+      R"("dataset":"pins","durability":"process","engine":"myrocks","max_versions":1,"shape":"objects",)"
+      R"("table":"pins@2","ttl_ms":0,"type":5},"timestamp":0,"units":7},"engine":"units","files":[)"
+      R"({"blob":"objects/file-)" +
+      a + R"(","checksum":")" + a +
+      R"(","path":"units/00000-00000","size":33}],"finished_ms":2000,"format":1,"host":"ann@ops1, process 4711",)"
+      R"("id":"20261124T031459Z-1a2b3c4d","kind":"dataset","sent_bytes":33,"sent_objects":1,"sequence":0,)"
+      R"("version":"0.1.0"})";
+  EXPECT_EQ(EncodeManifest(ExampleOfDataset()), WithChecksum(line));
+  ASSERT_OK_AND_ASSIGN(const Manifest read, DecodeManifest(WithChecksum(line), kId));
+  EXPECT_EQ(read, ExampleOfDataset());
+}
+
+TEST(BackupManifest, WhatIsWrongWithADatasetIsTold) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    std::string line = EncodeManifest(ExampleOfDataset());
+    line.erase(line.find('\n'));
+    const size_t at = line.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (at != std::string::npos) line.replace(at, from.size(), to);
+    return DecodeManifest(WithChecksum(line), kId);
+  };
+  EXPECT_THAT(changed(R"("units":7)", R"("units":-7)"),
+              FailsWith(StatusCode::kDataLoss, "dataset.units: must be"));
+  EXPECT_THAT(changed(R"("65535":2)", R"("65536":2)"),
+              FailsWith(StatusCode::kDataLoss, "dataset.next_local_ids.65536"));
+  EXPECT_THAT(changed(R"("65535":2)", R"("65535":68719476737)"),
+              FailsWith(StatusCode::kDataLoss, "dataset.next_local_ids.65535: must be"));
+  EXPECT_THAT(changed(R"("shape":"objects")", R"("shape":"pins")"),
+              FailsWith(StatusCode::kDataLoss, "dataset.settings.shape: must be"));
+  EXPECT_THAT(changed(R"("dataset":"pins")", R"("dataset":"../pins")"),
+              FailsWith(StatusCode::kDataLoss, "dataset"));
+  EXPECT_THAT(changed(R"("kind":"dataset")", R"("kind":"embedded")"),
+              FailsWith(StatusCode::kDataLoss, "KVSTORE is missing"));
+  EXPECT_THAT(changed(R"("kind":"dataset")", R"("kind":"fleet")"),
+              FailsWith(StatusCode::kFailedPrecondition, "of the kind 'fleet'"));
+}
+
 }  // namespace
 }  // namespace kvstore::backup

@@ -75,6 +75,42 @@ TEST_F(KvBackup, FromCreateToPrune) {
   EXPECT_GT(second["backup"]["sent_objects"].get<uint64_t>(), 0u);
 }
 
+TEST_F(KvBackup, ADatasetGoesIntoAnotherStoreUnderAnotherName) {
+  const std::string rows = Ok({"scan", "events", "--all"});
+  EXPECT_THAT(Ok({"backup", "create", "--to", Url(), "--dataset", "events"}),
+              HasSubstr("dataset events: 2 units"));
+  // It is no backup of the store.
+  EXPECT_EQ(RunJson({"backup", "list", "--from", Url()})["backups"].size(), 0u);
+  const Json list = RunJson({"backup", "list", "--from", Url(), "--dataset", "events"});
+  ASSERT_EQ(list["backups"].size(), 1u);
+  EXPECT_EQ(list["backups"][0]["dataset"], "events");
+  EXPECT_EQ(list["backups"][0]["units"], 2u);
+  EXPECT_EQ(RunJson({"backup", "verify", "--from", Url(), "--dataset", "events", "--deep"})["datasets"],
+            Json::array({"events"}));
+  EXPECT_THAT(Run({"backup", "show", "--from", Url(), "--dataset", "events"}).out,
+              HasSubstr("dataset events of rows, 2 units"));
+
+  const std::string other = (dir_ / "other").string();
+  const Output restored =
+      Run({"--data", other, "backup", "restore", "--from", Url(), "--dataset", "events", "--as", "monday"});
+  EXPECT_EQ(restored.code, 0) << restored.err;
+  EXPECT_THAT(restored.out, HasSubstr("monday on rocksdb is the dataset events as it was at "));
+  EXPECT_EQ(Run({"--data", other, "scan", "monday", "--all"}).out, rows);
+  const Output again =
+      Run({"--data", other, "backup", "restore", "--from", Url(), "--dataset", "events", "--as", "monday"});
+  EXPECT_EQ(again.code, 1);
+  EXPECT_THAT(again.err, HasSubstr("dataset: 'monday' exists"));
+
+  EXPECT_THAT(Run({"backup", "restore", "--from", Url()}).err, HasSubstr("--to: name the folder"));
+  EXPECT_EQ(Run({"backup", "restore", "--from", Url(), "--to", "x", "--dataset", "events"}).code, 2);
+  EXPECT_THAT(Run({"--data", other, "backup", "restore", "--from", Url(), "--dataset", "../x"}).err,
+              HasSubstr("dataset"));
+  Ok({"backup", "create", "--to", Url(), "--dataset", "events"});
+  EXPECT_EQ(
+      RunJson({"backup", "prune", "--from", Url(), "--dataset", "events", "--keep", "1"})["removed"].size(),
+      1u);
+}
+
 TEST_F(KvBackup, ADamagedBackupIsNamedWithTheObject) {
   Ok({"backup", "create", "--to", Url()});
   const Json shown = RunJson({"backup", "show", "--from", Url()});
