@@ -104,8 +104,14 @@ absl::StatusOr<uint64_t> Schedule::Round() {
     }
     if (const uint64_t wait_ms = DueIn(last); wait_ms > 0) return wait_ms;
   }
-  const auto made = CreateBackup(checkpoint_, **blobs, nullptr, options_.bytes_per_s);
-  if (!made.ok()) return made.status();
+  if (const auto made = MakeNow(**blobs, nullptr); !made.ok()) return made.status();
+  if (options_.keep > 0) Prune(**blobs);
+  return options_.every_ms;
+}
+
+absl::StatusOr<Manifest> Schedule::MakeNow(BlobStore& blobs, const Progress& progress) {
+  auto made = CreateBackup(checkpoint_, blobs, progress, options_.bytes_per_s);
+  if (!made.ok()) return made;
   {
     const MutexLock lock(mutex_);
     ++figures_.backups;
@@ -118,8 +124,7 @@ absl::StatusOr<uint64_t> Schedule::Round() {
                                     made->TotalBytes(), made->sent_bytes,
                                     static_cast<double>(made->finished_ms - made->began_ms) / 1000));
   }
-  if (options_.keep > 0) Prune(**blobs);
-  return options_.every_ms;
+  return made;
 }
 
 void Schedule::Prune(BlobStore& blobs) {

@@ -56,6 +56,12 @@ class Schedule {
     absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
   };
   Figures figures() const;
+  /// Makes a backup now, in the thread of the caller, whose limits hold; it counts as one that was due. May
+  /// run beside the thread's own.
+  ///
+  /// blobs     the destination, opened.
+  /// progress  As of CreateBackup.
+  absl::StatusOr<Manifest> MakeNow(BlobStore& blobs, const Progress& progress);
   void Describe(MetricsSink& sink) const;
 
  private:

@@ -19,7 +19,9 @@
 #include "cli/dataset_backup.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
+#include "cli/served_backups.h"
 #include "cli/table.h"
+#include "client/client.h"
 
 /// kv backup: makes backups of an embedded store, looks at them, restores and prunes them.
 namespace kvstore::cli {
@@ -88,59 +90,105 @@ struct Source {
   }
 };
 
-Manifest Create(const Globals& globals, BlobStore& blobs, uint64_t bytes_per_s) {
-  if (!globals.server.empty()) {
-    throw Failure{absl::UnimplementedError(
-        "--server: a server cannot be told to make a backup yet. It makes backups by itself if its "
-        "configuration has backup.every; to make one by hand, stop it and name its folder with --data")};
-  }
-  OpenOptions options = globals.StoreOptions();
-  options.create_if_missing = false;
+/// Opens the store that is to be backed up, in this process. Throws Failure.
+std::unique_ptr<Router> OpenStore(const OpenOptions& options) {
   auto router = OpenRouter(options);
   if (absl::IsUnavailable(router.status())) {
     throw Failure{absl::UnavailableError(
-        fmt::format("{}. A server makes backups while it serves if its configuration has backup.every",
+        fmt::format("{}. A server that has the store open makes a backup if it is told to: kv --server ADDR "
+                    "backup create",
                     std::string(router.status().message())))};
   }
-  const auto opened = OrFail(std::move(router));
-  ProgressBar bar("backup", "bytes");
-  return OrFail(
-      backup::CreateBackup(OrFail(CheckpointsOf(*opened, options)), blobs, ShowBytes(bar), bytes_per_s));
+  return OrFail(std::move(router));
+}
+
+/// What kv backup create was told.
+struct CreateOptions {
+  std::string to;
+  std::string dataset;
+  uint64_t bytes_per_s = 0;
+};
+
+/// A backup that was made, and what --json tells of it.
+struct Created {
+  Backups::Made made;
+  Json json;
+};
+
+Created CreateHere(const Globals& globals, const CreateOptions& told, const Progress& progress) {
+  const auto blobs = OpenBackups(globals, told.to, "--to", told.dataset);
+  OpenOptions options = globals.StoreOptions();
+  options.create_if_missing = false;
+  const auto router = OpenStore(options);
+  const Manifest made =
+      told.dataset.empty() ? OrFail(backup::CreateBackup(OrFail(CheckpointsOf(*router, options)), *blobs,
+                                                         progress, told.bytes_per_s))
+                           : OrFail(BackUpDataset(*router, told.dataset, *blobs, progress, told.bytes_per_s));
+  return {MadeOf(made, blobs->url()), ToJson(made)};
+}
+
+Created CreateByServer(const Globals& globals, const CreateOptions& told, const Progress& progress) {
+  if (!told.to.empty() || told.bytes_per_s != 0) {
+    throw Failure{absl::InvalidArgumentError(
+        "--server: not together with --to or --bytes-per-s; a server makes backups where, and as fast as, "
+        "its configuration says (backup.to, backup.bytes_per_s)")};
+  }
+  client::Client server(OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
+  Created created{.made = OrFail(server.CreateBackup(told.dataset, progress)), .json = {}};
+  const Backups::Made& made = created.made;
+  created.json = {{"id", made.id},
+                  {"url", made.url},
+                  {"began_ms", made.began_ms},
+                  {"finished_ms", made.finished_ms},
+                  {"files", made.files},
+                  {"bytes", made.bytes},
+                  {"sent_objects", made.sent_objects},
+                  {"sent_bytes", made.sent_bytes}};
+  if (!told.dataset.empty()) {
+    created.json["dataset"] = told.dataset;
+    created.json["units"] = made.units;
+  }
+  return created;
 }
 
 void AddCreate(CLI::App& group, Globals& globals) {
-  auto to = std::make_shared<std::string>();
-  auto dataset = std::make_shared<std::string>();
+  auto options = std::make_shared<CreateOptions>();
   CLI::App* create = group.add_subcommand(
-      "create",
-      "Back up a store that no process has open, or one dataset; sends only what the destination lacks");
-  create->add_option("--to", *to, kWhere)->type_name("URL");
-  create->add_option("--dataset", *dataset, "Back up this dataset alone, whatever backend it is on")
+      "create", "Back up a store, or one dataset; sends only what the destination lacks");
+  create->add_option("--to", options->to, kWhere)->type_name("URL");
+  create->add_option("--dataset", options->dataset, "Back up this dataset alone, whatever backend it is on")
       ->type_name("D");
-  auto bytes_per_s = std::make_shared<uint64_t>(0);
   create
-      ->add_option("--bytes-per-s", *bytes_per_s,
+      ->add_option("--bytes-per-s", options->bytes_per_s,
                    "Read at most so many bytes of the store a second; 0: as fast as possible [0]")
       ->type_name("N");
   create->footer(
       R"(The backup has everything that was acknowledged before it began. It is there when this command has ended without an
-error, and not before. After an error, or a kill, run it again: what was sent is not sent again. A server makes backups
-while it serves: the configuration's "backup" says where to and how often.
+error, and not before. After an error, or a kill, run it again: what was sent is not sent again.
+
+A store that a server has open is backed up by that server, to the place that its configuration names (backup.to): with
+--server. The right is "admin", on all datasets or on the one that is named. Without --server, no process may have the
+embedded store open. A server also makes backups by itself if its configuration says how often.
 
 With --dataset the backup has one dataset, as of one moment, in a form that any backend can restore. A dataset on MySQL
 servers is backed up while servers and clients use it. Its backups are kept apart from those of whole stores.
 
 Examples:
+  kv --server kv1:7400 backup create
   kv --data /var/lib/events backup create --to s3://backups/events
   kv --config kv.json backup create --to s3://backups/events --dataset pins)");
-  create->callback([to, dataset, bytes_per_s, &globals] {
-    const auto blobs = OpenBackups(globals, *to, "--to", *dataset);
-    const Manifest made = dataset->empty() ? Create(globals, *blobs, *bytes_per_s)
-                                           : BackUpDataset(globals, *dataset, *blobs, *bytes_per_s);
-    if (globals.json) return PrintJson({{"ok", true}, {"backup", ToJson(made)}});
-    if (made.dataset) Print("dataset {}: {} units\n", made.dataset->spec.name, made.dataset->units);
-    Print("backup {}: {} in {} files; sent {} in {} objects\n", made.id, SizeText(made.TotalBytes()),
-          made.files.size(), SizeText(made.sent_bytes), made.sent_objects);
+  create->callback([options, &globals] {
+    Created created;
+    {
+      ProgressBar bar("backup", "bytes");
+      created = globals.server.empty() ? CreateHere(globals, *options, ShowBytes(bar))
+                                       : CreateByServer(globals, *options, ShowBytes(bar));
+    }
+    if (globals.json) return PrintJson({{"ok", true}, {"backup", std::move(created.json)}});
+    const Backups::Made& made = created.made;
+    if (!options->dataset.empty()) Print("dataset {}: {} units\n", options->dataset, made.units);
+    Print("backup {}: {} in {} files; sent {} in {} objects\n", made.id, SizeText(made.bytes), made.files,
+          SizeText(made.sent_bytes), made.sent_objects);
   });
 }
 

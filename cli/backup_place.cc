@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "assembly/backend_config.h"
 #include "blobstore/open_blob_store.h"
@@ -39,11 +40,13 @@ std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string
         option))};
   }
   std::string place = url.empty() ? backup->to : url;
-  if (!dataset.empty()) {
-    while (place.ends_with('/')) place.pop_back();
-    place += "/datasets/" + dataset;
-  }
+  if (!dataset.empty()) place = PlaceOfDataset(std::move(place), dataset);
   return OrFail(OpenBlobStore(place, backup ? backup->s3 : S3Options()));
+}
+
+std::string PlaceOfDataset(std::string url, const std::string& dataset) {
+  while (url.ends_with('/')) url.pop_back();
+  return url + "/datasets/" + dataset;
 }
 
 std::string SizeText(uint64_t bytes) {

@@ -27,6 +27,9 @@ absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const Open
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
                                        const std::string& option, const std::string& dataset);
 
+/// Returns the URL of the store of a dataset's backups in that of a whole store's.
+std::string PlaceOfDataset(std::string url, const std::string& dataset);
+
 /// "12.3 MiB"
 std::string SizeText(uint64_t bytes);
 /// Shows the progress of a command that works on bytes. The bar must outlive the function.

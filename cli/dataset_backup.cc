@@ -14,18 +14,6 @@
 namespace kvstore::cli {
 namespace {
 
-/// Opens the store that was named, in this process.
-std::unique_ptr<Router> OpenHere(const Globals& globals, bool create_if_missing) {
-  if (!globals.server.empty()) {
-    throw Failure{absl::UnimplementedError(
-        "--server: a dataset is not backed up or restored through a server; name the store with --data DIR, "
-        "if no process has it open, or its configuration with --config FILE")};
-  }
-  OpenOptions options = globals.StoreOptions();
-  if (!create_if_missing) options.create_if_missing = false;
-  return OrFail(OpenRouter(options));
-}
-
 /// Returns the type number for a dataset of objects: that of the backup unless another dataset has it; 0, for
 /// a free one, otherwise.
 uint32_t FreeType(Router& router, uint32_t wanted) {
@@ -38,16 +26,18 @@ uint32_t FreeType(Router& router, uint32_t wanted) {
 
 }  // namespace
 
-backup::Manifest BackUpDataset(const Globals& globals, const std::string& dataset, BlobStore& blobs,
-                               uint64_t bytes_per_s) {
-  const auto router = OpenHere(globals, /*create_if_missing=*/false);
-  CatalogKeeper& keeper = router->keeper();
-  const DatasetSpec spec = OrFail(keeper.LoadEntry(dataset)).spec;
-  const auto reader = OrFail(OrFail(keeper.FindBackend(spec.backend))->OpenUnits(spec));
+absl::StatusOr<backup::Manifest> BackUpDataset(Router& router, const std::string& dataset, BlobStore& blobs,
+                                               const Progress& progress, uint64_t bytes_per_s) {
+  CatalogKeeper& keeper = router.keeper();
+  const auto entry = keeper.LoadEntry(dataset);
+  if (!entry.ok()) return entry.status();
+  const auto backend = keeper.FindBackend(entry->spec.backend);
+  if (!backend.ok()) return backend.status();
+  const auto reader = (*backend)->OpenUnits(entry->spec);
+  if (!reader.ok()) return reader.status();
   const auto stats = keeper.GetStats(dataset);
-  ProgressBar bar("backup", "bytes");
-  return OrFail(backup::CreateDatasetBackup(*reader, spec, blobs, stats.ok() ? stats->approximate_bytes : 0,
-                                            ShowBytes(bar), bytes_per_s));
+  return backup::CreateDatasetBackup(**reader, entry->spec, blobs, stats.ok() ? stats->approximate_bytes : 0,
+                                     progress, bytes_per_s);
 }
 
 DatasetSpec RestoreDataset(const Globals& globals, const backup::Manifest& manifest, BlobStore& blobs,
@@ -55,7 +45,12 @@ DatasetSpec RestoreDataset(const Globals& globals, const backup::Manifest& manif
   if (!manifest.dataset) {
     throw Failure{absl::InvalidArgumentError("backup: it is not one of a dataset; restore it with --to DIR")};
   }
-  const auto router = OpenHere(globals, /*create_if_missing=*/true);
+  if (!globals.server.empty()) {
+    throw Failure{absl::UnimplementedError(
+        "--server: a dataset is not restored through a server; name the store with --data DIR, if no process "
+        "has it open, or its configuration with --config FILE")};
+  }
+  const auto router = OrFail(OpenRouter(globals.StoreOptions()));
   CatalogKeeper& keeper = router->keeper();
   const DatasetSpec& kept = manifest.dataset->spec;
   DatasetSpec spec = kept;

@@ -2,18 +2,22 @@
 
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "backup/manifest.h"
 #include "blobstore/blob_store.h"
 #include "cli/command.h"
+#include "kvstore_api/types.h"
+#include "router/router.h"
 
 /// Backups of one dataset, in units: kv backup create and restore with --dataset.
 namespace kvstore::cli {
 
-/// Backs up a dataset of the store that was named. Throws Failure.
+/// Backs up a dataset of a store that this process has open.
 ///
-/// blobs  the store of its backups.
-backup::Manifest BackUpDataset(const Globals& globals, const std::string& dataset, BlobStore& blobs,
-                               uint64_t bytes_per_s);
+/// blobs, progress, bytes_per_s  As of CreateDatasetBackup, whose errors these are; NOT_FOUND if there is no
+///                               such dataset.
+absl::StatusOr<backup::Manifest> BackUpDataset(Router& router, const std::string& dataset, BlobStore& blobs,
+                                               const Progress& progress, uint64_t bytes_per_s);
 
 /// Restores a dataset into the store that was named. Returns the dataset as it is there. Throws Failure.
 ///

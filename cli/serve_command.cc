@@ -15,6 +15,7 @@
 #include "cli/backup_place.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/served_backups.h"
 #include "cli/stored_shard_maps.h"
 #include "migration/migrator.h"
 #include "reports/maintenance.h"
@@ -54,6 +55,14 @@ std::unique_ptr<backup::Schedule> ScheduleBackups(Router& router, const Config& 
                               }});
 }
 
+/// Null if the configuration does not say where backups are made.
+std::unique_ptr<ServedBackups> ServeBackups(Router& router, const Config& config,
+                                            backup::Schedule* schedule) {
+  if (!config.backup) return nullptr;
+  return std::make_unique<ServedBackups>(router, *config.backup, CheckpointsOf(router, config.store),
+                                         schedule);
+}
+
 void Serve(const Config& config) {
   // A server also logs for information. Its standard output has one line, which says where it listens.
   spdlog::set_level(spdlog::level::info);
@@ -70,12 +79,17 @@ void Serve(const Config& config) {
   migrator.TakeOverAbandoned();
   std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
   std::unique_ptr<backup::Schedule> backups = ScheduleBackups(*router, config);
+  const std::unique_ptr<ServedBackups> served_backups = ServeBackups(*router, config, backups.get());
   const std::unique_ptr<ShardMaps> maps = OpenStoredShardMaps(config.store);
   const auto describe = [&](MetricsSink& sink) {
     if (maintenance != nullptr) maintenance->Describe(sink);
     if (backups != nullptr) backups->Describe(sink);
   };
-  auto server = OrFail(Server::Start(*router, config.server, &migrator, describe, maps.get()));
+  auto server = OrFail(Server::Start(*router, config.server,
+                                     {.migrations = &migrator,
+                                      .shard_maps = maps.get(),
+                                      .backups = served_backups.get(),
+                                      .describe = describe}));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
   // The server runs even if nobody reads this line.

@@ -1,6 +1,7 @@
 #include "client/client.h"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "client/endpoint.h"
@@ -77,29 +78,56 @@ absl::StatusOr<DatasetStats> Client::GetStats(std::string_view dataset) {
   return DatasetStats{response.approximate_bytes(), response.approximate_entries()};
 }
 
-absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Progress& progress) {
-  v1::CompactRequest request;
-  request.set_dataset(std::string(dataset));
+template <typename Response, typename Request>
+absl::StatusOr<typename Response::Result> Client::DoLongWork(
+    std::unique_ptr<grpc::ClientReaderInterface<Response>> (v1::KVStore::StubInterface::*method)(
+        grpc::ClientContext*, const Request&),
+    const Request& request, const Progress& progress) {
   grpc::ClientContext context;
   const CallLimits& limits = CallScope::Current();
   caller_->Prepare(context, limits.deadline);
   const CancelWatch watch(context, limits.cancelled);
-  const auto stream = caller_->Stub().Compact(&context, request);
-  ReclaimResult result;
+  const auto stream = (caller_->Stub().*method)(&context, request);
+  std::optional<typename Response::Result> result;
   bool stopped = false;
-  for (v1::CompactResponse response; stream->Read(&response);) {
+  for (Response response; stream->Read(&response);) {
     if (response.has_result()) {
-      const auto& told = response.result();
-      result = {told.bytes_before(), told.bytes_after(), told.expired_cells(), told.surplus_cells()};
+      result = std::move(*response.mutable_result());
     } else if (progress && !stopped && !progress(response.progress().done(), response.progress().total())) {
       stopped = true;
       context.TryCancel();
     }
   }
   const grpc::Status status = stream->Finish();
-  if (stopped) return absl::CancelledError("the compaction was stopped; what it has done stays done");
+  if (stopped) return absl::CancelledError("the work was stopped; what it has done stays done");
   if (!status.ok()) return caller_->Classify(status, OutcomeOf(context), /*writes=*/false).status;
-  return result;
+  if (!result) return caller_->InvalidAnswerError("ended the work without its result");
+  return *std::move(result);
+}
+
+absl::StatusOr<ReclaimResult> Client::Compact(std::string_view dataset, const Progress& progress) {
+  v1::CompactRequest request;
+  request.set_dataset(std::string(dataset));
+  const auto told = DoLongWork(&v1::KVStore::StubInterface::Compact, request, progress);
+  if (!told.ok()) return told.status();
+  return ReclaimResult{told->bytes_before(), told->bytes_after(), told->expired_cells(),
+                       told->surplus_cells()};
+}
+
+absl::StatusOr<Backups::Made> Client::CreateBackup(std::string_view dataset, const Progress& progress) {
+  v1::CreateBackupRequest request;
+  request.set_dataset(std::string(dataset));
+  auto told = DoLongWork(&v1::KVStore::StubInterface::CreateBackup, request, progress);
+  if (!told.ok()) return told.status();
+  return Made{.id = std::move(*told->mutable_id()),
+              .url = std::move(*told->mutable_url()),
+              .began_ms = told->began_ms(),
+              .finished_ms = told->finished_ms(),
+              .bytes = told->bytes(),
+              .files = told->files(),
+              .units = told->units(),
+              .sent_bytes = told->sent_bytes(),
+              .sent_objects = told->sent_objects()};
 }
 
 absl::StatusOr<std::string> Client::GetMetrics() {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backend_api/backups.h"
 #include "backend_api/migration_endpoint.h"
 #include "backend_api/migrations.h"
 #include "backend_api/shard_maps.h"
@@ -13,9 +14,9 @@
 
 namespace kvstore::client {
 
-/// The KVStore behind a server, the migrations of its datasets, and the shard maps of its fleet. See
-/// kvstore_api/connect.h. Thread-safe.
-class Client : public KVStore, public Migrations, public ShardMaps {
+/// The KVStore behind a server, the migrations of its datasets, the shard maps of its fleet, and its backups.
+/// See kvstore_api/connect.h. Thread-safe.
+class Client : public KVStore, public Migrations, public ShardMaps, public Backups {
  public:
   explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
@@ -31,6 +32,8 @@ class Client : public KVStore, public Migrations, public ShardMaps {
   absl::StatusOr<std::string> GetShardMap(bool mod) override;
   absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override;
 
+  absl::StatusOr<Made> CreateBackup(std::string_view dataset, const Progress& progress) override;
+
   const std::string& address() const { return caller_->address(); }
   /// Returns what makes the calls, for other parts of the client that share its connections.
   const std::shared_ptr<Caller>& caller() const { return caller_; }
@@ -38,6 +41,12 @@ class Client : public KVStore, public Migrations, public ShardMaps {
   std::unique_ptr<MigrationEndpoint> OpenForMigration(const DatasetSpec& spec) const;
 
  private:
+  /// Has the server do long work, and tells its progress.
+  template <typename Response, typename Request>
+  absl::StatusOr<typename Response::Result> DoLongWork(
+      std::unique_ptr<grpc::ClientReaderInterface<Response>> (v1::KVStore::StubInterface::*method)(
+          grpc::ClientContext*, const Request&),
+      const Request& request, const Progress& progress);
   absl::StatusOr<Object> Update(v1::UpdateObjectRequest& request);
   /// PutRows with more than one message. Adds a result for each write.
   absl::Status Import(std::string_view dataset, std::span<const RowWrite> writes,

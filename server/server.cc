@@ -108,9 +108,8 @@ class WithoutPlugins : public grpc::ServerBuilderOption {
 
 class Server::Impl {
  public:
-  Impl(Router& router, Migrations* migrations, const ServerOptions& options, std::unique_ptr<Access> access,
-       std::function<void(MetricsSink&)> describe, ShardMaps* maps)
-      : core_(router, migrations, options, std::move(access), std::move(describe), maps),
+  Impl(Router& router, const ServerOptions& options, std::unique_ptr<Access> access, ServerParts parts)
+      : core_(router, options, std::move(access), std::move(parts)),
         service_(core_),
         unknown_methods_(core_),
         health_([this] { return !core_.draining.load(); },
@@ -227,9 +226,7 @@ class Server::Impl {
 };
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const ServerOptions& options,
-                                                      Migrations* migrations,
-                                                      std::function<void(MetricsSink&)> describe,
-                                                      ShardMaps* maps) {
+                                                      ServerParts parts) {
   if (auto status = server::CheckAddresses(options); !status.ok()) return status;
   // protobuf must not log messages that do not decode: their senders are told, and the log of calls, which is
   // limited, has them.
@@ -237,8 +234,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(Router& router, const Serv
   server::LimitGrpcLog();
   auto access = Access::Open(options.tokens);
   if (!access.ok()) return access.status();
-  auto impl =
-      std::make_unique<Impl>(router, migrations, options, *std::move(access), std::move(describe), maps);
+  auto impl = std::make_unique<Impl>(router, options, *std::move(access), std::move(parts));
   if (auto status = impl->Start(); !status.ok()) return status;
   return std::unique_ptr<Server>(new Server(std::move(impl)));
 }

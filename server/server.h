@@ -6,11 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "backend_api/migrations.h"
-#include "backend_api/shard_maps.h"
-#include "base/metrics_sink.h"
 #include "router/router.h"
 #include "server/call/options.h"
+#include "server/call/parts.h"
 
 namespace kvstore {
 
@@ -19,20 +17,14 @@ namespace kvstore {
 /// Thread-safe.
 class Server {
  public:
-  /// Begins to serve. Router and migrations must outlive the server.
+  /// Begins to serve. The router must outlive the server.
   ///
-  /// migrations  What migrates the datasets of this process; null: such calls are refused.
-  /// describe    Adds the figures of other parts of the process to /metrics, until the server is destroyed;
-  ///             called by any thread. Null: there are none.
-  /// maps        The shard maps of the store's fleet, which must outlive the server, too; null: calls on them
-  ///             are refused.
+  /// parts  What it serves beside the data of the router; calls on what is not there are refused.
   ///
   /// INVALID_ARGUMENT has a line for each mistake in the options, such as a file that cannot be read.
   /// UNAVAILABLE names an address that cannot be listened on.
   static absl::StatusOr<std::unique_ptr<Server>> Start(Router& router, const ServerOptions& options,
-                                                       Migrations* migrations = nullptr,
-                                                       std::function<void(MetricsSink&)> describe = nullptr,
-                                                       ShardMaps* maps = nullptr);
+                                                       ServerParts parts = {});
   /// Cancels all calls, unless Drain has ended them.
   ~Server();
   Server(const Server&) = delete;

@@ -62,11 +62,9 @@ absl::Status MarkRefused(absl::Status status) {
   return status;
 }
 
-Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list,
-           std::function<void(MetricsSink&)> describe, ShardMaps* maps)
+Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list, ServerParts others)
     : router(store),
-      migrations(migrator),
-      shard_maps(maps),
+      parts(std::move(others)),
       options(wanted),
       instance(RandomInstance()),
       shares_catalog(router.keeper().SharesCatalog()),
@@ -74,9 +72,9 @@ Core::Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std
       admission(options.limits, TellsCallersApart(options)),
       memory(RememberedBy(options)),
       metrics(router.keeper().BackendNames(),
-              [this, describe = std::move(describe)](MetricsSink& sink) {
-                if (migrations != nullptr) migrations->Describe(sink);
-                if (describe) describe(sink);
+              [this](MetricsSink& sink) {
+                if (parts.migrations != nullptr) parts.migrations->Describe(sink);
+                if (parts.describe) parts.describe(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},

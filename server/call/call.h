@@ -15,8 +15,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "backend_api/migrations.h"
-#include "backend_api/shard_maps.h"
 #include "base/mutex.h"
 #include "kvstore_api/call_scope.h"
 #include "router/router.h"
@@ -29,6 +27,7 @@
 #include "server/call/metrics.h"
 #include "server/call/operation.h"
 #include "server/call/options.h"
+#include "server/call/parts.h"
 #include "server/call/request_memory.h"
 #include "server/call/suspended_calls.h"
 #include "server/call/worker_pool.h"
@@ -62,15 +61,10 @@ class OpenCalls {
 
 /// What all calls of a server share.
 struct Core {
-  /// migrator  What migrates datasets; null: such commands are refused.
-  /// describe  Adds figures of other parts of the process; may be null.
-  /// maps      The shard maps of the server's fleet; null: calls on them are refused.
-  Core(Router& store, Migrations* migrator, const ServerOptions& wanted, std::unique_ptr<Access> list,
-       std::function<void(MetricsSink&)> describe, ShardMaps* maps = nullptr);
+  Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> list, ServerParts others);
 
   Router& router;
-  Migrations* const migrations;
-  ShardMaps* const shard_maps;
+  const ServerParts parts;  ///< Calls on one that is null are refused.
   const ServerOptions options;
   const std::string instance;  ///< GetServerResponse.instance.
   /// The origin of GetServerResponse.clock_us, where zero would mean that the server says nothing. Therefore

@@ -7,6 +7,7 @@
 #include "kvstore/v1/kvstore.pb.h"
 #include "kvstore/v1/reports.pb.h"
 #include "kvstore/v1/shards.pb.h"
+#include "server/grpc/long_work_call.h"
 #include "server/grpc/multiplexed_calls.h"
 #include "server/grpc/streaming_rpcs.h"
 #include "server/grpc/unary_call.h"

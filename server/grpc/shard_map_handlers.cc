@@ -7,7 +7,7 @@ namespace kvstore::server {
 namespace {
 
 absl::StatusOr<ShardMaps*> MapsOf(const Core& core) {
-  if (core.shard_maps != nullptr) return core.shard_maps;
+  if (core.parts.shard_maps != nullptr) return core.parts.shard_maps;
   return absl::UnimplementedError(
       "this server has no shard maps: its configuration names neither a fleet nor a ZooKeeper");
 }

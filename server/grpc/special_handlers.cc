@@ -86,7 +86,7 @@ Producer<v1::QueryReportResponse> ProduceAny(Core& core, const std::shared_ptr<c
 
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::MigrateRequest& request,
                        v1::MigrateResponse& response, Unfinished&) {
-  if (core.migrations == nullptr) return absl::UnimplementedError("this server migrates no datasets");
+  if (core.parts.migrations == nullptr) return absl::UnimplementedError("this server migrates no datasets");
   auto command = MigrateCommandOf(request);
   if (!command.ok()) return command.status();
   // The caller's right was checked for this dataset, whatever the command itself names.
@@ -95,7 +95,7 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::Migrate
     return absl::InvalidArgumentError("dataset: only a list may be about all datasets ('*')");
   }
   if (principal != nullptr) (*command)["who"] = principal->name;
-  const auto status = core.migrations->Command(*command);
+  const auto status = core.parts.migrations->Command(*command);
   if (!status.ok()) return status.status();
   Json about = *status;
   // A list has the migrations of all datasets, and the right was checked for one of them only.

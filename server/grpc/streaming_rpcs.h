@@ -174,39 +174,4 @@ class ImportCall : public MessageStream<v1::PutRowsRequest, v1::PutRowsResponse>
   absl::Status refused_by_ ABSL_GUARDED_BY(mutex_);
 };
 
-/// Compact. Runs on one worker, and sends its progress now and then.
-class CompactCall : public grpc::ServerBidiReactor<Incoming<v1::CompactRequest>, v1::CompactResponse>,
-                    private GrpcTransport,
-                    private Call {
- public:
-  CompactCall(Core& core, Operation operation, grpc::CallbackServerContext& context)
-      : GrpcTransport(context), Call(core, operation, Info()) {
-    Track();
-  }
-
-  void Start();
-
- private:
-  void OnReadDone(bool ok) override;
-  void OnWriteDone(bool ok) override;
-  void OnCancel() override { MarkCancelled(); }
-  void OnDone() override { delete this; }
-
-  absl::Status AdmitRequest(bool read);
-  void Work();
-  /// Sends the progress, unless a message is still being sent. Returns false if the compaction must stop.
-  bool ReportProgress(uint64_t done, uint64_t total);
-  void SendResult() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Close(const absl::Status& status);
-
-  Incoming<v1::CompactRequest> incoming_;
-  v1::CompactResponse sent_;  // gRPC's while writing_
-  v1::CompactResponse result_;
-  Mutex mutex_;
-  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // the compaction is over
-  bool result_sent_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status end_ ABSL_GUARDED_BY(mutex_);
-};
-
 }  // namespace kvstore::server

@@ -146,7 +146,7 @@ TEST_F(KvBackup, MistakesAreExplained) {
   EXPECT_EQ(Run({"backup", "prune", "--from", Url()}).code, 2);
   EXPECT_EQ(Run({"backup", "verify", "--from", Url(), "--quick", "--deep"}).code, 2);
   EXPECT_THAT(Run({"--server", "127.0.0.1:1", "backup", "create", "--to", Url()}).err,
-              HasSubstr("a server cannot be told to make a backup yet"));
+              HasSubstr("--server: not together with --to"));
 }
 
 TEST_F(KvBackup, AServerMakesThemWhileItServes) {
@@ -158,12 +158,36 @@ TEST_F(KvBackup, AServerMakesThemWhileItServes) {
   const Output refused = Kv({"backup", "create", "--to", Url()});
   EXPECT_EQ(refused.code, 1);
   EXPECT_THAT(refused.err, HasSubstr("is open in process"));
-  EXPECT_THAT(refused.err, HasSubstr("if its configuration has backup.every"));
+  EXPECT_THAT(refused.err, HasSubstr("kv --server ADDR backup create"));
   // The configuration says where the backups are.
   const auto listed = [&] { return RunJson({"--config", config, "backup", "list"})["backups"].size(); };
   ASSERT_TRUE(Eventually([&] { return listed() == 1; }));
   EXPECT_EQ(Run({"--config", config, "backup", "restore", "--to", (dir_ / "restored").string()}).code, 0);
   EXPECT_EQ(Scan(dir_ / "restored"), rows);
+}
+
+TEST_F(KvBackup, AServerMakesOneWhenItIsTold) {
+  const std::string config = File("kv.json", R"({"data": "store", "backup": {"to": "file:backups"}})");
+  const std::string rows = Ok({"scan", "events", "--all"});
+  const KvServer server(KV_PROGRAM, {"--config", config});
+  const Output whole = Run({"--server", server.address(), "backup", "create"});
+  EXPECT_EQ(whole.code, 0) << whole.err;
+  EXPECT_THAT(whole.out, HasSubstr(" files; sent "));
+  const Json one = RunJson({"--server", server.address(), "backup", "create", "--dataset", "events"});
+  EXPECT_EQ(one["backup"]["units"], 2u);
+  EXPECT_THAT(one["backup"]["url"].get<std::string>(), HasSubstr("backups/datasets/events"));
+  EXPECT_THAT(Run({"--server", server.address(), "backup", "create", "--dataset", "none"}).err,
+              HasSubstr("there is none named 'none'"));
+  EXPECT_EQ(RunJson({"--config", config, "backup", "list"})["backups"].size(), 1u);
+  EXPECT_EQ(Run({"--config", config, "backup", "restore", "--to", (dir_ / "restored").string()}).code, 0);
+  EXPECT_EQ(Scan(dir_ / "restored"), rows);
+  const std::string other = (dir_ / "other").string();
+  EXPECT_EQ(Run({"--data", other, "backup", "restore", "--from", Url(), "--dataset", "events"}).code, 0);
+  EXPECT_EQ(Scan(other), rows);
+
+  const KvServer without(KV_PROGRAM, {"--data", (dir_ / "another").string()});
+  EXPECT_THAT(Run({"--server", without.address(), "backup", "create"}).err,
+              HasSubstr("its configuration has no backup.to"));
 }
 
 }  // namespace

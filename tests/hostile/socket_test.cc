@@ -27,12 +27,12 @@ TEST(Socket, IsNotTakenFromAServerThatIsThere) {
   const auto client = first->Client();
   ASSERT_OK(client->CreateDataset({.name = "first"}));
   Served other;
-  EXPECT_THAT(Server::Start(other.router(), options, nullptr).status(),
+  EXPECT_THAT(Server::Start(other.router(), options).status(),
               FailsWith(absl::StatusCode::kUnavailable, "another server has it"));
   EXPECT_OK(first->Client()->GetDataset("first").status());
   first.reset();
   // A socket file that a server left behind is no server.
-  const auto next = Server::Start(other.router(), options, nullptr);
+  const auto next = Server::Start(other.router(), options);
   EXPECT_OK(next.status());
 }
 

@@ -24,7 +24,7 @@ class Echo : public Migrations {
 
 TEST(MigrationsOverTheWire, CommandsAndRefusalsCome) {
   Echo echo;
-  const Served served(TestServerOptions(), &echo);
+  const Served served(TestServerOptions(), {.migrations = &echo});
   client::Client client(*client::Caller::Open(served.address(), {}));
   ASSERT_OK_AND_ASSIGN(const Json heard,
                        client.Command({{"command", "create"}, {"dataset", "events"}, {"share", 50u}}));

@@ -41,7 +41,7 @@ class MigrateCommandTest : public ::testing::Test {
   }
 
   NotedMigrations migrations_;
-  Served served_{TestServerOptions(), &migrations_};
+  Served served_{TestServerOptions(), {.migrations = &migrations_}};
 };
 
 TEST_F(MigrateCommandTest, EachVerbArrivesAsTheCommandThatItWas) {

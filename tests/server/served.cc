@@ -25,12 +25,11 @@ ServerOptions TestServerOptions() {
   return options;
 }
 
-Served::Served(const ServerOptions& options, Migrations* migrations, ShardMaps* maps)
+Served::Served(const ServerOptions& options, ServerParts parts)
     : router_(OrThrow(OpenRouter({.data = dir_ / "store"}))),
       options_(options),
-      migrations_(migrations),
-      maps_(maps),
-      server_(OrThrow(Server::Start(*router_, options, migrations_, nullptr, maps_))) {}
+      parts_(std::move(parts)),
+      server_(OrThrow(Server::Start(*router_, options, parts_))) {}
 
 Served::~Served() = default;
 
@@ -55,7 +54,7 @@ double Served::Metric(const std::string& name, const std::string& token) const {
 void Served::Restart() {
   options_.listen = server_->addresses();
   server_.reset();
-  server_ = OrThrow(Server::Start(*router_, options_, migrations_, nullptr, maps_));
+  server_ = OrThrow(Server::Start(*router_, options_, parts_));
 }
 
 }  // namespace kvstore::testing

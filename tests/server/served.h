@@ -20,9 +20,8 @@ class Served {
  public:
   /// Throws std::runtime_error if it cannot be opened or served.
   ///
-  /// migrations, maps  As in Server::Start. Must outlive this.
-  explicit Served(const ServerOptions& options = TestServerOptions(), Migrations* migrations = nullptr,
-                  ShardMaps* maps = nullptr);
+  /// parts  As in Server::Start. They must outlive this.
+  explicit Served(const ServerOptions& options = TestServerOptions(), ServerParts parts = {});
   ~Served();
 
   /// "127.0.0.1:PORT"
@@ -44,8 +43,7 @@ class Served {
   const TempDir dir_;
   std::unique_ptr<Router> router_;
   ServerOptions options_;
-  Migrations* const migrations_;
-  ShardMaps* const maps_;
+  const ServerParts parts_;
   std::unique_ptr<Server> server_;
 };
 

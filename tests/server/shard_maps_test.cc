@@ -61,7 +61,7 @@ class ShardMapsTest : public ::testing::Test {
 };
 
 TEST_F(ShardMapsTest, AnOperatorReadsThemAsTheyAreStored) {
-  const Served served(options_, nullptr, &maps_);
+  const Served served(options_, {.shard_maps = &maps_});
   const auto ops = ClientOf(served, "ops");
   ASSERT_OK_AND_ASSIGN(const std::string map, ops->GetShardMap(/*mod=*/false));
   EXPECT_EQ(map, *maps_.GetShardMap(false));
@@ -78,7 +78,7 @@ TEST_F(ShardMapsTest, AnOperatorReadsThemAsTheyAreStored) {
 }
 
 TEST_F(ShardMapsTest, NobodyElseReadsThem) {
-  const Served served(options_, nullptr, &maps_);
+  const Served served(options_, {.shard_maps = &maps_});
   for (const char* const name : {"owner", "stranger"}) {
     const auto code = name == std::string("owner") ? absl::StatusCode::kPermissionDenied
                                                    : absl::StatusCode::kUnauthenticated;
@@ -99,7 +99,7 @@ TEST_F(ShardMapsTest, EachCallIsLoggedWithWhoAndFromWhereAndItsResult) {
   spdlog::set_default_logger(
       std::make_shared<spdlog::logger>("test", std::make_shared<spdlog::sinks::ostream_sink_mt>(log)));
   {
-    const Served served(options_, nullptr, &maps_);
+    const Served served(options_, {.shard_maps = &maps_});
     ASSERT_OK(ClientOf(served, "ops")->GetShardMap(false));
     EXPECT_FALSE(ClientOf(served, "owner")->ListShardMaps(false).ok());
   }

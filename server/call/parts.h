@@ -1,0 +1,21 @@
+#pragma once
+
+#include <functional>
+
+#include "backend_api/backups.h"
+#include "backend_api/migrations.h"
+#include "backend_api/shard_maps.h"
+#include "base/metrics_sink.h"
+
+namespace kvstore {
+
+/// What a server serves beside the data, which its owner has. All of it must outlive the server.
+struct ServerParts {
+  Migrations* migrations = nullptr;  ///< What migrates the datasets of this process; null: none is migrated.
+  ShardMaps* shard_maps = nullptr;   ///< The shard maps of the store's fleet; null: there are none.
+  Backups* backups = nullptr;        ///< What makes backups of the store; null: none is made.
+  /// Adds the figures of other parts of the process to /metrics; called by any thread. Null: there are none.
+  std::function<void(MetricsSink&)> describe = nullptr;
+};
+
+}  // namespace kvstore
