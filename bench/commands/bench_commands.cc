@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "assembly/backend_config.h"
+#include "bench/backup/backup_bench.h"
 #include "bench/commands/load_commands.h"
 #include "bench/commands/reports_command.h"
 #include "bench/fleet/mysql_fixture.h"
@@ -219,6 +220,25 @@ void AddServerBench(CLI::App& group, Globals& globals) {
   server_command->callback(bench_server);
 }
 
+void AddBackupBench(CLI::App& group, Globals& globals) {
+  auto options = std::make_shared<BackupBenchOptions>();
+  CLI::App* command = group.add_subcommand(
+      "backup",
+      "Back up and restore an embedded store and a dataset, beside a copy of the files and a scan of the "
+      "rows; rates are bytes a second");
+  command->add_option("--rows", options->rows, "Rows of 1 KiB to load")
+      ->check(CLI::Range(1000, 1'000'000'000))
+      ->capture_default_str();
+  command->add_option("--seconds", options->seconds, "Seconds of reads, alone and beside a backup")
+      ->check(CLI::Range(0.1, 3600.0))
+      ->capture_default_str();
+  command->footer("Example: kv bench backup --rows 1000000");
+  command->callback([options, &globals] {
+    options->dir = globals.data;
+    Print(OrFail(BenchBackup(*options)), globals.json);
+  });
+}
+
 void AddRoutingBench(CLI::App& group, Globals& globals) {
   auto routing = std::make_shared<Arguments>();
   CLI::App* routing_command =
@@ -245,6 +265,7 @@ void AddBenchCommands(CLI::App& app, Globals& globals) {
   AddClientsBench(app, globals);
   AddLoadCommands(app, globals);
   AddReportsCommand(app, globals);
+  AddBackupBench(app, globals);
   AddMySqlWorkload(app, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
                    &BenchLinks);
   AddServerBench(app, globals);

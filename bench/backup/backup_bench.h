@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "bench/harness/report.h"
+
+namespace kvstore::bench {
+
+struct BackupBenchOptions {
+  std::string dir;          ///< Where the stores are made; empty: the system's place for temporary files.
+  uint64_t rows = 300'000;  ///< Of 1 KiB that does not compress.
+  double seconds = 10;      ///< How long reads are measured, alone and beside a backup.
+};
+
+/// Measures backups of an embedded store into a folder, and of a dataset in units. Rates are in bytes a
+/// second:
+///
+///   create           the first backup, beside a copy of the same files, each of them synced
+///   restore          of that backup, beside the same copy
+///   dataset_create   of the same rows in units, beside a scan of them
+///   dataset_restore  of that backup, beside puts of the same rows in batches
+///
+/// Figures: which share of the bytes a second backup sends after 1 % of the rows were written, and p99 of
+/// reads beside a backup whose rate is limited, as a factor of p99 without one.
+absl::StatusOr<Report> BenchBackup(const BackupBenchOptions& options);
+
+}  // namespace kvstore::bench
