@@ -1,6 +1,7 @@
 #pragma once
 
 #include <any>
+#include <filesystem>
 #include <functional>
 #include <initializer_list>
 #include <memory>
@@ -37,6 +38,10 @@ struct BackendType {
   std::function<absl::StatusOr<std::unique_ptr<EmbeddedDirectory>>(const PlacedBackend& backend,
                                                                    const OpenOptions& options)>
       open_directory;
+  /// Opens the engine's data in a folder that was restored from a backup, to carry out writes of its log
+  /// again (WriteReplay); null for types without a log.
+  std::function<absl::StatusOr<std::unique_ptr<WriteReplay>>(const std::filesystem::path& folder)>
+      open_replay;
 };
 
 /// The types of backends that a configuration may name. Thread-safe as long as nobody calls Add.

@@ -44,6 +44,7 @@ std::string ReadUrl(JsonFields& fields, const std::filesystem::path& folder) {
 BackupConfig ReadBackupConfig(JsonFields& fields, const std::filesystem::path& folder) {
   BackupConfig backup{.to = ReadUrl(fields, folder), .every_ms = ReadEvery(fields)};
   ReadUint(fields, "keep", 1, 100'000, backup.keep);
+  backup.log = fields.OptionalBool("log").value_or(false);
   ReadUint(fields, "bytes_per_s", kMinBytesPerS, kMaxBytesPerS, backup.bytes_per_s);
   backup.s3.endpoint = fields.OptionalString("endpoint").value_or("");
   backup.s3.region = fields.OptionalString("region").value_or("");

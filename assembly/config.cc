@@ -94,6 +94,7 @@ absl::StatusOr<Config> ParseConfig(std::string_view text, const fs::path& folder
                  [&](JsonFields& server) { ReadServerOptions(server, folder, config.server); });
   OptionalObject(fields, "backup",
                  [&](JsonFields& backup) { config.backup = ReadBackupConfig(backup, folder); });
+  store.keep_logs = config.backup && config.backup->log;
   if (auto status = fields.FinishAll(); !status.ok()) return status;
   return config;
 }

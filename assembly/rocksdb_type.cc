@@ -12,6 +12,7 @@
 #include "assembly/datasets.h"
 #include "backends/rocksdb/backend.h"
 #include "backends/rocksdb/engine/data_dir.h"
+#include "backends/rocksdb/engine/write_log.h"
 #include "catalog/file_catalog.h"
 
 namespace kvstore {
@@ -27,11 +28,14 @@ std::vector<DatasetSpec> MigratingDatasetsOf(const std::vector<CatalogEntry>& en
   return specs;
 }
 
+/// OpenOptions::keep_logs
+constexpr uint64_t kKeptLogsSeconds = 600;
+
 class RocksDbDirectory : public EmbeddedDirectory {
  public:
   /// name  the name that datasets have for the backend.
-  RocksDbDirectory(rocks::DataDir dir, std::string name, const RocksDbOptions& options)
-      : dir_(std::move(dir)), name_(std::move(name)), options_(options) {}
+  RocksDbDirectory(rocks::DataDir dir, std::string name, const RocksDbOptions& options, bool keep_logs)
+      : dir_(std::move(dir)), name_(std::move(name)), options_(options), keep_logs_(keep_logs) {}
 
   absl::StatusOr<std::unique_ptr<Catalog>> OpenCatalog() override {
     std::error_code error;
@@ -46,6 +50,7 @@ class RocksDbDirectory : public EmbeddedDirectory {
                                 MigratingDatasetsOf(contents.entries, name_),
                                 {.cache_bytes = options_.cache_bytes,
                                  .wal_bytes = options_.wal_bytes,
+                                 .keep_logs_s = keep_logs_ ? kKeptLogsSeconds : 0,
                                  .catalog_missing = catalog_missing_,
                                  .catalog_shared = catalog_shared_});
   }
@@ -54,6 +59,7 @@ class RocksDbDirectory : public EmbeddedDirectory {
   rocks::DataDir dir_;
   const std::string name_;
   const RocksDbOptions options_;
+  const bool keep_logs_;
   bool catalog_missing_ = false;
   bool catalog_shared_ = true;  // until OpenCatalog is called
 };
@@ -70,7 +76,7 @@ absl::StatusOr<std::unique_ptr<EmbeddedDirectory>> OpenRocksDbDirectory(const Pl
   if (!rocksdb.ok()) return rocksdb.status();
   auto dir = rocks::DataDir::Open(options.data, options.create_if_missing);
   if (!dir.ok()) return dir.status();
-  return std::make_unique<RocksDbDirectory>(*std::move(dir), backend.name, *rocksdb);
+  return std::make_unique<RocksDbDirectory>(*std::move(dir), backend.name, *rocksdb, options.keep_logs);
 }
 
 absl::StatusOr<std::unique_ptr<Backend>> OpenRocksDb(BackendOpener& opener) {
@@ -84,7 +90,8 @@ BackendType RocksDbType() {
           .only_one = true,
           .read = ReadRocksDb,
           .open = OpenRocksDb,
-          .open_directory = OpenRocksDbDirectory};
+          .open_directory = OpenRocksDbDirectory,
+          .open_replay = rocks::OpenReplay};
 }
 
 }  // namespace kvstore

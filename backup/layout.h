@@ -10,6 +10,7 @@
 /// other's way. docs/backup-format.md is for those who read such a store with other programs.
 ///
 ///   backups/ID.json        the manifest of a backup (manifest.h), put last
+///   log/ID/NUMBER          a segment of the log that follows the backup (log_segment.h)
 ///   removed/ID             an empty blob: the backup was removed, when this was put
 ///   objects/table-UNIQUE.ID   a table file, by RocksDB's unique ID; ID is that of the backup that put it
 ///   objects/file-CHECKSUM.ID  another file, by the checksum of its bytes (blob_checksum.h)

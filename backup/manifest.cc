@@ -8,10 +8,10 @@
 #include <string>
 #include <utility>
 
+#include "backup/checked_line.h"
 #include "backup/layout.h"
 #include "blobstore/blob_name.h"
 #include "blobstore/blob_store.h"
-#include "blobstore/sha256.h"
 #include "idgen/object_id.h"
 #include "json/dataset_json.h"
 #include "json/json.h"
@@ -122,20 +122,6 @@ absl::Status Damaged(std::string_view id, std::string_view problem) {
   return absl::DataLossError(fmt::format("{}: {}", ManifestBlob(id), problem));
 }
 
-/// Returns the first line if the second has its checksum.
-absl::StatusOr<std::string_view> CheckedLine(std::string_view text, std::string_view id) {
-  const size_t end = text.find('\n');
-  if (end == std::string_view::npos) return Damaged(id, "it is cut off: its second line is missing");
-  const std::string_view line = text.substr(0, end);
-  const auto second = ParseJson(text.substr(end + 1));
-  if (!second.ok()) return Damaged(id, "its second line is not JSON");
-  JsonFields fields(*second, "");
-  const std::string sha256 = fields.String("sha256");
-  if (auto status = fields.Finish(); !status.ok()) return Damaged(id, std::string(status.message()));
-  if (sha256 != Hex(Sha256Of(line))) return Damaged(id, "it does not have the checksum of its second line");
-  return line;
-}
-
 }  // namespace
 
 uint64_t Manifest::TotalBytes() const {
@@ -166,13 +152,12 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"sent_bytes", manifest.sent_bytes},
                {"files", std::move(files)}};
   if (manifest.dataset) json["dataset"] = ToJson(*manifest.dataset);
-  const std::string line = TextOf(json);
-  return fmt::format("{}\n{}\n", line, TextOf(Json{{"sha256", Hex(Sha256Of(line))}}));
+  return WithChecksumLine(TextOf(json));
 }
 
 absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view id) {
-  const auto line = CheckedLine(text, id);
-  if (!line.ok()) return line.status();
+  const auto line = CheckedLine(text);
+  if (!line.ok()) return Damaged(id, line.status().message());
   const auto json = ParseJson(*line);
   if (!json.ok()) return Damaged(id, std::string(json.status().message()));
   JsonFields fields(*json, "");

@@ -9,6 +9,7 @@
 
 #include "backup/layout.h"
 #include "backup/list.h"
+#include "backup/log_prune.h"
 #include "backup/manifest.h"
 #include "backup/parallel.h"
 #include "base/clock.h"
@@ -135,6 +136,14 @@ absl::StatusOr<Pruned> PruneBackups(BlobStore& blobs, size_t keep) {
   if (auto status = Remove(blobs, oldest, now_ms, *list, pruned); !status.ok()) return status;
   if (auto status = FindRemoved(blobs, *list, now_ms, needed); !status.ok()) return status;
   if (auto status = DeleteObjects(blobs, needed, now_ms, pruned); !status.ok()) return status;
+  std::set<std::string> followed(list->live.begin(), list->live.end());
+  for (const auto& [id, removed_ms] : list->removed) {
+    if (!IsOver(removed_ms, now_ms)) followed.insert(id);
+  }
+  const auto log = PruneLog(blobs, followed, now_ms);
+  if (!log.ok()) return log.status();
+  pruned.deleted_objects += log->segments;
+  pruned.deleted_bytes += log->bytes;
   // Last, so that a prune which is cut short before leaves the marks that say what is to be deleted.
   for (const auto& [id, removed_ms] : list->removed) {
     if (!IsOver(removed_ms, now_ms)) continue;

@@ -84,8 +84,8 @@ class Restore {
     if (!begun_ || finished_) return;
     std::error_code ignored;
     for (const BackedUpFile& file : manifest_.files) fs::remove(folder_ / file.path, ignored);
-    // A folder comes before those in it.
-    for (auto at = folders_.rbegin(); at != folders_.rend(); ++at) fs::remove(folder_ / *at, ignored);
+    // With what was made in them before the store was opened.
+    for (const fs::path& inner : folders_) fs::remove_all(folder_ / inner, ignored);
     fs::remove(folder_ / kUnfinished, ignored);
   }
   Restore(const Restore&) = delete;
@@ -203,7 +203,7 @@ class Restore {
 }  // namespace
 
 absl::Status RestoreBackup(const Manifest& manifest, BlobStore& blobs, const fs::path& folder,
-                           const Progress& progress) {
+                           const Progress& progress, const BeforeOpen& before_open) {
   if (manifest.dataset) {
     return absl::InvalidArgumentError(
         fmt::format("backup: {} is one of the dataset {}, which is restored into a store (kv backup restore "
@@ -215,6 +215,7 @@ absl::Status RestoreBackup(const Manifest& manifest, BlobStore& blobs, const fs:
   Restore restore(manifest, blobs, path, progress);
   absl::Status status = restore.Begin();
   if (status.ok()) status = restore.WriteFiles();
+  if (status.ok() && before_open) status = before_open(path);
   if (status.ok()) status = restore.Finish();
   return status;
 }

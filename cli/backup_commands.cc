@@ -12,13 +12,14 @@
 #include "backup/layout.h"
 #include "backup/list.h"
 #include "backup/prune.h"
-#include "backup/restore.h"
 #include "backup/verify.h"
 #include "cli/backup_place.h"
+#include "cli/backup_source.h"
 #include "cli/commands.h"
 #include "cli/dataset_backup.h"
 #include "cli/escape.h"
 #include "cli/progress.h"
+#include "cli/restore_command.h"
 #include "cli/served_backups.h"
 #include "cli/table.h"
 #include "client/client.h"
@@ -29,66 +30,10 @@ namespace {
 
 using backup::Manifest;
 
-constexpr char kOfDataset[] = "The backups of this dataset alone, not those of whole stores";
-
-constexpr char kWhere[] =
-    "The folder or bucket with the backups: file:DIR or s3://BUCKET/PREFIX; default: backup.to of the "
-    "configuration";
-
 /// How long the backup took.
 double Seconds(const Manifest& manifest) {
   return (static_cast<double>(manifest.finished_ms) - static_cast<double>(manifest.began_ms)) / 1000;
 }
-
-Json ToJson(const Manifest& manifest) {
-  Json json = {{"id", manifest.id},
-               {"began_ms", manifest.began_ms},
-               {"finished_ms", manifest.finished_ms},
-               {"host", manifest.host},
-               {"version", manifest.version},
-               {"engine", manifest.engine},
-               {"files", manifest.files.size()},
-               {"bytes", manifest.TotalBytes()},
-               {"sent_objects", manifest.sent_objects},
-               {"sent_bytes", manifest.sent_bytes}};
-  if (manifest.dataset) {
-    json["dataset"] = manifest.dataset->spec.name;
-    json["shape"] = Name(manifest.dataset->spec.shape);
-    json["units"] = manifest.dataset->units;
-  }
-  return json;
-}
-
-/// Throws Failure that names the backup, unless `status` is OK.
-void CheckBackup(const absl::Status& status, std::string_view action, const std::string& id) {
-  if (status.ok()) return;
-  throw Failure{absl::Status(
-      status.code(), fmt::format("cannot {} the backup {}: {}", action, id, std::string(status.message())))};
-}
-
-/// The options of the commands that read a backup.
-struct Source {
-  std::string from;
-  std::string dataset;
-  std::string id;
-
-  void AddTo(CLI::App& command) {
-    command.add_option("--from", from, kWhere)->type_name("URL");
-    command.add_option("--dataset", dataset, kOfDataset)->type_name("D");
-    command.add_option("--backup", id, "Which one; default: the newest")->type_name("BACKUP");
-  }
-
-  std::unique_ptr<BlobStore> Open(const Globals& globals) const {
-    return OpenBackups(globals, from, "--from", dataset);
-  }
-
-  Manifest Read(BlobStore& blobs) {
-    if (id.empty()) id = OrFail(backup::NewestBackup(blobs));
-    auto manifest = backup::ReadManifest(blobs, id);
-    if (absl::IsDataLoss(manifest.status())) CheckBackup(manifest.status(), "read", id);
-    return OrFail(std::move(manifest));
-  }
-};
 
 /// Opens the store that is to be backed up, in this process. Throws Failure.
 std::unique_ptr<Router> OpenStore(const OpenOptions& options) {
@@ -124,7 +69,7 @@ Created CreateHere(const Globals& globals, const CreateOptions& told, const Prog
       told.dataset.empty() ? OrFail(backup::CreateBackup(OrFail(CheckpointsOf(*router, options)), *blobs,
                                                          progress, told.bytes_per_s))
                            : OrFail(BackUpDataset(*router, told.dataset, *blobs, progress, told.bytes_per_s));
-  return {MadeOf(made, blobs->url()), ToJson(made)};
+  return {MadeOf(made, blobs->url()), ManifestToJson(made)};
 }
 
 Created CreateByServer(const Globals& globals, const CreateOptions& told, const Progress& progress) {
@@ -155,7 +100,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
   auto options = std::make_shared<CreateOptions>();
   CLI::App* create = group.add_subcommand(
       "create", "Back up a store, or one dataset; sends only what the destination lacks");
-  create->add_option("--to", options->to, kWhere)->type_name("URL");
+  create->add_option("--to", options->to, kWhereHelp)->type_name("URL");
   create->add_option("--dataset", options->dataset, "Back up this dataset alone, whatever backend it is on")
       ->type_name("D");
   create
@@ -196,8 +141,8 @@ void AddList(CLI::App& group, Globals& globals) {
   auto from = std::make_shared<std::string>();
   auto dataset = std::make_shared<std::string>();
   CLI::App* list = group.add_subcommand("list", "List the backups, oldest first");
-  list->add_option("--from", *from, kWhere)->type_name("URL");
-  list->add_option("--dataset", *dataset, kOfDataset)->type_name("D");
+  list->add_option("--from", *from, kWhereHelp)->type_name("URL");
+  list->add_option("--dataset", *dataset, kOfDatasetHelp)->type_name("D");
   list->footer("Example: kv backup list --from s3://backups/events");
   list->callback([from, dataset, &globals] {
     const auto blobs = OpenBackups(globals, *from, "--from", *dataset);
@@ -215,7 +160,7 @@ void AddList(CLI::App& group, Globals& globals) {
         table.Add({id, "cannot be read", "-", "-", "-", "-"});
         continue;
       }
-      backups.push_back(ToJson(*manifest));
+      backups.push_back(ManifestToJson(*manifest));
       table.Add({id, UtcText(manifest->began_ms), fmt::format("{:.1f}", Seconds(*manifest)),
                  SizeText(manifest->TotalBytes()), fmt::format("{}", manifest->files.size()),
                  SizeText(manifest->sent_bytes)});
@@ -230,7 +175,7 @@ void AddList(CLI::App& group, Globals& globals) {
 }
 
 void AddShow(CLI::App& group, Globals& globals) {
-  auto source = std::make_shared<Source>();
+  auto source = std::make_shared<BackupSource>();
   CLI::App* show = group.add_subcommand("show", "Show what a backup consists of");
   source->AddTo(*show);
   show->footer("Example: kv backup show --from s3://backups/events");
@@ -243,7 +188,7 @@ void AddShow(CLI::App& group, Globals& globals) {
         files.push_back(
             {{"path", file.path}, {"blob", file.blob}, {"size", file.size}, {"checksum", file.checksum}});
       }
-      Json answer = ToJson(manifest);
+      Json answer = ManifestToJson(manifest);
       answer["files"] = std::move(files);
       return PrintJson({{"ok", true}, {"backup", std::move(answer)}});
     }
@@ -264,7 +209,7 @@ void AddShow(CLI::App& group, Globals& globals) {
 }
 
 void AddVerify(CLI::App& group, Globals& globals) {
-  auto source = std::make_shared<Source>();
+  auto source = std::make_shared<BackupSource>();
   auto quick = std::make_shared<bool>(false);
   auto deep = std::make_shared<bool>(false);
   CLI::App* verify = group.add_subcommand("verify", "Verify that a backup is whole");
@@ -297,7 +242,7 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
     const bool is_whole = verified.problems.empty();
     if (globals.json) {
       PrintJson({{"ok", is_whole},
-                 {"backup", ToJson(manifest)},
+                 {"backup", ManifestToJson(manifest)},
                  {"objects", verified.objects},
                  {"read_bytes", verified.read_bytes},
                  {"datasets", verified.datasets},
@@ -317,89 +262,14 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
   });
 }
 
-/// What kv backup restore was told.
-struct RestoreOptions {
-  Source source;
-  std::string to;
-  std::string as;
-  std::string backend;
-};
-
-void RestoreIntoStore(const RestoreOptions& options, const Manifest& manifest, BlobStore& blobs,
-                      const Globals& globals) {
-  const DatasetSpec made = RestoreDataset(globals, manifest, blobs, options.as, options.backend);
-  const backup::DatasetPart& dataset = *manifest.dataset;
-  if (globals.json) {
-    Json answer = {
-        {"ok", true}, {"backup", ToJson(manifest)}, {"dataset", made.name}, {"backend", made.backend}};
-    if (made.shape == Shape::kObjects) answer["type"] = made.type;
-    return PrintJson(answer);
-  }
-  Print("{} on {} is the dataset {} as it was at {}: {} units\n", made.name, made.backend, dataset.spec.name,
-        UtcText(dataset.as_of_ms), dataset.units);
-  if (made.type != dataset.spec.type) {
-    Print("another dataset has the type number {}, so the IDs of its objects have {} in place of it\n",
-          dataset.spec.type, made.type);
-  }
-}
-
-void AddRestore(CLI::App& group, Globals& globals) {
-  auto options = std::make_shared<RestoreOptions>();
-  CLI::App* restore =
-      group.add_subcommand("restore", "Restore a backup into a new folder, or a dataset into a store");
-  options->source.AddTo(*restore);
-  auto* to = restore->add_option("--to", options->to, "The folder; it must not exist, or be empty")
-                 ->type_name("DIR");
-  CLI::Option* dataset = restore->get_option("--dataset")->excludes(to);
-  restore->add_option("--as", options->as, "The name of the restored dataset; default: the one it had")
-      ->type_name("NAME")
-      ->needs(dataset);
-  restore
-      ->add_option("--backend", options->backend,
-                   "The backend on which it is restored; default: the one it was on, or that of new datasets")
-      ->type_name("B")
-      ->needs(dataset);
-  restore->footer(
-      R"(Every file is compared with its checksum. The folder is a store when this command has ended without an error, and
-not before: what a restore leaves that is killed does not open, and is to be removed.
-
-With --dataset a backup of that dataset is restored into the store that --data or --config names, on any backend. There
-must be no dataset of its name. Nobody finds it before it is complete; a restore that fails or is killed leaves nothing.
-Objects keep their IDs, unless another dataset has the type number: then they get another one.
-
-Examples:
-  kv backup restore --from s3://backups/events --to /var/lib/events
-  kv --config kv.json backup restore --from s3://backups/events --dataset pins --as pins_of_monday)");
-  restore->callback([options, &globals] {
-    const Source& source = options->source;
-    if (source.dataset.empty() && options->to.empty()) {
-      throw Failure{absl::InvalidArgumentError(
-          "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
-    }
-    const auto blobs = source.Open(globals);
-    const Manifest manifest = options->source.Read(*blobs);
-    if (!source.dataset.empty()) return RestoreIntoStore(*options, manifest, *blobs, globals);
-    {
-      ProgressBar bar("restore", "bytes");
-      CheckBackup(backup::RestoreBackup(manifest, *blobs, options->to, ShowBytes(bar)), "restore",
-                  manifest.id);
-    }
-    if (globals.json) {
-      return PrintJson({{"ok", true}, {"backup", ToJson(manifest)}, {"folder", options->to}});
-    }
-    Print("{} is the store as it was at {}: {} in {} files\n", options->to, UtcText(manifest.began_ms),
-          SizeText(manifest.TotalBytes()), manifest.files.size());
-  });
-}
-
 void AddPrune(CLI::App& group, Globals& globals) {
   auto from = std::make_shared<std::string>();
   auto dataset = std::make_shared<std::string>();
   auto keep = std::make_shared<size_t>(0);
   CLI::App* prune =
       group.add_subcommand("prune", "Remove all but the newest backups, and delete what no backup needs");
-  prune->add_option("--from", *from, kWhere)->type_name("URL");
-  prune->add_option("--dataset", *dataset, kOfDataset)->type_name("D");
+  prune->add_option("--from", *from, kWhereHelp)->type_name("URL");
+  prune->add_option("--dataset", *dataset, kOfDatasetHelp)->type_name("D");
   prune->add_option("--keep", *keep, "How many backups to keep, at least 1")->required();
   prune->footer(fmt::format(
       R"(Objects that no backup needs are deleted {} hours after the last backup that needed them was removed, by the first
@@ -438,7 +308,7 @@ void AddBackupCommands(CLI::App& app, Globals& globals) {
   AddList(*group, globals);
   AddShow(*group, globals);
   AddVerify(*group, globals);
-  AddRestore(*group, globals);
+  AddRestoreCommand(*group, globals);
   AddPrune(*group, globals);
   group->footer(
       R"(The keys of a bucket come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its server from AWS_ENDPOINT_URL_S3, or

@@ -8,7 +8,9 @@
 #include <utility>
 #include <vector>
 
+#include "assembly/backend_config.h"
 #include "assembly/open_router.h"
+#include "backup/log_shipper.h"
 #include "backup/schedule.h"
 #include "base/end_in_time.h"
 #include "blobstore/open_blob_store.h"
@@ -55,6 +57,25 @@ std::unique_ptr<backup::Schedule> ScheduleBackups(Router& router, const Config& 
                               }});
 }
 
+/// Null if the configuration does not say that the log is to be sent. Throws Failure.
+std::unique_ptr<backup::LogShipper> ShipLog(Router& router, const Config& config,
+                                            backup::Schedule* schedule) {
+  if (!config.backup || !config.backup->log) return nullptr;
+  const backup::CheckpointMaker checkpoint = OrFail(CheckpointsOf(router, config.store));
+  const auto embedded = FindBackendOfType(config.store, kRocksDb);
+  Backend* const engine = OrFail(router.keeper().FindBackend(embedded->name));
+  const BackupConfig to = *config.backup;
+  return std::make_unique<backup::LogShipper>(
+      OrFail(engine->OpenWriteLog()), [to] { return OpenBlobStore(to.to, to.s3); },
+      [checkpoint, schedule, to](BlobStore& blobs) {
+        if (schedule != nullptr) return schedule->MakeNow(blobs, nullptr);
+        return backup::CreateBackup(checkpoint, blobs, nullptr, to.bytes_per_s);
+      },
+      backup::ShipperOptions{.log = [](bool is_problem, const std::string& line) {
+        spdlog::log(is_problem ? spdlog::level::err : spdlog::level::info, "{}", line);
+      }});
+}
+
 /// Null if the configuration does not say where backups are made.
 std::unique_ptr<ServedBackups> ServeBackups(Router& router, const Config& config,
                                             backup::Schedule* schedule) {
@@ -79,11 +100,13 @@ void Serve(const Config& config) {
   migrator.TakeOverAbandoned();
   std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
   std::unique_ptr<backup::Schedule> backups = ScheduleBackups(*router, config);
+  std::unique_ptr<backup::LogShipper> shipper = ShipLog(*router, config, backups.get());
   const std::unique_ptr<ServedBackups> served_backups = ServeBackups(*router, config, backups.get());
   const std::unique_ptr<ShardMaps> maps = OpenStoredShardMaps(config.store);
   const auto describe = [&](MetricsSink& sink) {
     if (maintenance != nullptr) maintenance->Describe(sink);
     if (backups != nullptr) backups->Describe(sink);
+    if (shipper != nullptr) shipper->Describe(sink);
   };
   auto server = OrFail(Server::Start(*router, config.server,
                                      {.migrations = &migrator,
@@ -124,6 +147,8 @@ void Serve(const Config& config) {
   server.reset();
   end.SetWaitingFor([] { return std::string("the maintenance of reports"); });
   maintenance.reset();
+  end.SetWaitingFor([] { return std::string("the log that is sent to the backups"); });
+  shipper.reset();  // sends what the last calls have written
   end.SetWaitingFor([] { return std::string("the backup that was being made"); });
   backups.reset();
   end.SetWaitingFor([&migrator] {

@@ -96,6 +96,9 @@ struct OpenOptions {
   /// share a catalog each give their embedded engine a name of its own; the others use that name for a
   /// backend of type kRemote, which reaches it.
   std::vector<BackendConfig> backends = {BackendConfig{.name = kRocksDb, .type = kRocksDb}};
+  /// The embedded engine keeps its logs for ten minutes after it needs them, so that they can be sent to a
+  /// store of backups (docs/backup.md).
+  bool keep_logs = false;
   /// Set: the catalog is in ZooKeeper, shared with other processes. Not set: it is in `data`, and belongs to
   /// this process alone.
   std::optional<Coordination> coordination;

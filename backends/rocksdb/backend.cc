@@ -80,6 +80,27 @@ absl::Status RocksDbBackend::AlterDataset(const DatasetSpec& spec) {
   return absl::OkStatus();
 }
 
+namespace {
+
+class EngineLog : public WriteLog {
+ public:
+  explicit EngineLog(std::shared_ptr<rocks::Engine> engine) : engine_(std::move(engine)) {}
+  uint64_t Last() const override { return engine_->db().GetLatestSequenceNumber(); }
+  absl::StatusOr<std::vector<LoggedWrite>> Read(uint64_t after, size_t max_bytes) override {
+    return engine_->ReadWrites(after, max_bytes);
+  }
+  absl::StatusOr<LogSchema> Schema() override { return engine_->Schema(); }
+
+ private:
+  const std::shared_ptr<rocks::Engine> engine_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<WriteLog>> RocksDbBackend::OpenWriteLog() {
+  return std::make_unique<EngineLog>(engine_);
+}
+
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
   if (spec.shape != Shape::kObjects) return absl::OkStatus();

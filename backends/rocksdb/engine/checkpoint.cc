@@ -208,6 +208,17 @@ absl::Status MakeFolders(const fs::path& folder) {
 
 }  // namespace
 
+absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir& dir, bool has_datasets) {
+  auto read = ReadSmallFiles(dir, has_datasets);
+  if (!read.ok()) return read.status();
+  const std::string mark = dir.mark().lexically_relative(dir.path()).generic_string();
+  std::map<std::string, std::string> files;
+  for (SmallFile& file : *read) {
+    if (file.path != mark) files.emplace(std::move(file.path), std::move(file.text));
+  }
+  return files;
+}
+
 absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
                                                                 uint64_t number, bool has_datasets) {
   const fs::path folder = dir.checkpoints() / std::to_string(number);

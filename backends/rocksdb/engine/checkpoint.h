@@ -3,7 +3,9 @@
 #include <rocksdb/db.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "backend_api/checkpoint.h"
@@ -19,5 +21,11 @@ namespace kvstore::rocks {
 /// has_datasets  whether the database has data that only a catalog can explain.
 absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
                                                                 uint64_t number, bool has_datasets);
+
+/// Reads the files of a store's directory that say what its data is: the catalog and the records of
+/// migrations. Returns their texts by their paths in the directory.
+///
+/// has_datasets  FAILED_PRECONDITION if there is no catalog.
+absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir& dir, bool has_datasets);
 
 }  // namespace kvstore::rocks

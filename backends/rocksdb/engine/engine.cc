@@ -9,6 +9,7 @@
 #include "backends/rocksdb/engine/checkpoint.h"
 #include "backends/rocksdb/engine/seal.h"
 #include "backends/rocksdb/engine/status.h"
+#include "backends/rocksdb/engine/write_log.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
 
@@ -38,9 +39,16 @@ absl::StatusOr<rocksdb::ColumnFamilyHandle*> Engine::OpenAuxiliaryFamily(const s
       return handle;
     }
   }
+  return CreateHandle(rocksdb::ColumnFamilyOptions(), name);
+}
+
+absl::StatusOr<rocksdb::ColumnFamilyHandle*> Engine::CreateHandle(const rocksdb::ColumnFamilyOptions& options,
+                                                                  const std::string& name) {
   rocksdb::ColumnFamilyHandle* handle = nullptr;
-  const auto created = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
+  const auto created = db_->CreateColumnFamily(options, name, &handle);
   if (!created.ok()) return ToStatus(created, "create column family " + name);
+  const MutexLock lock(families_mutex_);
+  family_names_[handle->GetID()] = name;
   return handle;
 }
 
@@ -127,10 +135,9 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
         fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
   }
   auto settings = std::make_shared<FamilySettings>(spec);
-  rocksdb::ColumnFamilyHandle* handle = nullptr;
-  const auto created = db_->CreateColumnFamily(MakeFamilyOptions(spec, settings), spec.name, &handle);
-  if (!created.ok()) return ToStatus(created, "create dataset " + spec.name);
-  auto family = std::make_shared<Family>(db_.get(), handle, std::move(settings), idle_iterators_);
+  const auto handle = CreateHandle(MakeFamilyOptions(spec, settings), spec.name);
+  if (!handle.ok()) return handle.status();
+  auto family = std::make_shared<Family>(db_.get(), *handle, std::move(settings), idle_iterators_);
   if (auto status = hooks_.opened(*this, *family); !status.ok()) return status;
   const MutexLock lock(families_mutex_);
   families_[spec.name] = std::move(family);
@@ -169,10 +176,16 @@ std::vector<std::shared_ptr<Family>> Engine::AllFamilies() const {
 
 rocksdb::Status Engine::DropHandle(rocksdb::ColumnFamilyHandle* handle) {
   auto status = db_->DropColumnFamily(handle);
-  if (!status.IsNoSpace()) return status;
-  dir_.reserve().Release();
-  Resume().PermitUncheckedError();
-  return db_->DropColumnFamily(handle);
+  if (status.IsNoSpace()) {
+    dir_.reserve().Release();
+    Resume().PermitUncheckedError();
+    status = db_->DropColumnFamily(handle);
+  }
+  if (status.ok()) {
+    const MutexLock lock(families_mutex_);
+    family_names_.erase(handle->GetID());
+  }
+  return status;
 }
 
 absl::Status Engine::CheckWritable() const {
@@ -221,6 +234,22 @@ rocksdb::Status Engine::Resume() {
   auto status = db_->Resume();
   if (status.ok()) stopped_ = false;
   return status;
+}
+
+absl::StatusOr<std::vector<LoggedWrite>> Engine::ReadWrites(uint64_t after, size_t max_bytes) {
+  return rocks::ReadWrites(*db_, after, max_bytes);
+}
+
+absl::StatusOr<LogSchema> Engine::Schema() const {
+  LogSchema schema;
+  {
+    const MutexLock lock(families_mutex_);
+    schema.families = family_names_;
+  }
+  auto files = ReadStoreFiles(dir_, /*has_datasets=*/schema.families.size() > 1);
+  if (!files.ok()) return files.status();
+  schema.files = *std::move(files);
+  return schema;
 }
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Engine::MakeCheckpoint() {

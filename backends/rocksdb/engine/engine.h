@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "backend_api/checkpoint.h"
+#include "backend_api/write_log.h"
 #include "backends/rocksdb/engine/data_dir.h"
 #include "backends/rocksdb/engine/family.h"
 #include "backends/rocksdb/engine/row_locks.h"
@@ -30,6 +31,7 @@ struct EngineOptions {
   size_t cache_bytes = size_t{32} << 20;          ///< Blocks kept in memory, all datasets together.
   size_t write_buffer_bytes = size_t{256} << 20;  ///< Writes not yet in files, all datasets together.
   size_t wal_bytes = size_t{1} << 30;  ///< Write-ahead logs, about; beyond it, memtables are flushed.
+  uint64_t keep_logs_s = 0;  ///< Logs that are not needed any more are kept for so long, for ReadWrites.
   /// The store's catalog is a file that is missing. Data of any dataset is then DATA_LOSS, since nothing says
   /// what it is.
   bool catalog_missing = false;
@@ -113,6 +115,11 @@ class Engine {
   /// or dropped all the time, so that no moment is found at which the catalog describes the database.
   absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint();
 
+  /// Reads the log (WriteLog::Read).
+  absl::StatusOr<std::vector<LoggedWrite>> ReadWrites(uint64_t after, size_t max_bytes);
+  /// Returns all families and the files that say what is in them (WriteLog::Schema).
+  absl::StatusOr<LogSchema> Schema() const;
+
   /// The logs that a restart would have to replay.
   LogsOnDisk Logs() const;
 
@@ -148,6 +155,8 @@ class Engine {
   void FlushAll(bool wait);
   /// All families of datasets, as they are now.
   std::vector<std::shared_ptr<Family>> AllFamilies() const;
+  absl::StatusOr<rocksdb::ColumnFamilyHandle*> CreateHandle(const rocksdb::ColumnFamilyOptions& options,
+                                                            const std::string& name);
   /// Drops a family, and releases the reserve if the disk is too full to record the drop.
   rocksdb::Status DropHandle(rocksdb::ColumnFamilyHandle* handle);
   /// Drops the family of that name from unknown_families_, and returns whether there was one. Never drops the
@@ -176,6 +185,8 @@ class Engine {
   Mutex resume_mutex_;                    // one thread at a time resumes the database
   mutable Mutex families_mutex_;
   std::map<std::string, std::shared_ptr<Family>> families_ ABSL_GUARDED_BY(families_mutex_);
+  /// The names of all families, by their IDs.
+  std::map<uint32_t, std::string> family_names_ ABSL_GUARDED_BY(families_mutex_);
   /// Families that no dataset of the catalog has, and the default one.
   std::map<std::string, rocksdb::ColumnFamilyHandle*> unknown_families_ ABSL_GUARDED_BY(families_mutex_);
 };

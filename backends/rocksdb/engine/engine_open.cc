@@ -149,6 +149,7 @@ rocksdb::DBOptions Engine::MakeDbOptions() {
   options.write_buffer_manager = write_buffers_;
   // Without this limit one small write to a dataset keeps all later logs, up to 512 MiB for each dataset.
   options.max_total_wal_size = options_.wal_bytes;
+  options.WAL_ttl_seconds = options_.keep_logs_s;
   // Replayed logs stay in memory: a flush would need a file for each dataset before the store is open.
   options.avoid_flush_during_recovery = true;
   // A crash leaves a torn tail of the log, which is dropped. Damage before the tail is an error, and is not
@@ -258,6 +259,7 @@ absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const 
     const MutexLock lock(families_mutex_);
     for (size_t i = 0; i < handles.size(); ++i) {
       const std::string& name = descriptors[i].name;
+      family_names_[handles[i]->GetID()] = name;
       if (const auto live = settings.find(name); live != settings.end()) {
         families_[name] = std::make_shared<Family>(db_.get(), handles[i], live->second, idle_iterators_);
       } else {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+/// The log of an embedded engine, which has every write in order: what a store of backups is sent between two
+/// backups, and what a restore carries out again.
+namespace kvstore {
+
+/// A write of the log. Its changes have numbers, one behind the other, which are never used again.
+struct LoggedWrite {
+  uint64_t number = 0;   ///< Of its first change.
+  uint32_t changes = 0;  ///< How many it has; at least one.
+  std::string bytes;     ///< What only the engine understands.
+  uint64_t last() const { return number + changes - 1; }
+  friend bool operator==(const LoggedWrite&, const LoggedWrite&) = default;
+};
+
+/// What the writes of a log are to: they say which of the engine's families a change is in by its ID.
+struct LogSchema {
+  std::map<uint32_t, std::string> families;  ///< All families of the engine, by their IDs.
+  /// The files that say what the data is, such as the catalog, by their paths in the store's folder.
+  std::map<std::string, std::string> files;
+  friend bool operator==(const LogSchema&, const LogSchema&) = default;
+};
+
+/// Reads the log while the store serves. Thread-safe.
+class WriteLog {
+ public:
+  virtual ~WriteLog() = default;
+
+  /// The number of the last change that was acknowledged, or may have been.
+  virtual uint64_t Last() const = 0;
+  /// Returns the writes behind the change of this number, in order, until they have about `max_bytes`; none
+  /// if there are none that can be read yet. OUT_OF_RANGE if the log does not have the next one any more.
+  [[nodiscard]] virtual absl::StatusOr<std::vector<LoggedWrite>> Read(uint64_t after, size_t max_bytes) = 0;
+  /// Returns the schema of now. A write that was read before may be to a family that it does not have: that
+  /// was dropped.
+  [[nodiscard]] virtual absl::StatusOr<LogSchema> Schema() = 0;
+};
+
+/// Carries out writes of a log again, in a store that was restored as it was before them, and that nobody has
+/// opened yet. Externally synchronised.
+class WriteReplay {
+ public:
+  virtual ~WriteReplay() = default;
+
+  /// The number of the last change that the store has.
+  virtual uint64_t Last() const = 0;
+  /// Carries out writes, of which the first one is the next behind Last.
+  [[nodiscard]] virtual absl::Status Apply(std::span<const LoggedWrite> writes, const LogSchema& schema) = 0;
+  /// Makes all that was carried out durable. The store may be opened when this object is gone.
+  [[nodiscard]] virtual absl::Status Finish() = 0;
+};
+
+}  // namespace kvstore

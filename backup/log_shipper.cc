@@ -1,0 +1,213 @@
+#include "backup/log_shipper.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "blobstore/sha256.h"
+#include "kvstore_api/call_scope.h"
+
+namespace kvstore::backup {
+namespace {
+
+/// How long a segment may take to be sent, and how long the last one when the server stops.
+constexpr std::chrono::seconds kMaxPut{60};
+constexpr std::chrono::seconds kMaxLastPut{2};
+/// If a write is not readable for so long, the log has lost it.
+constexpr std::chrono::seconds kUnreadable{60};
+
+}  // namespace
+
+LogShipper::LogShipper(std::unique_ptr<WriteLog> log, Opener open, BaseMaker make_base,
+                       ShipperOptions options)
+    : log_(std::move(log)),
+      open_(std::move(open)),
+      make_base_(std::move(make_base)),
+      options_(std::move(options)),
+      started_ms_(WallClockMs()),
+      thread_([this] { Run(); }) {}
+
+LogShipper::~LogShipper() {
+  Stop();
+  thread_.join();
+}
+
+void LogShipper::Stop() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  stopped_.notify_all();
+}
+
+LogShipper::Figures LogShipper::figures() const {
+  const MutexLock lock(mutex_);
+  return figures_;
+}
+
+void LogShipper::Describe(MetricsSink& sink) const {
+  const Figures figures = this->figures();
+  const uint64_t now = WallClockMs();
+  const uint64_t until = figures.shipped_until_ms == 0 ? started_ms_ : figures.shipped_until_ms;
+  sink.Gauge("kvstore_backup_log_age_seconds",
+             "Time since when writes may not have been sent to the backups: what a loss of the store's "
+             "folder would lose",
+             {}, static_cast<double>(now - std::min(now, until)) / 1000);
+  sink.Gauge("kvstore_backup_log_failing", "1 if the last attempt to send the log has failed", {},
+             figures.last_error.ok() ? 0 : 1);
+  sink.Counter("kvstore_backup_log_failures_total", "Attempts to send the log that have failed", {},
+               static_cast<double>(figures.failures));
+  sink.Counter("kvstore_backup_log_segments_total", "Segments of the log that were sent", {},
+               static_cast<double>(figures.segments));
+  sink.Counter("kvstore_backup_log_sent_bytes_total", "Bytes of segments that were sent", {},
+               static_cast<double>(figures.sent_bytes));
+}
+
+bool LogShipper::Sleep(std::chrono::milliseconds time) {
+  const auto until = Clock::now() + time;
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (lock.WaitUntil(stopped_, until)) break;
+  }
+  return !stopping_;
+}
+
+void LogShipper::Run() {
+  uint64_t wait_ms = 0;
+  while (Sleep(std::chrono::milliseconds(wait_ms))) {
+    const absl::Status status = Round(/*is_last=*/false);
+    if (!status.ok() && !stopping_) Failed(status);
+    wait_ms = status.ok() ? options_.mark_ms : options_.retry_ms;
+  }
+  if (!chain_) return;
+  const CallScope scope(CallLimits{.deadline = Clock::now() + kMaxLastPut});
+  if (auto status = Round(/*is_last=*/true); !status.ok()) Failed(status);
+}
+
+absl::Status LogShipper::Round(bool is_last) {
+  if (blobs_ == nullptr) {
+    auto opened = open_();
+    if (!opened.ok()) return opened.status();
+    blobs_ = *std::move(opened);
+  }
+  if (!chain_) {
+    if (auto status = BeginChain(); !status.ok()) return status;
+  }
+  Mark();
+  const bool is_due = Clock::now() - shipped_at_ >= std::chrono::milliseconds(options_.ship_ms);
+  if (!is_due && !is_last) return absl::OkStatus();
+  const absl::Status shipped = Ship();
+  if (absl::IsOutOfRange(shipped) || absl::IsAlreadyExists(shipped)) {
+    chain_.reset();
+    Say(true,
+        fmt::format("the log that follows a backup has a gap here, and begins anew with another backup: {}",
+                    std::string(shipped.message())));
+    return absl::OkStatus();
+  }
+  return shipped;
+}
+
+absl::Status LogShipper::BeginChain() {
+  Reached("log-base");
+  const CallScope scope(CallLimits{.cancelled = &stopping_});
+  const auto base = make_base_(*blobs_);
+  if (!base.ok()) return base.status();
+  chain_ = Chain{.id = base->id, .shipped = base->sequence, .progressed = Clock::now()};
+  chain_->marks.push_back({base->finished_ms, base->sequence});
+  const MutexLock lock(mutex_);
+  ++figures_.chains;
+  // What was written before the backup began is in it.
+  figures_.shipped_until_ms = std::max(figures_.shipped_until_ms, base->began_ms);
+  return absl::OkStatus();
+}
+
+void LogShipper::Mark() {
+  // The number first: its changes were written by the time.
+  const uint64_t last = log_->Last();
+  // The clock may be set back.
+  const uint64_t now = std::max(WallClockMs(), chain_->marks.back().at_ms);
+  if (last == chain_->marks.back().last && chain_->marks.size() > 1) {
+    chain_->marks.back().at_ms = now;
+  } else {
+    chain_->marks.push_back({now, std::max(last, chain_->marks.back().last)});
+  }
+}
+
+absl::Status LogShipper::Ship() {
+  Chain& chain = *chain_;
+  for (;;) {
+    auto writes = log_->Read(chain.shipped, kSegmentBytes);
+    if (!writes.ok()) return writes.status();
+    auto schema = log_->Schema();
+    if (!schema.ok()) return schema.status();
+    const bool is_behind = chain.marks.back().last > chain.shipped;
+    if (writes->empty() && is_behind && Clock::now() - chain.progressed > kUnreadable) {
+      return absl::OutOfRangeError(
+          fmt::format("the change {} cannot be read from the log", chain.shipped + 1));
+    }
+    if (!writes->empty() || *schema != chain.schema) {
+      LogSegment segment{.chain = chain.id,
+                         .number = chain.number,
+                         .previous = chain.previous,
+                         .after = chain.shipped,
+                         .last = writes->empty() ? chain.shipped : writes->back().last(),
+                         .marks = {},
+                         .schema = *std::move(schema),
+                         .writes = *std::move(writes)};
+      // A mark is true of the writes that there are.
+      const auto beyond = std::find_if(chain.marks.begin(), chain.marks.end(),
+                                       [&](const LogMark& mark) { return mark.last > segment.last; });
+      segment.marks.assign(chain.marks.begin(), beyond);
+      if (auto status = Put(segment); !status.ok()) return status;
+      chain.marks.erase(chain.marks.begin(), beyond - 1);
+      chain.shipped = segment.last;
+      chain.schema = std::move(segment.schema);
+      chain.progressed = Clock::now();
+      // Writes that came behind the last mark are for the next time, too.
+      if (chain.shipped < chain.marks.back().last) continue;
+    } else if (is_behind) {
+      return absl::OkStatus();  // the last writes are not in the file yet
+    } else {
+      chain.progressed = Clock::now();
+    }
+    shipped_at_ = Clock::now();
+    const MutexLock lock(mutex_);
+    figures_.shipped_until_ms = std::max(figures_.shipped_until_ms, chain.marks.back().at_ms);
+    figures_.last_error = absl::OkStatus();
+    return absl::OkStatus();
+  }
+}
+
+absl::Status LogShipper::Put(const LogSegment& segment) {
+  const std::string bytes = EncodeSegment(segment);
+  const CallScope scope(
+      CallLimits{.deadline = std::min(CallScope::Current().deadline.value_or(Clock::time_point::max()),
+                                      Clock::now() + kMaxPut)});
+  Reached("log-segment");
+  const auto put = blobs_->Put(SegmentBlob(segment.chain, segment.number), bytes, PutMode::kIfAbsent);
+  if (!put.ok()) return put.status();
+  chain_->previous = Hex(Sha256Of(bytes));
+  ++chain_->number;
+  const MutexLock lock(mutex_);
+  ++figures_.segments;
+  figures_.sent_bytes += bytes.size();
+  return absl::OkStatus();
+}
+
+void LogShipper::Failed(const absl::Status& status) {
+  bool is_first = false;
+  {
+    const MutexLock lock(mutex_);
+    ++figures_.failures;
+    // The same error again and again is one line.
+    is_first = figures_.last_error != status;
+    figures_.last_error = status;
+  }
+  if (is_first)
+    Say(true, fmt::format("the log cannot be sent to the backups: {}; it is tried again", status.ToString()));
+}
+
+}  // namespace kvstore::backup

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "backup/manifest.h"
+#include "blobstore/blob_store.h"
+#include "cli/command.h"
+
+/// What the commands that read backups share.
+namespace kvstore::cli {
+
+/// The help of the options that say where the backups are.
+inline constexpr char kWhereHelp[] =
+    "The folder or bucket with the backups: file:DIR or s3://BUCKET/PREFIX; default: backup.to of the "
+    "configuration";
+inline constexpr char kOfDatasetHelp[] = "The backups of this dataset alone, not those of whole stores";
+
+/// The options that say which backup is read.
+struct BackupSource {
+  std::string from;
+  std::string dataset;
+  std::string id;
+
+  void AddTo(CLI::App& command);
+  /// Opens the store of backups. Throws Failure.
+  std::unique_ptr<BlobStore> Open(const Globals& globals) const;
+  /// Reads the manifest of the backup that was named, or of the newest one, whose ID it then has. Throws
+  /// Failure.
+  backup::Manifest Read(BlobStore& blobs);
+};
+
+/// What --json tells of a backup.
+Json ManifestToJson(const backup::Manifest& manifest);
+
+/// Throws Failure that names the backup, unless `status` is OK.
+///
+/// action  "restore"
+void CheckBackup(const absl::Status& status, std::string_view action, const std::string& id);
+
+}  // namespace kvstore::cli

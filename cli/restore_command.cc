@@ -1,0 +1,147 @@
+#include "cli/restore_command.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "assembly/backend_config.h"
+#include "assembly/built_in_types.h"
+#include "backup/log_restore.h"
+#include "backup/restore.h"
+#include "cli/amounts.h"
+#include "cli/backup_place.h"
+#include "cli/backup_source.h"
+#include "cli/dataset_backup.h"
+#include "cli/escape.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+
+/// kv backup restore: a store into a new folder, or a dataset into a store.
+namespace kvstore::cli {
+namespace {
+
+using backup::Manifest;
+
+/// What kv backup restore was told.
+struct RestoreOptions {
+  BackupSource source;
+  uint64_t at_ms = 0;  // 0: as the backup has it
+  std::string to;
+  std::string as;
+  std::string backend;
+};
+
+void RestoreIntoStore(const RestoreOptions& options, const Manifest& manifest, BlobStore& blobs,
+                      const Globals& globals) {
+  const DatasetSpec made = RestoreDataset(globals, manifest, blobs, options.as, options.backend);
+  const backup::DatasetPart& dataset = *manifest.dataset;
+  if (globals.json) {
+    Json answer = {{"ok", true},
+                   {"backup", ManifestToJson(manifest)},
+                   {"dataset", made.name},
+                   {"backend", made.backend}};
+    if (made.shape == Shape::kObjects) answer["type"] = made.type;
+    return PrintJson(answer);
+  }
+  Print("{} on {} is the dataset {} as it was at {}: {} units\n", made.name, made.backend, dataset.spec.name,
+        UtcText(dataset.as_of_ms), dataset.units);
+  if (made.type != dataset.spec.type) {
+    Print("another dataset has the type number {}, so the IDs of its objects have {} in place of it\n",
+          dataset.spec.type, made.type);
+  }
+}
+
+/// Restores into a new folder, as of a time if that was told.
+void RestoreIntoFolder(const RestoreOptions& options, const Manifest& manifest, BlobStore& blobs,
+                       const Globals& globals) {
+  backup::Replayed replayed{.as_of_ms = manifest.began_ms};
+  backup::BeforeOpen replay;
+  if (options.at_ms != 0) {
+    replay = [&](const std::filesystem::path& folder) {
+      const auto done = backup::ReplayLog(manifest, blobs, options.at_ms, folder,
+                                          BuiltInBackendTypes().Find(kRocksDb)->open_replay);
+      if (done.ok()) replayed = *done;
+      return done.status();
+    };
+  }
+  {
+    ProgressBar bar("restore", "bytes");
+    CheckBackup(backup::RestoreBackup(manifest, blobs, options.to, ShowBytes(bar), replay), "restore",
+                manifest.id);
+  }
+  if (globals.json) {
+    Json answer = {{"ok", true},
+                   {"backup", ManifestToJson(manifest)},
+                   {"folder", options.to},
+                   {"as_of_ms", replayed.as_of_ms}};
+    if (options.at_ms != 0) {
+      answer["replayed_writes"] = replayed.writes;
+      answer["log_ends_there"] = replayed.at_end;
+    }
+    return PrintJson(answer);
+  }
+  Print("{} is the store as it was at {}: {} in {} files\n", options.to, UtcText(replayed.as_of_ms),
+        SizeText(manifest.TotalBytes()), manifest.files.size());
+  if (options.at_ms == 0) return;
+  Print("it is the backup {} and {} writes of the log behind it{}\n", manifest.id, replayed.writes,
+        replayed.at_end ? "; the log that was sent ends there" : "");
+}
+
+}  // namespace
+
+void AddRestoreCommand(CLI::App& group, Globals& globals) {
+  auto options = std::make_shared<RestoreOptions>();
+  CLI::App* restore =
+      group.add_subcommand("restore", "Restore a backup into a new folder, or a dataset into a store");
+  options->source.AddTo(*restore);
+  auto* to = restore->add_option("--to", options->to, "The folder; it must not exist, or be empty")
+                 ->type_name("DIR");
+  CLI::Option* dataset = restore->get_option("--dataset")->excludes(to);
+  TakeTime(
+      restore->add_option("--at", options->at_ms,
+                          "As the store was at this time: from the last backup before it, and from the log "
+                          "behind that, if the server sends it (backup.log)"))
+      ->excludes(dataset)
+      ->excludes("--backup");
+  restore->add_option("--as", options->as, "The name of the restored dataset; default: the one it had")
+      ->type_name("NAME")
+      ->needs(dataset);
+  restore
+      ->add_option("--backend", options->backend,
+                   "The backend on which it is restored; default: the one it was on, or that of new datasets")
+      ->type_name("B")
+      ->needs(dataset);
+  restore->footer(
+      R"(Every file is compared with its checksum. The folder is a store when this command has ended without an error, and
+not before: what a restore leaves that is killed does not open, and is to be removed.
+
+With --at the store is as it was at that time, to a second: nothing that was written later is in it. The answer says of
+which time it is.
+
+With --dataset a backup of that dataset is restored into the store that --data or --config names, on any backend. There
+must be no dataset of its name. Nobody finds it before it is complete; a restore that fails or is killed leaves nothing.
+Objects keep their IDs, unless another dataset has the type number: then they get another one.
+
+Examples:
+  kv backup restore --from s3://backups/events --to /var/lib/events
+  kv backup restore --from s3://backups/events --at 2026-11-24T03:14:00Z --to /var/lib/events
+  kv --config kv.json backup restore --from s3://backups/events --dataset pins --as pins_of_monday)");
+  restore->callback([options, &globals] {
+    const BackupSource& source = options->source;
+    if (source.dataset.empty() && options->to.empty()) {
+      throw Failure{absl::InvalidArgumentError(
+          "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
+    }
+    const auto blobs = source.Open(globals);
+    const Manifest manifest = options->at_ms == 0 ? options->source.Read(*blobs)
+                                                  : OrFail(backup::BackupBefore(*blobs, options->at_ms));
+    if (!source.dataset.empty()) return RestoreIntoStore(*options, manifest, *blobs, globals);
+    RestoreIntoFolder(*options, manifest, *blobs, globals);
+  });
+}
+
+}  // namespace kvstore::cli
