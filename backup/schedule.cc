@@ -104,12 +104,22 @@ absl::StatusOr<uint64_t> Schedule::Round() {
     }
     if (const uint64_t wait_ms = DueIn(last); wait_ms > 0) return wait_ms;
   }
-  if (const auto made = MakeNow(**blobs, nullptr); !made.ok()) return made.status();
+  {
+    const std::lock_guard lock(making_);
+    // One may have been made meanwhile.
+    if (const uint64_t wait_ms = DueIn(figures().last_good_ms); wait_ms > 0) return wait_ms;
+    if (const auto made = Make(**blobs, nullptr); !made.ok()) return made.status();
+  }
   if (options_.keep > 0) Prune(**blobs);
   return options_.every_ms;
 }
 
 absl::StatusOr<Manifest> Schedule::MakeNow(BlobStore& blobs, const Progress& progress) {
+  const std::lock_guard lock(making_);
+  return Make(blobs, progress);
+}
+
+absl::StatusOr<Manifest> Schedule::Make(BlobStore& blobs, const Progress& progress) {
   auto made = CreateBackup(checkpoint_, blobs, progress, options_.bytes_per_s);
   if (!made.ok()) return made;
   {

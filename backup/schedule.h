@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -56,8 +57,8 @@ class Schedule {
     absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
   };
   Figures figures() const;
-  /// Makes a backup now, in the thread of the caller, whose limits hold; it counts as one that was due. May
-  /// run beside the thread's own.
+  /// Makes a backup now, in the thread of the caller, whose limits hold; it counts as one that was due. It
+  /// waits for one that is being made.
   ///
   /// blobs     the destination, opened.
   /// progress  As of CreateBackup.
@@ -65,6 +66,8 @@ class Schedule {
   void Describe(MetricsSink& sink) const;
 
  private:
+  /// Makes a backup and counts it; making_ is held.
+  absl::StatusOr<Manifest> Make(BlobStore& blobs, const Progress& progress);
   void Run();
   /// Makes a backup if one is due, and returns how long to wait for the next one, in ms.
   absl::StatusOr<uint64_t> Round();
@@ -79,6 +82,7 @@ class Schedule {
   const Opener open_;
   const ScheduleOptions options_;
   const uint64_t started_ms_;
+  std::mutex making_;  // held while a backup is made, so that one that is due waits for another
   std::atomic<bool> stopping_{false};  // written with mutex_ held, so that no sleeper misses it
   mutable Mutex mutex_;
   std::condition_variable stopped_;

@@ -105,8 +105,7 @@ void AddRestoreCommand(CLI::App& group, Globals& globals) {
       restore->add_option("--at", options->at_ms,
                           "As the store was at this time: from the last backup before it, and from the log "
                           "behind that, if the server sends it (backup.log)"))
-      ->excludes(dataset)
-      ->excludes("--backup");
+      ->excludes(dataset);
   restore->add_option("--as", options->as, "The name of the restored dataset; default: the one it had")
       ->type_name("NAME")
       ->needs(dataset);
@@ -137,8 +136,14 @@ Examples:
           "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
     }
     const auto blobs = source.Open(globals);
-    const Manifest manifest = options->at_ms == 0 ? options->source.Read(*blobs)
-                                                  : OrFail(backup::BackupBefore(*blobs, options->at_ms));
+    const Manifest manifest = options->at_ms != 0 && source.id.empty()
+                                  ? OrFail(backup::BackupBefore(*blobs, options->at_ms))
+                                  : options->source.Read(*blobs);
+    if (options->at_ms != 0 && manifest.finished_ms > options->at_ms) {
+      throw Failure{absl::InvalidArgumentError(
+          fmt::format("at: the backup {} was finished later, at {}; name an older one, or none", manifest.id,
+                      UtcText(manifest.finished_ms)))};
+    }
     if (!source.dataset.empty()) return RestoreIntoStore(*options, manifest, *blobs, globals);
     RestoreIntoFolder(*options, manifest, *blobs, globals);
   });
