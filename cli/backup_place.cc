@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "assembly/backend_config.h"
+#include "blobstore/blobs_below.h"
 #include "blobstore/open_blob_store.h"
 
 namespace kvstore::cli {
@@ -30,7 +31,6 @@ absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const Open
 
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
                                        const std::string& option, const std::string& dataset) {
-  if (!dataset.empty()) OrFail(Validate(DatasetSpec{.name = dataset}));
   std::optional<BackupConfig> backup;
   if (!globals.config.empty()) backup = OrFail(ReadConfig(globals.config)).backup;
   if (url.empty() && !backup) {
@@ -39,14 +39,15 @@ std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string
         "backup.to",
         option))};
   }
-  std::string place = url.empty() ? backup->to : url;
-  if (!dataset.empty()) place = PlaceOfDataset(std::move(place), dataset);
-  return OrFail(OpenBlobStore(place, backup ? backup->s3 : S3Options()));
+  return OrFail(
+      OpenOfDataset(OpenBlobStore(url.empty() ? backup->to : url, backup ? backup->s3 : S3Options()), dataset));
 }
 
-std::string PlaceOfDataset(std::string url, const std::string& dataset) {
-  while (url.ends_with('/')) url.pop_back();
-  return url + "/datasets/" + dataset;
+absl::StatusOr<std::unique_ptr<BlobStore>> OpenOfDataset(absl::StatusOr<std::unique_ptr<BlobStore>> blobs,
+                                                         const std::string& dataset) {
+  if (!blobs.ok() || dataset.empty()) return blobs;
+  if (auto status = Validate(DatasetSpec{.name = dataset}); !status.ok()) return status;
+  return BlobsBelow(*std::move(blobs), "datasets/" + dataset + "/");
 }
 
 std::string SizeText(uint64_t bytes) {

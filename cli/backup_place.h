@@ -22,13 +22,15 @@ absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const Open
 /// Failure.
 ///
 /// option   the option that the URL was given with, for messages.
-/// dataset  opens the store of this dataset's backups in it, URL/datasets/DATASET; empty: that of whole
-///          stores.
+/// dataset  opens the store of this dataset's backups in it (OpenOfDataset); empty: that of whole stores.
 std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
                                        const std::string& option, const std::string& dataset);
 
-/// Returns the URL of the store of a dataset's backups in that of a whole store's.
-std::string PlaceOfDataset(std::string url, const std::string& dataset);
+/// Opens the store of a dataset's backups in that of a whole store's: the blobs below datasets/DATASET/.
+///
+/// dataset  INVALID_ARGUMENT if it is no name of one; empty: returns the store of whole stores' backups.
+absl::StatusOr<std::unique_ptr<BlobStore>> OpenOfDataset(absl::StatusOr<std::unique_ptr<BlobStore>> blobs,
+                                                         const std::string& dataset);
 
 /// "12.3 MiB"
 std::string SizeText(uint64_t bytes);

@@ -45,7 +45,7 @@ absl::StatusOr<Backups::Made> ServedBackups::CreateBackup(std::string_view datas
 }
 
 absl::StatusOr<Backups::Made> ServedBackups::Make(const std::string& dataset, const Progress& progress) {
-  auto blobs = OpenBlobStore(dataset.empty() ? config_.to : PlaceOfDataset(config_.to, dataset), config_.s3);
+  const auto blobs = OpenOfDataset(OpenBlobStore(config_.to, config_.s3), dataset);
   if (!blobs.ok()) return blobs.status();
   absl::StatusOr<backup::Manifest> manifest;
   if (!dataset.empty()) {
