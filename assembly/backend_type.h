@@ -14,6 +14,7 @@
 #include "assembly/backend_config.h"
 #include "assembly/embedded_directory.h"
 #include "backend_api/backend.h"
+#include "backend_api/write_log.h"
 
 namespace kvstore {
 
@@ -38,6 +39,8 @@ struct BackendType {
   std::function<absl::StatusOr<std::unique_ptr<EmbeddedDirectory>>(const PlacedBackend& backend,
                                                                    const OpenOptions& options)>
       open_directory;
+  /// Opens the log of a backend of this type, to send it to a store of backups; null for types without a log.
+  std::function<std::unique_ptr<WriteLog>(Backend& backend)> open_log;
   /// Opens the engine's data in a folder that was restored from a backup, to carry out writes of its log
   /// again (WriteReplay); null for types without a log.
   std::function<absl::StatusOr<std::unique_ptr<WriteReplay>>(const std::filesystem::path& folder)>

@@ -91,6 +91,7 @@ BackendType RocksDbType() {
           .read = ReadRocksDb,
           .open = OpenRocksDb,
           .open_directory = OpenRocksDbDirectory,
+          .open_log = [](Backend& backend) { return static_cast<RocksDbBackend&>(backend).OpenWriteLog(); },
           .open_replay = rocks::OpenReplay};
 }
 

@@ -9,7 +9,6 @@
 #include "backend_api/object_store.h"
 #include "backend_api/row_store.h"
 #include "backend_api/unit_reader.h"
-#include "backend_api/write_log.h"
 #include "base/metrics_sink.h"
 #include "kvstore_api/dataset.h"
 
@@ -84,12 +83,6 @@ class Backend {
   /// was acknowledged before this call is in it. UNIMPLEMENTED for a backend whose data is not in files of
   /// this process.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() {
-    return absl::UnimplementedError("the data of this backend is not in files of this process");
-  }
-
-  /// Opens the log of all writes, which is sent to a store of backups between two checkpoints. UNIMPLEMENTED
-  /// as MakeCheckpoint.
-  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<WriteLog>> OpenWriteLog() {
     return absl::UnimplementedError("the data of this backend is not in files of this process");
   }
 

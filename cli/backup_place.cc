@@ -39,8 +39,8 @@ std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string
         "backup.to",
         option))};
   }
-  return OrFail(
-      OpenOfDataset(OpenBlobStore(url.empty() ? backup->to : url, backup ? backup->s3 : S3Options()), dataset));
+  return OrFail(OpenOfDataset(
+      OpenBlobStore(url.empty() ? backup->to : url, backup ? backup->s3 : S3Options()), dataset));
 }
 
 absl::StatusOr<std::unique_ptr<BlobStore>> OpenOfDataset(absl::StatusOr<std::unique_ptr<BlobStore>> blobs,

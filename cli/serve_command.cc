@@ -66,7 +66,7 @@ std::unique_ptr<backup::LogShipper> ShipLog(Router& router, const Config& config
   Backend* const engine = OrFail(router.keeper().FindBackend(embedded->name));
   const BackupConfig to = *config.backup;
   return std::make_unique<backup::LogShipper>(
-      OrFail(engine->OpenWriteLog()), [to] { return OpenBlobStore(to.to, to.s3); },
+      BuiltInBackendTypes().Find(kRocksDb)->open_log(*engine), [to] { return OpenBlobStore(to.to, to.s3); },
       [checkpoint, schedule, to](BlobStore& blobs) {
         if (schedule != nullptr) return schedule->MakeNow(blobs, nullptr);
         return backup::CreateBackup(checkpoint, blobs, nullptr, to.bytes_per_s);

@@ -97,9 +97,7 @@ class EngineLog : public WriteLog {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<WriteLog>> RocksDbBackend::OpenWriteLog() {
-  return std::make_unique<EngineLog>(engine_);
-}
+std::unique_ptr<WriteLog> RocksDbBackend::OpenWriteLog() { return std::make_unique<EngineLog>(engine_); }
 
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;

@@ -43,7 +43,8 @@ class RocksDbBackend : public Backend {
   absl::StatusOr<std::unique_ptr<UnitReader>> OpenUnits(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<MigrationEndpoint>> OpenForMigration(const DatasetSpec& spec) override;
   absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() override { return engine_->MakeCheckpoint(); }
-  absl::StatusOr<std::unique_ptr<WriteLog>> OpenWriteLog() override;
+  /// Opens the log of all writes, which is sent to a store of backups between two checkpoints.
+  std::unique_ptr<WriteLog> OpenWriteLog();
   absl::Status CheckWrites() override { return engine_->CheckWrites(); }
   void Describe(MetricsSink& sink) const override;
 

@@ -57,7 +57,7 @@ class BackupLog : public ::testing::Test {
   /// Begins to send the log at short intervals.
   void Ship() {
     shipper_ = std::make_unique<LogShipper>(
-        *engine().OpenWriteLog(), [this] { return Open(); },
+        BuiltInBackendTypes().Find(kRocksDb)->open_log(engine()), [this] { return Open(); },
         [this](BlobStore& blobs) { return MakeBackup(blobs); },
         backup::ShipperOptions{.ship_ms = 20, .mark_ms = 5, .retry_ms = 20});
     ASSERT_TRUE(Eventually([this] { return shipper_->figures().chains > 0; }));
