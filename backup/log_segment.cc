@@ -148,9 +148,9 @@ absl::StatusOr<LogSegment> DecodeSegment(std::string_view bytes, std::string_vie
   const size_t second = first == std::string_view::npos ? first : bytes.find('\n', first + 1);
   if (second == std::string_view::npos) return Damaged(blob, "it is cut off: its second line is missing");
   const auto line = CheckedLine(bytes.substr(0, second + 1));
-  if (!line.ok()) return Damaged(blob, line.status().message());
+  if (!line.ok()) return Damaged(blob, std::string(line.status().message()));
   const auto json = ParseJson(*line);
-  if (!json.ok()) return Damaged(blob, json.status().message());
+  if (!json.ok()) return Damaged(blob, std::string(json.status().message()));
   JsonFields fields(*json, "");
   if (const uint64_t format = fields.Uint("format", 1, kMaxMs); format > kFormat) {
     return absl::FailedPreconditionError(
@@ -175,7 +175,7 @@ absl::StatusOr<LogSegment> DecodeSegment(std::string_view bytes, std::string_vie
   if (json->is_object()) {
     for (const auto& field : json->items()) fields.Find(field.key());
   }
-  if (auto status = fields.Finish(); !status.ok()) return Damaged(blob, status.message());
+  if (auto status = fields.Finish(); !status.ok()) return Damaged(blob, std::string(status.message()));
   const std::string_view packed = bytes.substr(second + 1);
   std::string body(size, '\0');
   if (ZSTD_decompress(body.data(), body.size(), packed.data(), packed.size()) != body.size() ||

@@ -157,7 +157,7 @@ std::string EncodeManifest(const Manifest& manifest) {
 
 absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view id) {
   const auto line = CheckedLine(text);
-  if (!line.ok()) return Damaged(id, line.status().message());
+  if (!line.ok()) return Damaged(id, std::string(line.status().message()));
   const auto json = ParseJson(*line);
   if (!json.ok()) return Damaged(id, std::string(json.status().message()));
   JsonFields fields(*json, "");

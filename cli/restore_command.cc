@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "assembly/backend_config.h"
+#include "assembly/backend_type.h"
 #include "assembly/built_in_types.h"
 #include "backup/log_restore.h"
 #include "backup/restore.h"

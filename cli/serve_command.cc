@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "assembly/backend_config.h"
+#include "assembly/backend_type.h"
 #include "assembly/open_router.h"
 #include "backup/log_shipper.h"
 #include "backup/schedule.h"

@@ -4,13 +4,16 @@
 #include <atomic>
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "assembly/backend_type.h"
 #include "assembly/built_in_types.h"
 #include "assembly/open_router.h"
 #include "backup/create.h"
+#include "backup/layout.h"
 #include "backup/list.h"
 #include "backup/log_restore.h"
 #include "backup/log_segment.h"
@@ -115,7 +118,9 @@ TEST_F(BackupLog, AnyTimeIsRestored) {
   for (int i = 0; i < 5; ++i) {
     Put("row", std::to_string(i));
     Put("row" + std::to_string(i), "v");
-    if (i == 3) ASSERT_OK(router_->DeleteRow("rows", "row0", {}));
+    if (i == 3) {
+      ASSERT_OK(router_->DeleteRow("rows", "row0", {}));
+    }
     times.push_back(Now());
   }
   for (int i = 0; i < 5; ++i) {

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,14 +26,24 @@ inline std::unique_ptr<UnitReader> ReaderOf(Router& router, const std::string& d
   return *std::move(reader);
 }
 
-/// All units of a dataset, whose form is the same on all backends, by their keys.
+/// All units of a dataset, whose form is the same on all backends, by their keys; fails the test, and returns
+/// none, if they cannot be read.
 inline std::vector<Unit> UnitsOf(Router& router, const std::string& dataset) {
   const auto reader = ReaderOf(router, dataset);
-  const auto snapshot = *reader->Snapshot(std::chrono::minutes(1));
+  const auto snapshot = reader->Snapshot(std::chrono::minutes(1));
+  EXPECT_OK(snapshot);
+  if (!snapshot.ok()) return {};
+  const auto ranges = (*snapshot)->Partitions(1);
+  EXPECT_OK(ranges);
   std::vector<Unit> units;
-  for (const UnitRange& range : *snapshot->Partitions(1)) {
-    const auto scan = *snapshot->Scan(range, WallClockMs());
-    for (auto page = scan->Next(); !page->empty(); page = scan->Next()) {
+  for (const UnitRange& range : ranges.ok() ? *ranges : std::vector<UnitRange>()) {
+    const auto scan = (*snapshot)->Scan(range, WallClockMs());
+    EXPECT_OK(scan);
+    if (!scan.ok()) return {};
+    for (auto page = (*scan)->Next();; page = (*scan)->Next()) {
+      EXPECT_OK(page);
+      if (!page.ok()) return {};
+      if (page->empty()) break;
       for (Unit& unit : *page) units.push_back(std::move(unit));
     }
   }
