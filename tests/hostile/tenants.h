@@ -25,7 +25,7 @@ class TenantsTest : public ::testing::Test {
   void Serve(ServerOptions options = TestServerOptions(), Migrations* migrations = nullptr) {
     WriteTokens({"alice", "bob", "xbob", "ops"});
     options.tokens = tokens_;
-    served_ = std::make_unique<Served>(options, migrations);
+    served_ = std::make_unique<Served>(options, ServerParts{.migrations = migrations});
     for (const char* name : {"alice", "bob", "xbob"}) {
       ASSERT_OK(served_->router().CreateDataset({.name = name}));
     }
