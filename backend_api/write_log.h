@@ -55,8 +55,11 @@ class WriteReplay {
 
   /// The number of the last change that the store has.
   virtual uint64_t Last() const = 0;
-  /// Carries out writes, of which the first one is the next behind Last.
-  [[nodiscard]] virtual absl::Status Apply(std::span<const LoggedWrite> writes, const LogSchema& schema) = 0;
+  /// Makes the store's families those of a schema: drops what it does not have, and creates the others.
+  [[nodiscard]] virtual absl::Status Adopt(const LogSchema& schema) = 0;
+  /// Carries out writes, of which the first one is the next behind Last. Changes to families that the store
+  /// does not have are left out.
+  [[nodiscard]] virtual absl::Status Apply(std::span<const LoggedWrite> writes) = 0;
   /// Makes all that was carried out durable. The store may be opened when this object is gone.
   [[nodiscard]] virtual absl::Status Finish() = 0;
 };

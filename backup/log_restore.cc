@@ -112,7 +112,7 @@ class LogReplay {
     return absl::OkStatus();
   }
 
-  /// The files of the last segment that was carried out; null: none was.
+  /// The schema of the last segment that was carried out to its end; null: it is still that of the backup.
   const LogSchema* schema() const { return schema_.families.empty() ? nullptr : &schema_; }
 
  private:
@@ -127,10 +127,15 @@ class LogReplay {
     const auto begin = std::find_if_not(segment.writes.begin(), segment.writes.end(), is_there);
     const auto end = std::find_if(begin, segment.writes.end(),
                                   [&](const LoggedWrite& write) { return write.last() > limit; });
-    if (auto status = replay_.Apply({begin, end}, segment.schema); !status.ok()) return status;
+    // The schema is that of the segment's end: a dataset that was dropped behind the time must stay, with
+    // what was written to it until then.
+    if (!is_cut) {
+      if (auto status = replay_.Adopt(segment.schema); !status.ok()) return status;
+      schema_ = segment.schema;
+    }
+    if (auto status = replay_.Apply({begin, end}); !status.ok()) return status;
     replayed_.writes += static_cast<uint64_t>(end - begin);
     replayed_.as_of_ms = std::max(replayed_.as_of_ms, mark.at_ms);
-    schema_ = segment.schema;
     return absl::OkStatus();
   }
 
@@ -182,8 +187,8 @@ absl::StatusOr<Replayed> ReplayLog(const Manifest& base, BlobStore& blobs, uint6
   if (!replay.ok()) return replay.status();
   LogReplay run(blobs, base.began_ms, at_ms, **replay, replayed);
   if (auto status = run.Run(*names); !status.ok()) return status;
-  if (run.schema() == nullptr) return replayed;
   if (auto status = (*replay)->Finish(); !status.ok()) return status;
+  if (run.schema() == nullptr) return replayed;
   if (auto status = WriteFiles(base, folder, *run.schema()); !status.ok()) return status;
   return replayed;
 }

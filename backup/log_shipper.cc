@@ -97,7 +97,11 @@ absl::Status LogShipper::Round(bool is_last) {
     if (auto status = BeginChain(); !status.ok()) return status;
   }
   Mark();
-  const bool is_due = Clock::now() - shipped_at_ >= std::chrono::milliseconds(options_.ship_ms);
+  const auto schema = log_->Schema();
+  if (!schema.ok()) return schema.status();
+  // Datasets that come and go are told at once: a restore has those of the end of a segment.
+  const bool is_due =
+      *schema != chain_->schema || Clock::now() - shipped_at_ >= std::chrono::milliseconds(options_.ship_ms);
   if (!is_due && !is_last) return absl::OkStatus();
   const absl::Status shipped = Ship();
   if (absl::IsOutOfRange(shipped) || absl::IsAlreadyExists(shipped)) {

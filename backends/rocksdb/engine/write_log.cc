@@ -72,8 +72,33 @@ class RocksReplay : public WriteReplay {
 
   uint64_t Last() const override { return last_; }
 
-  absl::Status Apply(std::span<const LoggedWrite> writes, const LogSchema& schema) override {
-    if (auto status = Adopt(schema); !status.ok()) return status;
+  absl::Status Adopt(const LogSchema& schema) override {
+    if (schema.families == adopted_) return absl::OkStatus();
+    for (auto at = families_.begin(); at != families_.end();) {
+      const auto [id, handle] = *at;
+      if (id == 0 || schema.families.contains(id)) {
+        ++at;
+        continue;
+      }
+      if (const auto status = db_->DropColumnFamily(handle); !status.ok())
+        return ToStatus(status, "drop column family " + handle->GetName());
+      db_->DestroyColumnFamilyHandle(handle);
+      at = families_.erase(at);
+    }
+    for (const auto& [id, name] : schema.families) {
+      if (families_.contains(id)) continue;
+      rocksdb::ColumnFamilyHandle* handle = nullptr;
+      if (const auto status = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
+          !status.ok()) {
+        return ToStatus(status, "create column family " + name);
+      }
+      families_[id] = handle;
+    }
+    adopted_ = schema.families;
+    return absl::OkStatus();
+  }
+
+  absl::Status Apply(std::span<const LoggedWrite> writes) override {
     for (const LoggedWrite& write : writes) {
       if (write.number != last_ + 1) {
         return absl::DataLossError(
@@ -104,33 +129,6 @@ class RocksReplay : public WriteReplay {
   }
 
  private:
-  /// Drops the families that the schema does not have, and creates those that it has and the store lacks.
-  absl::Status Adopt(const LogSchema& schema) {
-    if (schema.families == adopted_) return absl::OkStatus();
-    for (auto at = families_.begin(); at != families_.end();) {
-      const auto [id, handle] = *at;
-      if (id == 0 || schema.families.contains(id)) {
-        ++at;
-        continue;
-      }
-      if (const auto status = db_->DropColumnFamily(handle); !status.ok())
-        return ToStatus(status, "drop column family " + handle->GetName());
-      db_->DestroyColumnFamilyHandle(handle);
-      at = families_.erase(at);
-    }
-    for (const auto& [id, name] : schema.families) {
-      if (families_.contains(id)) continue;
-      rocksdb::ColumnFamilyHandle* handle = nullptr;
-      if (const auto status = db_->CreateColumnFamily(rocksdb::ColumnFamilyOptions(), name, &handle);
-          !status.ok()) {
-        return ToStatus(status, "create column family " + name);
-      }
-      families_[id] = handle;
-    }
-    adopted_ = schema.families;
-    return absl::OkStatus();
-  }
-
   const std::unique_ptr<rocksdb::DB> db_;
   std::map<uint32_t, rocksdb::ColumnFamilyHandle*> families_;  // by their IDs in the log
   std::map<uint32_t, std::string> adopted_;                    // of the last schema
