@@ -41,7 +41,7 @@ option(KV_TOGETHER "Compile several sources of a library as one" ${together})
 option(KV_PRECOMPILE "Precompile heavy headers" ${together})
 if(KV_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Like the guesses above (GCC bug 105651). GCC inlines otherwise where more is compiled as one, and makes others.
-  foreach(guess array-bounds stringop-overflow stringop-overread)
+  foreach(guess array-bounds dangling-pointer free-nonheap-object stringop-overflow stringop-overread use-after-free)
     target_compile_options(kv_flags INTERFACE $<BUILD_INTERFACE:-Wno-error=${guess}>)
   endforeach()
 endif()
