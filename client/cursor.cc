@@ -31,14 +31,16 @@ absl::StatusOr<bool> Cursor::ReadMessage(bool any) {
   const auto deadline = limits.deadline;
   for (;;) {
     if (auto status = CheckCall(); !status.ok()) return status;
-    if (!stream_) {
+    const bool is_new = !stream_;
+    if (is_new) {
       stream_ = std::make_unique<Stream>();
       caller_.Prepare(stream_->context, deadline);
-      stream_->reader = caller_.Stub().ScanRows(&stream_->context, request_);
     }
     message_.Clear();
     next_ = 0;
     std::optional<CancelWatch> watch(std::in_place, stream_->context, limits.cancelled);
+    // This waits until there is a connection, and the request was sent.
+    if (is_new) stream_->reader = caller_.Stub().ScanRows(&stream_->context, request_);
     const bool read = stream_->reader->Read(&message_);
     watch.reset();
     if (read) {

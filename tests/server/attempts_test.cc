@@ -105,7 +105,8 @@ TEST_F(SilentServerTest, AWriteEndsWhenItsCallerCancelsAndIsInDoubt) {
 }
 
 TEST_F(SilentServerTest, AScanEndsWhenItsCallerCancels) {
-  EXPECT_TRUE(absl::IsCancelled(Cancel([&] { return store_->ScanRows("rows", {}, {}).status(); })));
+  const absl::Status status = Cancel([&] { return store_->ScanRows("rows", {}, {}).status(); });
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
 }
 
 TEST_F(SilentServerTest, ACompactionEndsWhenItsCallerCancels) {
