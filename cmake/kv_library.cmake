@@ -46,21 +46,14 @@ if(KV_TOGETHER AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   endforeach()
 endif()
 
-# kv_together(TARGET): compiles several sources of a target as one, if this build does so.
-function(kv_together target)
-  if(KV_TOGETHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-  endif()
-endfunction()
-
 # kv_library(NAME SOURCES ... PUBLIC ... PRIVATE ... [APART]): the one library of a folder. PUBLIC are the targets its
 # headers need, PRIVATE those that only its sources need. APART: sources have the same names for things of their own, and
 # are always compiled alone.
 function(kv_library name)
   cmake_parse_arguments(arg "APART" "" "SOURCES;PUBLIC;PRIVATE" ${ARGN})
   add_library(${name} STATIC ${arg_SOURCES})
-  if(NOT arg_APART)
-    kv_together(${name})
+  if(KV_TOGETHER AND NOT arg_APART)
+    set_target_properties(${name} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
   endif()
   target_link_libraries(${name} PUBLIC kv_flags ${arg_PUBLIC} PRIVATE ${arg_PRIVATE})
 endfunction()

@@ -9,16 +9,13 @@ endif()
 
 # kv_test(NAME SOURCES ... LIBRARIES ... [TIMEOUT seconds] [WHOLE] [LONG]): one test program; each of its tests is one of
 # ctest's, or with WHOLE all of them together, because they share what is slow to start. LONG: kills, histories and the
-# like, again and again, which ./dev test --quick leaves out. APART: as of kv_library.
+# like, again and again, which ./dev test --quick leaves out.
 function(kv_test name)
-  cmake_parse_arguments(arg "APART;WHOLE;LONG" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "WHOLE;LONG" "TIMEOUT" "SOURCES;LIBRARIES" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 300)
   endif()
   add_executable(${name} ${arg_SOURCES})
-  if(NOT arg_APART)
-    kv_together(${name})
-  endif()
   target_link_libraries(${name} PRIVATE kv_test_support ${arg_LIBRARIES} GTest::gmock GTest::gtest_main)
   kv_precompile(${name} FROM kv_test_support)
   set(labels "")
