@@ -135,7 +135,10 @@ class LogReplay {
     }
     if (auto status = replay_.Apply({begin, end}); !status.ok()) return status;
     replayed_.writes += static_cast<uint64_t>(end - begin);
-    replayed_.as_of_ms = std::max(replayed_.as_of_ms, mark.at_ms);
+    // The last mark may be of a write that is in the next segment only.
+    for (auto whole = segment.marks.begin(); whole != behind && whole->last <= segment.last; ++whole) {
+      replayed_.as_of_ms = std::max(replayed_.as_of_ms, whole->at_ms);
+    }
     return absl::OkStatus();
   }
 
@@ -179,7 +182,7 @@ absl::StatusOr<Manifest> BackupBefore(BlobStore& blobs, uint64_t at_ms) {
 
 absl::StatusOr<Replayed> ReplayLog(const Manifest& base, BlobStore& blobs, uint64_t at_ms,
                                    const fs::path& folder, const ReplayOpener& open) {
-  Replayed replayed{.as_of_ms = base.finished_ms, .at_end = true};
+  Replayed replayed{.as_of_ms = base.began_ms, .at_end = true};
   const auto names = ChainOf(blobs, base.id);
   if (!names.ok()) return names.status();
   if (names->empty()) return replayed;

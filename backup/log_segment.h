@@ -36,7 +36,8 @@ struct LogSegment {
   std::string previous;  ///< The SHA-256 of the bytes of the segment before; empty for the first one.
   uint64_t after = 0;    ///< The change behind which it begins.
   uint64_t last = 0;     ///< The last change that it has.
-  /// By time. The first one is that of the segment before, or of the beginning of the chain.
+  /// By time. The first one was the last of the segment before that is not behind its last change; in the
+  /// first segment, it says when the backup began. The last one may be behind `last`.
   std::vector<LogMark> marks;
   LogSchema schema;  ///< As it was behind the last write.
   std::vector<LoggedWrite> writes;

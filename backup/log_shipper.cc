@@ -120,7 +120,8 @@ absl::Status LogShipper::BeginChain() {
   const auto base = make_base_(*blobs_);
   if (!base.ok()) return base.status();
   chain_ = Chain{.id = base->id, .shipped = base->sequence, .progressed = Clock::now()};
-  chain_->marks.push_back({base->finished_ms, base->sequence});
+  // Of what was written while the backup was made, it may have a part only.
+  chain_->marks.push_back({base->began_ms, base->sequence});
   const MutexLock lock(mutex_);
   ++figures_.chains;
   // What was written before the backup began is in it.
@@ -138,6 +139,7 @@ void LogShipper::Mark() {
   } else {
     chain_->marks.push_back({now, std::max(last, chain_->marks.back().last)});
   }
+  Reached("log-mark");
 }
 
 absl::Status LogShipper::Ship() {
@@ -145,6 +147,8 @@ absl::Status LogShipper::Ship() {
   for (;;) {
     auto writes = log_->Read(chain.shipped, kSegmentBytes);
     if (!writes.ok()) return writes.status();
+    // What came behind the last mark is of a time that nothing tells yet.
+    while (!writes->empty() && writes->back().last() > chain.marks.back().last) writes->pop_back();
     auto schema = log_->Schema();
     if (!schema.ok()) return schema.status();
     const bool is_behind = chain.marks.back().last > chain.shipped;
@@ -161,16 +165,16 @@ absl::Status LogShipper::Ship() {
                          .marks = {},
                          .schema = *std::move(schema),
                          .writes = *std::move(writes)};
-      // A mark is true of the writes that there are.
+      // With the first mark behind the last write, by which it is known when the writes before it were
+      // written.
       const auto beyond = std::find_if(chain.marks.begin(), chain.marks.end(),
                                        [&](const LogMark& mark) { return mark.last > segment.last; });
-      segment.marks.assign(chain.marks.begin(), beyond);
+      segment.marks.assign(chain.marks.begin(), beyond == chain.marks.end() ? beyond : beyond + 1);
       if (auto status = Put(segment); !status.ok()) return status;
       chain.marks.erase(chain.marks.begin(), beyond - 1);
       chain.shipped = segment.last;
       chain.schema = std::move(segment.schema);
       chain.progressed = Clock::now();
-      // Writes that came behind the last mark are for the next time, too.
       if (chain.shipped < chain.marks.back().last) continue;
     } else if (is_behind) {
       return absl::OkStatus();  // the last writes are not in the file yet

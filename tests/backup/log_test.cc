@@ -58,11 +58,11 @@ class BackupLog : public ::testing::Test {
     return backup::CreateBackup([this] { return engine().MakeCheckpoint(); }, blobs);
   }
   /// Begins to send the log at short intervals.
-  void Ship() {
+  void Ship(uint64_t ship_ms = 20) {
     shipper_ = std::make_unique<LogShipper>(
         BuiltInBackendTypes().Find(kRocksDb)->open_log(engine()), [this] { return Open(); },
         [this](BlobStore& blobs) { return MakeBackup(blobs); },
-        backup::ShipperOptions{.ship_ms = 20, .mark_ms = 5, .retry_ms = 20});
+        backup::ShipperOptions{.ship_ms = ship_ms, .mark_ms = 5, .retry_ms = 20});
     ASSERT_TRUE(Eventually([this] { return shipper_->figures().chains > 0; }));
   }
   /// Waits until all that was written before now was sent.
@@ -221,6 +221,29 @@ TEST_F(BackupLog, ABackupBehindTheEndOfALogIsAsItIs) {
   ASSERT_TRUE(restored);
   EXPECT_EQ(Get(*restored, "row"), "second");
   EXPECT_EQ(restored->ListDatasets()->size(), 2u);
+}
+
+TEST_F(BackupLog, NothingIsRestoredThatWasWrittenLater) {
+  Ship(/*ship_ms=*/0);
+  Put("row", "early");
+  AwaitShipped();
+  // Behind a mark, and before the log is read for the segment of that mark.
+  std::atomic<uint64_t> before{0};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "log-mark" || before != 0) return;
+    const uint64_t now = WallClockMs();
+    EXPECT_TRUE(Eventually([&] { return WallClockMs() > now; }));
+    Put("late", "v");
+    before = now;
+  });
+  ASSERT_TRUE(Eventually([&] { return before != 0; }));
+  AwaitShipped();
+  Replayed replayed;
+  const auto restored = RestoreAt(before, replayed);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(Get(*restored, "row"), "early");
+  EXPECT_EQ(Get(*restored, "late"), "none");
+  EXPECT_LE(replayed.as_of_ms, before);
 }
 
 TEST_F(BackupLog, NothingIsSentWhileNothingIsWritten) {

@@ -142,8 +142,7 @@ absl::StatusOr<std::vector<LoggedWrite>> ReadWrites(rocksdb::DB& db, uint64_t af
   if (db.GetLatestSequenceNumber() <= after) return writes;
   std::unique_ptr<rocksdb::TransactionLogIterator> log;
   const auto opened = db.GetUpdatesSince(after + 1, &log);
-  // RocksDB says so also of a write that is not in the file yet.
-  if (opened.IsNotFound() || opened.IsTryAgain()) return Gone(after);
+  if (opened.IsNotFound()) return writes;  // it is not in the file yet
   if (!opened.ok()) return ToStatus(opened, "read the log");
   uint64_t last = after;
   for (size_t bytes = 0; log->Valid() && bytes < max_bytes; log->Next()) {
