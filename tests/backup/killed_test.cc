@@ -8,11 +8,14 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "assembly/open_router.h"
 #include "backup/layout.h"
 #include "backup/prune.h"
 #include "backup/verify.h"
 #include "tests/backup/fake_store.h"
+#include "tests/backup/units_of.h"
 #include "tests/support/eventually.h"
 #include "tests/support/processes.h"
 
@@ -138,6 +141,34 @@ TEST_F(BackupKilled, DuringAPrune) {
   EXPECT_OK(prune());
   EXPECT_EQ(CountObjects(), store_.files().size());
   EXPECT_THAT(backup::ReadManifest(*blobs_, first.id), FailsWith(StatusCode::kNotFound, first.id));
+}
+
+TEST_F(BackupKilled, DuringARestoreOfADataset) {
+  // The engine's threads never end, so whatever opens a store is a process of its own. Returns whether `body`
+  // did.
+  const auto in_child = [this](const std::function<bool(Router & router)>& body) {
+    return testing::Wait(testing::Fork([&] {
+             const auto router = OpenRouter({.data = dir_ / "store"});
+             return router.ok() && body(**router) ? 0 : 1;
+           })).code == 0;
+  };
+  ASSERT_TRUE(in_child([this](Router& router) {
+    const CellWrite cell{"x", "v", 1};
+    return router.CreateDataset({.name = "rows"}).ok() && router.PutRow("rows", "r", {&cell, 1}, {}).ok() &&
+           testing::BackUp(router, "rows", *blobs_).ok();
+  }));
+  const Manifest made = *backup::ReadManifest(*blobs_, *backup::NewestBackup(*blobs_));
+  const auto restore = [&](Router& router) {
+    return testing::RestoreAs(router, made, *blobs_, "copy", "rocksdb");
+  };
+  for (const char* step : {"restore-units", "restore-serving"}) {
+    EXPECT_TRUE(KilledAt(step, 1, [&] { return restore(**OpenRouter({.data = dir_ / "store"})); })) << step;
+    EXPECT_TRUE(in_child([&](Router& router) {
+      return absl::IsNotFound(router.keeper().LoadEntry("copy").status()) && restore(router).ok() &&
+             testing::UnitsOf(router, "copy") == testing::UnitsOf(router, "rows") &&
+             router.DropDataset("copy", {}).ok();
+    })) << step;
+  }
 }
 
 }  // namespace
