@@ -69,6 +69,8 @@ function(kv_precompile target)
   target_compile_options(${target} PRIVATE -Wno-error=invalid-pch -pthread)
   if("${ARGV1}" STREQUAL FROM)
     target_precompile_headers(${target} REUSE_FROM ${ARGV2})
+    # The compiler takes them only where the same macros are defined.
+    target_compile_definitions(${target} PRIVATE $<TARGET_PROPERTY:${ARGV2},COMPILE_DEFINITIONS>)
   else()
     target_precompile_headers(${target} PRIVATE ${ARGN})
   endif()
