@@ -175,6 +175,8 @@ class Operators::Operator {
     const uint32_t first = fleet_.open_id_shards();
     // Only as many shards as the test has time for, since each one's tables are created.
     if (first >= Fleet::kFirstIdShards + 2 + 2 * settings_.length / std::chrono::seconds(30)) return;
+    // Nor more than the mappings have keys for.
+    if (first + 2 > MappingsTenant::kMaxShards) return;
     const auto pairs = maps->Pairs();
     const shardops::Pair& pair = pairs[random_.Below(pairs.size())];
     const Outcome outcome =

@@ -9,7 +9,7 @@ Registers::Registers(uint32_t keys) : history_(keys, 2'000'000), writes_(keys) {
 
 Registers::Pending Registers::Begin(uint32_t key, History::Kind kind, uint64_t value) {
   const MutexLock lock(mutex_);
-  std::vector<Write>& writes = writes_[key];
+  std::vector<Write>& writes = writes_.at(key);
   writes.push_back({.value = value, .begin = Clock::now()});
   return {key, value, history_.Begin(key, kind, value), writes.size() - 1};
 }
