@@ -64,7 +64,8 @@ std::function<absl::StatusOr<std::vector<DatasetSpec>>()> MySqlDatasetsReader(co
   };
 }
 
-absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone) {
+absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone,
+                        bool ignore_empty) {
   const MySqlFleetOptions* fleet = FindFleet(options);
   if (fleet == nullptr) return NoFleetError();
   const auto datasets = MySqlDatasets(options);
@@ -80,7 +81,8 @@ absl::Status InitShards(const OpenOptions& options, const Progress& progress, Le
   if (!held.ok()) return held.status();
   ZooKeeper zookeeper(fleet->zookeeper, nullptr);
   const std::vector<Host> others = RememberedHosts(zookeeper, fleet->root);
-  if (auto status = (*mysql)->CheckNowhereElse(others); !status.ok()) return status;
+  const auto empty = ignore_empty ? mysql::EmptyElsewhere::kIgnored : mysql::EmptyElsewhere::kRefused;
+  if (auto status = (*mysql)->CheckNowhereElse(others, empty); !status.ok()) return status;
   // The reader loads the catalog again: from here on no dataset can go, but some may have gone before.
   return (*mysql)->Init(MySqlDatasetsReader(options), progress, left_alone);
 }

@@ -29,11 +29,13 @@ using LeftAlone = std::map<std::string, uint64_t>;
 /// Where the maps are in ZooKeeper, this waits for up to a minute for operations that exclude it: shards that
 /// are being opened, datasets that are being dropped.
 ///
-/// progress    is told the number of shards done, and of all. May be null.
-/// left_alone  may be null.
+/// progress      is told the number of shards done, and of all. May be null.
+/// left_alone    may be null.
+/// ignore_empty  Whether shards that other hosts have are made if no dataset has anything in those.
 ///
 /// INVALID_ARGUMENT if the configuration has no MySQL servers. FAILED_PRECONDITION, with nothing made, if a
 /// shard that its master lacks exists on another host that the operators know of: the map is wrong then.
-absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone);
+absl::Status InitShards(const OpenOptions& options, const Progress& progress, LeftAlone* left_alone,
+                        bool ignore_empty = false);
 
 }  // namespace kvstore

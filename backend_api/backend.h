@@ -24,6 +24,9 @@ struct Capabilities {
   bool waits = false;
   /// Datasets are on shards, which operators open and move: rows on mod shards, other shapes on ID shards.
   bool shards = false;
+  /// CreateDataset is one atomic step, and replaces what a create of that name has left that nobody heard
+  /// of: a dataset without data. So the layer above need not note a create before it begins.
+  bool creates_at_once = false;
 };
 
 /// A storage engine, which stores the data behind the API. It owns its connections or files. Thread-safe.

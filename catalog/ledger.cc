@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "base/clock.h"
 #include "base/process.h"
+#include "kvstore_api/call_scope.h"
 
 namespace kvstore {
 namespace {
@@ -185,11 +186,12 @@ absl::StatusOr<Held> Ledger::BeginOver(Operation operation) {
 }
 
 absl::StatusOr<Held> Ledger::BeginWithin(const Operation& operation, std::chrono::milliseconds wait) {
-  const auto deadline = std::chrono::steady_clock::now() + wait;
+  const auto deadline = EarlierDeadline(std::chrono::steady_clock::now() + wait);
   for (;;) {
     auto hold = Begin(operation);
-    if (!EndsByItself(hold.status()) || std::chrono::steady_clock::now() >= deadline) return hold;
-    std::this_thread::sleep_for(kBeginRetryInterval);
+    const auto left = deadline - std::chrono::steady_clock::now();
+    if (!EndsByItself(hold.status()) || left <= left.zero() || !CheckCall().ok()) return hold;
+    std::this_thread::sleep_for(std::min<std::chrono::steady_clock::duration>(kBeginRetryInterval, left));
   }
 }
 

@@ -121,7 +121,8 @@ class Ledger {
   /// that is held already is taken over, with these claims and a new ID; whoever held it before holds it no
   /// more. ALREADY_EXISTS in place of that if it must be new (Operation::is_new).
   [[nodiscard]] absl::StatusOr<Held> Begin(Operation operation);
-  /// As Begin, but retries for up to `wait` while all conflicting operations end by themselves.
+  /// As Begin, but retries for up to `wait`, and no longer than the thread's call may take (call_scope.h),
+  /// while all conflicting operations end by themselves.
   [[nodiscard]] absl::StatusOr<Held> BeginWithin(const Operation& operation, std::chrono::milliseconds wait);
   /// Begins an operation that must not wait, whatever others hold. Conflicting operations that last stay held
   /// beside it; the others lose their claims, so that they notice and stop.

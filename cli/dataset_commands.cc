@@ -28,12 +28,20 @@ struct Settings {
   std::optional<uint64_t> ttl_ms;
   std::string durability;
 
-  void AddTo(CLI::App& command) {
-    command.add_option("--max-versions", max_versions, "Newest cells of a column that are kept; 0: all");
-    TakeDuration(command.add_option("--ttl-ms", ttl_ms, "Age at which cells expire; 0: never"));
+  /// creates  Whether a setting that is left out has its default; else it stays as it is.
+  void AddTo(CLI::App& command, bool creates) {
+    const auto with_default = [creates](const std::string& text, const char* value) {
+      return creates ? fmt::format("{}; {} by default", text, value) : text;
+    };
+    command.add_option("--max-versions", max_versions,
+                       with_default("Newest cells of a column that are kept; 0: all", "1"));
+    TakeDuration(
+        command.add_option("--ttl-ms", ttl_ms, with_default("Age at which cells expire; 0: never", "0")));
     command
         .add_option("--durability", durability,
-                    "What an acknowledged write survives: the death of the process, or also a power loss")
+                    with_default(
+                        "What an acknowledged write survives: the death of the process, or also a power loss",
+                        "process"))
         ->check(CLI::IsMember({"process", "machine"}));
   }
   DatasetChange ToChange() const { return {max_versions, ttl_ms, ParseDurability(durability)}; }
@@ -68,7 +76,7 @@ void AddCreate(CLI::App& group, Globals& globals) {
       ->add_option("--type", args->type,
                    "Objects: the type number in their IDs; the default is the lowest free one")
       ->check(CLI::Range(1, 1023));
-  args->settings.AddTo(*create);
+  args->settings.AddTo(*create, /*creates=*/true);
   create->add_option("--compression", args->compression, "Compression of its files")
       ->check(CLI::IsMember({"none", "lz4", "zstd"}))
       ->capture_default_str();
@@ -101,7 +109,7 @@ void AddAlter(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
   CLI::App* alter = group.add_subcommand("alter", "Change settings, with immediate effect");
   alter->add_option("name", args->name)->required();
-  args->settings.AddTo(*alter);
+  args->settings.AddTo(*alter, /*creates=*/false);
   alter->footer("Example: kv dataset alter events --max-versions 10 --ttl-ms 30d");
   alter->callback([args, &globals] {
     OrFail(globals.OpenStore(false)->AlterDataset(args->name, args->settings.ToChange()));

@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/served_backups.h"
+#include "cli/stop_signals.h"
 #include "cli/stored_shard_maps.h"
 #include "migration/migrator.h"
 #include "reports/maintenance.h"
@@ -31,6 +32,8 @@ namespace {
 /// What ends by itself behind limits.drain_ms, when it is told to: answers that are on their way, the steps
 /// that migrations are at.
 constexpr std::chrono::milliseconds kToEnd{3'000};
+/// How much longer the store may take to close.
+constexpr std::chrono::milliseconds kToClose{3'000};
 
 /// Null if reports are not to be maintained.
 std::unique_ptr<reports::Maintenance> MaintainReports(KVStore& store, const ServerReports& options) {
@@ -85,18 +88,16 @@ std::unique_ptr<ServedBackups> ServeBackups(Router& router, const Config& config
                                          schedule);
 }
 
-void Serve(const Config& config) {
-  // A server also logs for information. Its standard output has one line, which says where it listens.
-  spdlog::set_level(spdlog::level::info);
-  // Blocked before there are other threads, so that the signals are delivered to sigwait below.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+/// Logs that the process ends although something has not ended.
+void TellWhatIsLeft(const std::string& left) {
+  spdlog::error("limits.drain_ms are over, and this has not ended: {}; the process ends without it", left);
+  spdlog::default_logger()->flush();
+}
 
+/// Serves until a signal comes, drains, and closes the store.
+void ServeUntilSignal(const Config& config, StopSignals& signals, EndInTime& end) {
+  end.SetWaitingFor([] { return std::string("the store, which is being opened"); });
   const auto router = OrFail(OpenRouter(config.store));
-  EndInTime end;
   Migrator migrator(router->keeper(), config.store.data / "migrations.log");
   migrator.TakeOverAbandoned();
   std::unique_ptr<reports::Maintenance> maintenance = MaintainReports(*router, config.server.reports);
@@ -121,24 +122,12 @@ void Serve(const Config& config) {
       !said.ok()) {
     spdlog::warn("{}; serving on {}", std::string(said.message()), where);
   }
-  int signal = 0;
-  sigwait(&signals, &signal);
-  spdlog::info("{}: taking no new calls, waiting for {} to end", signal == SIGTERM ? "SIGTERM" : "SIGINT",
-               "those that are open");
+  end.SetWaitingFor([&server] { return server->OpenCalls(); });
+  const int signal = signals.Wait();
   const auto orderly =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(config.server.limits.drain_ms);
-  // A call may hang in a statement or in a file access that does not observe the call's limits. Acknowledged
-  // writes are in the log, so the process may end without closing the store.
-  end.Begin(
-      std::chrono::milliseconds(config.server.limits.drain_ms) + kToEnd,
-      [&server] { return server->OpenCalls(); },
-      [](const std::string& left) {
-        spdlog::error(
-            "limits.drain_ms are over, and this was cancelled and has not ended: {}; the process "
-            "ends without it",
-            left);
-        spdlog::default_logger()->flush();
-      });
+  spdlog::info("{}: taking no new calls, waiting for {} to end", signal == SIGTERM ? "SIGTERM" : "SIGINT",
+               "those that are open");
   // These have as long as calls have for what they are at.
   if (maintenance != nullptr) maintenance->Stop();
   if (backups != nullptr) backups->Stop();
@@ -158,7 +147,22 @@ void Serve(const Config& config) {
                             : fmt::format("the migration of {}", fmt::join(datasets, ", "));
   });
   migrator.Wait(orderly);
-  end.Done();
+  end.SetWaitingFor([] { return std::string("the store, which is being closed"); });
+  end.Extend(kToClose);
+}
+
+void Serve(const Config& config, bool verbose) {
+  // A server also logs for information. Its standard output has one line, which says where it listens.
+  spdlog::set_level(verbose ? spdlog::level::debug : spdlog::level::info);
+  EndInTime end;
+  // A call may hang in a statement or in a file access that does not observe the call's limits, and so may
+  // the opening and the closing of the store. Acknowledged writes are in the log, so the process may end
+  // without closing the store. The time begins with the signal, before anything that may hang, such as a line
+  // of the log.
+  StopSignals signals([&end, drain = std::chrono::milliseconds(config.server.limits.drain_ms)](int) {
+    end.Begin(drain + kToEnd, &TellWhatIsLeft);
+  });
+  ServeUntilSignal(config, signals, end);
   spdlog::info("stopped");
 }
 
@@ -180,7 +184,8 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
   serve->footer(
       R"(The configuration's "server" (docs/configuration.md) sets the rest: TLS, tokens, limits. On SIGTERM the server accepts
 no new calls and ends when the open ones have ended. After limits.drain_ms they are cancelled. If some still hang three
-seconds later, the server ends all the same, with exit code 1, and the log names them.
+seconds later, or the store has not closed six seconds later, the server ends all the same, with exit code 1, and the
+log says what hangs. With --verbose, in front of serve, the log also has the calls that failed by their own arguments.
 
 Examples:
   kv --data /var/lib/kvstore serve
@@ -193,7 +198,7 @@ Examples:
     if (!args->listen.empty()) config.server.listen = args->listen;
     if (!args->http.empty()) config.server.http = args->http;
     config.server.insecure = config.server.insecure || args->insecure;
-    Serve(config);
+    Serve(config, globals.verbose);
   });
 }
 

@@ -174,8 +174,12 @@ void AddInit(CLI::App& group, Globals& globals) {
       "init",
       "Make the databases of all open shards, and the tables of all datasets in them; whatever exists stays. "
       "Needs --config. Run it before the first dataset, and after shards were opened");
+  auto ignore_empty = std::make_shared<bool>(false);
+  init->add_flag("--ignore-empty", *ignore_empty,
+                 "Make shards where the map has them although another host has empty databases of them, in "
+                 "which no dataset has anything: for a map that is right");
   init->footer("Example: kv --config /etc/kvstore/kv.json shards init");
-  init->callback([&globals] {
+  init->callback([ignore_empty, &globals] {
     const auto begin = std::chrono::steady_clock::now();
     uint64_t shards = 0;
     LeftAlone left_alone;
@@ -188,7 +192,7 @@ void AddInit(CLI::App& group, Globals& globals) {
             bar.Show(done, total);
             return true;
           },
-          &left_alone));
+          &left_alone, *ignore_empty));
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (globals.json) {

@@ -7,8 +7,11 @@
 #include <utility>
 
 #include "backend_api/outcome.h"
+#include "base/fail_point.h"
 #include "idgen/object_id.h"
+#include "kvstore_api/call_scope.h"
 #include "router/catalog_keeper.h"
+#include "router/leftovers.h"
 
 /// How the router changes the catalog: it creates, alters and drops datasets, and changes entries for
 /// migrations.
@@ -112,8 +115,11 @@ absl::Status CatalogKeeper::BeginChange(std::string_view verb, const DatasetSpec
     return absl::OkStatus();
   }
   const auto now = std::chrono::steady_clock::now();
-  if (!deadline) deadline = now + kMaxOperationWait;
-  if (!EndsByItself(begun.status()) || now >= *deadline) return begun.status();
+  if (!deadline) deadline = EarlierDeadline(now + kMaxOperationWait);
+  // The wait ends while the caller can still be told who is in the way: an attempt without time left would
+  // fail for the want of time.
+  const bool late = now + 2 * kBeginRetryInterval >= *deadline || !CheckCall().ok();
+  if (!EndsByItself(begun.status()) || late) return begun.status();
   std::this_thread::sleep_for(kBeginRetryInterval);
   return absl::AbortedError("another operation is at it");
 }
@@ -227,6 +233,33 @@ absl::Status CatalogKeeper::FinishAbandonedEntry(CatalogEntry entry, int64_t ver
                                  name, std::string(status.message())));
 }
 
+bool CatalogKeeper::CreatesAtOnce(const DatasetSpec& spec, const CatalogContents& contents,
+                                  const Fill& fill) const {
+  // The first dataset is noted first: data without any catalog is taken for damage.
+  if (fill || catalog_->shared() || contents.entries.empty()) return false;
+  const auto backend = backends_.find(spec.backend);
+  return backend != backends_.end() && backend->second->capabilities().creates_at_once;
+}
+
+absl::Status CatalogKeeper::CreateAtOnce(const DatasetSpec& spec, int64_t version) {
+  const auto backend = FindBackend(spec.backend);
+  if (!backend.ok()) return backend.status();
+  if (auto status = CreateWithoutLeftovers(**backend, *catalog_, spec); !status.ok()) return status;
+  Reached("create.made");
+  auto dataset = OpenDataset(spec);
+  absl::Status status = dataset.status();
+  if (status.ok()) status = catalog_->Put({spec, DatasetState::kActive}, version).status();
+  if (status.ok()) {
+    directory_.Publish(spec.name, *std::move(dataset));
+    return status;
+  }
+  // A catalog that names the dataset after all must find its data.
+  const auto contents = catalog_->Load();
+  if (!contents.ok() || FindEntry(*contents, spec.name) != nullptr) return MarkInDoubt(status);
+  (*backend)->DropDataset(spec).IgnoreError();
+  return status;
+}
+
 absl::Status CatalogKeeper::FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held,
                                          const Fill& fill) {
   const DatasetSpec& spec = mine.spec;
@@ -293,6 +326,7 @@ absl::Status CatalogKeeper::CreateDataset(const DatasetSpec& wanted, const Fill&
       if (absl::IsAborted(status)) continue;
       return status;
     }
+    if (CreatesAtOnce(spec, *contents, fill)) return CreateAtOnce(spec, contents->version);
     const CatalogEntry mine = {spec, DatasetState::kCreating, catalog_->self()};
     const auto version = catalog_->Put(mine, contents->version);
     if (absl::IsAborted(version.status()) && attempt++ < kChangeAttempts) continue;

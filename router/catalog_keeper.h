@@ -147,6 +147,12 @@ class CatalogKeeper {
   absl::Status CreateHere(const DatasetSpec& spec, const Fill& fill);
   /// Makes the dataset invisible to calls, and drops it in its backend.
   absl::Status DropHere(const DatasetSpec& spec);
+  /// Whether a create needs no entry from before it: if it is cut short, its backend cleans up, and there is
+  /// nobody else who would have to know of it.
+  bool CreatesAtOnce(const DatasetSpec& spec, const CatalogContents& contents, const Fill& fill) const;
+  /// Creates the dataset in its backend, then puts its entry into the catalog at that version, and lets calls
+  /// find it. Such a create waits for the disk three times, and one in two steps five times.
+  absl::Status CreateAtOnce(const DatasetSpec& spec, int64_t version);
   /// Creates the dataset of `mine`, an entry that this process has put at that version, and makes the entry
   /// active. If that fails, the dataset is dropped again, as far as that is possible.
   absl::Status FinishCreate(const CatalogEntry& mine, int64_t version, const Held& held, const Fill& fill);

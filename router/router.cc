@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <string>
 #include <utility>
+
+#include "backend_api/end_of_wait.h"
 
 namespace kvstore {
 namespace {
@@ -42,7 +45,8 @@ Router::Clock::time_point Router::MigrationWaitDeadline(Clock::time_point since,
 }
 
 absl::Status Router::WaitForMigration(Clock::time_point since, const absl::Status& migrating) {
-  if (auto status = CheckCall(); !status.ok()) return status;
+  const std::string waited_for(migrating.message());
+  if (auto over = CheckCall(); !over.ok()) return EndOfWait(over, waited_for);
   const auto now = Clock::now();
   if (now >= MigrationWaitDeadline(since, migrating)) return migrating;
   if (!CallScope::Current().waits) {
@@ -50,7 +54,13 @@ absl::Status Router::WaitForMigration(Clock::time_point since, const absl::Statu
     return migrating;
   }
   keeper_.RefreshAndWait(EarlierDeadline(now + kMigrationRetryInterval));
-  return CheckCall();
+  const absl::Status over = CheckCall();
+  return over.ok() ? over : EndOfWait(over, waited_for);
+}
+
+absl::Status Router::AfterWait(const absl::Status& error, const absl::Status& migrating) {
+  if (CheckCall().ok() || IsInDoubt(error)) return error;
+  return EndOfWait(error, std::string(migrating.message()));
 }
 
 // ---- datasets as a whole ----

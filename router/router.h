@@ -116,6 +116,10 @@ class Router : public KVStore {
   /// since  when the call failed so for the first time.
   absl::Status WaitForMigration(Clock::time_point since, const absl::Status& migrating);
 
+  /// Returns the error of an attempt after one that failed with `migrating`: if its time was up, with what it
+  /// waited for.
+  static absl::Status AfterWait(const absl::Status& error, const absl::Status& migrating);
+
   CatalogKeeper keeper_;
 };
 
@@ -127,8 +131,8 @@ auto Router::Route(std::string_view name, Shape shape, const Check& check, const
   if (auto status = CheckCall(); !status.ok()) return status;
   std::optional<Clock::time_point> since;
   std::optional<uint64_t> checked;  // the incarnation of the dataset for which the arguments were checked
+  absl::Status migrating;           // why the attempt before was refused; OK: this is the first one
   for (;;) {
-    absl::Status migrating;
     {
       const auto found = directory().Find(name, shape);
       if (!found.ok()) return found.status();
@@ -137,8 +141,13 @@ auto Router::Route(std::string_view name, Shape shape, const Check& check, const
         checked = found->dataset->spec.incarnation;
       }
       auto result = call(*found->dataset);
-      if (result.ok() || !IsMigrating(StatusOf(result))) return result;
-      migrating = StatusOf(result);
+      if (result.ok()) return result;
+      const absl::Status& error = StatusOf(result);
+      if (!IsMigrating(error)) {
+        if (migrating.ok()) return result;
+        return AfterWait(error, migrating);
+      }
+      migrating = error;
     }
     if (!since) since = Clock::now();
     if (auto status = WaitForMigration(*since, migrating); !status.ok()) return status;

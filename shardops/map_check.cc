@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "backends/mysql/driver/statements.h"
 #include "backends/mysql/driver/tables.h"
 #include "shardmap/diff.h"
 #include "shardmap/nodes.h"
@@ -51,6 +52,46 @@ class Hosts {
   std::map<Host, HostAnswer> asked_;
 };
 
+/// What the hosts that are known have stored in shards. Hosts are asked when that matters, each once.
+class Stored {
+ public:
+  /// hosts  all that may have something; none: that is not known.
+  Stored(FleetOperator& fleet, std::vector<Host> hosts) : fleet_(fleet), hosts_(std::move(hosts)) {}
+
+  /// Whether it is certain that no dataset has a table in these shards, on any host.
+  bool IsNothing(const MoveRange& range) {
+    if (hosts_.empty()) return false;
+    if (tables_.empty()) {
+      for (const Host& host : hosts_) tables_.push_back(Read(host));
+    }
+    return std::all_of(tables_.begin(), tables_.end(),
+                       [&](const auto& tables) { return tables.ok() && IsNothing(range, *tables); });
+  }
+
+ private:
+  static bool IsNothing(const MoveRange& range, const HostTables& tables) {
+    for (const std::string& database : range.Databases()) {
+      for (const std::string& name : {database, mysql::MovedName(database)}) {
+        const auto found = tables.find(name);
+        if (found == tables.end()) continue;
+        const bool used = std::any_of(found->second.begin(), found->second.end(),
+                                      [](const std::string& table) { return table != mysql::kClockTable; });
+        if (used) return false;
+      }
+    }
+    return true;
+  }
+  absl::StatusOr<HostTables> Read(const Host& host) {
+    const auto admin = HostAdmin::Open(host, fleet_.access);
+    if (!admin.ok()) return admin.status();
+    return (*admin)->ReadTables();
+  }
+
+  FleetOperator& fleet_;
+  const std::vector<Host> hosts_;
+  std::vector<absl::StatusOr<HostTables>> tables_;
+};
+
 /// Returns those databases of a range that a host has, or, if `has` is false, that it lacks.
 std::vector<std::string> Select(const MoveRange& range, const HostAnswer& host, bool has) {
   std::vector<std::string> names = range.Databases();
@@ -64,7 +105,7 @@ std::string Shorten(const std::vector<std::string>& names) {
 }
 
 /// Checks a host that a map makes the master or the slave of shards that are open already.
-void CheckHost(Hosts& hosts, const MoveRange& range, const Host& host, bool master,
+void CheckHost(Hosts& hosts, Stored& stored, const MoveRange& range, const Host& host, bool master,
                std::vector<std::string>& problems) {
   const HostAnswer& asked = hosts.Ask(host);
   if (!asked.status.ok()) {
@@ -72,7 +113,7 @@ void CheckHost(Hosts& hosts, const MoveRange& range, const Host& host, bool mast
         fmt::format("{}: cannot be used: {}", host.ToString(), std::string(asked.status.message())));
     return;
   }
-  if (const auto lacks = Select(range, asked, /*has=*/false); !lacks.empty()) {
+  if (const auto lacks = Select(range, asked, /*has=*/false); !lacks.empty() && !stored.IsNothing(range)) {
     const bool old = asked.databases.contains(mysql::MovedName(lacks.front()));
     problems.push_back(fmt::format("{}: has no {}{}, and would be the {} of shards {}", host.ToString(),
                                    Shorten(lacks), old ? ", only old tables from before they moved" : "",
@@ -114,22 +155,24 @@ std::string Proposal(bool mod, const ShardChange& change) {
 }
 
 /// Checks the hosts of shards that are open in both maps, and on other hosts in the second one.
-void CheckChange(Hosts& hosts, bool mod, const ShardChange& change, std::vector<std::string>& problems) {
+void CheckChange(Hosts& hosts, Stored& stored, bool mod, const ShardChange& change,
+                 std::vector<std::string>& problems) {
   if (!change.before || !change.after) return;
   const size_t found_before = problems.size();
   const MoveRange range{.mod = mod, .first = change.first, .last = change.last};
   const ShardRange& before = *change.before;
   const ShardRange& after = *change.after;
   if (after.master != before.master) {
-    CheckHost(hosts, range, after.master, /*master=*/true, problems);
+    CheckHost(hosts, stored, range, after.master, /*master=*/true, problems);
     const HostAnswer& old = hosts.Ask(before.master);
-    if (old.status.ok() && !old.state.read_only && !Select(range, old, /*has=*/true).empty()) {
+    if (old.status.ok() && !old.state.read_only && !Select(range, old, /*has=*/true).empty() &&
+        !stored.IsNothing(range)) {
       problems.push_back(fmt::format(
           "{}: has shards {} and takes writes: who has not seen the new map would go on to write there",
           before.master.ToString(), range.ToString()));
     }
   }
-  if (after.slave != before.slave) CheckHost(hosts, range, after.slave, /*master=*/false, problems);
+  if (after.slave != before.slave) CheckHost(hosts, stored, range, after.slave, /*master=*/false, problems);
   if (problems.size() > found_before) problems.push_back(Proposal(mod, change));
 }
 
@@ -192,15 +235,19 @@ std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, 
   if (ask == AskHosts::kNone) return problems;
   Hosts hosts(fleet);
   if (ask == AskHosts::kAll) {
+    // The map that cannot be read may have had hosts that nobody else knows.
+    Stored unknown(fleet, {});
     for (const ShardRange& range : next.ranges()) {
       const MoveRange shards{.mod = mod, .first = range.first, .last = range.last};
-      CheckHost(hosts, shards, range.master, /*master=*/true, problems);
-      CheckHost(hosts, shards, range.slave, /*master=*/false, problems);
+      CheckHost(hosts, unknown, shards, range.master, /*master=*/true, problems);
+      CheckHost(hosts, unknown, shards, range.slave, /*master=*/false, problems);
     }
     return problems;
   }
   if (const StoredMap* const current = now.Find(mod); current != nullptr) {
-    for (const ShardChange& change : Diff(current->map, next)) CheckChange(hosts, mod, change, problems);
+    Stored stored(fleet, KnownHosts(fleet, now));
+    for (const ShardChange& change : Diff(current->map, next))
+      CheckChange(hosts, stored, mod, change, problems);
   }
   if (!mod) {
     for (std::string& problem : FindElsewhere(fleet, hosts, now, next))

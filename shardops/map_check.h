@@ -27,9 +27,10 @@ enum class AskHosts : uint8_t {
 
 /// Returns why `next` should not replace the map in force, a sentence for each problem; empty if all is well.
 /// Problems are: hosts that do not answer, or lack databases of shards that they are to have; new masters
-/// that are read-only; old masters that still take writes; hosts that the other map has in another pair;
-/// shards that are elsewhere (FindElsewhere). Behind them are the commands that bring about the same without
-/// a loss, where there are any.
+/// that are read-only; old masters that still take writes (where nothing is stored in the shards, as all
+/// known hosts say, neither what a host lacks nor what it takes is a problem); hosts that the other map has
+/// in another pair; shards that are elsewhere (FindElsewhere). Behind them are the commands that bring about
+/// the same without a loss, where there are any.
 ///
 /// now  The maps in force that can be read.
 std::vector<std::string> FindMapProblems(FleetOperator& fleet, const Maps& now, bool mod,

@@ -79,16 +79,17 @@ absl::Status Promoter::CheckSlave(const HostState& slave) const {
   if (!slave.following) {
     // An interrupted promotion got this far.
     if (slave.read_only) return absl::OkStatus();
+    // It may have writes that were acknowledged, so this proposes nothing that discards them.
     return Refuse(
         fmt::format("{0}: follows nobody and takes writes: it is no slave of {1}. kv shards fence {0}, then "
-                    "kv shards replace-slave {0} --discard makes it one",
+                    "kv shards promote {1} compares what the two have",
                     name, other().ToString()));
   }
   if (slave.following->master != other()) {
-    return Refuse(
-        fmt::format("{0}: follows {1}, the map says {2}: kv shards replace-slave {0} --discard makes it a "
-                    "slave of that one",
-                    name, slave.following->master.ToString(), other().ToString()));
+    return Refuse(fmt::format(
+        "{0}: follows {1}, the map says {2}: is the map right? kv shards history shows what it was. "
+        "If it is, kv shards replace-slave {0} --discard makes it a slave of that one",
+        name, slave.following->master.ToString(), other().ToString()));
   }
   if (!slave.read_only)
     return Refuse(name + ": is a slave that takes writes: kv shards fence " + name + " makes it read-only");

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "backends/mysql/driver/statements.h"
+#include "backends/mysql/driver/tables.h"
 #include "base/fail_point.h"
 #include "shardops/channel_settings.h"
 #include "shardops/copy.h"
@@ -180,6 +183,41 @@ absl::Status CheckNewSlave(HostAdmin& next) {
                 "start it again, then run the command again");
 }
 
+/// Whether there is a table of a dataset in a database.
+bool HasTables(const HostTables& tables, const std::string& database) {
+  const auto found = tables.find(database);
+  return found != tables.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [](const std::string& table) { return table != mysql::kClockTable; });
+}
+
+/// Checks that the master has all of the pair's shards of which the new slave has something. Otherwise the
+/// map is wrong, or the master has lost them, and what would be discarded may be the only copy.
+absl::Status CheckMasterHasAll(const Maps& maps, const Pair& pair, HostAdmin& master, HostAdmin& next) {
+  const auto here = master.ReadTables();
+  if (!here.ok()) return here.status();
+  const auto there = next.ReadTables();
+  if (!there.ok()) return there.status();
+  for (const StoredMap& stored : maps.all()) {
+    const mysql::Space space = stored.mod ? mysql::Space::kMod : mysql::Space::kId;
+    for (const ShardRange& range : stored.map.ranges()) {
+      if (range.master != pair.master) continue;
+      for (uint32_t shard = range.first; shard <= range.last; ++shard) {
+        const std::string database = mysql::DatabaseName(space, shard);
+        // A master whose datasets were dropped has the databases still.
+        if (here->contains(database) || !HasTables(*there, database)) continue;
+        return Refuse(fmt::format(
+            "{0}: has tables in {1}, and its master {2} has no such database: the map is wrong, or {2} has "
+            "lost "
+            "what it had, and {0} may have the only copy. Nothing was discarded. kv shards check names all "
+            "such shards, kv shards history shows what the map was",
+            next.host().ToString(), database, master.host().ToString()));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// Erases the new slave and copies the master's users and databases to it. If this is stopped in between, the
 /// mark of an unfinished copy in its note keeps every promotion from that host (BeginCopy).
 absl::Status Rebuild(FleetOperator& fleet, const Held& held, const Pair& pair, HostAdmin& master,
@@ -255,6 +293,7 @@ absl::Status ReplaceSlave(FleetOperator& fleet, const Host& slave, const Replace
   auto host = HostAdmin::OpenClaimed(next, fleet.access);
   if (!host.ok()) return host.status();
   if (auto status = CheckNewSlave(**host); !status.ok()) return status;
+  if (auto status = CheckMasterHasAll(*maps, *pair, **master, **host); !status.ok()) return status;
   if (options.dry_run) {
     fleet.report(fmt::format("{} would become the slave of {}, with a copy of all that it has",
                              next.ToString(), pair->master.ToString()));

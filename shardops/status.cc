@@ -94,8 +94,8 @@ void FindMasterProblems(HostReport& report, const HostReport* slave_report) {
                                           : "has no semi-synchronous slave: see " + slave);
   } else if (state.semi_sync_slaves > 1) {
     say(fmt::format(
-        "has {} semi-synchronous slaves, and answers a commit when any of them has it: STOP SLAVE "
-        "on all but {}",
+        "has {} semi-synchronous slaves, and answers a commit when any of them has it: SHOW FULL PROCESSLIST "
+        "there names them (Binlog Dump), STOP SLAVE on all but {}",
         state.semi_sync_slaves, slave));
   } else if (!state.semi_sync_active) {
     say("does not wait for its slave at present");
@@ -132,7 +132,10 @@ void FindSlaveProblems(HostReport& report) {
     say("unless that can be mended, it is made new: kv shards replace-slave " + name + " --discard");
   }
   if (!following.receives) say("is not connected to its master");
-  if (!following.applies) say("does not apply what comes from its master");
+  if (!following.applies) {
+    say(fmt::format("does not apply what comes from its master{}",
+                    following.error.empty() ? ": START SLAVE SQL_THREAD there" : ""));
+  }
   if (following.lag_s.value_or(0) > kMaxLagS) say(fmt::format("is {} s behind", *following.lag_s));
 }
 

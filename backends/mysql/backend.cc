@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "backends/mysql/driver/schema.h"
-#include "backends/mysql/fleet/elsewhere.h"
 #include "backends/mysql/fleet/shard_tables.h"
 #include "backends/mysql/objects/mapping_store.h"
 #include "backends/mysql/objects/object_store.h"
@@ -174,8 +173,8 @@ absl::StatusOr<std::unique_ptr<MigrationEndpoint>> MySqlBackend::OpenForMigratio
 
 // ---- schema ----
 
-absl::Status MySqlBackend::CheckNowhereElse(std::span<const Host> others) {
-  return mysql::CheckNowhereElse(*fleet_, others);
+absl::Status MySqlBackend::CheckNowhereElse(std::span<const Host> others, mysql::EmptyElsewhere empty) {
+  return mysql::CheckNowhereElse(*fleet_, others, empty);
 }
 
 absl::Status MySqlBackend::Init(const mysql::ReadSpecs& datasets, const Progress& progress,

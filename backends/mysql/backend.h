@@ -6,6 +6,7 @@
 
 #include "backend_api/backend.h"
 #include "backends/mysql/fleet/dataset.h"
+#include "backends/mysql/fleet/elsewhere.h"
 #include "backends/mysql/fleet/fleet.h"
 #include "backends/mysql/fleet/shard_tables.h"
 #include "base/mutex.h"
@@ -56,7 +57,7 @@ class MySqlBackend : public Backend {
   /// Checks that Init would not make a shard anew that another host has: see mysql::CheckNowhereElse.
   ///
   /// others  hosts that may have shards, in addition to those of the maps.
-  absl::Status CheckNowhereElse(std::span<const Host> others);
+  absl::Status CheckNowhereElse(std::span<const Host> others, mysql::EmptyElsewhere empty);
 
   /// The fleet, for tests and benchmarks.
   mysql::Fleet& fleet() { return *fleet_; }

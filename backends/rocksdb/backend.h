@@ -30,7 +30,7 @@ class RocksDbBackend : public Backend {
                                                               const Options& options);
 
   Capabilities capabilities() const override {
-    return {.rows = true, .objects = true, .mappings = true, .migration = true};
+    return {.rows = true, .objects = true, .mappings = true, .migration = true, .creates_at_once = true};
   }
   absl::Status CreateDataset(const DatasetSpec& spec) override;
   absl::Status AlterDataset(const DatasetSpec& spec) override;

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/end_of_wait.h"
 #include "backend_api/outcome.h"
 #include "base/thread_number.h"
 #include "kvstore_api/limits.h"
@@ -324,8 +325,7 @@ bool Call::ShouldSuspend(const absl::Status& migrating) {
 
 absl::Status Call::CheckLimits() const {
   absl::Status status = CheckCall();
-  if (status.ok() || suspended_for_.empty()) return status;
-  return {status.code(), fmt::format("{}; it waited: {}", std::string(status.message()), suspended_for_)};
+  return status.ok() ? status : EndOfWait(status, suspended_for_);
 }
 
 void Call::SuspendBehind() {

@@ -10,6 +10,10 @@ namespace {
 /// Error messages may quote a name of megabytes. A caller must not be able to fill the disk by its mistakes.
 constexpr size_t kMaxMessageBytes = 500;
 
+/// Returns whether the call failed by its own arguments: a mistake of its caller, who is told, and nothing
+/// that the operator of the server could mend.
+bool IsMistake(const absl::Status& status) { return absl::IsInvalidArgument(status); }
+
 /// Returns whether the status is an answer that callers expect, and no failure.
 bool IsAnswer(const absl::Status& status) {
   switch (status.code()) {
@@ -26,12 +30,16 @@ bool IsAnswer(const absl::Status& status) {
 
 }  // namespace
 
+bool CallLog::IsSlow(double seconds) const { return slow_seconds_ > 0 && seconds >= slow_seconds_; }
+
 bool CallLog::Wants(double seconds, const absl::Status& status) const {
-  return (slow_seconds_ > 0 && seconds >= slow_seconds_) || !IsAnswer(status);
+  if (IsSlow(seconds)) return true;
+  return IsMistake(status) ? spdlog::should_log(spdlog::level::debug) : !IsAnswer(status);
 }
 
 void CallLog::Write(const CallRecord& record, const absl::Status& status) {
-  const auto left_out = lines_.Admit(LineLimit::Clock::now());
+  const bool is_detail = IsMistake(status) && !IsSlow(record.seconds);
+  const auto left_out = (is_detail ? details_ : lines_).Admit(LineLimit::Clock::now());
   if (!left_out) return;
   nlohmann::ordered_json line = {{"call", record.operation},
                                  {"code", absl::StatusCodeToString(status.code())},
@@ -50,11 +58,11 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
   if (*left_out > 0) line["lines_left_out"] = *left_out;
   const std::string text =
       line.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-  if (IsAnswer(status)) {
-    spdlog::info("{}", text);
-  } else {
-    spdlog::warn("{}", text);
-  }
+  const bool is_good = IsMistake(status) || IsAnswer(status);
+  spdlog::log(is_detail ? spdlog::level::debug
+              : is_good ? spdlog::level::info
+                        : spdlog::level::warn,
+              "{}", text);
 }
 
 }  // namespace kvstore::server

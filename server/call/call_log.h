@@ -22,10 +22,11 @@ struct CallRecord {
   size_t response_bytes = 0;
 };
 
-/// Logs a line of JSON for each call that was slow, or failed for another reason than its own arguments. No
-/// values, keys or tokens are logged. Lines are limited to 50 a second, and the first line of a later second
-/// says how many were left out; a message beyond 500 bytes is cut. The JSON is ASCII, so that no terminal
-/// acts on a line. Thread-safe.
+/// Logs a line of JSON for each call that was slow, or failed for another reason than its own arguments; for
+/// calls that failed by these (INVALID_ARGUMENT), where the level of the log is debug. No values, keys or
+/// tokens are logged. Lines are limited to 50 a second, those of the level debug apart from the others, and
+/// the first line of a later second says how many were left out; a message beyond 500 bytes is cut. The JSON
+/// is ASCII, so that no terminal acts on a line. Thread-safe.
 class CallLog {
  public:
   /// slow_ms  Calls that take at least so long are slow; 0: none is.
@@ -38,8 +39,11 @@ class CallLog {
  private:
   static constexpr int kLinesPerSecond = 50;
 
+  bool IsSlow(double seconds) const;
+
   const double slow_seconds_;  // 0: none is slow
   LineLimit lines_{kLinesPerSecond};
+  LineLimit details_{kLinesPerSecond};  // of the level debug
 };
 
 }  // namespace kvstore::server

@@ -1,13 +1,16 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "backend_api/end_of_wait.h"
 #include "backend_api/outcome.h"
 #include "backend_api/scan_budget.h"
 #include "backend_api/validate.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/grpc/handlers.h"
 #include "wire/convert.h"
@@ -66,8 +69,13 @@ absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished*
     for (const size_t place : left) add(entries[static_cast<int>(place)]);
   }
   const auto results = send();
-  // A batch that goes on has answered some entries already, so each entry that is left gets the error.
   if (!results.ok() && left.empty()) return results.status();
+  // A batch that goes on has answered some entries already, so each entry that is left gets the error, with
+  // what it waited for if its time was up.
+  absl::Status failed = results.status();
+  if (!failed.ok() && unfinished != nullptr && !CheckCall().ok()) {
+    failed = EndOfWait(failed, std::string(unfinished->migrating.message()));
+  }
   if (left.empty()) messages.Reserve(entries.size());
   if (unfinished != nullptr) unfinished->migrating = absl::OkStatus();
   const size_t count = left.empty() ? results->size() : left.size();
@@ -75,7 +83,7 @@ absl::Status HandleBatch(const Entries& entries, Messages& messages, Unfinished*
     const size_t place = left.empty() ? i : left[i];
     auto& message = left.empty() ? *messages.Add() : messages[static_cast<int>(place)];
     if (!results.ok()) {
-      Answer(results.status(), message);
+      Answer(failed, message);
       continue;
     }
     const auto& result = (*results)[i];

@@ -4,6 +4,7 @@
 
 #include <fstream>
 
+#include "assembly/open_router.h"
 #include "catalog/file_catalog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
@@ -98,6 +99,28 @@ TEST(Open, UndoesACreateThatACrashCutShort) {
     EXPECT_TRUE(store->ListDatasets()->empty());
     EXPECT_OK(store->CreateDataset({.name = "events"}));
   }
+}
+
+TEST(Open, ACreateBesideOtherDatasetsChangesTheCatalogOnce) {
+  const TempDir dir;
+  const auto router = OpenRouter({.data = dir / "s"});
+  ASSERT_OK(router);
+  const auto changes_of_a_create = [&](const std::string& name) {
+    int64_t version = 0;
+    const auto read = [&](Catalog& catalog) {
+      const auto contents = catalog.Load();
+      if (contents.ok()) version = contents->version;
+      return contents.status();
+    };
+    EXPECT_OK((*router)->keeper().WithCatalog(read));
+    const int64_t before = version;
+    EXPECT_OK((*router)->CreateDataset({.name = name}));
+    EXPECT_OK((*router)->keeper().WithCatalog(read));
+    return version - before;
+  };
+  EXPECT_EQ(changes_of_a_create("first"), 2);
+  EXPECT_EQ(changes_of_a_create("second"), 1);
+  EXPECT_EQ((*router)->ListDatasets()->size(), 2u);
 }
 
 TEST(Open, ACatalogWithoutItsDataIsDataLoss) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -19,6 +17,7 @@
 #include "bench/commands/bench_commands.h"
 #include "cli/commands.h"
 #include "migration/record.h"
+#include "tests/cli/advice_table.h"
 #include "tests/cli/literals.h"
 
 /// Checks that every command that a text of this program names exists: reads all string literals of the
@@ -65,21 +64,8 @@ std::vector<Command> CommandsOf(const std::string& file, const std::string& text
 
 std::vector<Command> CommandsOfTheSources() {
   std::vector<Command> commands;
-  const std::filesystem::path root(KV_SOURCE_DIR);
-  for (const auto& folder : std::filesystem::directory_iterator(root)) {
-    const std::string name = folder.path().filename();
-    if (!folder.is_directory() || name == "tests" || name == "build" || name.starts_with(".")) continue;
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path())) {
-      if (entry.path().extension() != ".cc" && entry.path().extension() != ".h") continue;
-      std::ifstream in(entry.path());
-      const std::string source{std::istreambuf_iterator<char>(in), {}};
-      const Literals literals(source);
-      for (const std::string& text : literals.texts()) {
-        for (Command& command : CommandsOf(entry.path().lexically_relative(root), text)) {
-          commands.push_back(std::move(command));
-        }
-      }
-    }
+  for (const SourceText& text : TextsOfTheSources()) {
+    for (Command& command : CommandsOf(text.file, text.text)) commands.push_back(std::move(command));
   }
   return commands;
 }
@@ -358,26 +344,6 @@ std::string PathOf(const std::vector<std::string>& words, CLI::App& app) {
   return path;
 }
 
-std::string ReadWhole(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// Returns the rows of the table of docs/operators.md, each with its three cells.
-std::vector<std::vector<std::string>> Table() {
-  const std::string page = ReadWhole(std::filesystem::path(KV_SOURCE_DIR) / "docs/operators.md");
-  std::istringstream lines(page.substr(std::min(page.find("| proposed command |"), page.size())));
-  std::string line;
-  std::getline(lines, line);
-  std::getline(lines, line);
-  std::vector<std::vector<std::string>> rows;
-  while (std::getline(lines, line) && line.starts_with("|")) {
-    std::istringstream cells(line.substr(1));
-    for (rows.emplace_back(); std::getline(cells, line, '|');) rows.back().push_back(line);
-  }
-  return rows;
-}
-
 /// Returns the commands of a row's first cell. A name without "kv" is a command beside the one before:
 /// "`kv migrate resume`, `cancel`".
 std::set<std::string> CommandsOfRow(const std::string& cell, CLI::App& app) {
@@ -403,7 +369,7 @@ std::set<std::string> CommandsOfRow(const std::string& cell, CLI::App& app) {
 TEST(Advice, EveryCommandThatAMessageProposesIsInTheTableOfTests) {
   Program program;
   std::set<std::string> in_table;
-  for (const auto& row : Table()) {
+  for (const auto& row : AdviceTable("| proposed command |")) {
     ASSERT_EQ(row.size(), 3u);
     in_table.merge(CommandsOfRow(row[0], program.app()));
   }
@@ -423,38 +389,7 @@ TEST(Advice, EveryCommandThatAMessageProposesIsInTheTableOfTests) {
   EXPECT_GT(checked, 100u);
 }
 
-TEST(Advice, TheTestsOfTheTableExist) {
-  static const std::regex kTests("`([a-z0-9_/]+)`(?: \\(([^)]*)\\))?");
-  const std::filesystem::path tests = std::filesystem::path(KV_SOURCE_DIR) / "tests";
-  std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(tests)) {
-    if (entry.path().extension() == ".cc") files.push_back(entry.path());
-  }
-  size_t checked = 0;
-  for (const auto& row : Table()) {
-    ASSERT_EQ(row.size(), 3u);
-    SCOPED_TRACE(row[0]);
-    bool any = false;
-    for (std::sregex_iterator found(row[2].begin(), row[2].end(), kTests), end; found != end; ++found) {
-      const std::string name = (*found)[1];
-      std::string source;
-      for (const auto& file : files) {
-        if (file.string().ends_with("/" + name + ".cc")) source += ReadWhole(file);
-      }
-      EXPECT_NE(source, "") << name;
-      std::istringstream cases((*found)[2]);
-      for (std::string test; std::getline(cases >> std::ws, test, ',');) {
-        test = test.substr(0, test.find("..."));
-        EXPECT_TRUE(std::regex_search(source, std::regex("TEST(_F|_P)?\\((" + test + "|\\w+, " + test + ")")))
-            << name << ": " << test;
-        ++checked;
-      }
-      any = true;
-    }
-    EXPECT_TRUE(any);
-  }
-  EXPECT_GT(checked, 10u);
-}
+TEST(Advice, TheTestsOfTheTableExist) { EXPECT_GT(CheckTestsOf(AdviceTable("| proposed command |")), 10u); }
 
 TEST(Advice, EveryCommandThatAMigrationProposesExists) {
   using migration::Phase;

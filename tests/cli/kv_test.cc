@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -98,6 +99,21 @@ TEST_F(KvCommand, DatasetsAreManaged) {
   EXPECT_EQ(compacted["expired_cells"], 0);
   Ok({"dataset", "drop", "events", "--yes"});
   EXPECT_EQ(Ok({"dataset", "list"}), "(none)\n");
+}
+
+TEST_F(KvCommand, ACreateThatWasKilledLeavesTheNameFree) {
+  Ok({"dataset", "create", "before"});
+  Ok({"put", "before", "r", "c=v", "--timestamp", "5"});
+  const Output killed =
+      RunProgram({"/usr/bin/env", "KV_FAIL_POINT=create.made", KV_PROGRAM, "--data",
+                  (dir_ / "store").string(), "dataset", "create", "events", "--max-versions", "5"});
+  EXPECT_EQ(killed.code, 128 + SIGKILL);
+  EXPECT_EQ(Ok({"dataset", "list"}).find("events"), std::string::npos);
+  Ok({"dataset", "create", "events", "--max-versions", "6"});
+  Ok({"put", "events", "r", "c=w", "--timestamp", "5"});
+  EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["max_versions"], 6);
+  EXPECT_NE(Ok({"get", "before", "r"}).find("v\n"), std::string::npos);
+  EXPECT_NE(Ok({"get", "events", "r"}).find("w\n"), std::string::npos);
 }
 
 TEST_F(KvCommand, ARecordOfAMigrationThatCannotBeReadIsListedAndFails) {

@@ -18,16 +18,16 @@ namespace {
 using testing::Eventually;
 using testing::TempDir;
 
-/// `kv serve`, with a log file of its own.
+/// `kv serve`, with a log file of its own that has all calls which fail, also by their arguments.
 class ValuesTest : public ::testing::Test {
  protected:
   ValuesTest() {
     const std::string program = KV_PROGRAM;
     const std::string to = " >" + (dir_ / "out").string() + " 2>" + (dir_ / "log").string();
-    process_ = testing::ForkProgram(
-        {"/bin/sh", "-c",
-         "exec " + program + " --data " + (dir_ / "data").string() + " serve --listen " + address_ + to},
-        (dir_ / "shell").string());
+    process_ = testing::ForkProgram({"/bin/sh", "-c",
+                                     "exec " + program + " --verbose --data " + (dir_ / "data").string() +
+                                         " serve --listen " + address_ + to},
+                                    (dir_ / "shell").string());
     stub_ = v1::KVStore::NewStub(grpc::CreateChannel(address_, grpc::InsecureChannelCredentials()));
     EXPECT_TRUE(Eventually([&] { return Text("out").find("serving on") != std::string::npos; }));
   }

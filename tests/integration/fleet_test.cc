@@ -169,6 +169,20 @@ TEST_F(FleetStoreTest, InitMakesNoShardThatAnotherHostHas) {
   EXPECT_EQ(Get(*store_), "1");
 }
 
+TEST_F(FleetStoreTest, InitMakesNoShardThatAnotherHostHasAlthoughNothingIsStoredThere) {
+  MariaDbServer& wrong = SharedFleet().server(1);
+  SetMap(kMod, Map(wrong.address()));
+  const absl::Status refused = InitShards(Options(), nullptr, nullptr);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("mod00000: the map has it at " + wrong.address()));
+  EXPECT_THAT(refused.message(), ::testing::HasSubstr("kv shards undo"));
+  EXPECT_EQ(wrong.Run("SHOW DATABASES LIKE 'mod00000'"), "") << "nothing was made";
+  // Who knows that the map is right says so.
+  ASSERT_OK(InitShards(Options(), nullptr, nullptr, /*ignore_empty=*/true));
+  EXPECT_NE(wrong.Run("SHOW DATABASES LIKE 'mod00000'"), "");
+  for (int shard = 0; shard < 8; ++shard) wrong.Run(fmt::format("DROP DATABASE mod{:05}", shard));
+}
+
 TEST_F(FleetStoreTest, BothBackendsInOneStore) {
   Open();
   ASSERT_OK(store_->CreateDataset({.name = "events"}));

@@ -1,12 +1,17 @@
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
@@ -149,13 +154,40 @@ int CallsInFlight(const KvServer& server) {
   return std::stoi(text->substr(text->find(name) + name.size()));
 }
 
-TEST(ServerEnd, ItEndsInTimeAlsoWhereACallHangs) {
-  const TempDir dir;
-  std::ofstream(dir / "kv.json") << R"({"data": "store", "server": {"limits": {"drain_ms": 100}}})";
-  const std::string log = (dir / "log").string();
+class ServerEnd : public ::testing::Test {
+ protected:
+  ServerEnd() { std::ofstream(config_) << R"({"data": "store", "server": {"limits": {"drain_ms": 100}}})"; }
+
+  /// The command line of a server that hangs at a point, and writes its log to a file.
+  std::vector<std::string> HangsAt(const std::string& point) const {
+    return {"-c", "KV_FAIL_POINT=hang:" + point + " exec \"$0\" \"$@\" 2>" + log_.string(), KV_PROGRAM,
+            "--config", config_.string()};
+  }
+  std::string Log() const {
+    std::ifstream in(log_);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static absl::Status Put(KVStore& store) {
+    const CellWrite cell{"c", "v", std::nullopt};
+    return store.PutRow("rows", "acknowledged", {&cell, 1}, {}).status();
+  }
+  /// Expects that what Put has written is there after another start, and that this one ends in order.
+  void ExpectThatNothingIsLost() const {
+    KvServer again(KV_PROGRAM, {"--config", config_.string()});
+    const auto row = (*Connect(again.address()))->GetRow("rows", "acknowledged", {});
+    ASSERT_OK(row);
+    EXPECT_EQ(row->items.size(), 1u);
+    EXPECT_EQ(again.Stop(), 0);
+  }
+
+  const TempDir dir_;
+  const std::filesystem::path config_ = dir_ / "kv.json";
+  const std::filesystem::path log_ = dir_ / "log";
+};
+
+TEST_F(ServerEnd, ItEndsInTimeAlsoWhereACallHangs) {
   {
-    KvServer server("/bin/sh", {"-c", "KV_FAIL_POINT=hang:CountMapping exec \"$0\" \"$@\" 2>" + log,
-                                KV_PROGRAM, "--config", (dir / "kv.json").string()});
+    KvServer server("/bin/sh", HangsAt("CountMapping"));
     const auto store = *Connect(server.address(), {.deadline_ms = 600'000});
     ASSERT_OK(store->CreateDataset({.name = "rows"}));
     ASSERT_OK(store->CreateDataset({.name = "boards", .shape = Shape::kMappings}));
@@ -167,21 +199,56 @@ TEST(ServerEnd, ItEndsInTimeAlsoWhereACallHangs) {
       EXPECT_FALSE(store->CountMapping("boards", 1).ok());
     });
     // Writes acknowledged meanwhile are kept, although nobody closes the store.
-    const CellWrite cell{"c", "v", std::nullopt};
-    ASSERT_OK(store->PutRow("rows", "acknowledged", {&cell, 1}, {}));
+    ASSERT_OK(Put(*store));
     EXPECT_TRUE(Eventually([&] { return CallsInFlight(server) > 1; }));
     EXPECT_EQ(server.Stop(), 1);
     over = true;
     hangs.join();
   }
-  std::ifstream in(log);
-  const std::string said{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_NE(said.find("has not ended: 1 calls: CountMapping for "), std::string::npos) << said;
-  KvServer again(KV_PROGRAM, {"--config", (dir / "kv.json").string()});
-  const auto row = (*Connect(again.address()))->GetRow("rows", "acknowledged", {});
-  ASSERT_OK(row);
-  EXPECT_EQ(row->items.size(), 1u);
-  EXPECT_EQ(again.Stop(), 0);
+  EXPECT_NE(Log().find("has not ended: 1 calls: CountMapping for "), std::string::npos) << Log();
+  ExpectThatNothingIsLost();
+}
+
+TEST_F(ServerEnd, ItEndsInTimeAlsoWhereTheStoreDoesNotClose) {
+  {
+    KvServer server("/bin/sh", HangsAt("engine.close"));
+    const auto store = *Connect(server.address());
+    ASSERT_OK(store->CreateDataset({.name = "rows"}));
+    ASSERT_OK(Put(*store));
+    EXPECT_EQ(server.Stop(), 1);
+  }
+  EXPECT_NE(Log().find("has not ended: the store, which is being closed"), std::string::npos) << Log();
+  ExpectThatNothingIsLost();
+}
+
+TEST_F(ServerEnd, ItEndsInTimeAlsoWhileItsStoreIsOpened) {
+  std::vector<std::string> command = HangsAt("engine.open");
+  command.insert(command.begin(), "/bin/sh");
+  for (const std::string& word : {"serve", "--listen"}) command.push_back(word);
+  command.push_back("127.0.0.1:" + std::to_string(FreePort()));
+  const pid_t server = ForkProgram(command, (dir_ / "out").string());
+  // The directory is made when the signals are received already.
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::exists(dir_ / "store"); }));
+  ::kill(server, SIGTERM);
+  EXPECT_EQ(Wait(server).code, 1);
+  EXPECT_NE(Log().find("has not ended: the store, which is being opened"), std::string::npos) << Log();
+}
+
+TEST_F(ServerEnd, ItEndsInTimeAlsoWhereNobodyReadsItsLog) {
+  ASSERT_EQ(::mkfifo(log_.c_str(), 0600), 0);
+  const int log = ::open(log_.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  ASSERT_GE(log, 0);
+  KvServer server("/bin/sh", HangsAt("nowhere"));
+  const auto store = *Connect(server.address());
+  ASSERT_OK(store->CreateDataset({.name = "rows"}));
+  ASSERT_OK(Put(*store));
+  const std::string line(4096, 'x');
+  while (::write(log, line.data(), line.size()) > 0) continue;
+  ASSERT_EQ(errno, EAGAIN) << "the pipe is not full";
+  EXPECT_EQ(server.Stop(), 1);
+  ::close(log);
+  std::filesystem::remove(log_);
+  ExpectThatNothingIsLost();
 }
 
 TEST_F(ServerProcess, TenThousandConnectionsLeaveRoomForOthers) {

@@ -173,11 +173,26 @@ TEST_F(RouterTest, TheDeadlineEndsTheWait) {
   const CallScope scope(milliseconds(50));
   ASSERT_OK_AND_ASSIGN(const auto cursor, router_->ScanRows("rows", {}, {}));
   ScannedRow row;
-  EXPECT_THAT(cursor->Next(row), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
+  EXPECT_THAT(cursor->Next(row),
+              FailsWith(absl::StatusCode::kDeadlineExceeded, "it waited: served elsewhere"));
   EXPECT_THAT(router_->GetRow("rows", "r", {}), FailsWith(absl::StatusCode::kDeadlineExceeded, ""));
   std::vector<RowRead> reads(2, RowRead{"r", {}});
   const auto rows = router_->GetRows("rows", reads);
   EXPECT_FALSE(rows.ok() && (*rows)[0].ok());
+}
+
+TEST_F(RouterTest, WhoWaitedInVainIsToldWhatFor) {
+  migrating_.refusals = 1'000'000;
+  migrating_.frozen = true;
+  std::vector<RowRead> reads(2, RowRead{"r", {}});
+  const auto told = FailsWith(absl::StatusCode::kDeadlineExceeded, "it waited: held for a moment");
+  {
+    const CallScope scope(milliseconds(50));
+    EXPECT_THAT(router_->GetRow("rows", "r", {}), told);
+  }
+  const CallScope scope(milliseconds(50));
+  ASSERT_OK_AND_ASSIGN(const auto rows, router_->GetRows("rows", reads));
+  for (const auto& row : rows) EXPECT_THAT(row, told);
 }
 
 TEST_F(RouterTest, CancellationEndsTheWait) {

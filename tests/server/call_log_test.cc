@@ -57,6 +57,39 @@ TEST(CallLog, WritesFewLinesOfBoundedLength) {
   EXPECT_LE(count, 50 * (seconds + 1));
 }
 
+TEST(CallLog, WantsNoCallsThatFailedByTheirOwnArguments) {
+  const CallLog log(500);
+  const absl::Status mistake = absl::InvalidArgumentError("row: is empty");
+  EXPECT_FALSE(log.Wants(0.1, mistake));
+  EXPECT_FALSE(log.Wants(0.1, absl::NotFoundError("no such dataset")));
+  EXPECT_TRUE(log.Wants(0.6, mistake)) << "it was slow";
+  EXPECT_TRUE(log.Wants(0.1, absl::UnauthenticatedError("no token")));
+  EXPECT_TRUE(log.Wants(0.1, absl::UnavailableError("a host is down")));
+}
+
+TEST(CallLog, MistakesOfCallersAreDetailsThatKeepNoOtherLineOut) {
+  const Collected collected;
+  spdlog::default_logger()->set_level(spdlog::level::debug);
+  CallLog log(500);
+  const absl::Status mistake = absl::InvalidArgumentError("row: is empty");
+  ASSERT_TRUE(log.Wants(0.1, mistake));
+  for (int i = 0; i < 1'000; ++i) log.Write({.operation = "GetRow", .seconds = 0.1}, mistake);
+  log.Write({.operation = "GetRow", .seconds = 0.1}, absl::UnavailableError("a host is down"));
+  log.Write({.operation = "GetRow", .seconds = 0.6}, mistake);
+  std::istringstream lines(collected.Text());
+  std::string all;
+  for (std::string line; std::getline(lines, line);) {
+    const bool quick = line.find("\"ms\":100") != std::string::npos;
+    const bool is_mistake = line.find("INVALID_ARGUMENT") != std::string::npos;
+    const char* const level = !is_mistake ? "[warning]" : quick ? "[debug]" : "[info]";
+    EXPECT_NE(line.find(level), std::string::npos) << line;
+    all += line;
+  }
+  EXPECT_NE(all.find("[debug]"), std::string::npos);
+  EXPECT_NE(all.find("a host is down"), std::string::npos) << "pushed out by the mistakes";
+  EXPECT_NE(all.find("[info]"), std::string::npos);
+}
+
 TEST(CallLog, NoTerminalActsOnALine) {
   const Collected collected;
   CallLog log(0);

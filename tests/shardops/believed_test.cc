@@ -213,6 +213,7 @@ ShardMap MapOf(const Host& master, const Host& slave, uint32_t last = PairFleet:
 }
 
 TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
+  ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects}));
   const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
   ASSERT_OK(maps);
   const auto why_not = [&](bool mod, const ShardMap& next) {
@@ -239,6 +240,32 @@ TEST_F(RecordedStateTest, AMapIsComparedWithTheHosts) {
   ASSERT_OK(shardops::WriteNote(pair_.fleet(), typo, nlohmann::json::object()));
   EXPECT_THAT(why_not(false, MapOf(pair_.host_a(), pair_.host_b(), 8)),
               Contains(HasSubstr("has db00008 already")));
+}
+
+TEST_F(RecordedStateTest, ShardsInWhichNothingIsStoredMayChangeHands) {
+  MariaDbServer other({"--log-bin=binlog", "--gtid-strict-mode=ON", "--server-id=9", "--gtid-domain-id=9"});
+  const ShardMap next = MapOf({"127.0.0.1", other.port()}, pair_.host_b());
+  const auto is_refused = [&] {
+    const auto maps = shardops::Maps::Load(pair_.fleet().zookeeper, pair_.fleet().root);
+    EXPECT_OK(maps);
+    const auto problems =
+        shardops::FindMapProblems(pair_.fleet(), *maps, /*mod=*/false, next, shardops::AskHosts::kChanges);
+    // The map of mod shards has another pair, which is another matter.
+    EXPECT_THAT(problems, Contains(HasSubstr("2 pairs")));
+    const bool lacks = ::testing::Value(problems, Contains(HasSubstr("has no db00000")));
+    EXPECT_EQ(lacks, ::testing::Value(problems, Contains(HasSubstr("takes writes"))));
+    return lacks;
+  };
+  EXPECT_FALSE(is_refused()) << "there is no dataset of objects or mappings";
+  pair_.a().Run("CREATE DATABASE db00003_moved; CREATE TABLE db00003_moved.pins (id INT PRIMARY KEY)");
+  EXPECT_TRUE(is_refused()) << "old tables of a move";
+  pair_.a().Run("DROP DATABASE db00003_moved");
+  ASSERT_OK(store_->CreateDataset({.name = "pins", .shape = Shape::kObjects}));
+  EXPECT_TRUE(is_refused());
+  ASSERT_OK(store_->DropDataset("pins", {}));
+  EXPECT_FALSE(is_refused());
+  ASSERT_OK(shardops::WriteNote(pair_.fleet(), {"127.0.0.1", 1}, nlohmann::json::object()));
+  EXPECT_TRUE(is_refused()) << "a host that may have something does not answer";
 }
 
 TEST_F(RecordedStateTest, AMapIsNotPutInForceBesideAnotherOneThanItWasComparedWith) {
@@ -305,8 +332,10 @@ TEST_F(RecordedStateTest, EmptyShardsAreNotMadeWhereAnotherHostHasThem) {
   }
   const auto backend = pair_.OpenBackend();
   const std::vector<Host> known = {pair_.host_a(), pair_.host_b()};
-  EXPECT_THAT(backend->CheckNowhereElse(known),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "the map is wrong there"));
+  for (const auto empty : {mysql::EmptyElsewhere::kRefused, mysql::EmptyElsewhere::kIgnored}) {
+    EXPECT_THAT(backend->CheckNowhereElse(known, empty),
+                FailsWith(absl::StatusCode::kFailedPrecondition, "the map is wrong there"));
+  }
   // `kv shards check` proposes to look at the map instead of making the shards.
   const auto found = shardops::CheckFleet(pair_.fleet(), {});
   ASSERT_OK(found);

@@ -4,13 +4,31 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
 #include <utility>
 
+#include "backend_api/end_of_wait.h"
 #include "backend_api/outcome.h"
 #include "base/thread_number.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::mysql {
+namespace {
+
+/// How often a call that waits for a connection checks whether its caller is still there.
+constexpr std::chrono::milliseconds kCheckCallEvery{50};
+
+/// Says that no connection became free.
+///
+/// time  for how long, " for 50 ms"; empty: it is not said.
+std::string AllAreBusy(const PoolOptions& options, std::string_view time) {
+  return fmt::format("all {} connections to it were busy{}; kv shards status says what runs there for long",
+                     options.max_connections, time);
+}
+
+}  // namespace
+
 // ---- leases ----
 
 Lease::~Lease() {
@@ -150,15 +168,17 @@ absl::StatusOr<Lease> Pool::Acquire() {
         ++waiting_;
         // From here on no thread puts a connection into its slot; but one may just have done so.
         connection = DequeueIdle();
-        const bool late = !connection && lock.WaitUntil(changed_, deadline);
-        if (!connection) connection = DequeueIdle();
+        if (!connection) {
+          lock.WaitUntil(changed_, std::min(deadline, Clock::now() + kCheckCallEvery));
+          connection = DequeueIdle();
+        }
         --waiting_;
-        if (!connection && late) {
-          if (auto status = CheckCall(); !status.ok()) return status;
-          return absl::ResourceExhaustedError(
-              fmt::format("all {} connections to it were busy for {} ms; "
-                          "kv shards status says what runs there for long",
-                          options_.pool.max_connections, options_.pool.wait_ms));
+        if (!connection) {
+          if (auto over = CheckCall(); !over.ok()) return EndOfWait(over, AllAreBusy(options_.pool, ""));
+          if (Clock::now() >= deadline) {
+            return absl::ResourceExhaustedError(
+                AllAreBusy(options_.pool, fmt::format(" for {} ms", options_.pool.wait_ms)));
+          }
         }
         // Other calls may have opened the breaker meanwhile.
         if (!connection && breaker_.open()) {

@@ -43,13 +43,56 @@ absl::StatusOr<Names> UsedDatabases(const Host& host, const MySqlOptions& option
 
 /// A database that its master lacks.
 struct Missing {
+  Space space = Space::kId;
   std::string database;
   Host master;
+  Host slave;
 };
+
+/// The option by which commands on maps mean the map that has the database; "" or "--mod ".
+const char* OptionOf(const Missing& one) { return one.space == Space::kMod ? "--mod " : ""; }
+
+/// The databases of a host.
+struct Answer {
+  Names all;
+  Names used;
+};
+
+/// Asks hosts for their databases. Those that do not answer are left out.
+std::map<Host, Answer> AskHosts(const std::set<Host>& hosts, const MySqlOptions& options) {
+  std::map<Host, Answer> found;
+  for (const Host& host : hosts) {
+    auto all = Databases(host, options);
+    auto used = all.ok() ? UsedDatabases(host, options) : all.status();
+    if (used.ok()) found.emplace(host, Answer{*std::move(all), *std::move(used)});
+  }
+  return found;
+}
+
+absl::Status UsedElsewhereError(const Missing& one, const Host& host) {
+  return absl::FailedPreconditionError(
+      fmt::format("{0}: the map has it at {1}, which has no such database, and {2} has: the map is wrong "
+                  "there, or {1} has lost what it had. kv shards history {3}shows what the map was, "
+                  "kv shards undo {3}puts the one before in force again; kv shards check names all such "
+                  "shards",
+                  one.database, one.master.ToString(), host.ToString(), OptionOf(one)));
+}
+
+absl::Status EmptyElsewhereError(const Missing& one, const Host& host) {
+  return absl::FailedPreconditionError(
+      fmt::format("{0}: the map has it at {1}, which has no such database, and {2} has an empty one. If the "
+                  "map is wrong, "
+                  "kv shards undo {3}puts the one before in force again, and kv shards history {3}shows what "
+                  "it was. If it "
+                  "is right, kv shards init --ignore-empty makes the shards where the map has them: no "
+                  "dataset has anything "
+                  "in those that are elsewhere",
+                  one.database, one.master.ToString(), host.ToString(), OptionOf(one)));
+}
 
 }  // namespace
 
-absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) {
+absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others, EmptyElsewhere empty) {
   std::map<Host, Names> there;  // the databases of each master
   std::set<Host> hosts(others.begin(), others.end());
   std::vector<Missing> missing;
@@ -67,24 +110,21 @@ absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others) 
         std::string name = DatabaseName(space, shard);
         // A shard that is being moved away has its tables under another name.
         if (found->second.contains(name) || found->second.contains(MovedName(name))) continue;
-        missing.push_back({std::move(name), range.master});
+        missing.push_back({space, std::move(name), range.master, range.slave});
       }
     }
   }
   if (missing.empty()) return absl::OkStatus();
-  std::map<Host, Names> used;
-  for (const Host& host : hosts) {
-    if (auto names = UsedDatabases(host, fleet.options()); names.ok()) used.emplace(host, *std::move(names));
-  }
+  const std::map<Host, Answer> found = AskHosts(hosts, fleet.options());
   for (const Missing& one : missing) {
-    for (const auto& [host, names] : used) {
-      if (!names.contains(one.database)) continue;
-      return absl::FailedPreconditionError(
-          fmt::format("{0}: the map has it at {1}, which has no such database, and {2} has: the map is wrong "
-                      "there, or {1} has lost what it had. kv shards history shows what the map was, "
-                      "kv shards undo puts the one before in force again; kv shards check names all such "
-                      "shards",
-                      one.database, one.master.ToString(), host.ToString()));
+    for (const auto& [host, names] : found) {
+      if (names.used.contains(one.database)) return UsedElsewhereError(one, host);
+    }
+  }
+  if (empty == EmptyElsewhere::kIgnored) return absl::OkStatus();
+  for (const Missing& one : missing) {
+    for (const auto& [host, names] : found) {
+      if (names.all.contains(one.database) && host != one.slave) return EmptyElsewhereError(one, host);
     }
   }
   return absl::OkStatus();

@@ -1,11 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 
 #include "absl/status/status.h"
 #include "backends/mysql/fleet/fleet.h"
 
 namespace kvstore::mysql {
+
+/// What databases without a table of a dataset mean that a host has outside of a shard's pair.
+enum class EmptyElsewhere : uint8_t {
+  kRefused,  ///< The map may be wrong: shards would be made at the wrong host.
+  kIgnored,  ///< Nothing: an operator knows that the map is right. No data can be lost.
+};
 
 /// Checks, before shards are made, that no other host has a database that an open shard's master lacks: then
 /// the map is wrong there, or the master has lost its data. An empty shard made on that master would give the
@@ -16,6 +23,6 @@ namespace kvstore::mysql {
 ///
 /// FAILED_PRECONDITION  there is such a database.
 /// UNAVAILABLE          a master does not answer.
-absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others);
+absl::Status CheckNowhereElse(const Fleet& fleet, std::span<const Host> others, EmptyElsewhere empty);
 
 }  // namespace kvstore::mysql

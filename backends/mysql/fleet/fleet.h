@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "backend_api/end_of_wait.h"
 #include "backend_api/outcome.h"
 #include "backends/mysql/driver/errors.h"
 #include "backends/mysql/driver/pool.h"
@@ -172,8 +173,10 @@ template <typename Work>
 auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
     -> std::invoke_result_t<Work, Connection&> {
   bool in_doubt = false;
+  std::string failed;  // why the attempt before is repeated
   for (int attempt = 1;; ++attempt) {
-    if (auto status = CheckCall(); !status.ok()) return WithPlace(place, pool.host(), status, in_doubt);
+    if (auto over = CheckCall(); !over.ok())
+      return WithPlace(place, pool.host(), EndOfWait(over, failed), in_doubt);
     auto lease = pool.Acquire();
     if (!lease.ok()) return WithPlace(place, pool.host(), lease.status(), in_doubt);
     const auto begin = Connection::Clock::now();
@@ -187,6 +190,7 @@ auto Fleet::RunIn(Pool& pool, const Place& place, Repeat repeat, Work&& work)
           ClassifyFailure(error, *lease, repeat, attempt, Connection::Clock::now() - begin);
       in_doubt = in_doubt || verdict.in_doubt;
       if (!verdict.again) return WithPlace(place, pool.host(), verdict.status, in_doubt);
+      failed = std::string(ToStatus(error).message());
     }
   }
 }

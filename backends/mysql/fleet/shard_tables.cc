@@ -67,9 +67,10 @@ absl::Status CheckNoRows(Connection& connection, const std::string& database, co
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(fmt::format(
-      "the table {}.{} of incarnation {} has rows and is of no dataset of this catalog: if nobody "
-      "uses it, rename or drop it with SQL; else choose another name",
-      database, table, incarnation));
+      "the table {0}.{1} of incarnation {2} has rows and is of no dataset of this catalog: choose another "
+      "name, or, if nobody uses the table, put it aside, which keeps its rows: RENAME TABLE {3}.{4} TO "
+      "{3}.{5}",
+      database, table, incarnation, Quote(database), Quote(table), Quote(table + "_aside")));
 }
 
 /// Checks the same of all tables of this incarnation.

@@ -7,6 +7,7 @@
 
 #include "backend_api/scan_budget.h"
 #include "backends/mysql/objects/open_shards.h"
+#include "base/fail_point.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/call_scope.h"
 
@@ -100,6 +101,7 @@ absl::StatusOr<MappingList> MySqlMappingStore::List(uint64_t from, const Mapping
           Rows last = ListSome(connection, table, from, query.descending, after, 1, kMaxPassedEntries - 1);
           if (!last.Next()) return list;
           after = MappingEntry{last.Uint(1), last.Uint(2)};
+          Reached("mapping.passed");
         }
         // One entry more than asked for tells whether there are more.
         for (Rows entries = ListSome(connection, table, from, query.descending, after,
@@ -128,6 +130,7 @@ absl::StatusOr<uint64_t> MySqlMappingStore::Count(uint64_t from) {
                         for (std::optional<uint64_t> to = 0; to;) {
                           if (auto status = CheckCall(); !status.ok()) return status;
                           to = CountSome(connection, table, from, *to, count);
+                          Reached("mapping.counted");
                         }
                         transaction.Commit();
                         return count;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend_api/row_rules.h"
+#include "base/fail_point.h"
 #include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 
@@ -245,6 +246,7 @@ class PageRead {
         }
         ++empty;
         if (!PassEmptyColumns(from, passed)) return true;
+        Reached("row.passed");
         continue;
       }
       passed = cells.front().column;

@@ -315,11 +315,11 @@ class Transition {
   /// another catalog.
   absl::Status DropLeftover() {
     if (connection_.Ask(fmt::format("SELECT 1 FROM {} LIMIT 1", names_.base)).Next()) {
-      return absl::FailedPreconditionError(
-          fmt::format("the table {} has rows, and is of another dataset of that name, which this catalog "
-                      "does not have; if "
-                      "nobody uses it, rename or drop it with SQL",
-                      names_.base));
+      return absl::FailedPreconditionError(fmt::format(
+          "the table {0} has rows, and is of another dataset of that name, which this catalog "
+          "does not have; if nobody uses it, put it aside, which keeps its rows: RENAME TABLE {0} "
+          "TO {1}",
+          names_.base, names_.Qualified(names_.family.name + "_aside")));
     }
     DropTable(connection_, spec_, shard_);
     return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "backends/rocksdb/engine/write_log.h"
 #include "base/big_endian.h"
 #include "base/clock.h"
+#include "base/fail_point.h"
 
 namespace kvstore::rocks {
 namespace {
@@ -108,6 +109,7 @@ absl::Status Engine::LoadTimestamps() {
 }
 
 Engine::~Engine() {
+  Reached("engine.close");
   trimmer_->Stop();
   if (timestamps_) timestamps_->Close().IgnoreError();
   if (flush_at_close_) FlushAll(/*wait=*/true);
@@ -123,6 +125,15 @@ bool Engine::HasUnknownFamily(const std::string& name) const {
   return unknown_families_.contains(name);
 }
 
+absl::StatusOr<bool> Engine::HasData(const std::string& unknown) const {
+  if (unknown == rocksdb::kDefaultColumnFamilyName) return true;  // the engine's own
+  const MutexLock lock(families_mutex_);
+  const std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}, unknown_families_.at(unknown)));
+  it->SeekToFirst();
+  if (!it->status().ok()) return ToStatus(it->status(), "look for data of " + unknown);
+  return it->Valid();
+}
+
 absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
   if (auto status = CheckWritable(); !status.ok()) return status;
   if (const auto there = FindFamily(spec.name)) {
@@ -131,8 +142,14 @@ absl::Status Engine::CreateFamily(const DatasetSpec& spec) {
     if (auto status = DropFamily(spec.name); !status.ok()) return status;
   }
   if (HasUnknownFamily(spec.name)) {
-    return absl::FailedPreconditionError(
-        fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
+    const auto data = HasData(spec.name);
+    if (!data.ok()) return data.status();
+    if (*data) {
+      return absl::FailedPreconditionError(
+          fmt::format("dataset: '{}' is not in the catalog, and there is data under this name", spec.name));
+    }
+    // A create was cut short before the catalog named the dataset.
+    if (const auto dropped = DropUnknown(spec.name); !dropped.ok()) return dropped.status();
   }
   auto settings = std::make_shared<FamilySettings>(spec);
   const auto handle = CreateHandle(MakeFamilyOptions(spec, settings), spec.name);

@@ -79,8 +79,9 @@ class Engine {
   ~Engine();
 
   /// Creates the family of a dataset. OK if it exists already; the family of an earlier dataset of the same
-  /// name is dropped first, with its data. FAILED_PRECONDITION if there is a family of this name that the
-  /// catalog did not name when the engine was opened.
+  /// name is dropped first, with its data. So is a family of this name that the catalog did not name when the
+  /// engine was opened, as one that a create has left which was cut short; FAILED_PRECONDITION if it has
+  /// data.
   absl::Status CreateFamily(const DatasetSpec& spec);
   /// Drops the family of a dataset with its data. OK if there is none.
   absl::Status DropFamily(const std::string& name);
@@ -157,6 +158,8 @@ class Engine {
   std::vector<std::shared_ptr<Family>> AllFamilies() const;
   absl::StatusOr<rocksdb::ColumnFamilyHandle*> CreateHandle(const rocksdb::ColumnFamilyOptions& options,
                                                             const std::string& name);
+  /// Whether a family of unknown_families_ has data.
+  absl::StatusOr<bool> HasData(const std::string& unknown) const;
   /// Drops a family, and releases the reserve if the disk is too full to record the drop.
   rocksdb::Status DropHandle(rocksdb::ColumnFamilyHandle* handle);
   /// Drops the family of that name from unknown_families_, and returns whether there was one. Never drops the

@@ -23,6 +23,7 @@
 #include "backends/rocksdb/engine/seal.h"
 #include "backends/rocksdb/engine/status.h"
 #include "base/advice.h"
+#include "base/fail_point.h"
 #include "base/files.h"
 
 /// Opening an engine: the options of RocksDB, and the handling of what is found on disk.
@@ -211,6 +212,7 @@ absl::StatusOr<std::shared_ptr<Engine>> Engine::Open(DataDir dir, std::span<cons
 }
 
 absl::Status Engine::OpenDb(std::span<const DatasetSpec> known, std::span<const DatasetSpec> moving) {
+  Reached("engine.open");
   const std::filesystem::path path = dir_.rocksdb();
   std::error_code error;
   // A process that was killed during a backup leaves these; they may hold the space of tables that are gone.

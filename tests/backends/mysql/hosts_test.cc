@@ -1,6 +1,8 @@
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -203,6 +205,76 @@ TEST(Hosts, WhenAllConnectionsAreBusyACallWaitsAndThenSaysSo) {
   one.join();
   two.join();
   EXPECT_OK(dataset.objects->Get(ids.first, {}));
+}
+
+TEST(Hosts, ACallThatWaitsForAConnectionEndsWithItsCaller) {
+  auto options = TestFleet::Options();
+  options.pool.max_connections = 1;
+  options.pool.min_connections = 0;
+  options.pool.wait_ms = 600'000;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  std::atomic<bool> release = false;
+  std::atomic<bool> inside = false;
+  std::thread holder([&] {
+    const auto hold = [&](std::string_view current) -> absl::StatusOr<std::string> {
+      inside = true;
+      EXPECT_TRUE(Eventually([&] { return release.load(); }));
+      return std::string(current);
+    };
+    EXPECT_OK(dataset.objects->Update(ids.first, hold, {}));
+  });
+  EXPECT_TRUE(Eventually([&] { return inside.load(); }));
+  {
+    const CallScope scope(std::chrono::milliseconds(100));
+    EXPECT_THAT(
+        dataset.objects->Get(ids.first, {}),
+        FailsWith(absl::StatusCode::kDeadlineExceeded, "it waited: all 1 connections to it were busy"));
+  }
+  const Host host{"127.0.0.1", SharedFleet().server(0).port()};
+  std::atomic<bool> cancelled = false;
+  std::thread cancels([&] {
+    EXPECT_TRUE(Eventually([&] { return dataset.backend->fleet().PoolOf(host).waiting() > 0; }));
+    cancelled = true;
+  });
+  {
+    const CallScope scope(CallLimits{.cancelled = &cancelled});
+    EXPECT_THAT(dataset.objects->Get(ids.first, {}),
+                FailsWith(absl::StatusCode::kCancelled, "it waited: all 1 connections to it were busy"));
+  }
+  cancels.join();
+  release = true;
+  holder.join();
+  EXPECT_OK(dataset.objects->Get(ids.first, {}));
+}
+
+TEST(Hosts, ACallThatLosesToOthersSaysSoWhenItsTimeIsUp) {
+  auto options = TestFleet::Options();
+  options.pool.lock_wait_s = 1;
+  Opened dataset(kObjects, options);
+  const TwoObjects ids(*dataset.objects);
+  // Another client holds the lock of the row for as long as the test needs.
+  std::thread holder([&] {
+    try {
+      SharedFleet().server(0).Run("BEGIN; SELECT * FROM db00000.pins FOR UPDATE; SELECT SLEEP(600)");
+    } catch (const std::exception&) {
+      // It is ended below.
+    }
+  });
+  const std::string sleeper =
+      "SELECT CONCAT('KILL ', id, ';') FROM information_schema.processlist WHERE info LIKE 'SELECT "
+      "SLEEP(600)%'";
+  EXPECT_TRUE(Eventually([&] { return !SharedFleet().server(0).Run(sleeper).empty(); }));
+  {
+    const CallScope scope(std::chrono::milliseconds(1'500));
+    const auto same = [](std::string_view current) -> absl::StatusOr<std::string> {
+      return std::string(current);
+    };
+    EXPECT_THAT(dataset.objects->Update(ids.first, same, {}),
+                FailsWith(absl::StatusCode::kDeadlineExceeded, "it waited: Lock wait timeout exceeded"));
+  }
+  SharedFleet().server(0).Run(SharedFleet().server(0).Run(sleeper));
+  holder.join();
 }
 
 TEST(Hosts, ManyThreadsShareFewConnections) {

@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "backend_api/scan_budget.h"
+#include "base/fail_point.h"
 #include "idgen/object_id.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "shardmap/map_source.h"
 #include "tests/backends/mysql/test_fleet.h"
@@ -277,6 +281,50 @@ TEST(Mappings, NoStatementCountsOrPassesAllEntries) {
   EXPECT_EQ(dataset.mappings->List(1, {.descending = true, .limit = 2, .offset = 199'999})->entries[0].to,
             200'000u);
   EXPECT_TRUE(dataset.mappings->List(1, {.limit = 2, .offset = 200'000})->entries.empty());
+}
+
+/// Cancels a call when it reaches a point, and counts how often it does.
+class CancelsAt {
+ public:
+  explicit CancelsAt(const std::string& point) {
+    SetFailPointHook([this, point](std::string_view reached) {
+      if (reached != point) return;
+      ++count_;
+      cancelled_ = true;
+    });
+  }
+  ~CancelsAt() { SetFailPointHook(nullptr); }
+  CancelsAt(const CancelsAt&) = delete;
+  CancelsAt& operator=(const CancelsAt&) = delete;
+
+  CallLimits limits() const { return {.cancelled = &cancelled_}; }
+  int count() const { return count_; }
+
+ private:
+  std::atomic<bool> cancelled_{false};
+  std::atomic<int> count_{0};
+};
+
+TEST(Mappings, ACountAndAnOffsetEndWithTheirCaller) {
+  Opened dataset({.name = "board_has_pins", .shape = Shape::kMappings});
+  SharedFleet().OfShard(0).Run(
+      "INSERT INTO db00000.board_has_pins (from_id, to_id, sequence) SELECT 1, seq, seq FROM "
+      "seq_1_to_300000");
+  const auto cancelled = FailsWith(absl::StatusCode::kCancelled, "");
+  {
+    const CancelsAt counted("mapping.counted");
+    const CallScope scope(counted.limits());
+    EXPECT_THAT(dataset.mappings->Count(1), cancelled);
+    EXPECT_EQ(counted.count(), 1) << "of five statements";
+  }
+  for (const bool descending : {false, true}) {
+    const CancelsAt passed("mapping.passed");
+    const CallScope scope(passed.limits());
+    EXPECT_THAT(dataset.mappings->List(1, {.descending = descending, .limit = 2, .offset = 290'000}),
+                cancelled);
+    EXPECT_EQ(passed.count(), 1) << "of four statements";
+  }
+  EXPECT_EQ(*dataset.mappings->Count(1), 300'000u);
 }
 
 TEST(Mappings, APageReadsWhatItReturnsAndNoMore) {

@@ -3,12 +3,14 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
 #include "backend_api/scan_budget.h"
 #include "backends/mysql/rows/row_writer.h"
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "base/shift_clock.h"
 #include "kvstore_api/call_scope.h"
 #include "shardmap/mod_shard.h"
@@ -86,6 +88,28 @@ TEST(Rows, NoStatementReadsAllExpiredCells) {
     const std::vector<RowRead> reads = {{row, {}}, {"none", {}}};
     return ToText(dataset.rows->GetMany(reads)[0]->items);
   });
+}
+
+TEST(Rows, AReadOfExpiredCellsEndsWithItsCaller) {
+  Opened dataset({.name = "events", .max_versions = 0, .ttl_ms = 3'600'000});
+  const std::string row = "user";
+  ServerOf(row).Run("INSERT INTO " + TableOf(row) +
+                    " SELECT 'user', CONCAT('c', LPAD(seq, 6, '0')), 1, 'v' FROM seq_1_to_60000");
+  std::atomic<bool> cancelled{false};
+  std::atomic<int> passed{0};
+  SetFailPointHook([&](std::string_view reached) {
+    if (reached != "row.passed") return;
+    ++passed;
+    cancelled = true;
+  });
+  {
+    const CallScope scope(CallLimits{.cancelled = &cancelled});
+    EXPECT_THAT(dataset.rows->Get(row, {}, std::nullopt).status(),
+                FailsWith(absl::StatusCode::kCancelled, ""));
+  }
+  SetFailPointHook(nullptr);
+  EXPECT_EQ(passed, 1) << "of four stretches";
+  EXPECT_EQ(Read(*dataset.rows, row), "");
 }
 
 TEST(Rows, AnEmptyPageEndsAmongAMillionExpiredColumns) {

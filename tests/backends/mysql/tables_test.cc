@@ -1,9 +1,12 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <regex>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -365,9 +368,19 @@ TEST(Create, LeavesADatasetOfAnotherCatalogAlone) {
   // The other catalog's dataset does not lose its empty tables either.
   EXPECT_EQ(CountTables("events"), static_cast<int>(TestFleet::kShards));
   EXPECT_EQ(CountRows(*left.rows), 1);
-  // It does not lose them to kv shards init either.
-  EXPECT_THAT(left.backend->Init(Always(NextOf(left.spec)), nullptr),
-              FailsWith(absl::StatusCode::kFailedPrecondition, "of incarnation 1 has rows"));
+  // It does not lose them to kv shards init either, nor to who obeys the message and puts the table aside.
+  const absl::Status refused = left.backend->Init(Always(NextOf(left.spec)), nullptr);
+  EXPECT_THAT(refused, FailsWith(absl::StatusCode::kFailedPrecondition, "of incarnation 1 has rows"));
+  EXPECT_EQ(CountRows(*left.rows), 1);
+  const std::string message(refused.message());
+  std::smatch rename;
+  ASSERT_TRUE(std::regex_search(message, rename,
+                                std::regex("RENAME TABLE (`[^`]+`)\\.(`[^`]+`) TO (`[^`]+`\\.`[^`]+`)")))
+      << message;
+  MariaDbServer& server = SharedFleet().OfShard(static_cast<uint32_t>(std::stoul(rename[1].str().substr(4))));
+  server.Run(rename[0]);
+  EXPECT_EQ(server.Run("SELECT COUNT(*) FROM " + rename[3].str()), "1\n");
+  server.Run(fmt::format("RENAME TABLE {} TO {}.{}", rename[3].str(), rename[1].str(), rename[2].str()));
   EXPECT_EQ(CountRows(*left.rows), 1);
   // Once the dataset is dropped, nothing is in the way.
   ASSERT_OK(left.backend->DropDataset(left.spec));

@@ -131,6 +131,17 @@ TEST_F(EngineTest, AFamilyOutsideTheCatalogIsKeptAndItsNameRefused) {
   EXPECT_EQ(Read(**backend_->OpenRows(spec), "r"), "x@1=v");
 }
 
+TEST_F(EngineTest, AFamilyOutsideTheCatalogThatHasNoDataIsReplaced) {
+  const DatasetSpec spec{.name = "rows", .incarnation = 1};
+  ASSERT_OK(PutCell(*Rows(spec), "r", "x", "v", 1));
+  ASSERT_OK(Rows(spec)->Delete("r", {}));
+  Open({});
+  const DatasetSpec next{.name = "rows", .incarnation = 2};
+  ASSERT_OK(PutCell(*Rows(next), "r", "x", "w", 1));
+  Open({next});
+  EXPECT_EQ(Read(**backend_->OpenRows(next), "r"), "x@1=w");
+}
+
 TEST_F(EngineTest, PartitionsSplitWhatIsInFiles) {
   const auto rows = Rows({.name = "rows", .compression = Compression::kNone, .incarnation = 1});
   ASSERT_TRUE(db().SetOptions(Handle("rows"), {{"target_file_size_base", "65536"}}).ok());
