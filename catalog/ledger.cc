@@ -168,8 +168,8 @@ absl::Status Held::End() {
 namespace {
 
 /// Sets the fields that say who begins the operation, and when.
-Operation Completed(Operation operation) {
-  if (operation.who.empty()) operation.who = ProcessName();
+Operation Completed(Operation operation, const Ledger& ledger) {
+  if (operation.who.empty()) operation.who = ledger.who();
   operation.since_ms = WallClockMs();
   operation.process = ProcessIdentity();
   return operation;
@@ -177,12 +177,14 @@ Operation Completed(Operation operation) {
 
 }  // namespace
 
+std::string Ledger::who() const { return ProcessName(); }
+
 absl::StatusOr<Held> Ledger::Begin(Operation operation) {
-  return AcquireClaims(Completed(std::move(operation)), /*over=*/false);
+  return AcquireClaims(Completed(std::move(operation), *this), /*over=*/false);
 }
 
 absl::StatusOr<Held> Ledger::BeginOver(Operation operation) {
-  return AcquireClaims(Completed(std::move(operation)), /*over=*/true);
+  return AcquireClaims(Completed(std::move(operation), *this), /*over=*/true);
 }
 
 absl::StatusOr<Held> Ledger::BeginWithin(const Operation& operation, std::chrono::milliseconds wait) {

@@ -58,7 +58,7 @@ struct Operation {
   std::string id;  ///< Assigned by the ledger.
   /// "open shards db 4-7". Identifies a lasting operation: begun again under this text it is the same one.
   std::string what;
-  std::string who;        ///< "ann@ops1, process 4711"; empty at Begin: this process.
+  std::string who;        ///< "ann@ops1, process 4711"; empty at Begin: Ledger::who.
   uint64_t since_ms = 0;  ///< When it was begun; assigned by the ledger.
   /// The operation is held until some process ends it. One that is not lasting ends with its process, or with
   /// that process' session with ZooKeeper.
@@ -116,6 +116,8 @@ class Ledger {
  public:
   virtual ~Ledger() = default;
 
+  /// Returns in whose name operations are begun that do not say it: "ann@ops1, process 4711".
+  virtual std::string who() const;
   /// Begins an operation. FAILED_PRECONDITION if another one has a conflicting claim; the message says which,
   /// who runs it since when, and what to do. EndsByItself tells whether waiting helps. A lasting operation
   /// that is held already is taken over, with these claims and a new ID; whoever held it before holds it no

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -30,14 +31,17 @@ namespace kvstore {
 class ZooKeeperLedger : public Ledger {
  public:
   /// Uses a session that must outlive this. Operations that are not lasting end with the session.
-  ZooKeeperLedger(ZooKeeper& zookeeper, const std::string& root)
-      : zookeeper_(zookeeper), folder_(root + "/operations") {}
+  ///
+  /// who  As Ledger::who; empty: this process.
+  ZooKeeperLedger(ZooKeeper& zookeeper, const std::string& root, std::string who = "")
+      : zookeeper_(zookeeper), folder_(root + "/operations"), who_(std::move(who)) {}
   /// Opens a session of its own.
   ZooKeeperLedger(const ZooKeeperOptions& options, const std::string& root)
       : own_(std::make_unique<ZooKeeper>(options, nullptr)),
         zookeeper_(*own_),
         folder_(root + "/operations") {}
 
+  std::string who() const override { return who_.empty() ? Ledger::who() : who_; }
   absl::Status Check(std::string_view id) override;
   absl::Status End(std::string_view id) override;
   void RetryEnds() override;
@@ -61,6 +65,7 @@ class ZooKeeperLedger : public Ledger {
   const std::unique_ptr<ZooKeeper> own_;  // null if the session belongs to somebody else
   ZooKeeper& zookeeper_;
   const std::string folder_;
+  const std::string who_;
   // Serialises what reads or changes the ledger here; its holder alone uses the two members that follow.
   DeadlineMutex ledger_mutex_;
   // The version of folder_ that was seen last, -1 if it must be read again. known_ is at least as new.

@@ -86,7 +86,6 @@ void ChooseStore(const CLI::App& app, Globals& globals) {
   for (const CLI::App* at = &Innermost(app); at != nullptr; at = at->get_parent()) {
     const auto found = globals.without_server.find(at);
     if (found != globals.without_server.end()) instead = &found->second;
-    if (globals.with_server.contains(at)) break;
     both = both || globals.server_and_config.contains(at);
   }
   const bool data = Given(app, "--data");

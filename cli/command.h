@@ -37,8 +37,6 @@ struct Globals {
   /// The commands that cannot work through a server, each with those below it, and which options to use
   /// instead.
   std::map<const CLI::App*, std::string> without_server;
-  /// The commands below those that can work through a server all the same.
-  std::set<const CLI::App*> with_server;
   /// The commands that may have a server and a configuration, each for something else.
   std::set<const CLI::App*> server_and_config;
   bool takes_server = true;  ///< Whether the command that was given can work through a server.

@@ -14,28 +14,21 @@
 #include "cli/escape.h"
 #include "cli/stored_shard_maps.h"
 #include "client/client.h"
-#include "shardmap/mod_shard.h"
+#include "shardops/answers.h"
+#include "shardops/map_edit.h"
 
 namespace kvstore::cli {
 namespace {
 
-Json HostsToJson(const std::optional<ShardRange>& range) {
-  if (!range) return nullptr;
-  return {{"master", range->master.ToString()}, {"slave", range->slave.ToString()}};
-}
-
 /// Returns whether an option was given on the command line; in the environment does not count.
 bool IsOnCommandLine(const CLI::App& app, const std::string& option) {
   const auto& given = app.parse_order();
-  return std::find(given.begin(), given.end(), app.get_option(option)) != given.end();
+  const CLI::Option* const known = app.get_option_no_throw(option);
+  return known != nullptr && std::find(given.begin(), given.end(), known) != given.end();
 }
 
-/// Returns the error of a map that does not exist yet, which says how to make it.
-Failure NoMap(const MapPlace& place) {
-  return Failure{absl::NotFoundError(fmt::format(
-      "{}: there is no map yet. Write one to a file; kv shards set {}FILE makes it the map, then kv shards "
-      "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet')",
-      place.root.empty() ? "the server's fleet" : place.path(), place.mod ? "--mod " : ""))};
+const CLI::App& ProgramOf(const CLI::App& command) {
+  return command.get_parent() == nullptr ? command : ProgramOf(*command.get_parent());
 }
 
 }  // namespace
@@ -80,28 +73,20 @@ void MapPlace::AddKind(CLI::App& command) {
   command.add_flag("--mod", mod, "Use the map of mod shards, not of ID shards");
 }
 
-ZooKeeperNode GetMap(ZooKeeper& zookeeper, const MapPlace& place) {
-  auto node = zookeeper.Get(place.path(), /*watch=*/false);
-  if (absl::IsNotFound(node.status())) throw NoMap(place);
-  return OrFail(std::move(node));
+bool UsesServer(const CLI::App& command, bool has_place, const Globals& globals) {
+  return !globals.server.empty() && (!has_place || IsOnCommandLine(ProgramOf(command), "--server"));
 }
 
-void AddMapSource(CLI::App& command, MapPlace& place, Globals& globals) {
-  place.AddTo(command);
-  globals.with_server.insert(&command);
+bool MapPlace::IsOfServer(const CLI::App& command, const Globals& globals) const {
+  for (const char* option : {"--zookeeper", "--root", "--auth"}) {
+    if (IsOnCommandLine(ProgramOf(command), "--server") && IsOnCommandLine(command, option))
+      WrongUsage(fmt::format("--server: not together with {}; a server knows where its maps are", option));
+  }
+  return UsesServer(command, !zookeeper.servers.empty() || !globals.config.empty(), globals);
 }
 
 std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, const Globals& globals) {
-  const CLI::App* program = &command;
-  while (program->get_parent() != nullptr) program = program->get_parent();
-  const bool by_server = IsOnCommandLine(*program, "--server");
-  for (const char* option : {"--zookeeper", "--root"}) {
-    if (by_server && IsOnCommandLine(command, option))
-      WrongUsage(fmt::format("--server: not together with {}; a server knows where its maps are", option));
-  }
-  // Where the environment names both, the maps are read where kv shards set writes them.
-  const bool has_place = !place.zookeeper.servers.empty() || !globals.config.empty();
-  if (!globals.server.empty() && (by_server || !has_place)) {
+  if (place.IsOfServer(command, globals)) {
     place.root.clear();
     return std::make_unique<client::Client>(
         OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
@@ -112,7 +97,9 @@ std::unique_ptr<ShardMaps> OpenMaps(const CLI::App& command, MapPlace& place, co
 
 std::string GetMap(ShardMaps& maps, const MapPlace& place) {
   auto map = maps.GetShardMap(place.mod);
-  if (absl::IsNotFound(map.status())) throw NoMap(place);
+  if (absl::IsNotFound(map.status())) {
+    throw Failure{shardops::NoMapError(place.root.empty() ? "the server's fleet" : place.path(), place.mod)};
+  }
   return OrFail(std::move(map));
 }
 
@@ -123,25 +110,11 @@ std::string ReadText(const std::string& file) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-ShardMap ReadMap(const std::string& text, bool mod) {
-  ShardMap map = OrFail(ShardMap::Parse(text));
-  if (mod) OrFail(ValidateModMap(map));
-  return map;
-}
-
-Json ChangesToJson(const std::vector<ShardChange>& changes) {
-  Json list = Json::array();
-  for (const ShardChange& change : changes) {
-    list.push_back({{"range", {change.first, change.last}},
-                    {"before", HostsToJson(change.before)},
-                    {"after", HostsToJson(change.after)}});
-  }
-  return list;
-}
+ShardMap ReadMap(const std::string& text, bool mod) { return OrFail(shardops::ParseMap(text, mod)); }
 
 void PrintChanges(const std::vector<ShardChange>& changes, const Globals& globals) {
   if (globals.json) {
-    PrintJson({{"ok", true}, {"changes", ChangesToJson(changes)}});
+    PrintJson({{"ok", true}, {"changes", shardops::ToJson(changes)}});
     return;
   }
   for (const ShardChange& change : changes) Print("{}\n", change.ToString());

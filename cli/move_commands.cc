@@ -4,26 +4,19 @@
 
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "cli/escape.h"
-#include "cli/operated.h"
-#include "cli/progress.h"
+#include "cli/shard_arguments.h"
+#include "cli/shard_operator.h"
 #include "cli/table.h"
-#include "shardops/move.h"
-#include "shardops/replace.h"
 
 /// kv shards move, replace-slave: what copies data between hosts.
 namespace kvstore::cli {
 namespace {
 
-using shardops::DamagedMove;
 using shardops::MoveRange;
-using shardops::MoveRecord;
-using shardops::Pair;
 
 struct RangeArguments {
   std::string range;
@@ -40,110 +33,57 @@ struct RangeArguments {
   }
 };
 
-/// Parses "HOST,HOST", the value of an option.
-Pair ParsePair(std::string_view option, const std::string& text) {
-  const size_t comma = text.find(',');
-  if (comma == std::string::npos) {
-    WrongUsage(fmt::format("{0}: '{1}' is not a pair of hosts; write --{0} MASTER,SLAVE", option, text));
-  }
-  return {ParseHost(text.substr(0, comma)), ParseHost(text.substr(comma + 1))};
-}
-
-/// Shows a progress bar for each step of the work.
-class StepBars {
- public:
-  bool Show(std::string_view step, uint64_t done, uint64_t total) {
-    if (!bar_ || step != step_) {
-      bar_.reset();
-      step_ = step;
-      bar_ = std::make_unique<ProgressBar>(step_, step_ == "copy"      ? "bytes"
-                                                  : step_ == "compare" ? "tables"
-                                                                       : "shards");
-    }
-    bar_->Show(done, total);
-    return true;
-  }
-  void Close() { bar_.reset(); }
-
- private:
-  std::string step_;
-  std::unique_ptr<ProgressBar> bar_;
+/// The move as an argument of a command, and what the operator wants of it.
+struct MoveArguments : RangeArguments {
+  std::string to;
+  bool dry_run = false;
+  bool hold_writes = false;
 };
 
-void RunMove(const Globals& globals, const MoveRange& range, const std::string& to,
-             shardops::MoveOptions options) {
-  if (to.empty()) WrongUsage("to: name the new pair with --to MASTER,SLAVE");
-  Operated fleet(globals);
-  StepBars bars;
-  const auto report = (*fleet).report;
-  (*fleet).report = [&](const std::string& text) {
-    bars.Close();
-    report(text);
-  };
-  options.progress = [&](auto step, uint64_t done, uint64_t total) { return bars.Show(step, done, total); };
-  const auto moved = shardops::MoveShards(*fleet, range, ParsePair("to", to), options);
-  bars.Close();
-  const auto result = OrFail(moved);
+void RunMove(const CLI::App& move, const Globals& globals, const MoveArguments& args) {
+  const MoveRange range = args.Get();
+  if (args.to.empty()) WrongUsage("to: name the new pair with --to MASTER,SLAVE");
+  Json command = {{"command", "move"}};
+  AddRangeTo(command, range);
+  AddPairTo(command, "to", args.to);
+  if (args.dry_run) command["dry_run"] = true;
+  if (args.hold_writes) command["hold_writes"] = true;
+  const Json moved = Operate(*OpenFleet(move, globals), command, globals);
   if (globals.json) {
-    PrintJson({{"ok", true},
-               {"switches", result.switches},
-               {"max_pause_ms", result.max_pause_ms},
-               {"copied_bytes", result.copied_bytes}});
-  } else if (!options.dry_run && result.switches == 0) {
+    PrintAnswer(moved);
+  } else if (!args.dry_run && moved.value("switches", uint64_t{0}) == 0) {
     Print("shards {} are there\n", range.ToString());
   }
 }
 
-Json ToJson(const MoveRecord& move) {
-  Json leaves = Json::array();
-  for (const Pair& pair : move.old_homes) leaves.push_back(pair.master.ToString());
-  return {{"space", move.range.mod ? "mod" : "db"},
-          {"range", {move.range.first, move.range.last}},
-          {"from", {move.from.master.ToString(), move.from.slave.ToString()}},
-          {"to", {move.to.master.ToString(), move.to.slave.ToString()}},
-          {"state", shardops::Name(move.state)},
-          {"old_tables_at", std::move(leaves)},
-          {"began_ms", move.began_ms}};
-}
-
-Json ToJson(const DamagedMove& move) {
-  Json json = {{"path", move.path}, {"problem", shardops::ToString(move)}};
-  if (move.range) {
-    json["space"] = move.range->mod ? "mod" : "db";
-    json["range"] = {move.range->first, move.range->last};
-  }
-  return json;
-}
-
-void PrintTable(const std::vector<MoveRecord>& moves) {
+void PrintTable(const Json& moves) {
   Table table({"SHARDS", "FROM", "TO", "STATE", "NEXT"});
-  for (const MoveRecord& move : moves) {
-    table.Add({move.range.ToString(), move.from.master.ToString(), move.to.master.ToString(),
-               std::string(shardops::Name(move.state)),
-               move.state == shardops::MoveState::kMoved ? "finish, or move back"
-                                                         : "move again to go on, or cancel"});
+  for (const Json& move : moves) {
+    const std::string state = move.value("state", "");
+    table.Add({fmt::format("{} {}-{}", move.value("space", ""), move.at("range").at(0).get<uint32_t>(),
+                           move.at("range").at(1).get<uint32_t>()),
+               move.at("from").at(0).get<std::string>(), move.at("to").at(0).get<std::string>(), state,
+               state == "moved" ? "finish, or move back" : "move again to go on, or cancel"});
   }
   table.Print();
 }
 
 /// Lists all moves. Throws Failure behind the list if a record is damaged.
-void PrintMoves(const Globals& globals) {
-  Operated fleet(globals);
-  const auto moves = OrFail(shardops::LoadMoves(*fleet));
+void PrintMoves(const CLI::App& status, const Globals& globals) {
+  Json answer = Operate(*OpenFleet(status, globals), {{"command", "moves"}}, globals);
+  const Json& damaged = answer.at("damaged");
   if (globals.json) {
-    Json list = Json::array();
-    for (const MoveRecord& move : moves.known) list.push_back(ToJson(move));
-    Json damaged = Json::array();
-    for (const DamagedMove& move : moves.damaged) damaged.push_back(ToJson(move));
-    PrintJson({{"ok", moves.damaged.empty()}, {"moves", std::move(list)}, {"damaged", std::move(damaged)}});
-  } else if (!moves.known.empty()) {
-    PrintTable(moves.known);
-  } else if (moves.damaged.empty()) {
+    Json line = answer;
+    line["ok"] = damaged.empty();
+    PrintJson(line);
+  } else if (!answer.at("moves").empty()) {
+    PrintTable(answer.at("moves"));
+  } else if (damaged.empty()) {
     Print("no shards are moving, and no old tables are left\n");
   }
-  if (moves.damaged.empty()) return;
+  if (damaged.empty()) return;
   std::vector<std::string> problems;
-  for (const DamagedMove& move : moves.damaged) problems.push_back(shardops::ToString(move));
+  for (const Json& move : damaged) problems.push_back(move.value("problem", ""));
   throw Failure{absl::DataLossError(fmt::format("{}", fmt::join(problems, "\n")))};
 }
 
@@ -152,23 +92,6 @@ void AddCancel(CLI::App& move, Globals& globals) {
     std::string from;
     std::string to;
     std::string gone;
-
-    /// Returns the pair that will never be back; none if it was not named.
-    std::optional<Pair> Gone() const {
-      if (gone.empty()) return std::nullopt;
-      return ParsePair("gone", gone);
-    }
-    /// Returns the pairs that were named; none if neither was.
-    std::optional<shardops::MovePairs> Pairs() const {
-      if (from.empty() && to.empty()) return std::nullopt;
-      if (from.empty() || to.empty()) {
-        throw Failure{absl::InvalidArgumentError(fmt::format(
-            "{}: is missing; --from and --to are given together, and only for a move whose record cannot be "
-            "read",
-            from.empty() ? "from" : "to"))};
-      }
-      return shardops::MovePairs{.from = ParsePair("from", from), .to = ParsePair("to", to)};
-    }
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* cancel = move.add_subcommand(
@@ -198,22 +121,19 @@ Examples:
   kv shards move cancel --range 256-511
   kv shards move cancel --range 256-511 --gone MySQL009A,MySQL009B
   kv shards move cancel --range 256-511 --from MySQL001A,MySQL001B --to MySQL009A,MySQL009B)");
-  cancel->callback([args, &globals] {
-    const MoveRange range = args->Get();
-    const auto pairs = args->Pairs();
-    const auto gone = args->Gone();
-    Operated fleet(globals);
-    OrFail(shardops::CancelMove(*fleet, range, pairs, gone));
-    if (globals.json) PrintJson({{"ok", true}});
+  cancel->callback([args, cancel, &globals] {
+    Json command = {{"command", "cancel_move"}};
+    AddRangeTo(command, args->Get());
+    AddPairTo(command, "from", args->from);
+    AddPairTo(command, "to", args->to);
+    AddPairTo(command, "gone", args->gone);
+    Operate(*OpenFleet(*cancel, globals), command, globals);
+    if (globals.json) PrintAnswer(Json::object());
   });
 }
 
 void AddMove(CLI::App& group, Globals& globals) {
-  struct Arguments : RangeArguments {
-    std::string to;
-    shardops::MoveOptions options;
-  };
-  auto args = std::make_shared<Arguments>();
+  auto args = std::make_shared<MoveArguments>();
   CLI::App* move = group.add_subcommand(
       "move",
       "Move shards to another pair of hosts while clients use them: copies them, applies changes to the "
@@ -223,8 +143,8 @@ void AddMove(CLI::App& group, Globals& globals) {
   move->require_subcommand(0, 1);
   args->AddTo(*move);
   move->add_option("--to", args->to, "The pair that gets the shards")->type_name("MASTER,SLAVE");
-  move->add_flag("--dry-run", args->options.dry_run, "Only check whether the move is possible");
-  move->add_flag("--hold-writes", args->options.hold_writes,
+  move->add_flag("--dry-run", args->dry_run, "Only check whether the move is possible");
+  move->add_flag("--hold-writes", args->hold_writes,
                  "When the copy does not catch up within 10 s, make commits at the old master wait, up to "
                  "400 ms at a time. Needed if clients write faster than the new master applies");
   CLI::App* status =
@@ -235,7 +155,7 @@ void AddMove(CLI::App& group, Globals& globals) {
 Example: kv shards move status
 
 Exit codes: 0 done; 1 failed, or a record cannot be read; 2 wrong usage.)");
-  status->callback([&globals] { PrintMoves(globals); });
+  status->callback([status, &globals] { PrintMoves(*status, globals); });
 
   AddCancel(*move, globals);
 
@@ -252,13 +172,12 @@ Exit codes: 0 done; 1 failed, or a record cannot be read; 2 wrong usage.)");
                    "while one of them answers")
       ->type_name("MASTER,SLAVE");
   finish->footer("Example: kv shards move finish --range 256-511");
-  finish->callback([finished, &globals] {
-    const MoveRange range = finished->Get();
-    std::optional<Pair> gone;
-    if (!finished->gone.empty()) gone = ParsePair("gone", finished->gone);
-    Operated fleet(globals);
-    OrFail(shardops::FinishMove(*fleet, range, gone));
-    if (globals.json) PrintJson({{"ok", true}});
+  finish->callback([finished, finish, &globals] {
+    Json command = {{"command", "finish_move"}};
+    AddRangeTo(command, finished->Get());
+    AddPairTo(command, "gone", finished->gone);
+    Operate(*OpenFleet(*finish, globals), command, globals);
+    if (globals.json) PrintAnswer(Json::object());
   });
 
   move->footer(
@@ -270,7 +189,7 @@ Examples:
   kv shards move finish --range 256-511)");
 
   move->callback([args, move, &globals] {
-    if (move->get_subcommands().empty()) RunMove(globals, args->Get(), args->to, args->options);
+    if (move->get_subcommands().empty()) RunMove(*move, globals, *args);
   });
 }
 
@@ -292,16 +211,13 @@ void AddReplaceSlave(CLI::App& group, Globals& globals) {
   replace->add_flag("--discard", args->discard, "Remove the databases that the host has");
   replace->add_flag("--dry-run", args->dry_run, "Only look if it can be done");
   replace->footer("Example: kv shards replace-slave MySQL001B --by MySQL001C --dry-run");
-  replace->callback([args, &globals] {
-    Operated fleet(globals);
-    shardops::ReplaceOptions options{.discard = args->discard, .dry_run = args->dry_run};
-    if (!args->by.empty()) options.by = ParseHost(args->by);
-    StepBars bars;
-    options.progress = [&](uint64_t bytes) { return bars.Show("copy", bytes, 0); };
-    const absl::Status status = shardops::ReplaceSlave(*fleet, ParseHost(args->host), options);
-    bars.Close();
-    OrFail(status);
-    if (globals.json) PrintJson({{"ok", true}});
+  replace->callback([args, replace, &globals] {
+    Json command = {{"command", "replace_slave"}, {"host", ParseHost(args->host).ToString()}};
+    AddHostTo(command, "by", args->by);
+    if (args->discard) command["discard"] = true;
+    if (args->dry_run) command["dry_run"] = true;
+    Operate(*OpenFleet(*replace, globals), command, globals);
+    if (globals.json) PrintAnswer(Json::object());
   });
 }
 

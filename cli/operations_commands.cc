@@ -5,32 +5,18 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "assembly/backend_config.h"
-#include "base/process.h"
 #include "catalog/ledger_json.h"
-#include "catalog/zookeeper_ledger.h"
 #include "cli/escape.h"
+#include "cli/shard_operator.h"
 #include "cli/table.h"
+#include "json/json_text.h"
 
 /// kv shards operations, release: operations in progress, of operators and of programs.
 namespace kvstore::cli {
 namespace {
-
-/// Opens the ledger of the fleet, or of the catalog where there is no fleet. Throws Failure.
-std::unique_ptr<Ledger> OpenLedger(const Globals& globals) {
-  const OpenOptions options = globals.StoreOptions();
-  if (const MySqlFleetOptions* fleet = FindFleet(options); fleet && !fleet->zookeeper.servers.empty()) {
-    return std::make_unique<ZooKeeperLedger>(fleet->zookeeper, fleet->root);
-  }
-  if (options.coordination) {
-    return std::make_unique<ZooKeeperLedger>(options.coordination->zookeeper, options.coordination->root);
-  }
-  throw Failure{
-      absl::InvalidArgumentError("config: names no ZooKeeper; without one, a store is open in a single "
-                                 "process, and only that process knows its operations")};
-}
 
 std::string ClaimsText(const Operation& operation) {
   // Some operations have claims on many datasets.
@@ -47,9 +33,11 @@ std::string ClaimsText(const Operation& operation) {
 }
 
 /// Returns when the operation ends, for the column ENDS.
-std::string EndsText(const Operation& operation) {
+///
+/// ended  Whether its process has certainly ended.
+std::string EndsText(const Operation& operation, bool ended) {
   if (operation.lasting) return "lasts";
-  return ProcessHasEnded(operation.process) ? "its process is gone" : "with its process";
+  return ended ? "its process is gone" : "with its process";
 }
 
 void AddOperations(CLI::App& group, Globals& globals) {
@@ -70,15 +58,12 @@ Examples:
                                   "go_on", ...}]}
 
 Exit codes: 0 done, also if there are none; 1 failed; 2 wrong usage. docs/operators.md says which operations exclude each other.)");
-  operations->callback([&globals] {
-    const auto all = OrFail(OpenLedger(globals)->List());
+  operations->callback([operations, &globals] {
+    Json answer = Operate(*OpenStoreOperations(*operations, globals), {{"command", "operations"}}, globals);
+    Json& all = answer.at("operations");
     if (globals.json) {
-      Json list = Json::array();
-      for (const Operation& operation : all) {
-        list.push_back(OperationToJson(operation));
-        list.back()["id"] = operation.id;
-      }
-      PrintJson({{"ok", true}, {"operations", std::move(list)}});
+      for (Json& one : all) one.erase("ended");
+      PrintAnswer(std::move(answer));
       return;
     }
     if (all.empty()) {
@@ -86,9 +71,10 @@ Exit codes: 0 done, also if there are none; 1 failed; 2 wrong usage. docs/operat
       return;
     }
     Table table({"ID", "WHAT", "WHO", "SINCE", "HAS", "ENDS"});
-    for (const Operation& operation : all) {
-      table.Add({operation.id, operation.what, operation.who, UtcText(operation.since_ms),
-                 ClaimsText(operation), EndsText(operation)});
+    for (const Json& one : all) {
+      const Operation operation = OrFail(DecodeOperation(TextOf(one)));
+      table.Add({one.value("id", ""), operation.what, operation.who, UtcText(operation.since_ms),
+                 ClaimsText(operation), EndsText(operation, one.value("ended", false))});
     }
     table.Print();
   });
@@ -126,14 +112,15 @@ Examples:
   kv shards release 3fa29c1b
 
 Exit codes: 0 done; 1 there is none of that ID, or it was left alone, and the message says why; 2 wrong usage.)");
-  release->callback([args, &globals] {
-    const Operation operation = OrFail(OpenLedger(globals)->Release(args->id, args->force));
+  release->callback([args, release, &globals] {
+    Json command = {{"command", "release"}, {"id", args->id}};
+    if (args->force) command["force"] = true;
+    const Json answer = Operate(*OpenStoreOperations(*release, globals), command, globals);
     if (globals.json) {
-      Json json = OperationToJson(operation);
-      json["id"] = operation.id;
-      PrintJson({{"ok", true}, {"released", std::move(json)}});
+      PrintAnswer(answer);
     } else {
-      Print("'{}', of {}, has no claims any more\n", operation.what, operation.who);
+      const Json& released = answer.at("released");
+      Print("'{}', of {}, has no claims any more\n", released.value("what", ""), released.value("who", ""));
     }
   });
 }

@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/served_backups.h"
+#include "cli/served_shards.h"
 #include "cli/stop_signals.h"
 #include "cli/stored_shard_maps.h"
 #include "migration/migrator.h"
@@ -105,6 +106,7 @@ void ServeUntilSignal(const Config& config, StopSignals& signals, EndInTime& end
   std::unique_ptr<backup::LogShipper> shipper = ShipLog(*router, config, backups.get());
   const std::unique_ptr<ServedBackups> served_backups = ServeBackups(*router, config, backups.get());
   const std::unique_ptr<ShardMaps> maps = OpenStoredShardMaps(config.store);
+  const std::unique_ptr<ShardOperations> shards = ServeShards(config.store);
   const auto describe = [&](MetricsSink& sink) {
     if (maintenance != nullptr) maintenance->Describe(sink);
     if (backups != nullptr) backups->Describe(sink);
@@ -113,6 +115,7 @@ void ServeUntilSignal(const Config& config, StopSignals& signals, EndInTime& end
   auto server = OrFail(Server::Start(*router, config.server,
                                      {.migrations = &migrator,
                                       .shard_maps = maps.get(),
+                                      .shard_operations = shards.get(),
                                       .backups = served_backups.get(),
                                       .describe = describe}));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));

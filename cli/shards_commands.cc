@@ -1,30 +1,25 @@
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <fstream>
-#include <iostream>
-#include <iterator>
+#include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/synchronization/notification.h"
-#include "assembly/fleet_init.h"
-#include "catalog/zookeeper_ledger.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/fleet_commands.h"
 #include "cli/map_commands.h"
 #include "cli/map_place.h"
 #include "cli/move_commands.h"
-#include "cli/operated.h"
 #include "cli/operations_commands.h"
-#include "cli/progress.h"
+#include "cli/shard_arguments.h"
+#include "cli/shard_operator.h"
 #include "cli/standard_output.h"
-#include "coordination/zookeeper.h"
 #include "shardmap/diff.h"
-#include "shardmap/mod_shard.h"
 #include "shardmap/watcher.h"
 #include "shardmap/weights.h"
 #include "shardmap/zookeeper_source.h"
@@ -40,6 +35,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
   validate->add_option("file", *file, "- or nothing: standard input");
   place->AddKind(*validate);
   validate->footer("Example: kv shards validate map.json");
+  globals.without_server[validate] = "this command reads a file, and asks nobody";
   validate->callback([place, file, &globals] {
     const ShardMap map = ReadMap(ReadText(*file), place->mod);
     if (globals.json) {
@@ -53,7 +49,7 @@ void AddValidate(CLI::App& group, Globals& globals) {
 void AddGet(CLI::App& group, Globals& globals) {
   auto place = std::make_shared<MapPlace>();
   CLI::App* get = group.add_subcommand("get", "Print the map in ZooKeeper, unchanged");
-  AddMapSource(*get, *place, globals);
+  place->AddTo(*get);
   get->footer(R"(Examples:
   kv shards get --zookeeper zk1:2181,zk2:2181,zk3:2181 > map.json
   kv --server kv1:7400 shards get > map.json      by an operator of that server)");
@@ -68,7 +64,7 @@ void AddDiff(CLI::App& group, Globals& globals) {
   auto file = std::make_shared<std::string>("-");
   CLI::App* diff = group.add_subcommand("diff", "Show what a file would change in the map in ZooKeeper");
   diff->add_option("file", *file, "- or nothing: standard input");
-  AddMapSource(*diff, *place, globals);
+  place->AddTo(*diff);
   diff->footer("Example: kv shards diff map.json");
   diff->callback([diff, place, file, &globals] {
     const auto maps = OpenMaps(*diff, *place, globals);
@@ -90,6 +86,10 @@ void AddWatch(CLI::App& group, Globals& globals) {
       ->check(CLI::Range(1, 3600))
       ->capture_default_str();
   watch->footer("Example: kv --config /etc/kvstore/kv.json shards watch");
+  globals.without_server[watch] =
+      "this command watches the shard maps in ZooKeeper, and the MySQL servers, itself; name their "
+      "configuration with --config FILE, or in KV_CONFIG, or, for the map alone, ZooKeeper with --zookeeper "
+      "SERVERS, or in KV_ZOOKEEPER. Through a server, kv shards status shows the problems of the hosts";
   watch->callback([place, interval_s, &globals] {
     place->Complete(globals);
     std::optional<ShardMap> before;
@@ -119,18 +119,11 @@ void AddWatch(CLI::App& group, Globals& globals) {
   });
 }
 
-/// Writes a node: creates it if it did not exist `before`.
-absl::Status Put(ZooKeeper& zookeeper, const std::string& path, const absl::StatusOr<ZooKeeperNode>& before,
-                 const std::string& text) {
-  return before.ok() ? zookeeper.Set(path, text, before->version) : zookeeper.Create(path, text);
-}
-
-void PrintWeights(const ShardWeights& weights, const Globals& globals) {
-  if (globals.json) {
-    PrintJson({{"ok", true}, {"weights", Json::parse(ToJson(weights))}});
-    return;
+void PrintWeights(const Json& weights) {
+  for (const Json& one : weights) {
+    Print("{}-{}: {}\n", one.at("range").at(0).get<uint32_t>(), one.at("range").at(1).get<uint32_t>(),
+          one.at("weight").get<uint32_t>());
   }
-  for (const ShardWeight& one : weights) Print("{}-{}: {}\n", one.first, one.last, one.weight);
   Print("all {}shards: 1\n", weights.empty() ? "" : "other ");
 }
 
@@ -150,22 +143,18 @@ void AddWeight(CLI::App& group, Globals& globals) {
   args->place.AddServers(*weight);
   args->place.AddAuth(*weight);
   weight->footer("Example: kv shards weight --range 3424-3431 0");
-  weight->callback([args, &globals] {
-    args->place.Complete(globals);
-    ZooKeeper zookeeper(args->place.zookeeper, nullptr);
-    const std::string path = args->place.root + "/shards/weights";
-    const auto node = zookeeper.Get(path, /*watch=*/false);
-    if (!node.ok() && !absl::IsNotFound(node.status())) throw Failure{node.status()};
-    ShardWeights weights;
-    if (node.ok()) weights = OrFail(ParseWeights(node->data));
-    if (!args->weight) {
-      PrintWeights(weights, globals);
-      return;
+  weight->callback([args, weight, &globals] {
+    Json command = {{"command", "weight"}};
+    if (args->weight) {
+      AddRangeTo(command, ParseRange(args->range, /*mod=*/false));
+      command["weight"] = uint64_t{*args->weight};
     }
-    const shardops::MoveRange range = ParseRange(args->range, /*mod=*/false);
-    weights = WithWeight(weights, {range.first, range.last, *args->weight});
-    OrFail(Put(zookeeper, path, node, ToJson(weights)));
-    PrintWeights(weights, globals);
+    const Json answer = Operate(*OpenMapOperations(*weight, args->place, globals), command, globals);
+    if (globals.json) {
+      PrintAnswer(answer);
+    } else {
+      PrintWeights(answer.at("weights"));
+    }
   });
 }
 
@@ -173,36 +162,29 @@ void AddInit(CLI::App& group, Globals& globals) {
   CLI::App* init = group.add_subcommand(
       "init",
       "Make the databases of all open shards, and the tables of all datasets in them; whatever exists stays. "
-      "Needs --config. Run it before the first dataset, and after shards were opened");
+      "Needs --config, or a server. Run it before the first dataset, and after shards were opened");
   auto ignore_empty = std::make_shared<bool>(false);
   init->add_flag("--ignore-empty", *ignore_empty,
                  "Make shards where the map has them although another host has empty databases of them, in "
                  "which no dataset has anything: for a map that is right");
   init->footer("Example: kv --config /etc/kvstore/kv.json shards init");
-  init->callback([ignore_empty, &globals] {
+  init->callback([init, ignore_empty, &globals] {
     const auto begin = std::chrono::steady_clock::now();
-    uint64_t shards = 0;
-    LeftAlone left_alone;
-    {
-      ProgressBar bar("init", "shards");
-      OrFail(InitShards(
-          globals.StoreOptions(),
-          [&](uint64_t done, uint64_t total) {
-            shards = total;
-            bar.Show(done, total);
-            return true;
-          },
-          &left_alone, *ignore_empty));
-    }
+    Json command = {{"command", "init"}};
+    if (*ignore_empty) command["ignore_empty"] = true;
+    Json answer = Operate(*OpenStoreOperations(*init, globals), command, globals);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     if (globals.json) {
-      Json answer = {{"ok", true}, {"shards", shards}, {"seconds", seconds.count()}};
-      if (!left_alone.empty()) answer["left_alone"] = left_alone;
-      PrintJson(answer);
-    } else {
-      for (const auto& [why, count] : left_alone) Print("left alone: {} {}\n", count, why);
-      Print("{} shards are there; {:.0f} a second\n", shards, static_cast<double>(shards) / seconds.count());
+      answer["seconds"] = seconds.count();
+      PrintAnswer(std::move(answer));
+      return;
     }
+    if (answer.contains("left_alone")) {
+      for (const auto& [why, count] : answer.at("left_alone").items())
+        Print("left alone: {} {}\n", count.get<uint64_t>(), why);
+    }
+    const auto shards = answer.value("shards", uint64_t{0});
+    Print("{} shards are there; {:.0f} a second\n", shards, static_cast<double>(shards) / seconds.count());
   });
 }
 
@@ -213,11 +195,6 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
       "shards",
       "The shard maps, which say which MySQL hosts have which shards, and the operation of those hosts");
   group->require_subcommand(1);
-  globals.without_server[group] =
-      "this command works on the shard maps in ZooKeeper and on the MySQL servers, not through a server of "
-      "KVStore, as only kv shards get, diff and history do; name their configuration with --config FILE, or "
-      "in KV_CONFIG, or, for a command on the map "
-      "alone, ZooKeeper with --zookeeper SERVERS, or in KV_ZOOKEEPER";
   AddValidate(*group, globals);
   AddGet(*group, globals);
   AddDiff(*group, globals);
@@ -232,7 +209,12 @@ void AddShardsCommands(CLI::App& app, Globals& globals) {
   [{"range": [0, 511], "master": "MySQL001A", "slave": "MySQL001B:3307"}, ...]
 
 Example, an edit (KV_ZOOKEEPER or KV_CONFIG says where):
-  kv shards get > map.json; edit it; kv shards set map.json)");
+  kv shards get > map.json; edit it; kv shards set map.json
+
+With --server ADDR, or KV_SERVER where neither of those is set, a server carries the commands out by the logins of its own
+configuration (mysql.operator, mysql.replication); all but validate and watch. The caller needs the right "admin" on all
+datasets ("*"). A command that loses its server, or is stopped, stops there, too, where nothing is left unusable. Example:
+  KV_TOKEN=... kv --server kv1:7400 shards promote MySQL001B --dry-run)");
 }
 
 }  // namespace kvstore::cli

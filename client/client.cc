@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "client/endpoint.h"
-#include "client/migrate_command.h"
 #include "client/outcome.h"
+#include "client/verb_request.h"
 #include "kvstore_api/connect.h"
 #include "wire/convert.h"
 
@@ -149,28 +149,6 @@ absl::StatusOr<Json> Client::Command(const Json& command) {
     return status;
   }
   return ParseJson(response.status());
-}
-
-absl::StatusOr<std::string> Client::GetShardMap(bool mod) {
-  v1::GetShardMapRequest request;
-  request.set_space(mod ? v1::MOD_SHARDS : v1::ID_SHARDS);
-  v1::GetShardMapResponse response;
-  if (auto status = caller_->Read(request, response); !status.ok()) return status;
-  return std::move(*response.mutable_map());
-}
-
-absl::StatusOr<std::vector<ShardMaps::Kept>> Client::ListShardMaps(bool mod) {
-  v1::ListShardMapsRequest request;
-  request.set_space(mod ? v1::MOD_SHARDS : v1::ID_SHARDS);
-  v1::ListShardMapsResponse response;
-  if (auto status = caller_->Read(request, response); !status.ok()) return status;
-  std::vector<Kept> maps;
-  for (v1::ListShardMapsResponse::Kept& kept : *response.mutable_maps()) {
-    maps.push_back(
-        {std::move(*kept.mutable_name()), kept.at_ms(), std::move(*kept.mutable_who()), std::nullopt});
-    if (kept.has_map()) maps.back().map = std::move(*kept.mutable_map());
-  }
-  return maps;
 }
 
 std::unique_ptr<MigrationEndpoint> Client::OpenForMigration(const DatasetSpec& spec) const {

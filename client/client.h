@@ -9,14 +9,15 @@
 #include "backend_api/migration_endpoint.h"
 #include "backend_api/migrations.h"
 #include "backend_api/shard_maps.h"
+#include "backend_api/shard_operations.h"
 #include "client/caller.h"
 #include "kvstore_api/kvstore.h"
 
 namespace kvstore::client {
 
-/// The KVStore behind a server, the migrations of its datasets, the shard maps of its fleet, and its backups.
-/// See kvstore_api/connect.h. Thread-safe.
-class Client : public KVStore, public Migrations, public ShardMaps, public Backups {
+/// The KVStore behind a server, the migrations of its datasets, the shard maps and the operation of its
+/// fleet, and its backups. See kvstore_api/connect.h. Thread-safe.
+class Client : public KVStore, public Migrations, public ShardMaps, public ShardOperations, public Backups {
  public:
   explicit Client(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
@@ -31,6 +32,12 @@ class Client : public KVStore, public Migrations, public ShardMaps, public Backu
 
   absl::StatusOr<std::string> GetShardMap(bool mod) override;
   absl::StatusOr<std::vector<Kept>> ListShardMaps(bool mod) override;
+
+  /// A command that was sent is not sent again, whatever becomes of it. UNIMPLEMENTED if the server is of a
+  /// version that does not know such commands; UNAVAILABLE if it was lost, and how far the command came is
+  /// not known. A caller that cancels (CallLimits::cancelled), or ends, stops it as ShardEvents::progress
+  /// does.
+  absl::StatusOr<Json> Operate(const Json& command, const ShardEvents& events) override;
 
   absl::StatusOr<Made> CreateBackup(std::string_view dataset, const Progress& progress) override;
 

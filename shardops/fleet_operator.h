@@ -20,8 +20,10 @@ struct FleetOperator {
   /// Is called with a line of text for the operator about each step of an operation, from the thread that
   /// runs the operation.
   std::function<void(const std::string&)> report = [](const std::string&) {};
+  /// In whose name operations are begun and maps put in force; empty: this process.
+  std::string who;
   /// Excludes operations that would conflict, of other operators and of the processes of the fleet's stores.
-  std::shared_ptr<ZooKeeperLedger> ledger = std::make_shared<ZooKeeperLedger>(zookeeper, root);
+  std::shared_ptr<ZooKeeperLedger> ledger = std::make_shared<ZooKeeperLedger>(zookeeper, root, who);
 };
 
 }  // namespace kvstore::shardops

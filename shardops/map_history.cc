@@ -64,11 +64,6 @@ std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, cons
       .data = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-/// As above, for a map that this process puts in force now.
-std::optional<ZooKeeperStep> HistoryStep(const std::string& root, bool mod, const std::string& text) {
-  return HistoryStep(root, mod, text, WallClockMs(), ProcessName());
-}
-
 }  // namespace
 
 absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
@@ -96,9 +91,10 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root) {
   return absl::OkStatus();
 }
 
-absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map) {
+absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map,
+                       const std::string& who) {
   const std::string path = MapPath(root, mod);
-  if (const auto keep = HistoryStep(root, mod, map)) {
+  if (const auto keep = HistoryStep(root, mod, map, WallClockMs(), who)) {
     // A transaction does not create the nodes above its own.
     for (const std::string& above : {root + "/shards", Folder(root, mod)}) {
       // An error here shows again in what follows.
@@ -116,7 +112,8 @@ absl::Status PutInForce(ZooKeeperLedger& ledger, const Held& held, const std::st
   std::vector<ZooKeeperStep> kept = steps;
   for (const ZooKeeperStep& step : steps) {
     if (step.kind != ZooKeeperStep::Kind::kSet) continue;
-    if (auto keep = HistoryStep(root, step.path == MapPath(root, /*mod=*/true), step.data)) {
+    if (auto keep = HistoryStep(root, step.path == MapPath(root, /*mod=*/true), step.data, WallClockMs(),
+                                ledger.who())) {
       kept.push_back(*std::move(keep));
     }
   }

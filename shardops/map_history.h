@@ -34,7 +34,10 @@ absl::Status PrepareHistory(ZooKeeper& zookeeper, const std::string& root);
 
 /// Puts the first map in force, and saves it in the history. ALREADY_EXISTS if there is a map. If the history
 /// cannot be written, the map is put in force without being saved.
-absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map);
+///
+/// who  As KeptMap::who.
+absl::Status CreateMap(ZooKeeper& zookeeper, const std::string& root, bool mod, const std::string& map,
+                       const std::string& who);
 
 /// Changes the maps in one transaction, as long as the operation `held` is held, and saves each map that a
 /// step sets in the history. If the history cannot be written (PrepareHistory was not called, or another user

@@ -13,6 +13,19 @@
 
 namespace kvstore::shardops {
 
+absl::StatusOr<Pair> ParsePair(std::string_view option, std::string_view text) {
+  const size_t comma = text.find(',');
+  if (comma == std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        fmt::format("{0}: '{1}' is not a pair of hosts; write --{0} MASTER,SLAVE", option, text));
+  }
+  auto master = Host::Parse(text.substr(0, comma));
+  if (!master.ok()) return master.status();
+  auto slave = Host::Parse(text.substr(comma + 1));
+  if (!slave.ok()) return slave.status();
+  return Pair{*std::move(master), *std::move(slave)};
+}
+
 absl::StatusOr<Maps> Maps::LoadNodes(ZooKeeper& zookeeper, const std::string& root, bool skip_damaged) {
   Maps maps;
   maps.root_ = root;

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -23,6 +24,9 @@ struct Pair {
   bool SharesHost(const Pair& other) const { return Has(other.master) || Has(other.slave); }
   friend auto operator<=>(const Pair&, const Pair&) = default;
 };
+
+/// Parses "MASTER,SLAVE". INVALID_ARGUMENT names the option that has it.
+absl::StatusOr<Pair> ParsePair(std::string_view option, std::string_view text);
 
 /// How often a command tries again because somebody else has changed a map.
 inline constexpr int kMaxMapConflicts = 10;

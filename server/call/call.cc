@@ -96,6 +96,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
       workers(options.limits.threads),
       report_workers(options.limits.report_threads,
                      TellsCallersApart(options) ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
+      shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),
       suspended(router, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
 // ---- open calls ----
@@ -368,6 +369,9 @@ absl::Status Call::ErrorWithoutSuspension(const absl::Status& migrating) const {
 
 void Call::Run(Work work) {
   if (RunsInline()) return work();
+  if (operation_ == Operation::kOperateShards) {
+    return core_.shard_workers.Post(core_.shard_work, std::move(work));
+  }
   if (!IsOnReports(operation_)) return Post(std::move(work));
   workers().Post(share_->report_queue, std::move(work));
 }
@@ -395,6 +399,25 @@ absl::Status Call::ReplaceRequest(RequestSize size) {
   return TooManyInFlightError();
 }
 
+CallRecord Call::Record() const {
+  return {.operation = Traits(operation_).name,
+          .dataset = dataset_,
+          .backend = backend_,
+          .principal = principal_ ? std::string_view(principal_->name) : std::string_view(),
+          .peer = info_.transport.Peer(),
+          .request_bytes = request_bytes_,
+          .response_bytes = response_bytes_,
+          .what = what_,
+          .is_audited = IsOnShards(operation_) && admitted_};
+}
+
+void Call::LogBegin() {
+  if (!IsOnShards(operation_)) return;
+  CallRecord record = Record();
+  record.begins = true;
+  core_.log.Write(record, absl::OkStatus());
+}
+
 void Call::End(const absl::Status& status) {
   const double seconds = std::chrono::duration<double>(Clock::now() - info_.begun).count();
   // The server in front of this one retries such a call many times, and counts and logs all of it as one
@@ -405,15 +428,9 @@ void Call::End(const absl::Status& status) {
                         response_bytes_);
   }
   if (!is_retried && (IsOnShards(operation_) || core_.log.Wants(seconds, status))) {
-    core_.log.Write({.operation = Traits(operation_).name,
-                     .dataset = dataset_,
-                     .backend = backend_,
-                     .principal = principal_ ? std::string_view(principal_->name) : std::string_view(),
-                     .peer = info_.transport.Peer(),
-                     .seconds = seconds,
-                     .request_bytes = request_bytes_,
-                     .response_bytes = response_bytes_},
-                    status);
+    CallRecord record = Record();
+    record.seconds = seconds;
+    core_.log.Write(record, status);
   }
   if (!status.ok() && !info_.is_part_of_stream) info_.transport.SendOutcome(OutcomeOf(status));
 }

@@ -88,6 +88,13 @@ struct Core {
   /// For calls on reports, each of which may take its worker for long, or wait on it: other calls do not wait
   /// behind them.
   WorkerPool report_workers;
+  /// Operations on shards that are under way. They may last for hours, and none waits behind another or
+  /// behind calls on data: an emergency promotion must begin while all other workers wait for a host that is
+  /// gone.
+  static constexpr size_t kMaxShardOperations = 16;
+  std::atomic<size_t> shard_operations{0};
+  WorkQueue shard_work;
+  WorkerPool shard_workers;
   SuspendedCalls suspended;  ///< Destroyed first, because it uses the others.
 };
 
@@ -138,7 +145,7 @@ class Call {
   std::shared_ptr<void> ReserveBytes(size_t bytes);
 
   /// Runs the work: on this thread if it is quick (RunsInline), else on a worker, or on one of those for
-  /// reports. The caller must be known.
+  /// reports or for operations on shards. The caller must be known.
   void Run(Work work);
   /// Runs work that does not last on a worker, when it is the caller's turn.
   void Post(Work work) { core_.workers.Post(queue(), std::move(work)); }
@@ -166,6 +173,10 @@ class Call {
   bool IsDue(Clock::time_point now) const;
   std::string_view dataset() const { return dataset_; }
 
+  /// Says in the log what the call asks for, beside its operation; for calls whose operation does not say it.
+  void SetWhat(std::string what) { what_ = std::move(what); }
+  /// Logs that the call begins, if its end will be logged in any case. After Admit.
+  void LogBegin();
   /// Counts and logs the end, and tells the client what the error leaves behind, unless the call is part of a
   /// stream. To be called before its answer or error is sent.
   void End(const absl::Status& status);
@@ -237,6 +248,8 @@ class Call {
   absl::Status Identify();
   /// Returns whether the client wants an error at once where the dataset migrates.
   bool WantsMigrationError() const;
+  /// Returns what the log says of the call so far.
+  CallRecord Record() const;
   /// Checks that a call of another server with the same catalog is meant for the backend that has the
   /// dataset.
   absl::Status CheckBackend(std::string_view dataset) const;
@@ -258,6 +271,7 @@ class Call {
   std::optional<Clock::time_point> suspended_since_;
   Clock::time_point suspended_until_;
   std::string suspended_for_;  // the last error that it was suspended for
+  std::string what_;           // of the log
   bool tracked_ = false;
   size_t stripe_ = 0;
   Call* previous_ = nullptr;

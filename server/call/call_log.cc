@@ -2,13 +2,21 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace kvstore::server {
 namespace {
 
 /// Error messages may quote a name of megabytes. A caller must not be able to fill the disk by its mistakes.
 constexpr size_t kMaxMessageBytes = 500;
+
+std::string Shortened(std::string_view text) {
+  std::string message(text.substr(0, kMaxMessageBytes));
+  if (message.size() < text.size()) message += "...";
+  return message;
+}
 
 /// Returns whether the call failed by its own arguments: a mistake of its caller, who is told, and nothing
 /// that the operator of the server could mend.
@@ -38,23 +46,25 @@ bool CallLog::Wants(double seconds, const absl::Status& status) const {
 }
 
 void CallLog::Write(const CallRecord& record, const absl::Status& status) {
-  const bool is_detail = IsMistake(status) && !IsSlow(record.seconds);
-  const auto left_out = (is_detail ? details_ : lines_).Admit(LineLimit::Clock::now());
+  const bool is_detail = IsMistake(status) && !IsSlow(record.seconds) && !record.is_audited;
+  std::optional<uint64_t> left_out = 0;
+  if (!record.is_audited) left_out = (is_detail ? details_ : lines_).Admit(LineLimit::Clock::now());
   if (!left_out) return;
-  nlohmann::ordered_json line = {{"call", record.operation},
-                                 {"code", absl::StatusCodeToString(status.code())},
-                                 {"ms", static_cast<uint64_t>(record.seconds * 1e3)},
-                                 {"dataset", record.dataset},
-                                 {"backend", record.backend},
-                                 {"caller", record.principal},
-                                 {"peer", record.peer},
-                                 {"request_bytes", record.request_bytes},
-                                 {"response_bytes", record.response_bytes}};
-  if (!status.ok()) {
-    std::string message(status.message().substr(0, kMaxMessageBytes));
-    if (message.size() < status.message().size()) message += "...";
-    line["message"] = std::move(message);
+  nlohmann::ordered_json line = {{"call", record.operation}};
+  if (record.begins) {
+    line["begins"] = true;
+  } else {
+    line["code"] = absl::StatusCodeToString(status.code());
+    line["ms"] = static_cast<uint64_t>(record.seconds * 1e3);
   }
+  if (!record.what.empty()) line["what"] = Shortened(record.what);
+  line["dataset"] = record.dataset;
+  line["backend"] = record.backend;
+  line["caller"] = record.principal;
+  line["peer"] = record.peer;
+  line["request_bytes"] = record.request_bytes;
+  line["response_bytes"] = record.response_bytes;
+  if (!status.ok()) line["message"] = Shortened({status.message().data(), status.message().size()});
   if (*left_out > 0) line["lines_left_out"] = *left_out;
   const std::string text =
       line.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);

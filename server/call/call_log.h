@@ -20,13 +20,18 @@ struct CallRecord {
   double seconds = 0;
   size_t request_bytes = 0;
   size_t response_bytes = 0;
+  std::string_view what = {};  ///< What was asked for; empty: the operation says it.
+  bool begins = false;         ///< The call begins, and has no result yet.
+  /// The line is written however many others there are: for calls of operators who have the right to them.
+  bool is_audited = false;
 };
 
 /// Logs a line of JSON for each call that was slow, or failed for another reason than its own arguments; for
 /// calls that failed by these (INVALID_ARGUMENT), where the level of the log is debug. No values, keys or
 /// tokens are logged. Lines are limited to 50 a second, those of the level debug apart from the others, and
 /// the first line of a later second says how many were left out; a message beyond 500 bytes is cut. The JSON
-/// is ASCII, so that no terminal acts on a line. Thread-safe.
+/// is ASCII, so that no terminal acts on a line. The calls
+/// of operators on shards are logged all, whatever their result. Thread-safe.
 class CallLog {
  public:
   /// slow_ms  Calls that take at least so long are slow; 0: none is.

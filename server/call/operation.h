@@ -56,7 +56,7 @@ constexpr bool IsOnReports(Operation operation) {
 
 /// Returns whether the operation is one of the service Shards.
 constexpr bool IsOnShards(Operation operation) {
-  return operation >= Operation::kGetShardMap && operation <= Operation::kListShardMaps;
+  return operation >= Operation::kGetShardMap && operation <= Operation::kOperateShards;
 }
 
 constexpr const OperationTraits& Traits(Operation operation) {

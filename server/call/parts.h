@@ -5,6 +5,7 @@
 #include "backend_api/backups.h"
 #include "backend_api/migrations.h"
 #include "backend_api/shard_maps.h"
+#include "backend_api/shard_operations.h"
 #include "base/metrics_sink.h"
 
 namespace kvstore {
@@ -13,7 +14,8 @@ namespace kvstore {
 struct ServerParts {
   Migrations* migrations = nullptr;  ///< What migrates the datasets of this process; null: none is migrated.
   ShardMaps* shard_maps = nullptr;   ///< The shard maps of the store's fleet; null: there are none.
-  Backups* backups = nullptr;        ///< What makes backups of the store; null: none is made.
+  ShardOperations* shard_operations = nullptr;  ///< What operates that fleet; null: there is none.
+  Backups* backups = nullptr;                   ///< What makes backups of the store; null: none is made.
   /// Adds the figures of other parts of the process to /metrics; called by any thread. Null: there are none.
   std::function<void(MetricsSink&)> describe = nullptr;
 };

@@ -1,10 +1,24 @@
 #include "server/grpc/long_work_call.h"
 
 namespace kvstore::server {
+namespace {
 
-absl::StatusOr<v1::CompactResponse::Result> DoLongWork(Core& core, const v1::CompactRequest& request,
-                                                       const Progress& progress) {
-  const auto result = core.router.Compact(request.dataset(), progress);
+/// Returns what sends the progress of work that counts one thing.
+template <typename Response>
+Progress ProgressOf(const LongWork<Response>& work) {
+  return [&work](uint64_t done, uint64_t total) {
+    Response message;
+    message.mutable_progress()->set_done(done);
+    message.mutable_progress()->set_total(total);
+    return work.progress(std::move(message));
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<v1::CompactResponse::Result> DoLongWork(const v1::CompactRequest& request,
+                                                       const LongWork<v1::CompactResponse>& work) {
+  const auto result = work.core.router.Compact(request.dataset(), ProgressOf(work));
   if (!result.ok()) return result.status();
   v1::CompactResponse::Result told;
   told.set_bytes_before(result->bytes_before);
@@ -14,12 +28,12 @@ absl::StatusOr<v1::CompactResponse::Result> DoLongWork(Core& core, const v1::Com
   return told;
 }
 
-absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(Core& core,
-                                                            const v1::CreateBackupRequest& request,
-                                                            const Progress& progress) {
-  if (core.parts.backups == nullptr)
+absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(const v1::CreateBackupRequest& request,
+                                                            const LongWork<v1::CreateBackupResponse>& work) {
+  Backups* const backups = work.core.parts.backups;
+  if (backups == nullptr)
     return absl::UnimplementedError("this server makes no backups: its configuration has no backup.to");
-  const auto made = core.parts.backups->CreateBackup(request.dataset(), progress);
+  const auto made = backups->CreateBackup(request.dataset(), ProgressOf(work));
   if (!made.ok()) return made.status();
   v1::CreateBackupResponse::Result told;
   told.set_id(made->id);

@@ -4,9 +4,17 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "kvstore/v1/shards.pb.h"
 #include "kvstore_api/types.h"
 #include "server/call/call.h"
 #include "server/grpc/grpc_transport.h"
@@ -16,12 +24,49 @@
 
 namespace kvstore::server {
 
-// What a LongWorkCall does, from its request to its result. `progress` returns false if it must stop.
-absl::StatusOr<v1::CompactResponse::Result> DoLongWork(Core& core, const v1::CompactRequest& request,
-                                                       const Progress& progress);
-absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(Core& core,
-                                                            const v1::CreateBackupRequest& request,
-                                                            const Progress& progress);
+/// What long work may use of its call.
+template <typename Response>
+struct LongWork {
+  Core& core;
+  std::shared_ptr<const Principal> principal;  ///< Null where everybody may do everything.
+  std::string peer;                            ///< As CallTransport::Peer.
+  /// Sends a message of progress, unless another message is still being sent. Returns false if the work must
+  /// stop.
+  std::function<bool(Response message)> progress;
+  /// Sends a message, as soon as those before were sent.
+  std::function<void(Response message)> tell;
+};
+
+// What a LongWorkCall does, from its request to its result.
+absl::StatusOr<v1::CompactResponse::Result> DoLongWork(const v1::CompactRequest& request,
+                                                       const LongWork<v1::CompactResponse>& work);
+absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(const v1::CreateBackupRequest& request,
+                                                            const LongWork<v1::CreateBackupResponse>& work);
+absl::StatusOr<v1::OperateShardsResponse::Result> DoLongWork(const v1::OperateShardsRequest& request,
+                                                             const LongWork<v1::OperateShardsResponse>& work);
+
+/// Checks, before the work begins, what the right alone does not allow. Returns something that is kept until
+/// the call ends.
+template <typename Request>
+absl::StatusOr<std::shared_ptr<void>> AdmitLongWork(Core&, const Principal*, const Request&) {
+  return std::shared_ptr<void>();
+}
+/// PERMISSION_DENIED unless the server knows who calls; RESOURCE_EXHAUSTED if there are
+/// Core::kMaxShardOperations.
+absl::StatusOr<std::shared_ptr<void>> AdmitLongWork(Core& core, const Principal* principal,
+                                                    const v1::OperateShardsRequest& request);
+
+/// Returns what the log says that the call asks for; empty: its operation says it.
+template <typename Request>
+std::string DescribeLongWork(const Request&) {
+  return "";
+}
+std::string DescribeLongWork(const v1::OperateShardsRequest& request);
+
+/// Whether the limits of the call end the work between any two of its steps. Work that could leave something
+/// unusable then is stopped by its progress alone.
+template <typename Request>
+inline constexpr bool kEndsWithItsCall = !std::is_same_v<Request, v1::OperateShardsRequest>;
 
 /// A call that works for long on one worker, sends its progress now and then, and its result at the end.
 /// Deletes itself.
@@ -45,6 +90,7 @@ class LongWorkCall final : public grpc::ServerBidiReactor<Incoming<Request>, Res
   void OnReadDone(bool ok) override {
     MarkClientResponded();
     if (auto status = AdmitRequest(ok); !status.ok()) return Close(status);
+    LogBegin();
     Run([this] { Work(); });
   }
   void OnWriteDone(bool ok) override {
@@ -53,7 +99,15 @@ class LongWorkCall final : public grpc::ServerBidiReactor<Incoming<Request>, Res
       const MutexLock lock(mutex_);
       MarkClientResponded();
       writing_ = false;
-      if (!ok) MarkCancelled();
+      if (!ok) {
+        MarkCancelled();
+        waiting_.clear();
+      }
+      if (!waiting_.empty()) {
+        Response next = std::move(waiting_.front());
+        waiting_.pop_front();
+        return Send(std::move(next));
+      }
       if (!worked_) return;
       if (end_.ok() && !result_sent_ && ok) return SendResult();
       end = end_;
@@ -66,16 +120,27 @@ class LongWorkCall final : public grpc::ServerBidiReactor<Incoming<Request>, Res
   absl::Status AdmitRequest(bool read) {
     if (!read) return MissingRequestError();
     if (!incoming_.status.ok()) return incoming_.status;
-    return Admit(DatasetOf(incoming_.message), incoming_.size);
+    SetWhat(DescribeLongWork(incoming_.message));
+    if (auto status = Admit(DatasetOf(incoming_.message), incoming_.size); !status.ok()) return status;
+    auto kept = AdmitLongWork(core_, principal_.get(), incoming_.message);
+    if (!kept.ok()) return kept.status();
+    kept_ = *std::move(kept);
+    return absl::OkStatus();
   }
 
   void Work() {
+    const LongWork<Response> work{
+        .core = core_,
+        .principal = principal_,
+        .peer = Peer(),
+        .progress = [this](Response message) { return SendProgress(std::move(message)); },
+        .tell = [this](Response message) { Tell(std::move(message)); }};
     absl::StatusOr<typename Response::Result> result;
     absl::Status end;
     {
-      const CallScope scope(Limits(/*stream=*/true));
-      result = DoLongWork(core_, incoming_.message,
-                          [this](uint64_t done, uint64_t total) { return ReportProgress(done, total); });
+      std::optional<CallScope> scope;
+      if constexpr (kEndsWithItsCall<Request>) scope.emplace(Limits(/*stream=*/true));
+      result = DoLongWork(incoming_.message, work);
     }
     {
       const MutexLock lock(mutex_);
@@ -89,22 +154,31 @@ class LongWorkCall final : public grpc::ServerBidiReactor<Incoming<Request>, Res
     Close(end);
   }
 
-  /// Sends the progress, unless a message is still being sent. Returns false if the work must stop.
-  bool ReportProgress(uint64_t done, uint64_t total) {
-    if (core_.draining.load(std::memory_order_relaxed) || !CheckCall().ok() || !CheckStillAllowed().ok()) {
+  bool SendProgress(Response message) {
+    if (core_.draining.load(std::memory_order_relaxed) || cancelled().load(std::memory_order_relaxed) ||
+        !CheckCall().ok() || !CheckStillAllowed().ok()) {
       return false;
     }
     const MutexLock lock(mutex_);
-    if (writing_) return true;  // this report is left out
-    sent_.Clear();
-    sent_.mutable_progress()->set_done(done);
-    sent_.mutable_progress()->set_total(total);
+    if (!writing_) Send(std::move(message));  // else this one is left out
+    return true;
+  }
+  void Tell(Response message) {
+    if (cancelled().load(std::memory_order_relaxed)) return;
+    const MutexLock lock(mutex_);
+    if (writing_) {
+      waiting_.push_back(std::move(message));
+    } else {
+      Send(std::move(message));
+    }
+  }
+
+  void Send(Response message) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    sent_ = std::move(message);
     writing_ = true;
     MarkWaitingForClient();
     this->StartWrite(&sent_);
-    return true;
   }
-
   void SendResult() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     result_sent_ = writing_ = true;
     MarkWaitingForClient();
@@ -118,9 +192,11 @@ class LongWorkCall final : public grpc::ServerBidiReactor<Incoming<Request>, Res
   }
 
   Incoming<Request> incoming_;
-  Response sent_;  // gRPC's while writing_
+  std::shared_ptr<void> kept_;  // of AdmitLongWork
+  Response sent_;               // gRPC's while writing_
   Response result_;
   Mutex mutex_;
+  std::deque<Response> waiting_ ABSL_GUARDED_BY(mutex_);  // to be sent, while writing_
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   bool worked_ ABSL_GUARDED_BY(mutex_) = false;  // the work is over
   bool result_sent_ ABSL_GUARDED_BY(mutex_) = false;
@@ -129,5 +205,6 @@ class LongWorkCall final : public grpc::ServerBidiReactor<Incoming<Request>, Res
 
 using CompactCall = LongWorkCall<v1::CompactRequest, v1::CompactResponse>;
 using CreateBackupCall = LongWorkCall<v1::CreateBackupRequest, v1::CreateBackupResponse>;
+using OperateShardsCall = LongWorkCall<v1::OperateShardsRequest, v1::OperateShardsResponse>;
 
 }  // namespace kvstore::server

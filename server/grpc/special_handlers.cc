@@ -7,7 +7,7 @@
 #include "idgen/object_id.h"
 #include "json/json.h"
 #include "json/json_text.h"
-#include "server/grpc/migrate_command.h"
+#include "server/grpc/verb_command.h"
 #include "wire/convert.h"
 
 namespace kvstore::server {

@@ -93,6 +93,30 @@ TEST_F(KvShards, AServerTellsTheSameAsZooKeeper) {
   const Output both = through({"get", "--zookeeper", server_.address()});
   EXPECT_EQ(both.code, 2);
   EXPECT_THAT(both.err, ::testing::HasSubstr("--server: not together with --zookeeper"));
+  // A password of ZooKeeper is for nobody but ZooKeeper.
+  const Output password = through({"set", moved, "--auth", "ann:secret"});
+  EXPECT_EQ(password.code, 2);
+  EXPECT_THAT(password.err, ::testing::HasSubstr("--server: not together with --auth"));
+  // This server has no list of callers, so it lets nobody operate.
+  const Output refused = through({"weight"});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("PERMISSION_DENIED"));
+  EXPECT_THAT(refused.err, ::testing::HasSubstr("server.tokens"));
+}
+
+TEST_F(KvShards, ADryRunOfAnEditSaysWhatWouldChangeAndChangesNothing) {
+  const std::string map = File("map.json", kMap);
+  EXPECT_EQ(Shards({"set", map, "--dry-run"}), std::string("/kvstore/shards/id would be made\n") + kNotAsked);
+  EXPECT_THAT(Refused({"get"}).err, ::testing::HasSubstr("there is no map yet"));
+  Shards({"set", map, "--yes"});
+  const std::string moved = File("moved.json", kMoved);
+  EXPECT_THAT(Refused({"set", moved, "--dry-run"}).err, ::testing::HasSubstr("no host was asked"));
+  const std::string change = "shards 256..511: moved from A (slave B) to C (slave D)\n";
+  EXPECT_EQ(Shards({"set", moved, "--dry-run", "--unchecked"}), change + kNotAsked);
+  EXPECT_EQ(Json::parse(Shards({"set", moved, "--dry-run", "--unchecked", "--json"}))["changes"],
+            Json::parse(Shards({"diff", moved, "--json"}))["changes"]);
+  EXPECT_EQ(Json::parse(Shards({"get"})), Json::parse(kMap));
+  EXPECT_EQ(Json::parse(Shards({"history", "--json"}))["maps"].size(), 1u);
 }
 
 TEST_F(KvShards, AChangeThatNoHostWasAskedAboutIsRefused) {

@@ -86,11 +86,10 @@ TEST_F(KvStoreChoice, CommandsThatNeedNoServerSayWhatTheyNeed) {
     command.insert(command.begin(), server.begin(), server.end());
     return In({}, command);
   };
-  for (const Words& command :
-       std::vector<Words>{{"shards", "watch"}, {"shards", "status"}, {"shards", "move", "status"}}) {
-    ExpectWrong(with_server(command), {"--server: this command works on the shard maps in ZooKeeper",
-                                       "--config FILE", "--zookeeper SERVERS"});
-  }
+  ExpectWrong(with_server({"shards", "watch"}),
+              {"kv shards watch: --server: this command watches the shard maps in ZooKeeper", "--config FILE",
+               "--zookeeper SERVERS"});
+  ExpectWrong(with_server({"shards", "validate"}), {"--server: this command reads a file"});
   ExpectWrong(with_server({"serve"}),
               {"kv serve: --server: this command starts a server itself", "--data DIR", "--listen ADDR"});
   ExpectWrong(with_server({"repair"}),
@@ -101,7 +100,11 @@ TEST_F(KvStoreChoice, CommandsThatNeedNoServerSayWhatTheyNeed) {
   EXPECT_EQ(In({"KV_SERVER=127.0.0.1:1"}, {"shards", "validate", map}).code, 0);
   Make("store");
   EXPECT_EQ(In({"KV_SERVER=127.0.0.1:1", "KV_DATA=" + Store("store")}, {"repair"}).code, 0);
-  ExpectWrong(In({"KV_SERVER=127.0.0.1:1"}, {"shards", "status"}), {"--config is missing", "KV_CONFIG"});
+  ExpectWrong(In({}, {"shards", "status"}),
+              {"--config is missing", "KV_CONFIG", "--server ADDR", "KV_SERVER"});
+  const Output away = In({"KV_SERVER=127.0.0.1:1"}, {"shards", "status", "--timeout-ms", "300"});
+  EXPECT_EQ(away.code, 1);
+  EXPECT_NE(away.err.find("server 127.0.0.1:1"), std::string::npos) << away.err;
   const Output serve = In({"KV_SERVER=127.0.0.1:1"}, {"serve"});
   ExpectWrong(serve, {"--data is missing", "KV_DATA", "--config FILE"});
   EXPECT_EQ(serve.err.find("--server"), std::string::npos) << serve.err;

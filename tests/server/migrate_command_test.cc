@@ -1,5 +1,3 @@
-#include "client/migrate_command.h"
-
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "backend_api/migrations.h"
+#include "client/verb_request.h"
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "tests/server/server_fixture.h"
 

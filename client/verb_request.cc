@@ -1,5 +1,6 @@
-#include "client/migrate_command.h"
+#include "client/verb_request.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
@@ -31,14 +32,14 @@ bool SetField(google::protobuf::Message& message, const std::string& name, const
   return true;
 }
 
-/// Returns whether the request can have the command as its verb, and sets it.
-bool SetVerb(const Json& command, v1::MigrateRequest& request) {
-  const std::string name = command.value("command", "");
-  const FieldDescriptor* const verb = v1::MigrateRequest::descriptor()->FindFieldByName(name);
+/// Returns whether the request can have the command as its verb, and sets it. Options that are no part of the
+/// verb, "who" and "dry_run", are set beside it.
+bool SetVerb(const Json& command, google::protobuf::Message& request) {
+  const FieldDescriptor* const verb = request.GetDescriptor()->FindFieldByName(command.value("command", ""));
   if (verb == nullptr || verb->real_containing_oneof() == nullptr) return false;
   google::protobuf::Message& options = *request.GetReflection()->MutableMessage(&request, verb);
   for (const auto& [key, value] : command.items()) {
-    if (key == "command" || key == "dataset") continue;
+    if (key == "command") continue;
     const bool of_all = key == "who" || key == "dry_run";
     if (!SetField(of_all ? request : options, key, value)) return false;
   }
@@ -49,11 +50,21 @@ bool SetVerb(const Json& command, v1::MigrateRequest& request) {
 
 v1::MigrateRequest MigrateRequestOf(const Json& command) {
   v1::MigrateRequest request;
-  if (!SetVerb(command, request)) request.Clear();
+  Json without_dataset = command;
+  without_dataset.erase("dataset");
+  if (!SetVerb(without_dataset, request)) request.Clear();
   const std::string dataset = command.value("dataset", "");
   request.set_dataset(dataset.empty() ? "*" : dataset);
   request.set_command(TextOf(command));
   return request;
+}
+
+absl::StatusOr<v1::OperateShardsRequest> OperateShardsRequestOf(const Json& command) {
+  v1::OperateShardsRequest request;
+  if (SetVerb(command, request)) return request;
+  return absl::InvalidArgumentError(
+      fmt::format("command: '{}' is none that a server carries out, or has no such options: {}",
+                  command.value("command", ""), TextOf(command)));
 }
 
 }  // namespace kvstore::client
