@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "json/json_text.h"
 #include "json_api/answers.h"
 #include "json_api/operations.h"
+#include "reports/plain_write.h"
 
 namespace kvstore::json_api {
 
@@ -85,6 +87,13 @@ Answer Dispatch(const Json& request, KVStore& store, const reports::ReportsOf& r
   return fields.FirstMistake();
 }
 
+/// The line of an answer.
+std::string Envelope(const Answer& answer, const std::optional<Json>& id) {
+  Json envelope = answer.ok() ? WithOk(*answer) : ErrorToJson(answer.status());
+  if (id) envelope["id"] = *id;
+  return TextOf(envelope);
+}
+
 }  // namespace
 
 Answer Done(const absl::Status& status) {
@@ -108,12 +117,15 @@ uint32_t ReadCount(JsonFields& fields, std::string_view name, uint32_t otherwise
 }
 
 std::string Execute(KVStore& store, const reports::ReportsOf& reports_of, std::string_view line) {
+  // Of many points, a tree of the request would take several times as long as to write them.
+  if (const auto write = reports::PlainWrite::Read(line)) {
+    if (const auto answer = write->CarryOut(reports_of)) return Envelope(*answer, write->id());
+  }
   const auto request = ParseJson(line);
   if (!request.ok()) return TextOf(ErrorToJson(request.status()));
-  const Answer answer = Dispatch(*request, store, reports_of);
-  Json envelope = answer.ok() ? WithOk(*answer) : ErrorToJson(answer.status());
-  if (request->is_object() && request->contains("id")) envelope["id"] = (*request)["id"];
-  return TextOf(envelope);
+  std::optional<Json> id;
+  if (request->is_object() && request->contains("id")) id.emplace((*request)["id"]);
+  return Envelope(Dispatch(*request, store, reports_of), id);
 }
 
 std::string Execute(KVStore& store, std::string_view line) {

@@ -256,7 +256,7 @@ size_t Aggregate::memory() const {
   if (reals_ != nullptr) bytes += sizeof(ExactSum);
   if (values_ != nullptr) bytes += values_->capacity() * sizeof(Number);
   if (distinct_ != nullptr) bytes += sizeof(HyperLogLog);
-  if (distribution_ != nullptr) bytes += sizeof(QuantileSketch) + 4'096;
+  if (distribution_ != nullptr) bytes += sizeof(QuantileSketch) + distribution_->memory();
   return bytes;
 }
 

@@ -33,9 +33,9 @@ std::optional<Number> Filled(Fill fill, const std::optional<Number>& found,
   return fill == Fill::kZero ? Number::Integer(0) : before;
 }
 
-/// Greater ranks first; of equal ones the lesser segments.
+/// Greater ranks first; of equal ones, also of 1 and 1.0, the lesser segments.
 bool RanksBefore(const std::optional<Number>& a, const std::optional<Number>& b) {
-  return a && b && Less(*b, *a);
+  return a && b && ExactValue(*a) > ExactValue(*b);
 }
 
 }  // namespace

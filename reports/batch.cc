@@ -31,12 +31,11 @@ Batch::Batch(ReportInfo info)
       value_indexes_(info_.keys.size()),
       found_(info_.keys.size(), kNewValue) {}
 
-absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments) {
-  const Metric& known = info_.metrics[metric];
-  if (known.kind != kind) {
+absl::Status Batch::CheckTime(const Metric& metric, MetricKind kind, int64_t time_ms) const {
+  if (metric.kind != kind) {
     return absl::InvalidArgumentError(
-        fmt::format("metric '{}' is of kind {}, and a point of kind {} was given", known.name,
-                    Name(known.kind), Name(kind)));
+        fmt::format("metric '{}' is of kind {}, and a point of kind {} was given", metric.name,
+                    Name(metric.kind), Name(kind)));
   }
   if (time_ms < 0 || time_ms > kMaxTimeMs) {
     return absl::InvalidArgumentError(fmt::format("time: must be from 1970 to 9999, not {} ms", time_ms));
@@ -46,14 +45,24 @@ absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segme
         fmt::format("time: {} ms is not a multiple of the report's resolution of {}", time_ms,
                     StepText(info_.settings.resolution_ms)));
   }
-  if (segments.size() != info_.keys.size()) {
-    return absl::InvalidArgumentError(
-        fmt::format("segments: {} values for {} keys", segments.size(), info_.keys.size()));
-  }
+  return absl::OkStatus();
+}
+
+absl::Status Batch::CheckNumber(const Number& value) {
+  if (value.is_integer() || std::isfinite(value.real())) return absl::OkStatus();
+  return absl::InvalidArgumentError("value: must be a finite number");
+}
+
+absl::Status Batch::Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments) {
+  KV_RETURN_IF_ERROR(CheckTime(info_.metrics[metric], kind, time_ms));
   return FindValues(segments);
 }
 
 absl::Status Batch::FindValues(Segments segments) {
+  if (segments.size() != info_.keys.size()) {
+    return absl::InvalidArgumentError(
+        fmt::format("segments: {} values for {} keys", segments.size(), info_.keys.size()));
+  }
   for (size_t key = 0; key < segments.size(); ++key) {
     const SegmentKey& segment_key = info_.keys[key];
     if (!segments[key] && !segment_key.default_value) {
@@ -104,10 +113,20 @@ uint32_t Batch::SeriesOf(size_t metric, Segments segments) {
 
 absl::Status Batch::Add(size_t metric, int64_t time_ms, Segments segments, const Number& value) {
   KV_RETURN_IF_ERROR(Check(metric, MetricKind::kValue, time_ms, segments));
-  if (!value.is_integer() && !std::isfinite(value.real())) {
-    return absl::InvalidArgumentError("value: must be a finite number");
-  }
+  KV_RETURN_IF_ERROR(CheckNumber(value));
   points_.push_back({.series = SeriesOf(metric, segments), .time = time_ms, .number = value});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint32_t> Batch::FindSeries(size_t metric, Segments segments) {
+  KV_RETURN_IF_ERROR(FindValues(segments));
+  return SeriesOf(metric, segments);
+}
+
+absl::Status Batch::AddTo(uint32_t series, int64_t time_ms, const Number& value) {
+  KV_RETURN_IF_ERROR(CheckTime(info_.metrics[series_[series].metric], MetricKind::kValue, time_ms));
+  KV_RETURN_IF_ERROR(CheckNumber(value));
+  points_.push_back({.series = series, .time = time_ms, .number = value});
   return absl::OkStatus();
 }
 

@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "reports/number.h"
 #include "reports/report_types.h"
 
@@ -32,6 +33,13 @@ class Batch {
   /// INVALID_ARGUMENT for a metric of another kind, a time out of range or no multiple of the resolution, a
   /// segment without value or default.
   absl::Status Add(size_t metric, int64_t time_ms, Segments segments, const Number& value);
+  /// Finds the series of a metric with these segments, or begins it: at least one point must be added to it
+  /// then. For callers who have many points of a series, whose segments are looked at once.
+  ///
+  /// INVALID_ARGUMENT for a segment without value or default.
+  absl::StatusOr<uint32_t> FindSeries(size_t metric, Segments segments);
+  /// Adds a point of kind value to a series that FindSeries has returned. Errors as Add.
+  absl::Status AddTo(uint32_t series, int64_t time_ms, const Number& value);
   /// A point of a metric of kind distinct: the members of a set.
   absl::Status AddDistinct(size_t metric, int64_t time_ms, Segments segments,
                            std::span<const std::string> members);
@@ -67,6 +75,8 @@ class Batch {
  private:
   /// Checks everything about a point but its value.
   absl::Status Check(size_t metric, MetricKind kind, int64_t time_ms, Segments segments);
+  absl::Status CheckTime(const Metric& metric, MetricKind kind, int64_t time_ms) const;
+  static absl::Status CheckNumber(const Number& value);
   /// Finds the values of the segments in `found_`, and checks those that the batch does not have yet.
   absl::Status FindValues(Segments segments);
   /// Returns the number of the series whose values FindValues has found last. Adds the series and its values

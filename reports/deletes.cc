@@ -1,15 +1,15 @@
 #include "reports/deletes.h"
 
 #include <algorithm>
-#include <utility>
+#include <span>
 #include <vector>
 
 #include "kvstore_api/call_scope.h"
 #include "reports/chunk.h"
 #include "reports/chunk_number.h"
 #include "reports/rollup_rows.h"
+#include "reports/row_list.h"
 #include "reports/row_puts.h"
-#include "reports/rows.h"
 #include "reports/status_macros.h"
 
 namespace kvstore::reports {
@@ -17,18 +17,16 @@ namespace {
 
 /// Removes all rows of points that are there.
 absl::Status DeleteRows(const Metadata& metadata, const ReportSettings& settings) {
-  for (uint32_t salt = 0; salt < settings.salts; ++salt) {
-    std::vector<RowKey> rows;
-    const auto take = [&](StoredRow&& row) {
-      rows.push_back(row.key);
-      return absl::OkStatus();
-    };
-    KV_RETURN_IF_ERROR(ScanStoredRows(metadata.store(), metadata.dataset(),
-                                      ReportRange(static_cast<uint8_t>(salt), settings.id), take));
-    for (const RowKey& row : rows) {
+  const auto remove = [&](std::span<const ListedRow> rows) -> absl::Status {
+    for (const ListedRow& row : rows) {
       KV_RETURN_IF_ERROR(CheckCall());
-      KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row), {}));
+      KV_RETURN_IF_ERROR(metadata.store().DeleteRow(metadata.dataset(), EncodeRowKey(row.key), {}));
     }
+    return absl::OkStatus();
+  };
+  for (uint32_t salt = 0; salt < settings.salts; ++salt) {
+    KV_RETURN_IF_ERROR(ListRows(metadata.store(), metadata.dataset(),
+                                ReportRange(static_cast<uint8_t>(salt), settings.id), remove));
   }
   return absl::OkStatus();
 }
@@ -50,12 +48,9 @@ absl::StatusOr<uint64_t> DeletePoints(const Metadata& metadata, const ReportInfo
                               .first_period_s = PeriodOf(span.from, settings.period_s),
                               .last_period_s = PeriodOf(span.to - 1, settings.period_s),
                               .period_s = settings.period_s};
-      std::vector<RowKey> rows;
-      const auto take = [&](StoredRow&& row) {
-        rows.push_back(row.key);
-        return absl::OkStatus();
-      };
-      KV_RETURN_IF_ERROR(ReadRows(metadata.store(), metadata.dataset(), wanted, take, nullptr));
+      // No chunk is read: what is deleted may be more than there is memory for.
+      KV_ASSIGN_OR_RETURN(const std::vector<RowKey> rows,
+                          ExistingKeysOf(metadata.store(), metadata.dataset(), wanted));
       RowPuts puts(metadata, /*repeatable=*/false);
       KV_ASSIGN_OR_RETURN(const std::string bytes,
                           EncodeChunk(PointBlock(metric.kind, 0), {.deletes = {span}}));

@@ -72,6 +72,7 @@ absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vecto
     KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
     KV_RETURN_IF_ERROR(Look(end - begin));
     const size_t cells_before = found->cells();
+    const size_t whole_before = found->whole().memory();
     size_t outside = 0;  // memory of aggregates outside of themselves
     size_t step = 0;
     for (size_t i = begin; i < end; ++i) {
@@ -88,12 +89,17 @@ absl::Status GroupTable::Add(std::span<const uint32_t> filters, const std::vecto
       outside += cell.memory() - before;
       if (keep_.whole) KV_RETURN_IF_ERROR(found->whole().AddSketch(kind, points.sketches[i]));
     }
-    const size_t kept = (keep_.values ? 1u : 0u) + (keep_.whole_values ? 1u : 0u);
-    if (kind == MetricKind::kValue) outside += kept * (end - begin) * sizeof(Number);
-    const size_t cells = found->cells() - cells_before;
-    if (cells + outside > 0) KV_RETURN_IF_ERROR(use_->TakeMemory(cells * sizeof(Aggregate) + outside));
+    if (kind == MetricKind::kValue && keep_.values) outside += (end - begin) * sizeof(Number);
+    KV_RETURN_IF_ERROR(TakeMemory(*found, cells_before, whole_before, outside));
   }
   return absl::OkStatus();
+}
+
+absl::Status GroupTable::TakeMemory(const Group& group, size_t cells_before, size_t whole_before,
+                                    size_t outside) {
+  const size_t bytes =
+      (group.cells() - cells_before) * sizeof(Aggregate) + group.whole().memory() - whole_before + outside;
+  return bytes == 0 ? absl::OkStatus() : use_->TakeMemory(bytes);
 }
 
 absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const std::vector<uint32_t>& group,
@@ -107,13 +113,17 @@ absl::Status GroupTable::AddSummaries(std::span<const uint32_t> filters, const s
     KV_ASSIGN_OR_RETURN(Group* const found, Find({filter, group}));
     KV_RETURN_IF_ERROR(Look(end - begin));
     const size_t cells_before = found->cells();
+    const size_t whole_before = found->whole().memory();
+    size_t outside = 0;  // memory of aggregates outside of themselves
     size_t step = 0;
     for (size_t i = begin; i < end; ++i) {
       step = grid_->IndexOf(times[i], step);
-      found->At(step).Add(summaries[i]);
+      Aggregate& cell = found->At(step);
+      if (summaries[i].real_count > 0 && !cell.sums_reals()) outside += sizeof(ExactSum);
+      cell.Add(summaries[i]);
       if (keep_.whole) found->whole().Add(summaries[i]);
     }
-    KV_RETURN_IF_ERROR(use_->TakeMemory((found->cells() - cells_before) * sizeof(Aggregate)));
+    KV_RETURN_IF_ERROR(TakeMemory(*found, cells_before, whole_before, outside));
   }
   return absl::OkStatus();
 }

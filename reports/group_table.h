@@ -82,6 +82,9 @@ class GroupTable {
 
  private:
   absl::StatusOr<Group*> Find(Key key);
+  /// Counts what a group has taken since it had so many cells and its whole so much memory, beside what cells
+  /// have outside of themselves.
+  absl::Status TakeMemory(const Group& group, size_t cells_before, size_t whole_before, size_t outside);
   /// Looks now and then at whether the call is over: a series may have many points, and match many filters.
   absl::Status Look(size_t additions);
 

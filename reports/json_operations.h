@@ -22,7 +22,8 @@ using JsonAnswer = absl::StatusOr<Json>;
 using JsonOperation = JsonAnswer (*)(JsonFields& fields, const ReportsOf& reports_of);
 
 /// The operations on reports, by name: create_report, alter_report, write_points, query_report, report_info,
-/// delete_points, list_reports, drop_report, compact_report, make_rollups. docs/json-lines.md describes them.
+/// list_metrics, delete_points, list_reports, drop_report, compact_report, make_rollups. docs/json-lines.md
+/// describes them.
 ///
 /// Each reads all fields of the request but "op" and "id", which its caller has read, and refuses those that
 /// it does not know: INVALID_ARGUMENT names the field.

@@ -7,6 +7,17 @@
 #include "reports/report_types.h"
 
 namespace kvstore::reports {
+namespace {
+
+/// The decimal text of an integer; nullopt for any other text.
+std::optional<Number> IntegerFromText(std::string_view text) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return Number::Integer(value);
+}
+
+}  // namespace
 
 int64_t ReadTime(JsonFields& fields, std::string_view name, const absl::TimeZone& zone) {
   const Json* field = fields.Require(name);
@@ -18,7 +29,7 @@ int64_t ReadTime(JsonFields& fields, std::string_view name, const absl::TimeZone
     fields.Fail(name, kTimeProblem);
     return 0;
   }
-  const auto time = ParseTimeText(field->get<std::string>(), zone);
+  const auto time = ParseTimeText(field->get_ref<const std::string&>(), zone);
   if (time.ok()) return *time;
   fields.Fail(name, std::string(time.status().message()));
   return 0;
@@ -53,11 +64,20 @@ std::optional<Number> NumberFromJson(const Json& json) {
   if (json.is_number_integer()) return Number::Integer(json.get<int64_t>());
   if (json.is_number_float()) return Number::Real(json.get<double>());
   if (!json.is_string()) return std::nullopt;
-  const auto& text = json.get_ref<const std::string&>();
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return Number::Integer(value);
+  return IntegerFromText(json.get_ref<const std::string&>());
+}
+
+std::optional<Number> NumberFromFlat(const FlatValue& value) {
+  switch (value.kind) {
+    case FlatValue::Kind::kInteger:
+      return Number::Integer(value.integer);
+    case FlatValue::Kind::kReal:
+      return Number::Real(value.real);
+    case FlatValue::Kind::kString:
+      return IntegerFromText(value.text);
+    default:
+      return std::nullopt;
+  }
 }
 
 Json NumberToJson(const Number& number) {

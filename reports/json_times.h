@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "absl/time/time.h"
+#include "json/flat_json.h"
 #include "json/json_fields.h"
 #include "reports/number.h"
 #include "reports/steps.h"
@@ -25,6 +26,8 @@ std::optional<uint64_t> ReadLength(JsonFields& fields, std::string_view name, bo
 /// A JSON number, or the decimal string of an integer; nullopt for anything else, and for integers beyond
 /// those of int64_t. `json` must come from ParseJson, which refuses integers that would be rounded.
 std::optional<Number> NumberFromJson(const Json& json);
+/// The same for a value that was read without a tree.
+std::optional<Number> NumberFromFlat(const FlatValue& value);
 /// The mistake of a value that NumberFromJson does not take, to be put behind the name of its field.
 inline constexpr std::string_view kNumberProblem =
     "must be a number, or an integer as a string; integers from -9223372036854775808 to 9223372036854775807";

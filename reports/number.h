@@ -34,16 +34,18 @@ class Number {
   bool is_integer_ = true;
 };
 
-/// The order by value, exact also between an integer and a real number: a long double holds each of them
-/// without rounding. Of equal ones the integer is less, and minus zero is less than zero, so that the least
-/// and the greatest of some numbers do not depend on where they stood.
+/// An integer or a real number, exactly: a long double holds each of them without rounding.
+inline long double ExactValue(const Number& number) {
+  return number.is_integer() ? static_cast<long double>(number.integer())
+                             : static_cast<long double>(number.real());
+}
+
+/// The order by value, exact also between an integer and a real number. Of equal ones the integer is less,
+/// and minus zero is less than zero, so that the least and the greatest of some numbers do not depend on
+/// where they stood.
 inline bool Less(const Number& a, const Number& b) {
   if (a.is_integer() && b.is_integer()) return a.integer() < b.integer();
-  const auto exact = [](const Number& number) {
-    return number.is_integer() ? static_cast<long double>(number.integer())
-                               : static_cast<long double>(number.real());
-  };
-  if (exact(a) != exact(b)) return exact(a) < exact(b);
+  if (ExactValue(a) != ExactValue(b)) return ExactValue(a) < ExactValue(b);
   if (a.is_integer() != b.is_integer()) return a.is_integer();
   return std::signbit(a.real()) && !std::signbit(b.real());
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -20,6 +21,8 @@ class QuantileSketch {
   absl::Status Merge(const QuantileSketch& other);
 
   uint64_t count() const { return count_; }
+  /// Bytes outside of this object, roughly: a sketch may have some ten thousand buckets.
+  size_t memory() const { return (positive_.size() + negative_.size()) * kBucketBytes; }
   /// The exact least and greatest number; only if there is one.
   double min() const { return min_; }
   double max() const { return max_; }
@@ -42,6 +45,8 @@ class QuantileSketch {
 
  private:
   using Buckets = std::map<int32_t, uint64_t>;
+  /// A node of the map, as it is allocated.
+  static constexpr size_t kBucketBytes = 64;
 
   Buckets positive_;  // by the logarithm of the size
   Buckets negative_;

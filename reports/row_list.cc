@@ -114,6 +114,20 @@ absl::StatusOr<std::vector<RowKey>> KeysOf(KVStore& store, const std::string& da
   return keys;
 }
 
+absl::StatusOr<std::vector<RowKey>> ExistingKeysOf(KVStore& store, const std::string& dataset,
+                                                   const RowsWanted& wanted) {
+  KV_ASSIGN_OR_RETURN(const std::vector<RowKey> keys, KeysOf(store, dataset, wanted));
+  std::vector<CellsWanted> versions;
+  for (const RowKey& key : keys) versions.push_back({EncodeRowKey(key), {kVersionColumn}});
+  KV_ASSIGN_OR_RETURN(const auto cells, ReadCells(store, dataset, versions));
+  std::vector<RowKey> existing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!cells[i].ok()) return cells[i].status();
+    if (!cells[i]->empty()) existing.push_back(keys[i]);
+  }
+  return existing;
+}
+
 absl::Status ListRollupRows(KVStore& store, const std::string& dataset, const KeyRange& range,
                             const TakeKeys& take) {
   return Walk(store, dataset, range, kMadeColumn, [&](std::vector<FoundCell>&& found) -> absl::Status {

@@ -43,6 +43,10 @@ absl::Status ListRows(KVStore& store, const std::string& dataset, const KeyRange
 absl::StatusOr<std::vector<RowKey>> KeysOf(KVStore& store, const std::string& dataset,
                                            const RowsWanted& wanted);
 
+/// The keys of the rows that are wanted and there.
+absl::StatusOr<std::vector<RowKey>> ExistingKeysOf(KVStore& store, const std::string& dataset,
+                                                   const RowsWanted& wanted);
+
 using TakeKeys = std::function<absl::Status(std::span<const RowKey>)>;
 /// Gives the rows of roll-ups in a range of keys to `take`, by the keys of their rows of points; otherwise as
 /// ListRows.

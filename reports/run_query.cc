@@ -85,23 +85,18 @@ TimeSpan Retained(const ReportSettings& settings, TimeSpan span) {
   return span;
 }
 
-/// Of each metric the costs of its salts.
-using MetricCosts = std::vector<std::vector<QueryCost>>;
-
 /// The groups of every metric that the expressions name.
 absl::StatusOr<MetricTables> ScanAll(const ScanContext& context, const StepGrid& grid, TimeSpan span,
                                      MetricCosts& costs, std::vector<std::string>& missing) {
   MetricTables tables;
   const TimeSpan retained = Retained(context.info.settings, span);
-  for (size_t i = 0; i < context.info.metrics.size(); ++i) {
-    const Metric& metric = context.info.metrics[i];
-    if (retained.from >= retained.to) {
-      tables.emplace(metric.name, GroupTable(grid, {}, context.use));
-      continue;
-    }
-    KV_ASSIGN_OR_RETURN(GroupTable table, ScanMetric(context, metric, grid, retained, costs[i], missing));
-    tables.emplace(metric.name, std::move(table));
+  const std::vector<Metric>& metrics = context.info.metrics;
+  if (retained.from >= retained.to) {
+    for (const Metric& metric : metrics) tables.emplace(metric.name, GroupTable(grid, {}, context.use));
+    return tables;
   }
+  KV_ASSIGN_OR_RETURN(std::vector<GroupTable> scanned, ScanMetrics(context, grid, retained, costs, missing));
+  for (size_t i = 0; i < metrics.size(); ++i) tables.emplace(metrics[i].name, std::move(scanned[i]));
   return tables;
 }
 

@@ -38,8 +38,8 @@ std::string StepText(uint64_t ms);
 absl::StatusOr<absl::TimeZone> LoadZone(const std::string& name);
 
 /// An RFC 3339 time with its offset from UTC, or a date, which is midnight in `zone`. INVALID_ARGUMENT for
-/// anything else, and for times outside of 1970..9999.
-absl::StatusOr<int64_t> ParseTimeText(const std::string& text, const absl::TimeZone& zone);
+/// anything else, and for times outside of 1970..9999. Fast for dates, and for whole seconds of UTC.
+absl::StatusOr<int64_t> ParseTimeText(std::string_view text, const absl::TimeZone& zone);
 
 /// The time a step later than `time`, or earlier if `count` is negative. Steps of the calendar keep the local
 /// time of day; days that a month does not have are carried over, so that 31 February is 3 March.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "wire/convert_reports.h"
 #include "wire/number_columns.h"
 
@@ -18,15 +19,22 @@ using reports::Batch;
 using reports::MetricKind;
 using reports::ReportInfo;
 
-/// Adds the series of a batch: its metrics, and for each segment key a column. The metrics of the message
-/// have the indexes of the batch's.
+/// Adds the series of a batch: their metrics, and for each segment key a column.
 void SeriesToWire(const Batch& batch, v1::WritePointsRequest& message) {
   const ReportInfo& info = batch.info();
-  for (const reports::Metric& metric : info.metrics) message.add_metrics(metric.name);
+  // A batch may know many more metrics than it has points of, and the server looks up those of the message.
+  constexpr uint32_t kNotYet = UINT32_MAX;
+  std::vector<uint32_t> indexes(info.metrics.size(), kNotYet);
   const auto count = static_cast<int>(batch.series().size());
   message.mutable_series_metrics()->Reserve(count);
-  for (const Batch::Series& series : batch.series())
-    message.add_series_metrics(static_cast<uint32_t>(series.metric));
+  for (const Batch::Series& series : batch.series()) {
+    uint32_t& index = indexes[series.metric];
+    if (index == kNotYet) {
+      index = static_cast<uint32_t>(message.metrics_size());
+      message.add_metrics(info.metrics[series.metric].name);
+    }
+    message.add_series_metrics(index);
+  }
   for (uint32_t key = 0; key < info.keys.size(); ++key) {
     v1::SegmentColumn& column = *message.add_keys();
     column.set_key(info.keys[key].name);
@@ -54,13 +62,15 @@ class PointsReader {
 
  private:
   absl::Status ReadMetrics() {
+    absl::flat_hash_map<std::string, size_t> indexes;
+    for (size_t i = 0; i < info_.metrics.size(); ++i) indexes.emplace(info_.metrics[i].name, i);
     for (int i = 0; i < message_.metrics_size(); ++i) {
-      const reports::Metric* metric = info_.FindMetric(message_.metrics(i));
-      if (metric == nullptr) {
+      const auto found = indexes.find(message_.metrics(i));
+      if (found == indexes.end()) {
         return absl::NotFoundError(fmt::format("metrics[{}]: report '{}' has no metric '{}'; add it first", i,
                                                info_.name, message_.metrics(i)));
       }
-      metrics_.push_back(static_cast<size_t>(metric - info_.metrics.data()));
+      metrics_.push_back(found->second);
     }
     return CheckIndexes(message_.series_metrics(), metrics_.size(), "series_metrics");
   }
@@ -95,8 +105,18 @@ class PointsReader {
     const auto numbers =
         NumbersOf(points.values(), static_cast<size_t>(points.series_size()), "values.values");
     if (!numbers.ok()) return numbers.status();
-    return ReadPoints(points, "values", [&](int i, size_t metric, int64_t time) {
-      return batch_.Add(metric, time, segments_, (*numbers)[static_cast<size_t>(i)]);
+    // Of each series of the message, the one of the batch; a series without points is none of the batch's.
+    constexpr uint32_t kNotYet = UINT32_MAX;
+    std::vector<uint32_t> found(static_cast<size_t>(message_.series_metrics_size()), kNotYet);
+    return EachPoint(points, "values", [&](int i, int series, int64_t time) -> absl::Status {
+      uint32_t& of_batch = found[static_cast<size_t>(series)];
+      if (of_batch == kNotYet) {
+        FindSegments(series);
+        const auto begun = batch_.FindSeries(MetricOf(series), segments_);
+        if (!begun.ok()) return begun.status();
+        of_batch = *begun;
+      }
+      return batch_.AddTo(of_batch, time, (*numbers)[static_cast<size_t>(i)]);
     });
   }
 
@@ -164,6 +184,15 @@ class PointsReader {
   /// has its segments then.
   template <typename Points, typename Add>
   absl::Status ReadPoints(const Points& points, std::string_view field, const Add& add) {
+    return EachPoint(points, field, [&](int i, int series, int64_t time) {
+      FindSegments(series);
+      return add(i, MetricOf(series), time);
+    });
+  }
+
+  /// Calls `add` with the index, the series of the message and the time of each point.
+  template <typename Points, typename Add>
+  absl::Status EachPoint(const Points& points, std::string_view field, const Add& add) {
     if (points.times_size() != points.series_size()) {
       return absl::InvalidArgumentError(fmt::format("{}.times: {} entries for {} points", field,
                                                     points.times_size(), points.series_size()));
@@ -172,16 +201,15 @@ class PointsReader {
     auto status = CheckIndexes(points.series(), series_count, fmt::format("{}.series", field));
     if (!status.ok()) return status;
     for (int i = 0; i < points.series_size(); ++i) {
-      const auto series = static_cast<int>(points.series(i));
-      FindSegments(series);
-      const size_t metric = metrics_[message_.series_metrics(series)];
-      status = add(i, metric, points.times(i));
+      status = add(i, static_cast<int>(points.series(i)), points.times(i));
       if (!status.ok()) {
         return absl::Status(status.code(), fmt::format("{}[{}].{}", field, i, std::string(status.message())));
       }
     }
     return absl::OkStatus();
   }
+
+  size_t MetricOf(int series) const { return metrics_[message_.series_metrics(series)]; }
 
   void FindSegments(int series) {
     segments_.assign(columns_.size(), std::nullopt);

@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<BenchStore>> BenchStore::Create(const std::string
   backends.emplace("rocksdb", *std::move(backend));
   auto router = Router::Open(std::move(catalog), std::move(backends), "rocksdb");
   if (!router.ok()) return router.status();
+  bench->router_ = router->get();
   bench->store_ = *std::move(router);
   return bench;
 }

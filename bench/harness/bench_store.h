@@ -8,6 +8,10 @@
 #include "backends/rocksdb/backend.h"
 #include "kvstore_api/kvstore.h"
 
+namespace kvstore {
+class Router;
+}
+
 namespace kvstore::bench {
 
 /// A store in a directory of its own, which the destructor removes. Gives access to the engine beneath.
@@ -22,6 +26,8 @@ class BenchStore {
   BenchStore& operator=(const BenchStore&) = delete;
 
   KVStore& store() { return *store_; }
+  /// The same store, as a server takes it.
+  Router& router() { return *router_; }
   Backend& backend() { return *backend_; }
   rocks::Engine& engine() { return *engine_; }
   /// Returns the folder of its files.
@@ -37,6 +43,7 @@ class BenchStore {
 
   std::filesystem::path dir_;
   std::unique_ptr<KVStore> store_;
+  Router* router_ = nullptr;         // store_
   Backend* backend_ = nullptr;       // of store_
   rocks::Engine* engine_ = nullptr;  // of store_
 };

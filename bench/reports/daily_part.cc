@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <vector>
 
+#include "bench/harness/folder.h"
+#include "bench/reports/load_files.h"
 #include "bench/reports/parts.h"
 #include "bench/reports/question.h"
+#include "bench/reports/served.h"
 
 namespace kvstore::bench {
 namespace {
 
 constexpr FigureBar kLoadBar{.side = FigureBar::Side::kAtLeast, .limit = 3e6, .any_size = true};
-constexpr FigureBar kJsonBar{.side = FigureBar::Side::kAtLeast, .limit = 1e6, .any_size = true};
+constexpr FigureBar kMillionBar{.side = FigureBar::Side::kAtLeast, .limit = 1e6, .any_size = true};
 constexpr FigureBar kDiskBar{.side = FigureBar::Side::kAtMost, .limit = 3, .any_size = true};
 constexpr FigureBar kDashboardBar{.side = FigureBar::Side::kAtMost, .limit = 5};
 constexpr FigureBar kAheadBar{.side = FigureBar::Side::kAtMost, .limit = 1};
@@ -30,10 +33,36 @@ absl::Status RunOtherLoads(ReportsRun& run) {
   }
   const PointSet json{.report = "json", .metrics = run.Scaled(50, 1)};
   run.tell(fmt::format("loading {} points as JSON", json.points()));
-  OwnReports reports(run.store.store(), "bench_json");
-  const auto time = LoadJson(*reports, json);
+  {
+    OwnReports reports(run.store.store(), "bench_json");
+    const auto time = LoadJson(run.store.store(), reports.dataset(), json);
+    if (!time.ok()) return time.status();
+    run.Add("load by write_points in JSON", "points/s", time->rate(), kMillionBar);
+  }
+  const PointSet served{.report = "served", .metrics = run.Scaled(100, 1)};
+  run.tell(fmt::format("loading {} points through a server", served.points()));
+  OwnReports reports(run.store.store(), "bench_served");
+  auto server = ServedReports::Start(run.store, reports.dataset());
+  if (!server.ok()) return server.status();
+  const auto time = LoadPoints(**server, served, PointOrder::kBySeries);
   if (!time.ok()) return time.status();
-  run.Add("load by write_points in JSON", "points/s", time->rate(), kJsonBar);
+  run.Add("load through a server in batches of 100,000", "points/s", time->rate(), kMillionBar);
+  return absl::OkStatus();
+}
+
+/// Loads files as `kv report load` does.
+absl::Status RunFileLoads(ReportsRun& run) {
+  const auto folder = Folder::Make();
+  if (!folder.ok()) return folder.status();
+  const PointSet set{.report = "files", .countries = 50, .apps = run.Scaled(20, 1), .genders = 5};
+  run.tell(fmt::format("loading {} points from files", set.points()));
+  if (auto status = WriteLoadFiles(set, folder->path()); !status.ok()) return status;
+  for (const char* file : {"points.csv", "points.jsonl"}) {
+    OwnReports reports(run.store.store(), "bench_files");
+    const auto time = LoadFromFile(*reports, set, folder->path() / file);
+    if (!time.ok()) return time.status();
+    run.Add(fmt::format("load from {}", file), "points/s", time->rate(), kMillionBar);
+  }
   return absl::OkStatus();
 }
 
@@ -74,7 +103,9 @@ absl::Status RunDailyPart(ReportsRun& run) {
   if (!time.ok()) return time.status();
   if (run.Wants("load")) {
     run.Add("load in batches of 100,000", "points/s", time->rate(), kLoadBar);
-    if (auto status = RunOtherLoads(run); !status.ok()) return status;
+    for (const auto loads : {RunOtherLoads, RunFileLoads}) {
+      if (auto status = loads(run); !status.ok()) return status;
+    }
   }
   run.tell("compacting");
   const auto bytes = reports.Settle(set.report);

@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <string>
 
 #include "absl/status/statusor.h"
 #include "bench/reports/point_set.h"
+#include "kvstore_api/kvstore.h"
 #include "reports/reports.h"
 
 /// Ways to load the points of a set.
@@ -24,9 +26,10 @@ struct LoadTime {
 /// the batches is timed, not making the points.
 absl::StatusOr<LoadTime> LoadPoints(reports::Reports& reports, const PointSet& set, PointOrder order);
 
-/// The same by requests of the JSON form (write_points), each with kPointsOfBatch points. Parsing the text of
-/// a request is timed, making it is not.
-absl::StatusOr<LoadTime> LoadJson(reports::Reports& reports, const PointSet& set);
+/// Creates the report of a set in a dataset and writes its points by requests of the JSON form
+/// (write_points), each with kPointsOfBatch points, as `kv exec` carries them out. Making the text of a
+/// request is not timed.
+absl::StatusOr<LoadTime> LoadJson(KVStore& store, const std::string& dataset, const PointSet& set);
 
 /// Writes the points of a set as CSV: metric,time,country,app,gender,value with the time as "2013-01-01".
 absl::Status WriteCsv(const PointSet& set, const std::filesystem::path& file);

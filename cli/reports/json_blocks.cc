@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "json/plain_json.h"
+
 namespace kvstore::cli {
 namespace {
 
@@ -18,6 +20,16 @@ constexpr size_t kMaxLineBytes = size_t{16} << 20;
 constexpr size_t kBlockLines = 16'384;
 constexpr size_t kBlockBytes = size_t{8} << 20;
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+
+/// Reads a line without a tree where that is enough.
+absl::StatusOr<FlatValue> Parse(std::string_view text, JsonBlock& block) {
+  PlainJson plain(text);
+  const FlatValue value = plain.Value(block.json);
+  if (plain.IsWhole()) return value;
+  auto tree = ParseJson(text);
+  if (!tree.ok()) return tree.status();
+  return block.json.Add(block.trees.emplace_back(*std::move(tree)));
+}
 
 }  // namespace
 
@@ -50,31 +62,42 @@ absl::Status JsonBlockReader::Await() const {
 
 absl::StatusOr<JsonBlock> JsonBlockReader::Read() {
   JsonBlock block;
-  size_t bytes = 0;
-  while (block.lines.size() < kBlockLines && bytes < kBlockBytes) {
-    JsonLine line{.offset = reader_.consumed(), .text = {}, .json = Json()};
-    const auto result = reader_.Next(line.text);
+  if (auto status = ReadLines(block); !status.ok()) return status;
+  for (JsonLine& line : block.lines) {
+    if (line.json.ok()) line.json = Parse(line.text, block);
+  }
+  return block;
+}
+
+absl::Status JsonBlockReader::ReadLines(JsonBlock& block) {
+  std::vector<size_t> ends;  // of the lines, in the block's text
+  while (block.lines.size() < kBlockLines && block.text.size() < kBlockBytes) {
+    JsonLine line{.offset = reader_.consumed(), .text = {}, .json = FlatValue()};
+    const auto result = reader_.Next(line_);
     if (!result.ok()) return result.status();
     if (*result == LineReader::Result::kEnd) {
       block.is_last = true;
       break;
     }
     line.number = ++number_;
-    if (number_ == 1 && line.text.starts_with(kByteOrderMark)) line.text.erase(0, kByteOrderMark.size());
+    if (number_ == 1 && line_.starts_with(kByteOrderMark)) line_.erase(0, kByteOrderMark.size());
     if (*result == LineReader::Result::kTooLong) {
-      line.text.clear();
+      line_.clear();
       line.json = absl::InvalidArgumentError(fmt::format("longer than the limit of {} bytes", kMaxLineBytes));
-    } else if (line.text.find_first_not_of(" \t\r") == std::string::npos) {
+    } else if (line_.find_first_not_of(" \t\r") == std::string::npos) {
       ++block.blank;
       continue;
-    } else {
-      line.json = ParseJson(line.text);
     }
-    bytes += line.text.size();
+    block.text.insert(block.text.end(), line_.begin(), line_.end());
     block.lines.push_back(std::move(line));
+    ends.push_back(block.text.size());
   }
   block.end = reader_.consumed();
-  return block;
+  const std::string_view text(block.text.data(), block.text.size());
+  size_t begin = 0;
+  for (size_t i = 0; i < ends.size(); begin = ends[i++])
+    block.lines[i].text = text.substr(begin, ends[i] - begin);
+  return absl::OkStatus();
 }
 
 }  // namespace kvstore::cli

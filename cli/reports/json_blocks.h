@@ -2,35 +2,46 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <future>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "cli/line_reader.h"
+#include "json/flat_json.h"
 #include "json/json.h"
 
 namespace kvstore::cli {
 
 /// A line of a file of JSON lines.
 struct JsonLine {
-  uint64_t number = 0;  ///< From 1.
-  uint64_t offset = 0;  ///< How many bytes of the file lie before it.
-  std::string text;     ///< Empty if it is longer than the limit.
-  absl::StatusOr<Json> json;
+  uint64_t number = 0;             ///< From 1.
+  uint64_t offset = 0;             ///< How many bytes of the file lie before it.
+  std::string_view text;           ///< Empty if it is longer than the limit.
+  absl::StatusOr<FlatValue> json;  ///< A value of JsonBlock::json.
 };
 
-/// Lines of a file, one behind the other.
+/// Lines of a file, one behind the other. It can be moved, not copied: its lines point into it.
 struct JsonBlock {
+  JsonBlock() = default;
+  JsonBlock(JsonBlock&&) = default;
+  JsonBlock& operator=(JsonBlock&&) = default;
+
   std::vector<JsonLine> lines;  ///< Without those that are blank.
-  uint64_t blank = 0;           ///< How many were.
-  uint64_t end = 0;             ///< How many bytes of the file end with the block.
-  bool is_last = false;         ///< Whether the file ends with the block.
+  FlatJson json;
+  uint64_t blank = 0;    ///< How many lines were.
+  uint64_t end = 0;      ///< How many bytes of the file end with the block.
+  bool is_last = false;  ///< Whether the file ends with the block.
+
+  std::vector<char> text;  ///< Of all lines. Unlike a string, it stays where it is when it is moved.
+  std::deque<Json> trees;  ///< Of the lines that could not be read without one.
 };
 
-/// Reads and parses a file of JSON lines in blocks, one block ahead of its caller, in a thread of its own:
-/// parsing takes longer than all else that loading does. Externally synchronised.
+/// Reads and parses a file of JSON lines in blocks, one block ahead of its caller, in a thread of its own.
+/// Externally synchronised.
 class JsonBlockReader {
  public:
   /// Begins to read.
@@ -47,6 +58,8 @@ class JsonBlockReader {
 
  private:
   absl::StatusOr<JsonBlock> Read();
+  /// Reads the lines of a block; they are parsed when its text is complete.
+  absl::Status ReadLines(JsonBlock& block);
   /// Waits until there is something to read. CANCELLED if the destructor is called first.
   absl::Status Await() const;
 
@@ -54,6 +67,7 @@ class JsonBlockReader {
   const int end_;  // an eventfd that is readable once the destructor was called
   LineReader reader_;
   uint64_t number_ = 0;  // of the line that was read last
+  std::string line_;     // of Read, kept for its memory
   std::future<absl::StatusOr<JsonBlock>> next_;
 };
 

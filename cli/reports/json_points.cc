@@ -3,14 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "cli/command.h"
 #include "cli/reports/json_blocks.h"
 #include "cli/reports/moments.h"
@@ -28,10 +29,14 @@ absl::Status Invalid(std::string_view field, std::string_view problem) {
   return absl::InvalidArgumentError(fmt::format("{}: {}", field, problem));
 }
 
-/// Returns whether a line is one point with its metric by name.
-bool IsOnePoint(const Json& json) {
-  const auto metric = json.find("metric");
-  return metric != json.end() && metric->is_string() && (json.contains("value") || json.contains("values"));
+using Kind = FlatValue::Kind;
+
+/// The metric's name in a line that is one point; nullopt for another line.
+std::optional<std::string_view> MetricOfOnePoint(const FlatJson& json, const FlatValue& line) {
+  const FlatValue* metric = json.Find(line, "metric");
+  if (metric == nullptr || metric->kind != Kind::kString) return std::nullopt;
+  if (json.Find(line, "value") == nullptr && json.Find(line, "values") == nullptr) return std::nullopt;
+  return metric->text;
 }
 
 /// The metrics of a report as far as lines name them.
@@ -47,61 +52,78 @@ class KnownMetrics {
   }
   /// The index of a metric that exists; nullopt if there is none of that name.
   std::optional<size_t> Find(std::string_view metric) const {
-    const auto found = indexes_.find(metric);
+    // Neighbours mostly name the same metrics in the same order.
+    const std::vector<reports::Metric>& metrics = info_.metrics;
+    if (!metrics.empty()) {
+      for (const size_t guess : {last_, (last_ + 1) % metrics.size()}) {
+        if (metrics[guess].name == metric) return last_ = guess;
+      }
+    }
+    const auto found = indexes_.find(absl::string_view(metric.data(), metric.size()));
     if (found == indexes_.end()) return std::nullopt;
-    return found->second;
+    return last_ = found->second;
   }
 
-  /// Asks for the metrics of these lines; returns whether info() has others than before. Throws Failure.
-  bool Learn(const std::vector<JsonLine>& lines) {
-    std::set<std::string> names;
-    for (const JsonLine& line : lines) AddNames(line, names);
-    std::vector<std::string> unknown = NotKnown(names);
+  /// Asks for the metrics of the lines of a block; returns whether info() has others than before. Throws
+  /// Failure.
+  bool Learn(const JsonBlock& block) {
+    std::set<std::string, std::less<>> unknown;
+    EachName(block, [&](std::string_view name) {
+      if (!Find(name) && !missing_.contains(name) && !unknown.contains(name)) unknown.emplace(name);
+    });
     if (unknown.empty()) return false;
     const bool forgets = info_.metrics.size() + unknown.size() > kMaxKnownMetrics;
     if (forgets) {
-      info_.metrics.clear();
-      indexes_.clear();
-      missing_.clear();
-      unknown.assign(names.begin(), names.end());
+      Forget();
+      EachName(block, [&](std::string_view name) {
+        if (!unknown.contains(name)) unknown.emplace(name);
+      });
     }
-    reports::ReportInfo found = OrFail(reports_.Info(options_.report, unknown));
+    reports::ReportInfo found =
+        OrFail(reports_.Info(options_.report, std::vector<std::string>(unknown.begin(), unknown.end())));
     for (reports::Metric& metric : found.metrics) {
       indexes_.emplace(metric.name, info_.metrics.size());
       info_.metrics.push_back(std::move(metric));
     }
-    for (std::string& name : unknown) {
-      if (!indexes_.contains(name)) missing_.insert(std::move(name));
+    for (const std::string& name : unknown) {
+      if (!indexes_.contains(name)) missing_.insert(name);
     }
     return forgets || !found.metrics.empty();
   }
 
  private:
-  void AddNames(const JsonLine& line, std::set<std::string>& names) const {
-    if (!line.json.ok() || !line.json->is_object()) return;
-    const auto add = [&](const std::string& name) {
-      // A longer name is none of a metric's, and asking for it would be refused.
-      if (!name.empty() && name.size() <= reports::kMaxMetricNameBytes) names.insert(name);
-    };
-    if (IsOnePoint(*line.json)) return add(line.json->at("metric").get_ref<const std::string&>());
-    for (const auto& [name, value] : line.json->items()) {
-      if (!IsOther(name)) add(name);
-    }
+  void Forget() {
+    info_.metrics.clear();
+    indexes_.clear();
+    missing_.clear();
+    last_ = 0;
   }
 
-  std::vector<std::string> NotKnown(const std::set<std::string>& names) const {
-    std::vector<std::string> unknown;
-    for (const std::string& name : names) {
-      if (!indexes_.contains(name) && !missing_.contains(name)) unknown.push_back(name);
+  /// Calls `take` with each name in a block that may be a metric's.
+  template <typename Take>
+  void EachName(const JsonBlock& block, const Take& take) const {
+    const auto offer = [&](std::string_view name) {
+      // A longer name is none of a metric's, and asking for it would be refused.
+      if (!name.empty() && name.size() <= reports::kMaxMetricNameBytes) take(name);
+    };
+    for (const JsonLine& line : block.lines) {
+      if (!line.json.ok() || line.json->kind != Kind::kObject) continue;
+      if (const auto metric = MetricOfOnePoint(block.json, *line.json)) {
+        offer(*metric);
+        continue;
+      }
+      for (const FlatField& field : block.json.Fields(*line.json)) {
+        if (!IsOther(field.name)) offer(field.name);
+      }
     }
-    return unknown;
   }
 
   reports::Reports& reports_;
   const LoadOptions& options_;
   reports::ReportInfo info_;
-  std::map<std::string, size_t, std::less<>> indexes_;  // of info_.metrics, by name
-  std::set<std::string> missing_;                       // names that are none of a metric
+  absl::flat_hash_map<std::string, size_t> indexes_;  // of info_.metrics, by name
+  std::set<std::string, std::less<>> missing_;        // names that are none of a metric
+  mutable size_t last_ = 0;                           // the index that Find has returned last
 };
 
 /// Turns lines into points.
@@ -111,13 +133,17 @@ class LineToPoints {
       : metrics_(metrics), times_(options.zone), segments_(metrics.info().keys.size()) {}
 
   /// Adds all points of a line, or none and says why.
-  absl::Status Read(const absl::StatusOr<Json>& json, LoadTarget& target) {
-    if (!json.ok()) return json.status();
-    if (!json->is_object()) return absl::InvalidArgumentError("the line must be an object");
+  ///
+  /// json  has the line's values.
+  absl::Status Read(const FlatJson& json, const absl::StatusOr<FlatValue>& line, LoadTarget& target) {
+    if (!line.ok()) return line.status();
+    if (line->kind != Kind::kObject) return absl::InvalidArgumentError("the line must be an object");
     used_ = 0;
     std::fill(segments_.begin(), segments_.end(), std::nullopt);
-    if (auto status = ReadTime(*json); !status.ok()) return status;
-    if (auto status = IsOnePoint(*json) ? ReadOne(*json) : ReadMany(*json); !status.ok()) return status;
+    if (auto status = ReadTime(json.Find(*line, "time")); !status.ok()) return status;
+    const auto metric = MetricOfOnePoint(json, *line);
+    if (auto status = metric ? ReadOne(json, *line, *metric) : ReadMany(json, *line); !status.ok())
+      return status;
     reports::Batch& batch = target.BatchFor(used_);
     for (size_t i = 0; i < used_; ++i) {
       // A wrong time or segment is wrong for the first of the points, before one is added.
@@ -127,68 +153,74 @@ class LineToPoints {
   }
 
  private:
-  absl::Status ReadTime(const Json& json) {
-    const auto time = json.find("time");
-    if (time == json.end()) return Invalid("time", "missing");
-    if (time->is_number_unsigned() && time->get<uint64_t>() <= static_cast<uint64_t>(reports::kMaxTimeMs)) {
-      time_ = static_cast<int64_t>(time->get<uint64_t>());
+  absl::Status ReadTime(const FlatValue* time) {
+    if (time == nullptr) return Invalid("time", "missing");
+    if (time->kind == Kind::kInteger && time->integer >= 0 && time->integer <= reports::kMaxTimeMs) {
+      time_ = time->integer;
       return absl::OkStatus();
     }
-    if (!time->is_string()) return Invalid("time", reports::kTimeProblem);
-    const auto read = times_.Read(time->get_ref<const std::string&>());
+    if (time->kind != Kind::kString) return Invalid("time", reports::kTimeProblem);
+    const auto read = times_.Read(time->text);
     if (!read.ok()) return Invalid("time", std::string(read.status().message()));
     time_ = *read;
     return absl::OkStatus();
   }
 
-  absl::Status ReadSegment(uint32_t key, const Json& value) {
-    if (!value.is_string())
+  absl::Status ReadSegment(uint32_t key, const FlatValue& value) {
+    if (value.kind != Kind::kString)
       return Invalid(metrics_.info().keys[key].name, "a segment value must be a string");
-    segments_[key] = value.get_ref<const std::string&>();
+    segments_[key] = value.text;
     return absl::OkStatus();
   }
 
-  absl::Status ReadValue(const std::string& name, const Json& json) {
+  absl::Status ReadSegments(const FlatJson& json, const FlatValue& segments) {
+    if (segments.kind != Kind::kObject)
+      return Invalid("segments", "must be an object: {\"country\": \"US\"}");
+    for (const FlatField& segment : json.Fields(segments)) {
+      const auto number = metrics_.info().KeyNumber(segment.name);
+      if (!number) {
+        return Invalid("segments", fmt::format("report '{}' has no segment key '{}'", metrics_.info().name,
+                                               segment.name));
+      }
+      if (auto status = ReadSegment(*number, segment.value); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadValue(std::string_view name, const FlatJson& json, const FlatValue& value) {
     const auto metric = metrics_.Find(name);
     if (!metric) {
       return absl::NotFoundError(
           fmt::format("report '{}' has no segment key and no metric '{}'", metrics_.info().name, name));
     }
     if (used_ == values_.size()) values_.emplace_back();
-    PointValue& value = values_[used_++];
-    value.metric = *metric;
-    const auto status = ReadJsonValue(json, metrics_.info().metrics[*metric].kind, value);
+    PointValue& point = values_[used_++];
+    point.metric = *metric;
+    const auto status = ReadJsonValue(json, value, metrics_.info().metrics[*metric].kind, point);
     return status.ok() ? status : Invalid(name, std::string(status.message()));
   }
 
-  absl::Status ReadOne(const Json& json) {
-    for (const auto& [name, value] : json.items()) {
-      if (name == "segments") {
-        if (!value.is_object()) return Invalid(name, "must be an object: {\"country\": \"US\"}");
-        for (const auto& [key, segment] : value.items()) {
-          const auto number = metrics_.info().KeyNumber(key);
-          if (!number)
-            return Invalid(name,
-                           fmt::format("report '{}' has no segment key '{}'", metrics_.info().name, key));
-          if (auto status = ReadSegment(*number, segment); !status.ok()) return status;
-        }
-      } else if (name != "metric" && name != "time" && name != "value" && name != "values") {
-        return Invalid(name, "unknown field");
+  absl::Status ReadOne(const FlatJson& json, const FlatValue& line, std::string_view metric) {
+    const FlatValue* value = nullptr;
+    for (const FlatField& field : json.Fields(line)) {
+      if (field.name == "segments") {
+        if (auto status = ReadSegments(json, field.value); !status.ok()) return status;
+      } else if (field.name == "value" || field.name == "values") {
+        if (value != nullptr) return Invalid("value", "give either 'value' or 'values'");
+        value = &field.value;
+      } else if (field.name != "metric" && field.name != "time") {
+        return Invalid(field.name, "unknown field");
       }
     }
-    if (json.contains("value") && json.contains("values"))
-      return Invalid("value", "give either 'value' or 'values'");
-    const auto value = json.find("value");
-    return ReadValue(json.at("metric").get_ref<const std::string&>(),
-                     value != json.end() ? *value : json.at("values"));
+    return ReadValue(metric, json, *value);
   }
 
-  absl::Status ReadMany(const Json& json) {
-    for (const auto& [name, value] : json.items()) {
+  absl::Status ReadMany(const FlatJson& json, const FlatValue& line) {
+    for (const auto& [name, value] : json.Fields(line)) {
       if (const auto key = metrics_.info().KeyNumber(name)) {
         if (auto status = ReadSegment(*key, value); !status.ok()) return status;
-      } else if (!metrics_.IsOther(name) && !value.is_null()) {
-        if (auto status = ReadValue(name, value); !status.ok()) return status;
+      } else if (!metrics_.IsOther(name) && value.kind != Kind::kNull) {
+        if (auto status = ReadValue(name, json, value); !status.ok()) return status;
       }
     }
     return absl::OkStatus();
@@ -220,9 +252,9 @@ void LoadJsonLines(reports::Reports& reports, const LoadOptions& options, int fi
   bool at_end = false;
   while (!at_end) {
     const JsonBlock block = OrFail(reader.Next());
-    if (metrics.Learn(block.lines)) target.Use(metrics.info(), Layout(metrics.info(), options));
+    if (metrics.Learn(block)) target.Use(metrics.info(), Layout(metrics.info(), options));
     for (const JsonLine& line : block.lines) {
-      if (const absl::Status status = to_points.Read(line.json, target); status.ok()) {
+      if (const absl::Status status = to_points.Read(block.json, line.json, target); status.ok()) {
         target.Done(line.number, line.offset, line.text);
       } else {
         target.Reject(line.number, line.offset, line.text, std::string(status.message()));

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 
 #include "absl/time/civil_time.h"
 #include "reports/report_types.h"
@@ -41,16 +40,6 @@ int64_t Midnight(int64_t now, int days, const absl::TimeZone& zone) {
   return absl::ToUnixMillis(absl::FromCivil(today + days, zone));
 }
 
-/// The number that some digits make; -1 if one of them is none.
-int Digits(std::string_view text, size_t at, size_t count) {
-  int number = 0;
-  for (const char c : text.substr(at, count)) {
-    if (c < '0' || c > '9') return -1;
-    number = number * 10 + (c - '0');
-  }
-  return number;
-}
-
 }  // namespace
 
 absl::StatusOr<int64_t> ParseMoment(std::string_view text, int64_t now, const absl::TimeZone& zone) {
@@ -62,7 +51,7 @@ absl::StatusOr<int64_t> ParseMoment(std::string_view text, int64_t now, const ab
     if (const auto step = reports::ParseStep(text.substr(1)); step.ok()) {
       return InTime(text, reports::Shift(now, *step, text.front() == '-' ? -1 : 1, zone));
     }
-  } else if (const auto time = reports::ParseTimeText(std::string(text), zone); time.ok()) {
+  } else if (const auto time = reports::ParseTimeText(text, zone); time.ok()) {
     return *time;
   }
   return absl::InvalidArgumentError(fmt::format(
@@ -96,42 +85,11 @@ std::string MomentFormat::operator()(int64_t time) const {
 
 absl::StatusOr<int64_t> PointTimes::Read(std::string_view text) {
   if (!last_text_.empty() && text == last_text_) return last_;
-  if (const auto fast = FastUtcTime(text)) {
-    last_ = *fast;
-  } else if (AreDigits(text)) {
-    const auto ms = ParseMs(text);
-    if (!ms.ok()) return ms.status();
-    last_ = *ms;
-  } else {
-    const auto time = reports::ParseTimeText(std::string(text), zone_);
-    if (!time.ok()) return time.status();
-    last_ = *time;
-  }
+  const auto time = AreDigits(text) ? ParseMs(text) : reports::ParseTimeText(text, zone_);
+  if (!time.ok()) return time.status();
+  last_ = *time;
   last_text_.assign(text);
   return last_;
-}
-
-std::optional<int64_t> FastUtcTime(std::string_view text) {
-  if (text.size() != 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
-      text[16] != ':' || text[19] != 'Z') {
-    return std::nullopt;
-  }
-  const int year = Digits(text, 0, 4);
-  const int month = Digits(text, 5, 2);
-  const int day = Digits(text, 8, 2);
-  const int hour = Digits(text, 11, 2);
-  const int minute = Digits(text, 14, 2);
-  const int second = Digits(text, 17, 2);
-  if (year < 1970 || month < 1 || day < 1 || hour < 0 || hour > 23 || minute < 0 || minute > 59 ||
-      second < 0 || second > 59) {
-    return std::nullopt;
-  }
-  const std::chrono::year_month_day date{std::chrono::year(year),
-                                         std::chrono::month(static_cast<unsigned>(month)),
-                                         std::chrono::day(static_cast<unsigned>(day))};
-  if (!date.ok()) return std::nullopt;
-  const int64_t days = std::chrono::sys_days(date).time_since_epoch().count();
-  return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1000;
 }
 
 }  // namespace kvstore::cli

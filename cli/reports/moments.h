@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -37,7 +36,7 @@ class MomentFormat {
   std::string format_;
 };
 
-/// Reads times of points in files. Fast where many neighbours have the same time, and for RFC 3339 in UTC.
+/// Reads times of points in files. Fast where many neighbours have the same time.
 /// Externally synchronised.
 class PointTimes {
  public:
@@ -52,8 +51,5 @@ class PointTimes {
   std::string last_text_;  // empty: none
   int64_t last_ = 0;
 };
-
-/// The time of a text of the form 2013-01-31T05:00:00Z; nullopt for any other, which may be a time as well.
-std::optional<int64_t> FastUtcTime(std::string_view text);
 
 }  // namespace kvstore::cli

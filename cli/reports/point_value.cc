@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/trim.h"
 #include "reports/json_times.h"
@@ -32,26 +32,36 @@ bool EachPart(std::string_view text, const Take& take) {
   }
 }
 
-absl::Status ReadMembers(const Json& json, PointValue& value) {
+/// The values in a field, which may be an array or a value alone.
+std::span<const FlatValue> ValuesOf(const FlatJson& json, const FlatValue& given) {
+  return given.kind == FlatValue::Kind::kArray ? json.Elements(given) : std::span(&given, 1);
+}
+
+absl::Status ReadMembers(const FlatJson& json, const FlatValue& given, PointValue& value) {
   value.members.clear();
-  const Json list = json.is_array() ? json : Json::array({json});
-  for (const Json& member : list) {
-    if (!member.is_string()) {
+  for (const FlatValue& member : ValuesOf(json, given)) {
+    if (member.kind != FlatValue::Kind::kString) {
       return absl::InvalidArgumentError("a distinct metric takes a string, or an array of strings");
     }
-    value.members.push_back(member.get<std::string>());
+    value.members.emplace_back(member.text);
   }
   return absl::OkStatus();
 }
 
-absl::Status ReadValues(const Json& json, PointValue& value) {
+absl::Status ReadValues(const FlatJson& json, const FlatValue& given, PointValue& value) {
   value.values.clear();
-  const Json list = json.is_array() ? json : Json::array({json});
-  for (const Json& number : list) {
-    if (!number.is_number()) {
-      return absl::InvalidArgumentError("a distribution takes a number, or an array of numbers");
+  for (const FlatValue& number : ValuesOf(json, given)) {
+    switch (number.kind) {
+      case FlatValue::Kind::kInteger:
+        value.values.push_back(static_cast<double>(number.integer));
+        break;
+      case FlatValue::Kind::kLargeInteger:
+      case FlatValue::Kind::kReal:
+        value.values.push_back(number.real);
+        break;
+      default:
+        return absl::InvalidArgumentError("a distribution takes a number, or an array of numbers");
     }
-    value.values.push_back(number.get<double>());
   }
   if (value.values.empty()) return absl::InvalidArgumentError("a distribution takes at least one number");
   return absl::OkStatus();
@@ -100,10 +110,10 @@ absl::Status ReadCell(std::string_view text, MetricKind kind, PointValue& value)
   return wrong;
 }
 
-absl::Status ReadJsonValue(const Json& json, MetricKind kind, PointValue& value) {
-  if (kind == MetricKind::kDistinct) return ReadMembers(json, value);
-  if (kind == MetricKind::kDistribution) return ReadValues(json, value);
-  const auto number = reports::NumberFromJson(json);
+absl::Status ReadJsonValue(const FlatJson& json, const FlatValue& given, MetricKind kind, PointValue& value) {
+  if (kind == MetricKind::kDistinct) return ReadMembers(json, given, value);
+  if (kind == MetricKind::kDistribution) return ReadValues(json, given, value);
+  const auto number = reports::NumberFromFlat(given);
   if (!number) return absl::InvalidArgumentError(std::string(reports::kNumberProblem));
   value.number = *number;
   return absl::OkStatus();

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "json/json.h"
+#include "json/flat_json.h"
 #include "reports/batch.h"
 
 namespace kvstore::cli {
@@ -31,7 +31,10 @@ std::optional<reports::Number> ParseNumber(std::string_view text);
 absl::Status ReadCell(std::string_view text, reports::MetricKind kind, PointValue& value);
 /// Reads a number (of kind value; or a string of an integer), a string or an array of strings (distinct), a
 /// number or an array of numbers (distribution). INVALID_ARGUMENT says what is wrong.
-absl::Status ReadJsonValue(const Json& json, reports::MetricKind kind, PointValue& value);
+///
+/// given  a value of `json`.
+absl::Status ReadJsonValue(const FlatJson& json, const FlatValue& given, reports::MetricKind kind,
+                           PointValue& value);
 
 /// Adds the point. Errors as of reports::Batch.
 absl::Status AddPoint(reports::Batch& batch, int64_t time, reports::Batch::Segments segments,

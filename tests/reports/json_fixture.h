@@ -17,24 +17,27 @@ namespace kvstore::testing {
 inline constexpr int64_t kJanuary = 1'356'998'400'000;
 inline constexpr int64_t kDay = 86'400'000;
 
+/// Creates the report "flights".
+inline constexpr char kCreateFlights[] =
+    R"({"op":"create_report","report":"flights","segment_keys":["carrier","origin"],
+        "metrics":[{"name":"departures"},{"name":"delay","kind":"distribution"},{"name":"planes","kind":"distinct"},
+                   {"name":"late"}],
+        "resolution":"1h","period":"30d","salts":4,"retention":"0"})";
+
 /// Carries out operations on reports as JSON, with a store in memory that has the report "flights".
 class ReportsJson : public ::testing::Test {
  protected:
-  void SetUp() override {
-    Ok(R"({"op":"create_report","report":"flights","segment_keys":["carrier","origin"],
-           "metrics":[{"name":"departures"},{"name":"delay","kind":"distribution"},{"name":"planes","kind":"distinct"},
-                      {"name":"late"}],
-           "resolution":"1h","period":"30d","salts":4,"retention":"0"})");
-  }
+  void SetUp() override { Ok(kCreateFlights); }
 
-  reports::JsonAnswer Do(const std::string& text) {
+  reports::JsonAnswer Do(const std::string& text) { return DoIn(store_, text); }
+  static reports::JsonAnswer DoIn(MemoryStore& store, const std::string& text) {
     const auto request = ParseJson(text);
     if (!request.ok()) return request.status();
     JsonFields fields(*request, "");
     const auto operation = reports::JsonOperations().find(fields.String("op"));
     if (operation == reports::JsonOperations().end()) return absl::UnimplementedError("no such operation");
     return operation->second(
-        fields, [this](const std::string& dataset) { return reports::LocalReports(store_, dataset); });
+        fields, [&store](const std::string& dataset) { return reports::LocalReports(store, dataset); });
   }
   Json Ok(const std::string& text) {
     auto answer = Do(text);

@@ -4,8 +4,11 @@
 #include <map>
 #include <string>
 
+#include "client/reports.h"
 #include "reports/maintenance.h"
+#include "server/server.h"
 #include "tests/migration/migration_fixture.h"
+#include "tests/reports/report_choices.h"
 #include "tests/reports/report_history.h"
 #include "tests/support/random.h"
 
@@ -25,6 +28,35 @@ TEST_F(ReportsOnShards, EveryAnswerIsTheModels) {
                                           .steps = Rounds("KV_TEST_OPERATIONS", 300),
                                           .expires = true});
   EXPECT_GT(from_rollups, 0u);
+}
+
+/// A query runs in the server, which is next to the shards; what comes over the network is the answer alone.
+TEST_F(ReportsOnShards, ThroughAServerTheAnswersAreTheSame) {
+  Create({.name = "reports", .backend = "mysql"});
+  RunReportHistory(store_->router(), {.seed = Seed("served report on shards"), .steps = 60});
+  ServerOptions options;
+  options.listen = {"127.0.0.1:0"};
+  const auto server = Server::Start(store_->router(), options);
+  ASSERT_OK(server);
+  const auto remote = client::ConnectReports((*server)->addresses().front(), {}, "reports");
+  ASSERT_OK(remote);
+  const auto local = reports::LocalReports(store_->router(), "reports");
+  ASSERT_OK_AND_ASSIGN(const auto described, local->Describe("flights", std::nullopt));
+  // In the order in which choices are made of them.
+  reports::ReportInfo info = described.info;
+  info.metrics = ReportChoices(0).Report().metrics;
+  ReportChoices choices(Seed("queries on shards"));
+  uint64_t series = 0;
+  for (uint64_t i = Rounds("KV_TEST_OPERATIONS", 60); i > 0 && !HasFailure(); --i) {
+    const reports::Query query = i % 3 == 0 ? choices.WideQuery(info) : choices.PlainQuery(info);
+    const auto expected = local->Run(query);
+    const auto answer = (*remote)->Run(query);
+    ASSERT_EQ(answer.status(), expected.status());
+    if (!expected.ok()) continue;
+    ExpectSameSeries(answer->series, expected->series, query.metrics[0].name);
+    series += answer->series.size();
+  }
+  EXPECT_GT(series, 0u);
 }
 
 class MigratingReports : public MigrationTest {

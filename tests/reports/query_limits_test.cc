@@ -5,8 +5,10 @@
 
 #include "kvstore_api/call_scope.h"
 #include "reports/group_table.h"
+#include "reports/hyperloglog.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
+#include "tests/reports/clicks_report.h"
 #include "tests/reports/memory_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -16,30 +18,47 @@ namespace {
 using kvstore::testing::FailsWith;
 using kvstore::testing::MemoryStore;
 
-/// A report with a series for each of 100 apps, and an hourly point in each for two days.
+/// A report with a series for each of 100 countries, and an hourly point in each for two days.
 class QueryLimitsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     ASSERT_OK_AND_ASSIGN(
         const ReportInfo info,
-        metadata_.Create({.name = "r",
-                          .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 4},
-                          .keys = {{"app", std::nullopt}},
-                          .metrics = {{.name = "clicks"}}}));
+        metadata_.Create(testing::ClicksReport({.resolution_ms = 1'000, .period_s = 86'400, .salts = 4})));
     Batch batch(info);
-    for (int app = 0; app < 100; ++app) {
-      const std::string name = "app " + std::to_string(app);
+    for (int country = 0; country < 100; ++country) {
+      const std::string name = "country " + std::to_string(country);
       const std::optional<std::string_view> segments[] = {name};
       for (int64_t hour = 0; hour < 48; ++hour) {
         ASSERT_OK(batch.Add(0, hour * 3'600'000, segments, Number::Integer(1)));
       }
     }
     ASSERT_OK(WriteBatch(metadata_, batch, {}));
-    query_ = {
-        .report = "r", .metrics = {{.name = "clicks"}}, .from = 0, .to = 2 * 86'400'000, .group_by = {"app"}};
+    query_ = {.report = "r",
+              .metrics = {{.name = "clicks"}},
+              .from = 0,
+              .to = 2 * 86'400'000,
+              .group_by = {"country"}};
   }
   void IsExhausted(const std::string& text) {
     EXPECT_THAT(RunQuery(metadata_, query_), FailsWith(absl::StatusCode::kResourceExhausted, text));
+  }
+  void AddMetric(const char* name, MetricKind kind) {
+    const Metric metric = {.name = name, .kind = kind};
+    ASSERT_OK(metadata_.AddMetrics("r", {&metric, 1}));
+  }
+  /// The least memory with which the query has an answer, to a kilobyte.
+  size_t LeastMemory() {
+    size_t& limit = query_.limits.max_memory_bytes;
+    size_t too_little = 0;
+    limit = size_t{1} << 26;
+    EXPECT_OK(RunQuery(metadata_, query_));
+    size_t enough = limit;
+    while (enough - too_little > 1'000) {
+      limit = (enough + too_little) / 2;
+      (RunQuery(metadata_, query_).ok() ? enough : too_little) = limit;
+    }
+    return enough;
   }
 
   MemoryStore store_;
@@ -71,7 +90,7 @@ TEST_F(QueryLimitsTest, Memory) {
 TEST_F(QueryLimitsTest, TheAnswerIsCountedWhateverTheAggregatesTake) {
   // Filters that match nothing have no aggregates, but a value for each step.
   query_.group_by = {};
-  query_.filters.assign(1'000, {.where = {{"app", std::vector<std::string>{"nobody"}}}});
+  query_.filters.assign(1'000, {.where = {{"country", std::vector<std::string>{"nobody"}}}});
   query_.step = *ParseStep("1h");
   query_.limits.max_memory_bytes = 1'000'000;
   EXPECT_OK(RunQuery(metadata_, query_));
@@ -85,8 +104,8 @@ TEST_F(QueryLimitsTest, MemoryOfExactSumsOfRealNumbers) {
   EXPECT_OK(RunQuery(metadata_, query_)) << "4,800 sums of integers";
   ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"clicks"}));
   Batch batch(info);
-  for (int app = 0; app < 100; ++app) {
-    const std::string name = "app " + std::to_string(app);
+  for (int country = 0; country < 100; ++country) {
+    const std::string name = "country " + std::to_string(country);
     const std::optional<std::string_view> segments[] = {name};
     for (int64_t hour = 0; hour < 48; ++hour) {
       ASSERT_OK(batch.Add(0, hour * 3'600'000, segments, Number::Real(0.5)));
@@ -94,6 +113,40 @@ TEST_F(QueryLimitsTest, MemoryOfExactSumsOfRealNumbers) {
   }
   ASSERT_OK(WriteBatch(metadata_, batch, {}));
   IsExhausted("more than 2000000 bytes of memory");
+}
+
+TEST_F(QueryLimitsTest, WhatATopIsRankedByIsCounted) {
+  AddMetric("users", MetricKind::kDistinct);
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"users"}));
+  Batch batch(info);
+  for (int country = 0; country < 100; ++country) {
+    const std::string name = "country " + std::to_string(country);
+    const std::optional<std::string_view> segments[] = {name};
+    ASSERT_OK(batch.AddDistinct(0, 0, segments, std::vector<std::string>{name}));
+  }
+  ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  query_.metrics = {{.name = "users"}};
+  query_.function = *ParseFunction("function", "distinct");
+  query_.step = *ParseStep("1d");
+  const size_t all = LeastMemory();
+  query_.top = {.n = 1, .by = query_.function};
+  EXPECT_GE(LeastMemory() + 1'000, all + 99 * sizeof(HyperLogLog))
+      << "a set of the whole range for each country";
+}
+
+TEST_F(QueryLimitsTest, MemoryOfADistributionThatHasNumbersOfAllSizes) {
+  AddMetric("delay", MetricKind::kDistribution);
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"delay"}));
+  Batch batch(info);
+  std::vector<double> values;
+  for (double value = 1; values.size() < 2'000; value *= 1.05) values.push_back(value);
+  const std::optional<std::string_view> segments[] = {"country 0"};
+  ASSERT_OK(batch.AddDistribution(0, 0, segments, values));
+  ASSERT_OK(WriteBatch(metadata_, batch, {}));
+  query_.metrics = {{.name = "delay"}};
+  query_.function = *ParseFunction("function", "p50");
+  EXPECT_GE(LeastMemory(), 2'000 * (sizeof(int32_t) + sizeof(uint64_t) + 4 * sizeof(void*)))
+      << "a node of a map for each bucket";
 }
 
 TEST_F(QueryLimitsTest, MetricsOfAllExpressionsTogether) {
@@ -109,11 +162,7 @@ TEST_F(QueryLimitsTest, MetricsOfAllExpressionsTogether) {
 
 TEST_F(QueryLimitsTest, NamesThatEachSeriesHas) {
   size_t& limit = query_.limits.max_memory_bytes;
-  limit = 1'000;
-  while (!RunQuery(metadata_, query_).ok()) {
-    ASSERT_LT(limit, 1'000'000u);
-    limit += 1'000;
-  }
+  limit = LeastMemory();
   // A hundred series with a name of 512 bytes each.
   query_.metrics = {{.name = std::string(512, 'm'), .expression = "clicks"}};
   limit += 40'000;
@@ -157,7 +206,7 @@ TEST_F(QueryLimitsTest, Bytes) {
 TEST_F(QueryLimitsTest, ALimitOfBytesEndsTheReadOfARow) {
   store_.page_columns = 10;
   ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"clicks"}));
-  const std::optional<std::string_view> segments[] = {"app 0"};
+  const std::optional<std::string_view> segments[] = {"country 0"};
   for (int64_t i = 0; i < 500; ++i) {
     Batch batch(info);
     ASSERT_OK(batch.Add(0, i * 1'000, segments, Number::Integer(i)));
@@ -177,7 +226,7 @@ TEST_F(QueryLimitsTest, MemoryOfTheRowsThatAreReadAndDecompressed) {
   ASSERT_OK_AND_ASSIGN(const ReportInfo info, metadata_.Get("r", std::vector<std::string>{"clicks"}));
   // Numbers of 40 bits that come again and again: 300 kB, which are few when they are compressed.
   Batch batch(info);
-  const std::optional<std::string_view> segments[] = {"app 0"};
+  const std::optional<std::string_view> segments[] = {"country 0"};
   for (int64_t i = 0; i < 60'000; ++i) {
     const uint64_t mixed = static_cast<uint64_t>(i % 64 + 1) * 0x9E3779B97F4A7C15;
     ASSERT_OK(batch.Add(0, i * 1'000, segments, Number::Integer(static_cast<int64_t>(mixed >> 24))));

@@ -13,6 +13,7 @@
 #include "reports/rows.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
+#include "tests/reports/clicks_report.h"
 #include "tests/reports/memory_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -65,14 +66,8 @@ class CutStore : public MemoryStore {
 /// A report with one series and daily rows.
 class RacesTest : public ::testing::Test {
  protected:
-  void SetUp() override { ASSERT_OK_AND_ASSIGN(info_, metadata_.Create(Description())); }
+  void SetUp() override { ASSERT_OK_AND_ASSIGN(info_, metadata_.Create(testing::ClicksReport())); }
 
-  static ReportInfo Description() {
-    return {.name = "r",
-            .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 1},
-            .keys = {{"country", std::nullopt}},
-            .metrics = {{.name = "clicks"}}};
-  }
   absl::Status Write(int64_t day, int64_t value, const std::string& country = "US") {
     Batch batch(info_);
     const std::optional<std::string_view> segments[] = {country};
@@ -107,7 +102,7 @@ TEST_F(RacesTest, ALoaderOfADroppedReportIsRefused) {
   ASSERT_OK(Write(0, 1));
   ASSERT_OK(DropReport(metadata_, "r"));
   EXPECT_THAT(Write(0, 1), FailsWith(absl::StatusCode::kNotFound, "'r'"));
-  ASSERT_OK(metadata_.Create(Description()));
+  ASSERT_OK(metadata_.Create(testing::ClicksReport()));
   EXPECT_THAT(Write(0, 1), FailsWith(absl::StatusCode::kFailedPrecondition, "created again"))
       << "points under the old ID would be lost";
   EXPECT_TRUE(Clicks().empty());
@@ -125,7 +120,7 @@ TEST_F(RacesTest, ALoaderOfADroppedReportLeavesNothingToTheNextOne) {
   };
   EXPECT_THAT(Write(0, 1, "CA"), FailsWith(absl::StatusCode::kNotFound, "'r'"));
   store_.before_read = nullptr;
-  ASSERT_OK_AND_ASSIGN(info_, metadata_.Create(Description()));
+  ASSERT_OK_AND_ASSIGN(info_, metadata_.Create(testing::ClicksReport()));
   ASSERT_OK(Write(0, 10, "MX"));
   ASSERT_OK(Write(0, 20, "CA"));
   const auto clicks = Clicks();
@@ -218,7 +213,7 @@ TEST_F(RacesTest, ADescriptionOfAnEarlierReportIsKnown) {
   EXPECT_OK(metadata_.CheckCurrent(info_));
   ASSERT_OK(metadata_.Remove(info_));
   EXPECT_THAT(metadata_.CheckCurrent(info_), FailsWith(absl::StatusCode::kNotFound, "'r'"));
-  ASSERT_OK_AND_ASSIGN(const ReportInfo again, metadata_.Create(Description()));
+  ASSERT_OK_AND_ASSIGN(const ReportInfo again, metadata_.Create(testing::ClicksReport()));
   EXPECT_THAT(metadata_.CheckCurrent(info_), FailsWith(absl::StatusCode::kFailedPrecondition, "'r'"));
   EXPECT_OK(metadata_.CheckCurrent(again));
 }

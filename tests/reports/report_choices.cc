@@ -27,6 +27,8 @@ void ExpectSameBits(const std::vector<TimeValue>& got, const std::vector<TimeVal
   }
 }
 
+}  // namespace
+
 void ExpectSameSeries(const std::vector<ResultSeries>& got, const std::vector<ResultSeries>& expected,
                       const std::string& what) {
   ASSERT_EQ(got.size(), expected.size()) << what;
@@ -39,8 +41,6 @@ void ExpectSameSeries(const std::vector<ResultSeries>& got, const std::vector<Re
     if (got[i].compared) ExpectSameBits(*got[i].compared, *expected[i].compared, what + ", compared");
   }
 }
-
-}  // namespace
 
 ReportInfo ReportChoices::Report() {
   return {.name = "flights",

@@ -43,6 +43,9 @@ class ReportChoices {
   Random random_;
 };
 
+/// Expects two answers to be the same, bit for bit.
+void ExpectSameSeries(const std::vector<reports::ResultSeries>& got,
+                      const std::vector<reports::ResultSeries>& expected, const std::string& what);
 /// Asks with roll-ups and without, and expects the same answer, bit for bit, or the same error. Returns the
 /// answer; its cost is that with roll-ups.
 absl::StatusOr<reports::QueryResult> AskBothWays(const reports::Metadata& metadata, reports::Query query);

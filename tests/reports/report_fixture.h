@@ -13,24 +13,21 @@
 #include "reports/rows.h"
 #include "reports/run_query.h"
 #include "reports/writer.h"
+#include "tests/reports/clicks_report.h"
 #include "tests/reports/memory_store.h"
 #include "tests/support/status_matchers.h"
 
 namespace kvstore::testing {
 
-/// A report "r" of seconds with one metric, clicks by country, whose points are all in one row: a salt, and
-/// periods of a day. The clock of its store begins in 1970 and stands still unless a test advances it.
+/// The report of clicks, whose points are all in one row: a salt, and periods of a day. The clock of its
+/// store begins in 1970 and stands still unless a test advances it.
 class ReportFixture : public ::testing::Test {
  protected:
   static constexpr int64_t kDayMs = 86'400'000;
 
   void SetUp() override {
     store_.page_columns = 1'000;
-    ASSERT_OK_AND_ASSIGN(
-        info_, metadata_.Create({.name = "r",
-                                 .settings = {.resolution_ms = 1'000, .period_s = 86'400, .salts = 1},
-                                 .keys = {{"country", std::nullopt}},
-                                 .metrics = {{.name = "clicks"}}}));
+    ASSERT_OK_AND_ASSIGN(info_, metadata_.Create(ClicksReport()));
   }
 
   /// Writes the one point of the tests, or adds to it.

@@ -78,6 +78,12 @@ std::optional<Number> Compute(MetricKind metric, const Function& function,
   }
 }
 
+/// By value alone: an integer and a real number may be equal.
+bool IsGreater(const Number& a, const Number& b) {
+  if (a.is_integer() && b.is_integer()) return a.integer() > b.integer();
+  return a.AsReal() > b.AsReal();
+}
+
 bool Matches(const ReportInfo& info, const QueryFilter& filter, const ReportModel::Segments& segments) {
   for (const auto& [key, values] : filter.where) {
     if (values &&
@@ -183,7 +189,7 @@ std::vector<ResultSeries> ReportModel::Answer(const Query& query) const {
     }
     if (query.top) {
       std::stable_sort(of_filter.begin(), of_filter.end(),
-                       [](const auto& a, const auto& b) { return Less(*b.first, *a.first); });
+                       [](const auto& a, const auto& b) { return IsGreater(*a.first, *b.first); });
       if (of_filter.size() > query.top->n) of_filter.resize(query.top->n);
     }
     for (auto& [rank, series] : of_filter) answer.push_back(std::move(series));

@@ -33,10 +33,14 @@ class RollupFixture : public ::testing::Test {
   void SetUp() override {
     store_.page_columns = 1'000;
     store_.batch_rows = 1'000;
+    Create(kSalts);
+  }
+
+  void Create(uint32_t salts) {
     ASSERT_OK_AND_ASSIGN(
         info_,
         metadata_.Create({.name = "r",
-                          .settings = {.resolution_ms = kHour, .period_s = 30 * 86'400, .salts = kSalts},
+                          .settings = {.resolution_ms = kHour, .period_s = 30 * 86'400, .salts = salts},
                           .keys = {{"country", std::nullopt}, {"app", "?"}},
                           .metrics = {{.name = "clicks"},
                                       {.name = "users", .kind = reports::MetricKind::kDistinct},

@@ -319,6 +319,44 @@ TEST_F(ServedTest, AStreamOfBatchesGoesOnBehindABadOne) {
   EXPECT_NE(end.error_message().find("dataset"), std::string::npos);
 }
 
+TEST_F(ServedTest, BytesToTheClientDoNotGrowWithThePoints) {
+  ServeFlights();
+  ASSERT_OK_AND_ASSIGN(const ReportInfo info, remote_->Info("flights", {"departures"}));
+  const auto load = [&](int64_t hours) {
+    Batch batch(info);
+    for (const char* carrier : {"UA", "AA", "B6"}) {
+      const std::optional<std::string_view> segments[] = {carrier, std::nullopt};
+      for (int64_t day = 0; day < 10; ++day) {
+        for (int64_t hour = 0; hour < hours; ++hour) {
+          ASSERT_OK(batch.Add(0, (day * 24 + hour) * kHour, segments, Number::Integer(1)));
+        }
+      }
+    }
+    ASSERT_OK(remote_->Write(batch, {}));
+  };
+  Query query = Departures();
+  query.to = 10 * 24 * kHour;
+  query.step = *ParseStep("1d");
+  query.group_by = {"carrier"};
+  const auto bytes_of_answer = [&](int64_t hours) {
+    const std::string sent = R"(kvstore_response_bytes_total{backend="rocksdb",operation="QueryReport"})";
+    const double before = std::max(served_->Metric(sent), 0.0);
+    const auto answer = remote_->Run(query);
+    EXPECT_OK(answer);
+    EXPECT_EQ(answer->series.size(), 3u);
+    for (const ResultSeries& series : answer->series) {
+      EXPECT_EQ(series.points.size(), 10u);
+      for (const auto& [time, value] : series.points) EXPECT_EQ(value, Number::Integer(hours));
+    }
+    return served_->Metric(sent) - before;
+  };
+  load(1);
+  const double few = bytes_of_answer(1);
+  EXPECT_GT(few, 100);
+  load(24);
+  EXPECT_NEAR(bytes_of_answer(24), few, 32) << "the figures of the cost are greater, and nothing else";
+}
+
 TEST_F(ServedTest, AQueryEndsWhenItsClientIsGone) {
   ServeFlights();
   const auto stub = Stub();

@@ -352,5 +352,33 @@ TEST(Batch, ADefaultThatIsNamedIsTheOneThatIsLeftOut) {
   EXPECT_EQ(series, (std::vector<uint32_t>{0, 0, 1, 0, 2})) << "another metric is another series";
 }
 
+TEST(Batch, PointsOfASeriesThatWasFoundAreThoseThatNameIt) {
+  const Written written;
+  Batch batch(written.info());
+  const std::optional<std::string_view> us[] = {"US", std::nullopt};
+  const std::optional<std::string_view> ca[] = {"CA", "web"};
+  const std::optional<std::string_view> incomplete[] = {std::nullopt, "web"};
+  ASSERT_OK_AND_ASSIGN(const uint32_t first, batch.FindSeries(0, us));
+  ASSERT_OK(batch.AddTo(first, 1'000, Number::Integer(1)));
+  ASSERT_OK(batch.Add(0, 2'000, ca, Number::Integer(2)));
+  ASSERT_OK_AND_ASSIGN(const uint32_t again, batch.FindSeries(0, us));
+  EXPECT_EQ(again, first);
+  ASSERT_OK(batch.AddTo(again, 3'000, Number::Real(0.5)));
+  ASSERT_OK_AND_ASSIGN(const uint32_t delays, batch.FindSeries(1, us));
+  const auto refused = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(batch.AddTo(delays, 0, Number::Integer(1)),
+              FailsWith(refused, "'delay' is of kind distribution"));
+  EXPECT_THAT(batch.AddTo(first, 500, Number::Integer(1)), FailsWith(refused, "500 ms is not a multiple"));
+  EXPECT_THAT(batch.AddTo(first, -1'000, Number::Integer(1)), FailsWith(refused, "from 1970 to 9999"));
+  EXPECT_THAT(batch.AddTo(first, 0, Number::Real(std::numeric_limits<double>::infinity())),
+              FailsWith(refused, "finite"));
+  EXPECT_THAT(batch.FindSeries(0, incomplete), FailsWith(refused, "'country' is missing"));
+  EXPECT_THAT(batch.FindSeries(0, {us, 1}), FailsWith(refused, "1 values for 2 keys"));
+  ASSERT_EQ(batch.size(), 3u);
+  EXPECT_EQ(batch.points()[0].series, batch.points()[2].series);
+  EXPECT_EQ(batch.points()[2].time, 3'000);
+  EXPECT_EQ(batch.points()[2].number, Number::Real(0.5));
+}
+
 }  // namespace
 }  // namespace kvstore::reports

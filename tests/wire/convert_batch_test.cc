@@ -98,6 +98,21 @@ TEST(ConvertBatch, ABatchComesBackAsItWas) {
   }
 }
 
+TEST(ConvertBatch, AMessageNamesTheMetricsOfItsPointsAlone) {
+  ReportInfo info = Flights();
+  for (int i = 0; i < 1'000; ++i) info.metrics.push_back({.name = "m" + std::to_string(i)});
+  Batch batch(info);
+  const std::vector<std::optional<std::string_view>> segments = {"UA", std::nullopt};
+  for (const size_t metric : {700, 3, 700}) ASSERT_OK(batch.Add(metric, 1'000, segments, Number::Integer(1)));
+  v1::WritePointsRequest message;
+  ToWire(batch, {}, message);
+  ASSERT_EQ(message.metrics_size(), 2);
+  EXPECT_EQ(message.metrics(0), "m696");
+  EXPECT_EQ(message.metrics(1), "fuel");
+  ASSERT_OK_AND_ASSIGN(const Batch back, FromWire(message, info));
+  EXPECT_EQ(PointsOf(back), PointsOf(batch));
+}
+
 /// A message as another client than ours would send it: with members and values, and a key left out.
 v1::WritePointsRequest PlainMessage() {
   v1::WritePointsRequest message;

@@ -7,7 +7,6 @@
 
 #include "reports/report_types.h"
 #include "reports/steps.h"
-#include "tests/support/random.h"
 
 namespace kvstore::cli {
 namespace {
@@ -103,27 +102,6 @@ TEST(PointTimes, ReadWhatFilesHave) {
   EXPECT_FALSE(times.Read("soon").ok());
   EXPECT_FALSE(times.Read("soon").ok()) << "a mistake is not remembered as a time";
   EXPECT_EQ(*times.Read("2013-01-01T00:00:00.5Z"), 1'356'998'400'500);
-}
-
-TEST(FastUtcTime, SaysWhatTheSlowWaySays) {
-  testing::Random random(testing::Seed("FastUtcTime"));
-  for (int i = 0; i < 20'000; ++i) {
-    const auto time = static_cast<int64_t>(random.Below(reports::kMaxTimeMs / 1000)) * 1000;
-    const std::string text = Rfc3339(time, absl::UTCTimeZone());
-    ASSERT_EQ(FastUtcTime(text), time) << text;
-    // Anything that differs in a character is the same to both, or left to the slow way.
-    std::string changed = text;
-    changed[random.Below(changed.size())] = "0123456789TZ:-. "[random.Below(16)];
-    if (const auto fast = FastUtcTime(changed)) {
-      const auto slow = reports::ParseTimeText(changed, absl::UTCTimeZone());
-      ASSERT_TRUE(slow.ok()) << changed;
-      ASSERT_EQ(*slow, *fast) << changed;
-    }
-  }
-  for (const char* other : {"", "2013-01-01", "2013-01-01T00:00:00+0", "2013-01-01T24:00:00Z",
-                            "2013-02-29T00:00:00Z", "1969-12-31T00:00:00Z", "2013-01-01T00:00:60Z"}) {
-    EXPECT_EQ(FastUtcTime(other), std::nullopt) << other;
-  }
 }
 
 }  // namespace

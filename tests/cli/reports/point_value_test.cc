@@ -57,14 +57,25 @@ TEST(PointValue, CellsOfOtherKindsHaveParts) {
 
 TEST(PointValue, JsonHasOneValueOrAnArray) {
   PointValue value;
-  ASSERT_OK(ReadJsonValue(Json("7"), MetricKind::kValue, value));
+  const auto read = [&](const Json& given, MetricKind kind) {
+    FlatJson json;
+    const FlatValue added = json.Add(given);
+    return ReadJsonValue(json, added, kind, value);
+  };
+  ASSERT_OK(read("7", MetricKind::kValue));
   EXPECT_EQ(value.number, Number::Integer(7));
-  ASSERT_OK(ReadJsonValue(Json(2.5), MetricKind::kDistribution, value));
+  ASSERT_OK(read(2.5, MetricKind::kDistribution));
   EXPECT_EQ(value.values, (std::vector<double>{2.5}));
-  ASSERT_OK(ReadJsonValue(Json::array({"a", "b"}), MetricKind::kDistinct, value));
+  ASSERT_OK(read(Json::array({1, UINT64_MAX}), MetricKind::kDistribution));
+  EXPECT_EQ(value.values, (std::vector<double>{1, 18446744073709551615.0}));
+  ASSERT_OK(read(Json::array({"a", "b"}), MetricKind::kDistinct));
   EXPECT_EQ(value.members, (std::vector<std::string>{"a", "b"}));
-  EXPECT_FALSE(ReadJsonValue(Json::array({"a", 1}), MetricKind::kDistinct, value).ok());
-  EXPECT_FALSE(ReadJsonValue(Json::object(), MetricKind::kDistribution, value).ok());
+  ASSERT_OK(read("c", MetricKind::kDistinct));
+  EXPECT_EQ(value.members, std::vector<std::string>{"c"});
+  EXPECT_FALSE(read(UINT64_MAX, MetricKind::kValue).ok());
+  EXPECT_FALSE(read(Json::array({"a", 1}), MetricKind::kDistinct).ok());
+  EXPECT_FALSE(read(Json::object(), MetricKind::kDistribution).ok());
+  EXPECT_FALSE(read(Json::array({Json::array()}), MetricKind::kDistribution).ok());
 }
 
 }  // namespace

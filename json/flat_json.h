@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "json/json.h"
+
+namespace kvstore {
+
+/// A value in FlatJson.
+struct FlatValue {
+  enum class Kind : uint8_t {
+    kNull,
+    kBool,
+    kInteger,
+    kLargeInteger,  ///< Above those of int64_t; `real` is the nearest real number.
+    kReal,
+    kString,
+    kArray,   ///< Its elements are neither arrays nor objects.
+    kObject,  ///< Its fields may have values of any kind.
+    kOther,   ///< An array that has arrays or objects, of which nothing is kept.
+  };
+  Kind kind = Kind::kNull;
+  bool boolean = false;   ///< Of kind kBool.
+  int64_t integer = 0;    ///< Of kind kInteger.
+  double real = 0;        ///< Of kind kReal and kLargeInteger.
+  std::string_view text;  ///< Of kind kString; it points into what the value was read from.
+  size_t begin = 0;       ///< Of kind kArray and kObject: see FlatJson::Elements and FlatJson::Fields.
+  size_t end = 0;
+};
+
+struct FlatField {
+  std::string_view name;  ///< As FlatValue::text.
+  FlatValue value;
+};
+
+/// Many JSON values in two lists, in place of a tree with an allocation for each value. Values are added by
+/// PlainJson (plain_json.h) or Add, and read through what these return. Externally synchronised.
+class FlatJson {
+ public:
+  /// The elements of an array.
+  std::span<const FlatValue> Elements(const FlatValue& array) const {
+    return std::span(elements_).subspan(array.begin, array.end - array.begin);
+  }
+  /// The fields of an object, by the bytes of their names.
+  std::span<const FlatField> Fields(const FlatValue& object) const {
+    return std::span(fields_).subspan(object.begin, object.end - object.begin);
+  }
+  /// The field of an object; null if it has none of that name.
+  const FlatValue* Find(const FlatValue& object, std::string_view name) const;
+
+  /// Adds a value of a tree, which must outlive what is read of it here.
+  FlatValue Add(const Json& json);
+  /// Removes all values.
+  void Clear();
+
+ private:
+  friend class PlainJson;
+
+  /// What there was at some moment.
+  struct Mark {
+    size_t elements = 0;
+    size_t fields = 0;
+    size_t open = 0;
+  };
+  Mark mark() const { return {elements_.size(), fields_.size(), open_.size()}; }
+  /// Removes what was added since.
+  void ReturnTo(const Mark& mark);
+  /// Makes an object of the fields of open_ from `begin` on; false if two have the same name.
+  bool Close(size_t begin, FlatValue& object);
+
+  std::vector<FlatValue> elements_;
+  std::vector<FlatField> fields_;
+  std::vector<FlatField> open_;  // of objects whose end was not read yet
+};
+
+}  // namespace kvstore

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "reports/filter_set.h"
+#include "reports/group_table.h"
+#include "reports/metadata.h"
+#include "reports/query.h"
+#include "reports/rollup_plan.h"
+#include "reports/rollup_reader.h"
+#include "reports/rollup_scan.h"
+#include "reports/rows.h"
+
+namespace kvstore::reports {
+
+/// What all scans of a query share.
+struct ScanContext {
+  const Metadata& metadata;
+  const ReportInfo& info;
+  const Query& query;
+  const FilterSet& filters;
+  QueryUse& use;
+};
+
+/// What the aggregates of a query need to keep.
+GroupTable::Keep KeepsOf(const Query& query);
+
+/// Reads one salt of a metric in a span of time, or its roll-ups, once for all filters. Externally
+/// synchronised; what it is made with must outlive it.
+class SaltScan {
+ public:
+  SaltScan(const ScanContext& context, const Metric& metric, const RollupPlan& plan, const StepGrid& grid,
+           TimeSpan span);
+
+  /// Reads everything, once.
+  absl::Status Run(uint8_t salt);
+
+  /// The groups of this salt.
+  GroupTable& table() { return table_; }
+  const QueryCost& cost() const { return cost_; }
+  /// What could not be reached, where the query allows that.
+  const std::vector<std::string>& missing() const { return missing_; }
+
+ private:
+  absl::Status Scan(uint8_t salt);
+  void AddMissing(const RowKey& row, const std::string& text);
+  /// Counts bytes of a row that were read, and stay in memory until the row was taken.
+  absl::Status TakeRead(uint64_t bytes);
+  absl::Status TakeRowMemory(uint64_t bytes);
+  /// Called when nothing of a row is in memory any more.
+  void FreeRow();
+  absl::Status TakeRow(const StoredRow& row);
+  absl::Status TakeRolledRow(const RolledRow& row);
+  /// Finds the filters that a series matches, and its group; false if it matches none.
+  bool Matches(std::span<const uint32_t> segments);
+
+  const ScanContext& context_;
+  const Metric& metric_;
+  const RollupPlan& plan_;
+  const TimeSpan span_;
+  GroupTable table_;
+  QueryCost cost_;
+  std::vector<std::string> missing_;
+  std::vector<uint32_t> matched_;
+  std::vector<uint32_t> group_;
+  uint64_t row_memory_ = 0;  // that the row in work takes
+  SeriesPoints points_;
+  SeriesSummary summary_;
+};
+
+}  // namespace kvstore::reports
