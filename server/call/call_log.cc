@@ -40,6 +40,7 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
                                  {"backend", record.backend},
                                  {"caller", record.principal},
                                  {"peer", record.peer},
+                                 {"door", record.door},
                                  {"request_bytes", record.request_bytes},
                                  {"response_bytes", record.response_bytes}};
   if (!status.ok()) {
