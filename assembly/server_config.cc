@@ -18,6 +18,7 @@ void ReadLimits(JsonFields& fields, ServerLimits& limits) {
   ReadUint(fields, "query_bytes", size_t{1} << 20, uint64_t{1} << 40, limits.query_bytes);
   ReadUint(fields, "call_ms", 1, 86'400'000, limits.call_ms);
   ReadUint(fields, "stall_ms", 100, 86'400'000, limits.stall_ms);
+  ReadUint(fields, "idle_ms", 0, 86'400'000, limits.idle_ms);
   ReadUint(fields, "drain_ms", 0, 86'400'000, limits.drain_ms);
   ReadUint(fields, "remembered", 0, 10'000'000, limits.remembered);
   ReadUint(fields, "remember_ms", 0, 86'400'000, limits.remember_ms);
@@ -43,6 +44,7 @@ void ReadServerOptions(JsonFields& fields, const std::filesystem::path& folder, 
   ReadListen(fields, server);
   server.http = fields.OptionalString("http").value_or("");
   server.http_open = fields.OptionalBool("http_open").value_or(false);
+  server.resp = fields.OptionalString("resp").value_or("");
   server.tokens = PathIn(fields, "tokens", folder);
   server.insecure = fields.OptionalBool("insecure").value_or(false);
   ReadUint(fields, "slow_ms", 0, 86'400'000, server.slow_ms);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "base/unescape.h"
 #include "json/bytes_json.h"
 #include "json/json_text.h"
 
@@ -89,26 +89,9 @@ std::string PrintableJson(std::string json) {
 
 absl::StatusOr<std::string> Unescape(std::string_view text) {
   std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '\\') {
-      out += text[i];
-      continue;
-    }
-    if (i + 1 < text.size() && text[i + 1] == '\\') {
-      out += '\\';
-      ++i;
-      continue;
-    }
-    unsigned byte = 0;
-    const bool hex =
-        i + 3 < text.size() && text[i + 1] == 'x' &&
-        std::from_chars(text.data() + i + 2, text.data() + i + 4, byte, 16).ptr == text.data() + i + 4;
-    if (!hex) {
-      return absl::InvalidArgumentError(fmt::format(
-          "'{}': a \\ at byte {} begins neither \\\\ nor \\xNN (two hexadecimal digits)", text, i));
-    }
-    out += static_cast<char>(byte);
-    i += 3;
+  if (const auto mistake = AppendUnescaped(text, out)) {
+    return absl::InvalidArgumentError(fmt::format(
+        "'{}': a \\ at byte {} begins neither \\\\ nor \\xNN (two hexadecimal digits)", text, *mistake));
   }
   return out;
 }

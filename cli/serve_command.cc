@@ -120,6 +120,7 @@ void ServeUntilSignal(const Config& config, StopSignals& signals, EndInTime& end
                                       .describe = describe}));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
+  if (!server->resp_address().empty()) where += fmt::format("; redis on {}", server->resp_address());
   // The server runs even if nobody reads this line.
   if (const absl::Status said = TryOut(Printable(fmt::format("serving on {}\n", where), Lines::kMany));
       !said.ok()) {
@@ -175,13 +176,17 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
   struct Arguments {
     std::vector<std::string> listen;
     std::string http;
+    std::string resp;
     bool insecure = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* serve = app.add_subcommand("serve", "Serve the store over gRPC until SIGTERM or SIGINT");
+  CLI::App* serve = app.add_subcommand("serve", "Serve the store over gRPC, and with --resp over the Redis protocol, until SIGTERM or SIGINT");
   serve->add_option("--listen", args->listen, "host:port or unix:/path; may be repeated [127.0.0.1:7400]")
       ->type_name("ADDR");
   serve->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
+  serve
+      ->add_option("--resp", args->resp, "host:port or unix:/path of the Redis protocol; it is not served without")
+      ->type_name("ADDR");
   serve->add_flag("--insecure", args->insecure,
                   "Allow other machines to connect without encryption and without tokens");
   serve->footer(
@@ -200,6 +205,7 @@ Examples:
     Config config = globals.ReadConfiguration();
     if (!args->listen.empty()) config.server.listen = args->listen;
     if (!args->http.empty()) config.server.http = args->http;
+    if (!args->resp.empty()) config.server.resp = args->resp;
     config.server.insecure = config.server.insecure || args->insecure;
     Serve(config, globals.verbose);
   });

@@ -36,12 +36,13 @@ std::map<std::pair<std::string, std::string>, Calls> CallsOf(const std::vector<S
   for (const Sample& sample : samples) {
     if (!sample.name.starts_with("kvstore_call_")) continue;
     Calls& calls = all[{sample.Label("operation"), sample.Label("backend")}];
-    if (sample.name == "kvstore_call_seconds_count") calls.count = sample.value;
-    if (sample.name == "kvstore_call_seconds_sum") calls.seconds = sample.value;
+    // There is a sample for each door that calls came by.
+    if (sample.name == "kvstore_call_seconds_count") calls.count += sample.value;
+    if (sample.name == "kvstore_call_seconds_sum") calls.seconds += sample.value;
     if (sample.name == "kvstore_call_errors_total") calls.errors += sample.value;
     if (sample.name == "kvstore_call_seconds_bucket") {
       const std::string bound = sample.Label("le");
-      calls.buckets[bound == "+Inf" ? 1e9 : std::stod(bound)] = sample.value;
+      calls.buckets[bound == "+Inf" ? 1e9 : std::stod(bound)] += sample.value;
     }
   }
   return all;

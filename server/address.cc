@@ -18,10 +18,8 @@ absl::Status CheckAddresses(const ServerOptions& options) {
     return false;
   };
   const bool authenticated = !options.tokens.empty() || !options.tls.client_ca.empty();
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    const std::string& address = options.listen[i];
-    const std::string field = fmt::format("server.listen[{}]", i);
-    if (!check(field, address) || IsLocal(address) || options.insecure) continue;
+  const auto check_protected = [&](const std::string& field, const std::string& address) {
+    if (!check(field, address) || IsLocal(address) || options.insecure) return;
     if (options.tls.cert.empty()) {
       mistakes.push_back(fmt::format(
           "{}: '{}' can be reached from other machines: give server.tls, or say --insecure", field, address));
@@ -32,7 +30,11 @@ absl::Status CheckAddresses(const ServerOptions& options) {
           "or say --insecure",
           field, address));
     }
+  };
+  for (size_t i = 0; i < options.listen.size(); ++i) {
+    check_protected(fmt::format("server.listen[{}]", i), options.listen[i]);
   }
+  if (!options.resp.empty()) check_protected("server.resp", options.resp);
   if (!options.http.empty() && options.http.starts_with(kUnixPrefix)) {
     mistakes.push_back("server.http: must be \"host:port\"");
   } else if (!options.http.empty() && check("server.http", options.http) && !IsLocal(options.http) &&

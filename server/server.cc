@@ -23,6 +23,7 @@
 #include "server/grpc/unknown_methods.h"
 #include "server/grpc/waker.h"
 #include "server/http/http.h"
+#include "server/resp/resp_server.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -31,6 +32,7 @@ namespace {
 using server::Access;
 using server::Core;
 using server::HttpServer;
+using server::RespServer;
 
 /// How often the list of tokens is read again, stalled calls are cancelled, and threads woken (Waker).
 constexpr std::chrono::milliseconds kTick{500};
@@ -109,7 +111,7 @@ class WithoutPlugins : public grpc::ServerBuilderOption {
 class Server::Impl {
  public:
   Impl(Router& router, const ServerOptions& options, std::unique_ptr<Access> access, ServerParts parts)
-      : core_(router, options, std::move(access), std::move(parts)),
+      : core_(router, options, std::move(access), Described(std::move(parts))),
         service_(core_),
         unknown_methods_(core_),
         health_([this] { return !core_.draining.load(); },
@@ -133,7 +135,9 @@ class Server::Impl {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
-    if (auto status = server::CheckNotTaken(core_.options.listen); !status.ok()) return status;
+    std::vector<std::string> all = core_.options.listen;
+    if (!core_.options.resp.empty()) all.push_back(core_.options.resp);
+    if (auto status = server::CheckNotTaken(all); !status.ok()) return status;
     if (!core_.access->open_to_all()) {
       // Reflection reads requests of any size before anybody is authenticated, so strangers must not reach
       // it.
@@ -150,6 +154,7 @@ class Server::Impl {
     grpc_ = builder.BuildAndStart();
     if (!grpc_) return absl::UnavailableError("gRPC cannot serve with these certificates");
     acceptor_ = *std::move(acceptor);
+    if (auto status = StartResp(); !status.ok()) return status;
     acceptor_->Start([this, given = std::shared_ptr(std::move(connections))](int listener, int connection) {
       // Where everybody may do everything there are no strangers.
       if (!core_.access->open_to_all()) core_.connections.Accepted(connection);
@@ -174,13 +179,17 @@ class Server::Impl {
     if (!grpc_ || std::exchange(stopped_, true)) return;
     core_.draining = true;
     core_.open.Drain();
+    if (resp_) resp_->Drain();
     // Shutdown with this deadline would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
     while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     acceptor_->Stop();
-    grpc_->Shutdown(std::chrono::system_clock::now() + (patience.count() > 0 ? kLastAnswers : patience));
+    if (resp_acceptor_) resp_acceptor_->Stop();
+    const auto last = patience.count() > 0 ? kLastAnswers : patience;
+    grpc_->Shutdown(std::chrono::system_clock::now() + last);
+    if (resp_) resp_->Stop(last);
     grpc_->Wait();
   }
 
@@ -192,8 +201,31 @@ class Server::Impl {
   const Core& core() const { return core_; }
   const std::vector<std::string>& addresses() const { return acceptor_->addresses(); }
   int http_port() const { return http_ ? http_->port() : 0; }
+  std::string resp_address() const { return resp_acceptor_ ? resp_acceptor_->addresses().front() : ""; }
 
  private:
+  /// Adds the figures of the Redis protocol to those of other parts.
+  ServerParts Described(ServerParts parts) {
+    parts.describe = [this, others = std::move(parts.describe)](MetricsSink& sink) {
+      if (others) others(sink);
+      if (resp_) resp_->Describe(sink);
+    };
+    return parts;
+  }
+
+  /// Serves the Redis protocol, if that is wanted.
+  absl::Status StartResp() {
+    if (core_.options.resp.empty()) return absl::OkStatus();
+    auto acceptor = server::Acceptor::Listen({core_.options.resp});
+    if (!acceptor.ok()) return acceptor.status();
+    auto resp = RespServer::Make(core_);
+    if (!resp.ok()) return resp.status();
+    resp_ = *std::move(resp);
+    resp_acceptor_ = *std::move(acceptor);
+    resp_acceptor_->Start([this](int /*listener*/, int connection) { resp_->Serve(connection); });
+    return absl::OkStatus();
+  }
+
   void Watch() {
     MutexLock lock(mutex_);
     while (!stopping_) {
@@ -217,6 +249,8 @@ class Server::Impl {
   std::unique_ptr<grpc::Server> grpc_;
   std::unique_ptr<server::Acceptor> acceptor_;
   server::Waker waker_;
+  std::unique_ptr<RespServer> resp_;
+  std::unique_ptr<server::Acceptor> resp_acceptor_;  // hands connections to resp_
   std::unique_ptr<HttpServer> http_;
   bool stopped_ = false;
   Mutex mutex_;
@@ -246,5 +280,6 @@ void Server::Drain() { impl_->Stop(std::chrono::milliseconds(impl_->core().optio
 std::string Server::OpenCalls() const { return impl_->OpenCalls(); }
 const std::vector<std::string>& Server::addresses() const { return impl_->addresses(); }
 int Server::http_port() const { return impl_->http_port(); }
+std::string Server::resp_address() const { return impl_->resp_address(); }
 
 }  // namespace kvstore

@@ -405,6 +405,7 @@ CallRecord Call::Record() const {
           .backend = backend_,
           .principal = principal_ ? std::string_view(principal_->name) : std::string_view(),
           .peer = info_.transport.Peer(),
+          .door = Name(info_.door),
           .request_bytes = request_bytes_,
           .response_bytes = response_bytes_,
           .what = what_,
@@ -424,7 +425,7 @@ void Call::End(const absl::Status& status) {
   // call.
   const bool is_retried = IsMigrating(status) && WantsMigrationError();
   if (!is_retried) {
-    core_.metrics.Count(operation_, backend_, seconds, status, admitted_ ? request_bytes_ : 0,
+    core_.metrics.Count(operation_, backend_, info_.door, seconds, status, admitted_ ? request_bytes_ : 0,
                         response_bytes_);
   }
   if (!is_retried && (IsOnShards(operation_) || core_.log.Wants(seconds, status))) {

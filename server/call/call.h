@@ -157,6 +157,8 @@ class Call {
   /// Returns whether it is a write that waits neither for another machine nor for the device, so that several
   /// of them can run one after the other on one worker.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
+  /// Returns whether it may wait for another machine or, as a write, for the device. After Admit.
+  bool MayWait() const { return waits_ || (Traits(operation_).right != Right::kRead && flushes_); }
 
   /// Returns whether the call may be retried after `status`: it is one on data, its dataset migrates, and
   /// nothing was done. (Operations on datasets as a whole may have begun, and would meet their own work.)

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,8 +10,24 @@
 
 namespace kvstore::server {
 
-/// The protocol that a call came by.
-enum class Protocol : uint8_t { kGrpc };
+/// The door that a call came by, that is its protocol.
+enum class Door : uint8_t { kGrpc, kHttp, kResp };
+
+/// How many doors there are.
+inline constexpr size_t kDoorCount = 3;
+
+/// Returns the name of a door in metrics and in the log.
+constexpr std::string_view Name(Door door) {
+  switch (door) {
+    case Door::kGrpc:
+      return "grpc";
+    case Door::kHttp:
+      return "http";
+    case Door::kResp:
+      return "resp";
+  }
+  return "";
+}
 
 /// What a failed call has left behind, which tells its client whether it may retry. kvstore.proto describes
 /// each under "kvstore-outcome".
@@ -54,7 +71,7 @@ struct CallInfo {
   using Clock = std::chrono::steady_clock;
 
   CallTransport& transport;
-  Protocol protocol = Protocol::kGrpc;
+  Door door = Door::kGrpc;
   Clock::time_point begun = Clock::now();
   /// When the client gives up; nothing: only the server's own limit applies.
   std::optional<Clock::time_point> deadline = std::nullopt;

@@ -62,6 +62,7 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
   line["backend"] = record.backend;
   line["caller"] = record.principal;
   line["peer"] = record.peer;
+  line["door"] = record.door;
   line["request_bytes"] = record.request_bytes;
   line["response_bytes"] = record.response_bytes;
   if (!status.ok()) line["message"] = Shortened({status.message().data(), status.message().size()});

@@ -17,6 +17,7 @@ struct CallRecord {
   std::string_view backend;
   std::string_view principal;
   std::string peer;
+  std::string_view door;
   double seconds = 0;
   size_t request_bytes = 0;
   size_t response_bytes = 0;

@@ -15,10 +15,7 @@
 #include <utility>
 
 namespace kvstore::server {
-namespace {
 
-/// Returns the address of the other side as gRPC writes it, but with plain brackets; empty if the socket is
-/// not a TCP connection.
 std::string PeerOf(int socket) {
   sockaddr_in6 address{};
   socklen_t size = sizeof(address);
@@ -38,6 +35,8 @@ std::string PeerOf(int socket) {
   ::inet_ntop(AF_INET6, &address.sin6_addr, text.data(), text.size());
   return fmt::format("ipv6:[{}]:{}", text.data(), port);
 }
+
+namespace {
 
 /// Undoes the escapes with which gRPC writes brackets, as in a URI.
 std::string WithBrackets(std::string_view peer) {

@@ -17,6 +17,10 @@
 
 namespace kvstore::server {
 
+/// Returns the address of a socket's other side as gRPC writes it, but with plain brackets; empty if the socket
+/// is not a TCP connection.
+std::string PeerOf(int socket);
+
 /// Ends connections over which strangers, that is callers who are not authenticated, send too much.
 ///
 /// gRPC 1.51 accepts some frames without a limit, before there is a call to refuse or faster than calls are

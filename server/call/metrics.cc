@@ -69,21 +69,26 @@ Metrics::Metrics(const std::vector<std::string>& backends, std::function<void(Me
   auto& response_bytes = prometheus::BuildCounter().Name(kResponseBytes).Help("Answers").Register(registry_);
   const auto add = [&](const std::string& backend) {
     BackendMetrics& all = backends_[backend];
-    for (size_t i = 0; i < kOperations.size(); ++i) {
-      const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
-                                         {"backend", backend}};
-      all[i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels), &response_bytes.Add(labels)};
+    for (size_t door = 0; door < kDoorCount; ++door) {
+      for (size_t i = 0; i < kOperations.size(); ++i) {
+        const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
+                                           {"backend", backend},
+                                           {"door", std::string(Name(static_cast<Door>(door)))}};
+        all[door][i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels),
+                        &response_bytes.Add(labels)};
+      }
     }
   };
   add("");
   for (const std::string& backend : backends) add(backend);
 }
 
-void Metrics::Count(Operation operation, std::string_view backend, double seconds, const absl::Status& status,
-                    size_t request_bytes, size_t response_bytes) {
+void Metrics::Count(Operation operation, std::string_view backend, Door door, double seconds,
+                    const absl::Status& status, size_t request_bytes, size_t response_bytes) {
   auto found = backends_.find(backend);
   if (found == backends_.end()) found = backends_.find("");
-  const OperationMetrics& counted = found->second[static_cast<size_t>(operation)];
+  const OperationMetrics& counted =
+      found->second[static_cast<size_t>(door)][static_cast<size_t>(operation)];
   counted.seconds->Observe(seconds);
   counted.request_bytes->Increment(static_cast<double>(request_bytes));
   counted.response_bytes->Increment(static_cast<double>(response_bytes));
@@ -91,6 +96,7 @@ void Metrics::Count(Operation operation, std::string_view backend, double second
   errors_
       .Add({{"operation", std::string(Traits(operation).name)},
             {"backend", found->first},
+            {"door", std::string(Name(door))},
             {"code", absl::StatusCodeToString(status.code())}})
       .Increment();
 }

@@ -31,6 +31,8 @@ struct ServerLimits {
   uint32_t call_ms =
       60'000;  ///< The longest that a call may take; streams and compactions have no such limit.
   uint32_t stall_ms = 30'000;      ///< A call is ended when its client takes nothing for so long.
+  uint32_t idle_ms = 3'600'000;    ///< A connection of the Redis protocol without commands for so long is
+                                   ///< closed; 0: none is.
   uint32_t drain_ms = 10'000;      ///< How long a server that stops waits for calls in flight.
   size_t remembered = 100'000;     ///< How many answers of writes are kept for retries ...
   uint32_t remember_ms = 600'000;  ///< ... and for how long.
@@ -53,6 +55,9 @@ struct ServerOptions {
   /// Allows `http` to be an address that other machines can reach, in plain text. Its pages show figures, and
   /// names of backends and hosts.
   bool http_open = false;
+  /// Where the Redis protocol is served (docs/redis.md), in the forms of `listen` and by its rules; empty:
+  /// nowhere.
+  std::string resp;
   ServerTls tls;                 ///< Without a cert connections are not encrypted.
   std::filesystem::path tokens;  ///< The list of callers and their rights (docs/security.md). It is read
                                  ///< again when it changes. Empty: everybody may do everything.

@@ -9,7 +9,7 @@
 namespace kvstore::server {
 
 CallInfo GrpcTransport::Info() {
-  CallInfo info{.transport = *this, .protocol = Protocol::kGrpc};
+  CallInfo info{.transport = *this, .door = Door::kGrpc};
   const auto left = context_.deadline() - std::chrono::system_clock::now();
   // gRPC gives a call without a deadline one in the far future.
   if (left < std::chrono::hours(24 * 365)) {

@@ -123,7 +123,7 @@ void MultiplexedCalls::Dispatch(Operation operation, const v1::Call& call, const
   auto& response = wire::CallKind<Request>::In(*answer);
   using UnaryOf = UnaryCall<Request, std::remove_reference_t<decltype(response)>>;
   CallInfo info{.transport = info_.transport,
-                .protocol = info_.protocol,
+                .door = info_.door,
                 .cancelled = &cancelled(),
                 .wants_migration_errors = call.tell_moving(),
                 .is_part_of_stream = true};

@@ -1,0 +1,124 @@
+#include "server/resp/channel.h"
+
+#include <openssl/x509.h>
+
+#include <array>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <utility>
+
+namespace kvstore::server::resp {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using Socket = Channel::Socket;
+
+class PlainChannel : public Channel {
+ public:
+  explicit PlainChannel(Socket socket) : socket_(std::move(socket)) {
+    error_code ignored;
+    socket_.non_blocking(true, ignored);
+  }
+
+  void Open(std::shared_ptr<ChannelOwner> owner) override {
+    asio::post(socket_.get_executor(), [owner = std::move(owner)] { owner->OnOpened({}); });
+  }
+  void Read(std::shared_ptr<ChannelOwner> owner, std::span<char> room) override {
+    socket_.async_read_some(
+        asio::buffer(room.data(), room.size()),
+        [owner = std::move(owner)](const error_code& error, size_t bytes) { owner->OnRead(error, bytes); });
+  }
+  size_t TryWrite(std::string_view bytes) override {
+    error_code error;
+    const size_t written = socket_.write_some(asio::buffer(bytes.data(), bytes.size()), error);
+    return error ? 0 : written;
+  }
+  void Write(std::shared_ptr<ChannelOwner> owner, std::string_view bytes) override {
+    socket_.async_write_some(
+        asio::buffer(bytes.data(), bytes.size()),
+        [owner = std::move(owner)](const error_code& error, size_t count) { owner->OnWritten(error, count); });
+  }
+  void End(std::shared_ptr<ChannelOwner> owner) override {
+    error_code ignored;
+    socket_.shutdown(Socket::shutdown_send, ignored);
+    Discard(std::move(owner));
+  }
+  void Close() override {
+    error_code ignored;
+    socket_.close(ignored);
+  }
+  std::string CommonName() override { return ""; }
+
+ private:
+  /// Reads and forgets everything until the other side ends.
+  void Discard(std::shared_ptr<ChannelOwner> owner) {
+    socket_.async_read_some(asio::buffer(discarded_),
+                            [this, owner = std::move(owner)](const error_code& error, size_t) mutable {
+                              if (error) return owner->OnEnded();
+                              Discard(std::move(owner));
+                            });
+  }
+
+  Socket socket_;
+  std::array<char, 1024> discarded_;
+};
+
+class TlsChannel : public Channel {
+ public:
+  TlsChannel(Socket socket, asio::ssl::context& context) : stream_(std::move(socket), context) {}
+
+  void Open(std::shared_ptr<ChannelOwner> owner) override {
+    stream_.async_handshake(asio::ssl::stream_base::server,
+                            [owner = std::move(owner)](const error_code& error) { owner->OnOpened(error); });
+  }
+  void Read(std::shared_ptr<ChannelOwner> owner, std::span<char> room) override {
+    stream_.async_read_some(
+        asio::buffer(room.data(), room.size()),
+        [owner = std::move(owner)](const error_code& error, size_t bytes) { owner->OnRead(error, bytes); });
+  }
+  size_t TryWrite(std::string_view) override { return 0; }
+  void Write(std::shared_ptr<ChannelOwner> owner, std::string_view bytes) override {
+    stream_.async_write_some(
+        asio::buffer(bytes.data(), bytes.size()),
+        [owner = std::move(owner)](const error_code& error, size_t count) { owner->OnWritten(error, count); });
+  }
+  void End(std::shared_ptr<ChannelOwner> owner) override {
+    stream_.async_shutdown([owner = std::move(owner)](const error_code&) { owner->OnEnded(); });
+  }
+  void Close() override {
+    error_code ignored;
+    stream_.lowest_layer().close(ignored);
+  }
+  std::string CommonName() override {
+    const std::unique_ptr<X509, decltype(&X509_free)> certificate(
+        SSL_get1_peer_certificate(stream_.native_handle()), &X509_free);
+    if (certificate == nullptr || SSL_get_verify_result(stream_.native_handle()) != X509_V_OK) return "";
+    X509_NAME* const subject = X509_get_subject_name(certificate.get());
+    const int place = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
+    if (place < 0) return "";
+    const ASN1_STRING* const name = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, place));
+    unsigned char* text = nullptr;
+    const int size = ASN1_STRING_to_UTF8(&text, name);
+    if (size < 0) return "";
+    std::string result(reinterpret_cast<const char*>(text), static_cast<size_t>(size));
+    OPENSSL_free(text);
+    return result;
+  }
+
+ private:
+  asio::ssl::stream<Socket> stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<Channel> MakePlainChannel(Socket socket) {
+  return std::make_unique<PlainChannel>(std::move(socket));
+}
+
+std::unique_ptr<Channel> MakeTlsChannel(Socket socket, asio::ssl::context& context) {
+  return std::make_unique<TlsChannel>(std::move(socket), context);
+}
+
+}  // namespace kvstore::server::resp

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <charconv>
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace kvstore::server::resp {
+
+/// Returns the number that a text is; nothing if it is anything else, or does not fit.
+template <std::integral Number>
+std::optional<Number> ParseNumber(std::string_view text) {
+  Number number = 0;
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  if (read.ec != std::errc() || read.ptr != end) return std::nullopt;
+  return number;
+}
+inline std::optional<uint64_t> ParseUnsigned(std::string_view text) { return ParseNumber<uint64_t>(text); }
+inline std::optional<int64_t> ParseSigned(std::string_view text) { return ParseNumber<int64_t>(text); }
+
+}  // namespace kvstore::server::resp

@@ -1,0 +1,164 @@
+#include "server/resp/commands/rows.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "server/resp/commands/errors.h"
+#include "server/resp/commands/key.h"
+
+namespace kvstore::server::resp {
+namespace {
+
+/// The largest page that is read on a thread on which connections are served.
+constexpr uint32_t kColumnsHere = 1'000;
+constexpr size_t kBytesHere = size_t{256} << 10;
+/// A command with more keys is left to a worker.
+constexpr size_t kKeysHere = 64;
+/// The pages that a worker reads.
+constexpr size_t kPageBytes = size_t{4} << 20;
+
+/// Adds up what was read.
+struct Size {
+  size_t bytes = 0;
+  size_t cells = 0;
+
+  void Add(const Row& page) {
+    for (const Item& item : page.items) {
+      bytes += item.column.size();
+      cells += item.cells.size();
+      for (const Cell& cell : item.cells) bytes += cell.value.size();
+    }
+  }
+  bool IsTooLarge() const { return bytes > kMaxAnswerBytes || cells > kMaxAnswerElements; }
+};
+
+/// Appends the next page of a row, which may begin within the last column.
+void AppendPage(Row& row, Row page) {
+  for (Item& item : page.items) {
+    if (row.items.empty() || row.items.back().column != item.column) {
+      row.items.push_back(std::move(item));
+    } else {
+      auto& cells = row.items.back().cells;
+      cells.insert(cells.end(), std::make_move_iterator(item.cells.begin()),
+                   std::make_move_iterator(item.cells.end()));
+    }
+  }
+  row.marker = std::move(page.marker);
+}
+
+/// Returns the options of the plan's first page.
+ReadOptions PageOptions(const ReadPlan& plan, bool here) {
+  ReadOptions options = plan.options;
+  options.max_bytes = std::min(options.max_bytes, here ? kBytesHere : kPageBytes);
+  if (here) options.limit = std::min(options.limit, kColumnsHere);
+  return options;
+}
+
+}  // namespace
+
+absl::Status TooLargeAnswerError() {
+  return absl::FailedPreconditionError(fmt::format(
+      "the answer would have more than {} bytes or {} elements; read it in parts: by HSCAN, XREVRANGE ... "
+      "COUNT, ZRANGE with an end, KV.GET or KV.SCAN",
+      kMaxAnswerBytes, kMaxAnswerElements));
+}
+
+absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, Row& row) {
+  ReadOptions options = PageOptions(plan, here);
+  row = {};
+  Size size;
+  do {
+    auto page = router.GetRow(plan.dataset, plan.row, options);
+    if (!page.ok()) return page.status();
+    if (here && !page->marker.empty()) return TooLongHereError();
+    size.Add(*page);
+    if (size.IsTooLarge()) return TooLargeAnswerError();
+    AppendPage(row, *std::move(page));
+    options.marker = row.marker;
+  } while (!options.marker.empty());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,
+                              const std::optional<std::string>& column) {
+  ReadOptions options{.limit = 1, .max_bytes = 1};
+  if (column) options.columns.emplace().push_back(*column);
+  for (;;) {
+    auto page = router.GetRow(dataset, row, options);
+    if (!page.ok()) return page.status();
+    if (!page->items.empty()) return true;
+    if (page->marker.empty()) return false;
+    options.marker = std::move(page->marker);
+  }
+}
+
+absl::StatusOr<uint64_t> CountIn(Router& router, ReadPlan plan, Counted counted, bool here) {
+  ReadOptions options = PageOptions(plan, here);
+  uint64_t count = 0;
+  std::string last;
+  bool any = false;
+  do {
+    auto page = router.GetRow(plan.dataset, plan.row, options);
+    if (!page.ok()) return page.status();
+    if (here && !page->marker.empty()) return TooLongHereError();
+    for (Item& item : page->items) {
+      if (counted == Counted::kCells) {
+        count += item.cells.size();
+      } else if (!any || item.column != last) {
+        ++count;
+      }
+      last = std::move(item.column);
+      any = true;
+    }
+    options.marker = std::move(page->marker);
+  } while (!options.marker.empty());
+  return count;
+}
+
+const std::string* NewestOf(const Row& row, std::string_view column) {
+  const auto found =
+      std::lower_bound(row.items.begin(), row.items.end(), column,
+                       [](const Item& item, std::string_view wanted) { return item.column < wanted; });
+  if (found == row.items.end() || found->column != column) return nullptr;
+  return &found->cells.front().value;
+}
+
+absl::StatusOr<bool> HideObject(Router& router, std::string_view dataset, uint64_t id) {
+  // Unlike DeleteObject this tells whether it was this call that has hidden the object.
+  const auto object = router.PatchObject(dataset, id, R"({"active": false})", {});
+  if (object.ok()) return true;
+  if (absl::IsNotFound(object.status()) && router.Locate(dataset)) return false;
+  return object.status();
+}
+
+absl::Status CheckShape(Router& router, std::string_view dataset, std::optional<Shape> shape,
+                        absl::Status error) {
+  // A key of another shape may also be no valid argument.
+  const bool may_be_shape = absl::IsFailedPrecondition(error) || absl::IsInvalidArgument(error);
+  if (!shape || !may_be_shape) return error;
+  const auto spec = router.GetDataset(dataset);
+  if (!spec.ok() || spec->shape == *shape) return error;
+  return WrongTypeError(fmt::format("dataset '{}' holds {}, and this command is for {}", spec->name,
+                                    Name(spec->shape), Name(*shape)));
+}
+
+absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right right) {
+  if (call.here && keys.size() / step > kKeysHere) return TooLongHereError();
+  std::string_view checked;
+  for (size_t i = 0; i < keys.size(); i += step) {
+    const std::string_view dataset = DatasetOf(keys[i]);
+    if (i > 0 && dataset == checked) continue;
+    checked = dataset;
+    if (auto status = server::CheckRight(call.principal, dataset, right); !status.ok()) return status;
+    const auto where = call.router.Locate(dataset);
+    if (!call.here || !where) continue;
+    const bool flushes = right >= Right::kWrite && where->durability == Durability::kMachine;
+    if (where->waits || flushes) return TooLongHereError();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace kvstore::server::resp

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/resp/commands/command.h"
+
+/// What commands of several groups do with the store.
+namespace kvstore::server::resp {
+
+/// Returns the error of an answer that would be larger than kMaxAnswerBytes or kMaxAnswerElements.
+absl::Status TooLargeAnswerError();
+
+/// Reads all pages of a plan into `row`.
+///
+/// here  as StoreCall::here: TooLongHereError if there is more than a short page.
+absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, Row& row);
+
+/// Whether a row has a cell, or one in this column.
+absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,
+                              const std::optional<std::string>& column);
+
+enum class Counted : uint8_t { kColumns, kCells };
+/// Counts the columns of a row, or their cells, by reading them; `here` as in ReadAll.
+absl::StatusOr<uint64_t> CountIn(Router& router, ReadPlan plan, Counted counted, bool here);
+
+/// Returns the newest value of a column among what was read of a row; null if it has none.
+const std::string* NewestOf(const Row& row, std::string_view column);
+
+/// Hides an object, as a soft delete does; returns whether it was visible. NOT_FOUND if there is no such
+/// dataset.
+absl::StatusOr<bool> HideObject(Router& router, std::string_view dataset, uint64_t id);
+
+/// Returns the error as it is, or, if a dataset holds something else than `shape`, that error in the words of
+/// Redis.
+absl::Status CheckShape(Router& router, std::string_view dataset, std::optional<Shape> shape,
+                        absl::Status error);
+
+/// Checks for each key that the caller has the right on its dataset, before anything is done; and where the
+/// command must not wait, that no dataset does.
+///
+/// keys  every `step`th is a key.
+absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right right);
+
+}  // namespace kvstore::server::resp

@@ -1,0 +1,460 @@
+#include "server/resp/connection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/error.hpp>
+#include <boost/asio/post.hpp>
+#include <utility>
+
+#include "kvstore_api/limits.h"
+#include "server/resp/commands/errors.h"
+#include "server/resp/commands/table.h"
+#include "server/resp/commands/words.h"
+
+namespace kvstore::server::resp {
+namespace {
+
+/// A row of as many cells as a put may have, and of as many bytes, fits; so does a value that is a little too
+/// large, so that its client is told.
+constexpr DecoderLimits kCallerLimits{.argument_bytes = kMaxPutBytes,
+                                      .arguments = 3 * kMaxPageCells + 64,
+                                      .command_bytes = size_t{20} << 20,
+                                      .inline_bytes = size_t{64} << 10};
+/// Callers who are not known send AUTH or HELLO.
+constexpr DecoderLimits kStrangerLimits{.argument_bytes = size_t{4} << 10,
+                                        .arguments = 10,
+                                        .command_bytes = size_t{16} << 10,
+                                        .inline_bytes = size_t{4} << 10};
+/// All that a caller may send before it is known, and the time for it.
+constexpr size_t kStrangerBytes = size_t{64} << 10;
+constexpr std::chrono::seconds kStrangerTime{10};
+/// What the decoder may take without being counted.
+constexpr size_t kFreeInput = size_t{64} << 10;
+/// With more bytes of answers to be sent nothing is carried out.
+constexpr size_t kMaxUnsent = size_t{256} << 10;
+/// How long one connection may keep its loop from others.
+constexpr std::chrono::milliseconds kMaxTurn{1};
+/// The time is looked at after so many commands.
+constexpr int kCommandsBetweenLooks = 16;
+/// A client that takes so many bytes of an answer makes progress.
+constexpr size_t kProgressBytes = size_t{64} << 10;
+/// How long the client may take to end when it was told that this side ends.
+constexpr std::chrono::seconds kEndTime{2};
+/// How often it is checked whether the caller is still known.
+constexpr std::chrono::milliseconds kIdentifyEvery{500};
+/// The memory of answers that is kept for the next ones.
+constexpr size_t kKeptOutput = size_t{64} << 10;
+
+/// Whether this is the first word of a request of HTTP, as a browser can be made to send it to any port of its
+/// machine. What follows in its body would be commands.
+bool IsHttp(std::string_view word) { return Is(word, "post") || Is(word, "host:"); }
+
+/// Empties a text, and gives back its memory if that is much.
+void ClearText(std::string& text) {
+  text.clear();
+  if (text.capacity() > kKeptOutput) text = std::string();
+}
+
+}  // namespace
+
+Connection::Connection(const Environment& environment, boost::asio::io_context& loop, PutGroup& puts,
+                       std::unique_ptr<Channel> channel, std::string peer,
+                       std::function<void(Connection&)> closed)
+    : counted_(environment.figures),
+      environment_(environment),
+      loop_(loop),
+      put_group_(puts),
+      channel_(std::move(channel)),
+      peer_(std::move(peer)),
+      closed_callback_(std::move(closed)),
+      id_(environment_.figures.connected.fetch_add(1, std::memory_order_relaxed) + 1),
+      session_(environment_.core, Operation::kCalls, Info()),
+      decoder_(kStrangerLimits) {}
+
+Connection::~Connection() = default;
+
+CallInfo Connection::Info() {
+  return {.transport = *this, .door = Door::kResp, .cancelled = &cancelled_, .is_part_of_stream = true};
+}
+
+// ---- the beginning and the end ----
+
+void Connection::Start() { channel_->Open(shared_from_this()); }
+
+void Connection::OnOpened(const boost::system::error_code& error) {
+  if (closed_) return;
+  if (error) return Close();
+  opened_ = true;
+  common_name_ = channel_->CommonName();
+  BecomeKnown(session_.Authenticate().ok());
+  if (environment_.core.draining.load()) Drain();
+  Read();
+}
+
+void Connection::Close() {
+  if (std::exchange(closed_, true)) return;
+  cancelled_.store(true, std::memory_order_relaxed);
+  channel_->Close();
+  closed_callback_(*this);
+}
+
+void Connection::Cut() {
+  environment_.figures.cut.fetch_add(1, std::memory_order_relaxed);
+  Close();
+}
+
+void Connection::Cancel() {
+  cancelled_.store(true, std::memory_order_relaxed);
+  boost::asio::post(loop_, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Close();
+  });
+}
+
+void Connection::Drain() {
+  draining_ = true;
+  if (closed_ || busy_ || !opened_) return;
+  // What has arrived is still answered; nothing more is waited for.
+  if (!writing_ && out_.empty() && !next_) Close();
+}
+
+void Connection::EndIfDone() {
+  if (closed_ || ending_ || busy_ || yielded_ || writing_ || !out_.empty() || !run_.empty()) return;
+  if (ends_) {
+    ending_ = true;
+    ending_since_ = Clock::now();
+    return channel_->End(shared_from_this());
+  }
+  if (ended_in_ || draining_) Close();
+}
+
+void Connection::CheckTime(Clock::time_point now) {
+  if (closed_) return;
+  const ServerLimits& limits = environment_.core.options.limits;
+  const std::chrono::milliseconds stall(limits.stall_ms);
+  if (!known_ && now - stranger_since_ > kStrangerTime) return Cut();
+  if (ending_ && now - ending_since_ > kEndTime) return Close();
+  if (writing_ && now - write_progress_ > stall) return Cut();
+  if (busy_ || writing_ || ending_) return;
+  if (decoder_.IsInsideCommand() && now - inside_since_ > stall) return Cut();
+  if (limits.idle_ms > 0 && now - last_command_ > std::chrono::milliseconds(limits.idle_ms)) return Close();
+  if (known_ && now - last_identified_ > kIdentifyEvery) {
+    last_identified_ = now;
+    if (!session_.CheckCaller().ok()) BecomeKnown(false);
+  }
+}
+
+// ---- the caller ----
+
+void Connection::BecomeKnown(bool known) {
+  known_ = known;
+  decoder_.SetLimits(known ? kCallerLimits : kStrangerLimits);
+  stranger_bytes_ = 0;
+  stranger_since_ = last_identified_ = Clock::now();
+}
+
+absl::Status Connection::Authenticate(std::string_view user, std::string_view token) {
+  Core& core = environment_.core;
+  if (core.access->open_to_all()) {
+    return absl::InvalidArgumentError(
+        "AUTH <password> called without any password configured for the default user. Are you sure your "
+        "configuration is correct?");
+  }
+  std::string authorization = fmt::format("Bearer {}", token);
+  const auto caller = core.access->Identify(authorization, "");
+  if (!caller.ok() || (user != "default" && user != (*caller)->name)) {
+    const absl::Status error =
+        absl::UnauthenticatedError("invalid username-password pair or user is disabled.");
+    // It is counted, and logged like every call of somebody who is not known.
+    session_.Finish(error, 0);
+    return WithWord(error, "WRONGPASS");
+  }
+  authorization_.swap(authorization);
+  if (auto status = session_.Authenticate(); !status.ok()) {
+    authorization_.swap(authorization);
+    return status;
+  }
+  BecomeKnown(true);
+  return absl::OkStatus();
+}
+
+void Connection::SetLibrary(std::string_view what, std::string_view value) {
+  (what == "lib-name" ? library_ : library_version_) = value.substr(0, kMaxDatasetNameBytes);
+}
+
+std::string Connection::Describe() const {
+  const auto seconds = [now = Clock::now()](Clock::time_point since) {
+    return std::chrono::duration_cast<std::chrono::seconds>(now - since).count();
+  };
+  const Principal* const caller = session_.principal();
+  return fmt::format("id={} addr={} name={} age={} idle={} db=0 user={} resp={} lib-name={} lib-ver={}\n", id_,
+                     peer_, name_, seconds(connected_), seconds(last_command_),
+                     caller == nullptr ? "default" : caller->name, static_cast<int>(version_), library_,
+                     library_version_);
+}
+
+std::string Connection::DescribeServer() const {
+  const Figures& figures = environment_.figures;
+  const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - figures.started);
+  return fmt::format(
+      "# Server\r\nredis_version:{}\r\nkvstore_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
+      "\r\n# Clients\r\nconnected_clients:{}\r\n"
+      "\r\n# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
+      "\r\n# Replication\r\nrole:master\r\n",
+      kRedisVersion, KV_VERSION, uptime.count(), figures.connections.load(), figures.connected.load(),
+      figures.commands.load());
+}
+
+// ---- commands ----
+
+void Connection::Process() {
+  if (closed_) return;
+  CarryOutWhatArrived();
+  Flush();
+  EndIfDone();
+  Read();
+}
+
+void Connection::CarryOutWhatArrived() {
+  const auto until = Clock::now() + kMaxTurn;
+  for (int handled = 1; !busy_ && !ends_; ++handled) {
+    if (IsBacklogged()) return;
+    if (std::exchange(has_rest_, false)) return Launch();
+    if (next_ == nullptr && !Decode()) break;
+    if (run_.CanJoin(*next_)) {
+      run_.Add(std::move(next_));
+      continue;
+    }
+    if (!run_.empty()) return Launch();
+    if (handled % kCommandsBetweenLooks == 0 && Clock::now() > until) return Yield();
+    Handle(std::exchange(next_, nullptr));
+  }
+  if (!run_.empty() && !busy_ && !closed_) Launch();
+}
+
+void Connection::Yield() {
+  if (std::exchange(yielded_, true)) return;
+  boost::asio::post(loop_, [self = shared_from_this()] {
+    self->yielded_ = false;
+    self->Process();
+  });
+}
+
+bool Connection::Decode() {
+  auto request = spare_ != nullptr ? std::move(spare_) : std::make_unique<Request>();
+  const Decoder::State state = decoder_.Next(request->arguments);
+  if (state == Decoder::State::kMore) {
+    spare_ = std::move(request);
+    return false;
+  }
+  last_command_ = inside_since_ = Clock::now();
+  if (state == Decoder::State::kCommand) {
+    environment_.figures.commands.fetch_add(1, std::memory_order_relaxed);
+    if (IsHttp(request->arguments[0])) {
+      Cut();
+      return false;
+    }
+    Examine(*request);
+  }
+  // Without arguments it stands for what is no command.
+  next_ = std::move(request);
+  return true;
+}
+
+void Connection::Examine(Request& request) {
+  request.command = FindCommand(request.arguments[0]);
+  if (request.command == nullptr) {
+    request.status = UnknownCommandError(request.arguments[0]);
+    return;
+  }
+  if (!HasArity(*request.command, request.arguments.size())) {
+    request.status = absl::InvalidArgumentError(
+        fmt::format("wrong number of arguments for '{}' command", request.command->name));
+    return;
+  }
+  const auto* const local = std::get_if<Local>(&request.command->handler);
+  if (!known_ && (local == nullptr || !local->for_strangers)) {
+    request.status = absl::UnauthenticatedError("the caller is not known");
+    // It is counted, and logged like every call of somebody who is not known.
+    session_.Finish(request.status, 0);
+    return;
+  }
+  if (local == nullptr) Begin(environment_.core, environment_.cursors, session_, Info(), request);
+}
+
+void Connection::Handle(std::unique_ptr<Request> request) {
+  Encoder out(out_, version_);
+  if (request->arguments.empty()) {
+    environment_.figures.cut.fetch_add(1, std::memory_order_relaxed);
+    ends_ = true;
+    return out.Error(fmt::format("ERR {}", decoder_.error()));
+  }
+  if (!request->status.ok()) {
+    // The caller's token was withdrawn.
+    if (absl::IsUnauthenticated(request->status) && known_) BecomeKnown(false);
+    return Refuse(*request, out);
+  }
+  if (const auto* const local = std::get_if<Local>(&request->command->handler)) {
+    return local->answer(*this, request->arguments, out);
+  }
+  const bool alone = Run::KindOf(*request) == Run::Kind::kAlone;
+  if (!alone) return run_.Add(std::move(request));
+  const auto* const store = std::get_if<StoreCommand>(&request->command->handler);
+  if (request->call->MayWait() || (store != nullptr && !store->brief)) {
+    run_.Add(std::move(request));
+    return Launch();
+  }
+  const size_t before = out.size();
+  switch (CarryOut(environment_.core, *request, /*here=*/true, out)) {
+    case Outcome::kDone:
+      return KeepIfLarge(std::move(request), out.size() - before, unsent_);
+    case Outcome::kSuspended:
+      busy_ = true;
+      run_.Add(std::move(request));
+      return Suspend(shared_from_this());
+    case Outcome::kTooLong:
+    case Outcome::kPartly:
+      run_.Add(std::move(request));
+      return Launch();
+  }
+}
+
+// ---- what is carried out elsewhere ----
+
+void Connection::Track() {
+  for (const auto& request : run_.requests()) {
+    if (!request->done && !std::exchange(request->tracked, true)) request->call->Track();
+  }
+}
+
+void Connection::Launch() {
+  busy_ = true;
+  if (run_.kind() == Run::Kind::kPuts) return put_group_.Add(shared_from_this());
+  Track();
+  run_.requests().front()->call->Post([self = shared_from_this()]() mutable { WorkOnRun(std::move(self)); });
+}
+
+void Connection::WorkOnRun(std::shared_ptr<Connection> self) {
+  const Outcome outcome = self->run_.CarryOut(self->environment_.core, self->version_);
+  if (outcome == Outcome::kSuspended) return Suspend(std::move(self));
+  // The connection must not be destroyed by this thread, so the loop gets this reference to it.
+  boost::asio::io_context& loop = self->loop_;
+  boost::asio::post(loop, [self = std::move(self)] { self->RunDone(); });
+}
+
+void Connection::Suspend(std::shared_ptr<Connection> self) {
+  Connection& suspended = *self;
+  Core& core = suspended.environment_.core;
+  suspended.Track();
+  const Requests& requests = suspended.run_.requests();
+  const auto first =
+      std::find_if(requests.begin(), requests.end(), [](const auto& request) { return !request->done; });
+  WorkQueue& queue = (*first)->call->queue();
+  core.suspended.Add({.due =
+                          [&requests](Clock::time_point now) {
+                            return std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
+                              return !request->done && request->call->IsDue(now);
+                            });
+                          },
+                      .retry = [self = std::move(self)]() mutable { WorkOnRun(std::move(self)); },
+                      .workers = &core.workers,
+                      .queue = &queue});
+}
+
+void Connection::PutsDone() {
+  if (run_.HasUndone()) return Suspend(shared_from_this());
+  RunDone();
+}
+
+void Connection::RunDone() {
+  busy_ = false;
+  Encoder out(out_, version_);
+  run_.TakeAnswers(out, unsent_);
+  if (closed_) return run_.Clear();
+  // Large answers are sent before more of them are made.
+  has_rest_ = !run_.empty();
+  Process();
+}
+
+// ---- bytes ----
+
+bool Connection::IsBacklogged() const { return out_.size() + sending_.size() - sent_ > kMaxUnsent; }
+
+bool Connection::ReserveInput() {
+  const size_t memory = decoder_.MemoryAfterPrepare();
+  const size_t wanted = memory > kFreeInput ? memory : 0;
+  if (wanted == reserved_bytes_) return true;
+  reserved_.reset();
+  reserved_bytes_ = wanted;
+  if (wanted == 0) return true;
+  reserved_ = session_.ReserveBytes(wanted);
+  return reserved_ != nullptr;
+}
+
+void Connection::Read() {
+  if (closed_ || !opened_ || reading_ || busy_ || yielded_ || ends_ || ended_in_) return;
+  // What was decoded and is not carried out yet points into the decoder.
+  if (next_ != nullptr || !run_.empty() || IsBacklogged()) return;
+  if (!ReserveInput()) {
+    // What has arrived of the command cannot be kept, nor can the rest be told from other commands.
+    Encoder(out_, version_).Error(ErrorText(MarkRefused(TooManyInFlightError())));
+    environment_.figures.cut.fetch_add(1, std::memory_order_relaxed);
+    ends_ = true;
+    Flush();
+    return EndIfDone();
+  }
+  reading_ = true;
+  channel_->Read(shared_from_this(), decoder_.Prepare());
+}
+
+void Connection::OnRead(const boost::system::error_code& error, size_t bytes) {
+  reading_ = false;
+  if (closed_) return;
+  if (error && error != boost::asio::error::eof) return Close();
+  if (error) {
+    ended_in_ = true;
+    return Process();
+  }
+  if (!decoder_.IsInsideCommand()) inside_since_ = Clock::now();
+  decoder_.Commit(bytes);
+  if (!known_ && (stranger_bytes_ += bytes) > kStrangerBytes) return Cut();
+  Process();
+}
+
+void Connection::Flush() {
+  if (closed_ || writing_ || out_.empty()) return;
+  const size_t sent = channel_->TryWrite(out_);
+  if (sent == out_.size()) {
+    ClearText(out_);
+    unsent_.clear();
+    return;
+  }
+  sending_.swap(out_);
+  sending_requests_.swap(unsent_);
+  sent_ = sent;
+  writing_ = true;
+  write_progress_ = Clock::now();
+  written_since_ = 0;
+  channel_->Write(shared_from_this(), std::string_view(sending_).substr(sent_));
+}
+
+void Connection::OnWritten(const boost::system::error_code& error, size_t bytes) {
+  if (closed_) return;
+  if (error) return Close();
+  sent_ += bytes;
+  written_since_ += bytes;
+  if (written_since_ >= kProgressBytes) {
+    write_progress_ = Clock::now();
+    written_since_ = 0;
+  }
+  if (sent_ < sending_.size()) {
+    return channel_->Write(shared_from_this(), std::string_view(sending_).substr(sent_));
+  }
+  writing_ = false;
+  ClearText(sending_);
+  sent_ = 0;
+  sending_requests_.clear();
+  Process();
+}
+
+}  // namespace kvstore::server::resp

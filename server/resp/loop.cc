@@ -1,0 +1,94 @@
+#include "server/resp/loop.h"
+
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <future>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/call/connections.h"
+
+namespace kvstore::server::resp {
+namespace {
+
+/// How often the time of connections is looked after.
+constexpr std::chrono::milliseconds kWatchEvery{100};
+
+/// Returns the family of a socket's addresses.
+int FamilyOf(int socket) {
+  int family = 0;
+  socklen_t size = sizeof(family);
+  return ::getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &family, &size) == 0 ? family : AF_UNSPEC;
+}
+
+}  // namespace
+
+Loop::Loop(const Environment& environment, boost::asio::ssl::context* tls)
+    : environment_(environment), tls_(tls), puts_(context_, environment.core) {
+  Watch();
+  thread_ = std::thread([this] { context_.run(); });
+}
+
+Loop::~Loop() {
+  context_.stop();
+  thread_.join();
+}
+
+void Loop::Add(int socket) {
+  boost::asio::post(context_, [this, socket] { Serve(socket); });
+}
+
+void Loop::Serve(int socket) {
+  Channel::Socket accepted(context_);
+  boost::system::error_code error;
+  accepted.assign(boost::asio::generic::stream_protocol(FamilyOf(socket), 0), socket, error);
+  if (error || closing_) {
+    if (error) ::close(socket);
+    return;
+  }
+  std::string peer = PeerOf(socket);
+  auto channel = tls_ == nullptr ? MakePlainChannel(std::move(accepted))
+                                 : MakeTlsChannel(std::move(accepted), *tls_);
+  const auto connection = std::make_shared<Connection>(
+      environment_, context_, puts_, std::move(channel), peer.empty() ? "unix:" : std::move(peer),
+      [this](Connection& closed) { connections_.erase(&closed); });
+  connections_.emplace(connection.get(), connection);
+  connection->Start();
+}
+
+template <typename Visit>
+void Loop::ForEach(const Visit& visit) {
+  std::vector<std::shared_ptr<Connection>> all;
+  all.reserve(connections_.size());
+  for (const auto& [address, connection] : connections_) all.push_back(connection);
+  for (const auto& connection : all) visit(*connection);
+}
+
+void Loop::Watch() {
+  timer_.expires_after(kWatchEvery);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (error) return;
+    ForEach([now = Connection::Clock::now()](Connection& connection) { connection.CheckTime(now); });
+    Watch();
+  });
+}
+
+void Loop::Drain() {
+  boost::asio::post(context_, [this] { ForEach([](Connection& connection) { connection.Drain(); }); });
+}
+
+void Loop::Close() {
+  std::promise<void> closed;
+  boost::asio::post(context_, [&] {
+    closing_ = true;
+    ForEach([](Connection& connection) { connection.Close(); });
+    closed.set_value();
+  });
+  closed.get_future().wait();
+}
+
+}  // namespace kvstore::server::resp

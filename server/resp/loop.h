@@ -1,0 +1,51 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <memory>
+#include <thread>
+#include <unordered_map>
+
+#include "server/resp/connection.h"
+#include "server/resp/environment.h"
+#include "server/resp/writes.h"
+
+namespace kvstore::server::resp {
+
+/// A thread with its share of the connections. Thread-safe.
+class Loop {
+ public:
+  /// tls  null: connections are not encrypted. Must outlive the loop.
+  Loop(const Environment& environment, boost::asio::ssl::context* tls);
+  /// There must be no connection any more.
+  ~Loop();
+  Loop(const Loop&) = delete;
+  Loop& operator=(const Loop&) = delete;
+
+  /// Serves a connection; owns its descriptor.
+  void Add(int socket);
+  /// Calls Connection::Drain for all connections.
+  void Drain();
+  /// Closes all connections, and those that are still added. Returns when that is done.
+  void Close();
+
+ private:
+  void Serve(int socket);
+  /// Looks after the time of all connections, again and again.
+  void Watch();
+  /// Calls `visit` for each connection, which may close.
+  template <typename Visit>
+  void ForEach(const Visit& visit);
+
+  const Environment environment_;
+  boost::asio::ssl::context* const tls_;
+  boost::asio::io_context context_{1};  // run by one thread
+  boost::asio::steady_timer timer_{context_};
+  PutGroup puts_;
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;  // touched by the thread alone
+  bool closing_ = false;                                                      // the same
+  std::thread thread_;
+};
+
+}  // namespace kvstore::server::resp

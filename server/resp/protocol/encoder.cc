@@ -1,0 +1,85 @@
+#include "server/resp/protocol/encoder.h"
+
+#include <array>
+#include <charconv>
+
+namespace kvstore::server::resp {
+namespace {
+
+constexpr std::string_view kEnd = "\r\n";
+
+/// A number as text.
+class Digits {
+ public:
+  template <typename Number>
+  explicit Digits(Number number)
+      : size_(static_cast<size_t>(
+            std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr - text_.data())) {}
+  std::string_view text() const { return {text_.data(), size_}; }
+
+ private:
+  std::array<char, 24> text_;
+  const size_t size_;
+};
+
+}  // namespace
+
+void Encoder::Line(char type, int64_t number) {
+  out_ += type;
+  out_ += Digits(number).text();
+  out_ += kEnd;
+}
+
+void Encoder::Simple(std::string_view text) {
+  out_ += '+';
+  out_ += text;
+  out_ += kEnd;
+}
+
+void Encoder::Error(std::string_view text) {
+  out_ += '-';
+  for (const char c : text) out_ += static_cast<unsigned char>(c) < ' ' || c == '\x7F' ? ' ' : c;
+  out_ += kEnd;
+}
+
+void Encoder::Integer(int64_t number) { Line(':', number); }
+
+void Encoder::Bulk(std::string_view bytes) {
+  Line('$', static_cast<int64_t>(bytes.size()));
+  out_ += bytes;
+  out_ += kEnd;
+}
+
+void Encoder::Null() { out_ += IsResp3() ? "_\r\n" : "$-1\r\n"; }
+
+void Encoder::NullArray() { out_ += IsResp3() ? "_\r\n" : "*-1\r\n"; }
+
+void Encoder::Array(size_t elements) { Line('*', static_cast<int64_t>(elements)); }
+
+void Encoder::Map(size_t pairs) {
+  if (IsResp3()) return Line('%', static_cast<int64_t>(pairs));
+  Array(2 * pairs);
+}
+
+void Encoder::Set(size_t elements) {
+  if (IsResp3()) return Line('~', static_cast<int64_t>(elements));
+  Array(elements);
+}
+
+void Encoder::Score(uint64_t score) {
+  const Digits digits(score);
+  if (!IsResp3()) return Bulk(digits.text());
+  out_ += ',';
+  out_ += digits.text();
+  out_ += kEnd;
+}
+
+void Encoder::Verbatim(std::string_view text) {
+  if (!IsResp3()) return Bulk(text);
+  Line('=', static_cast<int64_t>(text.size() + 4));
+  out_ += "txt:";
+  out_ += text;
+  out_ += kEnd;
+}
+
+}  // namespace kvstore::server::resp

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <atomic>
+#include <boost/asio/ssl/context.hpp>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/metrics_sink.h"
+#include "server/call/call.h"
+#include "server/resp/commands/cursors.h"
+#include "server/resp/environment.h"
+#include "server/resp/loop.h"
+
+namespace kvstore::server {
+
+/// Serves a store over the Redis protocol (docs/redis.md), to connections that somebody else accepts: one loop
+/// for each core, over which connections are spread. Thread-safe.
+class RespServer {
+ public:
+  /// core  Must outlive the server.
+  ///
+  /// INVALID_ARGUMENT names a file of ServerOptions::tls that cannot be used.
+  static absl::StatusOr<std::unique_ptr<RespServer>> Make(Core& core);
+  /// Closes all connections.
+  ~RespServer();
+  RespServer(const RespServer&) = delete;
+  RespServer& operator=(const RespServer&) = delete;
+
+  /// Serves a connection; owns its descriptor.
+  void Serve(int socket);
+  /// The server stops (Core::draining): connections are closed as soon as everything is answered.
+  void Drain();
+  /// Closes all connections; those that are still answering may go on for so long.
+  void Stop(std::chrono::milliseconds patience);
+
+  void Describe(MetricsSink& sink) const;
+
+ private:
+  RespServer(Core& core, std::unique_ptr<boost::asio::ssl::context> tls);
+  /// Returns whether there is no connection any more, at the latest at this time.
+  bool AwaitNone(std::chrono::steady_clock::time_point until) const;
+
+  Core& core_;
+  const std::unique_ptr<boost::asio::ssl::context> tls_;
+  resp::Cursors cursors_;
+  resp::Figures figures_;
+  std::vector<std::unique_ptr<resp::Loop>> loops_;
+  std::atomic<size_t> next_{0};  // the loop that gets the next connection
+};
+
+}  // namespace kvstore::server

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "server/resp/request.h"
+
+namespace kvstore::server::resp {
+
+/// Commands of one connection that are carried out together, or one that is carried out alone, elsewhere than
+/// where it was decoded.
+class Run {
+ public:
+  enum class Kind : uint8_t {
+    kAlone,       ///< By a worker.
+    kReads,       ///< Reads of one dataset that wait for another machine, by a worker.
+    kPuts,        ///< Puts of one dataset that do not wait, with those of other connections.
+    kWaitingPuts  ///< Puts of one dataset that wait for a machine or for the device, by a worker.
+  };
+
+  /// How a command is carried out that is not carried out at once.
+  static Kind KindOf(const Request& request);
+
+  bool empty() const { return requests_.empty(); }
+  Kind kind() const { return kind_; }
+  const Requests& requests() const { return requests_; }
+
+  /// Whether the command can be carried out together with those that are there.
+  bool CanJoin(const Request& request) const;
+  void Add(std::unique_ptr<Request> request);
+  /// Whether no more should be added.
+  bool IsFull() const { return requests_.size() >= kMost || bytes_ >= kMostBytes; }
+
+  /// Carries it out on a worker; commands that are done stay so. kSuspended if some are to be tried again
+  /// later, kPartly if answers are to be sent before the rest is carried out.
+  Outcome CarryOut(Core& core, Version version);
+  /// Whether some commands are still to be carried out.
+  bool HasUndone() const;
+
+  /// Appends the answers of the first commands that are done, and removes these. Those whose answer is large
+  /// are kept in `unsent`, and with them what they count as.
+  void TakeAnswers(Encoder& out, Requests& unsent);
+  void Clear();
+
+ private:
+  static constexpr size_t kMost = 128;
+  static constexpr size_t kMostBytes = size_t{1} << 20;
+
+  Kind kind_ = Kind::kAlone;
+  size_t bytes_ = 0;  // of puts
+  Requests requests_;
+};
+
+/// Keeps a command in `unsent` if its answer is large.
+void KeepIfLarge(std::unique_ptr<Request> request, size_t answer_bytes, Requests& unsent);
+
+}  // namespace kvstore::server::resp
