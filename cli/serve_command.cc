@@ -116,6 +116,7 @@ void Serve(const Config& config) {
                                       .describe = describe}));
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
+  if (server->http_api_port() != 0) where += fmt::format("; http api on port {}", server->http_api_port());
   // The server runs even if nobody reads this line.
   if (const absl::Status said = TryOut(Printable(fmt::format("serving on {}\n", where), Lines::kMany));
       !said.ok()) {
@@ -168,13 +169,19 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
   struct Arguments {
     std::vector<std::string> listen;
     std::string http;
+    std::string http_api;
     bool insecure = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* serve = app.add_subcommand("serve", "Serve the store over gRPC until SIGTERM or SIGINT");
+  CLI::App* serve = app.add_subcommand(
+      "serve", "Serve the store over gRPC, and over HTTP as JSON, until SIGTERM or SIGINT");
   serve->add_option("--listen", args->listen, "host:port or unix:/path; may be repeated [127.0.0.1:7400]")
       ->type_name("ADDR");
   serve->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
+  serve
+      ->add_option("--http-api", args->http_api,
+                   "host:port of the store over HTTP as JSON; TLS and tokens are as for --listen")
+      ->type_name("ADDR");
   serve->add_flag("--insecure", args->insecure,
                   "Allow other machines to connect without encryption and without tokens");
   serve->footer(
@@ -184,6 +191,7 @@ seconds later, the server ends all the same, with exit code 1, and the log names
 
 Examples:
   kv --data /var/lib/kvstore serve
+  kv --data /var/lib/kvstore serve --http-api 127.0.0.1:7402
   kv --config /etc/kvstore/kv.json serve)");
   globals.without_server[serve] =
       "this command starts a server itself; name its store with --data DIR or --config FILE, and its own "
@@ -192,6 +200,7 @@ Examples:
     Config config = globals.ReadConfiguration();
     if (!args->listen.empty()) config.server.listen = args->listen;
     if (!args->http.empty()) config.server.http = args->http;
+    if (!args->http_api.empty()) config.server.http_api = args->http_api;
     config.server.insecure = config.server.insecure || args->insecure;
     Serve(config);
   });

@@ -23,7 +23,7 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-/// The calls of one operation on one backend since some time before.
+/// The calls of one operation on one backend, by all doors, since some time before.
 struct Calls {
   double count = 0;
   double seconds = 0;
@@ -36,12 +36,12 @@ std::map<std::pair<std::string, std::string>, Calls> CallsOf(const std::vector<S
   for (const Sample& sample : samples) {
     if (!sample.name.starts_with("kvstore_call_")) continue;
     Calls& calls = all[{sample.Label("operation"), sample.Label("backend")}];
-    if (sample.name == "kvstore_call_seconds_count") calls.count = sample.value;
-    if (sample.name == "kvstore_call_seconds_sum") calls.seconds = sample.value;
+    if (sample.name == "kvstore_call_seconds_count") calls.count += sample.value;
+    if (sample.name == "kvstore_call_seconds_sum") calls.seconds += sample.value;
     if (sample.name == "kvstore_call_errors_total") calls.errors += sample.value;
     if (sample.name == "kvstore_call_seconds_bucket") {
       const std::string bound = sample.Label("le");
-      calls.buckets[bound == "+Inf" ? 1e9 : std::stod(bound)] = sample.value;
+      calls.buckets[bound == "+Inf" ? 1e9 : std::stod(bound)] += sample.value;
     }
   }
   return all;

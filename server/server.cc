@@ -23,6 +23,7 @@
 #include "server/grpc/unknown_methods.h"
 #include "server/grpc/waker.h"
 #include "server/http/http.h"
+#include "server/http/http_api.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -30,6 +31,7 @@ namespace {
 
 using server::Access;
 using server::Core;
+using server::HttpApi;
 using server::HttpServer;
 
 /// How often the list of tokens is read again, stalled calls are cancelled, and threads woken (Waker).
@@ -118,6 +120,7 @@ class Server::Impl {
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
+    http_api_.reset();
     http_.reset();
     {
       const MutexLock lock(mutex_);
@@ -166,6 +169,11 @@ class Server::Impl {
       if (!http.ok()) return http.status();
       http_ = *std::move(http);
     }
+    if (!core_.options.http_api.empty()) {
+      auto http_api = HttpApi::Start(core_);
+      if (!http_api.ok()) return http_api.status();
+      http_api_ = *std::move(http_api);
+    }
     janitor_ = std::thread([this] { Watch(); });
     return absl::OkStatus();
   }
@@ -174,11 +182,13 @@ class Server::Impl {
     if (!grpc_ || std::exchange(stopped_, true)) return;
     core_.draining = true;
     core_.open.Drain();
+    if (http_api_) http_api_->Drain();
     // Shutdown with this deadline would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
     while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    if (http_api_) http_api_->Stop();
     acceptor_->Stop();
     grpc_->Shutdown(std::chrono::system_clock::now() + (patience.count() > 0 ? kLastAnswers : patience));
     grpc_->Wait();
@@ -192,6 +202,7 @@ class Server::Impl {
   const Core& core() const { return core_; }
   const std::vector<std::string>& addresses() const { return acceptor_->addresses(); }
   int http_port() const { return http_ ? http_->port() : 0; }
+  int http_api_port() const { return http_api_ ? http_api_->port() : 0; }
 
  private:
   void Watch() {
@@ -218,6 +229,7 @@ class Server::Impl {
   std::unique_ptr<server::Acceptor> acceptor_;
   server::Waker waker_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<HttpApi> http_api_;
   bool stopped_ = false;
   Mutex mutex_;
   std::condition_variable wanted_;
@@ -246,5 +258,6 @@ void Server::Drain() { impl_->Stop(std::chrono::milliseconds(impl_->core().optio
 std::string Server::OpenCalls() const { return impl_->OpenCalls(); }
 const std::vector<std::string>& Server::addresses() const { return impl_->addresses(); }
 int Server::http_port() const { return impl_->http_port(); }
+int Server::http_api_port() const { return impl_->http_api_port(); }
 
 }  // namespace kvstore

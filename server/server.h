@@ -13,8 +13,8 @@
 namespace kvstore {
 
 /// Serves a store over gRPC, as kvstore.proto says, with health checking (grpc.health.v1) and, where
-/// everybody may do everything, reflection. docs/server.md and docs/security.md are for its operators.
-/// Thread-safe.
+/// everybody may do everything, reflection; and over HTTP as JSON (docs/http.md). docs/server.md and
+/// docs/security.md are for its operators. Thread-safe.
 class Server {
  public:
   /// Begins to serve. The router must outlive the server.
@@ -43,6 +43,8 @@ class Server {
   const std::vector<std::string>& addresses() const;
   /// Returns the port of /metrics; 0 if it is not served.
   int http_port() const;
+  /// Returns the port of the HTTP API; 0 if it is not served.
+  int http_api_port() const;
 
  private:
   class Impl;

@@ -401,11 +401,12 @@ void Call::End(const absl::Status& status) {
   // call.
   const bool is_retried = IsMigrating(status) && WantsMigrationError();
   if (!is_retried) {
-    core_.metrics.Count(operation_, backend_, seconds, status, admitted_ ? request_bytes_ : 0,
+    core_.metrics.Count(operation_, info_.protocol, backend_, seconds, status, admitted_ ? request_bytes_ : 0,
                         response_bytes_);
   }
   if (!is_retried && (IsOnShards(operation_) || core_.log.Wants(seconds, status))) {
     core_.log.Write({.operation = Traits(operation_).name,
+                     .door = NameOf(info_.protocol),
                      .dataset = dataset_,
                      .backend = backend_,
                      .principal = principal_ ? std::string_view(principal_->name) : std::string_view(),

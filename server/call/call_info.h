@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -9,8 +10,14 @@
 
 namespace kvstore::server {
 
-/// The protocol that a call came by.
-enum class Protocol : uint8_t { kGrpc };
+/// The protocol that a call came by: the door, as metrics and the log call it.
+enum class Protocol : uint8_t { kGrpc, kHttp };
+
+/// How many protocols there are.
+inline constexpr size_t kProtocolCount = 2;
+
+/// Returns the name of a protocol in metrics and in the log.
+constexpr std::string_view NameOf(Protocol protocol) { return protocol == Protocol::kHttp ? "http" : "grpc"; }
 
 /// What a failed call has left behind, which tells its client whether it may retry. kvstore.proto describes
 /// each under "kvstore-outcome".

@@ -34,6 +34,7 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
   const auto left_out = lines_.Admit(LineLimit::Clock::now());
   if (!left_out) return;
   nlohmann::ordered_json line = {{"call", record.operation},
+                                 {"door", record.door},
                                  {"code", absl::StatusCodeToString(status.code())},
                                  {"ms", static_cast<uint64_t>(record.seconds * 1e3)},
                                  {"dataset", record.dataset},

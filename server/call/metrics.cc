@@ -68,28 +68,33 @@ Metrics::Metrics(const std::vector<std::string>& backends, std::function<void(Me
       prometheus::BuildCounter().Name(kRequestBytes).Help("Requests that were taken on").Register(registry_);
   auto& response_bytes = prometheus::BuildCounter().Name(kResponseBytes).Help("Answers").Register(registry_);
   const auto add = [&](const std::string& backend) {
-    BackendMetrics& all = backends_[backend];
-    for (size_t i = 0; i < kOperations.size(); ++i) {
-      const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
-                                         {"backend", backend}};
-      all[i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels), &response_bytes.Add(labels)};
+    for (size_t door = 0; door < kProtocolCount; ++door) {
+      for (size_t i = 0; i < kOperations.size(); ++i) {
+        const prometheus::Labels labels = {{"operation", std::string(kOperations[i].name)},
+                                           {"door", std::string(NameOf(static_cast<Protocol>(door)))},
+                                           {"backend", backend}};
+        backends_[backend][door][i] = {&seconds.Add(labels, Buckets()), &request_bytes.Add(labels),
+                                       &response_bytes.Add(labels)};
+      }
     }
   };
   add("");
   for (const std::string& backend : backends) add(backend);
 }
 
-void Metrics::Count(Operation operation, std::string_view backend, double seconds, const absl::Status& status,
-                    size_t request_bytes, size_t response_bytes) {
+void Metrics::Count(Operation operation, Protocol protocol, std::string_view backend, double seconds,
+                    const absl::Status& status, size_t request_bytes, size_t response_bytes) {
   auto found = backends_.find(backend);
   if (found == backends_.end()) found = backends_.find("");
-  const OperationMetrics& counted = found->second[static_cast<size_t>(operation)];
+  const OperationMetrics& counted =
+      found->second[static_cast<size_t>(protocol)][static_cast<size_t>(operation)];
   counted.seconds->Observe(seconds);
   counted.request_bytes->Increment(static_cast<double>(request_bytes));
   counted.response_bytes->Increment(static_cast<double>(response_bytes));
   if (status.ok()) return;
   errors_
       .Add({{"operation", std::string(Traits(operation).name)},
+            {"door", std::string(NameOf(protocol))},
             {"backend", found->first},
             {"code", absl::StatusCodeToString(status.code())}})
       .Increment();

@@ -14,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "base/metrics_sink.h"
+#include "server/call/call_info.h"
 #include "server/call/operation.h"
 
 namespace kvstore::server {
@@ -27,21 +28,24 @@ class Metrics {
 
   /// Counts a call that has ended.
   ///
-  /// backend  The backend that has its dataset; empty: the call was about none.
-  void Count(Operation operation, std::string_view backend, double seconds, const absl::Status& status,
-             size_t request_bytes, size_t response_bytes);
+  /// protocol  The door by which it came.
+  /// backend   The backend that has its dataset; empty: the call was about none.
+  void Count(Operation operation, Protocol protocol, std::string_view backend, double seconds,
+             const absl::Status& status, size_t request_bytes, size_t response_bytes);
 
   /// Returns all figures in Prometheus' text format.
   std::string Text() const;
 
  private:
-  /// The metrics of one operation on one backend. They are kept, because a family's look-up is slow.
+  /// The metrics of one operation by one door on one backend. They are kept, because a family's look-up is
+  /// slow.
   struct OperationMetrics {
     prometheus::Histogram* seconds = nullptr;
     prometheus::Counter* request_bytes = nullptr;
     prometheus::Counter* response_bytes = nullptr;
   };
-  using BackendMetrics = std::array<OperationMetrics, kOperations.size()>;
+  using DoorMetrics = std::array<OperationMetrics, kOperations.size()>;
+  using BackendMetrics = std::array<DoorMetrics, kProtocolCount>;
 
   prometheus::Registry registry_;
   prometheus::Family<prometheus::Counter>& errors_;

@@ -53,6 +53,12 @@ struct ServerOptions {
   /// Allows `http` to be an address that other machines can reach, in plain text. Its pages show figures, and
   /// names of backends and hosts.
   bool http_open = false;
+  /// Where the store is served over HTTP/1.1 as JSON, "host:port"; empty: nowhere. TLS, tokens and client
+  /// certificates are those of `listen`, and so is what an address that other machines can reach needs.
+  std::string http_api;
+  /// The origins ("https://app.example") whose pages a browser lets read answers of `http_api` (CORS); "*":
+  /// all.
+  std::vector<std::string> http_origins;
   ServerTls tls;                 ///< Without a cert connections are not encrypted.
   std::filesystem::path tokens;  ///< The list of callers and their rights (docs/security.md). It is read
                                  ///< again when it changes. Empty: everybody may do everything.

@@ -1,5 +1,7 @@
 #include "server/grpc/long_work_call.h"
 
+#include "server/call/served_parts.h"
+
 namespace kvstore::server {
 
 absl::StatusOr<v1::CompactResponse::Result> DoLongWork(Core& core, const v1::CompactRequest& request,
@@ -17,9 +19,9 @@ absl::StatusOr<v1::CompactResponse::Result> DoLongWork(Core& core, const v1::Com
 absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(Core& core,
                                                             const v1::CreateBackupRequest& request,
                                                             const Progress& progress) {
-  if (core.parts.backups == nullptr)
-    return absl::UnimplementedError("this server makes no backups: its configuration has no backup.to");
-  const auto made = core.parts.backups->CreateBackup(request.dataset(), progress);
+  const auto backups = BackupsOf(core);
+  if (!backups.ok()) return backups.status();
+  const auto made = (*backups)->CreateBackup(request.dataset(), progress);
   if (!made.ok()) return made.status();
   v1::CreateBackupResponse::Result told;
   told.set_id(made->id);
