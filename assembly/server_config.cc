@@ -38,6 +38,18 @@ void ReadListen(JsonFields& fields, ServerOptions& server) {
   if (list.empty()) fields.Fail("listen", "must name an address");
 }
 
+void ReadOrigins(JsonFields& fields, ServerOptions& server) {
+  if (fields.Find("http_origins") == nullptr) return;
+  const auto& list = fields.Array("http_origins");
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (list[i].is_string()) {
+      server.http_origins.push_back(list[i].get<std::string>());
+    } else {
+      fields.Fail(fmt::format("http_origins[{}]", i), "must be a string: \"https://host\", or \"*\"");
+    }
+  }
+}
+
 }  // namespace
 
 void ReadServerOptions(JsonFields& fields, const std::filesystem::path& folder, ServerOptions& server) {
@@ -45,6 +57,8 @@ void ReadServerOptions(JsonFields& fields, const std::filesystem::path& folder, 
   server.http = fields.OptionalString("http").value_or("");
   server.http_open = fields.OptionalBool("http_open").value_or(false);
   server.resp = fields.OptionalString("resp").value_or("");
+  server.http_api = fields.OptionalString("http_api").value_or("");
+  ReadOrigins(fields, server);
   server.tokens = PathIn(fields, "tokens", folder);
   server.insecure = fields.OptionalBool("insecure").value_or(false);
   ReadUint(fields, "slow_ms", 0, 86'400'000, server.slow_ms);

@@ -121,6 +121,7 @@ void ServeUntilSignal(const Config& config, StopSignals& signals, EndInTime& end
   std::string where = fmt::format("{}", fmt::join(server->addresses(), ", "));
   if (server->http_port() != 0) where += fmt::format("; http on port {}", server->http_port());
   if (!server->resp_address().empty()) where += fmt::format("; redis on {}", server->resp_address());
+  if (server->http_api_port() != 0) where += fmt::format("; http api on port {}", server->http_api_port());
   // The server runs even if nobody reads this line.
   if (const absl::Status said = TryOut(Printable(fmt::format("serving on {}\n", where), Lines::kMany));
       !said.ok()) {
@@ -177,15 +178,23 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
     std::vector<std::string> listen;
     std::string http;
     std::string resp;
+    std::string http_api;
     bool insecure = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* serve = app.add_subcommand("serve", "Serve the store over gRPC, and with --resp over the Redis protocol, until SIGTERM or SIGINT");
+  CLI::App* serve = app.add_subcommand(
+      "serve",
+      "Serve the store over gRPC, and where asked for over HTTP as JSON and over the Redis protocol, until SIGTERM or "
+      "SIGINT");
   serve->add_option("--listen", args->listen, "host:port or unix:/path; may be repeated [127.0.0.1:7400]")
       ->type_name("ADDR");
   serve->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
   serve
       ->add_option("--resp", args->resp, "host:port or unix:/path of the Redis protocol; it is not served without")
+      ->type_name("ADDR");
+  serve
+      ->add_option("--http-api", args->http_api,
+                   "host:port of the store over HTTP as JSON; TLS and tokens are as for --listen")
       ->type_name("ADDR");
   serve->add_flag("--insecure", args->insecure,
                   "Allow other machines to connect without encryption and without tokens");
@@ -197,6 +206,7 @@ log says what hangs. With --verbose, in front of serve, the log also has the cal
 
 Examples:
   kv --data /var/lib/kvstore serve
+  kv --data /var/lib/kvstore serve --http-api 127.0.0.1:7402
   kv --config /etc/kvstore/kv.json serve)");
   globals.without_server[serve] =
       "this command starts a server itself; name its store with --data DIR or --config FILE, and its own "
@@ -206,6 +216,7 @@ Examples:
     if (!args->listen.empty()) config.server.listen = args->listen;
     if (!args->http.empty()) config.server.http = args->http;
     if (!args->resp.empty()) config.server.resp = args->resp;
+    if (!args->http_api.empty()) config.server.http_api = args->http_api;
     config.server.insecure = config.server.insecure || args->insecure;
     Serve(config, globals.verbose);
   });

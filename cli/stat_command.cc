@@ -23,7 +23,7 @@ namespace {
 
 using Labels = std::map<std::string, std::string>;
 
-/// The calls of one operation on one backend since some time before.
+/// The calls of one operation on one backend, by all doors, since some time before.
 struct Calls {
   double count = 0;
   double seconds = 0;

@@ -67,6 +67,9 @@ class JsonFields {
   /// As Finish, with a line for each mistake.
   [[nodiscard]] absl::Status FinishAll();
 
+  /// The names of all fields that were asked for.
+  const std::set<std::string, std::less<>>& known() const { return known_; }
+
  private:
   struct Unknown {
     std::string name;

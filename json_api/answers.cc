@@ -64,6 +64,11 @@ Json MappingsToJson(const ScannedMappingPage& page) {
   return {{"entries", std::move(entries)}, {"marker", MarkerToJson(page.marker)}};
 }
 
+Json WithOk(Json answer) {
+  answer["ok"] = true;
+  return answer;
+}
+
 Json ErrorToJson(const absl::Status& status) {
   Json error = {{"code", absl::StatusCodeToString(status.code())},
                 {"message", std::string(status.message())}};

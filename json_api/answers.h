@@ -25,6 +25,8 @@ Json MappingToJson(const MappingPage& page);
 Json MappingsToJson(const ScannedMappingPage& page);
 /// A string, or null for an empty marker.
 Json MarkerToJson(std::string_view marker);
+/// Returns `answer` with "ok": true.
+Json WithOk(Json answer);
 /// {"ok": false, "error": {"code", "message"}}, and "in_doubt": true in `error` for a write that may or may
 /// not have happened.
 Json ErrorToJson(const absl::Status& status);

@@ -9,52 +9,12 @@
 #include <vector>
 
 #include "base/nearest.h"
-#include "json/dataset_json.h"
 #include "json/json_text.h"
 #include "json_api/answers.h"
 #include "json_api/operations.h"
 #include "reports/plain_write.h"
 
 namespace kvstore::json_api {
-
-// ---- datasets ----
-
-Answer CreateDataset(JsonFields& fields, KVStore& store) {
-  const DatasetSpec spec = DatasetFromFields(fields, /*stored_fields=*/false);
-  if (auto status = fields.Finish(); !status.ok()) return status;
-  return Done(store.CreateDataset(spec));
-}
-
-Answer AlterDataset(JsonFields& fields, KVStore& store) {
-  const std::string dataset = fields.String("dataset");
-  const DatasetChange change = DatasetChangeFromFields(fields);
-  if (auto status = fields.Finish(); !status.ok()) return status;
-  return Done(store.AlterDataset(dataset, change));
-}
-
-Answer DropDataset(JsonFields& fields, KVStore& store) {
-  const std::string dataset = fields.String("dataset");
-  if (auto status = fields.Finish(); !status.ok()) return status;
-  return Done(store.DropDataset(dataset, {}));
-}
-
-Answer ListDatasets(JsonFields& fields, KVStore& store) {
-  if (auto status = fields.Finish(); !status.ok()) return status;
-  const auto specs = store.ListDatasets();
-  if (!specs.ok()) return specs.status();
-  Json list = Json::array();
-  for (const DatasetSpec& spec : *specs) list.push_back(DatasetToJson(spec));
-  return Json{{"datasets", std::move(list)}};
-}
-
-Answer Compact(JsonFields& fields, KVStore& store) {
-  const std::string dataset = fields.String("dataset");
-  if (auto status = fields.Finish(); !status.ok()) return status;
-  return Done(store.Compact(dataset, nullptr).status());
-}
-
-// ---- dispatch ----
-
 namespace {
 
 const std::map<std::string, Operation>& Operations() {
@@ -77,14 +37,7 @@ Answer Dispatch(const Json& request, KVStore& store, const reports::ReportsOf& r
   JsonFields fields(request, "");
   fields.Find("id");
   const std::string name = fields.String("op");
-  const auto on_store = Operations().find(name);
-  if (on_store != Operations().end()) return on_store->second(fields, store);
-  const auto on_reports = reports::JsonOperations().find(name);
-  if (on_reports != reports::JsonOperations().end()) return on_reports->second(fields, reports_of);
-  // If the request is not an object, or has no op, that is the first mistake. The fields of an unknown op are
-  // not checked.
-  fields.Fail("op", fmt::format("there is no operation '{}'{}", name, DidYouMean(Meant(name))));
-  return fields.FirstMistake();
+  return ExecuteOperation(name, fields, store, reports_of);
 }
 
 /// The line of an answer.
@@ -96,14 +49,21 @@ std::string Envelope(const Answer& answer, const std::optional<Json>& id) {
 
 }  // namespace
 
+Answer ExecuteOperation(const std::string& op, JsonFields& fields, KVStore& store,
+                        const reports::ReportsOf& reports_of) {
+  const auto on_store = Operations().find(op);
+  if (on_store != Operations().end()) return on_store->second(fields, store);
+  const auto on_reports = reports::JsonOperations().find(op);
+  if (on_reports != reports::JsonOperations().end()) return on_reports->second(fields, reports_of);
+  // If the request is not an object, or has no op, that is the first mistake. The fields of an unknown op are
+  // not checked.
+  fields.Fail("op", fmt::format("there is no operation '{}'{}", op, DidYouMean(Meant(op))));
+  return fields.FirstMistake();
+}
+
 Answer Done(const absl::Status& status) {
   if (!status.ok()) return status;
   return Json::object();
-}
-
-Json WithOk(Json answer) {
-  answer["ok"] = true;
-  return answer;
 }
 
 std::string ReadMarker(JsonFields& fields) {

@@ -3,6 +3,8 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/statusor.h"
+#include "json/json_fields.h"
 #include "kvstore_api/kvstore.h"
 #include "reports/json_operations.h"
 
@@ -17,5 +19,12 @@ std::string Execute(KVStore& store, const reports::ReportsOf& reports_of, std::s
 
 /// The same with the reports of the store in this process (LocalReports).
 std::string Execute(KVStore& store, std::string_view line);
+
+/// Carries out the operation of this name, and returns the fields of its answer beside "ok". INVALID_ARGUMENT
+/// if there is none, or its request has a mistake. Never throws. Thread-safe.
+///
+/// fields  Its request. The caller has asked it for "op" and "id" if the request may have them.
+absl::StatusOr<Json> ExecuteOperation(const std::string& op, JsonFields& fields, KVStore& store,
+                                      const reports::ReportsOf& reports_of);
 
 }  // namespace kvstore::json_api

@@ -6,6 +6,7 @@
 
 #include "absl/status/statusor.h"
 #include "json/json_fields.h"
+#include "json/json_form.h"
 #include "json_api/answers.h"
 #include "kvstore_api/kvstore.h"
 
@@ -17,14 +18,15 @@ using Answer = absl::StatusOr<Json>;
 /// Reads its request from `fields`, and carries it out.
 using Operation = Answer (*)(JsonFields& fields, KVStore& store);
 
-// The operations of the table, in row_operations.cc, object_operations.cc and, on datasets, execute.cc.
-#define KV_JSON(name, op) Answer name(JsonFields& fields, KVStore& store);
+// The operations of the table with their forms, in row_operations.cc, object_operations.cc and
+// dataset_operations.cc.
+#define KV_JSON(name, op)                          \
+  Answer name(JsonFields& fields, KVStore& store); \
+  JsonForm name##Form();
 #include "wire/operations.def"
 
 /// Returns an answer without fields if `status` is OK, else the error.
 Answer Done(const absl::Status& status);
-/// Returns `answer` with "ok": true.
-Json WithOk(Json answer);
 /// Reads the marker to go on from: a string, or null as the last page has it, which is the same as none.
 std::string ReadMarker(JsonFields& fields);
 /// Reads a count of at least 1; `otherwise` if it is not given.

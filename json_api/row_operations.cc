@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "backend_api/scan_budget.h"
 #include "json_api/operations.h"
 #include "json_api/put_items.h"
 #include "kvstore_api/limits.h"
@@ -125,8 +126,11 @@ size_t BytesOf(const ScannedRow& row) {
   return bytes;
 }
 
-/// Returns one page of a scan: up to `limit` rows or 1 MiB.
-Answer ScanPage(RowCursor& cursor, uint32_t limit) {
+/// Returns one page of a scan: up to `limit` rows or 1 MiB. Within a ScanBudget it ends when that is spent,
+/// perhaps without a row, but never where it began, so that each page makes progress.
+///
+/// begin  The marker with which the scan was opened.
+Answer ScanPage(RowCursor& cursor, uint32_t limit, const std::string& begin) {
   Json rows = Json::array();
   size_t bytes = 0;
   std::string marker;
@@ -134,6 +138,11 @@ Answer ScanPage(RowCursor& cursor, uint32_t limit) {
     std::string before = cursor.marker();
     ScannedRow row;
     const auto more = cursor.Next(row);
+    if (IsPaused(more.status())) {
+      marker = cursor.marker();
+      if (marker == begin) continue;
+      break;
+    }
     if (!more.ok()) return more.status();
     if (!*more) {
       marker.clear();
@@ -165,6 +174,13 @@ Answer PutRow(JsonFields& fields, KVStore& store) {
   return PutToJson(*result);
 }
 
+JsonForm PutRowForm() {
+  return {.summary = "Writes cells of one row, all or none",
+          .request = {RequiredField("dataset", "Text"), RequiredField("row", "Bytes"),
+                      RequiredField("items", "PutItems"), OptionalField("condition", "Condition")},
+          .answer = {OptionalField("timestamp", "Timestamp")}};
+}
+
 Answer PutRows(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   const auto requests = ReadRowsOf(fields, &ReadRowWrite);
@@ -180,6 +196,12 @@ Answer PutRows(JsonFields& fields, KVStore& store) {
   });
 }
 
+JsonForm PutRowsForm() {
+  return {.summary = "Writes 1 to 10,000 rows, each of which succeeds or fails on its own",
+          .request = {RequiredField("dataset", "Text"), RequiredField("rows", "RowWrites")},
+          .answer = {RequiredField("results", "PutResults")}};
+}
+
 Answer GetRow(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   const RowReadRequest read = ReadRowRead(fields);
@@ -187,6 +209,18 @@ Answer GetRow(JsonFields& fields, KVStore& store) {
   const auto row = store.GetRow(dataset, read.row, read.options);
   if (!row.ok()) return row.status();
   return RowToJson(read.row, *row);
+}
+
+JsonForm GetRowForm() {
+  return {.summary = "Returns one page of a row; as long as the marker is not null, more may follow",
+          .get = "/v1/datasets/{dataset}/rows/{row}",
+          .request = {RequiredField("dataset", "Text"), RequiredField("row", "Bytes"),
+                      OptionalField("columns", "BytesList"), OptionalField("versions", "Uint"),
+                      OptionalField("start_timestamp", "Timestamp"),
+                      OptionalField("end_timestamp", "Timestamp"), OptionalField("limit", "Uint"),
+                      OptionalField("marker", "Marker"), OptionalField("after_column", "Bytes")},
+          .answer = {RequiredField("row", "Bytes"), RequiredField("items", "Items"),
+                     RequiredField("marker", "Marker")}};
 }
 
 Answer GetRows(JsonFields& fields, KVStore& store) {
@@ -204,11 +238,23 @@ Answer GetRows(JsonFields& fields, KVStore& store) {
   });
 }
 
+JsonForm GetRowsForm() {
+  return {.summary = "Returns pages of 1 to 10,000 rows, each with its own status",
+          .request = {RequiredField("dataset", "Text"), RequiredField("rows", "RowReads")},
+          .answer = {RequiredField("results", "RowResults")}};
+}
+
 Answer DeleteRow(JsonFields& fields, KVStore& store) {
   const std::string dataset = fields.String("dataset");
   const RowDeleteRequest request = ReadRowDelete(fields);
   if (auto status = fields.Finish(); !status.ok()) return status;
   return Done(store.DeleteRow(dataset, request.row, request.options));
+}
+
+JsonForm DeleteRowForm() {
+  return {.summary = "Removes a row, or columns or cells of it, all or none",
+          .request = {RequiredField("dataset", "Text"), RequiredField("row", "Bytes"),
+                      OptionalField("columns", "BytesList"), OptionalField("cells", "CellNames")}};
 }
 
 Answer DeleteRows(JsonFields& fields, KVStore& store) {
@@ -220,6 +266,12 @@ Answer DeleteRows(JsonFields& fields, KVStore& store) {
   const auto results = store.DeleteRows(dataset, deletes);
   if (!results.ok()) return results.status();
   return ResultsToJson(*results, [&](size_t i) { return Done((*results)[i]); });
+}
+
+JsonForm DeleteRowsForm() {
+  return {.summary = "Removes 1 to 10,000 rows, each of which succeeds or fails on its own",
+          .request = {RequiredField("dataset", "Text"), RequiredField("rows", "RowDeletes")},
+          .answer = {RequiredField("results", "DoneResults")}};
 }
 
 Answer ScanRows(JsonFields& fields, KVStore& store) {
@@ -237,7 +289,19 @@ Answer ScanRows(JsonFields& fields, KVStore& store) {
   if (auto status = fields.Finish(); !status.ok()) return status;
   const auto cursor = store.ScanRows(dataset, range, options);
   if (!cursor.ok()) return cursor.status();
-  return ScanPage(**cursor, limit);
+  return ScanPage(**cursor, limit, options.marker);
+}
+
+JsonForm ScanRowsForm() {
+  return {.summary =
+              "Returns one page of the rows of a range; as long as the marker is not null, more may follow",
+          .get = "/v1/datasets/{dataset}/rows",
+          .request = {RequiredField("dataset", "Text"), OptionalField("start_row", "Bytes"),
+                      OptionalField("end_row", "Bytes"), OptionalField("partition", "Text"),
+                      OptionalField("limit", "Uint"), OptionalField("columns", "BytesList"),
+                      OptionalField("versions", "Uint"), OptionalField("start_timestamp", "Timestamp"),
+                      OptionalField("end_timestamp", "Timestamp"), OptionalField("marker", "Marker")},
+          .answer = {RequiredField("rows", "ScannedRows"), RequiredField("marker", "Marker")}};
 }
 
 }  // namespace kvstore::json_api

@@ -7,6 +7,20 @@
 #include "base/address.h"
 
 namespace kvstore::server {
+namespace {
+
+/// Returns whether a text is an origin as browsers write it, or stands for all of them.
+bool IsOrigin(std::string_view text) {
+  if (text == "*") return true;
+  for (const std::string_view scheme : {"https://", "http://"}) {
+    if (!text.starts_with(scheme)) continue;
+    const std::string_view host = text.substr(scheme.size());
+    return !host.empty() && host.find_first_of("/?# \t\r\n") == std::string_view::npos;
+  }
+  return false;
+}
+
+}  // namespace
 
 absl::Status CheckAddresses(const ServerOptions& options) {
   std::vector<std::string> mistakes;
@@ -18,7 +32,7 @@ absl::Status CheckAddresses(const ServerOptions& options) {
     return false;
   };
   const bool authenticated = !options.tokens.empty() || !options.tls.client_ca.empty();
-  const auto check_protected = [&](const std::string& field, const std::string& address) {
+  const auto check_served = [&](const std::string& field, const std::string& address) {
     if (!check(field, address) || IsLocal(address) || options.insecure) return;
     if (options.tls.cert.empty()) {
       mistakes.push_back(fmt::format(
@@ -31,10 +45,21 @@ absl::Status CheckAddresses(const ServerOptions& options) {
           field, address));
     }
   };
-  for (size_t i = 0; i < options.listen.size(); ++i) {
-    check_protected(fmt::format("server.listen[{}]", i), options.listen[i]);
+  for (size_t i = 0; i < options.listen.size(); ++i)
+    check_served(fmt::format("server.listen[{}]", i), options.listen[i]);
+  if (options.http_api.starts_with(kUnixPrefix)) {
+    mistakes.push_back("server.http_api: must be \"host:port\"");
+  } else if (!options.http_api.empty()) {
+    check_served("server.http_api", options.http_api);
   }
-  if (!options.resp.empty()) check_protected("server.resp", options.resp);
+  for (size_t i = 0; i < options.http_origins.size(); ++i) {
+    if (IsOrigin(options.http_origins[i])) continue;
+    mistakes.push_back(
+        fmt::format("server.http_origins[{}]: '{}' is not an origin; give \"https://host\", with the port if "
+                    "it has one, or \"*\"",
+                    i, options.http_origins[i]));
+  }
+  if (!options.resp.empty()) check_served("server.resp", options.resp);
   if (!options.http.empty() && options.http.starts_with(kUnixPrefix)) {
     mistakes.push_back("server.http: must be \"host:port\"");
   } else if (!options.http.empty() && check("server.http", options.http) && !IsLocal(options.http) &&

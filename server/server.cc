@@ -24,6 +24,7 @@
 #include "server/grpc/waker.h"
 #include "server/http/http.h"
 #include "server/resp/resp_server.h"
+#include "server/http/http_api.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -31,6 +32,7 @@ namespace {
 
 using server::Access;
 using server::Core;
+using server::HttpApi;
 using server::HttpServer;
 using server::RespServer;
 
@@ -120,6 +122,7 @@ class Server::Impl {
 
   ~Impl() {
     Stop(std::chrono::milliseconds(0));
+    http_api_.reset();
     http_.reset();
     {
       const MutexLock lock(mutex_);
@@ -171,6 +174,11 @@ class Server::Impl {
       if (!http.ok()) return http.status();
       http_ = *std::move(http);
     }
+    if (!core_.options.http_api.empty()) {
+      auto http_api = HttpApi::Start(core_);
+      if (!http_api.ok()) return http_api.status();
+      http_api_ = *std::move(http_api);
+    }
     janitor_ = std::thread([this] { Watch(); });
     return absl::OkStatus();
   }
@@ -180,11 +188,13 @@ class Server::Impl {
     core_.draining = true;
     core_.open.Drain();
     if (resp_) resp_->Drain();
+    if (http_api_) http_api_->Drain();
     // Shutdown with this deadline would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
     while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
+    if (http_api_) http_api_->Stop();
     acceptor_->Stop();
     if (resp_acceptor_) resp_acceptor_->Stop();
     const auto last = patience.count() > 0 ? kLastAnswers : patience;
@@ -202,6 +212,7 @@ class Server::Impl {
   const std::vector<std::string>& addresses() const { return acceptor_->addresses(); }
   int http_port() const { return http_ ? http_->port() : 0; }
   std::string resp_address() const { return resp_acceptor_ ? resp_acceptor_->addresses().front() : ""; }
+  int http_api_port() const { return http_api_ ? http_api_->port() : 0; }
 
  private:
   /// Adds the figures of the Redis protocol to those of other parts.
@@ -252,6 +263,7 @@ class Server::Impl {
   std::unique_ptr<RespServer> resp_;
   std::unique_ptr<server::Acceptor> resp_acceptor_;  // hands connections to resp_
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<HttpApi> http_api_;
   bool stopped_ = false;
   Mutex mutex_;
   std::condition_variable wanted_;
@@ -281,5 +293,6 @@ std::string Server::OpenCalls() const { return impl_->OpenCalls(); }
 const std::vector<std::string>& Server::addresses() const { return impl_->addresses(); }
 int Server::http_port() const { return impl_->http_port(); }
 std::string Server::resp_address() const { return impl_->resp_address(); }
+int Server::http_api_port() const { return impl_->http_api_port(); }
 
 }  // namespace kvstore

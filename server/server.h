@@ -13,8 +13,9 @@
 namespace kvstore {
 
 /// Serves a store over gRPC, as kvstore.proto says, with health checking (grpc.health.v1) and, where
-/// everybody may do everything, reflection; and, if the options say so, over the Redis protocol.
-/// docs/server.md, docs/redis.md and docs/security.md are for its operators. Thread-safe.
+/// everybody may do everything, reflection; and, if the options say so, over HTTP as JSON and over the Redis
+/// protocol. docs/server.md, docs/http.md, docs/redis.md and docs/security.md are for its operators.
+/// Thread-safe.
 class Server {
  public:
   /// Begins to serve. The router must outlive the server.
@@ -45,6 +46,8 @@ class Server {
   int http_port() const;
   /// Returns the address of the Redis protocol, as addresses(); empty if it is not served.
   std::string resp_address() const;
+  /// Returns the port of the HTTP API; 0 if it is not served.
+  int http_api_port() const;
 
  private:
   class Impl;

@@ -13,6 +13,7 @@ namespace kvstore::server {
 /// What the log says about a call, beside its status.
 struct CallRecord {
   std::string_view operation;
+  std::string_view door;  ///< The protocol, as NameOf has it.
   std::string_view dataset;
   std::string_view backend;
   std::string_view principal;

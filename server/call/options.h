@@ -58,6 +58,12 @@ struct ServerOptions {
   /// Where the Redis protocol is served (docs/redis.md), in the forms of `listen` and by its rules; empty:
   /// nowhere.
   std::string resp;
+  /// Where the store is served over HTTP/1.1 as JSON, "host:port"; empty: nowhere. TLS, tokens and client
+  /// certificates are those of `listen`, and so is what an address that other machines can reach needs.
+  std::string http_api;
+  /// The origins ("https://app.example") whose pages a browser lets read answers of `http_api` (CORS); "*":
+  /// all.
+  std::vector<std::string> http_origins;
   ServerTls tls;                 ///< Without a cert connections are not encrypted.
   std::filesystem::path tokens;  ///< The list of callers and their rights (docs/security.md). It is read
                                  ///< again when it changes. Empty: everybody may do everything.

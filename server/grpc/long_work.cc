@@ -1,5 +1,7 @@
 #include "server/grpc/long_work_call.h"
 
+#include "server/call/served_parts.h"
+
 namespace kvstore::server {
 namespace {
 
@@ -30,10 +32,9 @@ absl::StatusOr<v1::CompactResponse::Result> DoLongWork(const v1::CompactRequest&
 
 absl::StatusOr<v1::CreateBackupResponse::Result> DoLongWork(const v1::CreateBackupRequest& request,
                                                             const LongWork<v1::CreateBackupResponse>& work) {
-  Backups* const backups = work.core.parts.backups;
-  if (backups == nullptr)
-    return absl::UnimplementedError("this server makes no backups: its configuration has no backup.to");
-  const auto made = backups->CreateBackup(request.dataset(), ProgressOf(work));
+  const auto backups = BackupsOf(work.core);
+  if (!backups.ok()) return backups.status();
+  const auto made = (*backups)->CreateBackup(request.dataset(), ProgressOf(work));
   if (!made.ok()) return made.status();
   v1::CreateBackupResponse::Result told;
   told.set_id(made->id);

@@ -1,22 +1,14 @@
 #include <utility>
 
+#include "server/call/served_parts.h"
 #include "server/grpc/special_handlers.h"
 
 /// The service Shards.
 namespace kvstore::server {
-namespace {
-
-absl::StatusOr<ShardMaps*> MapsOf(const Core& core) {
-  if (core.parts.shard_maps != nullptr) return core.parts.shard_maps;
-  return absl::UnimplementedError(
-      "this server has no shard maps: its configuration names neither a fleet nor a ZooKeeper");
-}
-
-}  // namespace
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::GetShardMapRequest& request,
                        v1::GetShardMapResponse& response, Unfinished&) {
-  const auto maps = MapsOf(core);
+  const auto maps = ShardMapsOf(core);
   if (!maps.ok()) return maps.status();
   auto map = (*maps)->GetShardMap(request.space() == v1::MOD_SHARDS);
   if (map.ok()) response.set_map(*std::move(map));
@@ -25,7 +17,7 @@ absl::Status HandleAny(Core& core, const Principal*, const v1::GetShardMapReques
 
 absl::Status HandleAny(Core& core, const Principal*, const v1::ListShardMapsRequest& request,
                        v1::ListShardMapsResponse& response, Unfinished&) {
-  const auto maps = MapsOf(core);
+  const auto maps = ShardMapsOf(core);
   if (!maps.ok()) return maps.status();
   auto history = (*maps)->ListShardMaps(request.space() == v1::MOD_SHARDS);
   if (!history.ok()) return history.status();

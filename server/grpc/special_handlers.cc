@@ -1,12 +1,11 @@
 #include "server/grpc/special_handlers.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
+#include <utility>
 
-#include "idgen/object_id.h"
-#include "json/json.h"
 #include "json/json_text.h"
+#include "server/call/forbidden_objects.h"
+#include "server/call/migration_command.h"
 #include "server/grpc/verb_command.h"
 #include "wire/convert.h"
 
@@ -41,21 +40,12 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListDat
 absl::Status HandleAny(Core& core, const Principal* principal, const v1::ListObjectsRequest& request,
                        v1::ListObjectsResponse& response, Unfinished& unfinished) {
   if (auto status = Handle(core.router, request, response, &unfinished); !status.ok()) return status;
-  if (principal == nullptr) return absl::OkStatus();
-  const auto specs = core.router.ListDatasets();
-  if (!specs.ok()) return specs.status();
-  std::set<uint32_t> forbidden;
-  for (const DatasetSpec& spec : *specs) {
-    if (spec.shape == Shape::kObjects && !CheckRight(principal, spec.name, Right::kRead).ok()) {
-      forbidden.insert(spec.type);
-    }
-  }
+  const auto forbidden = ForbiddenObjects::Of(core.router, principal);
+  if (!forbidden.ok()) return forbidden.status();
   for (v1::ListObjectsResponse::Result& result : *response.mutable_results()) {
-    const auto id = ObjectId::FromValue(result.entry().to());
-    if (!id.ok() || !forbidden.contains(id->type())) continue;
+    if (!forbidden->Contains(result.entry().to())) continue;
     result.clear_object();
-    wire::ToWire(absl::PermissionDeniedError("'" + principal->name + "' lacks the right to read this object"),
-                 *result.mutable_error());
+    wire::ToWire(forbidden->Error(), *result.mutable_error());
   }
   return absl::OkStatus();
 }
@@ -89,23 +79,9 @@ absl::Status HandleAny(Core& core, const Principal* principal, const v1::Migrate
   if (core.parts.migrations == nullptr) return absl::UnimplementedError("this server migrates no datasets");
   auto command = MigrateCommandOf(request);
   if (!command.ok()) return command.status();
-  // The caller's right was checked for this dataset, whatever the command itself names.
-  if (request.dataset() != "*") (*command)["dataset"] = request.dataset();
-  if (request.dataset() == "*" && command->value("command", Json()) != "list") {
-    return absl::InvalidArgumentError("dataset: only a list may be about all datasets ('*')");
-  }
-  if (principal != nullptr) (*command)["who"] = principal->name;
-  const auto status = core.parts.migrations->Command(*command);
+  const auto status = CommandMigration(core, principal, request.dataset(), *std::move(command));
   if (!status.ok()) return status.status();
-  Json about = *status;
-  // A list has the migrations of all datasets, and the right was checked for one of them only.
-  if (const auto list = about.find("migrations"); list != about.end() && list->is_array()) {
-    const auto hidden = [principal](const Json& one) {
-      return !CheckRight(principal, one.value("dataset", ""), Right::kAdmin).ok();
-    };
-    list->erase(std::remove_if(list->begin(), list->end(), hidden), list->end());
-  }
-  response.set_status(TextOf(about));
+  response.set_status(TextOf(*status));
   return absl::OkStatus();
 }
 

@@ -3,6 +3,7 @@
 #include <grpcpp/support/server_callback.h>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "backend_api/outcome.h"
 #include "base/fail_point.h"
+#include "server/call/attempt.h"
 #include "server/call/call.h"
 #include "server/grpc/grpc_transport.h"
 #include "server/grpc/incoming.h"
@@ -25,7 +27,10 @@ template <typename Request, typename Response>
 class UnaryCall : public Call {
  public:
   UnaryCall(Core& core, Operation operation, const CallInfo& info, const Request& request, Response& response)
-      : Call(core, operation, info), request_(request), response_(response) {}
+      : Call(core, operation, info),
+        request_(request),
+        response_(response),
+        attempt_(core, operation, info.protocol) {}
 
   /// size  The size of the request.
   absl::Status Admit(RequestSize size) {
@@ -41,7 +46,7 @@ class UnaryCall : public Call {
       const CallScope scope(Limits(/*stream=*/false));
       // A batch that has begun goes on, because some of it may be done.
       status = unfinished_.places.empty() ? CheckStart() : absl::OkStatus();
-      const bool known = status.ok() && !begun_ && IsKnown(status);
+      const bool known = status.ok() && !attempt_.begun() && IsKnown(status);
       if (status.ok() && !known) {
         Reached(Traits(operation_).name);
         status = HandleAny(core_, principal_.get(), request_, response_, unfinished_);
@@ -52,7 +57,7 @@ class UnaryCall : public Call {
         }
       }
     }
-    if (begun_) Remember(status);
+    if (attempt_.begun()) Remember(status);
     const size_t bytes = status.ok() ? response_.ByteSizeLong() : 0;
     CountResponse(bytes);
     End(status);
@@ -77,70 +82,26 @@ class UnaryCall : public Call {
     return false;
   }
 
-  /// Returns whether the store itself knows which of these calls it has carried out, as it does for creates.
-  bool IsStored() const { return operation_ == Operation::kCreateObject; }
-
   /// Returns what the call ends with, if an earlier attempt was carried out, or may have been.
   std::optional<absl::Status> Begin(const v1::Attempt& attempt) {
-    if (attempt.request_id().size() != kRequestIdBytes) {
-      return absl::InvalidArgumentError("attempt.request_id: has " +
-                                        std::to_string(attempt.request_id().size()) + " bytes, not " +
-                                        std::to_string(kRequestIdBytes));
-    }
-    // All IDs have one length, so that operation and ID cannot be confused.
-    id_ = static_cast<char>(operation_);
-    id_ += attempt.request_id();
-    const bool repeated = !attempt.instance().empty() && !IsStored();
-    const bool another = repeated && attempt.instance() != core_.instance;
-    std::optional<RequestMemory::Repeated> before;
-    if (repeated && !another) {
-      before.emplace();
-      if (attempt.has_sent_us()) before->sent = core_.epoch + std::chrono::microseconds(attempt.sent_us());
-    }
+    Attempt::Claims claims{.request_id = attempt.request_id(), .instance = attempt.instance(), .sent = {}};
+    if (attempt.has_sent_us()) claims.sent = std::chrono::microseconds(attempt.sent_us());
     RequestMemory::Answer answer;
-    // By caller, so that nobody gets the answer to somebody else's request.
-    switch (core_.memory.Begin(CallerName(), id_, answer, before)) {
-      case RequestMemory::State::kRunning:
-        return MarkRefused(absl::UnavailableError("an earlier attempt of this write has not ended yet"));
-      case RequestMemory::State::kAnswered:
-        if (answer.status.ok() && !response_.ParseFromString(answer.response)) {
-          return absl::InternalError("an answer that was kept does not decode");
-        }
-        return answer.partial ? MakeWhole() : answer.status;
-      case RequestMemory::State::kForgotten:
-        return MarkInDoubt(absl::UnavailableError(
-            "the server has had so many writes since that it does not know any more "
-            "what became of the earlier attempt: the write may or may not have happened"));
-      case RequestMemory::State::kNew:
-        break;
-    }
-    if (another) {
-      core_.memory.End(CallerName(), id_, std::nullopt);
-      return MarkInDoubt(
-          absl::UnavailableError("the server was restarted, or is another one, and does not know what became "
-                                 "of the earlier attempt: "
-                                 "the write may or may not have happened"));
-    }
-    begun_ = true;
-    return std::nullopt;
+    const auto known = attempt_.Begin(CallerName(), claims, answer);
+    if (!known || !known->ok()) return known;
+    if (!response_.ParseFromString(answer.response))
+      return absl::InternalError("an answer that was kept does not decode");
+    return answer.partial ? MakeWhole() : *known;
   }
 
   /// Keeps the end of a call that Begin noted, for retries.
   void Remember(const absl::Status& status) {
-    // A call that failed for certain may be retried, and so may one that the store itself remembers.
-    if (!status.ok() && (!IsInDoubt(status) || IsStored())) {
-      return core_.memory.End(CallerName(), id_, std::nullopt);
-    }
-    RequestMemory::Answer answer{.status = status, .response = "", .partial = false};
+    RequestMemory::Answer answer;
     if (status.ok()) {
       if constexpr (kHasObject) answer.partial = response_.object().data().size() > kMaxKeptData;
-      if (answer.partial) {
-        answer.response = WithoutData(response_);
-      } else {
-        answer.response = response_.SerializeAsString();
-      }
+      answer.response = answer.partial ? WithoutData(response_) : response_.SerializeAsString();
     }
-    core_.memory.End(CallerName(), id_, std::move(answer));
+    attempt_.Remember(status, std::move(answer));
   }
 
   /// Answers are kept without a larger object, because a few of those would push out all other answers.
@@ -176,8 +137,7 @@ class UnaryCall : public Call {
   const Request& request_;
   Response& response_;
   Unfinished unfinished_;
-  std::string id_;      // its key in the memory of requests
-  bool begun_ = false;  // noted there as running
+  Attempt attempt_;
 };
 
 /// An RPC with one request and one answer. The request is read after the caller was authenticated, and the

@@ -1,25 +1,17 @@
 #include "server/http/http.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
 #include <boost/asio/dispatch.hpp>
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/strand.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstddef>
 #include <string_view>
-#include <thread>
 #include <utility>
-#include <vector>
-
-#include "base/address.h"
 
 namespace kvstore::server {
 namespace {
@@ -40,8 +32,6 @@ constexpr size_t kMaxOpen = 1'000;
 constexpr size_t kMinOpen = 64;
 /// More than one, so that a slow text of /metrics delays nobody who asks whether the server lives.
 constexpr int kThreads = 2;
-/// How long it waits after an error before it accepts again.
-constexpr std::chrono::milliseconds kAcceptRetry{100};
 
 /// Returns how many connections may be open, by the descriptors that this process may have.
 size_t MostOpen() {
@@ -119,70 +109,18 @@ class Session : public std::enable_shared_from_this<Session> {
 
 }  // namespace
 
-class HttpServer::Listener {
- public:
-  explicit Listener(Pages pages) : pages_(std::move(pages)) {}
-  ~Listener() {
-    context_.stop();
-    for (std::thread& thread : threads_) thread.join();
-  }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-
-  /// Begins to listen; returns why it cannot.
-  error_code Listen(const std::string& address) {
-    const auto host = HostOf(address);
-    if (!host) return asio::error::make_error_code(asio::error::invalid_argument);
-    error_code error;
-    const auto found = tcp::resolver(context_).resolve(*host, address.substr(address.rfind(':') + 1),
-                                                       tcp::resolver::passive, error);
-    if (error) return error;
-    const tcp::endpoint endpoint = found.begin()->endpoint();
-    acceptor_.open(endpoint.protocol(), error);
-    if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
-    if (!error) acceptor_.bind(endpoint, error);
-    if (!error) acceptor_.listen(asio::socket_base::max_listen_connections, error);
-    if (!error) port_ = acceptor_.local_endpoint(error).port();
-    if (error) return error;
-    Accept();
-    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { context_.run(); });
-    return {};
-  }
-  int port() const { return port_; }
-
- private:
-  void Accept() {
-    acceptor_.async_accept(asio::make_strand(context_), [this](error_code error, tcp::socket socket) {
-      if (error) return AcceptLater();
-      if (open_ < most_open_) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
-      Accept();
-    });
-  }
-  /// Accepts again after a pause, when for example there was no descriptor.
-  void AcceptLater() {
-    retry_.expires_after(kAcceptRetry);
-    retry_.async_wait([this](error_code) { Accept(); });
-  }
-
-  const Pages pages_;
-  const size_t most_open_ = MostOpen();
-  std::atomic<size_t> open_{0};
-  asio::io_context context_;
-  tcp::acceptor acceptor_{context_};
-  asio::steady_timer retry_{context_};
-  int port_ = 0;
-  std::vector<std::thread> threads_;
-};
-
-HttpServer::HttpServer(std::unique_ptr<Listener> listener) : listener_(std::move(listener)) {}
+HttpServer::HttpServer(std::unique_ptr<Listener> listener, Pages pages)
+    : pages_(std::move(pages)), listener_(std::move(listener)) {
+  listener_->Start(kThreads, [this, most = MostOpen()](tcp::socket socket) {
+    if (open_ < most) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
+  });
+}
 HttpServer::~HttpServer() = default;
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, Pages pages) {
-  auto listener = std::make_unique<Listener>(std::move(pages));
-  if (const error_code error = listener->Listen(address)) {
-    return absl::UnavailableError(fmt::format("cannot listen on {} for HTTP: {}", address, error.message()));
-  }
-  return std::unique_ptr<HttpServer>(new HttpServer(std::move(listener)));
+  auto listener = Listener::Listen(address, /*share=*/1.0);
+  if (!listener.ok()) return listener.status();
+  return std::unique_ptr<HttpServer>(new HttpServer(*std::move(listener), std::move(pages)));
 }
 
 int HttpServer::port() const { return listener_->port(); }

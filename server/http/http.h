@@ -1,10 +1,13 @@
 #pragma once
 
+#include <atomic>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "server/http/listener.h"
 
 namespace kvstore::server {
 
@@ -30,10 +33,11 @@ class HttpServer {
   int port() const;
 
  private:
-  class Listener;
-  explicit HttpServer(std::unique_ptr<Listener> listener);
+  HttpServer(std::unique_ptr<Listener> listener, Pages pages);
 
-  const std::unique_ptr<Listener> listener_;
+  const Pages pages_;
+  std::atomic<size_t> open_{0};
+  const std::unique_ptr<Listener> listener_;  // Destroyed first: connections use the others.
 };
 
 }  // namespace kvstore::server

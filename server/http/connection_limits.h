@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+
+/// What a client of the HTTP API may have a connection keep, and for how long. Times of limits.stall_ms
+/// apply, too.
+namespace kvstore::server {
+
+/// The head of a request: its line and its headers.
+inline constexpr size_t kMaxHeadBytes = size_t{16} << 10;
+/// The body of a request, or a line of several.
+inline constexpr size_t kMaxBodyBytes = size_t{20} << 20;
+/// The same for operations that anybody may ask for.
+inline constexpr size_t kMaxBodyOfAnybody = size_t{1} << 10;
+/// The values in a body, or in a line.
+inline constexpr size_t kMaxBodyValues = 1'000'000;
+/// Up to this size a body is kept before its call is admitted without being counted, and parsed where it was
+/// read.
+inline constexpr size_t kParsedHere = size_t{64} << 10;
+/// So much is read ahead of the request that is being carried out.
+inline constexpr size_t kMaxAhead = size_t{32} << 10;
+/// So much is given to the system at a time, so that a client that takes something is seen to.
+inline constexpr size_t kMaxWritten = size_t{256} << 10;
+/// With more answers that the client has not taken none of its lines is carried out.
+inline constexpr size_t kMaxUnreadAnswers = size_t{256} << 10;
+/// Answers to lines are sent together until they have so many bytes.
+inline constexpr size_t kSentTogether = size_t{64} << 10;
+/// What a client sends behind the last answer is thrown away up to here.
+inline constexpr size_t kMaxLingering = size_t{4} << 20;
+
+/// How long a head may take to come, or a TLS handshake.
+inline constexpr std::chrono::seconds kHeadTimeout{10};
+/// How long a connection may stay open without a request.
+inline constexpr std::chrono::seconds kIdleTimeout{300};
+/// How long a client may take to close a connection whose last answer was sent.
+inline constexpr std::chrono::seconds kLingerTimeout{2};
+/// A client that sends or takes less, beyond limits.stall_ms, is cut off.
+inline constexpr size_t kMinBytesPerSecond = size_t{16} << 10;
+
+}  // namespace kvstore::server

@@ -1,0 +1,202 @@
+#include "server/http/json_call.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "backend_api/outcome.h"
+#include "backend_api/scan_budget.h"
+#include "base/fail_point.h"
+#include "json/json_fields.h"
+#include "json/json_text.h"
+#include "json_api/answers.h"
+#include "json_api/execute.h"
+#include "server/http/caller_reports.h"
+
+namespace kvstore::server {
+namespace {
+
+/// A page of a scan ends when so many cells were looked at, also without rows. So a scan that finds nothing
+/// takes turns with other calls.
+constexpr uint64_t kScanPageCells = 500'000;
+/// The answer to an update is kept without a larger object, because a few of those would push out all other
+/// answers.
+constexpr size_t kMaxKeptDocument = 1024;
+
+/// Returns the string that a field of the request has; empty if it is none. The operation itself reports
+/// mistakes.
+std::string StringIn(const Json& request, const char* name) {
+  if (!request.is_object()) return "";
+  const auto found = request.find(name);
+  return found != request.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+bool IsScan(Operation operation) {
+  return operation == Operation::kScanRows || operation == Operation::kScanObjects ||
+         operation == Operation::kScanMappings;
+}
+
+}  // namespace
+
+JsonCall::JsonCall(Core& core, const JsonOperation& operation, const CallInfo& info, Repetition repetition)
+    : Call(core, operation.operation, info),
+      served_(operation),
+      repetition_(std::move(repetition)),
+      store_(core.router, memory_),
+      attempt_(core, operation.operation, info.door) {
+  Track();
+}
+
+absl::Status JsonCall::Identify() {
+  return operation_ == Operation::kGetServer ? AdmitAnybody() : Authenticate();
+}
+
+absl::Status JsonCall::Admit(RequestSize size) {
+  std::string dataset = StringIn(request_, "dataset");
+  if (dataset.empty() && IsOnReports(operation_)) dataset = reports::kDefaultDataset;
+  const std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
+  if (auto status = Call::Admit(dataset, size, /*sync=*/false, report); !status.ok()) return status;
+  store_.SetPrincipal(principal_);
+  store_.SetRequestId(repetition_.request_id);
+  store_.SetProgress([this](uint64_t, uint64_t) { return MayGoOn(); });
+  return absl::OkStatus();
+}
+
+bool JsonCall::Execute() {
+  absl::Status status;
+  Json answer;
+  {
+    const CallScope scope(Limits(IsLong()));
+    // A batch that has begun goes on, because some of it may be done.
+    status = store_.has_begun() ? absl::OkStatus() : CheckStart();
+    const bool known = status.ok() && !attempt_.begun() && IsKnown(status, answer);
+    if (status.ok() && !known) {
+      Reached(Traits(operation_).name);
+      store_.BeginAgain();
+      auto result = CarryOut();
+      const absl::Status& migrating = result.ok() ? store_.migrating() : result.status();
+      if (CanRetryAfter(migrating)) {
+        if (ShouldSuspend(migrating)) return false;
+        if (!result.ok()) result = ErrorWithoutSuspension(migrating);
+      }
+      status = result.status();
+      if (result.ok()) answer = *std::move(result);
+    }
+  }
+  if (attempt_.begun()) Remember(status, answer);
+  status_ = status;
+  SetText(status.ok() ? json_api::WithOk(std::move(answer)) : json_api::ErrorToJson(status));
+  memory_.Release();
+  request_ = Json();
+  CountResponse(text_.size());
+  End(status);
+  return true;
+}
+
+void JsonCall::Refuse(const absl::Status& error) {
+  status_ = error;
+  SetText(json_api::ErrorToJson(error));
+  // A refused request is not counted, and its client may take its time to receive the error.
+  request_ = Json();
+  End(error);
+}
+
+void JsonCall::SetText(Json answer) {
+  if (info_.is_part_of_stream && request_.is_object()) {
+    if (const auto id = request_.find("id"); id != request_.end()) answer["id"] = *id;
+  }
+  text_ = TextOf(answer);
+  text_ += '\n';
+}
+
+bool JsonCall::IsLong() const {
+  switch (operation_) {
+    case Operation::kCompact:
+    case Operation::kCreateBackup:
+    case Operation::kQueryReport:
+    case Operation::kCompactReport:
+    case Operation::kMakeRollups:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status JsonCall::CheckStart() const {
+  auto status = CheckLimits();
+  return status.ok() ? CheckRoom() : status;
+}
+
+bool JsonCall::MayGoOn() {
+  const auto& gone = info_.cancelled != nullptr ? *info_.cancelled : cancelled();
+  return !core_.draining.load(std::memory_order_relaxed) && !gone.load(std::memory_order_relaxed) &&
+         CheckCall().ok() && CheckStillAllowed().ok();
+}
+
+absl::StatusOr<Json> JsonCall::CarryOut() {
+  std::optional<ScanBudget> budget;
+  if (IsScan(operation_)) budget.emplace(kScanPageCells);
+  JsonFields fields(request_, "");
+  if (info_.is_part_of_stream) {
+    fields.Find("op");
+    fields.Find("id");
+  }
+  if (served_.serve) {
+    const auto principal = principal_;  // MayGoOn may set another one
+    return served_.serve({.core = core_,
+                          .principal = principal.get(),
+                          .request = request_,
+                          .fields = fields,
+                          .progress = [this](uint64_t, uint64_t) { return MayGoOn(); }});
+  }
+  const auto reports_of = [this](const std::string& dataset) {
+    return ReportsOfCaller(core_, principal_, dataset, memory_);
+  };
+  return json_api::ExecuteOperation(served_.name, fields, store_, reports_of);
+}
+
+// ---- attempts ----
+
+bool JsonCall::IsKnown(absl::Status& status, Json& answer) {
+  // Reads have nothing to remember, whatever their clients send with all calls.
+  if (repetition_.request_id.empty() || Traits(operation_).right < Right::kWrite) return false;
+  RequestMemory::Answer kept;
+  const auto known = attempt_.Begin(
+      CallerName(),
+      {.request_id = repetition_.request_id, .instance = repetition_.first_instance, .sent = {}}, kept);
+  if (!known) return false;
+  status = *known;
+  if (!status.ok()) return true;
+  auto whole = kept.partial ? MakeWhole(kept.response) : ParseStoredJson(kept.response);
+  status = whole.status();
+  if (whole.ok()) answer = *std::move(whole);
+  return true;
+}
+
+void JsonCall::Remember(const absl::Status& status, const Json& answer) {
+  RequestMemory::Answer kept;
+  if (status.ok()) {
+    const auto& updated = store_.updated();
+    kept.partial = updated && updated->data.size() > kMaxKeptDocument;
+    kept.response =
+        kept.partial ? TextOf(Json{{"id", updated->id}, {"timestamp", updated->timestamp}}) : TextOf(answer);
+  }
+  attempt_.Remember(status, std::move(kept));
+}
+
+absl::StatusOr<Json> JsonCall::MakeWhole(std::string_view kept) {
+  const auto json = ParseJson(kept);
+  if (!json.ok()) return absl::InternalError("an answer that was kept does not decode");
+  const auto read =
+      core_.router.GetObject(dataset_, (*json)["id"].get<uint64_t>(), {.include_inactive = true});
+  if (read.ok() && read->timestamp == (*json)["timestamp"].get<uint64_t>()) {
+    auto object = json_api::ObjectToJson(*read);
+    if (object.ok()) return Json{{"data", std::move((*object)["data"])}};
+  }
+  return MarkInDoubt(
+      absl::UnavailableError("an earlier attempt was carried out, and its answer cannot be given again: "
+                             "the object is too large to be "
+                             "kept, and was changed since or cannot be read now"));
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "json/json.h"
+#include "json/json_fields.h"
+#include "json/json_form.h"
+#include "kvstore_api/types.h"
+#include "server/call/call.h"
+#include "server/call/operation.h"
+
+namespace kvstore::server {
+
+/// What an operation that is about the server itself may use.
+struct ServedRequest {
+  Core& core;
+  const Principal* principal;  ///< Null: everybody may do everything.
+  const Json& request;
+  JsonFields& fields;  ///< Of the request.
+  const Progress& progress;
+};
+
+/// An operation that can be asked for as JSON: its name, what it needs, and its form.
+struct JsonOperation {
+  std::string name;  ///< "get_row"
+  Operation operation = Operation::kGetServer;
+  JsonForm form;
+  /// Carries out an operation about the server itself. Null: json_api does (ExecuteOperation).
+  std::function<absl::StatusOr<Json>(const ServedRequest& request)> serve;
+};
+
+/// By their names. A value that lives as long as the process.
+using JsonOperations = std::map<std::string, JsonOperation, std::less<>>;
+
+/// Returns all operations in JSON. One that is not here cannot be asked for, and each has the right of its
+/// line in wire/operations.def.
+const JsonOperations& AllJsonOperations();
+
+/// Returns the error for a name that no operation has, with those that somebody may have meant by it.
+absl::Status NoSuchOperationError(std::string_view name);
+
+/// Returns Core::instance in hexadecimal digits.
+std::string InstanceText(const Core& core);
+
+/// Returns the operations about the server itself: the server, its figures, its migrations, backups and shard
+/// maps.
+std::vector<JsonOperation> ServerOperations();
+
+}  // namespace kvstore::server

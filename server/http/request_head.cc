@@ -1,0 +1,111 @@
+#include "server/http/request_head.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <string_view>
+
+#include "kvstore_api/limits.h"
+
+namespace kvstore::server {
+namespace {
+
+namespace beast = boost::beast;
+namespace http = beast::http;
+
+/// The longest time that a client may say it waits.
+constexpr uint64_t kMaxTimeoutMs = 86'400'000;
+
+std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+
+std::string Value(const http::fields& fields, http::field name) { return std::string(View(fields[name])); }
+std::string Value(const http::fields& fields, std::string_view name) {
+  return std::string(View(fields[beast::string_view(name.data(), name.size())]));
+}
+
+/// Reads bytes as hexadecimal digits, between which there may be hyphens, as in a UUID. Nothing if they are
+/// not kRequestIdBytes.
+std::optional<std::string> ReadId(std::string_view text) {
+  std::string bytes;
+  std::string digits;
+  for (const char c : text) {
+    if (c != '-') digits += c;
+  }
+  if (digits.size() != 2 * kRequestIdBytes) return std::nullopt;
+  for (size_t i = 0; i < digits.size(); i += 2) {
+    uint8_t byte = 0;
+    const char* const end = digits.data() + i + 2;
+    const auto [parsed, error] = std::from_chars(digits.data() + i, end, byte, 16);
+    if (error != std::errc() || parsed != end) return std::nullopt;
+    bytes += static_cast<char>(byte);
+  }
+  return bytes;
+}
+
+absl::Status ReadIdHeader(const http::fields& fields, std::string_view name, std::string& id) {
+  const std::string text = Value(fields, name);
+  if (text.empty()) return absl::OkStatus();
+  auto bytes = ReadId(text);
+  if (!bytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("{}: must be {} hexadecimal digits, as a UUID has", name, 2 * kRequestIdBytes));
+  }
+  id = *std::move(bytes);
+  return absl::OkStatus();
+}
+
+absl::Status ReadTimeout(const http::fields& fields, std::optional<std::chrono::milliseconds>& timeout) {
+  const std::string text = Value(fields, "Kv-Timeout-Ms");
+  if (text.empty()) return absl::OkStatus();
+  uint64_t ms = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
+  if (error != std::errc() || end != text.data() + text.size() || ms < 1 || ms > kMaxTimeoutMs) {
+    return absl::InvalidArgumentError(
+        fmt::format("Kv-Timeout-Ms: must be a whole number from 1 to {}", kMaxTimeoutMs));
+  }
+  timeout = std::chrono::milliseconds(ms);
+  return absl::OkStatus();
+}
+
+/// The parser takes the last coding alone for how long the body is. Somebody in front of this server might
+/// read other codings in another way, and so see other requests than this server does.
+absl::Status CheckCoding(const http::fields& fields, bool chunked) {
+  const auto count = fields.count(http::field::transfer_encoding);
+  if (count > 1 ||
+      (count == 1 && !(chunked && beast::iequals(fields[http::field::transfer_encoding], "chunked")))) {
+    return absl::InvalidArgumentError("Transfer-Encoding: must be \"chunked\", once, or not there");
+  }
+  const beast::string_view content = fields[http::field::content_encoding];
+  if (!content.empty() && !beast::iequals(content, "identity")) {
+    return absl::InvalidArgumentError("Content-Encoding: bodies must not be compressed");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
+  const auto& message = parser.get();
+  RequestHead head;
+  head.method = View(message.method_string());
+  head.target = View(message.target());
+  head.is_http10 = message.version() < 11;
+  head.keep_alive = parser.keep_alive();
+  head.chunked = parser.chunked();
+  head.content_length = parser.content_length().value_or(0);
+  head.host = Value(message, http::field::host);
+  head.origin = Value(message, http::field::origin);
+  head.asked_method = Value(message, http::field::access_control_request_method);
+  head.authorization = Value(message, http::field::authorization);
+  head.expects_continue = beast::iequals(message[http::field::expect], "100-continue");
+  if (message.count(http::field::host) != 1 && !head.is_http10)
+    return absl::InvalidArgumentError("Host: must be there, once");
+  if (auto status = CheckCoding(message, head.chunked); !status.ok()) return status;
+  if (auto status = ReadTimeout(message, head.timeout); !status.ok()) return status;
+  if (auto status = ReadIdHeader(message, "Kv-Request-Id", head.request_id); !status.ok()) return status;
+  if (auto status = ReadIdHeader(message, "Kv-First-Instance", head.first_instance); !status.ok())
+    return status;
+  return head;
+}
+
+}  // namespace kvstore::server

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "json/json.h"
+#include "server/http/json_operations.h"
+
+namespace kvstore::server {
+
+/// What a request asks for.
+struct Route {
+  enum class Kind {
+    kOperation,  ///< `operation`, by POST with its fields in the body, or by GET with them in `request`.
+    kExec,       ///< Requests as lines of JSON.
+    kOpenApi,
+    kHealthz,
+    kReadyz,
+    kError,  ///< There is no such thing: `error`.
+  };
+
+  Kind kind = Kind::kError;
+  const JsonOperation* operation = nullptr;
+  std::optional<Json> request;  ///< Of a GET.
+  int status = 0;               ///< Of an error, for HTTP.
+  absl::Status error;
+  std::string_view allow;  ///< The method that the path takes, where the request has another one.
+};
+
+/// Finds what a request asks for.
+///
+/// target  As it came, escaped.
+Route FindRoute(std::string_view method, std::string_view target);
+
+}  // namespace kvstore::server
