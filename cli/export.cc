@@ -1,3 +1,5 @@
+#include "export/export.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -5,17 +7,20 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/amounts.h"
+#include "cli/backup_source.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
 #include "cli/line_source.h"
 #include "cli/mapping_source.h"
 #include "cli/object_source.h"
 #include "cli/output_file.h"
+#include "cli/parquet_export.h"
 #include "cli/progress.h"
 #include "cli/row_source.h"
 #include "json_api/answers.h"
 
-/// kv export: writes a dataset as JSON lines.
+/// kv export: writes a dataset as JSON lines, or as Parquet files.
 namespace kvstore::cli {
 namespace {
 
@@ -28,6 +33,7 @@ struct Arguments {
   std::string dataset;
   std::string to = "-";
   std::string format = "jsonl";
+  ParquetExport parquet;
 };
 
 /// Returns a source of the dataset's lines. The store must outlive it.
@@ -91,8 +97,8 @@ void RunExport(const Arguments& args, const Globals& globals) {
 }
 
 constexpr char kFooter[] =
-    R"(Writes all of a dataset, in lines that kv import loads as they are; the last line is {"marker":null}: without it, an
-export to standard output is incomplete.
+    R"(--format jsonl writes all of a dataset, in lines that kv import loads as they are; the last line is {"marker":null}:
+without it, an export to standard output is incomplete.
 
   rows      all visible cells with their timestamps, in the form of kv scan --json. Rows of an embedded store come in byte
             order of their keys; on MySQL shards, in that order within each shard. One that is larger than 1 MiB takes
@@ -106,29 +112,94 @@ before stays as it is. Only its owner can read it. Writers are not held up: each
 at one moment, different ones at different moments. To read the state of one moment, stop the writers. With --timeout-ms, all reads
 from a server together may take that long; without it, an export takes as long as it needs.
 
-The settings of the dataset are not in the file: see kv dataset show. Cells keep their timestamps, and expire when the
-dataset that they are imported into says so.
+--format parquet writes Parquet files and a manifest into a new folder in DIR, by the program kv-parquet, which must be
+there:
+
+  rows      row, column, timestamp, value: a row of the table for each visible cell; with --columns: row, and these
+            columns with their newest values; rows without any of them are left out
+  objects   id, shard, type, local_id, timestamp, data; and with --columns fields of the documents (owner.name)
+  mappings  from, to, sequence
+
+A column of --columns is NAME or NAME:TYPE, of the types binary, string, int64, double, bool; without a type columns of
+rows are binary, and fields of objects strings. Row keys, and columns and values in tables without --columns, are binary,
+unless --text says that all of them are UTF-8. A value that has not its column's type fails the export, and is named.
+
+Opened in this process (--data, --config), the dataset is read as it is at one moment. Through a server, each row is.
+With --at, --from or --backup it is read from a backup of the whole store, which is restored into a temporary folder: the
+server that has the store open is not asked.
+
+The settings of the dataset are not in an export: see kv dataset show. Cells keep their timestamps, and expire when the
+dataset that they are imported into says so. docs/export.md says more of Parquet.
 
 Examples:
   kv export events --to events.jsonl
   kv export events | gzip > events.jsonl.gz
   kv export events | kv --data /tmp/other import events
+  kv export events --format parquet --to exports
+  kv export events --format parquet --to s3://bucket/exports --columns clicks:int64,country:string --token monday
 
-Exit codes: 0 everything was written; 1 failed, and FILE is as it was before; 2 wrong usage.)";
+Exit codes: 0 everything was written; 1 failed, and FILE is as it was before, or there is no manifest; 2 wrong usage.)";
+
+/// Ends the command if options of one format were given with the other.
+void CheckOptions(const CLI::App& command, const Arguments& args) {
+  if (args.format == "parquet") {
+    if (args.to == "-") WrongUsage("--to: name the folder, or the place in a bucket, for the export");
+    return;
+  }
+  for (const char* option : {"--columns", "--text", "--token", "--at", "--from", "--backup", "--parallel"}) {
+    if (command.count(option) > 0) WrongUsage(fmt::format("{}: only with --format parquet", option));
+  }
+}
+
+void AddParquetOptions(CLI::App& command, ParquetExport& parquet) {
+  command
+      .add_option("--columns", parquet.columns,
+                  "Parquet: these columns of the rows, or fields of the objects, are columns of the table")
+      ->type_name("NAME[:TYPE],...")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  command.add_flag("--text", parquet.text, "Parquet, rows: all bytes are UTF-8");
+  command
+      .add_option("--token", parquet.token,
+                  "Parquet: names the export; a call that is repeated with it makes no second one")
+      ->type_name("TOKEN");
+  TakeTime(command.add_option("--at", parquet.at_ms,
+                              "Parquet: the dataset as it was at this time, from a backup"));
+  command.add_option("--from", parquet.from.from, kWhereHelp)->type_name("URL");
+  command.add_option("--backup", parquet.from.id, "Which backup to read; default: the newest")
+      ->type_name("BACKUP");
+  command.add_option("--parallel", parquet.lanes, "Parquet: write so many files at a time")
+      ->check(CLI::Range(size_t{1}, exports::kMaxLanes))
+      ->capture_default_str();
+}
 
 }  // namespace
 
 void AddExportCommand(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("export", "Write a dataset as JSON lines, which kv import loads");
+  args->parquet.lanes = exports::kUsualLanes;
+  CLI::App* command =
+      app.add_subcommand("export", "Write a dataset as JSON lines, which kv import loads, or as Parquet");
   command->add_option("dataset", args->dataset)->required();
-  command->add_option("--to", args->to, "The file to write; - or nothing: standard output")
-      ->type_name("FILE");
-  command->add_option("--format", args->format, "jsonl: JSON lines")
-      ->check(CLI::IsMember({"jsonl"}))
+  command
+      ->add_option("--to", args->to,
+                   "The file to write; - or nothing: standard output. Parquet: DIR, or s3://BUCKET/PREFIX")
+      ->type_name("FILE|DIR|URL");
+  command
+      ->add_option("--format", args->format, "jsonl: JSON lines; parquet: files and a manifest in a folder")
+      ->check(CLI::IsMember({"jsonl", "parquet"}))
       ->capture_default_str();
+  AddParquetOptions(*command, args->parquet);
   command->footer(kFooter);
-  command->callback([args, &globals] { RunExport(*args, globals); });
+  command->callback([args, command, &globals] {
+    CheckOptions(*command, *args);
+    if (args->format != "parquet") return RunExport(*args, globals);
+    ParquetExport told = args->parquet;
+    told.dataset = args->dataset;
+    told.to = args->to;
+    told.from_backup = told.at_ms != 0 || !told.from.from.empty() || !told.from.id.empty();
+    ExportParquet(told, globals);
+  });
 }
 
 }  // namespace kvstore::cli

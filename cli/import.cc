@@ -9,7 +9,7 @@
 #include "base/files.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
-#include "cli/input_file.h"
+#include "cli/import_input.h"
 #include "cli/line_loader.h"
 #include "cli/line_reader.h"
 #include "cli/object_loader.h"
@@ -19,7 +19,7 @@
 #include "json/json_fields.h"
 #include "json_api/answers.h"
 
-/// kv import: loads JSON lines into a dataset.
+/// kv import: loads JSON lines, or Parquet, into a dataset.
 namespace kvstore::cli {
 namespace {
 
@@ -39,13 +39,13 @@ std::unique_ptr<LineLoader> NewLineLoader(KVStore& store, const DatasetSpec& spe
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kMaxLineBytes = size_t{64} << 20;
 constexpr size_t kBatchLines = 1000;
 constexpr size_t kBatchBytes = size_t{4} << 20;
 
 struct Arguments {
   std::string dataset;
   std::string file = "-";
+  std::string format = "jsonl";
   std::string reject_file;
   std::string progress_file;
   bool restart = false;
@@ -53,6 +53,7 @@ struct Arguments {
   bool verify = false;
   std::string keys;
 
+  bool IsParquet() const { return format == "parquet"; }
   LoadMode Mode() const { return {.compare = only_changes || verify, .write = !verify, .keys = keys}; }
 };
 
@@ -106,15 +107,15 @@ std::optional<std::string> ReadMarkerLine(const std::string& line) {
 
 class Import {
  public:
-  Import(const Arguments& args, KVStore& store, RejectedLines& rejected_lines)
+  Import(const Arguments& args, KVStore& store, std::unique_ptr<ImportInput> input, const DatasetSpec& spec,
+         RejectedLines& rejected_lines)
       : args_(args),
         rejected_lines_(rejected_lines),
-        loader_(NewLineLoader(store, OrFail(store.GetDataset(args.dataset)), args.Mode())),
-        input_(args.file),
-        reader_(input_.file(), kMaxLineBytes, [] { return absl::OkStatus(); }),
+        loader_(NewLineLoader(store, spec, args.Mode())),
+        input_(std::move(input)),
         bar_("import " + args.dataset, "lines") {
     if (!args_.progress_file.empty() && !args_.restart) Resume();
-    if (start_ > 0) {
+    if (state_.offset > 0) {
       rejected_lines_.Append();
     } else {
       rejected_lines_.Begin({args_.file});
@@ -124,12 +125,13 @@ class Import {
   State Run() {
     std::string text;
     while (true) {
-      const LineReader::Result result = OrFail(reader_.Next(text));
+      const LineReader::Result result = OrFail(input_->Next(text));
       if (result == LineReader::Result::kEnd) break;
       ++state_.lines;
       absl::Status problem;
       if (result == LineReader::Result::kTooLong) {
-        problem = absl::InvalidArgumentError(fmt::format("longer than the limit of {} bytes", kMaxLineBytes));
+        problem =
+            absl::InvalidArgumentError(fmt::format("longer than the limit of {} bytes", kMaxImportLineBytes));
         text.clear();
       } else if (text.find_first_not_of(" \t\r") == std::string::npos) {
         ++state_.blank;
@@ -166,7 +168,7 @@ class Import {
     const uint64_t size = fields.Uint("file_bytes", 0, UINT64_MAX);
     const std::string dataset = fields.String("dataset");
     const std::string mode = fields.OptionalString("mode").value_or("all");
-    if (!fields.Finish().ok() || size != input_.size() || dataset != args_.dataset || mode != ModeName() ||
+    if (!fields.Finish().ok() || size != input_->size() || dataset != args_.dataset || mode != ModeName() ||
         state.offset > size) {
       throw Failure{absl::FailedPreconditionError(
           fmt::format("{} is of another import (of another dataset, with other options, or the file has "
@@ -174,8 +176,7 @@ class Import {
                       args_.progress_file))};
     }
     state_ = state;
-    start_ = state.offset;
-    input_.Skip(start_);
+    input_->Skip(state.offset);
   }
 
   const char* ModeName() const {
@@ -193,10 +194,10 @@ class Import {
     for (const Line& line : batch_) CountOutcome(line);
     batch_.clear();
     bytes_ = 0;
-    state_.offset = start_ + reader_.consumed();
+    state_.offset = input_->offset();
     SaveProgress();
     const double seconds = Seconds();
-    bar_.Show(input_.size() > 0 ? state_.offset : state_.lines, input_.size(),
+    bar_.Show(input_->size() > 0 ? state_.offset : state_.lines, input_->size(),
               fmt::format("{} lines, {:.0f} a second, {} rejected", state_.lines,
                           static_cast<double>(state_.lines) / std::max(seconds, 0.001), state_.rejected));
   }
@@ -227,7 +228,7 @@ class Import {
 
   void SaveProgress() {
     if (args_.progress_file.empty()) return;
-    Json json = {{"dataset", args_.dataset}, {"file_bytes", input_.size()}, {"mode", ModeName()}};
+    Json json = {{"dataset", args_.dataset}, {"file_bytes", input_->size()}, {"mode", ModeName()}};
     for (const Count& count : State::Counts()) json[count.name] = state_.*count.place;
     OrFail(ReplaceFile(fs::absolute(args_.progress_file), json.dump() + "\n"));
   }
@@ -235,11 +236,9 @@ class Import {
   const Arguments args_;
   RejectedLines& rejected_lines_;
   const std::unique_ptr<LineLoader> loader_;
-  const InputFile input_;
-  LineReader reader_;
+  const std::unique_ptr<ImportInput> input_;
   ProgressBar bar_;
   const Clock::time_point begun_ = Clock::now();
-  uint64_t start_ = 0;
   State state_;
   std::string last_marker_;
   std::vector<Line> batch_;
@@ -269,7 +268,8 @@ std::string Summary(const Arguments& args, const State& state) {
 /// Returns why the command has failed although every line was read; OK if it has not.
 absl::Status Verdict(const Arguments& args, const State& state) {
   const std::string input = args.file == "-" ? "standard input" : args.file;
-  if (state.lines == state.blank) {
+  // An empty export as JSON lines has a line for its end; Parquet says by itself that it is complete.
+  if (state.lines == state.blank && !args.IsParquet()) {
     return absl::InvalidArgumentError(
         fmt::format("{} has no lines, so nothing was {}", input, args.verify ? "compared" : "imported"));
   }
@@ -285,8 +285,15 @@ absl::Status Verdict(const Arguments& args, const State& state) {
   return absl::OkStatus();
 }
 
+/// Opens what is imported. Throws Failure.
+std::unique_ptr<ImportInput> OpenInput(const Arguments& args, Shape shape, const Globals& globals) {
+  if (!args.IsParquet()) return OpenJsonLines(args.file);
+  return OpenParquet(args.file, shape, args.Mode().compare, globals);
+}
+
 void RunImport(Arguments& args, const Globals& globals) {
-  if (args.file != "-") {
+  // Of Parquet no place is remembered: an import that was interrupted begins again, and writes the same.
+  if (args.file != "-" && !args.IsParquet()) {
     args.progress_file = args.file + ".progress";
     if (args.reject_file.empty()) args.reject_file = args.file + ".rejects";
   }
@@ -296,7 +303,8 @@ void RunImport(Arguments& args, const Globals& globals) {
   bool more_follow = false;
   double seconds = 0;
   try {
-    Import import_run(args, *store, rejected_lines);
+    const DatasetSpec spec = OrFail(store->GetDataset(args.dataset));
+    Import import_run(args, *store, OpenInput(args, spec.shape, globals), spec, rejected_lines);
     state = import_run.Run();
     more_follow = import_run.MoreFollow();
     seconds = import_run.Seconds();
@@ -360,9 +368,15 @@ because it has expired or max_versions newer ones exist, counts as the same. Dat
 objects names its object by "key", and makes only one object however often it is loaded; and from and to of a mapping may
 be {"key": "..."}. A line with an "id" changes the object with that ID.
 
+--format parquet loads an export by kv export --format parquet, whose files are compared with the checksums of its
+manifest, or a file with the same columns that another program has written. A line is then a row of the table; of long
+tables, the cells of a row that follow each other. Columns of wide tables get the time of the export as their timestamp
+or, of a single file, one from the store. An import of Parquet that was interrupted begins again.
+
 Examples:
   kv import events events.jsonl
   kv export events | kv --data /tmp/other import events
+  kv import events --format parquet exports/20261124T031459Z-1a2b3c4d
   zcat events.jsonl.gz | kv import events --reject-file rejects.jsonl
 
 Exit codes: 0 done, also if some lines were rejected: see the count; 1 failed, or all lines were rejected, or the input
@@ -373,9 +387,15 @@ has no lines, or with --verify not all lines are there; 2 wrong usage. (The expo
 
 void AddImportCommand(CLI::App& app, Globals& globals) {
   auto args = std::make_shared<Arguments>();
-  CLI::App* command = app.add_subcommand("import", "Load a file of JSON lines into a dataset");
+  CLI::App* command = app.add_subcommand("import", "Load a file of JSON lines, or Parquet, into a dataset");
   command->add_option("dataset", args->dataset)->required();
-  command->add_option("file", args->file, "- or nothing: standard input")->capture_default_str();
+  command
+      ->add_option("file", args->file,
+                   "- or nothing: standard input. Parquet: a file .parquet, or the folder of an export")
+      ->capture_default_str();
+  command->add_option("--format", args->format, "jsonl: JSON lines; parquet: Parquet files, by kv-parquet")
+      ->check(CLI::IsMember({"jsonl", "parquet"}))
+      ->capture_default_str();
   command
       ->add_option("--reject-file", args->reject_file,
                    "Where invalid lines go; FILE.rejects by default, for standard input nowhere")

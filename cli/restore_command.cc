@@ -2,23 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
-#include "assembly/backend_config.h"
-#include "assembly/backend_type.h"
-#include "assembly/built_in_types.h"
 #include "backup/log_restore.h"
-#include "backup/restore.h"
 #include "cli/amounts.h"
 #include "cli/backup_place.h"
 #include "cli/backup_source.h"
 #include "cli/dataset_backup.h"
 #include "cli/escape.h"
-#include "cli/progress.h"
+#include "cli/restored_store.h"
 #include "cli/table.h"
 
 /// kv backup restore: a store into a new folder, or a dataset into a store.
@@ -59,21 +54,7 @@ void RestoreIntoStore(const RestoreOptions& options, const Manifest& manifest, B
 /// Restores into a new folder, as of a time if that was told.
 void RestoreIntoFolder(const RestoreOptions& options, const Manifest& manifest, BlobStore& blobs,
                        const Globals& globals) {
-  backup::Replayed replayed{.as_of_ms = manifest.began_ms};
-  backup::BeforeOpen replay;
-  if (options.at_ms != 0) {
-    replay = [&](const std::filesystem::path& folder) {
-      const auto done = backup::ReplayLog(manifest, blobs, options.at_ms, folder,
-                                          BuiltInBackendTypes().Find(kRocksDb)->open_replay);
-      if (done.ok()) replayed = *done;
-      return done.status();
-    };
-  }
-  {
-    ProgressBar bar("restore", "bytes");
-    CheckBackup(backup::RestoreBackup(manifest, blobs, options.to, ShowBytes(bar), replay), "restore",
-                manifest.id);
-  }
+  const backup::Replayed replayed = RestoreFolder(manifest, blobs, options.at_ms, options.to);
   if (globals.json) {
     Json answer = {{"ok", true},
                    {"backup", ManifestToJson(manifest)},
@@ -137,14 +118,7 @@ Examples:
           "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
     }
     const auto blobs = source.Open(globals);
-    const Manifest manifest = options->at_ms != 0 && source.id.empty()
-                                  ? OrFail(backup::BackupBefore(*blobs, options->at_ms))
-                                  : options->source.Read(*blobs);
-    if (options->at_ms != 0 && manifest.finished_ms > options->at_ms) {
-      throw Failure{absl::InvalidArgumentError(
-          fmt::format("at: the backup {} was finished later, at {}; name an older one, or none", manifest.id,
-                      UtcText(manifest.finished_ms)))};
-    }
+    const Manifest manifest = ChooseBackup(options->source, *blobs, options->at_ms);
     if (!source.dataset.empty()) return RestoreIntoStore(*options, manifest, *blobs, globals);
     RestoreIntoFolder(*options, manifest, *blobs, globals);
   });

@@ -9,6 +9,7 @@
 #include "bench/backup/backup_bench.h"
 #include "bench/commands/load_commands.h"
 #include "bench/commands/reports_command.h"
+#include "bench/export/export_bench.h"
 #include "bench/fleet/mysql_fixture.h"
 #include "bench/migration/clients.h"
 #include "bench/migration/migrate_bench.h"
@@ -239,6 +240,30 @@ void AddBackupBench(CLI::App& group, Globals& globals) {
   });
 }
 
+void AddExportBench(CLI::App& group, Globals& globals) {
+  auto options = std::make_shared<ExportBenchOptions>();
+  CLI::App* command = group.add_subcommand(
+      "export",
+      "Export an embedded dataset as Parquet, beside a raw scan of its cells; rates are bytes a second");
+  command->add_option("--rows", options->rows, "Rows of one cell to load")
+      ->check(CLI::Range(1000, 1'000'000'000))
+      ->capture_default_str();
+  command->add_option("--value-bytes", options->value_bytes, "Bytes of each cell")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  command->add_option("--rounds", options->rounds, "Exports of each kind, of which the median counts")
+      ->check(CLI::Range(1, 100))
+      ->capture_default_str();
+  command->add_option("--parallel", options->lanes, "Files that are written at a time")
+      ->check(CLI::Range(size_t{1}, exports::kMaxLanes))
+      ->capture_default_str();
+  command->footer("Example: kv bench export --rows 10000000 --value-bytes 20");
+  command->callback([options, &globals] {
+    options->dir = globals.data;
+    Print(OrFail(BenchExport(*options)), globals.json);
+  });
+}
+
 void AddRoutingBench(CLI::App& group, Globals& globals) {
   auto routing = std::make_shared<Arguments>();
   CLI::App* routing_command =
@@ -266,6 +291,7 @@ void AddBenchCommands(CLI::App& app, Globals& globals) {
   AddLoadCommands(app, globals);
   AddReportsCommand(app, globals);
   AddBackupBench(app, globals);
+  AddExportBench(app, globals);
   AddMySqlWorkload(app, globals, "linkbench", "LinkBench's mix of operations on objects and mappings",
                    &BenchLinks);
   AddServerBench(app, globals);

@@ -149,6 +149,9 @@ JSON lines: a line is one point, or has a point of each metric that it names.
   {"metric":"departures","time":"2013-01-01T05:00:00Z","segments":{"carrier":"UA","origin":"EWR"},"value":3}
   {"time":"2013-01-01T05:00:00Z","carrier":"UA","origin":"EWR","departures":3,"delay":[4,-2,11]}
 
+Parquet (where the program kv-parquet is): columns as in the heading of CSV; a time may be a timestamp, a date or a string,
+the value of a segment key of any type; a set or a distribution is a list, or one value. A line is a row of the file.
+
 Times are RFC 3339, dates (midnight in --zone), or milliseconds since 1970, and multiples of the report's resolution.
 A line with a mistake is rejected as a whole, counted, and written to the reject file with its number and the reason;
 blank lines are skipped and counted. The reject file of FILE is FILE.rejects; one that an earlier load has left is
@@ -163,6 +166,7 @@ that replace others have IDs, too: a batch that is known is skipped then, even i
 
 Examples:
   kv report load flights departures.csv
+  kv report load flights 2013.parquet
   zcat clicks.jsonl.gz | kv report load site - --format jsonl --add --batch clicks-2026-01-01
 
 Exit codes: 0 done, also if lines were rejected: see the count; 1 failed; 2 wrong usage.)";
@@ -171,11 +175,11 @@ Exit codes: 0 done, also if lines were rejected: see the count; 1 failed; 2 wron
 
 void AddReportLoadCommand(CLI::App& group, Globals& globals) {
   auto args = std::make_shared<Arguments>();
-  CLI::App* load = group.add_subcommand("load", "Load points from files of CSV or JSON lines");
+  CLI::App* load = group.add_subcommand("load", "Load points from files of CSV, JSON lines or Parquet");
   args->options.AddTo(*load);
   load->add_option("file", args->files, "Files; - or nothing: standard input");
   load->add_option("--format", args->format, "Format of the files, if their names do not say it")
-      ->check(CLI::IsMember({"csv", "jsonl"}));
+      ->check(CLI::IsMember({"csv", "jsonl", "parquet"}));
   load->add_flag(
       "--add", args->add,
       "Add to the values that are there (sets and distributions: unite with them), in place of replacing "

@@ -18,7 +18,7 @@ std::optional<absl::Status> Attempt::Begin(std::string_view caller, const Claims
   // All IDs of a protocol have one length, and those of two protocols have two, so that operation and ID, and
   // the forms in which the protocols keep answers, cannot be confused.
   id_ = static_cast<char>(operation_);
-  if (protocol_ != Protocol::kGrpc) id_ += static_cast<char>(protocol_);
+  if (door_ != Door::kGrpc) id_ += static_cast<char>(door_);
   id_ += claims.request_id;
   const bool repeated = !claims.instance.empty() && !IsStored();
   const bool another = repeated && claims.instance != core_.instance;

@@ -29,8 +29,8 @@ class Attempt {
   };
 
   /// core  Must outlive the attempt.
-  Attempt(Core& core, Operation operation, Protocol protocol)
-      : core_(core), operation_(operation), protocol_(protocol) {}
+  Attempt(Core& core, Operation operation, Door door)
+      : core_(core), operation_(operation), door_(door) {}
 
   /// Returns nothing if the call is to be carried out now; Remember must be called then. Else it returns what
   /// the call ends with; if that is OK, `answer` has the response of the earlier attempt.
@@ -53,7 +53,7 @@ class Attempt {
 
   Core& core_;
   const Operation operation_;
-  const Protocol protocol_;
+  const Door door_;
   std::string_view caller_;
   std::string id_;      // its key in the memory of requests
   bool begun_ = false;  // noted there as running

@@ -1,0 +1,165 @@
+#include "cli/parquet_export.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "assembly/open_router.h"
+#include "blobstore/open_blob_store.h"
+#include "cli/backup_place.h"
+#include "cli/escape.h"
+#include "cli/export_place.h"
+#include "cli/progress.h"
+#include "cli/restored_store.h"
+#include "cli/table.h"
+#include "export/export.h"
+#include "export/parquet_program.h"
+
+namespace kvstore::cli {
+namespace {
+
+using exports::ExportRequest;
+using exports::ExportSource;
+using exports::Manifest;
+
+/// The store whose dataset is exported.
+class OpenedStore {
+ public:
+  OpenedStore(const ParquetExport& told, const Globals& globals) {
+    if (told.from_backup) {
+      BackupSource from = told.from;
+      restored_ = std::make_unique<RestoredStore>(globals, from, told.at_ms);
+      router_ = &restored_->router();
+      as_of_ms_ = restored_->as_of_ms();
+    } else if (!globals.server.empty()) {
+      client_ = globals.OpenStore(false);
+    } else {
+      OpenOptions options = globals.StoreOptions();
+      options.create_if_missing = false;
+      own_ = OrFail(OpenRouter(options));
+      router_ = own_.get();
+    }
+  }
+
+  KVStore& store() { return router_ != nullptr ? *router_ : *client_; }
+
+  /// Throws Failure.
+  std::unique_ptr<ExportSource> Read(const DatasetSpec& spec, const exports::TableOptions& options,
+                                     size_t parts) {
+    if (router_ != nullptr) {
+      auto snapshot = ReadSnapshot(spec, parts);
+      // A dataset on another server, as a backend, has no snapshots.
+      if (!absl::IsUnimplemented(snapshot.status())) return OrFail(std::move(snapshot));
+    }
+    return OrFail(exports::OpenScans(store(), spec, options, parts));
+  }
+
+ private:
+  absl::StatusOr<std::unique_ptr<ExportSource>> ReadSnapshot(const DatasetSpec& spec, size_t parts) {
+    CatalogKeeper& keeper = router_->keeper();
+    const auto backend = keeper.FindBackend(spec.backend);
+    if (!backend.ok()) return backend.status();
+    auto reader = (*backend)->OpenUnits(spec);
+    if (!reader.ok()) return reader.status();
+    reader_ = *std::move(reader);
+    return exports::OpenSnapshot(*reader_, spec, as_of_ms_, parts);
+  }
+
+  std::unique_ptr<RestoredStore> restored_;
+  std::unique_ptr<KVStore> client_;
+  std::unique_ptr<Router> own_;
+  Router* router_ = nullptr;  // null: the store is behind a server
+  std::optional<uint64_t> as_of_ms_;
+  std::unique_ptr<UnitReader> reader_;
+};
+
+/// What is asked for, of a dataset of this shape. Throws Failure.
+ExportRequest RequestOf(const ParquetExport& told, const Globals& globals, Shape shape) {
+  ExportRequest request{.dataset = told.dataset, .shape = shape, .options = {}, .at_ms = told.at_ms};
+  request.options.text = told.text;
+  if (told.from_backup) request.from = told.from.id.empty() ? "backup" : told.from.id;
+  for (const std::string& text : told.columns) {
+    exports::TableColumn column = exports::ParseTableColumn(text, shape);
+    column.name = globals.Bytes(column.name);
+    request.options.columns.push_back(std::move(column));
+  }
+  OrFail(exports::CheckTableOptions(request.options, shape));
+  return request;
+}
+
+/// The export that an earlier call with the token has made. Throws Failure.
+std::optional<Manifest> FindEarlier(const ParquetExport& told, const Globals& globals, BlobStore& blobs) {
+  if (told.token.empty()) return std::nullopt;
+  auto earlier = OrFail(exports::FindExport(blobs, told.token));
+  if (earlier) OrFail(exports::CheckSame(*earlier, RequestOf(told, globals, earlier->request.shape)));
+  return earlier;
+}
+
+Manifest Export(const ParquetExport& told, const Globals& globals, BlobStore& blobs,
+                const std::string& program) {
+  OpenedStore opened(told, globals);
+  const WholeCommand limit(globals);
+  const DatasetSpec spec = OrFail(opened.store().GetDataset(told.dataset));
+  const ExportRequest request = RequestOf(told, globals, spec.shape);
+  exports::ExportOptions options{.program = program, .token = told.token, .lanes = told.lanes};
+  if (const auto stats = opened.store().GetStats(told.dataset); stats.ok()) {
+    options.total_bytes = stats->approximate_bytes;
+  }
+  const auto source = opened.Read(spec, request.options, exports::PartsFor(told.lanes));
+  ProgressBar bar("export " + told.dataset, "bytes");
+  return OrFail(exports::ExportDataset(*source, request, blobs, options, ShowBytes(bar)));
+}
+
+void PrintExported(const Manifest& manifest, const std::string& url, bool repeated, double seconds,
+                   const Globals& globals) {
+  const std::string folder = fmt::format("{}/{}", url, manifest.id);
+  const std::string data = fmt::format("{}/{}", folder, manifest.data);
+  if (globals.json) {
+    return PrintJson({{"ok", true},
+                      {"id", manifest.id},
+                      {"url", folder},
+                      {"data", data},
+                      {"repeated", repeated},
+                      {"snapshot", manifest.snapshot},
+                      {"as_of_ms", manifest.as_of_ms},
+                      {"form", manifest.form},
+                      {"rows", manifest.TotalRows()},
+                      {"files", manifest.files.size()},
+                      {"bytes", manifest.TotalBytes()},
+                      {"seconds", seconds}});
+  }
+  Print("export {} of {} as of {}: {} rows in {} files, {}{}\nread {}/*.parquet\n", manifest.id,
+        manifest.request.dataset, UtcText(manifest.as_of_ms), manifest.TotalRows(), manifest.files.size(),
+        SizeText(manifest.TotalBytes()),
+        repeated ? "; an earlier call with this token has made it" : fmt::format(", in {:.1f} s", seconds),
+        data);
+}
+
+}  // namespace
+
+void ExportParquet(const ParquetExport& told, const Globals& globals) {
+  const auto begun = std::chrono::steady_clock::now();
+  if (told.from_backup && !globals.server.empty()) {
+    WrongUsage(
+        "--at, --from and --backup: not together with --server; a backup is read by this program, as --from "
+        "or "
+        "the backup.to of --config says");
+  }
+  if (!told.token.empty()) OrFail(exports::CheckToken(told.token));
+  const auto blobs = OpenExports(globals, told.to);
+  std::string url = blobs->url();
+  if (url.starts_with("file:")) url.erase(0, 5);
+  if (const auto earlier = FindEarlier(told, globals, *blobs)) {
+    return PrintExported(*earlier, url, /*repeated=*/true, 0, globals);
+  }
+  const std::string program = OrFail(exports::FindParquetProgram());
+  const Manifest made = Export(told, globals, *blobs, program);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  PrintExported(made, url, /*repeated=*/false, seconds, globals);
+}
+
+}  // namespace kvstore::cli

@@ -1,0 +1,185 @@
+#include "export/export.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "backup/layout.h"
+#include "backup/parallel.h"
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "base/mutex.h"
+#include "base/process.h"
+#include "export/lane.h"
+#include "kvstore_api/call_scope.h"
+
+namespace kvstore::exports {
+namespace {
+
+/// How long the files of an export that has failed are removed, when the caller's time is over.
+constexpr std::chrono::seconds kCleanUpTime{10};
+
+/// One run of ExportDataset.
+class Run {
+ public:
+  Run(ExportSource& source, const ExportRequest& request, BlobStore& blobs, const ExportOptions& options,
+      const Progress& progress)
+      : source_(source), blobs_(blobs), options_(options), progress_(progress) {
+    manifest_.began_ms = WallClockMs();
+    manifest_.token = options.token;
+    manifest_.id = options.token.empty() ? backup::NewBackupId(manifest_.began_ms) : options.token;
+    manifest_.data = fmt::format("{:08x}", std::random_device{}());
+    manifest_.request = request;
+    manifest_.form = FormOf(request.shape, request.options);
+    manifest_.as_of_ms = source.as_of_ms();
+    manifest_.snapshot = source.is_snapshot();
+    manifest_.host = ProcessName();
+    manifest_.version = KV_VERSION;
+    manifest_.columns = NewRowMaker(request.shape, request.options)->columns();
+  }
+
+  absl::StatusOr<Manifest> Do() {
+    const Lane::Common common{.blobs = blobs_,
+                              .program = options_.program,
+                              .id = manifest_.id,
+                              .data = manifest_.data,
+                              .schema = {manifest_.columns, Notes()},
+                              .read = [this](uint64_t bytes) { return CountRead(bytes); }};
+    for (size_t i = 0; i < std::max<size_t>(options_.lanes, 1); ++i) {
+      lanes_.push_back(
+          std::make_unique<Lane>(common, NewRowMaker(manifest_.request.shape, manifest_.request.options), i));
+    }
+    auto done = WriteAll();
+    if (done.ok()) done = PutManifest();
+    if (done.ok()) return manifest_;
+    CleanUp();
+    if (!absl::IsAlreadyExists(done) || options_.token.empty()) return done;
+    // Another call with this token was faster.
+    auto theirs = ReadManifest(blobs_, options_.token);
+    if (!theirs.ok()) return theirs;
+    if (auto same = CheckSame(*theirs, manifest_.request); !same.ok()) return same;
+    return theirs;
+  }
+
+ private:
+  /// What each file says of itself.
+  std::vector<std::pair<std::string, std::string>> Notes() const {
+    return {{"kvstore.dataset", manifest_.request.dataset},
+            {"kvstore.form", manifest_.form},
+            {"kvstore.as_of_ms", std::to_string(manifest_.as_of_ms)},
+            {"kvstore.export", manifest_.id}};
+  }
+
+  /// Each lane takes the next part that nobody has taken, until there is none.
+  absl::Status WriteAll() {
+    const auto status = backup::InParallel(lanes_.size(), lanes_.size(), [this](size_t i) {
+      auto written = WriteParts(*lanes_[i]);
+      if (!written.ok()) Fail(written);
+      return written;
+    });
+    if (!status.ok()) return status;
+    const bool is_empty =
+        std::all_of(lanes_.begin(), lanes_.end(), [](const auto& lane) { return lane->files().empty(); });
+    return is_empty ? lanes_.front()->PutEmpty() : absl::OkStatus();
+  }
+
+  absl::Status WriteParts(Lane& lane) {
+    for (size_t part = next_part_++; part < source_.parts(); part = next_part_++) {
+      auto scan = source_.Open(part);
+      if (!scan.ok()) return scan.status();
+      if (auto status = lane.Write(**scan); !status.ok()) return status;
+    }
+    return lane.Finish();
+  }
+
+  /// Has all lanes end with the first error.
+  void Fail(const absl::Status& status) {
+    const MutexLock lock(mutex_);
+    if (failed_.ok()) failed_ = status;
+  }
+
+  absl::Status PutManifest() {
+    for (const auto& lane : lanes_) {
+      manifest_.files.insert(manifest_.files.end(), lane->files().begin(), lane->files().end());
+    }
+    Reached("export-manifest");
+    manifest_.finished_ms = WallClockMs();
+    return blobs_.Put(ManifestBlob(manifest_.id), EncodeManifest(manifest_), PutMode::kIfAbsent).status();
+  }
+
+  absl::Status CountRead(uint64_t bytes) {
+    const MutexLock lock(mutex_);
+    if (!failed_.ok()) return failed_;
+    read_bytes_ += bytes;
+    if (!progress_ || progress_(read_bytes_, std::max(read_bytes_, options_.total_bytes))) {
+      return absl::OkStatus();
+    }
+    return absl::CancelledError("the export was stopped");
+  }
+
+  /// Removes the files that were put. Errors are ignored: no manifest names them.
+  void CleanUp() {
+    // The limits of the call that has failed are those of its threads, and may be over.
+    std::thread([this] {
+      const CallScope scope(kCleanUpTime);
+      for (const auto& lane : lanes_) {
+        for (const ExportedFile& file : lane->files()) {
+          blobs_.Delete(fmt::format("{}/{}", manifest_.id, file.path)).IgnoreError();
+        }
+      }
+    }).join();
+  }
+
+  ExportSource& source_;
+  BlobStore& blobs_;
+  const ExportOptions& options_;
+  const Progress& progress_;
+  Manifest manifest_;
+  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::atomic<size_t> next_part_{0};
+  Mutex mutex_;
+  absl::Status failed_ ABSL_GUARDED_BY(mutex_);
+  uint64_t read_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace
+
+absl::Status CheckToken(const std::string& token) {
+  if (auto status = CheckExportId(token); !status.ok()) {
+    return absl::Status(status.code(), fmt::format("token: {}", std::string(status.message())));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<Manifest>> FindExport(BlobStore& blobs, const std::string& token) {
+  if (auto status = CheckToken(token); !status.ok()) return status;
+  auto manifest = ReadManifest(blobs, token);
+  if (absl::IsNotFound(manifest.status())) return std::nullopt;
+  if (!manifest.ok()) return manifest.status();
+  return *std::move(manifest);
+}
+
+absl::Status CheckSame(const Manifest& manifest, const ExportRequest& request) {
+  if (manifest.request == request) return absl::OkStatus();
+  return absl::AlreadyExistsError(fmt::format(
+      "token: '{}' was used for an export of dataset '{}' with other options; use another token, or "
+      "the same options",
+      manifest.id, manifest.request.dataset));
+}
+
+absl::StatusOr<Manifest> ExportDataset(ExportSource& source, const ExportRequest& request, BlobStore& blobs,
+                                       const ExportOptions& options, const Progress& progress) {
+  if (!options.token.empty()) {
+    if (auto status = CheckToken(options.token); !status.ok()) return status;
+  }
+  return Run(source, request, blobs, options, progress).Do();
+}
+
+}  // namespace kvstore::exports
