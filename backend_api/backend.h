@@ -82,9 +82,9 @@ class Backend {
     return absl::UnimplementedError("backend: '" + spec.backend + "' takes no part in migrations");
   }
 
-  /// Makes a checkpoint of all datasets and of the catalog, for a backup, while calls go on. Every write that
-  /// was acknowledged before this call is in it. UNIMPLEMENTED for a backend whose data is not in files of
-  /// this process.
+  /// Makes a checkpoint of all datasets, and of the catalog unless it is in ZooKeeper, for a backup, while
+  /// calls go on. Every write that was acknowledged before this call is in it. UNIMPLEMENTED for a backend
+  /// whose data is not in files of this process.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint() {
     return absl::UnimplementedError("the data of this backend is not in files of this process");
   }

@@ -32,7 +32,8 @@ class Backups {
   /// dataset   Empty: of the whole embedded store.
   /// progress  told the bytes that are done, and of all. Called by one thread at a time.
   ///
-  /// FAILED_PRECONDITION while another call makes one of the same; UNIMPLEMENTED if no place is configured.
+  /// FAILED_PRECONDITION while one of the same is being made, for another call or because it was due;
+  /// UNIMPLEMENTED if no place is configured.
   [[nodiscard]] virtual absl::StatusOr<Made> CreateBackup(std::string_view dataset,
                                                           const Progress& progress) = 0;
 };

@@ -3,9 +3,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
+
+#include "absl/status/status.h"
+#include "base/files.h"
 
 namespace kvstore {
 
@@ -43,6 +47,17 @@ class Checkpoint {
   Checkpoint(const Checkpoint&) = delete;
   Checkpoint& operator=(const Checkpoint&) = delete;
 
+  /// Adds a file that the engine does not know of, before anybody reads the checkpoint. Errors as of
+  /// FileError.
+  absl::Status Add(const std::string& path, std::string_view text) {
+    std::error_code error;
+    std::filesystem::create_directories((folder_ / path).parent_path(), error);
+    if (error) return FileError((folder_ / path).parent_path(), "create", error.value());
+    if (auto status = ReplaceFile(folder_ / path, text); !status.ok()) return status;
+    files_.push_back({.path = path, .size = text.size(), .unique_id = ""});
+    return absl::OkStatus();
+  }
+
   const std::filesystem::path& folder() const { return folder_; }
   const std::vector<CheckpointFile>& files() const { return files_; }
   const std::string& engine() const { return engine_; }
@@ -50,7 +65,7 @@ class Checkpoint {
 
  private:
   const std::filesystem::path folder_;
-  const std::vector<CheckpointFile> files_;
+  std::vector<CheckpointFile> files_;
   const std::string engine_;
   const uint64_t sequence_;
 };

@@ -19,10 +19,10 @@
 #include "backup/list.h"
 #include "backup/pace.h"
 #include "backup/parallel.h"
+#include "backup/progress_counter.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/files.h"
-#include "base/mutex.h"
 #include "base/process.h"
 #include "blobstore/blob_checksum.h"
 #include "blobstore/descriptor.h"
@@ -79,6 +79,12 @@ absl::StatusOr<std::string> ChecksumOf(const fs::path& path, Pace& pace) {
   }
 }
 
+uint64_t BytesOf(const Checkpoint& checkpoint) {
+  uint64_t bytes = 0;
+  for (const CheckpointFile& file : checkpoint.files()) bytes += file.size;
+  return bytes;
+}
+
 /// One run of CreateBackup. Its methods are called by several threads at a time.
 class Create {
  public:
@@ -89,16 +95,14 @@ class Create {
         checkpoint_(checkpoint),
         id_(std::move(id)),
         pace_(bytes_per_s),
-        progress_(progress) {
-    for (const CheckpointFile& file : checkpoint.files()) total_bytes_ += file.size;
-  }
+        progress_(progress, BytesOf(checkpoint), "the backup was stopped; the next one goes on where it was") {}
 
   /// Makes sure that the destination has the file.
   absl::StatusOr<BackedUpFile> Keep(const CheckpointFile& file) {
     auto kept = Find(file);
     if (kept.ok() && kept->blob.empty()) kept = Send(file, *std::move(kept));
     if (!kept.ok()) return kept;
-    if (auto status = Report(file.size); !status.ok()) return status;
+    if (auto status = progress_.Add(file.size); !status.ok()) return status;
     return kept;
   }
 
@@ -189,24 +193,14 @@ class Create {
     return file.unique_id.empty() ? FileBlob(kept.checksum) : TableBlob(file.unique_id);
   }
 
-  absl::Status Report(uint64_t bytes) {
-    const MutexLock lock(mutex_);
-    done_bytes_ += bytes;
-    if (!progress_ || progress_(done_bytes_, total_bytes_)) return absl::OkStatus();
-    return absl::CancelledError("the backup was stopped; the next one goes on where it was");
-  }
-
   BlobStore& blobs_;
   const Destination& destination_;
   const Checkpoint& checkpoint_;
   const std::string id_;
   mutable Pace pace_;
-  const Progress& progress_;
-  uint64_t total_bytes_ = 0;
+  ProgressCounter progress_;
   std::atomic<uint64_t> sent_objects_{0};
   std::atomic<uint64_t> sent_bytes_{0};
-  Mutex mutex_;
-  uint64_t done_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace

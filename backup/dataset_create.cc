@@ -14,15 +14,15 @@
 #include "backup/destination.h"
 #include "backup/layout.h"
 #include "backup/list.h"
+#include "backup/object_sender.h"
 #include "backup/pace.h"
 #include "backup/parallel.h"
+#include "backup/progress_counter.h"
 #include "backup/units_file.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/hash.h"
-#include "base/mutex.h"
 #include "base/process.h"
-#include "blobstore/blob_checksum.h"
 #include "kvstore_api/call_scope.h"
 
 namespace kvstore::backup {
@@ -50,11 +50,8 @@ class DatasetCreate {
  public:
   DatasetCreate(BlobStore& blobs, const Destination& destination, std::string id, uint64_t total_bytes,
                 const Progress& progress, uint64_t bytes_per_s)
-      : blobs_(blobs),
-        destination_(destination),
-        id_(std::move(id)),
-        total_bytes_(total_bytes),
-        progress_(progress),
+      : sender_(blobs, destination, std::move(id)),
+        progress_(progress, total_bytes, "the backup was stopped"),
         pace_(bytes_per_s) {}
 
   /// Sends the units of a partition, the `number`th one, and returns their files in order.
@@ -65,7 +62,7 @@ class DatasetCreate {
     std::vector<BackedUpFile> files;
     UnitsWriter writer;
     const auto send = [&]() -> absl::Status {
-      auto file = Send(fmt::format("units/{:05}-{:05}", number, files.size()), writer.Take());
+      auto file = sender_.Keep(fmt::format("units/{:05}-{:05}", number, files.size()), writer.Take());
       if (!file.ok()) return file.status();
       files.push_back(*std::move(file));
       return absl::OkStatus();
@@ -86,7 +83,7 @@ class DatasetCreate {
       }
       units_ += page->size();
       if (auto status = pace_.Wait(bytes); !status.ok()) return status;
-      if (auto status = Report(bytes); !status.ok()) return status;
+      if (auto status = progress_.Add(bytes); !status.ok()) return status;
     }
     if (writer.bytes() > 0) {
       if (auto status = send(); !status.ok()) return status;
@@ -95,66 +92,13 @@ class DatasetCreate {
   }
 
   uint64_t units() const { return units_; }
-  uint64_t sent_objects() const { return sent_objects_; }
-  uint64_t sent_bytes() const { return sent_bytes_; }
+  const ObjectSender& sender() const { return sender_; }
 
  private:
-  /// Makes sure that the destination has these bytes.
-  absl::StatusOr<BackedUpFile> Send(std::string path, const std::string& bytes) {
-    BlobHasher hasher;
-    hasher.Add(bytes);
-    BackedUpFile file{.path = std::move(path), .blob = "", .size = bytes.size(), .checksum = hasher.Finish()};
-    const std::string identity = FileBlob(file.checksum);
-    if (const BackedUpFile* const base = destination_.Kept(identity, file.size); base != nullptr) {
-      file.blob = base->blob;
-      return file;
-    }
-    file.blob = destination_.YoungObject(identity, file.size);
-    if (!file.blob.empty()) return file;
-    for (std::string& name : destination_.NamesFor(identity, file.size, id_)) {
-      Reached("backup-object");
-      const absl::Status put = Put(name, bytes);
-      // Another create has mended it meanwhile.
-      if (absl::IsAlreadyExists(put)) continue;
-      if (!put.ok()) return put;
-      ++sent_objects_;
-      sent_bytes_ += bytes.size();
-      file.blob = std::move(name);
-      return file;
-    }
-    return absl::DataLossError(
-        fmt::format("{}: an object {} that another backup has put is in the way", blobs_.url(), identity));
-  }
-
-  absl::Status Put(const std::string& name, const std::string& bytes) {
-    if (bytes.size() <= kBlobPieceBytes) return blobs_.Put(name, bytes, PutMode::kIfAbsent).status();
-    size_t at = 0;
-    const auto source = [&](std::span<char> buffer) -> absl::StatusOr<size_t> {
-      const size_t count = bytes.copy(buffer.data(), buffer.size(), at);
-      at += count;
-      return count;
-    };
-    return blobs_.PutStream(name, source, PutMode::kIfAbsent).status();
-  }
-
-  absl::Status Report(uint64_t bytes) {
-    const MutexLock lock(mutex_);
-    done_bytes_ += bytes;
-    if (!progress_ || progress_(done_bytes_, std::max(done_bytes_, total_bytes_))) return absl::OkStatus();
-    return absl::CancelledError("the backup was stopped");
-  }
-
-  BlobStore& blobs_;
-  const Destination& destination_;
-  const std::string id_;
-  const uint64_t total_bytes_;
-  const Progress& progress_;
+  ObjectSender sender_;
+  ProgressCounter progress_;
   Pace pace_;
   std::atomic<uint64_t> units_{0};
-  std::atomic<uint64_t> sent_objects_{0};
-  std::atomic<uint64_t> sent_bytes_{0};
-  Mutex mutex_;
-  uint64_t done_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace
@@ -195,8 +139,8 @@ absl::StatusOr<Manifest> CreateDatasetBackup(UnitReader& reader, const DatasetSp
   }
   dataset.units = create.units();
   manifest.dataset = std::move(dataset);
-  manifest.sent_objects = create.sent_objects();
-  manifest.sent_bytes = create.sent_bytes();
+  manifest.sent_objects = create.sender().sent_objects();
+  manifest.sent_bytes = create.sender().sent_bytes();
   if (auto status = PutManifest(blobs, manifest, began); !status.ok()) return status;
   return manifest;
 }

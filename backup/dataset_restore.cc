@@ -12,10 +12,10 @@
 
 #include "backend_api/unit_key.h"
 #include "backup/parallel.h"
+#include "backup/progress_counter.h"
 #include "backup/units_file.h"
 #include "base/big_endian.h"
 #include "base/fail_point.h"
-#include "base/mutex.h"
 #include "idgen/object_id.h"
 #include "kvstore_api/call_scope.h"
 
@@ -37,8 +37,7 @@ class UnitsRestore {
         blobs_(blobs),
         endpoint_(endpoint),
         spec_(spec),
-        progress_(progress),
-        total_bytes_(manifest.TotalBytes()) {}
+        progress_(progress, manifest.TotalBytes(), "the restore was stopped") {}
 
   absl::Status RestoreFile(const BackedUpFile& file) {
     if (auto status = CheckCall(); !status.ok()) return status;
@@ -48,7 +47,7 @@ class UnitsRestore {
     if (absl::IsDataLoss(status)) {
       return absl::DataLossError(fmt::format("{}: {}", file.blob, std::string(status.message())));
     }
-    return status.ok() ? Report(file.size) : status;
+    return status.ok() ? progress_.Add(file.size) : status;
   }
 
   absl::Status CheckCount() const {
@@ -100,22 +99,12 @@ class UnitsRestore {
     unit.key = ObjectUnitKey(ObjectId::ValueOf(ObjectId::ShardOf(id), spec_.type, id & ObjectId::kMaxLocal));
   }
 
-  absl::Status Report(uint64_t bytes) {
-    const MutexLock lock(mutex_);
-    done_bytes_ += bytes;
-    if (!progress_ || progress_(done_bytes_, total_bytes_)) return absl::OkStatus();
-    return absl::CancelledError("the restore was stopped");
-  }
-
   const Manifest& manifest_;
   BlobStore& blobs_;
   MigrationEndpoint& endpoint_;
   const DatasetSpec& spec_;
-  const Progress& progress_;
-  const uint64_t total_bytes_;
+  ProgressCounter progress_;
   std::atomic<uint64_t> units_{0};
-  Mutex mutex_;
-  uint64_t done_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 absl::Status Fill(const Manifest& manifest, BlobStore& blobs, MigrationEndpoint& endpoint,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -22,9 +23,13 @@ namespace kvstore::backup {
 namespace {
 
 constexpr uint64_t kFormat = 1;
-/// The kinds of backups: all files of an embedded store's folder, and one dataset in units.
+/// The kinds of backups: all files of an embedded store's folder, one dataset in units, and a MySQL server.
 constexpr std::string_view kEmbedded = "embedded";
 constexpr std::string_view kDataset = "dataset";
+constexpr std::string_view kServer = "server";
+constexpr std::string_view kKinds[] = {kEmbedded, kDataset, kServer};
+/// The last shard that there can be in either space.
+constexpr uint64_t kLastShard = 65'535;
 constexpr uint64_t kMaxMs = uint64_t{1} << 62;
 /// Files without which no embedded store can be opened.
 constexpr std::string_view kRequired[] = {"KVSTORE", "rocksdb/CURRENT"};
@@ -118,6 +123,55 @@ DatasetPart ReadDataset(JsonFields& fields) {
   return dataset;
 }
 
+Json SpansToJson(const std::vector<ShardSpan>& spans, bool mod) {
+  Json list = Json::array();
+  for (const ShardSpan& span : spans) {
+    if (span.mod == mod) list.push_back({span.first, span.last});
+  }
+  return list;
+}
+
+Json ToJson(const ServerPart& server) {
+  return {{"host", server.host},
+          {"master", server.master},
+          {"slave", server.slave},
+          {"domain", server.domain},
+          {"gtid", server.gtid},
+          {"shards", {{"db", SpansToJson(server.shards, false)}, {"mod", SpansToJson(server.shards, true)}}},
+          {"bytes", server.bytes}};
+}
+
+void ReadSpans(JsonFields& fields, std::string_view name, bool mod, std::vector<ShardSpan>& spans) {
+  for (const Json& pair : fields.Array(name)) {
+    const bool is_pair =
+        pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() && pair[1].is_number_unsigned();
+    const uint64_t first = is_pair ? pair[0].get<uint64_t>() : 1;
+    const uint64_t last = is_pair ? pair[1].get<uint64_t>() : 0;
+    if (first > last || last > kLastShard) return fields.Fail(name, "must be ranges of shards, [first, last]");
+    spans.push_back({.mod = mod, .first = static_cast<uint32_t>(first), .last = static_cast<uint32_t>(last)});
+  }
+}
+
+ServerPart ReadServer(JsonFields& fields) {
+  ServerPart server{.host = fields.String("host"),
+                    .master = fields.String("master"),
+                    .slave = fields.String("slave"),
+                    .domain = fields.Uint("domain", 0, UINT32_MAX),
+                    .gtid = fields.String("gtid"),
+                    .shards = {},
+                    .bytes = fields.Uint("bytes", 0, UINT64_MAX)};
+  JsonFields shards(ReadObject(fields, "shards"), fields.Path("shards") + ".");
+  ReadSpans(shards, "db", false, server.shards);
+  ReadSpans(shards, "mod", true, server.shards);
+  fields.Fail(shards.Finish());
+  return server;
+}
+
+std::string_view KindOf(const Manifest& manifest) {
+  if (manifest.server) return kServer;
+  return manifest.dataset ? kDataset : kEmbedded;
+}
+
 absl::Status Damaged(std::string_view id, std::string_view problem) {
   return absl::DataLossError(fmt::format("{}: {}", ManifestBlob(id), problem));
 }
@@ -140,7 +194,7 @@ std::string EncodeManifest(const Manifest& manifest) {
   Json files = Json::array();
   for (const BackedUpFile& file : manifest.files) files.push_back(ToJson(file));
   Json json = {{"format", kFormat},
-               {"kind", manifest.dataset ? kDataset : kEmbedded},
+               {"kind", KindOf(manifest)},
                {"id", manifest.id},
                {"began_ms", manifest.began_ms},
                {"finished_ms", manifest.finished_ms},
@@ -152,6 +206,7 @@ std::string EncodeManifest(const Manifest& manifest) {
                {"sent_bytes", manifest.sent_bytes},
                {"files", std::move(files)}};
   if (manifest.dataset) json["dataset"] = ToJson(*manifest.dataset);
+  if (manifest.server) json["server"] = ToJson(*manifest.server);
   return WithChecksumLine(TextOf(json));
 }
 
@@ -163,11 +218,12 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
   JsonFields fields(*json, "");
   const uint64_t format = fields.Uint("format", 1, kMaxMs);
   const std::string kind = fields.String("kind");
-  if (format > kFormat || (format == kFormat && !kind.empty() && kind != kEmbedded && kind != kDataset)) {
+  const bool is_known = std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
+  if (format > kFormat || (format == kFormat && !kind.empty() && !is_known)) {
     return absl::FailedPreconditionError(
         fmt::format("{}: a newer version of KVStore wrote it: format {} of the kind '{}', and this one knows "
-                    "{}, of the kinds '{}' and '{}'; use that version",
-                    ManifestBlob(id), format, kind, kFormat, kEmbedded, kDataset));
+                    "{}, of the kinds '{}'; use that version",
+                    ManifestBlob(id), format, kind, kFormat, fmt::join(kKinds, "', '")));
   }
   Manifest manifest{.id = fields.String("id"),
                     .began_ms = fields.Uint("began_ms", 0, kMaxMs),
@@ -191,6 +247,10 @@ absl::StatusOr<Manifest> DecodeManifest(std::string_view text, std::string_view 
     JsonFields dataset(ReadObject(fields, "dataset"), "dataset.");
     manifest.dataset = ReadDataset(dataset);
     fields.Fail(dataset.Finish());
+  } else if (kind == kServer) {
+    JsonFields server(ReadObject(fields, "server"), "server.");
+    manifest.server = ReadServer(server);
+    fields.Fail(server.Finish());
   } else {
     for (const std::string_view required : kRequired) {
       if (manifest.Find(required) == nullptr) fields.Fail("files", fmt::format("{} is missing", required));

@@ -35,8 +35,31 @@ struct DatasetPart {
   bool operator==(const DatasetPart&) const = default;
 };
 
+/// Shards first..last, both included, of one of the two spaces.
+struct ShardSpan {
+  bool mod = false;
+  uint32_t first = 0;
+  uint32_t last = 0;
+
+  bool operator==(const ShardSpan&) const = default;
+};
+
+/// What a backup of a MySQL server of a fleet has beside its files, which are pieces of a stream of
+/// mariadb-backup (fleet_backup/host_create.h), and what processes shared in ZooKeeper.
+struct ServerPart {
+  std::string host;     ///< The server, as the shard maps name it.
+  std::string master;   ///< The master of its pair at that time.
+  std::string slave;    ///< The slave.
+  uint64_t domain = 0;  ///< The pair's gtid_domain_id.
+  std::string gtid;     ///< The position up to which the backup has all transactions: "1-1-17,2-3-4".
+  std::vector<ShardSpan> shards;  ///< Those that the maps had on the pair.
+  uint64_t bytes = 0;             ///< Of the stream before it was compressed.
+
+  bool operator==(const ServerPart&) const = default;
+};
+
 /// What a backup consists of: the files of an embedded store's folder or, if `dataset` is there, the units of
-/// one dataset.
+/// one dataset, or, if `server` is there, a MySQL server.
 struct Manifest {
   std::string id;
   uint64_t began_ms = 0;     ///< Every write that was acknowledged before this time is in the backup.
@@ -49,6 +72,7 @@ struct Manifest {
   uint64_t sent_bytes = 0;  ///< What the create sent because the destination lacked it.
   std::vector<BackedUpFile> files;
   std::optional<DatasetPart> dataset;
+  std::optional<ServerPart> server;
 
   /// Bytes of all files.
   uint64_t TotalBytes() const;

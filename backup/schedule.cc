@@ -23,8 +23,8 @@ std::string HoursText(uint64_t ms) { return fmt::format("{:.1f} h", static_cast<
 
 }  // namespace
 
-Schedule::Schedule(CheckpointMaker checkpoint, Opener open, ScheduleOptions options)
-    : checkpoint_(std::move(checkpoint)),
+Schedule::Schedule(BackupMaker make, Opener open, ScheduleOptions options)
+    : make_(std::move(make)),
       open_(std::move(open)),
       options_(std::move(options)),
       started_ms_(WallClockMs()),
@@ -114,13 +114,18 @@ absl::StatusOr<uint64_t> Schedule::Round() {
   return options_.every_ms;
 }
 
-absl::StatusOr<Manifest> Schedule::MakeNow(BlobStore& blobs, const Progress& progress) {
-  const std::lock_guard lock(making_);
+absl::StatusOr<Manifest> Schedule::MakeNow(BlobStore& blobs, const Progress& progress, WhenBusy when_busy) {
+  std::unique_lock lock(making_, std::try_to_lock);
+  if (!lock.owns_lock() && when_busy == WhenBusy::kRefuse) {
+    return absl::FailedPreconditionError(
+        "a backup is being made already, because one was due; kv backup list shows it when it is complete");
+  }
+  if (!lock.owns_lock()) lock.lock();
   return Make(blobs, progress);
 }
 
 absl::StatusOr<Manifest> Schedule::Make(BlobStore& blobs, const Progress& progress) {
-  auto made = CreateBackup(checkpoint_, blobs, progress, options_.bytes_per_s);
+  auto made = make_(blobs, progress);
   if (!made.ok()) return made;
   {
     const MutexLock lock(mutex_);

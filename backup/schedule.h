@@ -12,22 +12,25 @@
 #include <thread>
 
 #include "absl/status/statusor.h"
-#include "backup/create.h"
+#include "backup/manifest.h"
 #include "base/metrics_sink.h"
 #include "base/mutex.h"
 #include "blobstore/blob_store.h"
+#include "kvstore_api/types.h"
 
 namespace kvstore::backup {
 
 struct ScheduleOptions {
   uint64_t every_ms = 6 * uint64_t{3'600'000};  ///< From the beginning of one backup to that of the next.
   size_t keep = 0;                              ///< So many backups are kept; 0: none is pruned.
-  uint64_t bytes_per_s = 0;                     ///< As for CreateBackup.
   uint64_t retry_ms = 300'000;                  ///< From a failure to the next attempt; at most every_ms.
   /// Called with a line for people: about each backup, and about each failure with the age of the last good
   /// one. May be null.
   std::function<void(bool is_problem, const std::string& line)> log;
 };
+
+/// Makes a backup in an opened destination (CreateBackup, CreateHostBackup). `progress` may be null.
+using BackupMaker = std::function<absl::StatusOr<Manifest>(BlobStore& blobs, const Progress& progress)>;
 
 /// Makes backups from time to time, in a thread of its own. What the destination has decides when: after a
 /// restart, the next backup is due when it would have been without. Thread-safe.
@@ -38,7 +41,7 @@ class Schedule {
   using Opener = std::function<absl::StatusOr<std::unique_ptr<BlobStore>>()>;
 
   /// Starts the thread. What the functions use must outlive this.
-  Schedule(CheckpointMaker checkpoint, Opener open, ScheduleOptions options);
+  Schedule(BackupMaker make, Opener open, ScheduleOptions options);
   /// Stops it; returns when the call that the thread is in has ended.
   ~Schedule();
   /// Tells the thread to stop, and does not wait until it has.
@@ -57,12 +60,16 @@ class Schedule {
     absl::Status last_prune_error;  ///< Of the last prune; OK if it succeeded.
   };
   Figures figures() const;
-  /// Makes a backup now, in the thread of the caller, whose limits hold; it counts as one that was due. It
-  /// waits for one that is being made.
+  /// What MakeNow does while a backup is being made.
+  enum class WhenBusy : uint8_t {
+    kWait,    ///< Waits for its end, which may take hours.
+    kRefuse,  ///< Returns FAILED_PRECONDITION at once.
+  };
+  /// Makes a backup now, in the thread of the caller, whose limits hold; it counts as one that was due.
   ///
   /// blobs     the destination, opened.
   /// progress  As of CreateBackup.
-  absl::StatusOr<Manifest> MakeNow(BlobStore& blobs, const Progress& progress);
+  absl::StatusOr<Manifest> MakeNow(BlobStore& blobs, const Progress& progress, WhenBusy when_busy);
   void Describe(MetricsSink& sink) const;
 
  private:
@@ -78,7 +85,7 @@ class Schedule {
   /// CANCELLED if it is to stop.
   absl::Status Sleep(std::chrono::milliseconds time);
 
-  const CheckpointMaker checkpoint_;
+  const BackupMaker make_;
   const Opener open_;
   const ScheduleOptions options_;
   const uint64_t started_ms_;

@@ -11,8 +11,10 @@
 #include "backup/layout.h"
 #include "backup/list.h"
 #include "backup/parallel.h"
+#include "backup/progress_counter.h"
 #include "base/mutex.h"
 #include "catalog/catalog_json.h"
+#include "catalog/shared_nodes.h"
 
 namespace kvstore::backup {
 namespace {
@@ -48,6 +50,7 @@ class Verification {
       found_.datasets.push_back(manifest_.dataset->spec.name);
       return absl::OkStatus();
     }
+    if (manifest_.server) return CheckSharedNodes();
     // A store that has never had a dataset has no catalog.
     if (const BackedUpFile* catalog = manifest_.Find("catalog.json"); catalog != nullptr) {
       if (auto status = CheckCatalog(*catalog); !status.ok()) return status;
@@ -77,12 +80,15 @@ class Verification {
       files.push_back(file);
       total += file->size;
     }
-    return InParallel(files.size(), kFetched, [&](size_t i) {
+    ProgressCounter read(progress_, total, "the verification was stopped");
+    const absl::Status checked = InParallel(files.size(), kFetched, [&](size_t i) {
       const BackedUpFile& file = *files[i];
       return CheckFile(
           file, blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum},
-                            [&](uint64_t, std::string_view bytes) { return Report(bytes.size(), total); }));
+                            [&](uint64_t, std::string_view bytes) { return read.Add(bytes.size()); }));
     });
+    found_.read_bytes = read.done();
+    return checked;
   }
 
   Verified Take() {
@@ -92,6 +98,24 @@ class Verification {
   }
 
  private:
+  /// Of a server of a fleet: reads what processes shared in ZooKeeper.
+  absl::Status CheckSharedNodes() {
+    const BackedUpFile* const file = manifest_.Find(kSharedNodesFile);
+    if (file == nullptr) {
+      found_.problems.push_back(fmt::format("{} is not among its files", kSharedNodesFile));
+      return absl::OkStatus();
+    }
+    const auto text = ReadSmall(*file);
+    if (!text.ok() || !*text) return text.status();
+    const auto nodes = DecodeSharedNodes(**text);
+    if (!nodes.ok()) {
+      AddProblem(*file, fmt::format("does not decode: {}", std::string(nodes.status().message())));
+      return absl::OkStatus();
+    }
+    for (const CatalogEntry& entry : ActiveEntries(*nodes)) found_.datasets.push_back(entry.spec.name);
+    return absl::OkStatus();
+  }
+
   absl::Status CheckCatalog(const BackedUpFile& file) {
     const auto text = ReadSmall(file);
     if (!text.ok() || !*text) return text.status();
@@ -136,13 +160,6 @@ class Verification {
   void AddProblem(const BackedUpFile& file, std::string_view problem) {
     const MutexLock lock(mutex_);
     found_.problems.push_back(fmt::format("{}, which restores to {}, {}", file.blob, file.path, problem));
-  }
-
-  absl::Status Report(uint64_t bytes, uint64_t total) {
-    const MutexLock lock(mutex_);
-    found_.read_bytes += bytes;
-    if (!progress_ || progress_(found_.read_bytes, total)) return absl::OkStatus();
-    return absl::CancelledError("the verification was stopped");
   }
 
   const Manifest& manifest_;

@@ -18,6 +18,8 @@
 #include "cli/commands.h"
 #include "cli/dataset_backup.h"
 #include "cli/escape.h"
+#include "cli/follow_command.h"
+#include "cli/host_backup.h"
 #include "cli/progress.h"
 #include "cli/restore_command.h"
 #include "cli/served_backups.h"
@@ -51,6 +53,7 @@ std::unique_ptr<Router> OpenStore(const OpenOptions& options) {
 struct CreateOptions {
   std::string to;
   std::string dataset;
+  std::string host;
   uint64_t bytes_per_s = 0;
 };
 
@@ -61,6 +64,10 @@ struct Created {
 };
 
 Created CreateHere(const Globals& globals, const CreateOptions& told, const Progress& progress) {
+  if (!told.host.empty()) {
+    const HostBackup made = BackUpHost(globals, told.to, told.host, told.bytes_per_s, progress);
+    return {MadeOf(made.manifest, made.url), ManifestToJson(made.manifest)};
+  }
   const auto blobs = OpenBackups(globals, told.to, "--to", told.dataset);
   OpenOptions options = globals.StoreOptions();
   options.create_if_missing = false;
@@ -73,6 +80,11 @@ Created CreateHere(const Globals& globals, const CreateOptions& told, const Prog
 }
 
 Created CreateByServer(const Globals& globals, const CreateOptions& told, const Progress& progress) {
+  if (!told.host.empty()) {
+    throw Failure{absl::InvalidArgumentError(
+        "--server: not together with --host; a MySQL server is backed up on its own machine, with the "
+        "configuration of an operator: kv --config FILE backup create --host HOST")};
+  }
   if (!told.to.empty() || told.bytes_per_s != 0) {
     throw Failure{absl::InvalidArgumentError(
         "--server: not together with --to or --bytes-per-s; a server makes backups where, and as fast as, "
@@ -101,8 +113,15 @@ void AddCreate(CLI::App& group, Globals& globals) {
   CLI::App* create = group.add_subcommand(
       "create", "Back up a store, or one dataset; sends only what the destination lacks");
   create->add_option("--to", options->to, kWhereHelp)->type_name("URL");
-  create->add_option("--dataset", options->dataset, "Back up this dataset alone, whatever backend it is on")
-      ->type_name("D");
+  CLI::Option* dataset =
+      create->add_option("--dataset", options->dataset, "Back up this dataset alone, whatever backend it is on")
+          ->type_name("D");
+  create
+      ->add_option("--host", options->host,
+                   "Back up the pair of MySQL servers that this host is in, from its slave, on whose machine this "
+                   "command runs")
+      ->type_name("HOST")
+      ->excludes(dataset);
   create
       ->add_option("--bytes-per-s", options->bytes_per_s,
                    "Read at most so many bytes of the store a second; 0: as fast as possible [0]")
@@ -118,10 +137,15 @@ embedded store open. A server also makes backups by itself if its configuration 
 With --dataset the backup has one dataset, as of one moment, in a form that any backend can restore. A dataset on MySQL
 servers is backed up while servers and clients use it. Its backups are kept apart from those of whole stores.
 
+With --host the backup has all databases of a MySQL server, read from its files by mariadb-backup. It needs mysql.operator
+in the configuration and runs as a user that can read the server's files. kv backup follow makes such backups from time to
+time, and sends the binary log, so that any second can be restored.
+
 Examples:
   kv --server kv1:7400 backup create
   kv --data /var/lib/events backup create --to s3://backups/events
-  kv --config kv.json backup create --to s3://backups/events --dataset pins)");
+  kv --config kv.json backup create --to s3://backups/events --dataset pins
+  kv --config operator.json backup create --host MySQL001B)");
   create->callback([options, &globals] {
     Created created;
     {
@@ -138,14 +162,22 @@ Examples:
 }
 
 void AddList(CLI::App& group, Globals& globals) {
-  auto from = std::make_shared<std::string>();
-  auto dataset = std::make_shared<std::string>();
+  auto set = std::make_shared<BackupSet>();
+  auto fleet = std::make_shared<bool>(false);
   CLI::App* list = group.add_subcommand("list", "List the backups, oldest first");
-  list->add_option("--from", *from, kWhereHelp)->type_name("URL");
-  list->add_option("--dataset", *dataset, kOfDatasetHelp)->type_name("D");
-  list->footer("Example: kv backup list --from s3://backups/events");
-  list->callback([from, dataset, &globals] {
-    const auto blobs = OpenBackups(globals, *from, "--from", *dataset);
+  set->AddTo(*list);
+  list->add_flag("--fleet", *fleet,
+                 "The pairs of MySQL servers that have backups, with the newest one of each, and the time up to which "
+                 "their binary logs were sent")
+      ->excludes(list->get_option("--host"))
+      ->excludes(list->get_option("--dataset"));
+  list->footer(R"(Examples:
+  kv backup list --from s3://backups/events
+  kv --config operator.json backup list --fleet
+  kv --config operator.json backup list --host MySQL001B)");
+  list->callback([set, fleet, &globals] {
+    if (*fleet) return ListPairBackups(globals, set->from);
+    const auto blobs = set->Open(globals);
     Table table({"BACKUP", "BEGAN", "SECONDS", "SIZE", "FILES", "SENT"});
     Json backups = Json::array();
     absl::Status problem;
@@ -196,6 +228,7 @@ void AddShow(CLI::App& group, Globals& globals) {
       Print("dataset {} of {}, {} units\n", manifest.dataset->spec.name, Name(manifest.dataset->spec.shape),
             manifest.dataset->units);
     }
+    if (manifest.server) PrintServer(*manifest.server);
     Print("backup {}\nbegan {}, by {}\nKVStore {}, {}\n{} in {} files; sent {} in {} objects\n", manifest.id,
           UtcText(manifest.began_ms), manifest.host, manifest.version, manifest.engine,
           SizeText(manifest.TotalBytes()), manifest.files.size(), SizeText(manifest.sent_bytes),
@@ -238,6 +271,7 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
       auto result = backup::VerifyBackup(manifest, *blobs, depth, ShowBytes(bar));
       CheckBackup(result.status(), "verify", manifest.id);
       verified = *std::move(result);
+      if (*deep && manifest.server) VerifyLog(*blobs, manifest, verified);
     }
     const bool is_whole = verified.problems.empty();
     if (globals.json) {
@@ -263,13 +297,11 @@ Exit codes: 0 the backup is whole, as far as was looked; 1 it is not, or it coul
 }
 
 void AddPrune(CLI::App& group, Globals& globals) {
-  auto from = std::make_shared<std::string>();
-  auto dataset = std::make_shared<std::string>();
+  auto set = std::make_shared<BackupSet>();
   auto keep = std::make_shared<size_t>(0);
   CLI::App* prune =
       group.add_subcommand("prune", "Remove all but the newest backups, and delete what no backup needs");
-  prune->add_option("--from", *from, kWhereHelp)->type_name("URL");
-  prune->add_option("--dataset", *dataset, kOfDatasetHelp)->type_name("D");
+  set->AddTo(*prune);
   prune->add_option("--keep", *keep, "How many backups to keep, at least 1")->required();
   prune->footer(fmt::format(
       R"(Objects that no backup needs are deleted {} hours after the last backup that needed them was removed, by the first
@@ -279,8 +311,8 @@ its ID.
 Example:
   kv backup prune --from s3://backups/events --keep 7)",
       backup::kGraceMs / backup::kHourMs));
-  prune->callback([from, dataset, keep, &globals] {
-    const auto blobs = OpenBackups(globals, *from, "--from", *dataset);
+  prune->callback([set, keep, &globals] {
+    const auto blobs = set->Open(globals);
     const backup::Pruned pruned = OrFail(backup::PruneBackups(*blobs, *keep));
     if (globals.json) {
       return PrintJson({{"ok", true},
@@ -302,7 +334,8 @@ Example:
 
 void AddBackupCommands(CLI::App& app, Globals& globals) {
   CLI::App* group = app.add_subcommand(
-      "backup", "Backups of an embedded store or of a dataset, in a folder or a bucket of S3");
+      "backup",
+      "Backups of an embedded store, of a dataset or of MySQL servers, in a folder or a bucket of S3");
   group->require_subcommand(1);
   AddCreate(*group, globals);
   AddList(*group, globals);
@@ -310,6 +343,7 @@ void AddBackupCommands(CLI::App& app, Globals& globals) {
   AddVerify(*group, globals);
   AddRestoreCommand(*group, globals);
   AddPrune(*group, globals);
+  AddFollowCommand(*group, globals);
   group->footer(
       R"(The keys of a bucket come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, its server from AWS_ENDPOINT_URL_S3, or
 both from the configuration's "backup" (docs/configuration.md). docs/backup.md is the page for operators.

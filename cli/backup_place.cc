@@ -8,29 +8,44 @@
 #include <utility>
 
 #include "assembly/backend_config.h"
+#include "assembly/backend_type.h"
+#include "assembly/built_in_types.h"
 #include "blobstore/blobs_below.h"
 #include "blobstore/open_blob_store.h"
+#include "cli/shared_store.h"
 
 namespace kvstore::cli {
+namespace {
+
+absl::Status NoEngineError() {
+  return absl::InvalidArgumentError(
+      "config: backends: none is of type rocksdb, and only that engine's data can be backed up so; hosts of "
+      "a fleet are with --host, a dataset with --dataset");
+}
+
+}  // namespace
 
 absl::StatusOr<backup::CheckpointMaker> CheckpointsOf(Router& router, const OpenOptions& options) {
-  if (options.coordination) {
-    return absl::FailedPreconditionError(
-        "config: zookeeper: the catalog of this store is in ZooKeeper, so that a backup of its folder could "
-        "not be restored; docs/backup.md says what to do instead");
-  }
   const auto embedded = FindBackendOfType(options, kRocksDb);
-  if (!embedded) {
-    return absl::InvalidArgumentError(
-        "config: backends: none is of type rocksdb, and only that engine's data can be backed up so");
-  }
+  if (!embedded) return NoEngineError();
   const auto backend = router.keeper().FindBackend(embedded->name);
   if (!backend.ok()) return backend.status();
+  if (options.coordination) return SharedCheckpoints(**backend, embedded->name, *options.coordination);
   return backup::CheckpointMaker([engine = *backend] { return engine->MakeCheckpoint(); });
 }
 
-std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
-                                       const std::string& option, const std::string& dataset) {
+absl::StatusOr<std::unique_ptr<WriteLog>> LogOf(Router& router, const OpenOptions& options) {
+  const auto embedded = FindBackendOfType(options, kRocksDb);
+  if (!embedded) return NoEngineError();
+  const auto backend = router.keeper().FindBackend(embedded->name);
+  if (!backend.ok()) return backend.status();
+  auto log = BuiltInBackendTypes().Find(kRocksDb)->open_log(**backend);
+  if (!options.coordination) return log;
+  return SharedLog(std::move(log), embedded->name, *options.coordination);
+}
+
+fleet_backup::BlobOpener BackupOpener(const Globals& globals, const std::string& url,
+                                      const std::string& option) {
   std::optional<BackupConfig> backup;
   if (!globals.config.empty()) backup = OrFail(ReadConfig(globals.config)).backup;
   if (url.empty() && !backup) {
@@ -39,8 +54,14 @@ std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string
         "backup.to",
         option))};
   }
-  return OrFail(OpenOfDataset(
-      OpenBlobStore(url.empty() ? backup->to : url, backup ? backup->s3 : S3Options()), dataset));
+  return [to = url.empty() ? backup->to : url, s3 = backup ? backup->s3 : S3Options()] {
+    return OpenBlobStore(to, s3);
+  };
+}
+
+std::unique_ptr<BlobStore> OpenBackups(const Globals& globals, const std::string& url,
+                                       const std::string& option, const std::string& dataset) {
+  return OrFail(OpenOfDataset(BackupOpener(globals, url, option)(), dataset));
 }
 
 absl::StatusOr<std::unique_ptr<BlobStore>> OpenOfDataset(absl::StatusOr<std::unique_ptr<BlobStore>> blobs,

@@ -7,19 +7,31 @@
 
 #include "backup/list.h"
 #include "cli/backup_place.h"
+#include "fleet_backup/pair_backups.h"
 
 namespace kvstore::cli {
 
 using backup::Manifest;
 
-void BackupSource::AddTo(CLI::App& command) {
+void BackupSet::AddTo(CLI::App& command) {
   command.add_option("--from", from, kWhereHelp)->type_name("URL");
-  command.add_option("--dataset", dataset, kOfDatasetHelp)->type_name("D");
-  command.add_option("--backup", id, "Which one; default: the newest")->type_name("BACKUP");
+  CLI::Option* of_dataset =
+      command.add_option("--dataset", dataset, "The backups of this dataset alone, not those of whole stores")
+          ->type_name("D");
+  command.add_option("--host", host, "The backups of the pair of MySQL servers that has or had this host")
+      ->type_name("HOST")
+      ->excludes(of_dataset);
 }
 
-std::unique_ptr<BlobStore> BackupSource::Open(const Globals& globals) const {
-  return OpenBackups(globals, from, "--from", dataset);
+std::unique_ptr<BlobStore> BackupSet::Open(const Globals& globals) const {
+  if (host.empty()) return OpenBackups(globals, from, "--from", dataset);
+  auto pairs = OrFail(fleet_backup::NewestOfPairs(BackupOpener(globals, from, "--from"), /*at_ms=*/0));
+  return OrFail(fleet_backup::FindOfHost(std::move(pairs), host)).blobs;
+}
+
+void BackupSource::AddTo(CLI::App& command) {
+  BackupSet::AddTo(command);
+  command.add_option("--backup", id, "Which one; default: the newest")->type_name("BACKUP");
 }
 
 Manifest BackupSource::Read(BlobStore& blobs) {
@@ -44,6 +56,14 @@ Json ManifestToJson(const Manifest& manifest) {
     json["dataset"] = manifest.dataset->spec.name;
     json["shape"] = Name(manifest.dataset->spec.shape);
     json["units"] = manifest.dataset->units;
+  }
+  if (manifest.server) {
+    json["server"] = manifest.server->host;
+    json["master"] = manifest.server->master;
+    json["slave"] = manifest.server->slave;
+    json["domain"] = manifest.server->domain;
+    json["gtid"] = manifest.server->gtid;
+    json["server_bytes"] = manifest.server->bytes;
   }
   return json;
 }

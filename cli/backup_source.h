@@ -15,17 +15,24 @@ namespace kvstore::cli {
 inline constexpr char kWhereHelp[] =
     "The folder or bucket with the backups: file:DIR or s3://BUCKET/PREFIX; default: backup.to of the "
     "configuration";
-inline constexpr char kOfDatasetHelp[] = "The backups of this dataset alone, not those of whole stores";
 
-/// The options that say which backup is read.
-struct BackupSource {
+/// The options that say which backups are meant: those of whole stores, of one dataset, or of a pair of MySQL
+/// servers.
+struct BackupSet {
   std::string from;
   std::string dataset;
+  std::string host;  ///< Of the pair, as shard maps name it, now or when the backup was made.
+
+  void AddTo(CLI::App& command);
+  /// Opens the store of those backups. Throws Failure.
+  std::unique_ptr<BlobStore> Open(const Globals& globals) const;
+};
+
+/// The same, and the option that says which one of them.
+struct BackupSource : BackupSet {
   std::string id;
 
   void AddTo(CLI::App& command);
-  /// Opens the store of backups. Throws Failure.
-  std::unique_ptr<BlobStore> Open(const Globals& globals) const;
   /// Reads the manifest of the backup that was named, or of the newest one, whose ID it then has. Throws
   /// Failure.
   backup::Manifest Read(BlobStore& blobs);

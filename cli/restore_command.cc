@@ -13,6 +13,8 @@
 #include "cli/backup_source.h"
 #include "cli/dataset_backup.h"
 #include "cli/escape.h"
+#include "cli/host_restore.h"
+#include "cli/progress.h"
 #include "cli/restored_store.h"
 #include "cli/table.h"
 
@@ -23,10 +25,8 @@ namespace {
 using backup::Manifest;
 
 /// What kv backup restore was told.
-struct RestoreOptions {
-  BackupSource source;
-  uint64_t at_ms = 0;  // 0: as the backup has it
-  std::string to;
+struct RestoreOptions : HostRestoreArguments {
+  bool catalog = false;
   std::string as;
   std::string backend;
 };
@@ -77,8 +77,8 @@ void RestoreIntoFolder(const RestoreOptions& options, const Manifest& manifest, 
 
 void AddRestoreCommand(CLI::App& group, Globals& globals) {
   auto options = std::make_shared<RestoreOptions>();
-  CLI::App* restore =
-      group.add_subcommand("restore", "Restore a backup into a new folder, or a dataset into a store");
+  CLI::App* restore = group.add_subcommand(
+      "restore", "Restore a backup into a new folder, a dataset into a store, or MySQL servers or their shards");
   options->source.AddTo(*restore);
   auto* to = restore->add_option("--to", options->to, "The folder; it must not exist, or be empty")
                  ->type_name("DIR");
@@ -86,8 +86,21 @@ void AddRestoreCommand(CLI::App& group, Globals& globals) {
   TakeTime(
       restore->add_option("--at", options->at_ms,
                           "As the store was at this time: from the last backup before it, and from the log "
-                          "behind that, if the server sends it (backup.log)"))
+                          "behind that, if the server sends it (backup.log), or kv backup follow does"))
       ->excludes(dataset);
+  CLI::Option* shards =
+      restore
+          ->add_option("--shards", options->shards,
+                       "These shards of a fleet alone, from the backup of the pair that had them at that time")
+          ->type_name("A-B")
+          ->excludes(dataset);
+  restore->add_flag("--mod", options->mod, "With --shards: they are mod shards, which have the rows")->needs(shards);
+  restore
+      ->add_flag("--catalog", options->catalog,
+                 "Put what was in ZooKeeper, the settings of datasets and the shard maps, into one that has lost it")
+      ->excludes(dataset)
+      ->excludes(shards)
+      ->excludes(to);
   restore->add_option("--as", options->as, "The name of the restored dataset; default: the one it had")
       ->type_name("NAME")
       ->needs(dataset);
@@ -107,16 +120,26 @@ With --dataset a backup of that dataset is restored into the store that --data o
 must be no dataset of its name. Nobody finds it before it is complete; a restore that fails or is killed leaves nothing.
 Objects keep their IDs, unless another dataset has the type number: then they get another one.
 
+With --host the data of a MySQL server is restored, to be that of a new host of the fleet. With --shards it is restored
+into a server of its own, in which these shards alone are left, to be looked at, and copied from; the answer says how.
+MariaDB's server and mariadb-backup must be installed here, in the version of the servers. The disk needs space for the
+whole server and its binary logs.
+
 Examples:
   kv backup restore --from s3://backups/events --to /var/lib/events
   kv backup restore --from s3://backups/events --at 2026-11-24T03:14:00Z --to /var/lib/events
-  kv --config kv.json backup restore --from s3://backups/events --dataset pins --as pins_of_monday)");
+  kv --config kv.json backup restore --from s3://backups/events --dataset pins --as pins_of_monday
+  kv backup restore --from s3://backups/fleet --shards 3424-3431 --at 2026-11-24T03:14:00Z --to /srv/restored
+  kv backup restore --from s3://backups/fleet --host MySQL001A --at 2026-11-24T03:14:00Z --to /srv/restored
+  kv --config operator.json backup restore --from s3://backups/fleet --catalog)");
   restore->callback([options, &globals] {
     const BackupSource& source = options->source;
+    if (options->catalog) return RestoreCatalog(options->source, globals);
     if (source.dataset.empty() && options->to.empty()) {
       throw Failure{absl::InvalidArgumentError(
           "--to: name the folder of the restored store, or with --dataset the dataset to restore")};
     }
+    if (!source.host.empty() || !options->shards.empty()) return RestoreServer(*options, globals);
     const auto blobs = source.Open(globals);
     const Manifest manifest = ChooseBackup(options->source, *blobs, options->at_ms);
     if (!source.dataset.empty()) return RestoreIntoStore(*options, manifest, *blobs, globals);

@@ -8,9 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "assembly/backend_config.h"
-#include "assembly/backend_type.h"
 #include "assembly/open_router.h"
+#include "backup/create.h"
 #include "backup/log_shipper.h"
 #include "backup/schedule.h"
 #include "base/end_in_time.h"
@@ -51,11 +50,13 @@ std::unique_ptr<reports::Maintenance> MaintainReports(KVStore& store, const Serv
 std::unique_ptr<backup::Schedule> ScheduleBackups(Router& router, const Config& config) {
   if (!config.backup || config.backup->every_ms == 0) return nullptr;
   return std::make_unique<backup::Schedule>(
-      OrFail(CheckpointsOf(router, config.store)),
+      [checkpoint = OrFail(CheckpointsOf(router, config.store)), bytes_per_s = config.backup->bytes_per_s](
+          BlobStore& blobs, const Progress& progress) {
+        return backup::CreateBackup(checkpoint, blobs, progress, bytes_per_s);
+      },
       [to = *config.backup] { return OpenBlobStore(to.to, to.s3); },
       backup::ScheduleOptions{.every_ms = config.backup->every_ms,
                               .keep = config.backup->keep,
-                              .bytes_per_s = config.backup->bytes_per_s,
                               .log = [](bool is_problem, const std::string& line) {
                                 spdlog::log(is_problem ? spdlog::level::err : spdlog::level::info, "{}",
                                             line);
@@ -67,13 +68,13 @@ std::unique_ptr<backup::LogShipper> ShipLog(Router& router, const Config& config
                                             backup::Schedule* schedule) {
   if (!config.backup || !config.backup->log) return nullptr;
   const backup::CheckpointMaker checkpoint = OrFail(CheckpointsOf(router, config.store));
-  const auto embedded = FindBackendOfType(config.store, kRocksDb);
-  Backend* const engine = OrFail(router.keeper().FindBackend(embedded->name));
   const BackupConfig to = *config.backup;
   return std::make_unique<backup::LogShipper>(
-      BuiltInBackendTypes().Find(kRocksDb)->open_log(*engine), [to] { return OpenBlobStore(to.to, to.s3); },
+      OrFail(LogOf(router, config.store)), [to] { return OpenBlobStore(to.to, to.s3); },
       [checkpoint, schedule, to](BlobStore& blobs) {
-        if (schedule != nullptr) return schedule->MakeNow(blobs, nullptr);
+        if (schedule != nullptr) {
+          return schedule->MakeNow(blobs, nullptr, backup::Schedule::WhenBusy::kWait);
+        }
         return backup::CreateBackup(checkpoint, blobs, nullptr, to.bytes_per_s);
       },
       backup::ShipperOptions{.log = [](bool is_problem, const std::string& line) {

@@ -51,7 +51,8 @@ absl::StatusOr<Backups::Made> ServedBackups::Make(const std::string& dataset, co
   if (!dataset.empty()) {
     manifest = BackUpDataset(router_, dataset, **blobs, progress, config_.bytes_per_s);
   } else if (schedule_ != nullptr) {
-    manifest = schedule_->MakeNow(**blobs, progress);
+    // A caller that waited for the end of another backup would hold a worker of the server for hours.
+    manifest = schedule_->MakeNow(**blobs, progress, backup::Schedule::WhenBusy::kRefuse);
   } else if (checkpoint_.ok()) {
     manifest = backup::CreateBackup(*checkpoint_, **blobs, progress, config_.bytes_per_s);
   } else {

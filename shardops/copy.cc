@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "backends/mysql/driver/tables.h"
+#include "shardops/option_file.h"
 #include "shardops/pipe.h"
 
 namespace kvstore::shardops {
@@ -16,28 +17,9 @@ namespace {
 /// The session that loads a copy holds this lock of the server; DropDatabases waits for it.
 constexpr char kLoading[] = "kvstore_loading";
 
-/// Returns the text of an option file for the programs: where and as whom they log in. It is not on their
-/// command lines, where every user of the machine could read the password.
-std::string OptionFile(const Host& host, const mysql::MySqlOptions& login) {
-  const auto quoted = [](const std::string& text) {
-    std::string escaped;
-    for (const char c : text) {
-      if (c == '"' || c == '\\') escaped += '\\';
-      escaped += c;
-    }
-    return '"' + escaped + '"';
-  };
-  std::string text =
-      fmt::format("[client]\nhost={}\nport={}\nprotocol=tcp\nuser={}\npassword={}\nmax-allowed-packet=1G\n",
-                  quoted(host.name), host.port, quoted(login.user), quoted(login.password));
-  if (login.tls.required) {
-    text += "ssl\n";
-    if (!login.tls.ca.empty())
-      text += fmt::format("ssl-ca={}\nssl-verify-server-cert\n", quoted(login.tls.ca));
-    if (!login.tls.cert.empty()) text += fmt::format("ssl-cert={}\n", quoted(login.tls.cert));
-    if (!login.tls.key.empty()) text += fmt::format("ssl-key={}\n", quoted(login.tls.key));
-  }
-  return text;
+/// Returns the options by which a client logs in to a host.
+std::string ClientOptions(const Host& host, const Access& access) {
+  return OptionFile("client", host, access.admin, "protocol=tcp\nmax-allowed-packet=1G\n");
 }
 
 /// Finds the position that a dump names near its beginning: "... MASTER_LOG_FILE='binlog.000001',
@@ -103,8 +85,8 @@ absl::StatusOr<Position> CopyDatabases(const Host& source, const Host& target, c
     if (!all.ok()) return all.status();
     databases = *std::move(all);
   }
-  const UnnamedFile from(OptionFile(source, access.admin));
-  const UnnamedFile to(OptionFile(target, access.admin));
+  const UnnamedFile from(ClientOptions(source, access));
+  const UnnamedFile to(ClientOptions(target, access));
   const std::vector<std::string> load = LoadCommand(to, options.claim, options.unlogged);
   // The beginning of the dump, which Pipe returns, names the snapshot's position.
   const auto header = Pipe(DumpCommand(from, databases), load, options.progress);

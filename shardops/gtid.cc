@@ -18,12 +18,6 @@ uint64_t Number(absl::string_view text) {
   return number;
 }
 
-struct Gtid {
-  uint64_t domain = 0;
-  uint64_t server = 0;
-  uint64_t sequence = 0;
-};
-
 std::vector<Gtid> Parse(std::string_view text) {
   std::vector<Gtid> all;
   for (const absl::string_view one : absl::StrSplit(absl::string_view(text.data(), text.size()), ',')) {
@@ -42,6 +36,17 @@ std::string Format(const std::map<uint64_t, Gtid>& by_domain) {
 }
 
 }  // namespace
+
+GtidPosition::GtidPosition(std::string_view text) {
+  for (const Gtid& gtid : Parse(text)) Add(gtid);
+}
+
+uint64_t GtidPosition::LastOf(uint64_t domain) const {
+  const auto last = last_.find(domain);
+  return last == last_.end() ? 0 : last->second.sequence;
+}
+
+std::string GtidPosition::ToString() const { return Format(last_); }
 
 uint64_t CountMissing(std::string_view has, std::string_view lacks) {
   std::map<uint64_t, uint64_t> reached;

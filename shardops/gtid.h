@@ -1,12 +1,38 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 
 /// Arithmetic on MariaDB's GTID positions: "0-1-17,1-4-3" is a list of domain-server-sequence, at most one of
 /// each domain. Sequences of a domain count up, whichever server writes. What does not parse is left out.
 namespace kvstore::shardops {
+
+/// The name of a transaction.
+struct Gtid {
+  uint64_t domain = 0;
+  uint64_t server = 0;
+  uint64_t sequence = 0;
+  friend bool operator==(const Gtid&, const Gtid&) = default;
+};
+
+/// A position to which transactions are added one after another. A value.
+class GtidPosition {
+ public:
+  GtidPosition() = default;
+  explicit GtidPosition(std::string_view text);
+
+  /// Whether the transaction, or a later one of its domain, was added.
+  bool Has(const Gtid& gtid) const { return gtid.sequence <= LastOf(gtid.domain); }
+  /// The sequence of the last transaction of a domain; 0 if none was added.
+  uint64_t LastOf(uint64_t domain) const;
+  void Add(const Gtid& gtid) { last_[gtid.domain] = gtid; }
+  std::string ToString() const;
+
+ private:
+  std::map<uint64_t, Gtid> last_;  // by domain
+};
 
 /// Returns how many transactions of the position `has` are not in the position `lacks`.
 uint64_t CountMissing(std::string_view has, std::string_view lacks);

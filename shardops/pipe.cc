@@ -3,19 +3,18 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstring>
 #include <memory>
 #include <utility>
+
+#include "shardops/program.h"
 
 namespace kvstore::shardops {
 namespace {
@@ -43,66 +42,6 @@ class Descriptor {
 
  private:
   int fd_;
-};
-
-std::string ReadAll(int fd) {
-  struct stat status {};
-  ::fstat(fd, &status);
-  std::string text(static_cast<size_t>(status.st_size), '\0');
-  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
-  text.resize(size > 0 ? static_cast<size_t>(size) : 0);
-  while (text.ends_with('\n')) text.pop_back();
-  return text;
-}
-
-/// A child process that is killed when this is destroyed, or when this process dies.
-class Program {
- public:
-  /// in, out  The child's standard input and output; -1 to leave it as it is.
-  Program(std::vector<std::string> command, int in, int out)
-      : name_(command.front()), errors_(::memfd_create("kvstore", MFD_CLOEXEC)) {
-    std::vector<char*> argv;
-    for (std::string& word : command) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    process_ = ::fork();
-    if (process_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (in >= 0) ::dup2(in, STDIN_FILENO);
-    if (out >= 0) ::dup2(out, STDOUT_FILENO);
-    ::dup2(errors_.get(), STDERR_FILENO);
-    ::execvp(argv[0], argv.data());
-    ::_exit(kNotFound);
-  }
-  ~Program() {
-    if (process_ <= 0) return;
-    ::kill(process_, SIGKILL);
-    ::waitpid(process_, nullptr, 0);
-  }
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
-
-  /// Waits until the program ends; INTERNAL with its standard error if it failed.
-  absl::Status Join() {
-    int result = 0;
-    if (process_ <= 0 || ::waitpid(std::exchange(process_, -1), &result, 0) < 0) {
-      return absl::InternalError(name_ + ": cannot be started");
-    }
-    if (WIFEXITED(result) && WEXITSTATUS(result) == 0) return absl::OkStatus();
-    if (WIFEXITED(result) && WEXITSTATUS(result) == kNotFound) {
-      return absl::FailedPreconditionError(name_ + ": is not installed (Debian: mariadb-client)");
-    }
-    // The client may print the statement first, which is long.
-    const std::string text = ReadAll(errors_.get());
-    const size_t error = text.rfind("ERROR ");
-    return absl::InternalError(
-        fmt::format("{}: {}", name_, error == std::string::npos ? text : text.substr(error)));
-  }
-
- private:
-  static constexpr int kNotFound = 127;
-  const std::string name_;
-  const Descriptor errors_;
-  pid_t process_ = -1;
 };
 
 bool SendAll(int socket, const char* data, size_t size) {

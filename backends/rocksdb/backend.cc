@@ -101,6 +101,11 @@ std::unique_ptr<WriteLog> RocksDbBackend::OpenWriteLog() { return std::make_uniq
 
 absl::Status RocksDbBackend::DropDataset(const DatasetSpec& spec) {
   if (auto status = engine_->DropFamily(spec.name); !status.ok()) return status;
+  // A restore or a migration that was cut short leaves the state of the dataset. What has none is not written
+  // to: a drop must be possible on a full disk.
+  if (rocks::HasGate(*engine_, spec.incarnation)) {
+    if (auto status = rocks::RemoveGate(*engine_, spec.incarnation); !status.ok()) return status;
+  }
   if (spec.shape != Shape::kObjects) return absl::OkStatus();
   return rocks::RocksObjectStore::DropState(*engine_, spec.incarnation);
 }

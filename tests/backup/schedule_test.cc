@@ -39,7 +39,11 @@ class BackupSchedule : public BackupTest {
       const std::lock_guard lock(mutex_);
       (is_problem ? problems_ : lines_) += line + "\n";
     };
-    return std::make_unique<Schedule>(store_.CheckpointsIn(dir_.path()), std::move(open), std::move(options));
+    return std::make_unique<Schedule>(
+        [this](BlobStore& blobs, const Progress& progress) {
+          return backup::CreateBackup(store_.CheckpointsIn(dir_.path()), blobs, progress);
+        },
+        std::move(open), std::move(options));
   }
   Schedule::Opener Opener() {
     return [url = "file:" + (dir_ / "blobs").string()] { return OpenBlobStore(url); };
@@ -135,6 +139,23 @@ TEST_F(BackupSchedule, AFailureIsSaidAndTriedAgain) {
   is_away = false;
   ASSERT_TRUE(Eventually([&] { return schedule->figures().backups == 1; }));
   EXPECT_EQ(MetricsOf(*schedule).at("kvstore_backup_failing"), 0);
+}
+
+TEST_F(BackupSchedule, ABackupThatIsAskedForDoesNotWaitForOneThatIsBeingMade) {
+  std::atomic<bool> reached{false};
+  std::atomic<bool> go_on{false};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "backup-manifest" || reached.exchange(true)) return;
+    EXPECT_TRUE(Eventually([&] { return go_on.load(); }));
+  });
+  const auto schedule = Start(Opener(), {.every_ms = 3'600'000});
+  ASSERT_TRUE(Eventually([&] { return reached.load(); }));
+  EXPECT_THAT(schedule->MakeNow(*blobs_, nullptr, Schedule::WhenBusy::kRefuse),
+              testing::FailsWith(absl::StatusCode::kFailedPrecondition, "a backup is being made already"));
+  go_on = true;
+  EXPECT_OK(schedule->MakeNow(*blobs_, nullptr, Schedule::WhenBusy::kWait));
+  EXPECT_EQ(Live().size(), 2u);
+  EXPECT_OK(schedule->MakeNow(*blobs_, nullptr, Schedule::WhenBusy::kRefuse));
 }
 
 TEST_F(BackupSchedule, ItEndsInTheMiddleOfABackup) {

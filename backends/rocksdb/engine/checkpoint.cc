@@ -55,27 +55,32 @@ absl::StatusOr<std::optional<SmallFile>> ReadSmall(const DataDir& dir, const fs:
   return small;
 }
 
-/// Reads the mark, the catalog and the records of migrations. A store that has never had a dataset has no
-/// catalog.
-absl::StatusOr<std::vector<SmallFile>> ReadSmallFiles(const DataDir& dir, bool has_datasets) {
+/// Returns the paths of the mark, the catalog and the records of migrations.
+std::vector<fs::path> SmallPaths(const DataDir& dir, CatalogFile catalog) {
+  if (catalog == CatalogFile::kElsewhere) return {dir.mark()};
   std::vector<fs::path> records;
   std::error_code error;  // there is no such folder where nothing migrates
   for (const auto& entry : fs::directory_iterator(dir.migrations(), error)) {
     if (entry.path().extension() == ".json") records.push_back(entry.path());
   }
   std::sort(records.begin(), records.end());
-  std::vector<SmallFile> files;
   std::vector<fs::path> paths = {dir.mark(), dir.catalog()};
   paths.insert(paths.end(), records.begin(), records.end());
+  return paths;
+}
+
+absl::StatusOr<std::vector<SmallFile>> ReadSmallFiles(const DataDir& dir, CatalogFile catalog) {
+  std::vector<SmallFile> files;
+  const std::vector<fs::path> paths = SmallPaths(dir, catalog);
   for (const fs::path& path : paths) {
     auto file = ReadSmall(dir, path);
     if (!file.ok()) return file.status();
     if (*file) {
       files.push_back(**std::move(file));
-    } else if (has_datasets && path == dir.catalog()) {
+    } else if (catalog == CatalogFile::kNeeded && path == dir.catalog()) {
       return absl::FailedPreconditionError(
-          fmt::format("{} is missing, so there is no catalog to back up with the data: a store whose catalog "
-                      "is in ZooKeeper cannot be backed up in this way",
+          fmt::format("{} is missing, so there is no catalog to back up with the data: if it is in ZooKeeper, "
+                      "the configuration must say so (zookeeper)",
                       path.string()));
     }
   }
@@ -208,8 +213,8 @@ absl::Status MakeFolders(const fs::path& folder) {
 
 }  // namespace
 
-absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir& dir, bool has_datasets) {
-  auto read = ReadSmallFiles(dir, has_datasets);
+absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir& dir, CatalogFile catalog) {
+  auto read = ReadSmallFiles(dir, catalog);
   if (!read.ok()) return read.status();
   const std::string mark = dir.mark().lexically_relative(dir.path()).generic_string();
   std::map<std::string, std::string> files;
@@ -220,9 +225,9 @@ absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir&
 }
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
-                                                                uint64_t number, bool has_datasets) {
+                                                                uint64_t number, CatalogFile catalog) {
   const fs::path folder = dir.checkpoints() / std::to_string(number);
-  auto before = ReadSmallFiles(dir, has_datasets);
+  auto before = ReadSmallFiles(dir, catalog);
   if (!before.ok()) return before.status();
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
     Attempt made(folder);
@@ -230,7 +235,7 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& d
     const uint64_t sequence = db.GetLatestSequenceNumber();
     auto files = CheckpointDatabase(db, folder);
     if (!files.ok()) return files.status();
-    auto after = ReadSmallFiles(dir, has_datasets);
+    auto after = ReadSmallFiles(dir, catalog);
     if (!after.ok()) return after.status();
     if (*after != *before) {
       // A dataset was created or dropped meanwhile, so the catalog may name one that the database lacks.

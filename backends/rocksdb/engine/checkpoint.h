@@ -13,19 +13,25 @@
 
 namespace kvstore::rocks {
 
+/// What a store's directory says of its datasets.
+enum class CatalogFile : uint8_t {
+  kMayLack,  ///< There may be no catalog: the store has never had a dataset.
+  kNeeded,   ///< FAILED_PRECONDITION if there is no catalog: nothing else explains the data.
+  /// Nothing: the catalog is in ZooKeeper. What the directory has of one is from another time, and is left
+  /// out, as are records of migrations.
+  kElsewhere,
+};
+
 /// Makes a checkpoint of a store's directory, whose database is `db`: the mark, the catalog, the records of
 /// migrations, and the database. Table and blob files are hard links; the rest is copied. Contract and errors
 /// as Engine::MakeCheckpoint.
 ///
-/// number        names the checkpoint's folder; no other checkpoint of this process has it.
-/// has_datasets  whether the database has data that only a catalog can explain.
+/// number  names the checkpoint's folder; no other checkpoint of this process has it.
 absl::StatusOr<std::unique_ptr<Checkpoint>> CheckpointDirectory(const DataDir& dir, rocksdb::DB& db,
-                                                                uint64_t number, bool has_datasets);
+                                                                uint64_t number, CatalogFile catalog);
 
 /// Reads the files of a store's directory that say what its data is: the catalog and the records of
 /// migrations. Returns their texts by their paths in the directory.
-///
-/// has_datasets  FAILED_PRECONDITION if there is no catalog.
-absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir& dir, bool has_datasets);
+absl::StatusOr<std::map<std::string, std::string>> ReadStoreFiles(const DataDir& dir, CatalogFile catalog);
 
 }  // namespace kvstore::rocks

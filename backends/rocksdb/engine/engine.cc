@@ -257,13 +257,18 @@ absl::StatusOr<std::vector<LoggedWrite>> Engine::ReadWrites(uint64_t after, size
   return rocks::ReadWrites(*db_, after, max_bytes);
 }
 
+CatalogFile Engine::CatalogFileFor(bool has_datasets) const {
+  if (options_.catalog_shared) return CatalogFile::kElsewhere;
+  return has_datasets ? CatalogFile::kNeeded : CatalogFile::kMayLack;
+}
+
 absl::StatusOr<LogSchema> Engine::Schema() const {
   LogSchema schema;
   {
     const MutexLock lock(families_mutex_);
     schema.families = family_names_;
   }
-  auto files = ReadStoreFiles(dir_, /*has_datasets=*/schema.families.size() > 1);
+  auto files = ReadStoreFiles(dir_, CatalogFileFor(/*has_datasets=*/schema.families.size() > 1));
   if (!files.ok()) return files.status();
   schema.files = *std::move(files);
   return schema;
@@ -271,7 +276,7 @@ absl::StatusOr<LogSchema> Engine::Schema() const {
 
 absl::StatusOr<std::unique_ptr<Checkpoint>> Engine::MakeCheckpoint() {
   if (auto status = CheckWritable(); !status.ok()) return status;
-  return CheckpointDirectory(dir_, *db_, ++checkpoints_, !AllFamilies().empty());
+  return CheckpointDirectory(dir_, *db_, ++checkpoints_, CatalogFileFor(!AllFamilies().empty()));
 }
 
 LogsOnDisk Engine::Logs() const {

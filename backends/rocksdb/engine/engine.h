@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "backend_api/checkpoint.h"
 #include "backend_api/write_log.h"
+#include "backends/rocksdb/engine/checkpoint.h"
 #include "backends/rocksdb/engine/data_dir.h"
 #include "backends/rocksdb/engine/family.h"
 #include "backends/rocksdb/engine/row_locks.h"
@@ -110,9 +111,10 @@ class Engine {
   /// they did, it tries whether they succeed again.
   absl::Status CheckWrites();
 
-  /// Makes a checkpoint of the whole directory (Backend::MakeCheckpoint).
+  /// Makes a checkpoint of the whole directory (Backend::MakeCheckpoint), without the catalog if that is
+  /// shared.
   ///
-  /// FAILED_PRECONDITION if the catalog is not in the directory; UNAVAILABLE if datasets are created, altered
+  /// FAILED_PRECONDITION if the catalog should be in the directory and is not; UNAVAILABLE if datasets are created, altered
   /// or dropped all the time, so that no moment is found at which the catalog describes the database.
   absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint();
 
@@ -156,6 +158,8 @@ class Engine {
   void FlushAll(bool wait);
   /// All families of datasets, as they are now.
   std::vector<std::shared_ptr<Family>> AllFamilies() const;
+  /// Returns what a checkpoint and a schema take from the directory.
+  CatalogFile CatalogFileFor(bool has_datasets) const;
   absl::StatusOr<rocksdb::ColumnFamilyHandle*> CreateHandle(const rocksdb::ColumnFamilyOptions& options,
                                                             const std::string& name);
   /// Whether a family of unknown_families_ has data.

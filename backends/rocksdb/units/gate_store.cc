@@ -56,6 +56,11 @@ absl::StatusOr<StoredGate> LoadGate(Engine& engine, uint64_t incarnation) {
                     .ids = ReadBigEndian<uint64_t>(rest.substr(10))};
 }
 
+bool HasGate(Engine& engine, uint64_t incarnation) {
+  std::string stored;
+  return !engine.db().Get({}, engine.meta(), GateKey(incarnation), &stored).IsNotFound();
+}
+
 absl::Status StoreGate(Engine& engine, uint64_t incarnation, const StoredGate& gate) {
   std::string value;
   value.push_back(static_cast<char>(gate.state));

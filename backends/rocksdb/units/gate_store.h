@@ -20,6 +20,8 @@ struct StoredGate {
 
 /// Reads the stored state; that of a serving dataset if there is none. DATA_LOSS if it does not decode.
 absl::StatusOr<StoredGate> LoadGate(Engine& engine, uint64_t incarnation);
+/// Whether a state is stored, be it one that decodes or not.
+bool HasGate(Engine& engine, uint64_t incarnation);
 /// Stores a state, synced to disk.
 absl::Status StoreGate(Engine& engine, uint64_t incarnation, const StoredGate& gate);
 /// Removes the stored state, synced to disk.
