@@ -11,7 +11,8 @@
 #include "blobstore/open_blob_store.h"
 #include "cli/backup_place.h"
 #include "cli/escape.h"
-#include "cli/operated.h"
+#include "cli/shard_arguments.h"
+#include "cli/shard_operator.h"
 #include "fleet_backup/host_follower.h"
 #include "server/call/metrics.h"
 #include "server/http/http.h"
@@ -36,9 +37,10 @@ void Follow(const Globals& globals, const std::string& host, const std::string& 
         "config: backup.to: is missing: say where the backups are (docs/configuration.md)")};
   }
   const BackupConfig& backup = *config.backup;
-  Operated fleet(globals);
+  const OpenOptions store = globals.StoreOptions();
+  const auto fleet = OpenConfiguredFleet(globals);
   fleet_backup::HostFollower follower(
-      *fleet, FindFleet(fleet.options())->zookeeper, ParseHost(host),
+      **fleet, FindFleet(store)->zookeeper, ParseHost(host),
       [&backup] { return OpenBlobStore(backup.to, backup.s3); },
       {.every_ms = backup.every_ms,
        .keep = backup.keep,

@@ -12,7 +12,8 @@
 #include "cli/backup_place.h"
 #include "cli/backup_source.h"
 #include "cli/escape.h"
-#include "cli/operated.h"
+#include "cli/shard_arguments.h"
+#include "cli/shard_operator.h"
 #include "cli/table.h"
 #include "fleet_backup/binlog_chains.h"
 #include "fleet_backup/host_create.h"
@@ -43,13 +44,13 @@ uint64_t LogUntil(const PairBackup& pair) {
 HostBackup BackUpHost(const Globals& globals, const std::string& to, const std::string& host,
                       uint64_t bytes_per_s, const Progress& progress) {
   const fleet_backup::BlobOpener open = BackupOpener(globals, to, "--to");
-  Operated fleet(globals);
-  const auto pair = OrFail(fleet_backup::FindPair(*fleet, ParseHost(host)));
+  const auto fleet = OpenConfiguredFleet(globals);
+  const auto pair = OrFail(fleet_backup::FindPair(**fleet, ParseHost(host)));
   OrFail(fleet_backup::AddPair(*OrFail(open()), pair.domain));
   const auto blobs = OrFail(fleet_backup::OpenPairBackups(open, pair.domain));
   HostBackup made;
   made.manifest = OrFail(fleet_backup::CreateHostBackup(
-      *fleet, pair, *blobs, {.bytes_per_s = bytes_per_s, .progress = progress}));
+      **fleet, pair, *blobs, {.bytes_per_s = bytes_per_s, .progress = progress}));
   made.url = blobs->url();
   return made;
 }

@@ -17,7 +17,7 @@
 #include "catalog/zookeeper_nodes.h"
 #include "cli/backup_place.h"
 #include "cli/escape.h"
-#include "cli/operated.h"
+#include "cli/shard_arguments.h"
 #include "cli/progress.h"
 #include "cli/restored_shards.h"
 #include "cli/table.h"

@@ -54,6 +54,16 @@ absl::StatusOr<shardops::Access> AccessOf(const MySqlFleetOptions* mysql) {
   return access;
 }
 
+/// Prints a line of an operation on hosts, which runs to its end even if nobody reads its lines; the exit code
+/// reports that.
+void PrintLine(const std::string& line) {
+  try {
+    Print("{}\n", line);
+    FlushOut();
+  } catch (const OutputLost&) {
+  }
+}
+
 std::unique_ptr<ShardOperations> OpenServer(const Globals& globals) {
   return std::make_unique<client::Client>(
       OrFail(client::Caller::Open(globals.server, globals.ServerConnection())));
@@ -78,6 +88,17 @@ shardops::FleetOptions FleetOptionsOf(const OpenOptions& store) {
     return InitShards(*kept, progress, left_alone, ignore_empty);
   };
   return fleet;
+}
+
+std::unique_ptr<shardops::FleetSession> OpenConfiguredFleet(const Globals& globals) {
+  if (globals.config.empty()) {
+    WrongUsage(
+        "--config is missing: name the configuration of the fleet with --config FILE, or in KV_CONFIG");
+  }
+  const shardops::FleetOptions fleet = FleetOptionsOf(globals.StoreOptions());
+  OrFail(fleet.access.status());
+  return std::make_unique<shardops::FleetSession>(fleet, /*who=*/"",
+                                                  globals.json ? nullptr : std::function(PrintLine));
 }
 
 std::unique_ptr<ShardOperations> OpenFleet(const CLI::App& command, const Globals& globals) {
@@ -111,14 +132,7 @@ Json Operate(ShardOperations& operations, const Json& command, const Globals& gl
   const ShardEvents events{.line =
                                [&](const std::string& line) {
                                  bars.Close();
-                                 if (globals.json || report == Report::kNothing) return;
-                                 // An operation on hosts runs to its end even if nobody reads its messages;
-                                 // the exit code reports that.
-                                 try {
-                                   Print("{}\n", line);
-                                   FlushOut();
-                                 } catch (const OutputLost&) {
-                                 }
+                                 if (!globals.json && report == Report::kLines) PrintLine(line);
                                },
                            .progress = [&](std::string_view step, uint64_t done,
                                            uint64_t total) { return bars.Show(step, done, total); }};

@@ -14,6 +14,11 @@ namespace kvstore::cli {
 /// What a configuration says of its fleet.
 shardops::FleetOptions FleetOptionsOf(const OpenOptions& store);
 
+/// The fleet of the configuration, which names an operator's login, with the lines of its operations printed
+/// (none under --json): for commands that no server carries out. Throws as WrongUsage without --config;
+/// Failure.
+std::unique_ptr<shardops::FleetSession> OpenConfiguredFleet(const Globals& globals);
+
 /// What carries out commands on the hosts: the server that was named, or this process by the configuration.
 /// Throws as WrongUsage if there is neither; Failure.
 std::unique_ptr<ShardOperations> OpenFleet(const CLI::App& command, const Globals& globals);
