@@ -95,7 +95,8 @@ class Create {
         checkpoint_(checkpoint),
         id_(std::move(id)),
         pace_(bytes_per_s),
-        progress_(progress, BytesOf(checkpoint), "the backup was stopped; the next one goes on where it was") {}
+        progress_(progress, BytesOf(checkpoint),
+                  "the backup was stopped; the next one goes on where it was") {}
 
   /// Makes sure that the destination has the file.
   absl::StatusOr<BackedUpFile> Keep(const CheckpointFile& file) {

@@ -147,7 +147,8 @@ void ReadSpans(JsonFields& fields, std::string_view name, bool mod, std::vector<
         pair.is_array() && pair.size() == 2 && pair[0].is_number_unsigned() && pair[1].is_number_unsigned();
     const uint64_t first = is_pair ? pair[0].get<uint64_t>() : 1;
     const uint64_t last = is_pair ? pair[1].get<uint64_t>() : 0;
-    if (first > last || last > kLastShard) return fields.Fail(name, "must be ranges of shards, [first, last]");
+    if (first > last || last > kLastShard)
+      return fields.Fail(name, "must be ranges of shards, [first, last]");
     spans.push_back({.mod = mod, .first = static_cast<uint32_t>(first), .last = static_cast<uint32_t>(last)});
   }
 }

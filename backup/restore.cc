@@ -151,9 +151,9 @@ absl::Status RestoreBackup(const Manifest& manifest, BlobStore& blobs, const fs:
                     manifest.id, manifest.dataset->spec.name, manifest.dataset->spec.name));
   }
   if (manifest.server) {
-    return absl::InvalidArgumentError(
-        fmt::format("backup: {} is one of the MySQL server {}, which is restored with kv backup restore --host {}",
-                    manifest.id, manifest.server->host, manifest.server->host));
+    return absl::InvalidArgumentError(fmt::format(
+        "backup: {} is one of the MySQL server {}, which is restored with kv backup restore --host {}",
+        manifest.id, manifest.server->host, manifest.server->host));
   }
   const fs::path path = FolderPath(folder);
   Restore restore(manifest, blobs, path, progress);

@@ -23,8 +23,8 @@ using BeforeOpen = std::function<absl::Status(const std::filesystem::path& folde
 ///
 /// before_open  called once all files are there; its error ends the restore. May be null.
 ///
-/// INVALID_ARGUMENT for a backup of a dataset (dataset_restore.h) or of a MySQL server. DATA_LOSS if an object is missing or is
-/// not what was backed up; RESOURCE_EXHAUSTED if the disk has too little space.
+/// INVALID_ARGUMENT for a backup of a dataset (dataset_restore.h) or of a MySQL server. DATA_LOSS if an
+/// object is missing or is not what was backed up; RESOURCE_EXHAUSTED if the disk has too little space.
 absl::Status RestoreBackup(const Manifest& manifest, BlobStore& blobs, const std::filesystem::path& folder,
                            const Progress& progress = nullptr, const BeforeOpen& before_open = nullptr);
 

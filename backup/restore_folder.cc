@@ -56,8 +56,8 @@ absl::Status BeginRestoreFolder(const fs::path& folder, uint64_t bytes, const st
   std::error_code error;
   const uint64_t available = fs::space(folder, error).available;
   if (!error && available < bytes) {
-    return absl::ResourceExhaustedError(fmt::format("{}: the backup has {} bytes, and {} are free on this disk",
-                                                    folder.string(), bytes, available));
+    return absl::ResourceExhaustedError(fmt::format(
+        "{}: the backup has {} bytes, and {} are free on this disk", folder.string(), bytes, available));
   }
   // Of two restores into one folder, one creates this file.
   const fs::path unfinished = folder / kUnfinished;

@@ -83,9 +83,9 @@ class Verification {
     ProgressCounter read(progress_, total, "the verification was stopped");
     const absl::Status checked = InParallel(files.size(), kFetched, [&](size_t i) {
       const BackedUpFile& file = *files[i];
-      return CheckFile(
-          file, blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum},
-                            [&](uint64_t, std::string_view bytes) { return read.Add(bytes.size()); }));
+      return CheckFile(file,
+                       blobs_.Read(file.blob, {.size = file.size, .checksum = file.checksum},
+                                   [&](uint64_t, std::string_view bytes) { return read.Add(bytes.size()); }));
     });
     found_.read_bytes = read.done();
     return checked;

@@ -72,10 +72,10 @@ absl::Status CheckNoOthers(ZooKeeper& zookeeper, const std::string& root, const 
   if (auto status = AddBelow(zookeeper, root, "datasets", there); !status.ok()) return status;
   for (const auto& [path, data] : there) {
     if (nodes.contains(path)) continue;
-    return absl::FailedPreconditionError(
-        fmt::format("{}/{}: there is this dataset, which the backup does not have; a catalog is restored only "
-                    "where there is none (docs/runbook.md says how a single entry is put back)",
-                    root, path));
+    return absl::FailedPreconditionError(fmt::format(
+        "{}/{}: there is this dataset, which the backup does not have; a catalog is restored only "
+        "where there is none (docs/runbook.md says how a single entry is put back)",
+        root, path));
   }
   return absl::OkStatus();
 }
@@ -124,7 +124,8 @@ absl::StatusOr<RestoredNodes> RestoreSharedNodes(ZooKeeper& zookeeper, const std
   constexpr std::string_view kEntryPrefix = "datasets/";
   RestoredNodes restored;
   std::set<std::string> active;
-  for (const CatalogEntry& entry : ActiveEntries(nodes)) active.insert(std::string(kEntryPrefix) + entry.spec.name);
+  for (const CatalogEntry& entry : ActiveEntries(nodes))
+    active.insert(std::string(kEntryPrefix) + entry.spec.name);
   if (auto status = CheckNoOthers(zookeeper, root, nodes); !status.ok()) return status;
   // Entries last: a dataset that is there has its shard map and the record of its migration.
   std::vector<std::string> entries;
@@ -141,10 +142,10 @@ absl::StatusOr<RestoredNodes> RestoreSharedNodes(ZooKeeper& zookeeper, const std
     } else if (!node.ok()) {
       return node.status();
     } else if (node->data != data) {
-      return absl::FailedPreconditionError(
-          fmt::format("{}/{}: is there, and is not what the backup has; a catalog is restored only where there "
-                      "is none",
-                      root, path));
+      return absl::FailedPreconditionError(fmt::format(
+          "{}/{}: is there, and is not what the backup has; a catalog is restored only where there "
+          "is none",
+          root, path));
     }
   }
   missing.insert(missing.end(), entries.begin(), entries.end());

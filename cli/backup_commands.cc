@@ -114,12 +114,14 @@ void AddCreate(CLI::App& group, Globals& globals) {
       "create", "Back up a store, or one dataset; sends only what the destination lacks");
   create->add_option("--to", options->to, kWhereHelp)->type_name("URL");
   CLI::Option* dataset =
-      create->add_option("--dataset", options->dataset, "Back up this dataset alone, whatever backend it is on")
+      create
+          ->add_option("--dataset", options->dataset, "Back up this dataset alone, whatever backend it is on")
           ->type_name("D");
   create
-      ->add_option("--host", options->host,
-                   "Back up the pair of MySQL servers that this host is in, from its slave, on whose machine this "
-                   "command runs")
+      ->add_option(
+          "--host", options->host,
+          "Back up the pair of MySQL servers that this host is in, from its slave, on whose machine this "
+          "command runs")
       ->type_name("HOST")
       ->excludes(dataset);
   create
@@ -167,7 +169,8 @@ void AddList(CLI::App& group, Globals& globals) {
   CLI::App* list = group.add_subcommand("list", "List the backups, oldest first");
   set->AddTo(*list);
   list->add_flag("--fleet", *fleet,
-                 "The pairs of MySQL servers that have backups, with the newest one of each, and the time up to which "
+                 "The pairs of MySQL servers that have backups, with the newest one of each, and the time up "
+                 "to which "
                  "their binary logs were sent")
       ->excludes(list->get_option("--host"))
       ->excludes(list->get_option("--dataset"));

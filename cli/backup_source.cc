@@ -16,7 +16,8 @@ using backup::Manifest;
 void BackupSet::AddTo(CLI::App& command) {
   command.add_option("--from", from, kWhereHelp)->type_name("URL");
   CLI::Option* of_dataset =
-      command.add_option("--dataset", dataset, "The backups of this dataset alone, not those of whole stores")
+      command
+          .add_option("--dataset", dataset, "The backups of this dataset alone, not those of whole stores")
           ->type_name("D");
   command.add_option("--host", host, "The backups of the pair of MySQL servers that has or had this host")
       ->type_name("HOST")

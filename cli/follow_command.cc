@@ -39,15 +39,15 @@ void Follow(const Globals& globals, const std::string& host, const std::string& 
   const BackupConfig& backup = *config.backup;
   const OpenOptions store = globals.StoreOptions();
   const auto fleet = OpenConfiguredFleet(globals);
-  fleet_backup::HostFollower follower(
-      **fleet, FindFleet(store)->zookeeper, ParseHost(host),
-      [&backup] { return OpenBlobStore(backup.to, backup.s3); },
-      {.every_ms = backup.every_ms,
-       .keep = backup.keep,
-       .bytes_per_s = backup.bytes_per_s,
-       .log = [](bool is_problem, const std::string& line) {
-         spdlog::log(is_problem ? spdlog::level::err : spdlog::level::info, "{}", line);
-       }});
+  fleet_backup::HostFollower follower(**fleet, FindFleet(store)->zookeeper, ParseHost(host),
+                                      [&backup] { return OpenBlobStore(backup.to, backup.s3); },
+                                      {.every_ms = backup.every_ms,
+                                       .keep = backup.keep,
+                                       .bytes_per_s = backup.bytes_per_s,
+                                       .log = [](bool is_problem, const std::string& line) {
+                                         spdlog::log(is_problem ? spdlog::level::err : spdlog::level::info,
+                                                     "{}", line);
+                                       }});
   const server::Metrics metrics({}, [&follower](MetricsSink& sink) { follower.Describe(sink); });
   std::unique_ptr<server::HttpServer> pages;
   if (!http.empty()) {
@@ -56,8 +56,7 @@ void Follow(const Globals& globals, const std::string& host, const std::string& 
   }
   const std::string where = pages != nullptr ? fmt::format("; http on port {}", pages->port()) : "";
   // It works even if nobody reads this line.
-  if (const absl::Status said =
-          TryOut(Printable(fmt::format("following {}{}\n", host, where), Lines::kMany));
+  if (const absl::Status said = TryOut(Printable(fmt::format("following {}{}\n", host, where), Lines::kMany));
       !said.ok()) {
     spdlog::warn("{}", std::string(said.message()));
   }
@@ -75,9 +74,9 @@ void AddFollowCommand(CLI::App& group, Globals& globals) {
     std::string http;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* follow = group.add_subcommand(
-      "follow",
-      "Make the backups of a pair of MySQL servers from time to time, and send its binary log, until SIGTERM");
+  CLI::App* follow = group.add_subcommand("follow",
+                                          "Make the backups of a pair of MySQL servers from time to time, "
+                                          "and send its binary log, until SIGTERM");
   follow->add_option("--host", args->host, "The server of this machine, as it is written in the shard maps")
       ->required()
       ->type_name("HOST");
@@ -94,7 +93,8 @@ Alarm on kvstore_backup_age_seconds and on kvstore_backup_log_age_seconds, which
 Example:
   kv --config /etc/kvstore/operator.json backup follow --host MySQL001B --http 127.0.0.1:7402)");
   globals.without_server[follow] =
-      "this command works on MySQL servers, not through a server of KVStore; name the configuration of an operator "
+      "this command works on MySQL servers, not through a server of KVStore; name the configuration of an "
+      "operator "
       "with --config FILE";
   follow->callback([args, &globals] { Follow(globals, args->host, args->http); });
 }

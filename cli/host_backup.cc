@@ -27,7 +27,8 @@ using fleet_backup::PairBackup;
 std::string ShardsText(const backup::ServerPart& server) {
   std::string text;
   for (const backup::ShardSpan& span : server.shards) {
-    text += fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", span.mod ? "mod" : "db", span.first, span.last);
+    text +=
+        fmt::format("{}{} {}-{}", text.empty() ? "" : ", ", span.mod ? "mod" : "db", span.first, span.last);
   }
   return text;
 }
@@ -49,8 +50,8 @@ HostBackup BackUpHost(const Globals& globals, const std::string& to, const std::
   OrFail(fleet_backup::AddPair(*OrFail(open()), pair.domain));
   const auto blobs = OrFail(fleet_backup::OpenPairBackups(open, pair.domain));
   HostBackup made;
-  made.manifest = OrFail(fleet_backup::CreateHostBackup(
-      **fleet, pair, *blobs, {.bytes_per_s = bytes_per_s, .progress = progress}));
+  made.manifest = OrFail(fleet_backup::CreateHostBackup(**fleet, pair, *blobs,
+                                                        {.bytes_per_s = bytes_per_s, .progress = progress}));
   made.url = blobs->url();
   return made;
 }
@@ -80,8 +81,8 @@ void ListPairBackups(const Globals& globals, const std::string& from) {
 }
 
 void PrintServer(const backup::ServerPart& server) {
-  Print("MySQL server {}, slave of {}: shards {}\nGTID {}; {} before compression\n", server.host, server.master,
-        ShardsText(server), server.gtid, SizeText(server.bytes));
+  Print("MySQL server {}, slave of {}: shards {}\nGTID {}; {} before compression\n", server.host,
+        server.master, ShardsText(server), server.gtid, SizeText(server.bytes));
 }
 
 void VerifyLog(BlobStore& blobs, const backup::Manifest& manifest, backup::Verified& verified) {

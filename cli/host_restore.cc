@@ -17,9 +17,9 @@
 #include "catalog/zookeeper_nodes.h"
 #include "cli/backup_place.h"
 #include "cli/escape.h"
-#include "cli/shard_arguments.h"
 #include "cli/progress.h"
 #include "cli/restored_shards.h"
+#include "cli/shard_arguments.h"
 #include "cli/table.h"
 #include "fleet_backup/binlog_chains.h"
 #include "fleet_backup/host_restore.h"
@@ -56,8 +56,8 @@ class StepBar {
 PairBackup FindBackup(const HostRestoreArguments& arguments, const Globals& globals,
                       const std::optional<shardops::MoveRange>& shards) {
   const BackupSource& source = arguments.source;
-  auto pairs = OrFail(
-      fleet_backup::NewestOfPairs(BackupOpener(globals, source.from, "--from"), arguments.at_ms));
+  auto pairs =
+      OrFail(fleet_backup::NewestOfPairs(BackupOpener(globals, source.from, "--from"), arguments.at_ms));
   PairBackup found = source.host.empty() ? OrFail(fleet_backup::FindOfShards(std::move(pairs), *shards))
                                          : OrFail(fleet_backup::FindOfHost(std::move(pairs), source.host));
   if (!found.problem.empty() && source.id.empty()) {
@@ -89,13 +89,15 @@ void Tell(const RestoredHost& restored, const backup::Manifest& manifest,
                            manifest.server->host)
              : fmt::format("{}/mysql is the data of {} as it was", folder, manifest.server->host);
   Print("{} at {}: the backup {}{}\n", what, UtcText(restored.log.as_of_ms), manifest.id,
-        arguments.at_ms == 0 ? std::string()
-                             : fmt::format(" and {} transactions of the binary log behind it{}",
-                                           restored.log.transactions,
-                                           restored.log.at_end ? "; the log that was sent ends there" : ""));
+        arguments.at_ms == 0
+            ? std::string()
+            : fmt::format(" and {} transactions of the binary log behind it{}", restored.log.transactions,
+                          restored.log.at_end ? "; the log that was sent ends there" : ""));
   if (!shards) {
-    Print("GTID {}; docs/runbook.md, 'Both hosts of a pair are lost', says how it becomes a host of the fleet\n",
-          restored.gtid);
+    Print(
+        "GTID {}; docs/runbook.md, 'Both hosts of a pair are lost', says how it becomes a host of the "
+        "fleet\n",
+        restored.gtid);
     return;
   }
   Print("to look at them:\n  mariadbd --defaults-file={0}/my.cnf &\n  kv --config {0}/kv.json dataset list\n",
@@ -141,8 +143,9 @@ FoundNodes NewestNodes(const BackupSource& source, const Globals& globals) {
               OrFail(fleet_backup::ReadNodesFile(*manifest, *blobs))};
   }
   if (!newest.text.empty()) return newest;
-  throw Failure{absl::NotFoundError(
-      "backup: there is none that has what was in ZooKeeper, be it of a pair of MySQL servers or of a store")};
+  throw Failure{
+      absl::NotFoundError("backup: there is none that has what was in ZooKeeper, be it of a pair of MySQL "
+                          "servers or of a store")};
 }
 
 }  // namespace
@@ -172,8 +175,7 @@ void RestoreServer(const HostRestoreArguments& arguments, const Globals& globals
       return WriteStore(arguments.to, server, restored, *shards);
     };
   }
-  auto restored =
-      fleet_backup::RestoreHost(found.manifest, *found.blobs, arguments.to, options, with_server);
+  auto restored = fleet_backup::RestoreHost(found.manifest, *found.blobs, arguments.to, options, with_server);
   bar.Close();
   CheckBackup(restored.status(), "restore", found.manifest.id);
   if (globals.json) return PrintJson(ToJson(*restored, found.manifest, arguments));
@@ -200,10 +202,8 @@ void RestoreCatalog(BackupSource& source, const Globals& globals) {
   const std::string root = options.coordination ? options.coordination->root : fleet->root;
   const RestoredNodes restored = OrFail(RestoreSharedNodes(zookeeper, root, nodes));
   if (globals.json) {
-    return PrintJson({{"ok", true},
-                      {"as_of_ms", found.at_ms},
-                      {"made", restored.made},
-                      {"left_out", restored.left_out}});
+    return PrintJson(
+        {{"ok", true}, {"as_of_ms", found.at_ms}, {"made", restored.made}, {"left_out", restored.left_out}});
   }
   Print("{} of {} nodes below {} were missing and are as they were at {}, by the {}\n", restored.made.size(),
         nodes.size(), root, UtcText(found.at_ms), found.of);

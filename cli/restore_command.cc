@@ -78,7 +78,8 @@ void RestoreIntoFolder(const RestoreOptions& options, const Manifest& manifest, 
 void AddRestoreCommand(CLI::App& group, Globals& globals) {
   auto options = std::make_shared<RestoreOptions>();
   CLI::App* restore = group.add_subcommand(
-      "restore", "Restore a backup into a new folder, a dataset into a store, or MySQL servers or their shards");
+      "restore",
+      "Restore a backup into a new folder, a dataset into a store, or MySQL servers or their shards");
   options->source.AddTo(*restore);
   auto* to = restore->add_option("--to", options->to, "The folder; it must not exist, or be empty")
                  ->type_name("DIR");
@@ -90,14 +91,17 @@ void AddRestoreCommand(CLI::App& group, Globals& globals) {
       ->excludes(dataset);
   CLI::Option* shards =
       restore
-          ->add_option("--shards", options->shards,
-                       "These shards of a fleet alone, from the backup of the pair that had them at that time")
+          ->add_option(
+              "--shards", options->shards,
+              "These shards of a fleet alone, from the backup of the pair that had them at that time")
           ->type_name("A-B")
           ->excludes(dataset);
-  restore->add_flag("--mod", options->mod, "With --shards: they are mod shards, which have the rows")->needs(shards);
+  restore->add_flag("--mod", options->mod, "With --shards: they are mod shards, which have the rows")
+      ->needs(shards);
   restore
-      ->add_flag("--catalog", options->catalog,
-                 "Put what was in ZooKeeper, the settings of datasets and the shard maps, into one that has lost it")
+      ->add_flag(
+          "--catalog", options->catalog,
+          "Put what was in ZooKeeper, the settings of datasets and the shard maps, into one that has lost it")
       ->excludes(dataset)
       ->excludes(shards)
       ->excludes(to);

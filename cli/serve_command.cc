@@ -183,15 +183,16 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
     bool insecure = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* serve = app.add_subcommand(
-      "serve",
-      "Serve the store over gRPC, and where asked for over HTTP as JSON and over the Redis protocol, until SIGTERM or "
-      "SIGINT");
+  CLI::App* serve = app.add_subcommand("serve",
+                                       "Serve the store over gRPC, and where asked for over HTTP as JSON and "
+                                       "over the Redis protocol, until SIGTERM or "
+                                       "SIGINT");
   serve->add_option("--listen", args->listen, "host:port or unix:/path; may be repeated [127.0.0.1:7400]")
       ->type_name("ADDR");
   serve->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
   serve
-      ->add_option("--resp", args->resp, "host:port or unix:/path of the Redis protocol; it is not served without")
+      ->add_option("--resp", args->resp,
+                   "host:port or unix:/path of the Redis protocol; it is not served without")
       ->type_name("ADDR");
   serve
       ->add_option("--http-api", args->http_api,

@@ -54,8 +54,8 @@ absl::StatusOr<shardops::Access> AccessOf(const MySqlFleetOptions* mysql) {
   return access;
 }
 
-/// Prints a line of an operation on hosts, which runs to its end even if nobody reads its lines; the exit code
-/// reports that.
+/// Prints a line of an operation on hosts, which runs to its end even if nobody reads its lines; the exit
+/// code reports that.
 void PrintLine(const std::string& line) {
   try {
     Print("{}\n", line);

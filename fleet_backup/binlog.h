@@ -14,8 +14,9 @@
 namespace kvstore::fleet_backup {
 
 /// What a file of a binary log begins with.
-inline constexpr std::string_view kBinlogMagic = "\xFE"
-                                                 "bin";
+inline constexpr std::string_view kBinlogMagic =
+    "\xFE"
+    "bin";
 
 /// An event, which points into the log's bytes.
 struct BinlogEvent {
@@ -38,7 +39,7 @@ bool IsInGroup(const BinlogEvent& event);
 /// A transaction.
 struct BinlogGroup {
   shardops::Gtid gtid;
-  uint32_t seconds = 0;  ///< When its commit began; of a transaction of one statement, when that began.
+  uint32_t seconds = 0;    ///< When its commit began; of a transaction of one statement, when that began.
   std::string_view bytes;  ///< Its events.
 };
 

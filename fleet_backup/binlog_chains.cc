@@ -59,8 +59,7 @@ absl::Status ReadChain(BlobStore& blobs, const BinlogChain& chain,
   for (size_t i = 0; i < chain.segments.size(); ++i) {
     const std::string& name = chain.segments[i];
     if (name != backup::SegmentBlob(chain.id, i + 1)) {
-      return absl::DataLossError(
-          fmt::format("{}: the segment of the log before it is missing", name));
+      return absl::DataLossError(fmt::format("{}: the segment of the log before it is missing", name));
     }
     const auto fetched = FetchBinlogSegment(blobs, name);
     if (!fetched.ok()) return fetched.status();

@@ -44,10 +44,10 @@ class SegmentBuilder {
       if (IsFormat(event)) format_ = bytes;
     }
     if (transaction_.size() + format_.size() <= kMaxLogBytes) return absl::OkStatus();
-    return absl::ResourceExhaustedError(
-        fmt::format("the transaction {}-{}-{} has more than {} bytes of binary log, which cannot be sent; make a "
-                    "backup behind it",
-                    current_->domain, current_->server, current_->sequence, kMaxLogBytes));
+    return absl::ResourceExhaustedError(fmt::format(
+        "the transaction {}-{}-{} has more than {} bytes of binary log, which cannot be sent; make a "
+        "backup behind it",
+        current_->domain, current_->server, current_->sequence, kMaxLogBytes));
   }
   /// Adds the transaction whose events were taken last: its end is known by what follows.
   void EndTransaction() {
@@ -81,8 +81,8 @@ class SegmentBuilder {
     const uint64_t last = position_.LastOf(gtid.domain);
     if (gtid.sequence <= last) {
       return absl::DataLossError(
-          fmt::format("the transaction {}-{}-{} comes behind {}-*-{}: gtid_strict_mode must be on", gtid.domain,
-                      gtid.server, gtid.sequence, gtid.domain, last));
+          fmt::format("the transaction {}-{}-{} comes behind {}-*-{}: gtid_strict_mode must be on",
+                      gtid.domain, gtid.server, gtid.sequence, gtid.domain, last));
     }
     // Only of its own domain has a pair all transactions: when shards move, it gets a part of another pair's.
     if (gtid.domain != domain_ || gtid.sequence == last + 1) return absl::OkStatus();
@@ -130,9 +130,9 @@ absl::Status BinlogShipper::FindChain() {
     chain_ = std::move(found);
     return absl::OkStatus();
   }
-  return absl::NotFoundError(
-      fmt::format("{}: there is no backup that the binary log could follow: kv backup create --host makes one",
-                  blobs_.url()));
+  return absl::NotFoundError(fmt::format(
+      "{}: there is no backup that the binary log could follow: kv backup create --host makes one",
+      blobs_.url()));
 }
 
 absl::Status BinlogShipper::Ship(const Host& host) {
@@ -197,8 +197,7 @@ absl::Status BinlogShipper::Put(BinlogSegment segment) {
   segment.nodes_in = segment.nodes.empty() ? chain.nodes_in : chain.number;
   const std::string bytes = EncodeBinlogSegment(segment);
   Reached("binlog-segment");
-  const absl::Status put =
-      backup::PutBytes(blobs_, backup::SegmentBlob(chain.id, chain.number), bytes);
+  const absl::Status put = backup::PutBytes(blobs_, backup::SegmentBlob(chain.id, chain.number), bytes);
   if (absl::IsAlreadyExists(put)) {
     return absl::AbortedError(
         fmt::format("{}: another process sends the log of the same pair", blobs_.url()));

@@ -1,8 +1,8 @@
 #include "fleet_backup/binlog_stream.h"
 
 #include <fmt/format.h>
-#include <mysql.h>
 #include <mariadb_rpl.h>
+#include <mysql.h>
 
 #include <utility>
 
@@ -107,13 +107,14 @@ absl::StatusOr<std::string_view> BinlogStream::Next() {
   // The event is the end of what was received.
   const size_t size = event->event_length;
   if (event->raw_data != nullptr && size <= event->raw_data_size) {
-    const std::string_view bytes(
-        reinterpret_cast<const char*>(event->raw_data) + event->raw_data_size - size, size);
+    const std::string_view bytes(reinterpret_cast<const char*>(event->raw_data) + event->raw_data_size - size,
+                                 size);
     const auto read = FirstEvent(bytes);
     if (read && read->bytes.size() == size && read->type == event->event_type) return bytes;
   }
-  return absl::InternalError(fmt::format("{}: the client library gave an event of the type {} without its bytes",
-                                         host_, static_cast<int>(event->event_type)));
+  return absl::InternalError(
+      fmt::format("{}: the client library gave an event of the type {} without its bytes", host_,
+                  static_cast<int>(event->event_type)));
 }
 
 }  // namespace kvstore::fleet_backup

@@ -82,16 +82,16 @@ absl::Status CheckLocal(shardops::HostAdmin& slave) {
     rows.Next();
     const std::string name = slave.host().ToString();
     if (const std::string machine = rows.Bytes(1); machine != ThisHost()) {
-      return absl::FailedPreconditionError(
-          fmt::format("{}: is on the machine {}, and this is {}: mariadb-backup reads the server's files, so run "
-                      "this command there",
-                      name, machine, ThisHost()));
+      return absl::FailedPreconditionError(fmt::format(
+          "{}: is on the machine {}, and this is {}: mariadb-backup reads the server's files, so run "
+          "this command there",
+          name, machine, ThisHost()));
     }
     const std::string folder = rows.Bytes(2);
     if (::access(folder.c_str(), R_OK | X_OK) == 0) return absl::OkStatus();
-    return absl::PermissionDeniedError(
-        fmt::format("{}: this user cannot read {} ({}): run this command as the user of the server, or as root",
-                    name, folder, std::strerror(errno)));
+    return absl::PermissionDeniedError(fmt::format(
+        "{}: this user cannot read {} ({}): run this command as the user of the server, or as root", name,
+        folder, std::strerror(errno)));
   });
 }
 
@@ -126,10 +126,10 @@ absl::Status CheckSamePair(shardops::FleetOperator& fleet, const BackedUpPair& p
     // Hosts that are in no map any more were replaced by those of now.
     for (const std::string& host : {manifest->server->master, manifest->server->slave}) {
       if (other.master.ToString() != host && other.slave.ToString() != host) continue;
-      return absl::FailedPreconditionError(
-          fmt::format("{}: its pair has the GTID domain {}, and so has the pair of {}, whose backups are in {}: "
-                      "give each pair a gtid_domain_id of its own (docs/runbook.md)",
-                      pair.hosts.slave.ToString(), pair.domain, host, blobs.url()));
+      return absl::FailedPreconditionError(fmt::format(
+          "{}: its pair has the GTID domain {}, and so has the pair of {}, whose backups are in {}: "
+          "give each pair a gtid_domain_id of its own (docs/runbook.md)",
+          pair.hosts.slave.ToString(), pair.domain, host, blobs.url()));
     }
   }
   return absl::OkStatus();
@@ -195,7 +195,8 @@ class HostCreate {
         pair_(pair),
         sender_(sender),
         pace_(options.bytes_per_s),
-        progress_(options.progress, expected_bytes, "the backup was stopped; the next one goes on where it was") {}
+        progress_(options.progress, expected_bytes,
+                  "the backup was stopped; the next one goes on where it was") {}
 
   /// Sends the stream of mariadb-backup, and sets what it says.
   absl::Status SendStream(backup::Manifest& manifest) {
@@ -264,8 +265,8 @@ absl::StatusOr<BackedUpPair> FindPair(shardops::FleetOperator& fleet, const Host
   const auto maps = shardops::Maps::Load(fleet.zookeeper, fleet.root);
   if (!maps.ok()) return maps.status();
   const auto pairs = maps->Pairs();
-  const auto pair = std::find_if(pairs.begin(), pairs.end(),
-                                 [&](const shardops::Pair& one) { return one.Has(host); });
+  const auto pair =
+      std::find_if(pairs.begin(), pairs.end(), [&](const shardops::Pair& one) { return one.Has(host); });
   if (pair == pairs.end()) {
     return absl::NotFoundError(fmt::format(
         "host: {} is in no shard map; kv shards status shows the hosts that are", host.ToString()));
@@ -312,10 +313,10 @@ absl::StatusOr<backup::Manifest> CreateHostBackup(shardops::FleetOperator& fleet
   const auto note_after = shardops::LoadNote(fleet, pair.hosts.slave);
   if (!note_after.ok()) return note_after.status();
   if (note_after->version != note->version) {
-    return absl::AbortedError(
-        fmt::format("{}: an operator has changed it while it was backed up; run this command again, what was sent "
-                    "counts",
-                    pair.hosts.slave.ToString()));
+    return absl::AbortedError(fmt::format(
+        "{}: an operator has changed it while it was backed up; run this command again, what was sent "
+        "counts",
+        pair.hosts.slave.ToString()));
   }
   manifest.sent_objects = sender.sent_objects();
   manifest.sent_bytes = sender.sent_bytes();

@@ -19,8 +19,8 @@ struct BackedUpPair {
   std::vector<backup::ShardSpan> shards;
 };
 
-/// Returns the pair of a host, by the maps in force. NOT_FOUND if the host is in no map; else errors are those
-/// of ZooKeeper, and of the slave, which is asked for the domain.
+/// Returns the pair of a host, by the maps in force. NOT_FOUND if the host is in no map; else errors are
+/// those of ZooKeeper, and of the slave, which is asked for the domain.
 absl::StatusOr<BackedUpPair> FindPair(shardops::FleetOperator& fleet, const Host& host);
 
 struct HostCreateOptions {

@@ -65,10 +65,11 @@ void HostFollower::Describe(MetricsSink& sink) const {
   if (schedule != nullptr) schedule->Describe(sink);
   const uint64_t now = WallClockMs();
   const uint64_t until = figures.sent_until_ms == 0 ? started_ms_ : figures.sent_until_ms;
-  sink.Gauge("kvstore_backup_log_age_seconds",
-             "Time since when commits may not have been sent to the backups: what a loss of both hosts of the "
-             "pair would lose",
-             {}, static_cast<double>(now - std::min(now, until)) / 1000);
+  sink.Gauge(
+      "kvstore_backup_log_age_seconds",
+      "Time since when commits may not have been sent to the backups: what a loss of both hosts of the "
+      "pair would lose",
+      {}, static_cast<double>(now - std::min(now, until)) / 1000);
   sink.Gauge("kvstore_backup_log_failing", "1 if the last attempt to send the binary log has failed", {},
              figures.last_error.ok() ? 0 : 1);
   sink.Counter("kvstore_backup_log_failures_total", "Attempts to send the binary log that have failed", {},
@@ -129,8 +130,10 @@ absl::Status HostFollower::UpdateRole() {
     Say(false, fmt::format("{} is the slave of {}: its backups are made here", host_.ToString(),
                            pair->hosts.master.ToString()));
   } else {
-    Say(false, fmt::format("{} is the master of its pair, whose backups are made at {}; waiting until it is the slave",
-                           host_.ToString(), pair->hosts.slave.ToString()));
+    Say(false,
+        fmt::format(
+            "{} is the master of its pair, whose backups are made at {}; waiting until it is the slave",
+            host_.ToString(), pair->hosts.slave.ToString()));
   }
   pair_ = *std::move(pair);
   const MutexLock lock(mutex_);
@@ -187,10 +190,11 @@ absl::Status HostFollower::Ship() {
   // The first backup is being made.
   if (absl::IsNotFound(shipped) && schedule_ != nullptr) return absl::OkStatus();
   if (absl::IsOutOfRange(shipped)) {
-    Say(true, fmt::format("the binary log that follows the backups has a gap here: {}; the times until the end of "
-                          "the next backup cannot be restored{}",
-                          std::string(shipped.message()),
-                          schedule_ != nullptr ? "; that is made now" : ": make it with kv backup create --host"));
+    Say(true,
+        fmt::format("the binary log that follows the backups has a gap here: {}; the times until the end of "
+                    "the next backup cannot be restored{}",
+                    std::string(shipped.message()),
+                    schedule_ != nullptr ? "; that is made now" : ": make it with kv backup create --host"));
     shipper_->Forget();
     if (schedule_ == nullptr) return shipped;
     return schedule_->MakeNow(*blobs_, nullptr, backup::Schedule::WhenBusy::kWait).status();
@@ -218,7 +222,8 @@ void HostFollower::Failed(const absl::Status& status) {
     figures_.last_error = status;
   }
   if (is_new) {
-    Say(true, fmt::format("the binary log cannot be sent to the backups: {}; it is tried again", status.ToString()));
+    Say(true, fmt::format("the binary log cannot be sent to the backups: {}; it is tried again",
+                          status.ToString()));
   }
 }
 

@@ -24,10 +24,10 @@
 namespace kvstore::fleet_backup {
 
 struct FollowOptions {
-  uint64_t every_ms = 0;     ///< From one backup to the next; 0: none are made, only the log is sent.
-  size_t keep = 0;           ///< So many backups are kept; 0: none is pruned.
-  uint64_t bytes_per_s = 0;  ///< As for CreateHostBackup.
-  uint64_t ship_ms = 5'000;  ///< From one look at the binary log to the next.
+  uint64_t every_ms = 0;      ///< From one backup to the next; 0: none are made, only the log is sent.
+  size_t keep = 0;            ///< So many backups are kept; 0: none is pruned.
+  uint64_t bytes_per_s = 0;   ///< As for CreateHostBackup.
+  uint64_t ship_ms = 5'000;   ///< From one look at the binary log to the next.
   uint64_t retry_ms = 5'000;  ///< From a failure to the next attempt.
   /// Called with a line for people: about each backup, each change of the host's role, each failure. May be
   /// null.
@@ -56,10 +56,10 @@ class HostFollower {
   struct Figures {
     BinlogShipper::Figures log;
     uint64_t backups = 0;
-    uint64_t failures = 0;         ///< Attempts to send the log that have failed.
-    uint64_t sent_until_ms = 0;    ///< All that the slave had logged at this time was sent; 0: not known.
-    bool is_slave = false;         ///< Whether the host was the slave of its pair when that was looked at last.
-    absl::Status last_error;       ///< Of the last attempt; OK if it succeeded.
+    uint64_t failures = 0;       ///< Attempts to send the log that have failed.
+    uint64_t sent_until_ms = 0;  ///< All that the slave had logged at this time was sent; 0: not known.
+    bool is_slave = false;       ///< Whether the host was the slave of its pair when that was looked at last.
+    absl::Status last_error;     ///< Of the last attempt; OK if it succeeded.
   };
   Figures figures() const;
   void Describe(MetricsSink& sink) const;

@@ -27,8 +27,8 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Databases that belong to the server.
-constexpr std::array<std::string_view, 4> kOwnDatabases = {"information_schema", "mysql", "performance_schema",
-                                                           "sys"};
+constexpr std::array<std::string_view, 4> kOwnDatabases = {"information_schema", "mysql",
+                                                           "performance_schema", "sys"};
 /// Files of a restored server that only a ScratchServer needs.
 constexpr const char* kScratchFiles[] = {"my.cnf", "socket", "pid", "server.log", "tmp"};
 
@@ -58,8 +58,8 @@ class HostRestore {
     }
     if (!usable_) return status;
     return absl::Status(status.code(),
-                        absl::StrCat(status.message(), "\nWhat was restored so far is left in ", folder_.string(),
-                                     "; remove it before the next attempt"));
+                        absl::StrCat(status.message(), "\nWhat was restored so far is left in ",
+                                     folder_.string(), "; remove it before the next attempt"));
   }
 
  private:
@@ -85,9 +85,9 @@ class HostRestore {
     fs::create_directory(data(), error);
     if (error) return FileError(data(), "create", error.value());
     Report(fmt::format("fetching the backup {} of {}", manifest_.id, manifest_.server->host));
-    const absl::Status extracted = ExtractStream(
-        manifest_, blobs_, data(),
-        [this](uint64_t done, uint64_t total) { return ShowProgress("restore", done, total); });
+    const absl::Status extracted =
+        ExtractStream(manifest_, blobs_, data(),
+                      [this](uint64_t done, uint64_t total) { return ShowProgress("restore", done, total); });
     if (!extracted.ok()) return extracted;
     Report("making its files whole (mariadb-backup --prepare)");
     Reached("host-restore-prepare");
@@ -161,8 +161,8 @@ class HostRestore {
     Reached("host-restore-play");
     std::vector<std::string> read = {"mariadb-binlog", "--no-defaults"};
     for (const fs::path& file : restored_.log.files) read.push_back(file.string());
-    const std::vector<std::string> execute = {
-        "mariadb", "--defaults-file=" + server.options_file().string(), "--binary-mode"};
+    const std::vector<std::string> execute = {"mariadb", "--defaults-file=" + server.options_file().string(),
+                                              "--binary-mode"};
     return shardops::Pipe(read, execute, [this](uint64_t bytes) { return ShowProgress("play", bytes, 0); })
         .status();
   }
@@ -188,10 +188,9 @@ class HostRestore {
       const auto has = HasTables(server, name);
       if (!has.ok()) return has.status();
       if (there.contains(name) && (*has || !moved)) continue;
-      return absl::FailedPreconditionError(
-          fmt::format("shards: {} did not have {} at that time{}", manifest_.server->host, name,
-                      moved ? ": the shard had moved away; restore it from the pair that it moved to, with --host"
-                            : ""));
+      return absl::FailedPreconditionError(fmt::format(
+          "shards: {} did not have {} at that time{}", manifest_.server->host, name,
+          moved ? ": the shard had moved away; restore it from the pair that it moved to, with --host" : ""));
     }
     std::vector<std::string> statements;
     for (const std::string& name : there) {

@@ -25,8 +25,8 @@ struct HostRestoreOptions {
   std::optional<shardops::MoveRange> shards;
   /// Called with a line for people when a step begins. May be null.
   std::function<void(const std::string&)> report;
-  /// Told how far a step is: "restore" with the bytes of objects, "play" with those of SQL, whose total is not
-  /// known (0). May be null.
+  /// Told how far a step is: "restore" with the bytes of objects, "play" with those of SQL, whose total is
+  /// not known (0). May be null.
   std::function<bool(std::string_view step, uint64_t done, uint64_t total)> progress;
 };
 

@@ -95,7 +95,8 @@ class Spool {
     const std::string position = position_.ToString();
     if (shardops::CountMissing(first.after, position) == 0) return absl::OkStatus();
     return absl::FailedPreconditionError(fmt::format(
-        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID {}), since "
+        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID "
+        "{}), since "
         "the server had purged it. The latest time before the gap is --at {}; behind it, each backup can be "
         "restored that was made later",
         TimeText(log_.as_of_ms), position, TimeText(first.first_ms), first.after,

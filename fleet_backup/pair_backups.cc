@@ -114,24 +114,22 @@ bool HasHost(const backup::Manifest& manifest, const std::string& host) {
 }
 
 absl::StatusOr<PairBackup> FindOfHost(std::vector<PairBackup> backups, const std::string& host) {
-  auto found =
-      TakeNewest(backups, [&](const PairBackup& backup) { return HasHost(backup.manifest, host); });
+  auto found = TakeNewest(backups, [&](const PairBackup& backup) { return HasHost(backup.manifest, host); });
   if (found) return *std::move(found);
   std::string hosts;
   for (const PairBackup& backup : backups) {
     hosts += fmt::format("{}{} and {}", hosts.empty() ? "" : "; ", backup.manifest.server->master,
                          backup.manifest.server->slave);
   }
-  return absl::NotFoundError(
-      fmt::format("host: there is no backup of the pair of {} that was finished by then; there are some of {}",
-                  host, hosts.empty() ? "no pair" : hosts));
+  return absl::NotFoundError(fmt::format(
+      "host: there is no backup of the pair of {} that was finished by then; there are some of {}", host,
+      hosts.empty() ? "no pair" : hosts));
 }
 
 absl::StatusOr<PairBackup> FindOfShards(std::vector<PairBackup> backups, const shardops::MoveRange& shards) {
   const uint32_t all = shards.last - shards.first + 1;
-  auto found = TakeNewest(backups, [&](const PairBackup& backup) {
-    return CountShards(*backup.manifest.server, shards) == all;
-  });
+  auto found = TakeNewest(
+      backups, [&](const PairBackup& backup) { return CountShards(*backup.manifest.server, shards) == all; });
   if (found) return *std::move(found);
   std::string some;
   for (const PairBackup& backup : backups) {

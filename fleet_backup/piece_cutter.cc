@@ -7,8 +7,8 @@
 namespace kvstore::fleet_backup {
 namespace {
 
-/// A number for each byte, without any pattern: splitmix64 of 0 to 255. Pieces of later versions must be those
-/// of this one, so that they need not be sent again.
+/// A number for each byte, without any pattern: splitmix64 of 0 to 255. Pieces of later versions must be
+/// those of this one, so that they need not be sent again.
 constexpr std::array<uint64_t, 256> MakeGears() {
   std::array<uint64_t, 256> gears{};
   for (uint64_t i = 0; i < gears.size(); ++i) {

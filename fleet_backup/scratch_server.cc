@@ -63,7 +63,8 @@ std::string InnoDbSettings(const fs::path& data) {
   }
   std::error_code error;
   // Tables of MyRocks need its plugin, which the configuration of the server that was backed up loads.
-  if (fs::exists(data / "#rocksdb", error)) settings += "plugin-maturity=unknown\nplugin-load-add=ha_rocksdb\n";
+  if (fs::exists(data / "#rocksdb", error))
+    settings += "plugin-maturity=unknown\nplugin-load-add=ha_rocksdb\n";
   return settings;
 }
 
@@ -72,9 +73,9 @@ std::string InnoDbSettings(const fs::path& data) {
 absl::StatusOr<std::unique_ptr<ScratchServer>> ScratchServer::Start(const fs::path& folder) {
   const std::string socket = (folder / "socket").string();
   if (socket.size() >= sizeof(sockaddr_un::sun_path)) {
-    return absl::InvalidArgumentError(
-        fmt::format("to: {} is too long by {} bytes for the name of a socket; choose a folder with a shorter path",
-                    socket, socket.size() - sizeof(sockaddr_un::sun_path) + 1));
+    return absl::InvalidArgumentError(fmt::format(
+        "to: {} is too long by {} bytes for the name of a socket; choose a folder with a shorter path",
+        socket, socket.size() - sizeof(sockaddr_un::sun_path) + 1));
   }
   const uint16_t port = UnusedPort();
   if (port == 0) return absl::ResourceExhaustedError("there is no free port for a server on this machine");
@@ -107,9 +108,10 @@ absl::Status ScratchServer::Launch() {
   const fs::path init = folder_ / "init.sql";
   std::string users;
   for (const char* const from : {"localhost", "127.0.0.1"}) {
-    users += fmt::format("CREATE OR REPLACE USER {0}@'{1}' IDENTIFIED BY {2};\n"
-                         "GRANT ALL ON *.* TO {0}@'{1}' WITH GRANT OPTION;\n",
-                         kUser, from, shardops::Quoted(password_));
+    users += fmt::format(
+        "CREATE OR REPLACE USER {0}@'{1}' IDENTIFIED BY {2};\n"
+        "GRANT ALL ON *.* TO {0}@'{1}' WITH GRANT OPTION;\n",
+        kUser, from, shardops::Quoted(password_));
   }
   if (auto status = ReplaceFile(init, users); !status.ok()) return status;
   program_ = std::make_unique<shardops::Program>(

@@ -78,7 +78,9 @@ class Extractor {
 
  private:
   Extractor(const std::filesystem::path& folder, std::array<int, 2> ends)
-      : input_(ends[0]), output_(ends[1]), program_({"mbstream", "-x", "-C", folder.string()}, output_.get(), -1) {
+      : input_(ends[0]),
+        output_(ends[1]),
+        program_({"mbstream", "-x", "-C", folder.string()}, output_.get(), -1) {
     output_ = Descriptor();
   }
 

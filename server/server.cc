@@ -23,8 +23,8 @@
 #include "server/grpc/unknown_methods.h"
 #include "server/grpc/waker.h"
 #include "server/http/http.h"
-#include "server/resp/resp_server.h"
 #include "server/http/http_api.h"
+#include "server/resp/resp_server.h"
 #include "wire/convert.h"
 
 namespace kvstore {

@@ -30,8 +30,8 @@ struct FleetOptions {
   /// Opens the catalog, for one thread: returns what reads the datasets that are on the fleet.
   std::function<ReadDatasets()> open_catalog;
   /// Makes the databases of all open shards, and the tables of all datasets in them. Tells the number of
-  /// shards done, and of all; and, for each reason, how many shards or tables were left alone. ignore_empty: also
-  /// shards of which another host has empty databases, in which no dataset has anything.
+  /// shards done, and of all; and, for each reason, how many shards or tables were left alone. ignore_empty:
+  /// also shards of which another host has empty databases, in which no dataset has anything.
   std::function<absl::Status(const Progress& progress, std::map<std::string, uint64_t>* left_alone,
                              bool ignore_empty)>
       init;

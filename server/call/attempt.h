@@ -29,8 +29,7 @@ class Attempt {
   };
 
   /// core  Must outlive the attempt.
-  Attempt(Core& core, Operation operation, Door door)
-      : core_(core), operation_(operation), door_(door) {}
+  Attempt(Core& core, Operation operation, Door door) : core_(core), operation_(operation), door_(door) {}
 
   /// Returns nothing if the call is to be carried out now; Remember must be called then. Else it returns what
   /// the call ends with; if that is OK, `answer` has the response of the earlier attempt.

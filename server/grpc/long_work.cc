@@ -1,6 +1,5 @@
-#include "server/grpc/long_work_call.h"
-
 #include "server/call/served_parts.h"
+#include "server/grpc/long_work_call.h"
 
 namespace kvstore::server {
 namespace {

@@ -107,7 +107,8 @@ class ExportTest : public ::testing::Test {
   /// The lines of all files of an export, in order.
   ///
   /// arguments  of `kv-parquet lines`.
-  std::vector<std::string> Lines(const exports::Manifest& manifest, const std::vector<std::string>& arguments) {
+  std::vector<std::string> Lines(const exports::Manifest& manifest,
+                                 const std::vector<std::string>& arguments) {
     std::vector<std::string> all;
     for (const exports::ExportedFile& file : manifest.files) {
       const auto fetched = exports::FetchFile(*blobs_, manifest.id + "/" + file.path,

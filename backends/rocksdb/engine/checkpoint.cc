@@ -78,10 +78,10 @@ absl::StatusOr<std::vector<SmallFile>> ReadSmallFiles(const DataDir& dir, Catalo
     if (*file) {
       files.push_back(**std::move(file));
     } else if (catalog == CatalogFile::kNeeded && path == dir.catalog()) {
-      return absl::FailedPreconditionError(
-          fmt::format("{} is missing, so there is no catalog to back up with the data: if it is in ZooKeeper, "
-                      "the configuration must say so (zookeeper)",
-                      path.string()));
+      return absl::FailedPreconditionError(fmt::format(
+          "{} is missing, so there is no catalog to back up with the data: if it is in ZooKeeper, "
+          "the configuration must say so (zookeeper)",
+          path.string()));
     }
   }
   return files;

@@ -114,8 +114,9 @@ class Engine {
   /// Makes a checkpoint of the whole directory (Backend::MakeCheckpoint), without the catalog if that is
   /// shared.
   ///
-  /// FAILED_PRECONDITION if the catalog should be in the directory and is not; UNAVAILABLE if datasets are created, altered
-  /// or dropped all the time, so that no moment is found at which the catalog describes the database.
+  /// FAILED_PRECONDITION if the catalog should be in the directory and is not; UNAVAILABLE if datasets are
+  /// created, altered or dropped all the time, so that no moment is found at which the catalog describes the
+  /// database.
   absl::StatusOr<std::unique_ptr<Checkpoint>> MakeCheckpoint();
 
   /// Reads the log (WriteLog::Read).
