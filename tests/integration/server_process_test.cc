@@ -224,7 +224,7 @@ TEST_F(ServerEnd, ItEndsInTimeAlsoWhereTheStoreDoesNotClose) {
 TEST_F(ServerEnd, ItEndsInTimeAlsoWhileItsStoreIsOpened) {
   std::vector<std::string> command = HangsAt("engine.open");
   command.insert(command.begin(), "/bin/sh");
-  for (const std::string& word : {"serve", "--listen"}) command.push_back(word);
+  for (const char* const word : {"serve", "--listen"}) command.emplace_back(word);
   command.push_back("127.0.0.1:" + std::to_string(FreePort()));
   const pid_t server = ForkProgram(command, (dir_ / "out").string());
   // The directory is made when the signals are received already.
