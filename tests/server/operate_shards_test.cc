@@ -6,6 +6,7 @@
 #include <spdlog/spdlog.h>
 
 #include <atomic>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -277,27 +278,23 @@ TEST_F(OperateShardsTest, WorkStopsWhenItsClientIsGone) {
     if (absl::IsCancelled(answer.status())) ++stopped;
     return answer;
   });
-  std::atomic<bool> cancelled{false};
-  const CallScope scope(
-      CallLimits{.deadline = CallLimits::Clock::now() + std::chrono::hours(1), .cancelled = &cancelled});
-  const absl::Status status = ClientOf("ops")
-                                  ->Operate(Fence(), {.line = nullptr,
-                                                      .progress =
-                                                          [&](std::string_view, uint64_t, uint64_t) {
-                                                            cancelled = true;
-                                                            return true;
-                                                          }})
-                                  .status();
-  EXPECT_TRUE(absl::IsCancelled(status)) << status;
-  EXPECT_THAT(std::string(status.message()), HasSubstr("kv shards move status"));
+  {
+    std::atomic<bool> cancelled{false};
+    const CallScope scope(
+        CallLimits{.deadline = CallLimits::Clock::now() + std::chrono::hours(1), .cancelled = &cancelled});
+    const auto cancel = [&](std::string_view, uint64_t, uint64_t) {
+      cancelled = true;
+      return true;
+    };
+    const absl::Status gone =
+        ClientOf("ops")->Operate(Fence(), {.line = nullptr, .progress = cancel}).status();
+    EXPECT_THAT(gone, FailsWith(StatusCode::kCancelled, "kv shards move status"));
+  }
   EXPECT_TRUE(Eventually([&] { return stopped == 1; }));
   EXPECT_FALSE(has_limits);
   // A client that stays, and says that it has seen enough.
-  const absl::Status enough =
-      ClientOf("ops")
-          ->Operate(Fence(),
-                    {.line = nullptr, .progress = [](std::string_view, uint64_t, uint64_t) { return false; }})
-          .status();
+  const auto stop = [](std::string_view, uint64_t, uint64_t) { return false; };
+  const absl::Status enough = ClientOf("ops")->Operate(Fence(), {.line = nullptr, .progress = stop}).status();
   EXPECT_TRUE(absl::IsCancelled(enough)) << enough;
   EXPECT_TRUE(Eventually([&] { return stopped == 2; }));
 }
@@ -369,7 +366,7 @@ TEST_F(OperateShardsTest, TheLogHasWhoFromWhereWhatAndTheResult) {
   EXPECT_THAT(text,
               ::testing::ContainsRegex(R"("code":"PERMISSION_DENIED","ms":[0-9]+,"what":"fence host=A",)"
                                        R"("dataset":"","backend":"","caller":"owner")"));
-  EXPECT_THAT(text, HasSubstr(R"("what":"set map=(9000 bytes)")")) << "the map itself is in the history";
+  EXPECT_THAT(text, HasSubstr("\"what\":\"set map=(9000 bytes)\"")) << "the map itself is in the history";
   EXPECT_THAT(text, Not(HasSubstr("[[[")));
 }
 
