@@ -30,8 +30,9 @@ namespace kvstore::testing {
 
 /// Whether this build has the real kv-parquet; if not, tests that need it are skipped.
 inline bool HasParquet() { return ::access(KV_PARQUET_PROGRAM, X_OK) == 0; }
-#define SKIP_WITHOUT_PARQUET() \
-  if (!HasParquet()) GTEST_SKIP() << "kv-parquet is not built; ./dev parquet gets Arrow and builds it"
+#define SKIP_WITHOUT_PARQUET()           \
+  if (!::kvstore::testing::HasParquet()) \
+  GTEST_SKIP() << "kv-parquet is not built; ./dev parquet gets Arrow and builds it"
 
 inline Unit RowUnitOf(const std::string& row, const std::string& column, std::vector<Cell> cells) {
   return {RowUnitKey(row, column), std::move(cells)};
@@ -107,7 +108,8 @@ class ExportTest : public ::testing::Test {
   /// The lines of all files of an export, in order.
   ///
   /// arguments  of `kv-parquet lines`.
-  std::vector<std::string> Lines(const exports::Manifest& manifest, const std::vector<std::string>& arguments) {
+  std::vector<std::string> Lines(const exports::Manifest& manifest,
+                                 const std::vector<std::string>& arguments) {
     std::vector<std::string> all;
     for (const exports::ExportedFile& file : manifest.files) {
       const auto fetched = exports::FetchFile(*blobs_, manifest.id + "/" + file.path,

@@ -1,10 +1,11 @@
+#include "export/manifest.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "blobstore/open_blob_store.h"
-#include "export/manifest.h"
 #include "json/json.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
@@ -52,8 +53,8 @@ TEST(ExportManifest, HasThisForm) {
 
 TEST(ExportManifest, IsReadBack) {
   Manifest manifest = Sample();
-  manifest.columns = {{"a", ColumnType::kBytes},  {"b", ColumnType::kText}, {"c", ColumnType::kInt64},
-                      {"d", ColumnType::kInt32},  {"e", ColumnType::kDouble}, {"f", ColumnType::kBool},
+  manifest.columns = {{"a", ColumnType::kBytes},     {"b", ColumnType::kText},   {"c", ColumnType::kInt64},
+                      {"d", ColumnType::kInt32},     {"e", ColumnType::kDouble}, {"f", ColumnType::kBool},
                       {"g", ColumnType::kTime, true}};
   ASSERT_OK_AND_ASSIGN(const Manifest read, DecodeManifest(EncodeManifest(manifest), "monday"));
   EXPECT_EQ(read, manifest);
@@ -80,7 +81,8 @@ TEST(ExportManifest, DamageIsNamed) {
   EXPECT_THAT(DecodeManifest("[]", "monday"), damaged("monday/manifest.json"));
   EXPECT_THAT(DecodeManifest("{}", "monday"), damaged("format"));
   EXPECT_THAT(DecodeManifest(good.dump(), "tuesday"), damaged("it is of another export"));
-  EXPECT_THAT(with(Json::json_pointer("/format"), 2), FailsWith(StatusCode::kFailedPrecondition, "a newer version"));
+  EXPECT_THAT(with(Json::json_pointer("/format"), 2),
+              FailsWith(StatusCode::kFailedPrecondition, "a newer version"));
   EXPECT_THAT(with(Json::json_pointer("/request"), 2), damaged("request"));
   EXPECT_THAT(with(Json::json_pointer("/request/shape"), "x"), damaged("request.shape"));
   EXPECT_THAT(with(Json::json_pointer("/request/columns"), Json::array({1})), damaged("request.columns"));
@@ -88,7 +90,8 @@ TEST(ExportManifest, DamageIsNamed) {
   EXPECT_THAT(with(Json::json_pointer("/files/0"), 3), damaged("files[0]"));
   EXPECT_THAT(with(Json::json_pointer("/files/0/size"), -1), damaged("files[0].size"));
   EXPECT_THAT(with(Json::json_pointer("/files/0/checksum"), ""), damaged("files[0].checksum"));
-  EXPECT_THAT(with(Json::json_pointer("/files/1/path"), "1a2b3c4d/part-00000-00000.parquet"), damaged("is there twice"));
+  EXPECT_THAT(with(Json::json_pointer("/files/1/path"), "1a2b3c4d/part-00000-00000.parquet"),
+              damaged("is there twice"));
   for (const char* path : {"../x", "/etc/passwd", "a/../b", "", "a//b", ".new/x"}) {
     EXPECT_THAT(with(Json::json_pointer("/files/0/path"), path), damaged("files[0].path")) << path;
   }
@@ -103,12 +106,15 @@ TEST(ExportManifest, AnyBytesAreRefusedOrRead) {
       text[random.Below(text.size())] = static_cast<char>(random.Below(128));
     }
     const auto read = DecodeManifest(text, "monday");
-    if (read.ok()) EXPECT_EQ(read->id, "monday");
+    if (read.ok()) {
+      EXPECT_EQ(read->id, "monday");
+    }
   }
 }
 
 TEST(ExportManifest, IdsAreNamesOfFolders) {
-  for (const char* id : {"a", "monday", "2026-11-25", "20261124T031459Z-1a2b3c4d", "_x"}) EXPECT_OK(CheckExportId(id)) << id;
+  for (const char* id : {"a", "monday", "2026-11-25", "20261124T031459Z-1a2b3c4d", "_x"})
+    EXPECT_OK(CheckExportId(id)) << id;
   for (const std::string& id : {std::string(), std::string("a/b"), std::string(".."), std::string("a.b"),
                                 std::string("a b"), std::string(101, 'a'), std::string("\xC3\xA4")}) {
     EXPECT_THAT(CheckExportId(id), FailsWith(StatusCode::kInvalidArgument, "letters, digits"));

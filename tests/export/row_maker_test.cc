@@ -1,10 +1,11 @@
+#include "export/row_maker.h"
+
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <string>
 #include <vector>
 
-#include "export/row_maker.h"
 #include "kvstore_api/limits.h"
 #include "tests/export/export_fixture.h"
 
@@ -13,10 +14,10 @@ namespace kvstore::exports {
 namespace {
 
 using absl::StatusCode;
-using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using pipe::ColumnType;
+using ::testing::ElementsAre;
 using testing::FailsWith;
+using ::testing::IsEmpty;
 using testing::MappingUnitOf;
 using testing::ObjectUnitOf;
 using testing::RowUnitOf;
@@ -35,7 +36,8 @@ class TextSink : public RowSink {
     std::memcpy(words.data(), frame.data() + pipe::kFrameHeaderBytes, frame.size() - pipe::kFrameHeaderBytes);
     std::string problem;
     const auto batch = pipe::ReadBatch(
-        schema_, {reinterpret_cast<const char*>(words.data()), frame.size() - pipe::kFrameHeaderBytes}, problem);
+        schema_, {reinterpret_cast<const char*>(words.data()), frame.size() - pipe::kFrameHeaderBytes},
+        problem);
     EXPECT_TRUE(batch) << problem;
     if (batch) texts_.push_back(TextOf(*batch));
     rows_.Clear();
@@ -70,7 +72,8 @@ class TextSink : public RowSink {
 };
 
 /// The rows of a table of these units, or the first error.
-absl::StatusOr<std::vector<std::string>> Rows(Shape shape, const TableOptions& options, std::vector<Unit> units) {
+absl::StatusOr<std::vector<std::string>> Rows(Shape shape, const TableOptions& options,
+                                              std::vector<Unit> units) {
   const auto maker = NewRowMaker(shape, options);
   TextSink sink(*maker);
   for (Unit& unit : units) {
@@ -81,7 +84,8 @@ absl::StatusOr<std::vector<std::string>> Rows(Shape shape, const TableOptions& o
 }
 
 TEST(RowMaker, EachCellIsARowOfALongTable) {
-  const std::vector<Unit> units = {RowUnitOf("r", "a", {{5, "new"}, {3, "old"}}), RowUnitOf("r", "b", {{4, ""}}),
+  const std::vector<Unit> units = {RowUnitOf("r", "a", {{5, "new"}, {3, "old"}}),
+                                   RowUnitOf("r", "b", {{4, ""}}),
                                    RowUnitOf(std::string("\0s", 2), "", {{kMaxTimestamp, "\xFF"}})};
   ASSERT_OK_AND_ASSIGN(const auto rows, Rows(Shape::kRows, {}, units));
   EXPECT_THAT(rows, ElementsAre("r|a|5|new", "r|a|3|old", "r|b|4|",
@@ -127,14 +131,17 @@ TEST(RowMaker, AValueThatHasNotItsTypeIsNamed) {
                      "row 'user:7' column 'c': " + problem + "; export this column as binary");
   };
   for (const char* value : {"", "x", "1.5", " 1", "1 ", "9223372036854775808", "+1"}) {
-    EXPECT_THAT(error(ColumnType::kInt64, value), named("'" + std::string(value) + "' is not a whole number of 64 bits"));
+    EXPECT_THAT(error(ColumnType::kInt64, value),
+                named("'" + std::string(value) + "' is not a whole number of 64 bits"));
   }
   for (const char* value : {"", "x", "nan", "inf", "1e999"}) {
-    EXPECT_THAT(error(ColumnType::kDouble, value), named("'" + std::string(value) + "' is not a finite number"));
+    EXPECT_THAT(error(ColumnType::kDouble, value),
+                named("'" + std::string(value) + "' is not a finite number"));
   }
   EXPECT_THAT(error(ColumnType::kBool, "1"), named("'1' is not true or false"));
   EXPECT_THAT(error(ColumnType::kText, "\xFF"), named("its bytes are not UTF-8"));
-  EXPECT_THAT(error(ColumnType::kInt64, std::string(100, 'y')), named("'" + std::string(40, 'y') + "...' is not a whole number of 64 bits"));
+  EXPECT_THAT(error(ColumnType::kInt64, std::string(100, 'y')),
+              named("'" + std::string(40, 'y') + "...' is not a whole number of 64 bits"));
   EXPECT_OK(error(ColumnType::kInt64, "-9223372036854775808"));
 }
 
@@ -158,7 +165,8 @@ TEST(RowMaker, ObjectsHaveTheirFields) {
                                             {"likes", ColumnType::kInt64},
                                             {"price", ColumnType::kDouble},
                                             {"active", ColumnType::kBool}}};
-  const std::string chair = R"({"title":"a chair","owner":{"name":"ann"},"likes":3,"price":1.5,"active":false})";
+  const std::string chair =
+      R"({"title":"a chair","owner":{"name":"ann"},"likes":3,"price":1.5,"active":false})";
   const std::string other = R"({"title":{"x":[1]},"owner":"nobody","likes":null,"price":2})";
   ASSERT_OK_AND_ASSIGN(const auto rows, Rows(Shape::kObjects, options,
                                              {ObjectUnitOf(id, 9, chair), ObjectUnitOf(id + 1, 8, other)}));
@@ -173,21 +181,25 @@ TEST(RowMaker, ObjectsHaveTheirFields) {
 TEST(RowMaker, AFieldThatHasNotItsTypeIsNamed) {
   const uint64_t id = uint64_t{3} << 46 | uint64_t{5} << 36 | 7;
   const auto error = [&](ColumnType type, const std::string& value) {
-    return Rows(Shape::kObjects, {.columns = {{"f", type}}}, {ObjectUnitOf(id, 1, R"({"f":)" + value + "}")}).status();
+    return Rows(Shape::kObjects, {.columns = {{"f", type}}}, {ObjectUnitOf(id, 1, R"({"f":)" + value + "}")})
+        .status();
   };
   const auto named = [&](const std::string& problem) {
-    return FailsWith(StatusCode::kFailedPrecondition,
-                     "object " + std::to_string(id) + " field 'f': " + problem + "; export this field as string");
+    return FailsWith(StatusCode::kFailedPrecondition, "object " + std::to_string(id) + " field 'f': " +
+                                                          problem + "; export this field as string");
   };
   EXPECT_THAT(error(ColumnType::kInt64, "1.5"), named("'1.5' is not a whole number of 64 bits"));
-  EXPECT_THAT(error(ColumnType::kInt64, "18446744073709551615"), named("'18446744073709551615' is not a whole number of 64 bits"));
+  EXPECT_THAT(error(ColumnType::kInt64, "18446744073709551615"),
+              named("'18446744073709551615' is not a whole number of 64 bits"));
   EXPECT_THAT(error(ColumnType::kDouble, R"("1")"), named(R"('"1"' is not a finite number)"));
   EXPECT_THAT(error(ColumnType::kBool, "0"), named("'0' is not true or false"));
   EXPECT_OK(error(ColumnType::kText, "18446744073709551616"));
 }
 
 TEST(RowMaker, MappingsHaveTheirSequences) {
-  ASSERT_OK_AND_ASSIGN(const auto rows, Rows(Shape::kMappings, {}, {MappingUnitOf(5, 6, 7), MappingUnitOf(5, kMaxId, kMaxTimestamp)}));
+  ASSERT_OK_AND_ASSIGN(
+      const auto rows,
+      Rows(Shape::kMappings, {}, {MappingUnitOf(5, 6, 7), MappingUnitOf(5, kMaxId, kMaxTimestamp)}));
   EXPECT_THAT(rows, ElementsAre("5|6|7", "5|4611686018427387903|9223372036854775807"));
 }
 

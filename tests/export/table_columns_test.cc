@@ -1,9 +1,10 @@
+#include "export/table_columns.h"
+
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "export/table_columns.h"
 #include "tests/support/status_matchers.h"
 
 namespace kvstore::exports {
@@ -25,7 +26,8 @@ TEST(TableColumns, ATypeMayStandBehindTheName) {
 
 TEST(TableColumns, WhatIsNoTypeBelongsToTheName) {
   EXPECT_EQ(ParseTableColumn("ns:click", Shape::kRows), (TableColumn{"ns:click", ColumnType::kBytes}));
-  EXPECT_EQ(ParseTableColumn("ns:string:binary", Shape::kRows), (TableColumn{"ns:string", ColumnType::kBytes}));
+  EXPECT_EQ(ParseTableColumn("ns:string:binary", Shape::kRows),
+            (TableColumn{"ns:string", ColumnType::kBytes}));
   for (const char* text : {"a:b:int64", "x:binary", "n:bool"}) {
     EXPECT_EQ(ToText(ParseTableColumn(text, Shape::kRows)), text);
   }
@@ -37,14 +39,17 @@ TEST(TableColumns, ColumnsMustBeToldApartByAllReaders) {
   };
   EXPECT_OK(check({{"a"}, {"b"}}, Shape::kRows));
   EXPECT_OK(check({{"id"}}, Shape::kRows));
-  EXPECT_THAT(check({{"a"}, {"A"}}, Shape::kRows), FailsWith(StatusCode::kInvalidArgument, "'A' is there already"));
-  EXPECT_THAT(check({{"Row"}}, Shape::kRows), FailsWith(StatusCode::kInvalidArgument, "'Row' is there already"));
+  EXPECT_THAT(check({{"a"}, {"A"}}, Shape::kRows),
+              FailsWith(StatusCode::kInvalidArgument, "'A' is there already"));
+  EXPECT_THAT(check({{"Row"}}, Shape::kRows),
+              FailsWith(StatusCode::kInvalidArgument, "'Row' is there already"));
   EXPECT_THAT(check({{"data"}}, Shape::kObjects), FailsWith(StatusCode::kInvalidArgument, "local_id"));
   EXPECT_THAT(check({{""}}, Shape::kRows), FailsWith(StatusCode::kInvalidArgument, "one has no name"));
   EXPECT_THAT(check({{"\xFF"}}, Shape::kRows), FailsWith(StatusCode::kInvalidArgument, "not UTF-8"));
   EXPECT_THAT(check({{std::string(1025, 'c')}}, Shape::kRows),
               FailsWith(StatusCode::kInvalidArgument, "the limit is 1024"));
-  EXPECT_THAT(check({{"a"}}, Shape::kMappings), FailsWith(StatusCode::kInvalidArgument, "from, to and sequence"));
+  EXPECT_THAT(check({{"a"}}, Shape::kMappings),
+              FailsWith(StatusCode::kInvalidArgument, "from, to and sequence"));
   std::vector<TableColumn> many;
   for (int i = 0; i < 991; ++i) many.push_back({"c" + std::to_string(i)});
   EXPECT_THAT(check(many, Shape::kRows), FailsWith(StatusCode::kInvalidArgument, "there are 991"));
