@@ -30,8 +30,9 @@ namespace kvstore::testing {
 
 /// Whether this build has the real kv-parquet; if not, tests that need it are skipped.
 inline bool HasParquet() { return ::access(KV_PARQUET_PROGRAM, X_OK) == 0; }
-#define SKIP_WITHOUT_PARQUET() \
-  if (!HasParquet()) GTEST_SKIP() << "kv-parquet is not built; ./dev parquet gets Arrow and builds it"
+#define SKIP_WITHOUT_PARQUET()           \
+  if (!::kvstore::testing::HasParquet()) \
+  GTEST_SKIP() << "kv-parquet is not built; ./dev parquet gets Arrow and builds it"
 
 inline Unit RowUnitOf(const std::string& row, const std::string& column, std::vector<Cell> cells) {
   return {RowUnitKey(row, column), std::move(cells)};

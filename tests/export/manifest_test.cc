@@ -106,7 +106,9 @@ TEST(ExportManifest, AnyBytesAreRefusedOrRead) {
       text[random.Below(text.size())] = static_cast<char>(random.Below(128));
     }
     const auto read = DecodeManifest(text, "monday");
-    if (read.ok()) EXPECT_EQ(read->id, "monday");
+    if (read.ok()) {
+      EXPECT_EQ(read->id, "monday");
+    }
   }
 }
 

@@ -79,14 +79,22 @@ void ExpectRow(const BatchView& batch, size_t at, const TestRow& row) {
   const auto& columns = batch.columns;
   EXPECT_EQ(BytesAt(columns[0], at), row.row);
   ASSERT_EQ(IsValid(columns[1], at), row.text.has_value());
-  if (row.text) EXPECT_EQ(BytesAt(columns[1], at), *row.text);
+  if (row.text) {
+    EXPECT_EQ(BytesAt(columns[1], at), *row.text);
+  }
   ASSERT_EQ(IsValid(columns[2], at), row.n.has_value());
-  if (row.n) EXPECT_EQ(columns[2].numbers[at], *row.n);
+  if (row.n) {
+    EXPECT_EQ(columns[2].numbers[at], *row.n);
+  }
   EXPECT_EQ(columns[3].numbers[at], row.small);
   ASSERT_EQ(IsValid(columns[4], at), row.real.has_value());
-  if (row.real) EXPECT_EQ(std::bit_cast<double>(columns[4].numbers[at]), *row.real);
+  if (row.real) {
+    EXPECT_EQ(std::bit_cast<double>(columns[4].numbers[at]), *row.real);
+  }
   ASSERT_EQ(IsValid(columns[5], at), row.flag.has_value());
-  if (row.flag) EXPECT_EQ(columns[5].numbers[at], *row.flag ? 1 : 0);
+  if (row.flag) {
+    EXPECT_EQ(columns[5].numbers[at], *row.flag ? 1 : 0);
+  }
   EXPECT_EQ(columns[6].numbers[at], row.time);
 }
 
