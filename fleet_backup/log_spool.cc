@@ -94,13 +94,14 @@ class Spool {
   absl::Status CheckNoGap(const BinlogSegment& first) const {
     const std::string position = position_.ToString();
     if (shardops::CountMissing(first.after, position) == 0) return absl::OkStatus();
+    // What was not sent may have been committed within the last second of what was.
+    const std::string latest = log_.transactions == 0
+                                   ? std::string("before the gap there is the backup itself, without --at")
+                                   : fmt::format("the latest time before it is --at {}", TimeText(log_.as_of_ms));
     return absl::FailedPreconditionError(fmt::format(
-        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID "
-        "{}), since "
-        "the server had purged it. The latest time before the gap is --at {}; behind it, each backup can be "
-        "restored that was made later",
-        TimeText(log_.as_of_ms), position, TimeText(first.first_ms), first.after,
-        TimeText(log_.as_of_ms + 1000)));
+        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID {}), since "
+        "the server had purged it; {}, and behind the gap each backup can be restored that was made later",
+        TimeText(log_.as_of_ms), position, TimeText(first.first_ms), first.after, latest));
   }
 
   absl::Status Add(const BinlogSegment& segment) {

@@ -203,5 +203,62 @@ TEST(BackupManifest, WhatIsWrongWithADatasetIsTold) {
               FailsWith(StatusCode::kFailedPrecondition, "of the kind 'fleet'"));
 }
 
+Manifest ExampleOfServer() {
+  return {.id = kId,
+          .began_ms = 1000,
+          .finished_ms = 2000,
+          .host = "root@MySQL001B, process 4711",
+          .version = "0.1.0",
+          .engine = "mariadb 10.11.19-MariaDB",
+          .sent_objects = 1,
+          .sent_bytes = 33,
+          .files = {{"stream/000001", "objects/file-" + Checksum('a'), 33, Checksum('a')},
+                    {"zookeeper.json", "objects/file-" + Checksum('b'), 44, Checksum('b')}},
+          .server = ServerPart{.host = "MySQL001B",
+                               .master = "MySQL001A",
+                               .slave = "MySQL001B",
+                               .domain = 1,
+                               .gtid = "1-1-17,2-3-4",
+                               .shards = {{false, 0, 511}, {false, 600, 600}, {true, 0, 7}},
+                               .bytes = 1'000'000}};
+}
+
+// Never changes, as those above.
+TEST(BackupManifest, TheFormOfAServersIsPinned) {
+  const std::string a = Checksum('a');
+  const std::string b = Checksum('b');
+  const std::string line =
+      R"({"began_ms":1000,"engine":"mariadb 10.11.19-MariaDB","files":[{"blob":"objects/file-)" + a +
+      R"(","checksum":")" + a + R"(","path":"stream/000001","size":33},{"blob":"objects/file-)" + b +
+      R"(","checksum":")" + b +
+      R"(","path":"zookeeper.json","size":44}],"finished_ms":2000,"format":1,"host":"root@MySQL001B, process 4711",)"
+      R"("id":"20261124T031459Z-1a2b3c4d","kind":"server","sent_bytes":33,"sent_objects":1,"sequence":0,)"
+      R"("server":{"bytes":1000000,"domain":1,"gtid":"1-1-17,2-3-4","host":"MySQL001B","master":"MySQL001A",)"
+      R"("shards":{"db":[[0,511],[600,600]],"mod":[[0,7]]},"slave":"MySQL001B"},"version":"0.1.0"})";
+  EXPECT_EQ(EncodeManifest(ExampleOfServer()), WithChecksum(line));
+  ASSERT_OK_AND_ASSIGN(const Manifest read, DecodeManifest(WithChecksum(line), kId));
+  EXPECT_EQ(read, ExampleOfServer());
+}
+
+TEST(BackupManifest, WhatIsWrongWithAServerIsTold) {
+  const auto changed = [](const std::string& from, const std::string& to) {
+    std::string line = EncodeManifest(ExampleOfServer());
+    line.erase(line.find('\n'));
+    const size_t at = line.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    if (at != std::string::npos) line.replace(at, from.size(), to);
+    return DecodeManifest(WithChecksum(line), kId);
+  };
+  for (const char* const ranges : {"[[7,0]]", "[[0,65536]]", "[[0]]", "[7]", R"([["0",7]])"}) {
+    EXPECT_THAT(changed("[[0,7]]", ranges),
+                FailsWith(StatusCode::kDataLoss, "server.shards.mod: must be ranges of shards"))
+        << ranges;
+  }
+  EXPECT_THAT(changed(R"("domain":1)", R"("domain":-1)"), FailsWith(StatusCode::kDataLoss, "server.domain"));
+  EXPECT_THAT(changed(R"("gtid":"1-1-17,2-3-4",)", ""), FailsWith(StatusCode::kDataLoss, "server.gtid"));
+  EXPECT_THAT(changed(R"("kind":"server")", R"("kind":"embedded")"),
+              FailsWith(StatusCode::kDataLoss, "KVSTORE is missing"));
+}
+
 }  // namespace
 }  // namespace kvstore::backup

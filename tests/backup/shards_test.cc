@@ -70,6 +70,27 @@ TEST_F(ShardsBackupTest, ObjectsAndMappingsGoOntoShardsAndBack) {
   EXPECT_EQ(UnitsOf(router, "there"), boards);
 }
 
+TEST_F(ShardsBackupTest, ALeftoverOfTheSameNameIsRemovedAsByAPlainCreate) {
+  Create({.name = "events", .backend = "rocksdb"});
+  Router& router = store_->router();
+  const CellWrite cell{"c", "v", 1};
+  ASSERT_OK(router.PutRow("events", "row", {&cell, 1}, {}));
+  ASSERT_OK_AND_ASSIGN(const auto made, BackUp(router, "events", *blobs_));
+  // The catalog forgets a dataset whose tables stay.
+  for (const char* const name : {"plain", "there"}) {
+    Create({.name = name, .backend = "mysql"});
+    ASSERT_OK(router.keeper().WithCatalog([&](Catalog& catalog) {
+      const auto contents = catalog.Load();
+      return contents.ok() ? catalog.Remove(name, contents->version).status() : contents.status();
+    }));
+    EXPECT_NE(Traces(name), std::set<std::string>());
+    ASSERT_OK(router.keeper().RefreshNow());
+  }
+  ASSERT_OK(router.CreateDataset({.name = "plain", .backend = "mysql"}));
+  ASSERT_OK(RestoreAs(router, made, *blobs_, "there", "mysql"));
+  EXPECT_EQ(UnitsOf(router, "there"), UnitsOf(router, "events"));
+}
+
 TEST_F(ShardsBackupTest, ARestoreOntoShardsThatFailsLeavesNothing) {
   Create({.name = "events", .backend = "rocksdb"});
   Router& router = store_->router();

@@ -28,9 +28,10 @@ class ServerPair {
   Host host_b() const { return {"127.0.0.1", b_.port()}; }
   shardops::Pair hosts() const { return {host_a(), host_b()}; }
 
- private:
+  /// Returns the arguments of a server with this server_id and gtid_domain_id, and further ones.
   static std::vector<std::string> Arguments(int id, int domain, std::vector<std::string> more);
 
+ private:
   MariaDbServer a_;
   MariaDbServer b_;
 };

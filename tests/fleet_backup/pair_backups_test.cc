@@ -1,0 +1,108 @@
+#include "fleet_backup/pair_backups.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "backup/layout.h"
+#include "backup/list.h"
+#include "base/shift_clock.h"
+#include "blobstore/open_blob_store.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// Which backup is found for a host or for shards.
+namespace kvstore::fleet_backup {
+namespace {
+
+using absl::StatusCode;
+using ::testing::ElementsAre;
+using testing::FailsWith;
+
+class PairBackups : public ::testing::Test {
+ protected:
+  void TearDown() override { ShiftWallClock(0); }
+
+  BlobOpener Opener() const {
+    return [url = "file:" + (dir_ / "blobs").string()] { return OpenBlobStore(url); };
+  }
+  /// Puts the manifest of a backup that was made so many hours ago, and returns its ID.
+  std::string Put(uint64_t domain, int64_t hours_ago, const std::string& master, const std::string& slave,
+                  std::vector<backup::ShardSpan> shards) {
+    ShiftWallClock(-hours_ago * static_cast<int64_t>(backup::kHourMs));
+    EXPECT_OK(AddPair(**Opener()(), domain));
+    const auto blobs = OpenPairBackups(Opener(), domain);
+    EXPECT_OK(blobs);
+    backup::Manifest manifest{.began_ms = WallClockMs(), .engine = "mariadb 10.11"};
+    manifest.id = backup::NewBackupId(manifest.began_ms);
+    manifest.server = backup::ServerPart{.host = slave,
+                                         .master = master,
+                                         .slave = slave,
+                                         .domain = domain,
+                                         .gtid = "1-1-1",
+                                         .shards = std::move(shards),
+                                         .bytes = 1};
+    EXPECT_OK(backup::PutManifest(**blobs, manifest, std::chrono::steady_clock::now()));
+    ShiftWallClock(0);
+    return manifest.id;
+  }
+  std::vector<PairBackup> Newest(uint64_t at_ms = 0) {
+    auto found = NewestOfPairs(Opener(), at_ms);
+    EXPECT_OK(found);
+    return found.ok() ? *std::move(found) : std::vector<PairBackup>();
+  }
+
+  const testing::TempDir dir_;
+};
+
+TEST_F(PairBackups, TheNewestOfEachPairIsFound) {
+  Put(1, 5, "A", "B", {{false, 0, 7}});
+  const std::string second = Put(1, 3, "B", "A", {{false, 0, 7}});
+  const std::string other = Put(7, 4, "C", "D", {{false, 8, 15}});
+  const auto newest = Newest();
+  ASSERT_EQ(newest.size(), 2u);
+  EXPECT_EQ(newest[0].manifest.id, second);
+  EXPECT_EQ(newest[1].manifest.id, other);
+  EXPECT_THAT(*ListPairs(**Opener()()), ElementsAre(1, 7));
+  EXPECT_EQ(FindOfHost(Newest(), "A")->manifest.id, second);
+  EXPECT_EQ(FindOfHost(Newest(), "D")->manifest.id, other);
+  EXPECT_THAT(FindOfHost(Newest(), "X"), FailsWith(StatusCode::kNotFound, "B and A; C and D"));
+}
+
+TEST_F(PairBackups, OneOfATimeWasFinishedBefore) {
+  const std::string first = Put(1, 5, "A", "B", {{false, 0, 7}});
+  Put(1, 3, "B", "A", {{false, 0, 7}});
+  EXPECT_EQ(FindOfHost(Newest(WallClockMs() - 4 * backup::kHourMs), "A")->manifest.id, first);
+  EXPECT_TRUE(Newest(WallClockMs() - 6 * backup::kHourMs).empty());
+}
+
+TEST_F(PairBackups, ShardsAreFoundWhereTheyWereLast) {
+  Put(1, 5, "A", "B", {{false, 0, 7}, {true, 0, 3}});
+  const std::string moved = Put(2, 3, "C", "D", {{false, 4, 5}, {false, 6, 9}});
+  const auto find = [&](bool mod, uint32_t first, uint32_t last) {
+    return FindOfShards(Newest(), {.mod = mod, .first = first, .last = last});
+  };
+  EXPECT_EQ(find(false, 0, 3)->domain, 1u);
+  EXPECT_EQ(find(false, 4, 9)->manifest.id, moved);
+  EXPECT_EQ(find(true, 0, 3)->domain, 1u);
+  EXPECT_THAT(find(true, 0, 4), FailsWith(StatusCode::kNotFound, "4 of them were on A and B"));
+  EXPECT_THAT(find(false, 3, 9), FailsWith(StatusCode::kNotFound, "restore those of one pair at a time"));
+  EXPECT_THAT(find(false, 100, 100), FailsWith(StatusCode::kNotFound, "db 100"));
+}
+
+TEST_F(PairBackups, ADamagedOneHidesNoOther) {
+  const std::string first = Put(1, 5, "A", "B", {{false, 0, 7}});
+  const std::string second = Put(1, 3, "A", "B", {{false, 0, 7}});
+  const auto blobs = *OpenPairBackups(Opener(), 1);
+  ASSERT_OK(blobs->Put(backup::ManifestBlob(second), "damaged", PutMode::kReplace));
+  const auto newest = Newest();
+  ASSERT_EQ(newest.size(), 1u);
+  EXPECT_EQ(newest[0].manifest.id, first);
+  EXPECT_THAT(newest[0].problem, ::testing::HasSubstr(second));
+}
+
+}  // namespace
+}  // namespace kvstore::fleet_backup
