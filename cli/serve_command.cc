@@ -173,12 +173,14 @@ void AddServeCommand(CLI::App& app, Globals& globals) {
     bool insecure = false;
   };
   auto args = std::make_shared<Arguments>();
-  CLI::App* serve = app.add_subcommand("serve", "Serve the store over gRPC, and with --resp over the Redis protocol, until SIGTERM or SIGINT");
+  CLI::App* serve = app.add_subcommand(
+      "serve", "Serve the store over gRPC, and with --resp over the Redis protocol, until SIGTERM or SIGINT");
   serve->add_option("--listen", args->listen, "host:port or unix:/path; may be repeated [127.0.0.1:7400]")
       ->type_name("ADDR");
   serve->add_option("--http", args->http, "host:port of /metrics, /healthz and /readyz")->type_name("ADDR");
   serve
-      ->add_option("--resp", args->resp, "host:port or unix:/path of the Redis protocol; it is not served without")
+      ->add_option("--resp", args->resp,
+                   "host:port or unix:/path of the Redis protocol; it is not served without")
       ->type_name("ADDR");
   serve->add_flag("--insecure", args->insecure,
                   "Allow other machines to connect without encryption and without tokens");

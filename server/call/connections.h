@@ -17,8 +17,8 @@
 
 namespace kvstore::server {
 
-/// Returns the address of a socket's other side as gRPC writes it, but with plain brackets; empty if the socket
-/// is not a TCP connection.
+/// Returns the address of a socket's other side as gRPC writes it, but with plain brackets; empty if the
+/// socket is not a TCP connection.
 std::string PeerOf(int socket);
 
 /// Ends connections over which strangers, that is callers who are not authenticated, send too much.

@@ -87,8 +87,7 @@ void Metrics::Count(Operation operation, std::string_view backend, Door door, do
                     const absl::Status& status, size_t request_bytes, size_t response_bytes) {
   auto found = backends_.find(backend);
   if (found == backends_.end()) found = backends_.find("");
-  const OperationMetrics& counted =
-      found->second[static_cast<size_t>(door)][static_cast<size_t>(operation)];
+  const OperationMetrics& counted = found->second[static_cast<size_t>(door)][static_cast<size_t>(operation)];
   counted.seconds->Observe(seconds);
   counted.request_bytes->Increment(static_cast<double>(request_bytes));
   counted.response_bytes->Increment(static_cast<double>(response_bytes));

@@ -36,9 +36,10 @@ class PlainChannel : public Channel {
     return error ? 0 : written;
   }
   void Write(std::shared_ptr<ChannelOwner> owner, std::string_view bytes) override {
-    socket_.async_write_some(
-        asio::buffer(bytes.data(), bytes.size()),
-        [owner = std::move(owner)](const error_code& error, size_t count) { owner->OnWritten(error, count); });
+    socket_.async_write_some(asio::buffer(bytes.data(), bytes.size()),
+                             [owner = std::move(owner)](const error_code& error, size_t count) {
+                               owner->OnWritten(error, count);
+                             });
   }
   void End(std::shared_ptr<ChannelOwner> owner) override {
     error_code ignored;
@@ -80,9 +81,10 @@ class TlsChannel : public Channel {
   }
   size_t TryWrite(std::string_view) override { return 0; }
   void Write(std::shared_ptr<ChannelOwner> owner, std::string_view bytes) override {
-    stream_.async_write_some(
-        asio::buffer(bytes.data(), bytes.size()),
-        [owner = std::move(owner)](const error_code& error, size_t count) { owner->OnWritten(error, count); });
+    stream_.async_write_some(asio::buffer(bytes.data(), bytes.size()),
+                             [owner = std::move(owner)](const error_code& error, size_t count) {
+                               owner->OnWritten(error, count);
+                             });
   }
   void End(std::shared_ptr<ChannelOwner> owner) override {
     stream_.async_shutdown([owner = std::move(owner)](const error_code&) { owner->OnEnded(); });

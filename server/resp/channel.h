@@ -21,8 +21,8 @@ class ChannelOwner {
   virtual void OnEnded() = 0;
 };
 
-/// A socket, encrypted or not. One read and one write may be under way at a time, each with an owner that lives
-/// until it is done. All calls are made on the thread of the socket.
+/// A socket, encrypted or not. One read and one write may be under way at a time, each with an owner that
+/// lives until it is done. All calls are made on the thread of the socket.
 class Channel {
  public:
   using Socket = boost::asio::generic::stream_protocol::socket;

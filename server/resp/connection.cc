@@ -46,8 +46,8 @@ constexpr std::chrono::milliseconds kIdentifyEvery{500};
 /// The memory of answers that is kept for the next ones.
 constexpr size_t kKeptOutput = size_t{64} << 10;
 
-/// Whether this is the first word of a request of HTTP, as a browser can be made to send it to any port of its
-/// machine. What follows in its body would be commands.
+/// Whether this is the first word of a request of HTTP, as a browser can be made to send it to any port of
+/// its machine. What follows in its body would be commands.
 bool IsHttp(std::string_view word) { return Is(word, "post") || Is(word, "host:"); }
 
 /// Empties a text, and gives back its memory if that is much.
@@ -187,8 +187,8 @@ std::string Connection::Describe() const {
     return std::chrono::duration_cast<std::chrono::seconds>(now - since).count();
   };
   const Principal* const caller = session_.principal();
-  return fmt::format("id={} addr={} name={} age={} idle={} db=0 user={} resp={} lib-name={} lib-ver={}\n", id_,
-                     peer_, name_, seconds(connected_), seconds(last_command_),
+  return fmt::format("id={} addr={} name={} age={} idle={} db=0 user={} resp={} lib-name={} lib-ver={}\n",
+                     id_, peer_, name_, seconds(connected_), seconds(last_command_),
                      caller == nullptr ? "default" : caller->name, static_cast<int>(version_), library_,
                      library_version_);
 }
@@ -197,7 +197,8 @@ std::string Connection::DescribeServer() const {
   const Figures& figures = environment_.figures;
   const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - figures.started);
   return fmt::format(
-      "# Server\r\nredis_version:{}\r\nkvstore_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
+      "# "
+      "Server\r\nredis_version:{}\r\nkvstore_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
       "\r\n# Clients\r\nconnected_clients:{}\r\n"
       "\r\n# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
       "\r\n# Replication\r\nrole:master\r\n",

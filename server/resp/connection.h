@@ -20,13 +20,13 @@
 
 namespace kvstore::server::resp {
 
-/// A connection of the Redis protocol: decodes commands, carries them out one after the other, and sends their
-/// answers in the same order.
+/// A connection of the Redis protocol: decodes commands, carries them out one after the other, and sends
+/// their answers in the same order.
 ///
-/// It lives on one thread, its loop. A command that does not wait is carried out there; puts together with those
-/// that other connections of the loop have sent at the same time. Everything else is carried out by workers, and
-/// nothing more is decoded, or read, until that is done: so a client that sends more than it gets answers for
-/// waits itself. All methods are called on the loop, unless they say otherwise.
+/// It lives on one thread, its loop. A command that does not wait is carried out there; puts together with
+/// those that other connections of the loop have sent at the same time. Everything else is carried out by
+/// workers, and nothing more is decoded, or read, until that is done: so a client that sends more than it
+/// gets answers for waits itself. All methods are called on the loop, unless they say otherwise.
 class Connection final : public std::enable_shared_from_this<Connection>,
                          public PutMember,
                          public ChannelOwner,

@@ -13,10 +13,10 @@ namespace kvstore::server::resp {
 /// What has happened since the start. Thread-safe.
 struct Figures {
   const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
-  std::atomic<size_t> connections{0};       ///< Open.
-  std::atomic<uint64_t> connected{0};       ///< Since the start; also the number of the last one.
-  std::atomic<uint64_t> commands{0};        ///< That were decoded.
-  std::atomic<uint64_t> cut{0};             ///< Connections that were ended for what their clients did, or did not.
+  std::atomic<size_t> connections{0};  ///< Open.
+  std::atomic<uint64_t> connected{0};  ///< Since the start; also the number of the last one.
+  std::atomic<uint64_t> commands{0};   ///< That were decoded.
+  std::atomic<uint64_t> cut{0};  ///< Connections that were ended for what their clients did, or did not.
 };
 
 /// What all connections share.

@@ -51,8 +51,8 @@ void Loop::Serve(int socket) {
     return;
   }
   std::string peer = PeerOf(socket);
-  auto channel = tls_ == nullptr ? MakePlainChannel(std::move(accepted))
-                                 : MakeTlsChannel(std::move(accepted), *tls_);
+  auto channel =
+      tls_ == nullptr ? MakePlainChannel(std::move(accepted)) : MakeTlsChannel(std::move(accepted), *tls_);
   const auto connection = std::make_shared<Connection>(
       environment_, context_, puts_, std::move(channel), peer.empty() ? "unix:" : std::move(peer),
       [this](Connection& closed) { connections_.erase(&closed); });

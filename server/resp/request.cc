@@ -114,7 +114,8 @@ bool CarryOutTogether(Core& core, std::span<Request* const> requests, Version ve
   std::vector<RowRead> reads;
   for (Request* const request : requests) {
     const CallLimits& own = request->call->Limits();
-    limits.deadline = limits.deadline && own.deadline ? std::min(*limits.deadline, *own.deadline) : own.deadline;
+    limits.deadline =
+        limits.deadline && own.deadline ? std::min(*limits.deadline, *own.deadline) : own.deadline;
     limits.cancelled = own.cancelled;
     const auto& plan = std::get<ReadPlan>(request->plan);
     reads.push_back({.row = plan.row, .options = plan.options});

@@ -52,7 +52,8 @@ class CommandCall : public Call {
   const std::string& caller() const { return CallerName(); }
 };
 
-/// A command that works with the store, from when it was decoded until it is answered. Stays where it was made.
+/// A command that works with the store, from when it was decoded until it is answered. Stays where it was
+/// made.
 struct Request {
   Request() = default;
   Request(const Request&) = delete;

@@ -16,8 +16,8 @@
 
 namespace kvstore::server {
 
-/// Serves a store over the Redis protocol (docs/redis.md), to connections that somebody else accepts: one loop
-/// for each core, over which connections are spread. Thread-safe.
+/// Serves a store over the Redis protocol (docs/redis.md), to connections that somebody else accepts: one
+/// loop for each core, over which connections are spread. Thread-safe.
 class RespServer {
  public:
   /// core  Must outlive the server.

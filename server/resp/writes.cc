@@ -163,8 +163,8 @@ void PutGroup::CarryOut() {
   for (const auto& member : members) {
     const Requests& puts = member->puts();
     const std::string_view dataset = PlannedDataset(*puts.front());
-    auto found =
-        std::find_if(datasets.begin(), datasets.end(), [&](const auto& other) { return other.first == dataset; });
+    auto found = std::find_if(datasets.begin(), datasets.end(),
+                              [&](const auto& other) { return other.first == dataset; });
     if (found == datasets.end()) {
       datasets.emplace_back(dataset, std::vector<Request*>());
       found = std::prev(datasets.end());

@@ -420,7 +420,9 @@ TEST_F(ServedTest, JsonLinesAreAnsweredAsInProcess) {
     good += expected["ok"] == true ? 1 : 0;
   }
   EXPECT_EQ(good, kLines.size() - 8) << "mistakes in the lines would compare errors alone";
-  EXPECT_EQ(served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="grpc",operation="QueryReport"})"), 4)
+  EXPECT_EQ(
+      served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="grpc",operation="QueryReport"})"),
+      4)
       << "the server was asked, and not for rows";
 }
 

@@ -142,7 +142,9 @@ TEST_F(CallsStreamTest, EachCallIsAnsweredAsByItsOwnMethod) {
   while (stream.last().taken() < 2) ASSERT_TRUE(stream.Read());
   EXPECT_EQ(stream.last().taken(), 2u);
   // They are counted as if they had come by their own methods.
-  EXPECT_EQ(served_->Metric("kvstore_call_seconds_count{backend=\"rocksdb\",door=\"grpc\",operation=\"PutRow\"}"), 4);
+  EXPECT_EQ(
+      served_->Metric("kvstore_call_seconds_count{backend=\"rocksdb\",door=\"grpc\",operation=\"PutRow\"}"),
+      4);
   stream.EndWriting();
   EXPECT_FALSE(stream.Read());
   EXPECT_TRUE(stream.Finish().ok());

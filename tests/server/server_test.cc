@@ -341,7 +341,8 @@ TEST_F(ServerTest, FiguresAndHealthAreServedByHttp) {
   const int port = served_->server().http_port();
   const std::string metrics = Fetch(port, "/metrics");
   for (const char* line :
-       {"HTTP/1.1 200", "kvstore_call_seconds_count{backend=\"rocksdb\",door=\"grpc\",operation=\"PutRow\"} 1\n",
+       {"HTTP/1.1 200",
+        "kvstore_call_seconds_count{backend=\"rocksdb\",door=\"grpc\",operation=\"PutRow\"} 1\n",
         "kvstore_call_errors_total{backend=\"\",code=\"NOT_FOUND\",door=\"grpc\",operation=\"GetRow\"} 1\n",
         "kvstore_datasets 1\n", "# TYPE kvstore_rocksdb_written_bytes_total counter\n",
         "# TYPE kvstore_calls_in_flight gauge\n"}) {

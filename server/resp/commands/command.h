@@ -102,8 +102,8 @@ enum class DatasetIn : uint8_t {
   kScan,      ///< SCAN: in its cursor or its pattern.
 };
 
-/// The places of keys among the words, as COMMAND shows them: `last` may count from the end, -1 being the last
-/// word.
+/// The places of keys among the words, as COMMAND shows them: `last` may count from the end, -1 being the
+/// last word.
 struct KeyPlaces {
   int first = 0;
   int last = 0;

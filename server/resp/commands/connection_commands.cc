@@ -21,8 +21,7 @@ bool IsName(std::string_view text) {
 }
 
 absl::Status NameError() {
-  return absl::InvalidArgumentError(
-      "Client names cannot contain spaces, newlines or special characters.");
+  return absl::InvalidArgumentError("Client names cannot contain spaces, newlines or special characters.");
 }
 
 void Ping(Session&, Arguments arguments, Encoder& out) {
@@ -41,7 +40,8 @@ void Quit(Session& session, Arguments, Encoder& out) {
 void Select(Session&, Arguments arguments, Encoder& out) {
   const auto database = ParseSigned(arguments[1]);
   if (!database) return out.Error("ERR value is not an integer or out of range");
-  if (*database != 0) return out.Error("ERR DB index is out of range: there is only 0, which has all datasets");
+  if (*database != 0)
+    return out.Error("ERR DB index is out of range: there is only 0, which has all datasets");
   out.Ok();
 }
 
@@ -144,7 +144,8 @@ void Client(Session& session, Arguments arguments, Encoder& out) {
     out.Ok();
   } else {
     out.Error(
-        "ERR CLIENT has the subcommands ID, INFO, GETNAME, SETNAME name, SETINFO LIB-NAME name, SETINFO LIB-VER "
+        "ERR CLIENT has the subcommands ID, INFO, GETNAME, SETNAME name, SETINFO LIB-NAME name, SETINFO "
+        "LIB-VER "
         "version");
   }
 }

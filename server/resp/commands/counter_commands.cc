@@ -24,7 +24,8 @@ namespace {
 constexpr int kMaxRounds = 10'000;
 /// So many are made on a thread on which connections are served.
 constexpr int kRoundsHere = 8;
-/// A counter whose value lies so far in the future cannot be stepped: the store's timestamps are those of now.
+/// A counter whose value lies so far in the future cannot be stepped: the store's timestamps are those of
+/// now.
 constexpr uint64_t kMaxAheadMs = 60'000;
 
 /// The value of a counter.
@@ -36,7 +37,8 @@ struct Value {
 
 absl::Status FutureError() {
   return absl::FailedPreconditionError(
-      "the value has a timestamp in the future, which hides what is put now; put a value with a later timestamp "
+      "the value has a timestamp in the future, which hides what is put now; put a value with a later "
+      "timestamp "
       "by KV.PUT");
 }
 
@@ -116,11 +118,16 @@ absl::Status HashIncrementBy(StoreCall& call, Arguments arguments, Encoder& out)
 
 std::span<const Command> CounterCommands() {
   static constexpr std::array kCommands = {
-      OnKey("decr", 2, StoreCommand{.carry_out = &Decrement, .brief = true}, Operation::kPutRow, Shape::kRows, "string", "dataset:row", "Subtracts one from a value, exactly"),
-      OnKey("decrby", 3, StoreCommand{.carry_out = &DecrementBy, .brief = true}, Operation::kPutRow, Shape::kRows, "string", "dataset:row number", "Subtracts from a value, exactly"),
-      OnKey("hincrby", 4, StoreCommand{.carry_out = &HashIncrementBy, .brief = true}, Operation::kPutRow, Shape::kRows, "hash", "dataset:row column number", "Adds to the value of a column, exactly"),
-      OnKey("incr", 2, StoreCommand{.carry_out = &Increment, .brief = true}, Operation::kPutRow, Shape::kRows, "string", "dataset:row", "Adds one to a value, exactly"),
-      OnKey("incrby", 3, StoreCommand{.carry_out = &IncrementBy, .brief = true}, Operation::kPutRow, Shape::kRows, "string", "dataset:row number", "Adds to a value, exactly"),
+      OnKey("decr", 2, StoreCommand{.carry_out = &Decrement, .brief = true}, Operation::kPutRow, Shape::kRows,
+            "string", "dataset:row", "Subtracts one from a value, exactly"),
+      OnKey("decrby", 3, StoreCommand{.carry_out = &DecrementBy, .brief = true}, Operation::kPutRow,
+            Shape::kRows, "string", "dataset:row number", "Subtracts from a value, exactly"),
+      OnKey("hincrby", 4, StoreCommand{.carry_out = &HashIncrementBy, .brief = true}, Operation::kPutRow,
+            Shape::kRows, "hash", "dataset:row column number", "Adds to the value of a column, exactly"),
+      OnKey("incr", 2, StoreCommand{.carry_out = &Increment, .brief = true}, Operation::kPutRow, Shape::kRows,
+            "string", "dataset:row", "Adds one to a value, exactly"),
+      OnKey("incrby", 3, StoreCommand{.carry_out = &IncrementBy, .brief = true}, Operation::kPutRow,
+            Shape::kRows, "string", "dataset:row number", "Adds to a value, exactly"),
   };
   return kCommands;
 }

@@ -16,9 +16,9 @@
 namespace kvstore::server::resp {
 
 /// The cursors of SCAN, HSCAN and ZSCAN. Clients take a cursor for a number of 64 bits, and a position in a
-/// row or among rows does not fit into one: so positions are kept here, by random numbers. Each caller has its
-/// own, and loses its oldest when it has too many; a server that is started again knows none. A cursor may be
-/// used again, as long as it is known. Thread-safe.
+/// row or among rows does not fit into one: so positions are kept here, by random numbers. Each caller has
+/// its own, and loses its oldest when it has too many; a server that is started again knows none. A cursor
+/// may be used again, as long as it is known. Thread-safe.
 class Cursors {
  public:
   /// How many cursors a caller has at most.

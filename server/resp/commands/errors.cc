@@ -50,8 +50,8 @@ absl::Status WithWord(absl::Status error, const char* word) {
 bool HasWord(const absl::Status& error) { return error.GetPayload(kWordPayload).has_value(); }
 
 absl::Status WrongTypeError(std::string_view message) {
-  return WithWord(absl::FailedPreconditionError(fmt::format(
-                      "Operation against a key holding the wrong kind of value: {}", message)),
+  return WithWord(absl::FailedPreconditionError(
+                      fmt::format("Operation against a key holding the wrong kind of value: {}", message)),
                   "WRONGTYPE");
 }
 

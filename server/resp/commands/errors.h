@@ -33,8 +33,8 @@ absl::Status SyntaxError();
 /// The error of an argument that should be a whole number.
 absl::Status NotAnIntegerError();
 
-/// What a command returns that turned out to be too long for the thread on which connections are served. It is
-/// then carried out by a worker, from its beginning.
+/// What a command returns that turned out to be too long for the thread on which connections are served. It
+/// is then carried out by a worker, from its beginning.
 absl::Status TooLongHereError();
 bool IsTooLongHere(const absl::Status& error);
 

@@ -39,7 +39,8 @@ absl::StatusOr<Key> ParseKey(std::string_view text) {
   if (row.size() == rest.size()) return key;
   const std::string_view column = rest.substr(row.size() + 1);
   if (column.find(':') != std::string_view::npos) {
-    return KeyError("it has more than the three parts dataset:row:column; write a ':' within a part as \\x3A");
+    return KeyError(
+        "it has more than the three parts dataset:row:column; write a ':' within a part as \\x3A");
   }
   bytes = UnescapedPart(column);
   if (!bytes.ok()) return bytes.status();
@@ -63,7 +64,8 @@ absl::StatusOr<Key> ParseColumnKey(std::string_view text) {
 
 absl::StatusOr<IdKey> ParseIdKey(std::string_view text) {
   const std::string_view dataset = DatasetOf(text);
-  const auto id = dataset.size() == text.size() ? std::nullopt : ParseUnsigned(text.substr(dataset.size() + 1));
+  const auto id =
+      dataset.size() == text.size() ? std::nullopt : ParseUnsigned(text.substr(dataset.size() + 1));
   if (!id) return KeyError("it must be dataset:id, with a decimal ID");
   return IdKey{.dataset = dataset, .id = *id};
 }

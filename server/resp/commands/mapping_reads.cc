@@ -76,7 +76,8 @@ absl::StatusOr<std::vector<MappingEntry>> ListEntries(Router& router, const Mapp
   if (options.marker.empty()) options.offset = std::exchange(skip, 0);
   while (entries.size() < wanted.count) {
     const uint64_t left = wanted.count - entries.size();
-    const uint64_t most = std::min<uint64_t>(left, kMaxListEntries) + std::min<uint64_t>(skip, kMaxListEntries);
+    const uint64_t most =
+        std::min<uint64_t>(left, kMaxListEntries) + std::min<uint64_t>(skip, kMaxListEntries);
     options.limit = static_cast<uint32_t>(std::min(most, page_entries));
     page_entries = std::min<uint64_t>(10 * page_entries, kMaxListEntries);
     auto page = router.ListMapping(mapping.dataset, mapping.from, options);

@@ -29,13 +29,14 @@ absl::StatusOr<std::optional<uint64_t>> FindSequence(Router& router, const Mappi
 /// Which entries to list, in which order.
 struct EntriesWanted {
   bool descending = false;
-  uint64_t min = 0;                     ///< The lowest sequence.
-  uint64_t max = kMaxTimestamp;         ///< The highest one, at least `min`.
-  uint64_t offset = 0;                  ///< So many are left out first.
+  uint64_t min = 0;                                       ///< The lowest sequence.
+  uint64_t max = kMaxTimestamp;                           ///< The highest one, at least `min`.
+  uint64_t offset = 0;                                    ///< So many are left out first.
   uint64_t count = std::numeric_limits<uint64_t>::max();  ///< At most so many.
 };
 
-/// Lists entries. TooLargeAnswerError if there are too many; TooLongHereError if `here` and this may take long.
+/// Lists entries. TooLargeAnswerError if there are too many; TooLongHereError if `here` and this may take
+/// long.
 absl::StatusOr<std::vector<MappingEntry>> ListEntries(Router& router, const MappingOf& mapping,
                                                       const EntriesWanted& wanted, bool here);
 

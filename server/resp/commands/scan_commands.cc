@@ -17,8 +17,8 @@
 #include "server/resp/commands/scan.h"
 #include "server/resp/commands/scan_options.h"
 
-/// SCAN: the keys of all datasets that the caller may read, one dataset after the other by name, a part of one
-/// dataset in each answer.
+/// SCAN: the keys of all datasets that the caller may read, one dataset after the other by name, a part of
+/// one dataset in each answer.
 namespace kvstore::server::resp {
 namespace {
 
@@ -117,8 +117,7 @@ bool HasType(const ScannedRow& row, std::string_view type) {
 }
 
 absl::Status ScanRowKeys(Router& router, const ScanArguments& scan, Place& place, Part& part) {
-  const auto cursor =
-      router.ScanRows(place.dataset, {}, {.max_bytes = kPieceBytes, .marker = place.marker});
+  const auto cursor = router.ScanRows(place.dataset, {}, {.max_bytes = kPieceBytes, .marker = place.marker});
   if (!cursor.ok()) return cursor.status();
   const ScanBudget budget(kScanBudget);
   ScannedRow row;
@@ -140,8 +139,8 @@ absl::Status ScanRowKeys(Router& router, const ScanArguments& scan, Place& place
 }
 
 absl::Status ScanObjectKeys(Router& router, const ScanArguments& scan, Place& place, Part& part) {
-  auto page = router.ScanObjects(
-      place.dataset, {}, {.limit = scan.count, .max_bytes = kObjectBytes, .marker = place.marker});
+  auto page = router.ScanObjects(place.dataset, {},
+                                 {.limit = scan.count, .max_bytes = kObjectBytes, .marker = place.marker});
   if (!page.ok()) return page.status();
   for (const Object& object : page->objects) AddKey(IdKeyText(place.dataset, object.id), scan, part);
   part.ended = page->marker.empty();

@@ -16,8 +16,8 @@
 #include "server/resp/commands/numbers.h"
 #include "server/resp/commands/words.h"
 
-/// What the store can do and Redis has no command for: KV.GET, KV.PUT, KV.LIST, KV.DATASETS. The arguments are
-/// the bytes themselves, without escapes.
+/// What the store can do and Redis has no command for: KV.GET, KV.PUT, KV.LIST, KV.DATASETS. The arguments
+/// are the bytes themselves, without escapes.
 namespace kvstore::server::resp {
 namespace {
 
@@ -236,7 +236,8 @@ std::span<const Command> StoreCommands() {
               .group = "kvstore",
               .words = "",
               .summary = "Lists the datasets that the caller may read"},
-      OnDataset("kv.get", -3, StoreCommand{.carry_out = &Get, .brief = true}, Operation::kGetRow, Shape::kRows,
+      OnDataset("kv.get", -3, StoreCommand{.carry_out = &Get, .brief = true}, Operation::kGetRow,
+                Shape::kRows,
                 "dataset row [COLUMNS n column ...] [VERSIONS n] [RANGE start end] [LIMIT n] [MARKER marker]",
                 "Returns a page of a row with its versions and their timestamps"),
       OnDataset("kv.list", -3, StoreCommand{.carry_out = &List}, Operation::kListObjects, Shape::kMappings,
@@ -247,10 +248,11 @@ std::span<const Command> StoreCommands() {
                 "dataset row cells column timestamp|* value [...] [IFABSENT column | IFEQUALS column value] "
                 "[SYNC]",
                 "Puts cells of one row, all or none, perhaps under a condition"),
-      OnDataset("kv.scan", -2, StoreCommand{.carry_out = &ScanStore}, Operation::kScanRows, std::nullopt,
-                "dataset [START start] [END end] [COLUMNS n column ...] [VERSIONS n] [RANGE start end] [LIMIT n] "
-                "[MARKER marker]",
-                "Returns a page of a dataset's rows, objects or entries"),
+      OnDataset(
+          "kv.scan", -2, StoreCommand{.carry_out = &ScanStore}, Operation::kScanRows, std::nullopt,
+          "dataset [START start] [END end] [COLUMNS n column ...] [VERSIONS n] [RANGE start end] [LIMIT n] "
+          "[MARKER marker]",
+          "Returns a page of a dataset's rows, objects or entries"),
   };
   return kCommands;
 }

@@ -53,7 +53,8 @@ absl::StatusOr<uint64_t> ParseEntryId(std::string_view text) {
   const auto id = ParseId(text);
   if (!id) return InvalidIdError();
   if (id->sequence.value_or(0) == 0) return id->timestamp;
-  return absl::InvalidArgumentError("an entry's ID is its timestamp in milliseconds and -0: write * or 1700000000000-0");
+  return absl::InvalidArgumentError(
+      "an entry's ID is its timestamp in milliseconds and -0: write * or 1700000000000-0");
 }
 
 // ---- XADD ----
@@ -140,8 +141,8 @@ absl::StatusOr<RangeWanted> ReadRange(std::string_view start, std::string_view e
   return wanted;
 }
 
-absl::Status PlanRange(std::string_view key_text, const absl::StatusOr<RangeWanted>& wanted, bool newest_first,
-                       ReadPlan& plan) {
+absl::Status PlanRange(std::string_view key_text, const absl::StatusOr<RangeWanted>& wanted,
+                       bool newest_first, ReadPlan& plan) {
   auto key = ParseColumnKey(key_text);
   if (!key.ok()) return key.status();
   plan.dataset = key->dataset;
@@ -151,10 +152,11 @@ absl::Status PlanRange(std::string_view key_text, const absl::StatusOr<RangeWant
   if (!wanted.ok()) return wanted.status();
   const bool nothing = wanted->range.start >= wanted->range.end || wanted->count == 0u;
   // What is asked for may be nothing, which is no valid read.
-  plan.options.time_range = nothing ? TimeRange{.start = kMaxTimestamp, .end = kMaxTimestamp + 1} : wanted->range;
+  plan.options.time_range =
+      nothing ? TimeRange{.start = kMaxTimestamp, .end = kMaxTimestamp + 1} : wanted->range;
   const uint64_t versions = newest_first ? wanted->count.value_or(kMaxSequence) : kMaxSequence;
-  plan.options.versions = static_cast<uint32_t>(
-      std::clamp<uint64_t>(versions, 1, std::numeric_limits<uint32_t>::max()));
+  plan.options.versions =
+      static_cast<uint32_t>(std::clamp<uint64_t>(versions, 1, std::numeric_limits<uint32_t>::max()));
   return absl::OkStatus();
 }
 
@@ -248,11 +250,20 @@ absl::Status DeleteEntries(StoreCall& call, Arguments arguments, Encoder& out) {
 
 std::span<const Command> StreamCommands() {
   static constexpr std::array kCommands = {
-      OnKey("xadd", -5, WriteCommand{.plan = &PlanAdd, .answer = &AnswerAdd}, Operation::kPutRow, Shape::kRows, "stream", "dataset:row:column *|timestamp[-0] v value", "Puts a version of a column"),
-      OnKey("xdel", -3, StoreCommand{.carry_out = &DeleteEntries}, Operation::kDeleteRow, Shape::kRows, "stream", "dataset:row:column timestamp-0 [timestamp-0 ...]", "Deletes versions of a column, where its dataset keeps all versions"),
-      OnKey("xlen", 2, StoreCommand{.carry_out = &Length, .brief = true}, Operation::kGetRow, Shape::kRows, "stream", "dataset:row:column", "Returns how many versions a column has, by reading them"),
-      OnKey("xrange", -4, ReadCommand{.plan = &PlanForwards, .answer = &AnswerForwards}, Operation::kGetRow, Shape::kRows, "stream", "dataset:row:column start end [COUNT count]", "Returns versions of a column, the oldest first"),
-      OnKey("xrevrange", -4, ReadCommand{.plan = &PlanBackwards, .answer = &AnswerBackwards}, Operation::kGetRow, Shape::kRows, "stream", "dataset:row:column end start [COUNT count]", "Returns versions of a column, the newest first"),
+      OnKey("xadd", -5, WriteCommand{.plan = &PlanAdd, .answer = &AnswerAdd}, Operation::kPutRow,
+            Shape::kRows, "stream", "dataset:row:column *|timestamp[-0] v value",
+            "Puts a version of a column"),
+      OnKey("xdel", -3, StoreCommand{.carry_out = &DeleteEntries}, Operation::kDeleteRow, Shape::kRows,
+            "stream", "dataset:row:column timestamp-0 [timestamp-0 ...]",
+            "Deletes versions of a column, where its dataset keeps all versions"),
+      OnKey("xlen", 2, StoreCommand{.carry_out = &Length, .brief = true}, Operation::kGetRow, Shape::kRows,
+            "stream", "dataset:row:column", "Returns how many versions a column has, by reading them"),
+      OnKey("xrange", -4, ReadCommand{.plan = &PlanForwards, .answer = &AnswerForwards}, Operation::kGetRow,
+            Shape::kRows, "stream", "dataset:row:column start end [COUNT count]",
+            "Returns versions of a column, the oldest first"),
+      OnKey("xrevrange", -4, ReadCommand{.plan = &PlanBackwards, .answer = &AnswerBackwards},
+            Operation::kGetRow, Shape::kRows, "stream", "dataset:row:column end start [COUNT count]",
+            "Returns versions of a column, the newest first"),
   };
   return kCommands;
 }

@@ -50,13 +50,15 @@ absl::Status PlanSetString(Arguments arguments, WritePlan& plan) {
       plan.options.condition = Condition{.column = kColumn, .equals = std::nullopt};
     } else if (Is(option, "ex") || Is(option, "px") || Is(option, "exat") || Is(option, "pxat") ||
                Is(option, "keepttl")) {
-      return absl::UnimplementedError(fmt::format(
-          "EX, PX, EXAT, PXAT and KEEPTTL are not supported: cells of dataset '{0}' expire by its ttl_ms, which "
-          "is changed with kv dataset alter {0} --ttl-ms",
-          DatasetOf(arguments[1]).substr(0, kMaxDatasetNameBytes)));
+      return absl::UnimplementedError(
+          fmt::format("EX, PX, EXAT, PXAT and KEEPTTL are not supported: cells of dataset '{0}' expire by "
+                      "its ttl_ms, which "
+                      "is changed with kv dataset alter {0} --ttl-ms",
+                      DatasetOf(arguments[1]).substr(0, kMaxDatasetNameBytes)));
     } else if (Is(option, "xx") || Is(option, "get")) {
       return absl::UnimplementedError(
-          "XX and GET are not supported; use GET, and KV.PUT ... IFEQUALS to replace the value that was read");
+          "XX and GET are not supported; use GET, and KV.PUT ... IFEQUALS to replace the value that was "
+          "read");
     } else {
       return SyntaxError();
     }
@@ -214,8 +216,11 @@ absl::Status GetAndDelete(StoreCall& call, Arguments arguments, Encoder& out) {
 
 std::span<const Command> StringCommands() {
   static constexpr std::array kCommands = {
-      OnKey("get", 2, ReadCommand{.plan = &PlanGet, .answer = &AnswerString}, Operation::kGetRow, Shape::kRows, "string", "dataset:row", "Returns the newest value of the column with the empty name"),
-      OnKey("getdel", 2, StoreCommand{.carry_out = &GetAndDelete, .brief = true}, Operation::kDeleteRow, Shape::kRows, "string", "dataset:row", "Returns a value and then deletes it, in two steps"),
+      OnKey("get", 2, ReadCommand{.plan = &PlanGet, .answer = &AnswerString}, Operation::kGetRow,
+            Shape::kRows, "string", "dataset:row",
+            "Returns the newest value of the column with the empty name"),
+      OnKey("getdel", 2, StoreCommand{.carry_out = &GetAndDelete, .brief = true}, Operation::kDeleteRow,
+            Shape::kRows, "string", "dataset:row", "Returns a value and then deletes it, in two steps"),
       Command{.name = "mget",
               .arity = -2,
               .handler = StoreCommand{.carry_out = &MultiGet, .brief = true},
@@ -236,9 +241,12 @@ std::span<const Command> StringCommands() {
               .group = "string",
               .words = "dataset:row value [dataset:row value ...]",
               .summary = "Puts the values of several keys, one by one"},
-      OnKey("set", -3, WriteCommand{.plan = &PlanSetString, .answer = &AnswerSet}, Operation::kPutRow, Shape::kRows, "string", "dataset:row value [NX]", "Puts a value, with NX only if there is none"),
-      OnKey("setnx", 3, WriteCommand{.plan = &PlanPutIfAbsent, .answer = &AnswerWhetherSet}, Operation::kPutRow, Shape::kRows, "string", "dataset:row value", "Puts a value if there is none"),
-      OnKey("strlen", 2, ReadCommand{.plan = &PlanGet, .answer = &AnswerStringSize}, Operation::kGetRow, Shape::kRows, "string", "dataset:row", "Returns how many bytes a value has"),
+      OnKey("set", -3, WriteCommand{.plan = &PlanSetString, .answer = &AnswerSet}, Operation::kPutRow,
+            Shape::kRows, "string", "dataset:row value [NX]", "Puts a value, with NX only if there is none"),
+      OnKey("setnx", 3, WriteCommand{.plan = &PlanPutIfAbsent, .answer = &AnswerWhetherSet},
+            Operation::kPutRow, Shape::kRows, "string", "dataset:row value", "Puts a value if there is none"),
+      OnKey("strlen", 2, ReadCommand{.plan = &PlanGet, .answer = &AnswerStringSize}, Operation::kGetRow,
+            Shape::kRows, "string", "dataset:row", "Returns how many bytes a value has"),
   };
   return kCommands;
 }

@@ -17,22 +17,26 @@ namespace {
 constexpr size_t kMaxNameBytes = 32;
 
 constexpr std::string_view kTransactions =
-    "a command on one row is atomic, and several of them are not; put several columns with one HSET, or with a "
+    "a command on one row is atomic, and several of them are not; put several columns with one HSET, or with "
+    "a "
     "condition by KV.PUT ... IFEQUALS";
 constexpr std::string_view kExpiry =
     "keys have no time to live of their own: cells expire by the ttl_ms of their dataset (kv dataset alter "
     "--ttl-ms)";
 constexpr std::string_view kLists =
     "there are no lists: a column of a row is a stream (XADD, XREVRANGE), a mapping is a sorted set (ZADD)";
-constexpr std::string_view kSets = "there are no sets: a mapping is a sorted set (ZADD), a row is a hash (HSET)";
+constexpr std::string_view kSets =
+    "there are no sets: a mapping is a sorted set (ZADD), a row is a hash (HSET)";
 constexpr std::string_view kMessages = "there are no messages between clients";
 constexpr std::string_view kScripts = "there are no scripts or functions";
 constexpr std::string_view kCluster =
-    "every server serves every dataset, so clients need not know where data is; connect without the cluster's "
+    "every server serves every dataset, so clients need not know where data is; connect without the "
+    "cluster's "
     "mode";
 constexpr std::string_view kAdministration =
     "a store is administered with kv, by --server or on its machine (docs/operations.md)";
-constexpr std::string_view kGroups = "there are no groups of consumers; read a stream with XREVRANGE or XRANGE";
+constexpr std::string_view kGroups =
+    "there are no groups of consumers; read a stream with XREVRANGE or XRANGE";
 
 struct Unsupported {
   std::string_view name;
@@ -159,10 +163,9 @@ const Names& ByName() {
 const std::vector<const Command*>& AllCommands() {
   static const std::vector<const Command*> commands = [] {
     std::vector<const Command*> all;
-    for (const auto group :
-         {ConnectionCommands(), ServerCommands(), KeyCommands(), ScanCommands(), HashCommands(),
-          StringCommands(), CounterCommands(), StreamCommands(), SortedSetCommands(), JsonCommands(),
-          StoreCommands()}) {
+    for (const auto group : {ConnectionCommands(), ServerCommands(), KeyCommands(), ScanCommands(),
+                             HashCommands(), StringCommands(), CounterCommands(), StreamCommands(),
+                             SortedSetCommands(), JsonCommands(), StoreCommands()}) {
       for (const Command& command : group) all.push_back(&command);
     }
     std::sort(all.begin(), all.end(), [](const Command* a, const Command* b) { return a->name < b->name; });
@@ -188,8 +191,7 @@ std::string_view WhyNotSupported(std::string_view name) {
 
 absl::Status UnknownCommandError(std::string_view name) {
   if (const std::string_view instead = WhyNotSupported(name); !instead.empty()) {
-    return absl::UnimplementedError(
-        fmt::format("'{}' is not supported: {}", LowerCase(name), instead));
+    return absl::UnimplementedError(fmt::format("'{}' is not supported: {}", LowerCase(name), instead));
   }
   // The words behind the name may be values, which no error shows.
   const std::string_view shown = name.substr(0, kMaxNameBytes);

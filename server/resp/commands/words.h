@@ -19,9 +19,8 @@ inline std::string LowerCase(std::string_view text) {
 ///
 /// word  in lower case.
 inline bool Is(std::string_view given, std::string_view word) {
-  return given.size() == word.size() &&
-         std::equal(given.begin(), given.end(), word.begin(),
-                    [](char a, char b) { return LowerCase(a) == b; });
+  return given.size() == word.size() && std::equal(given.begin(), given.end(), word.begin(),
+                                                   [](char a, char b) { return LowerCase(a) == b; });
 }
 
 }  // namespace kvstore::server::resp

@@ -16,8 +16,8 @@
 #include "server/resp/commands/scan_options.h"
 #include "server/resp/commands/words.h"
 
-/// The list of an ID in a mapping as a sorted set: the members are IDs, the scores their sequences. Members of
-/// one score are in the order of their numbers.
+/// The list of an ID in a mapping as a sorted set: the members are IDs, the scores their sequences. Members
+/// of one score are in the order of their numbers.
 namespace kvstore::server::resp {
 namespace {
 
@@ -320,26 +320,26 @@ constexpr Command OnList(std::string_view name, int arity,
 std::span<const Command> SortedSetCommands() {
   static constexpr std::array kCommands = {
       OnList("zadd", -4, &Add, Operation::kAddMapping, "dataset:id score member [score member ...]",
-           "Adds entries, or changes their sequences; returns how many are new"),
+             "Adds entries, or changes their sequences; returns how many are new"),
       OnList("zcard", 2, &Cardinality, Operation::kCountMapping, "dataset:id",
-           "Returns how many entries an ID has"),
+             "Returns how many entries an ID has"),
       OnList("zrange", -4, &Range, Operation::kListMapping,
-           "dataset:id start stop [BYSCORE] [REV] [LIMIT offset count] [WITHSCORES]",
-           "Returns entries by their places or by their sequences"),
+             "dataset:id start stop [BYSCORE] [REV] [LIMIT offset count] [WITHSCORES]",
+             "Returns entries by their places or by their sequences"),
       OnList("zrangebyscore", -4, &RangeByScore, Operation::kListMapping,
-           "dataset:id min max [WITHSCORES] [LIMIT offset count]",
-           "Returns the entries with sequences in a range"),
+             "dataset:id min max [WITHSCORES] [LIMIT offset count]",
+             "Returns the entries with sequences in a range"),
       OnList("zrem", -3, &Remove, Operation::kRemoveMapping, "dataset:id member [member ...]",
-           "Removes entries; returns how many there were"),
+             "Removes entries; returns how many there were"),
       OnList("zrevrange", -4, &ReverseRange, Operation::kListMapping, "dataset:id start stop [WITHSCORES]",
-           "Returns entries by their places, from the end"),
+             "Returns entries by their places, from the end"),
       OnList("zrevrangebyscore", -4, &ReverseRangeByScore, Operation::kListMapping,
-           "dataset:id max min [WITHSCORES] [LIMIT offset count]",
-           "Returns the entries with sequences in a range, from the end"),
-      OnList("zscan", -3, &SetScan, Operation::kScanMappings, "dataset:id cursor [MATCH pattern] [COUNT count]",
-           "Returns the entries of an ID in parts"),
+             "dataset:id max min [WITHSCORES] [LIMIT offset count]",
+             "Returns the entries with sequences in a range, from the end"),
+      OnList("zscan", -3, &SetScan, Operation::kScanMappings,
+             "dataset:id cursor [MATCH pattern] [COUNT count]", "Returns the entries of an ID in parts"),
       OnList("zscore", 3, &ScoreOf, Operation::kScanMappings, "dataset:id member",
-           "Returns the sequence of an entry"),
+             "Returns the sequence of an entry"),
   };
   return kCommands;
 }

@@ -13,8 +13,8 @@ class Digits {
  public:
   template <typename Number>
   explicit Digits(Number number)
-      : size_(static_cast<size_t>(
-            std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr - text_.data())) {}
+      : size_(static_cast<size_t>(std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr -
+                                  text_.data())) {}
   std::string_view text() const { return {text_.data(), size_}; }
 
  private:

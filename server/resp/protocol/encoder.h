@@ -14,8 +14,8 @@ enum class Version : uint8_t { kResp2 = 2, kResp3 = 3 };
 inline constexpr std::string_view kRedisVersion = "7.0.0";
 
 /// Appends answers to a text. What only RESP3 has is sent to clients of RESP2 in the form that Redis uses
-/// there. Arrays, maps and sets are followed by their elements, each of which is appended by a call of its own.
-/// Externally synchronised.
+/// there. Arrays, maps and sets are followed by their elements, each of which is appended by a call of its
+/// own. Externally synchronised.
 class Encoder {
  public:
   /// out  must outlive this.

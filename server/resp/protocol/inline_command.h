@@ -13,7 +13,8 @@ struct Piece {
   friend bool operator==(const Piece&, const Piece&) = default;
 };
 
-/// Splits a command that was typed as a line into its words, as Redis does: they are separated by white space;
+/// Splits a command that was typed as a line into its words, as Redis does: they are separated by white
+/// space;
 /// "..." may contain \xNN, \n, \r, \t, \b, \a and \ before any other character, '...' may contain \'. Returns
 /// false if a quote is not closed, or is followed by something other than white space.
 ///

@@ -49,7 +49,8 @@ TEST_F(RespConnectionTest, APipelineIsAnsweredInOrder) {
     pipeline += RespClient::Encode("SCAN 0 MATCH nowhere:*");
     expected.emplace_back(R"(["0", []])");
     pipeline += RespClient::Encode("NONSENSE");
-    expected.emplace_back("-ERR unknown command 'NONSENSE'; docs/redis.md and COMMAND list those that there are");
+    expected.emplace_back(
+        "-ERR unknown command 'NONSENSE'; docs/redis.md and COMMAND list those that there are");
   }
   std::thread sender([&] { client_->Send(pipeline); });
   for (const std::string& answer : expected) ASSERT_EQ(client_->Receive(), answer);
@@ -60,7 +61,8 @@ TEST_F(RespConnectionTest, APipelineOfAHundredThousandLosesNothing) {
   constexpr int kPuts = 100'000;
   std::string pipeline;
   for (int i = 1; i <= kPuts; ++i) {
-    pipeline += RespClient::Encode("XADD rows:r" + std::to_string(i % 100) + ":c " + std::to_string(i) + " v x");
+    pipeline +=
+        RespClient::Encode("XADD rows:r" + std::to_string(i % 100) + ":c " + std::to_string(i) + " v x");
   }
   std::thread sender([&] { client_->Send(pipeline); });
   for (int i = 1; i <= kPuts; ++i) ASSERT_EQ(client_->Receive(), "\"" + std::to_string(i) + "-0\"");
@@ -129,7 +131,8 @@ TEST_F(RespConnectionTest, EachCommandIsCountedAsTheCallThatItIs) {
   Do("HGET nowhere:r f");
   EXPECT_EQ(Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="resp",operation="PutRow"})"), 5);
   EXPECT_EQ(Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="resp",operation="GetRow"})"), 1);
-  EXPECT_EQ(Metric(R"(kvstore_call_errors_total{backend="",code="NOT_FOUND",door="resp",operation="GetRow"})"), 1);
+  EXPECT_EQ(
+      Metric(R"(kvstore_call_errors_total{backend="",code="NOT_FOUND",door="resp",operation="GetRow"})"), 1);
   EXPECT_EQ(Metric("kvstore_resp_commands_total"), 7);
   EXPECT_EQ(Metric("kvstore_calls_in_flight"), 1) << "the call that asks";
 }
@@ -140,7 +143,8 @@ TEST_F(RespConnectionTest, AClientThatDiesLeavesWholeCommandsAndNothingElse) {
   for (int i = 0; i < 30; ++i) {
     RespClient client(address());
     std::string pipeline;
-    for (int k = 1; k <= 500; ++k) pipeline += RespClient::Encode("XADD rows:r:c " + std::to_string(k) + " v x");
+    for (int k = 1; k <= 500; ++k)
+      pipeline += RespClient::Encode("XADD rows:r:c " + std::to_string(k) + " v x");
     client.Send(pipeline + "*3\r\n$4\r\nHSET\r\n$6\r\nrows:");
     i % 2 == 0 ? client.Reset() : client.EndSending();
   }
@@ -275,7 +279,8 @@ TEST_F(RespConnectionTest, AValueThatIsALittleTooLargeIsToldSo) {
 // ---- hostile bytes ----
 
 TEST_F(RespConnectionTest, WhatIsNoCommandIsToldAndEndsTheConnection) {
-  for (const char* bytes : {"*x\r\n", "*1\r\n:1\r\n", "*1\r\n*1\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n", "\"a\r\n"}) {
+  for (const char* bytes :
+       {"*x\r\n", "*1\r\n:1\r\n", "*1\r\n*1\r\n", "*2\r\n$3\r\nGET\r\n$-1\r\n", "\"a\r\n"}) {
     RespClient client(address());
     client.Send("PING\r\n" + std::string(bytes) + "PING\r\n");
     EXPECT_EQ(client.Receive(), "PONG");
@@ -294,10 +299,11 @@ TEST_F(RespConnectionTest, ARequestOfABrowserIsNotCarriedOut) {
 TEST_F(RespConnectionTest, AnyBytesDoNoHarm) {
   Random random(Seed("RespConnectionTest.AnyBytesDoNoHarm"));
   const std::vector<std::string> parts = {
-      "*1\r\n",  "*3\r\n",   "*-1\r\n", "$3\r\n",      "$0\r\n",      "GET\r\n",    "SET rows:k v\r\n",
-      "rows:k ", "HGETALL ", "\r\n",    "XRANGE ",     "SCAN 0\r\n",  "ZADD ",      "links:1 1 1\r\n",
-      "\"",      "\\x00",    "*2\r\n",  "MULTI\r\n",   "KV.SCAN rows", " LIMIT 1\r\n", "HELLO 3\r\n",
-      "CLIENT ", "COMMAND ", "INFO\r\n", "JSON.GET docs:1\r\n"};
+      "*1\r\n",      "*3\r\n",           "*-1\r\n",   "$3\r\n",          "$0\r\n",
+      "GET\r\n",     "SET rows:k v\r\n", "rows:k ",   "HGETALL ",        "\r\n",
+      "XRANGE ",     "SCAN 0\r\n",       "ZADD ",     "links:1 1 1\r\n", "\"",
+      "\\x00",       "*2\r\n",           "MULTI\r\n", "KV.SCAN rows",    " LIMIT 1\r\n",
+      "HELLO 3\r\n", "CLIENT ",          "COMMAND ",  "INFO\r\n",        "JSON.GET docs:1\r\n"};
   for (int round = 0; round < 300; ++round) {
     std::string bytes;
     for (uint64_t i = random.Below(40); i > 0; --i) {
@@ -306,7 +312,9 @@ TEST_F(RespConnectionTest, AnyBytesDoNoHarm) {
     RespClient client(address());
     client.Send(bytes);
     random.OneIn(2) ? client.EndSending() : client.Reset();
-    if (random.OneIn(5)) ASSERT_EQ(Do("PING"), "PONG");
+    if (random.OneIn(5)) {
+      ASSERT_EQ(Do("PING"), "PONG");
+    }
   }
   EXPECT_TRUE(HasConnections(1));
   EXPECT_EQ(Metric("kvstore_calls_in_flight"), 1);
@@ -332,7 +340,8 @@ TEST_F(RespConnectionTest, NoAcknowledgedPutIsLostWhenTheServerStops) {
     clients.emplace_back([&, c] {
       RespClient client(address());
       for (int i = 1;; ++i) {
-        if (client.Do("XADD rows:r" + std::to_string(c) + ":c " + std::to_string(i) + " v x").front() != '"') return;
+        if (client.Do("XADD rows:r" + std::to_string(c) + ":c " + std::to_string(i) + " v x").front() != '"')
+          return;
         if (i == 10) ++started;
         acknowledged[static_cast<size_t>(c)] = i;
       }

@@ -177,9 +177,9 @@ TEST(Decoder, MemoryIsGivenBackBehindALargeCommand) {
 
 TEST(Decoder, AnyBytesInAnyPiecesGiveTheSame) {
   testing::Random random(testing::Seed("Decoder.AnyBytesInAnyPiecesGiveTheSame"));
-  const std::vector<std::string> parts = {
-      "*1\r\n",  "*2\r\n", "$1\r\n", "$3\r\n", "a", "\r\n", "\n", "abc\r\n",   "\"a b\"",
-      "'",       "\\x41",  "*",      "$",      " ", "-1",   "*0", "PING\r\n", "$0\r\n\r\n"};
+  const std::vector<std::string> parts = {"*1\r\n", "*2\r\n",  "$1\r\n",  "$3\r\n", "a",        "\r\n",
+                                          "\n",     "abc\r\n", "\"a b\"", "'",      "\\x41",    "*",
+                                          "$",      " ",       "-1",      "*0",     "PING\r\n", "$0\r\n\r\n"};
   for (int round = 0; round < 3'000; ++round) {
     std::string bytes;
     for (uint64_t i = random.Below(30); i > 0; --i) bytes += parts[random.Below(parts.size())];

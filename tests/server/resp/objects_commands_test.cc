@@ -173,7 +173,8 @@ TEST_F(JsonTest, ManyDocumentsAreReadAtOnce) {
   const std::string second = Create(R"({"n":2})");
   ASSERT_EQ(Do("JSON.DEL " + second), "(1)");
   const std::string third = Create(R"({"n":3})");
-  EXPECT_EQ(Do("JSON.MGET " + first + " " + second + " " + third + " $"), R"(["[{"n":1}]", nil, "[{"n":3}]"])");
+  EXPECT_EQ(Do("JSON.MGET " + first + " " + second + " " + third + " $"),
+            R"(["[{"n":1}]", nil, "[{"n":3}]"])");
   EXPECT_EQ(Do("JSON.MGET " + third + " ."), R"(["{"n":3}"])");
   EXPECT_THAT(Do("JSON.MGET " + third + " $.n"), HasSubstr("-ERR the only path is $"));
   EXPECT_THAT(Do("JSON.MGET " + third + " rows:1 $"), HasSubstr("-WRONGTYPE"));

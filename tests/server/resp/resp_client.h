@@ -37,7 +37,8 @@ class RespClient {
   bool Send(std::string_view bytes);
   /// Returns the next answer.
   std::string Receive();
-  /// Waits for the end of the connection, whatever the server sends before; returns false if it does not come.
+  /// Waits for the end of the connection, whatever the server sends before; returns false if it does not
+  /// come.
   bool IsClosed();
   /// Ends what is sent, or the whole connection with a reset.
   void EndSending();

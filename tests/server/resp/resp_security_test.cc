@@ -133,7 +133,8 @@ TEST_F(RespSecurityTest, EachCommandNeedsTheRightOfItsOperation) {
   int checked = 0;
   for (const Command* command : AllCommands()) {
     const Right right = server::Traits(command->operation).right;
-    if (command->dataset != server::resp::DatasetIn::kKey && command->dataset != server::resp::DatasetIn::kArgument)
+    if (command->dataset != server::resp::DatasetIn::kKey &&
+        command->dataset != server::resp::DatasetIn::kArgument)
       continue;
     const auto words = WordsFor(*command);
     ASSERT_GT(words.size(), 1u) << "the test knows no arguments for " << command->name;
@@ -186,8 +187,8 @@ TEST_F(RespSecurityTest, ListsShowWhatTheCallerMayRead) {
 
 TEST_F(RespSecurityTest, AStrangerGetsNoFurtherThanAuth) {
   Serve(WithTokens());
-  for (const char* command : {"PING", "GET rows:k", "INFO", "COMMAND", "CLIENT ID", "SELECT 0", "SCAN 0", "DBSIZE",
-                              "ECHO x", "KV.DATASETS"})
+  for (const char* command : {"PING", "GET rows:k", "INFO", "COMMAND", "CLIENT ID", "SELECT 0", "SCAN 0",
+                              "DBSIZE", "ECHO x", "KV.DATASETS"})
     EXPECT_EQ(Do(command), "-NOAUTH Authentication required.") << command;
   EXPECT_THAT(Do("HELLO 3"), StartsWith("-NOAUTH HELLO must be called"));
   EXPECT_THAT(Do("AUTH wrong"), StartsWith("-WRONGPASS "));
@@ -217,7 +218,8 @@ TEST_F(RespSecurityTest, AStrangerCanSendLittle) {
   EXPECT_THAT(many.Receive(), StartsWith("-ERR Protocol error: invalid multibulk length"));
   RespClient often(address());
   bool open = true;
-  for (int i = 0; open && i < 10'000; ++i) open = often.Send("PING\r\nPING\r\nPING\r\nPING\r\nPING\r\nPING\r\n");
+  for (int i = 0; open && i < 10'000; ++i)
+    open = often.Send("PING\r\nPING\r\nPING\r\nPING\r\nPING\r\nPING\r\n");
   EXPECT_FALSE(open) << "everything but 64 KiB is refused";
 }
 
@@ -251,10 +253,11 @@ TEST_F(RespSecurityTest, CursorsAreTheirCallersAlone) {
 
 TEST_F(RespSecurityTest, NoErrorShowsAKeyOrAValue) {
   Serve(RespOptions());
-  for (const char* command : {"HSET rows:secret f", "SET rows:secret secret EX 10", "GET rows:secret:a:b",
-                              "JSON.SET docs:5 $ {\"secret\"", "ZADD links:1 secret secret", "NONSENSE secret",
-                              "XADD rows:secret:c secret v secret", "INCRBY rows:n secret", "KV.GET rows secret secret",
-                              "GET secret", "SCAN secret", "SELECT secret", "HSCAN rows:secret 0 MATCH"})
+  for (const char* command :
+       {"HSET rows:secret f", "SET rows:secret secret EX 10", "GET rows:secret:a:b",
+        "JSON.SET docs:5 $ {\"secret\"", "ZADD links:1 secret secret", "NONSENSE secret",
+        "XADD rows:secret:c secret v secret", "INCRBY rows:n secret", "KV.GET rows secret secret",
+        "GET secret", "SCAN secret", "SELECT secret", "HSCAN rows:secret 0 MATCH"})
     EXPECT_THAT(Do(command), AllOf(StartsWith("-"), Not(HasSubstr("secret")))) << command;
 }
 
@@ -272,7 +275,8 @@ class TlsClient {
       SSL_CTX_use_PrivateKey_file(context_.get(), own.key.c_str(), SSL_FILETYPE_PEM);
     }
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const sockaddr_in server = Loopback(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
+    const sockaddr_in server =
+        Loopback(static_cast<uint16_t>(std::stoi(address.substr(address.rfind(':') + 1))));
     EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&server), sizeof(server)), 0);
     tls_.reset(SSL_new(context_.get()));
     SSL_set_fd(tls_.get(), socket_);

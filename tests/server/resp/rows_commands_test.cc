@@ -130,16 +130,19 @@ TEST_F(HashTest, ALargeRowIsReadWholeAndATooLargeOneIsAnError) {
   }
   EXPECT_THAT(Do("HGETALL rows:larger"), HasSubstr("-ERR the answer would have more than"));
   EXPECT_EQ(Do("HLEN rows:larger"), "(5)");
-  EXPECT_EQ(Do({"HSET", "rows:larger", "f0", "1", "f1", "2", "f2", "3", "f3", "4", "f4", "5", "g", "6"}), "(1)")
+  EXPECT_EQ(Do({"HSET", "rows:larger", "f0", "1", "f1", "2", "f2", "3", "f3", "4", "f4", "5", "g", "6"}),
+            "(1)")
       << "what is there may be larger than an answer";
   EXPECT_EQ(Do("HGET rows:larger f4"), "\"5\"");
 }
 
 TEST_F(HashTest, WhatIsBeyondTheLimitsIsRefusedAndChangesNothing) {
   EXPECT_THAT(Do({"HSET", "rows:r", "f", std::string(kMaxValueBytes + 1, 'v')}), HasSubstr("-ERR value: "));
-  EXPECT_THAT(Do({"HSET", "rows:" + std::string(kMaxRowKeyBytes + 1, 'r'), "f", "v"}), HasSubstr("-ERR row: "));
+  EXPECT_THAT(Do({"HSET", "rows:" + std::string(kMaxRowKeyBytes + 1, 'r'), "f", "v"}),
+              HasSubstr("-ERR row: "));
   EXPECT_THAT(Do({"HSET", "rows:", "f", "v"}), HasSubstr("-ERR row: "));
-  EXPECT_THAT(Do({"HSET", "rows:r", std::string(kMaxColumnNameBytes + 1, 'c'), "v"}), HasSubstr("-ERR column: "));
+  EXPECT_THAT(Do({"HSET", "rows:r", std::string(kMaxColumnNameBytes + 1, 'c'), "v"}),
+              HasSubstr("-ERR column: "));
   EXPECT_EQ(Do("HSET rows:r f"), "-ERR wrong number of arguments for 'hset' command");
   EXPECT_EQ(Do("HSET rows:r f v g"), "-ERR wrong number of arguments for 'hset' command");
   EXPECT_THAT(Do("HSET rows:r:c f v"), HasSubstr("-ERR key: "));
@@ -231,8 +234,7 @@ TEST_F(CounterTest, NoStepIsLostOrMadeTwiceUnderRaces) {
     clients.emplace_back([this, i] {
       RespClient client(address());
       for (int step = 0; step < kSteps; ++step) {
-        const std::string answer =
-            client.Do(i % 2 == 0 ? "HINCRBY rows:r n 3" : "HINCRBY rows:r n -1");
+        const std::string answer = client.Do(i % 2 == 0 ? "HINCRBY rows:r n 3" : "HINCRBY rows:r n -1");
         EXPECT_EQ(answer.front(), '(') << answer;
       }
     });

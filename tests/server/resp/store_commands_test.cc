@@ -70,14 +70,14 @@ TEST_F(KeysTest, ATypeFollowsFromWhatIsThere) {
 
 TEST_F(KeysTest, WhatADatasetHoldsDecidesWhichCommandsItTakes) {
   const std::vector<std::string> wrong = {
-      "HGET docs:1 f",        "HSET links:1 f v",   "GET docs:1",        "SET links:1 v",  "XADD docs:1:c * v x",
-      "XRANGE links:1:c - +", "ZADD rows:1 1 1",    "ZRANGE docs:1 0 1", "ZSCORE rows:r 1", "JSON.GET rows:1",
-      "JSON.DEL links:1",     "KV.GET docs r",      "KV.CREATE rows {}", "KV.LIST rows 1", "HGETALL docs:abc",
-      "INCR docs:1",          "HDEL links:1 f",     "ZCARD rows:r",      "MGET links:1",    "XLEN docs:1:c",
-      "HSCAN docs:1 0",       "ZSCAN rows:r 0",     "MSET docs:1 v",     "JSON.SET rows:1 $ {}",
+      "HGET docs:1 f",         "HSET links:1 f v",     "GET docs:1",       "SET links:1 v",
+      "XADD docs:1:c * v x",   "XRANGE links:1:c - +", "ZADD rows:1 1 1",  "ZRANGE docs:1 0 1",
+      "ZSCORE rows:r 1",       "JSON.GET rows:1",      "JSON.DEL links:1", "KV.GET docs r",
+      "KV.CREATE rows {}",     "KV.LIST rows 1",       "HGETALL docs:abc", "INCR docs:1",
+      "HDEL links:1 f",        "ZCARD rows:r",         "MGET links:1",     "XLEN docs:1:c",
+      "HSCAN docs:1 0",        "ZSCAN rows:r 0",       "MSET docs:1 v",    "JSON.SET rows:1 $ {}",
       "KV.PUT links r 1 c * v"};
-  for (const std::string& command : wrong)
-    EXPECT_THAT(Do(command), StartsWith("-WRONGTYPE ")) << command;
+  for (const std::string& command : wrong) EXPECT_THAT(Do(command), StartsWith("-WRONGTYPE ")) << command;
 }
 
 TEST_F(KeysTest, ScanReturnsEachKeyOfAllDatasetsOnce) {
@@ -160,8 +160,9 @@ TEST_F(StoreCommandsTest, APutMayHaveACondition) {
   EXPECT_EQ(Do("KV.PUT rows r 1 a 2 y IFEQUALS a z"), "nil");
   EXPECT_EQ(Do("KV.PUT rows r 1 a 2 y IFEQUALS a x SYNC"), "OK");
   EXPECT_EQ(Stored("r", "a"), "y");
-  for (const char* wrong : {"2 a 1 x", "0 a 1 x", "x a 1 x", "1 a now x", "1 a 1 x IFABSENT", "1 a 1 x NONSENSE",
-                            "1 a 1 x IFABSENT a IFABSENT b", "18446744073709551615 a 1 x"})
+  for (const char* wrong :
+       {"2 a 1 x", "0 a 1 x", "x a 1 x", "1 a now x", "1 a 1 x IFABSENT", "1 a 1 x NONSENSE",
+        "1 a 1 x IFABSENT a IFABSENT b", "18446744073709551615 a 1 x"})
     EXPECT_THAT(Do("KV.PUT rows r " + std::string(wrong)), HasSubstr("-ERR ")) << wrong;
 }
 
@@ -199,9 +200,10 @@ TEST_F(StoreCommandsTest, TheJoinHasTheObjects) {
 }
 
 TEST_F(StoreCommandsTest, DatasetsAreListed) {
-  EXPECT_THAT(Do("KV.DATASETS"),
-              AllOf(HasSubstr(R"("dataset", "docs", "shape", "objects")"),
-                    HasSubstr(R"("dataset", "rows", "shape", "rows", "backend", "rocksdb", "max_versions", (0))")));
+  EXPECT_THAT(
+      Do("KV.DATASETS"),
+      AllOf(HasSubstr(R"("dataset", "docs", "shape", "objects")"),
+            HasSubstr(R"("dataset", "rows", "shape", "rows", "backend", "rocksdb", "max_versions", (0))")));
 }
 
 // ---- connection and server ----
@@ -221,12 +223,14 @@ TEST_F(ConnectionCommandsTest, AreAnsweredAsRedisDoes) {
   EXPECT_EQ(Do("CLIENT SETINFO LIB-NAME tests"), "OK");
   EXPECT_EQ(Do("CLIENT SETINFO LIB-VER 1"), "OK");
   EXPECT_THAT(Do("CLIENT SETINFO LIB-COLOR red"), HasSubstr("-ERR Unrecognized option"));
-  EXPECT_THAT(Do("CLIENT INFO"), AllOf(HasSubstr("name=me"), HasSubstr("lib-name=tests lib-ver=1"), HasSubstr("addr=ipv4:")));
+  EXPECT_THAT(Do("CLIENT INFO"),
+              AllOf(HasSubstr("name=me"), HasSubstr("lib-name=tests lib-ver=1"), HasSubstr("addr=ipv4:")));
   EXPECT_THAT(Do("CLIENT KILL x"), HasSubstr("-ERR CLIENT has the subcommands"));
   const std::string id = Do("CLIENT ID");
   EXPECT_EQ(id.front(), '(');
   EXPECT_NE(RespClient(address()).Do("CLIENT ID"), id);
-  EXPECT_THAT(Do("NONSENSE secret"), AllOf(HasSubstr("-ERR unknown command 'NONSENSE'"), Not(HasSubstr("secret"))));
+  EXPECT_THAT(Do("NONSENSE secret"),
+              AllOf(HasSubstr("-ERR unknown command 'NONSENSE'"), Not(HasSubstr("secret"))));
   EXPECT_THAT(Do("GET"), HasSubstr("-ERR wrong number of arguments for 'get' command"));
   EXPECT_THAT(Do("GET a b"), HasSubstr("-ERR wrong number of arguments for 'get' command"));
   EXPECT_THAT(Do("AUTH anything"), HasSubstr("without any password configured"));
@@ -244,7 +248,8 @@ TEST_F(ConnectionCommandsTest, HelloChangesTheVersionBothWays) {
   EXPECT_THAT(Do("INFO"), StartsWith("=\"txt:# Server"));
   EXPECT_THAT(Do("HELLO 2"), StartsWith("["));
   EXPECT_THAT(Do("HELLO 3 NONSENSE"), HasSubstr("-ERR Syntax error in HELLO"));
-  EXPECT_THAT(Do("INFO"), AllOf(StartsWith("\"# Server"), HasSubstr("redis_version:7"), HasSubstr("connected_clients:1")));
+  EXPECT_THAT(Do("INFO"), AllOf(StartsWith("\"# Server"), HasSubstr("redis_version:7"),
+                                HasSubstr("connected_clients:1")));
 }
 
 TEST_F(ConnectionCommandsTest, CommandDescribesAllThatThereAre) {
@@ -268,8 +273,8 @@ TEST_F(ConnectionCommandsTest, CommandDescribesAllThatThereAre) {
 }
 
 TEST_F(ConnectionCommandsTest, WhatRedisHasAndThisHasNotIsRefusedWithWords) {
-  for (const char* command : {"MULTI", "EXPIRE rows:k 1", "SUBSCRIBE c", "EVAL x 0", "CLUSTER SLOTS", "KEYS *",
-                              "LPUSH k v", "SADD k v", "CONFIG GET save", "FLUSHALL", "TTL rows:k"})
+  for (const char* command : {"MULTI", "EXPIRE rows:k 1", "SUBSCRIBE c", "EVAL x 0", "CLUSTER SLOTS",
+                              "KEYS *", "LPUSH k v", "SADD k v", "CONFIG GET save", "FLUSHALL", "TTL rows:k"})
     EXPECT_THAT(Do(command), AllOf(StartsWith("-ERR '"), HasSubstr("is not supported: "))) << command;
 }
 

@@ -1,3 +1,5 @@
+#include "server/resp/commands/words.h"
+
 #include <gtest/gtest.h>
 
 #include <cctype>
@@ -13,7 +15,6 @@
 #include "server/resp/commands/key.h"
 #include "server/resp/commands/numbers.h"
 #include "server/resp/commands/table.h"
-#include "server/resp/commands/words.h"
 #include "tests/support/random.h"
 #include "tests/support/status_matchers.h"
 
@@ -38,13 +39,14 @@ TEST(Key, NamesARowOrAColumn) {
 }
 
 TEST(Key, SaysWhatIsWrongAndNeverQuotesTheKey) {
-  for (const auto& [status, problem] : {std::pair(ParseKey("secret").status(), "names no dataset"),
-                                        std::pair(ParseRowKey("d:secret:c").status(), R"(\x3A)"),
-                                        std::pair(ParseColumnKey("d:secret").status(), "names no column"),
-                                        std::pair(ParseKey("d:secret:b:c").status(), "more than the three parts"),
-                                        std::pair(ParseKey(R"(d:secret\q)").status(), "begins neither"),
-                                        std::pair(ParseIdKey("d:secret").status(), "decimal ID"),
-                                        std::pair(ParseIdKey("secret").status(), "decimal ID")}) {
+  for (const auto& [status, problem] :
+       {std::pair(ParseKey("secret").status(), "names no dataset"),
+        std::pair(ParseRowKey("d:secret:c").status(), R"(\x3A)"),
+        std::pair(ParseColumnKey("d:secret").status(), "names no column"),
+        std::pair(ParseKey("d:secret:b:c").status(), "more than the three parts"),
+        std::pair(ParseKey(R"(d:secret\q)").status(), "begins neither"),
+        std::pair(ParseIdKey("d:secret").status(), "decimal ID"),
+        std::pair(ParseIdKey("secret").status(), "decimal ID")}) {
     EXPECT_THAT(status, FailsWith(kInvalid, problem));
     EXPECT_EQ(std::string(status.message()).find("secret"), std::string::npos) << status;
   }
@@ -67,7 +69,8 @@ TEST(Key, OfAnObjectHasItsId) {
   ASSERT_OK_AND_ASSIGN(const IdKey key, ParseIdKey(IdKeyText("docs", 4611686018427387903)));
   EXPECT_EQ(key.dataset, "docs");
   EXPECT_EQ(key.id, 4611686018427387903u);
-  for (const char* text : {"docs:", "docs:-1", "docs:1:2", "docs: 1", "docs:99999999999999999999", "docs:0x1"})
+  for (const char* text :
+       {"docs:", "docs:-1", "docs:1:2", "docs: 1", "docs:99999999999999999999", "docs:0x1"})
     EXPECT_FALSE(ParseIdKey(text).ok()) << text;
 }
 
@@ -161,8 +164,9 @@ TEST(Table, EachCommandIsFoundInAnyCaseAndDescribed) {
     const bool has_key = command->dataset == DatasetIn::kKey;
     EXPECT_EQ(has_key, command->keys.first == 1) << command->name;
     // A key, or a dataset, is there whenever the command has as many words as it needs.
-    if (has_key || command->dataset == DatasetIn::kArgument)
+    if (has_key || command->dataset == DatasetIn::kArgument) {
       EXPECT_FALSE(HasArity(*command, 1)) << command->name;
+    }
   }
   EXPECT_EQ(FindCommand(""), nullptr);
   EXPECT_EQ(FindCommand(std::string(100, 'g')), nullptr);
