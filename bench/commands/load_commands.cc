@@ -24,6 +24,7 @@ namespace kvstore::bench {
 
 using cli::Globals;
 using cli::OrFail;
+using cli::WrongUsage;
 
 namespace {
 
@@ -54,10 +55,13 @@ class BenchedStore {
   explicit BenchedStore(const Globals& globals, bool served = false) {
     if (served) {
       folder_.emplace(OrFail(Folder::Make()));
-      server_.emplace(OrFail(Child::Start(
-          "kv", {"--data", (folder_->path() / "store").string(), "serve", "--listen", "127.0.0.1:0"})));
+      server_.emplace(OrFail(Child::Start("kv", {"--data", (folder_->path() / "store").string(), "serve",
+                                                 "--listen", "127.0.0.1:0", "--resp", "127.0.0.1:0"})));
+      // "serving on ADDRESS; redis on ADDRESS"
       const std::string& line = server_->first_line();
-      own_ = OrFail(Connect(line.substr(line.rfind(' ') + 1), globals.ServerConnection()));
+      const std::string grpc = line.substr(0, line.find(';'));
+      own_ = OrFail(Connect(grpc.substr(grpc.rfind(' ') + 1), globals.ServerConnection()));
+      resp_port_ = static_cast<uint16_t>(std::stoi(line.substr(line.rfind(':') + 1)));
       store_ = own_.get();
       return;
     }
@@ -70,6 +74,8 @@ class BenchedStore {
     store_ = own_.get();
   }
   KVStore& operator*() { return *store_; }
+  /// Returns where the server that was started speaks the Redis protocol.
+  uint16_t resp_port() const { return resp_port_; }
 
  private:
   std::optional<Folder> folder_;
@@ -77,6 +83,7 @@ class BenchedStore {
   std::unique_ptr<BenchStore> temporary_;
   std::unique_ptr<KVStore> own_;
   KVStore* store_ = nullptr;
+  uint16_t resp_port_ = 0;
 };
 
 std::string Where(const Globals& globals, bool served) {
@@ -101,9 +108,14 @@ Json NewReport(const char* workload, std::string store, const LoadOptions& load)
           {"cpu", machine.cpu}};
 }
 
-void RunSequences(const Globals& globals, const SequencesOptions& options, bool served,
+void RunSequences(const Globals& globals, SequencesOptions options, bool served, bool by_resp,
                   const std::string& html) {
+  if (by_resp && !globals.server.empty()) {
+    WrongUsage("--door resp starts a server itself; leave out --server, and unset KV_SERVER");
+  }
+  served = served || by_resp;
   BenchedStore store(globals, served);
+  if (by_resp) options.resp_port = store.resp_port();
   const OpenOptions configured = globals.config.empty() ? OpenOptions() : globals.StoreOptions();
   const auto paths = OrFail(BenchSequences(*store, FindFleet(configured), options));
   Json report = NewReport("sequences", Where(globals, served), options.load);
@@ -130,6 +142,7 @@ void AddSequences(CLI::App& group, Globals& globals) {
     SequencesOptions options;
     std::string durability = "process";
     bool served = false;
+    std::string door = "grpc";
     std::string html;
   };
   auto args = std::make_shared<Arguments>();
@@ -145,6 +158,13 @@ void AddSequences(CLI::App& group, Globals& globals) {
       ->delimiter(',')
       ->check(CLI::IsMember({"rocksdb", "redis", "mariadb"}));
   command->add_flag("--served", args->served, "Also over loopback, with a server that is started for it");
+  command
+      ->add_option(
+          "--door", args->door,
+          "How our store is called: grpc, or resp, by hiredis over the Redis protocol of a server that "
+          "is started for it")
+      ->check(CLI::IsMember({"grpc", "resp"}))
+      ->capture_default_str();
   command->add_option("--durability", args->durability, "Durability of our store, rocksdb and redis")
       ->check(CLI::IsMember({"process", "machine"}))
       ->capture_default_str();
@@ -154,10 +174,12 @@ void AddSequences(CLI::App& group, Globals& globals) {
   command->add_option("--events", args->options.events, "Events of 64 bytes to load")->capture_default_str();
   command->add_option("--paths", args->options.paths, "Only these paths")->delimiter(',');
   AddTo(*command, args->options.load, args->html);
-  command->footer("Example: kv bench sequences --peers rocksdb,redis");
+  command->footer(
+      "Examples:\n  kv bench sequences --peers rocksdb,redis\n  kv bench sequences --door resp --peers "
+      "redis");
   command->callback([args, &globals] {
     args->options.durability = *ParseDurability(args->durability);
-    RunSequences(globals, args->options, args->served, args->html);
+    RunSequences(globals, args->options, args->served, args->door == "resp", args->html);
   });
 }
 

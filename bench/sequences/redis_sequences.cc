@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <hiredis/hiredis.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,63 +12,11 @@
 
 #include "bench/harness/child.h"
 #include "bench/harness/folder.h"
-#include "bench/harness/report.h"
+#include "bench/sequences/redis_client.h"
 #include "bench/sequences/sequence_store.h"
 
 namespace kvstore::bench {
 namespace {
-
-/// One connection.
-class Redis {
- public:
-  static absl::StatusOr<Redis> Connect(uint16_t port) {
-    Redis redis(::redisConnect("127.0.0.1", port));
-    if (redis.context_ == nullptr || redis.context_->err != 0) {
-      return absl::UnavailableError(
-          fmt::format("redis-server: {}", redis.context_ ? redis.context_->errstr : "no memory"));
-    }
-    return redis;
-  }
-
-  /// Sends a command; its reply must be received by ReceiveReply.
-  void Send(std::span<const std::string_view> words) {
-    std::array<const char*, 8> texts{};
-    std::array<size_t, 8> sizes{};
-    for (size_t i = 0; i < words.size(); ++i) {
-      texts.at(i) = words[i].data();
-      sizes.at(i) = words[i].size();
-    }
-    if (::redisAppendCommandArgv(context_.get(), static_cast<int>(words.size()), texts.data(),
-                                 sizes.data()) != REDIS_OK) {
-      Check(absl::UnavailableError(context_->errstr));
-    }
-  }
-
-  /// Receives the next reply. Returns how many elements it has, after copying out their values, as any caller
-  /// must; or the number that it is.
-  size_t ReceiveReply() {
-    void* taken = nullptr;
-    if (::redisGetReply(context_.get(), &taken) != REDIS_OK) Check(absl::UnavailableError(context_->errstr));
-    const std::unique_ptr<redisReply, Free> reply(static_cast<redisReply*>(taken));
-    if (reply->type == REDIS_REPLY_ERROR) Check(absl::UnavailableError(reply->str));
-    if (reply->type == REDIS_REPLY_INTEGER) return static_cast<size_t>(reply->integer);
-    std::vector<std::string> values;
-    for (const redisReply* element : std::span(reply->element, reply->elements)) {
-      values.emplace_back(element->str, element->len);
-    }
-    return values.size();
-  }
-
- private:
-  struct Free {
-    void operator()(redisContext* context) const { ::redisFree(context); }
-    void operator()(redisReply* reply) const { ::freeReplyObject(reply); }
-  };
-
-  explicit Redis(redisContext* context) : context_(context) {}
-
-  std::unique_ptr<redisContext, Free> context_;
-};
 
 absl::StatusOr<uint16_t> FreePort() {
   const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -88,7 +35,7 @@ std::string KeyOf(std::string_view user, std::string_view kind) { return fmt::fo
 
 class RedisSequences : public SequenceStore {
  public:
-  RedisSequences(Folder folder, Child server, std::vector<Redis> clients, Durability durability)
+  RedisSequences(Folder folder, Child server, std::vector<RedisClient> clients, Durability durability)
       : folder_(std::move(folder)),
         server_(std::move(server)),
         clients_(std::move(clients)),
@@ -110,7 +57,7 @@ class RedisSequences : public SequenceStore {
 
   size_t ReadNewestOf(int thread, std::span<const std::string_view> users, std::string_view kind,
                       uint32_t count) override {
-    Redis& client = Client(thread);
+    RedisClient& client = Client(thread);
     const std::string last = std::to_string(count - 1);
     for (const std::string_view user : users) {
       const std::string key = KeyOf(user, kind);
@@ -129,9 +76,9 @@ class RedisSequences : public SequenceStore {
   }
 
  private:
-  Redis& Client(int thread) { return clients_[static_cast<size_t>(thread)]; }
+  RedisClient& Client(int thread) { return clients_[static_cast<size_t>(thread)]; }
 
-  static void Send(Redis& client, const Event& event) {
+  static void Send(RedisClient& client, const Event& event) {
     const std::string key = KeyOf(event.user, event.kind);
     const std::string score = std::to_string(event.timestamp);
     // Members of a set are unique: the same value at another time is another event.
@@ -142,7 +89,7 @@ class RedisSequences : public SequenceStore {
 
   const Folder folder_;  // of server_
   const Child server_;
-  std::vector<Redis> clients_;
+  std::vector<RedisClient> clients_;
   const Durability durability_;
 };
 
@@ -158,10 +105,10 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRedisSequences(Durability dur
                                      (folder->path() / "log").string(), "--appendonly", "yes",
                                      "--appendfsync", durability == Durability::kMachine ? "always" : "no"});
   if (!server.ok()) return server.status();
-  std::vector<Redis> clients;
+  std::vector<RedisClient> clients;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (clients.size() < static_cast<size_t>(threads)) {
-    auto client = Redis::Connect(*port);
+    auto client = RedisClient::Connect(*port);
     if (client.ok()) {
       clients.push_back(*std::move(client));
     } else if (!server->runs()) {

@@ -50,6 +50,14 @@ class SequenceStore {
 /// store  must outlive it.
 absl::StatusOr<std::unique_ptr<SequenceStore>> MakeKvSequences(KVStore& store, Durability durability);
 
+/// The same by the Redis protocol of a server on this machine, with a connection for each thread: the column
+/// of a row as a stream.
+///
+/// store  Another client of the same server; must outlive it.
+/// port   Where the server speaks the Redis protocol.
+absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRespSequences(KVStore& store, uint16_t port,
+                                                                 Durability durability, int threads);
+
 /// Opens RocksDB itself, in this process, with the options, keys and batches of the embedded backend.
 absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRocksSequences(Durability durability);
 

@@ -47,7 +47,9 @@ absl::StatusOr<std::vector<SequencesPath>> BenchSequences(KVStore& store, const 
   }
   std::vector<std::unique_ptr<SequenceStore>> stores;
   std::vector<std::string> names = {"kvstore"};
-  auto ours = MakeKvSequences(store, options.durability);
+  auto ours = options.resp_port == 0
+                  ? MakeKvSequences(store, options.durability)
+                  : MakeRespSequences(store, options.resp_port, options.durability, options.load.threads);
   if (!ours.ok()) return ours.status();
   stores.push_back(*std::move(ours));
   for (const std::string& name : options.peers) {

@@ -14,6 +14,7 @@ struct SequencesOptions {
   uint64_t users = 2000;
   uint64_t events = 480'000;  ///< Events to load, of random users.
   Durability durability = Durability::kProcess;
+  uint16_t resp_port = 0;  ///< Where the store's server speaks the Redis protocol, to measure by that; 0: no.
   std::vector<std::string> peers;  ///< Some of "rocksdb", "redis" and "mariadb".
   std::vector<std::string> paths;  ///< Some of "append", "newest_50" and "fan_out_100"; empty: all.
   LoadOptions load{.threads = 32, .warm_up_s = 1, .seconds = 2, .rounds = 5};

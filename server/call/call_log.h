@@ -13,12 +13,11 @@ namespace kvstore::server {
 /// What the log says about a call, beside its status.
 struct CallRecord {
   std::string_view operation;
-  std::string_view door;  ///< The protocol, as NameOf has it.
   std::string_view dataset;
   std::string_view backend;
   std::string_view principal;
   std::string peer;
-  std::string_view door;
+  std::string_view door;  ///< By which protocol the call came.
   double seconds = 0;
   size_t request_bytes = 0;
   size_t response_bytes = 0;

@@ -94,7 +94,6 @@ void Metrics::Count(Operation operation, std::string_view backend, Door door, do
   if (status.ok()) return;
   errors_
       .Add({{"operation", std::string(Traits(operation).name)},
-            {"door", std::string(NameOf(protocol))},
             {"backend", found->first},
             {"door", std::string(Name(door))},
             {"code", absl::StatusCodeToString(status.code())}})

@@ -197,15 +197,16 @@ TEST(Config, AServerIsDescribedToo) {
   ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
       "data": "store",
       "server": {"listen": ["0.0.0.0:1", "unix:/run/kv"], "http": "127.0.0.1:2", "http_open": true, "tokens": "tokens.json",
-                 "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
+                 "resp": "127.0.0.1:3", "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
                  "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "report_threads": 12, "query_bytes": 1048577,
-                            "call_ms": 7, "stall_ms": 800, "drain_ms": 9, "remembered": 10, "remember_ms": 11},
+                            "call_ms": 7, "stall_ms": 800, "idle_ms": 15, "drain_ms": 9, "remembered": 10, "remember_ms": 11},
                  "reports": {"dataset": "stats", "maintain_ms": 12, "share": 13, "quiet_ms": 14}}})",
                                                         "/etc/kv"));
   const ServerOptions& server = config.server;
   EXPECT_EQ(server.listen, (std::vector<std::string>{"0.0.0.0:1", "unix:/run/kv"}));
   EXPECT_EQ(server.http, "127.0.0.1:2");
   EXPECT_TRUE(server.http_open);
+  EXPECT_EQ(server.resp, "127.0.0.1:3");
   EXPECT_TRUE(server.insecure);
   EXPECT_EQ(server.tokens, "/etc/kv/tokens.json");
   EXPECT_EQ(server.tls.cert, "/etc/kv/c.pem");
@@ -218,6 +219,7 @@ TEST(Config, AServerIsDescribedToo) {
   EXPECT_EQ(server.limits.query_bytes, 1'048'577u);
   EXPECT_EQ(server.limits.call_ms, 7u);
   EXPECT_EQ(server.limits.stall_ms, 800u);
+  EXPECT_EQ(server.limits.idle_ms, 15u);
   EXPECT_EQ(server.limits.drain_ms, 9u);
   EXPECT_EQ(server.limits.remembered, 10u);
   EXPECT_EQ(server.limits.remember_ms, 11u);

@@ -42,14 +42,28 @@ TEST(Address, FiguresInPlainTextAreShownBeyondThisMachineOnlyIfAsked) {
   EXPECT_OK(CheckAddresses(options));
 }
 
+TEST(Address, TheRedisProtocolIsProtectedAsTheRestIs) {
+  ServerOptions options;
+  options.resp = "0.0.0.0:6379";
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.resp: '0.0.0.0:6379' can be reached"));
+  options.tls.cert = "cert.pem";
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "give server.tokens"));
+  options.tokens = "tokens.json";
+  EXPECT_OK(CheckAddresses(options));
+  options.resp = "unix:/run/redis";
+  EXPECT_OK(CheckAddresses(options));
+}
+
 TEST(Address, EveryMistakeIsNamed) {
   ServerOptions options;
   options.listen = {"7400", "host:port", "unix:", "::1:7400", "host:70000"};
   options.http = "unix:/run/kv";
+  options.resp = "6379";
   const std::string text(CheckAddresses(options).message());
   for (int i = 0; i < 5; ++i)
     EXPECT_NE(text.find("server.listen[" + std::to_string(i) + "]"), std::string::npos) << text;
   EXPECT_NE(text.find("server.http"), std::string::npos);
+  EXPECT_NE(text.find("server.resp: '6379' is not an address"), std::string::npos) << text;
 }
 
 }  // namespace

@@ -312,7 +312,9 @@ TEST_F(RespConnectionTest, AnyBytesDoNoHarm) {
     RespClient client(address());
     client.Send(bytes);
     random.OneIn(2) ? client.EndSending() : client.Reset();
-    if (random.OneIn(5)) ASSERT_EQ(Do("PING"), "PONG");
+    if (random.OneIn(5)) {
+      ASSERT_EQ(Do("PING"), "PONG");
+    }
   }
   EXPECT_TRUE(HasConnections(1));
   EXPECT_EQ(Metric("kvstore_calls_in_flight"), 1);

@@ -164,8 +164,9 @@ TEST(Table, EachCommandIsFoundInAnyCaseAndDescribed) {
     const bool has_key = command->dataset == DatasetIn::kKey;
     EXPECT_EQ(has_key, command->keys.first == 1) << command->name;
     // A key, or a dataset, is there whenever the command has as many words as it needs.
-    if (has_key || command->dataset == DatasetIn::kArgument)
+    if (has_key || command->dataset == DatasetIn::kArgument) {
       EXPECT_FALSE(HasArity(*command, 1)) << command->name;
+    }
   }
   EXPECT_EQ(FindCommand(""), nullptr);
   EXPECT_EQ(FindCommand(std::string(100, 'g')), nullptr);
