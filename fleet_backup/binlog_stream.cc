@@ -1,8 +1,9 @@
 #include "fleet_backup/binlog_stream.h"
 
 #include <fmt/format.h>
-#include <mariadb_rpl.h>
 #include <mysql.h>
+// It uses what mysql.h declares.
+#include <mariadb_rpl.h>
 
 #include <utility>
 

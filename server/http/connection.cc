@@ -45,7 +45,7 @@ void Configure(tcp::socket& socket) {
 
 }  // namespace
 
-Connection::Connection(Door& door, tcp::socket socket)
+Connection::Connection(HttpDoor& door, tcp::socket socket)
     : place_(door.connections),
       door_(door),
       stream_(ByteStream::Make(std::move(socket), door.tls)),

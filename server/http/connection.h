@@ -37,7 +37,7 @@ namespace kvstore::server {
 class Connection : public std::enable_shared_from_this<Connection>, private CallTransport {
  public:
   /// door  Must outlive the connection.
-  Connection(Door& door, boost::asio::ip::tcp::socket socket);
+  Connection(HttpDoor& door, boost::asio::ip::tcp::socket socket);
   ~Connection() override;
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
@@ -159,7 +159,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   void SendOutcome(CallOutcome) override {}  // the text of the error says it
 
   ConnectionList::Place place_;  // destroyed last
-  Door& door_;
+  HttpDoor& door_;
   const std::unique_ptr<ByteStream> stream_;
   const boost::asio::any_io_executor strand_;
   boost::asio::steady_timer timer_;

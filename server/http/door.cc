@@ -83,7 +83,7 @@ size_t ConnectionList::size() const {
   return strangers_.size() + known_.size();
 }
 
-Door::Door(Core& calls, boost::asio::ssl::context* encryption)
+HttpDoor::HttpDoor(Core& calls, boost::asio::ssl::context* encryption)
     : core(calls),
       tls(encryption),
       origins(calls.options.http_origins.begin(), calls.options.http_origins.end()),
@@ -92,9 +92,9 @@ Door::Door(Core& calls, boost::asio::ssl::context* encryption)
       openapi(std::make_shared<const std::string>(TextOf(OpenApiDocument()) + "\n")),
       connections(MostConnections()) {}
 
-bool Door::Allows(std::string_view origin) const { return origins.contains(origin) || origins.contains("*"); }
+bool HttpDoor::Allows(std::string_view origin) const { return origins.contains(origin) || origins.contains("*"); }
 
-bool Door::IsHere(std::string_view host) const {
+bool HttpDoor::IsHere(std::string_view host) const {
   if (!checks_host) return true;
   // A port may follow, also behind an address in brackets.
   const size_t colon = host.rfind(':');

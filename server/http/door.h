@@ -64,8 +64,8 @@ class ConnectionList {
 };
 
 /// What all connections of the HTTP API share.
-struct Door {
-  Door(Core& calls, boost::asio::ssl::context* encryption);
+struct HttpDoor {
+  HttpDoor(Core& calls, boost::asio::ssl::context* encryption);
 
   /// Returns whether a browser may show answers to pages of this origin.
   bool Allows(std::string_view origin) const;

@@ -52,7 +52,7 @@ class HttpApi::Impl {
 
  private:
   const std::unique_ptr<boost::asio::ssl::context> tls_;
-  Door door_;
+  HttpDoor door_;
   const std::unique_ptr<Listener> listener_;  // destroyed first
 };
 
