@@ -52,7 +52,16 @@ absl::StatusOr<Json> FleetCommands::Operate(const Json& command, const ShardEven
   running.who = running.fields.OptionalString("who").value_or("");
   if (auto status = running.fields.FirstMistake(); !status.ok()) return status;
   const auto found = Commands().find(name);
-  return found == Commands().end() ? UnknownCommandError(name) : found->second(running);
+  if (found == Commands().end()) return UnknownCommandError(name);
+  try {
+    return found->second(running);
+  } catch (const Json::exception& error) {
+    // A server must not end because of what somebody has written into a node.
+    return absl::DataLossError(fmt::format(
+        "a note about a host ({}/hosts in ZooKeeper) has a field of another type than kv writes: {}. A newer "
+        "version wrote it, or somebody by hand: correct that field, or use that version",
+        options_.root, error.what()));
+  }
 }
 
 MoveRange FleetCommand::Range(bool has_mod) {

@@ -21,6 +21,7 @@
 #include "client/client.h"
 #include "kvstore_api/call_scope.h"
 #include "server/call/access.h"
+#include "shardmap/nodes.h"
 #include "shardops/fleet_commands.h"
 #include "shardops/map_history.h"
 #include "tests/shardops/move_fixture.h"
@@ -195,6 +196,21 @@ TEST_F(ServedShardsTest, CommandsPrintTheSameAndNothingIsChangedByThemOrByStrang
     EXPECT_THAT(refused.err, HasSubstr("Set mysql.operator and mysql.replication in the configuration"));
   }
   EXPECT_EQ(State(), before);
+
+  // A note with fields of other types ends a command, and not the server that serves data, too.
+  const auto note = [&](const std::string& text) {
+    ZooKeeper& zookeeper = first_.fleet().zookeeper;
+    const std::string path = HostPath(first_.fleet().root, first_.host_b());
+    zookeeper.Delete(path).IgnoreError();
+    EXPECT_OK(zookeeper.Create(path, text));
+  };
+  note(R"({"copy": {"from": 7}})");
+  EXPECT_THAT(Through(*server, {"status"}).out, HasSubstr("a copy to it from its master was begun"));
+  note(R"({"promoted_from": 7})");
+  const Output damaged = Through(*server, {"promote", first_.host_a().ToString()});
+  EXPECT_EQ(damaged.code, 1);
+  EXPECT_THAT(damaged.err, HasSubstr("DATA_LOSS: a note about a host (/kvstore/hosts in ZooKeeper)"));
+  EXPECT_EQ(Through(*server, {"move", "status"}).code, 0);
 }
 
 TEST_F(ServedShardsTest, ShardsMoveMastersAreReplacedAndMapsAreEdited) {
