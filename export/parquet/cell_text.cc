@@ -193,6 +193,20 @@ bool CanRead(const arrow::DataType& type) {
   }
 }
 
+bool HasValue(const Array& array, int64_t row) {
+  if (array.IsNull(row)) return false;
+  switch (array.type_id()) {
+    case Type::NA:
+      return false;
+    case Type::LIST:
+      return static_cast<const arrow::ListArray&>(array).value_length(row) > 0;
+    case Type::LARGE_LIST:
+      return static_cast<const arrow::LargeListArray&>(array).value_length(row) > 0;
+    default:
+      return true;
+  }
+}
+
 arrow::Result<int64_t> WholeOf(const Array& array, int64_t row) {
   if (const auto whole = StoredWhole(array, row)) return *whole;
   if (!IsTime(array)) return Unexpected(array);

@@ -12,6 +12,9 @@ namespace kvstore::columnar {
 /// Whether values of the type can be read; all but structs, maps and the like.
 bool CanRead(const arrow::DataType& type);
 
+/// Whether a row has a value: neither null nor an empty list. The functions below are for rows that have one.
+bool HasValue(const arrow::Array& array, int64_t row);
+
 /// Returns a value as the bytes of a cell: bytes and text as they are, numbers as digits, times as
 /// milliseconds since 1970, truth values as "true" and "false". Invalid for a list, or a time that is no
 /// whole number of milliseconds.

@@ -48,7 +48,7 @@ arrow::Status HasNone(const std::string& name) {
 /// The bytes of a value that must be there.
 arrow::Result<std::string> NeedBytes(const arrow::RecordBatch& batch, int column, int64_t row) {
   const arrow::Array& array = *batch.column(column);
-  if (array.IsNull(row)) return HasNone(batch.column_name(column));
+  if (!HasValue(array, row)) return HasNone(batch.column_name(column));
   auto bytes = BytesOf(array, row);
   if (!bytes.ok()) return InColumn(batch.column_name(column), bytes.status());
   return bytes;
@@ -56,7 +56,7 @@ arrow::Result<std::string> NeedBytes(const arrow::RecordBatch& batch, int column
 
 arrow::Result<int64_t> NeedWhole(const arrow::RecordBatch& batch, int column, int64_t row) {
   const arrow::Array& array = *batch.column(column);
-  if (array.IsNull(row)) return HasNone(batch.column_name(column));
+  if (!HasValue(array, row)) return HasNone(batch.column_name(column));
   auto whole = WholeOf(array, row);
   if (!whole.ok()) return InColumn(batch.column_name(column), whole.status());
   return whole;
@@ -147,7 +147,7 @@ class WideRows : public LinePrinter {
     for (int64_t i = 0; i < batch.num_rows(); ++i) {
       ARROW_ASSIGN_OR_RAISE(const std::string row, NeedBytes(batch, row_, i));
       for (int column = 0; column < batch.num_columns(); ++column) {
-        if (column == row_ || batch.column(column)->IsNull(i)) continue;
+        if (column == row_ || !HasValue(*batch.column(column), i)) continue;
         ARROW_ASSIGN_OR_RAISE(const std::string value, NeedBytes(batch, column, i));
         ARROW_RETURN_NOT_OK(lines_.Add(row, batch.column_name(column), value, time_));
       }
@@ -228,7 +228,7 @@ class Points : public LinePrinter {
       line = "{";
       for (int column = 0; column < batch.num_columns(); ++column) {
         const arrow::Array& array = *batch.column(column);
-        if (array.IsNull(row)) continue;
+        if (!HasValue(array, row)) continue;
         if (line.size() > 1) line += ',';
         line += keys_[static_cast<size_t>(column)];
         const arrow::Status added = AddValue(line, array, row, is_text_[static_cast<size_t>(column)]);

@@ -241,7 +241,7 @@ TEST_F(KvReportLoad, WhatCannotBeLoadedIsExplained) {
     EXPECT_EQ(output.code, 2) << output.err;
     EXPECT_NE(output.err.find(text), std::string::npos) << output.err;
   };
-  wrong({"report", "load", "site", "a.parquet"}, "a.parquet: this version does not read Parquet");
+  wrong({"report", "load", "site", "-", "--format", "parquet"}, "parquet is not read from standard input");
   wrong({"report", "load", "site", "a.csv.gz"}, "zcat FILE | kv report load NAME - --format csv");
   wrong({"report", "load", "site", "a.txt"}, "the name does not say the format");
   wrong({"report", "load", "site"}, "--format: standard input has no name");
