@@ -30,7 +30,7 @@ class UnaryCall : public Call {
       : Call(core, operation, info),
         request_(request),
         response_(response),
-        attempt_(core, operation, info.protocol) {}
+        attempt_(core, operation, info.door) {}
 
   /// size  The size of the request.
   absl::Status Admit(RequestSize size) {

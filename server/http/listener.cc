@@ -51,7 +51,7 @@ error_code Listener::Open(const std::string& address) {
                                                      tcp::resolver::passive, error);
   if (error) return error;
   const tcp::endpoint endpoint = found.begin()->endpoint();
-  acceptor_.open(endpoint.door(), error);
+  acceptor_.open(endpoint.protocol(), error);
   if (!error) acceptor_.set_option(tcp::acceptor::reuse_address(true), error);
   // "[::]" listens for IPv4, too.
   if (!error && endpoint.address().is_v6()) acceptor_.set_option(asio::ip::v6_only(false), error);
