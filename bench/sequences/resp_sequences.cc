@@ -12,13 +12,13 @@
 namespace kvstore::bench {
 namespace {
 
-constexpr char kDataset[] = "kv_bench_sequences";
+constexpr char kServedDataset[] = "kv_bench_sequences";
 
 class RespSequences : public SequenceStore {
  public:
   RespSequences(KVStore& store, std::vector<RedisClient> clients, Durability durability)
       : store_(store), clients_(std::move(clients)), durability_(durability) {}
-  ~RespSequences() override { store_.DropDataset(kDataset, {}).IgnoreError(); }
+  ~RespSequences() override { store_.DropDataset(kServedDataset, {}).IgnoreError(); }
 
   void Append(int thread, const Event& event) override {
     Send(Client(thread), event);
@@ -59,7 +59,7 @@ class RespSequences : public SequenceStore {
 
   /// Returns the key of a column as a stream. Within the row's key a ':' is written as \x3A.
   static std::string KeyOf(std::string_view user, std::string_view kind) {
-    std::string key = fmt::format("{}:", kDataset);
+    std::string key = fmt::format("{}:", kServedDataset);
     for (const char c : user) {
       if (c == ':') {
         key += "\\x3A";
@@ -92,7 +92,7 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRespSequences(KVStore& store,
     if (!client.ok()) return client.status();
     clients.push_back(*std::move(client));
   }
-  if (auto status = store.CreateDataset({.name = kDataset, .max_versions = 0, .durability = durability});
+  if (auto status = store.CreateDataset({.name = kServedDataset, .max_versions = 0, .durability = durability});
       !status.ok()) {
     return status;
   }
