@@ -157,7 +157,7 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   if (auto status = RecordSuspendedWait(fleet_, host(), wanted); !status.ok()) return status;
   Reached("promote.begin");
 
-  const auto stopped = Drain(**master, **slave);
+  const auto stopped = Drain(**master, *was, **slave);
   if (!stopped.ok()) return stopped.status();
   if (auto status = TakeOver(**slave); !status.ok()) return status;
   promotion.write_pause_ms =
@@ -169,9 +169,15 @@ absl::StatusOr<Promotion> Promoter::Planned() {
   return promotion;
 }
 
-absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, HostAdmin& slave) {
+absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, const HostState& was,
+                                                            HostAdmin& slave) {
   auto begin = Clock::now();
   const auto go_back = [&](absl::Status why) {
+    // Why it takes no writes is not known here: it may lack what was written to the slave.
+    if (was.read_only) {
+      return absl::Status(why.code(), fmt::format("{}; {} takes no writes, as before",
+                                                  std::string(why.message()), other().ToString()));
+    }
     // Two hosts of a pair must not take writes, as they would if the slave was promoted in an emergency while
     // this process waited.
     if (PromotedMeanwhile()) {
@@ -201,10 +207,25 @@ absl::StatusOr<Promoter::Clock::time_point> Promoter::Drain(HostAdmin& master, H
   Reached("promote.fenced");
   const auto last = master.Read();
   if (!last.ok()) return go_back(last.status());
-  if (auto status = slave.AwaitGtid(last->gtid, options_.catch_up); !status.ok()) return go_back(status);
+  if (auto status = AwaitAll(slave, *last); !status.ok()) return go_back(status);
   fleet_.report(fmt::format("{} has all: {}", host().ToString(), last->gtid));
   Reached("promote.applied");
   return begin;
+}
+
+absl::Status Promoter::AwaitAll(HostAdmin& slave, const HostState& master) const {
+  const auto state = slave.Read();
+  if (!state.ok()) return state.status();
+  if (state->following) return slave.AwaitGtid(master.gtid, options_.catch_up);
+  // An earlier attempt has applied everything and got this far; or this host has led meanwhile, and its
+  // position as a slave is that from before.
+  if (slave.AwaitGtid(master.gtid, milliseconds(0)).ok()) return absl::OkStatus();
+  const uint64_t lacks = CountBeyond(master.gtid_state, state->gtid_state, /*unknown=*/true);
+  if (lacks == 0) return absl::OkStatus();
+  return Refuse(fmt::format(
+      "{0}: follows nobody, and lacks {1} transactions that {2} has: kv shards promote {2} compares "
+      "what the two have",
+      host().ToString(), lacks, other().ToString()));
 }
 
 bool Promoter::PromotedMeanwhile() const {

@@ -56,9 +56,13 @@ class Promoter {
   /// Checks the roles and the lag of both hosts for a planned promotion.
   absl::Status CheckPlanned(const HostState& master, const HostState& slave) const;
   /// Makes the master read-only, ends its clients' connections, and waits until the slave has applied
-  /// everything. Returns when writes stopped. If this fails, the master takes writes again, unless another
-  /// operator has promoted the slave meanwhile.
-  absl::StatusOr<Clock::time_point> Drain(HostAdmin& master, HostAdmin& slave);
+  /// everything. Returns when writes stopped. If this fails, the master takes writes again if it did before,
+  /// unless another operator has promoted the slave meanwhile.
+  ///
+  /// was  the master's state before.
+  absl::StatusOr<Clock::time_point> Drain(HostAdmin& master, const HostState& was, HostAdmin& slave);
+  /// Waits until the slave has all that the master has, which takes no writes any more.
+  absl::Status AwaitAll(HostAdmin& slave, const HostState& master) const;
   /// Whether somebody has taken this operation's claims away and made the slave the master in the maps. False
   /// if that cannot be found out: the maps cannot be changed either while ZooKeeper is away.
   bool PromotedMeanwhile() const;

@@ -1,5 +1,6 @@
 #include "tests/shardops/advice_fixture.h"
 
+#include <cstdio>
 #include <iterator>
 #include <regex>
 #include <sstream>
@@ -28,7 +29,7 @@ std::vector<ProposedSql> SqlIn(const std::string& text) {
   // A statement goes on behind "; " if another one follows there, and behind ", " with the next variable.
   static const std::regex kSql(
       R"((?:STOP (?:ALL )?SLAVES?|START SLAVE(?: SQL_THREAD)?|RESET SLAVE ALL|KILL [0-9]+|RENAME TABLE \S+ TO `[^`]+`\.`[^`]+`|)"
-      R"(SET GLOBAL [a-z_]+ = [A-Za-z0-9']+(?:, [a-z_]+ = [A-Za-z0-9']+)*)(?:; (?=[A-Z]{4}))?)");
+      R"(SET GLOBAL [a-z_]+ = [A-Za-z0-9']+(?:, [a-z_]+ = [A-Za-z0-9']+)*)(?:; (?=[A-Z]{3}))?)");
   static const std::regex kHost(R"(127\.0\.0\.1:[0-9]+)");
   std::vector<ProposedSql> all;
   std::istringstream lines(text);
@@ -147,6 +148,7 @@ void AdviceFixture::FollowAdvice() {
     if (const auto sql = SqlIn(said); !sql.empty()) {
       // Each once, though status and check both say it.
       steps_.push_back(sql.front().statement);
+      std::printf("%s> %s\n", sql.front().host.c_str(), sql.front().statement.c_str());
       RunSql(sql.front());
       said.clear();
       continue;
@@ -158,6 +160,7 @@ void AdviceFixture::FollowAdvice() {
     if (arguments.at(1) == "undo") arguments.emplace_back("--yes");
     const Output output = Kv(arguments);
     said = output.out + output.err;
+    std::printf("kv %s\n%s", commands.front().c_str(), said.c_str());
   }
   ADD_FAILURE() << "it goes on and on: " << ::testing::PrintToString(steps_) << "\n" << said;
 }
