@@ -1,6 +1,6 @@
 #include "server/http/json_call.h"
 
-#include <charconv>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -31,6 +31,11 @@ std::string StringIn(const Json& request, const char* name) {
   return found != request.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
+bool HasDataset(const JsonForm& form) {
+  return std::any_of(form.request.begin(), form.request.end(),
+                     [](const JsonFormField& field) { return field.name == "dataset"; });
+}
+
 bool IsScan(Operation operation) {
   return operation == Operation::kScanRows || operation == Operation::kScanObjects ||
          operation == Operation::kScanMappings;
@@ -52,7 +57,8 @@ absl::Status JsonCall::Identify() {
 }
 
 absl::Status JsonCall::Admit(RequestSize size) {
-  std::string dataset = StringIn(request_, "dataset");
+  // A dataset that the operation does not read must not decide about the right to it.
+  std::string dataset = HasDataset(served_.form) ? StringIn(request_, "dataset") : "";
   if (dataset.empty() && IsOnReports(operation_)) dataset = reports::kDefaultDataset;
   const std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
   if (auto status = Call::Admit(dataset, size, /*sync=*/false, report); !status.ok()) return status;

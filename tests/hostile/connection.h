@@ -34,6 +34,8 @@ class Connection {
     }
     return true;
   }
+  /// Ends the direction to the other side.
+  void EndSending() const { ::shutdown(socket_, SHUT_WR); }
   /// Ends both directions.
   void End() const { ::shutdown(socket_, SHUT_RDWR); }
   /// Waits for bytes, and returns those that have arrived; empty if the other side has closed the connection.

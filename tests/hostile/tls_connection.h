@@ -17,7 +17,13 @@ namespace kvstore::testing {
 /// HTTP/2. It accepts every certificate. One thread may send while another one reads.
 class TlsConnection {
  public:
-  explicit TlsConnection(uint16_t port) : connection_(port) {
+  /// cert, key  PEM files that say who the client is; empty: nothing does.
+  explicit TlsConnection(uint16_t port, const std::string& cert = "", const std::string& key = "")
+      : connection_(port) {
+    if (!cert.empty()) {
+      EXPECT_EQ(SSL_use_certificate_chain_file(tls_.get(), cert.c_str()), 1);
+      EXPECT_EQ(SSL_use_PrivateKey_file(tls_.get(), key.c_str(), SSL_FILETYPE_PEM), 1);
+    }
     SSL_set_bio(tls_.get(), in_, out_);
     constexpr unsigned char kHttp2[] = {2, 'h', '2'};
     SSL_set_alpn_protos(tls_.get(), kHttp2, sizeof(kHttp2));

@@ -185,8 +185,14 @@ void Gate::Set(Answer answer) {
 }
 
 absl::Status Gate::Ask(std::string_view dataset, std::string_view key) {
+  Answer answer;
+  {
+    const MutexLock lock(mutex_);
+    answer = answer_;
+  }
+  // Without the lock, because an answer may take its time.
+  const absl::Status status = answer ? answer(dataset, key) : absl::OkStatus();
   const MutexLock lock(mutex_);
-  const absl::Status status = answer_ ? answer_(dataset, key) : absl::OkStatus();
   if (!status.ok()) ++refusals_;
   return status;
 }
