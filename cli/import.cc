@@ -371,7 +371,8 @@ be {"key": "..."}. A line with an "id" changes the object with that ID.
 --format parquet loads an export by kv export --format parquet, whose files are compared with the checksums of its
 manifest, or a file with the same columns that another program has written. A line is then a row of the table; of long
 tables, the cells of a row that follow each other. Columns of wide tables get the time of the export as their timestamp
-or, of a single file, one from the store. An import of Parquet that was interrupted begins again.
+or, of a single file, one from the store. An import of Parquet that was interrupted begins again. There is a reject file
+only if --reject-file names one.
 
 Examples:
   kv import events events.jsonl

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "assembly/open_router.h"
-#include "blobstore/open_blob_store.h"
+#include "base/advice.h"
 #include "cli/backup_place.h"
 #include "cli/escape.h"
 #include "cli/export_place.h"
@@ -26,6 +26,18 @@ using exports::ExportRequest;
 using exports::ExportSource;
 using exports::Manifest;
 
+/// Opens a store in this process. Throws Failure.
+std::unique_ptr<Router> OpenOwn(const OpenOptions& options) {
+  auto router = OpenRouter(options);
+  if (absl::IsUnavailable(router.status())) {
+    throw Failure{
+        Advise(router.status(),
+               "if a server has the store open, export through it with --server ADDR, or from its backup "
+               "with --from URL")};
+  }
+  return OrFail(std::move(router));
+}
+
 /// The store whose dataset is exported.
 class OpenedStore {
  public:
@@ -40,7 +52,7 @@ class OpenedStore {
     } else {
       OpenOptions options = globals.StoreOptions();
       options.create_if_missing = false;
-      own_ = OrFail(OpenRouter(options));
+      own_ = OpenOwn(options);
       router_ = own_.get();
     }
   }

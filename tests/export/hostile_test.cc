@@ -243,6 +243,26 @@ TEST_F(HostileInput, AFileThatIsDamagedOrNoneIsAnError) {
   ::close(ends[0]);
 }
 
+TEST_F(HostileInput, ADocumentIsOneLineWhateverItHas) {
+  const pipe::Schema schema = {
+      .columns = {{"id", pipe::ColumnType::kInt64}, {"data", pipe::ColumnType::kBytes}}, .notes = {}};
+  pipe::BatchBuilder rows(schema);
+  for (const char* data : {"{}", "1}\n{\"id\":\"2\",\"data\":{}", "\n\n", "\xFF"}) {
+    rows.AddNumber(0, 1);
+    rows.AddBytes(1, data);
+    rows.EndRow();
+  }
+  std::string table = pipe::BeginFrame(schema);
+  for (const std::string_view part : rows.Frame()) table += part;
+  std::ofstream(dir_ / "objects.parquet") << Write(table + pipe::EndFrame(4)).out;
+  const int file = ::open((dir_ / "objects.parquet").c_str(), O_RDONLY | O_CLOEXEC);
+  const auto lines = ParquetLines::Open(file, {"objects"});
+  ::close(file);
+  ASSERT_OK(lines);
+  EXPECT_EQ(ReadLines((*lines)->file()).size(), 4u);
+  EXPECT_OK((*lines)->Finish());
+}
+
 TEST_F(HostileInput, WrongArgumentsAreWrongUsage) {
   const std::vector<std::vector<std::string>> commands = {{},
                                                           {"read"},
