@@ -5,10 +5,12 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "backup/list.h"
+#include "backup/restore.h"
 #include "base/files.h"
 #include "fleet_backup/host_create.h"
 #include "shardops/promote.h"
@@ -307,6 +309,24 @@ TEST_F(FleetBackup, BackupsOfTwoPairsAreNotMixed) {
   ASSERT_OK(zookeeper.Set(path, both, -1));
   fleet().Fails({"backup", "create", "--host", slave()}, "give each pair a gtid_domain_id of its own");
   ASSERT_OK(zookeeper.Set(path, map, -1));
+}
+
+TEST_F(FleetBackup, IsNotTakenForAStore) {
+  fleet().Write("x");
+  const std::string id = BackUp();
+  const auto blobs = fleet().OpenBlobs();
+  const auto manifest = *backup::ReadManifest(*blobs, id);
+  EXPECT_THAT(backup::RestoreBackup(manifest, *blobs, restored_),
+              FailsWith(StatusCode::kInvalidArgument, "kv backup restore --host " + slave()));
+  EXPECT_FALSE(fs::exists(restored_));
+  EXPECT_THAT(fleet().Ok({"backup", "restore", "--host", slave(), "--to", restored_.string()}),
+              HasSubstr("/mysql is the data of " + slave()));
+  // It is the data of a server, and nothing that only this command needs.
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator(restored_)) names.insert(entry.path().filename());
+  EXPECT_EQ(names, std::set<std::string>{"mysql"});
+  EXPECT_TRUE(fs::exists(restored_ / "mysql/db00000"));
+  FailsToRestore({"--host", slave()}, "is not empty");
 }
 
 TEST_F(FleetBackup, WhatWasInZooKeeperIsPutBack) {
