@@ -191,7 +191,8 @@ class Server::Impl {
     if (http_api_) http_api_->Drain();
     // Shutdown with this deadline would also wait for clients that have a connection and no call.
     const auto until = std::chrono::steady_clock::now() + patience;
-    while (core_.admission.calls() > 0 && std::chrono::steady_clock::now() < until) {
+    const auto is_busy = [this] { return core_.admission.calls() > 0 || (resp_ && resp_->HasConnections()); };
+    while (is_busy() && std::chrono::steady_clock::now() < until) {
       std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     if (http_api_) http_api_->Stop();

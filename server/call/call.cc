@@ -255,6 +255,12 @@ std::shared_ptr<void> Call::ReserveBytes(size_t bytes) {
           [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
 }
 
+std::shared_ptr<void> Call::HoldBytes(size_t bytes) {
+  core_.admission.Add(*share_, bytes);
+  return {share_,
+          [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
+}
+
 absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, std::string_view report) {
   // A name beyond the limit is refused later; only enough of it is kept for that.
   dataset_ = dataset.substr(0, kMaxDatasetNameBytes + 1);

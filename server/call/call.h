@@ -143,6 +143,10 @@ class Call {
   /// Counts bytes that are in memory for an authenticated caller beside those of its calls, as long as the
   /// returned object lives. Returns null if there is no room for them.
   std::shared_ptr<void> ReserveBytes(size_t bytes);
+  /// The same, whether there is room for them or not; never null.
+  std::shared_ptr<void> HoldBytes(size_t bytes);
+  /// Returns whether the caller, who must be known, is within its share of the bytes.
+  bool CallerHasRoom() const { return core_.admission.HasRoom(*share_, 0); }
 
   /// Runs the work: on this thread if it is quick (RunsInline), else on a worker, or on one of those for
   /// reports or for operations on shards. The caller must be known.

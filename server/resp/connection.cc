@@ -29,10 +29,17 @@ constexpr DecoderLimits kStrangerLimits{.argument_bytes = size_t{4} << 10,
 /// All that a caller may send before it is known, and the time for it.
 constexpr size_t kStrangerBytes = size_t{64} << 10;
 constexpr std::chrono::seconds kStrangerTime{10};
-/// What the decoder may take without being counted.
-constexpr size_t kFreeInput = size_t{64} << 10;
-/// With more bytes of answers to be sent nothing is carried out.
+/// What the decoder may take without being counted, and what it may take whether there is room or not.
+constexpr size_t kFreeInput = size_t{8} << 10;
+constexpr size_t kUsualInput = size_t{64} << 10;
+/// With more bytes of answers to be sent nothing is carried out,
 constexpr size_t kMaxUnsent = size_t{256} << 10;
+/// nor with more than these, where the caller is not known or has filled its share.
+constexpr size_t kFewUnsent = size_t{16} << 10;
+/// How long a command waits for room among the calls in flight before it is refused, and how often it is
+/// tried again: Redis clients do not repeat a command by themselves.
+constexpr std::chrono::milliseconds kPatience{1'000};
+constexpr std::chrono::milliseconds kTryEvery{5};
 /// How long one connection may keep its loop from others.
 constexpr std::chrono::milliseconds kMaxTurn{1};
 /// The time is looked at after so many commands.
@@ -70,7 +77,8 @@ Connection::Connection(const Environment& environment, boost::asio::io_context& 
       closed_callback_(std::move(closed)),
       id_(environment_.figures.connected.fetch_add(1, std::memory_order_relaxed) + 1),
       session_(environment_.core, Operation::kCalls, Info()),
-      decoder_(kStrangerLimits) {}
+      decoder_(kStrangerLimits),
+      timer_(loop) {}
 
 Connection::~Connection() = default;
 
@@ -96,6 +104,7 @@ void Connection::Close() {
   if (std::exchange(closed_, true)) return;
   cancelled_.store(true, std::memory_order_relaxed);
   channel_->Close();
+  timer_.cancel();
   closed_callback_(*this);
 }
 
@@ -119,7 +128,8 @@ void Connection::Drain() {
 }
 
 void Connection::EndIfDone() {
-  if (closed_ || ending_ || busy_ || yielded_ || writing_ || !out_.empty() || !run_.empty()) return;
+  if (closed_ || ending_ || busy_ || yielded_ || writing_ || !out_.empty()) return;
+  if (!run_.empty() || next_ != nullptr) return;
   if (ends_) {
     ending_ = true;
     ending_since_ = Clock::now();
@@ -165,8 +175,7 @@ absl::Status Connection::Authenticate(std::string_view user, std::string_view to
   if (!caller.ok() || (user != "default" && user != (*caller)->name)) {
     const absl::Status error =
         absl::UnauthenticatedError("invalid username-password pair or user is disabled.");
-    // It is counted, and logged like every call of somebody who is not known.
-    session_.Finish(error, 0);
+    CountStranger(error);
     return WithWord(error, "WRONGPASS");
   }
   authorization_.swap(authorization);
@@ -176,6 +185,10 @@ absl::Status Connection::Authenticate(std::string_view user, std::string_view to
   }
   BecomeKnown(true);
   return absl::OkStatus();
+}
+
+void Connection::CountStranger(const absl::Status& error) {
+  CommandCall(environment_.core, Operation::kCalls, Info()).Finish(error, 0);
 }
 
 void Connection::SetLibrary(std::string_view what, std::string_view value) {
@@ -211,7 +224,8 @@ std::string Connection::DescribeServer() const {
 void Connection::Process() {
   if (closed_) return;
   CarryOutWhatArrived();
-  Flush();
+  // Puts are carried out in a moment, and their answers go with those that are ready.
+  if (!busy_ || run_.kind() != Run::Kind::kPuts) Flush();
   EndIfDone();
   Read();
 }
@@ -222,6 +236,7 @@ void Connection::CarryOutWhatArrived() {
     if (IsBacklogged()) return;
     if (std::exchange(has_rest_, false)) return Launch();
     if (next_ == nullptr && !Decode()) break;
+    if (!BeginNext()) return;
     if (run_.CanJoin(*next_)) {
       run_.Add(std::move(next_));
       continue;
@@ -255,11 +270,44 @@ bool Connection::Decode() {
       Cut();
       return false;
     }
-    Examine(*request);
   }
   // Without arguments it stands for what is no command.
   next_ = std::move(request);
   return true;
+}
+
+bool Connection::BeginNext() {
+  Request& request = *next_;
+  if (request.begun) return true;
+  request.begun = true;
+  if (request.arguments.empty()) return true;
+  Examine(request);
+  if (!IsTurnedAway(request)) {
+    waits_since_.reset();
+    return true;
+  }
+  // Perhaps it is this connection's own commands that are in flight.
+  if (!run_.empty()) {
+    TakeBack(request);
+    Launch();
+    return false;
+  }
+  const auto now = Clock::now();
+  if (!waits_since_) waits_since_ = now;
+  if (now - *waits_since_ >= kPatience) {
+    waits_since_.reset();
+    return true;
+  }
+  TakeBack(request);
+  WaitForRoom();
+  return false;
+}
+
+void Connection::WaitForRoom() {
+  timer_.expires_after(kTryEvery);
+  timer_.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error) self->Process();
+  });
 }
 
 void Connection::Examine(Request& request) {
@@ -276,9 +324,7 @@ void Connection::Examine(Request& request) {
   const auto* const local = std::get_if<Local>(&request.command->handler);
   if (!known_ && (local == nullptr || !local->for_strangers)) {
     request.status = absl::UnauthenticatedError("the caller is not known");
-    // It is counted, and logged like every call of somebody who is not known.
-    session_.Finish(request.status, 0);
-    return;
+    return CountStranger(request.status);
   }
   if (local == nullptr) Begin(environment_.core, environment_.cursors, session_, Info(), request);
 }
@@ -305,10 +351,9 @@ void Connection::Handle(std::unique_ptr<Request> request) {
     run_.Add(std::move(request));
     return Launch();
   }
-  const size_t before = out.size();
   switch (CarryOut(environment_.core, *request, /*here=*/true, out)) {
     case Outcome::kDone:
-      return KeepIfLarge(std::move(request), out.size() - before, unsent_);
+      return;
     case Outcome::kSuspended:
       busy_ = true;
       run_.Add(std::move(request));
@@ -363,14 +408,17 @@ void Connection::Suspend(std::shared_ptr<Connection> self) {
 }
 
 void Connection::PutsDone() {
-  if (run_.HasUndone()) return Suspend(shared_from_this());
-  RunDone();
+  if (!run_.HasUndone()) return RunDone();
+  Flush();
+  Suspend(shared_from_this());
 }
 
 void Connection::RunDone() {
   busy_ = false;
+  // The rest of a command could not be read meanwhile.
+  inside_since_ = Clock::now();
   Encoder out(out_, version_);
-  run_.TakeAnswers(out, unsent_);
+  run_.TakeAnswers(out);
   if (closed_) return run_.Clear();
   // Large answers are sent before more of them are made.
   has_rest_ = !run_.empty();
@@ -379,7 +427,11 @@ void Connection::RunDone() {
 
 // ---- bytes ----
 
-bool Connection::IsBacklogged() const { return out_.size() + sending_.size() - sent_ > kMaxUnsent; }
+bool Connection::IsBacklogged() const {
+  const size_t unsent = out_.size() + sending_.size() - sent_;
+  if (unsent <= kFewUnsent) return false;
+  return unsent > kMaxUnsent || !known_ || !session_.CallerHasRoom();
+}
 
 bool Connection::ReserveInput() {
   const size_t memory = decoder_.MemoryAfterPrepare();
@@ -387,8 +439,9 @@ bool Connection::ReserveInput() {
   if (wanted == reserved_bytes_) return true;
   reserved_.reset();
   reserved_bytes_ = wanted;
-  if (wanted == 0) return true;
-  reserved_ = session_.ReserveBytes(wanted);
+  // A caller who is not known has little.
+  if (wanted == 0 || !known_) return true;
+  reserved_ = wanted <= kUsualInput ? session_.HoldBytes(wanted) : session_.ReserveBytes(wanted);
   return reserved_ != nullptr;
 }
 
@@ -427,12 +480,11 @@ void Connection::Flush() {
   const size_t sent = channel_->TryWrite(out_);
   if (sent == out_.size()) {
     ClearText(out_);
-    unsent_.clear();
     return;
   }
   sending_.swap(out_);
-  sending_requests_.swap(unsent_);
   sent_ = sent;
+  if (known_) held_ = session_.HoldBytes(sending_.size());
   writing_ = true;
   write_progress_ = Clock::now();
   written_since_ = 0;
@@ -452,9 +504,10 @@ void Connection::OnWritten(const boost::system::error_code& error, size_t bytes)
     return channel_->Write(shared_from_this(), std::string_view(sending_).substr(sent_));
   }
   writing_ = false;
+  inside_since_ = Clock::now();
   ClearText(sending_);
   sent_ = 0;
-  sending_requests_.clear();
+  held_.reset();
   Process();
 }
 

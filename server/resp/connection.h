@@ -2,11 +2,13 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -93,8 +95,11 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void CarryOutWhatArrived();
   /// Decodes a command into next_; returns false if none is there.
   bool Decode();
-  /// Finds out what to do with next_.
+  /// Finds out what to do with next_, and has it admitted. Returns false if it has to wait for that.
+  bool BeginNext();
   void Examine(Request& request);
+  /// Goes on after a moment, when there may be room for next_.
+  void WaitForRoom();
   /// Answers a command at once, or begins a run with it.
   void Handle(std::unique_ptr<Request> request);
   /// Lets other connections of the loop have their turn, and goes on then.
@@ -117,6 +122,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool IsBacklogged() const;
   /// Counts the memory that the decoder needs next; returns false if the server has no room for it.
   bool ReserveInput();
+  /// Counts a call of somebody who is not known, and logs it.
+  void CountStranger(const absl::Status& error);
   /// Closes because of what the client has done, or has not done in time.
   void Cut();
 
@@ -153,16 +160,15 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   std::string library_version_;
 
   Decoder decoder_;
-  std::shared_ptr<void> reserved_;  // what decoder_ takes beyond what every connection may have
+  std::shared_ptr<void> reserved_;  // counts what decoder_ takes beyond what every connection may have
   size_t reserved_bytes_ = 0;
   std::unique_ptr<Request> next_;   // decoded, and not carried out
   std::unique_ptr<Request> spare_;  // for the next one
   Run run_;
   std::string out_;  // answers that are not being sent
-  Requests unsent_;  // commands with large answers in out_
   std::string sending_;
-  size_t sent_ = 0;  // of sending_
-  Requests sending_requests_;
+  size_t sent_ = 0;             // of sending_
+  std::shared_ptr<void> held_;  // counts sending_
 
   bool opened_ = false;
   bool reading_ = false;
@@ -177,6 +183,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool closed_ = false;
   std::atomic<bool> cancelled_{false};
 
+  boost::asio::steady_timer timer_;  // of WaitForRoom
+  std::optional<Clock::time_point> waits_since_;
   Clock::time_point connected_ = Clock::now();
   Clock::time_point stranger_since_ = connected_;
   Clock::time_point last_command_ = connected_;

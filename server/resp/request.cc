@@ -166,6 +166,18 @@ void Begin(Core& core, Cursors& cursors, CommandCall& session, const CallInfo& i
   if (request.status.ok() && !planned.ok()) request.status = InItsShape(core, request, planned);
 }
 
+bool IsTurnedAway(const Request& request) {
+  return absl::IsResourceExhausted(request.status) &&
+         Call::OutcomeOf(request.status) == CallOutcome::kRefused;
+}
+
+void TakeBack(Request& request) {
+  request.call.reset();
+  request.plan.emplace<std::monostate>();
+  request.status = absl::OkStatus();
+  request.begun = false;
+}
+
 std::string_view PlannedDataset(const Request& request) {
   if (const auto* read = std::get_if<ReadPlan>(&request.plan)) return read->dataset;
   if (const auto* write = std::get_if<WritePlan>(&request.plan)) return write->dataset;

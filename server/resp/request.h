@@ -40,7 +40,8 @@ class CommandCall : public Call {
     status = ErrorWithoutSuspension(status);
     return false;
   }
-  /// Counts and logs the end. The answer counts as in memory until this is destroyed.
+  /// Counts and logs the end. The answer counts as in memory until this is destroyed, or the connection
+  /// counts what it sends.
   void Finish(const absl::Status& status, size_t answer_bytes) {
     CountResponse(answer_bytes);
     End(status);
@@ -68,6 +69,7 @@ struct Request {
   bool done = false;
   std::optional<PutResult> put;  ///< Of a put that is done.
   std::string answer;            ///< That a worker has made.
+  bool begun = false;            ///< Examined, and admitted or refused.
   bool tracked = false;          ///< Among Core::open.
 };
 using Requests = std::vector<std::unique_ptr<Request>>;
@@ -77,6 +79,11 @@ using Requests = std::vector<std::unique_ptr<Request>>;
 ///
 /// session  the connection's call.
 void Begin(Core& core, Cursors& cursors, CommandCall& session, const CallInfo& info, Request& request);
+
+/// Whether a command that was begun was turned away because too much is in flight.
+bool IsTurnedAway(const Request& request);
+/// Makes a command that was turned away as if it was not begun.
+void TakeBack(Request& request);
 
 /// Returns the dataset of a planned read or put.
 std::string_view PlannedDataset(const Request& request);

@@ -40,7 +40,7 @@ void RespServer::Drain() {
 }
 
 bool RespServer::AwaitNone(std::chrono::steady_clock::time_point until) const {
-  while (figures_.connections.load(std::memory_order_acquire) > 0) {
+  while (HasConnections()) {
     if (std::chrono::steady_clock::now() >= until) return false;
     std::this_thread::sleep_for(kCheckEvery);
   }

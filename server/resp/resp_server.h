@@ -33,6 +33,8 @@ class RespServer {
   void Serve(int socket);
   /// The server stops (Core::draining): connections are closed as soon as everything is answered.
   void Drain();
+  /// Returns whether connections are open; after Drain, whether some have not sent all of their answers.
+  bool HasConnections() const { return figures_.connections.load(std::memory_order_acquire) > 0; }
   /// Closes all connections; those that are still answering may go on for so long.
   void Stop(std::chrono::milliseconds patience);
 

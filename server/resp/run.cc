@@ -10,8 +10,6 @@ namespace {
 
 /// The answers that a worker makes before they are sent.
 constexpr size_t kAnswersTogether = size_t{1} << 20;
-/// Smaller answers count as sent when they are ready: a connection has few of them.
-constexpr size_t kLargeAnswer = size_t{64} << 10;
 
 size_t BytesOf(const Request& request) {
   size_t bytes = 0;
@@ -66,26 +64,19 @@ bool Run::HasUndone() const {
   return std::any_of(requests_.begin(), requests_.end(), [](const auto& request) { return !request->done; });
 }
 
-void Run::TakeAnswers(Encoder& out, Requests& unsent) {
+void Run::TakeAnswers(Encoder& out) {
   size_t taken = 0;
   for (; taken < requests_.size() && requests_[taken]->done; ++taken) {
-    std::unique_ptr<Request>& request = requests_[taken];
-    const size_t before = out.size();
-    if (std::holds_alternative<WritePlan>(request->plan)) {
-      AppendPut(*request, out);
+    Request& request = *requests_[taken];
+    if (std::holds_alternative<WritePlan>(request.plan)) {
+      AppendPut(request, out);
     } else {
-      out.Append(std::exchange(request->answer, {}));
+      out.Append(request.answer);
     }
-    KeepIfLarge(std::move(request), out.size() - before, unsent);
   }
   requests_.erase(requests_.begin(), requests_.begin() + static_cast<std::ptrdiff_t>(taken));
 }
 
 void Run::Clear() { requests_.clear(); }
-
-void KeepIfLarge(std::unique_ptr<Request> request, size_t answer_bytes, Requests& unsent) {
-  // What was decoded is not needed any more, and the plan may point into it.
-  if (answer_bytes >= kLargeAnswer) unsent.push_back(std::move(request));
-}
 
 }  // namespace kvstore::server::resp

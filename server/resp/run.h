@@ -39,9 +39,8 @@ class Run {
   /// Whether some commands are still to be carried out.
   bool HasUndone() const;
 
-  /// Appends the answers of the first commands that are done, and removes these. Those whose answer is large
-  /// are kept in `unsent`, and with them what they count as.
-  void TakeAnswers(Encoder& out, Requests& unsent);
+  /// Appends the answers of the first commands that are done, and removes these.
+  void TakeAnswers(Encoder& out);
   void Clear();
 
  private:
@@ -52,8 +51,5 @@ class Run {
   size_t bytes_ = 0;  // of puts
   Requests requests_;
 };
-
-/// Keeps a command in `unsent` if its answer is large.
-void KeepIfLarge(std::unique_ptr<Request> request, size_t answer_bytes, Requests& unsent);
 
 }  // namespace kvstore::server::resp

@@ -156,7 +156,7 @@ TEST_F(RespConnectionTest, AClientThatDiesLeavesWholeCommandsAndNothingElse) {
 }
 
 TEST_F(RespConnectionTest, AClientThatHasEndedGetsItsAnswers) {
-  client_->Send(RespClient::Encode("SET rows:k v") + RespClient::Encode("SCAN 0 COUNT 1000") +
+  client_->Send(RespClient::Encode("SET rows:k v") + RespClient::Encode("SCAN 0 MATCH rows:*") +
                 RespClient::Encode("GET rows:k"));
   client_->EndSending();
   EXPECT_EQ(client_->Receive(), "OK");

@@ -1,5 +1,6 @@
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -108,10 +109,13 @@ TEST_F(SortedSetTest, ALongListIsReadByPagesAndScannedOnce) {
   do {
     const std::string part = Do("ZSCAN links:1 " + cursor + " COUNT 1000 MATCH *0");
     cursor = part.substr(2, part.find('"', 2) - 2);
-    for (size_t at = part.find(", ["); (at = part.find("0\", \"", at)) != std::string::npos; ++at) ++found;
+    // Each member has a score, and both have quotes.
+    found += static_cast<size_t>(
+                 std::count(part.begin() + static_cast<std::ptrdiff_t>(part.find(", [")), part.end(), '"')) /
+             4;
     ++parts;
   } while (cursor != "0");
-  EXPECT_EQ(found, 1'200u) << "each member that ends in 0, with its score";
+  EXPECT_EQ(found, 1'200u) << "each member that ends in 0";
   EXPECT_EQ(parts, 12);
   EXPECT_EQ(Do("DEL links:1"), "(1)");
   EXPECT_EQ(Do("ZCARD links:1"), "(0)");

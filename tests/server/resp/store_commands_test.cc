@@ -212,7 +212,7 @@ TEST_F(ConnectionCommandsTest, AreAnsweredAsRedisDoes) {
   EXPECT_EQ(Do("PING"), "PONG");
   EXPECT_EQ(Do("ping hello"), "\"hello\"");
   EXPECT_THAT(Do("PING a b"), HasSubstr("-ERR wrong number of arguments"));
-  EXPECT_EQ(Do({"ECHO", ""}), "\"\"");
+  EXPECT_EQ(Do("ECHO "), "\"\"");
   EXPECT_EQ(Do("SELECT 0"), "OK");
   EXPECT_THAT(Do("SELECT 1"), HasSubstr("-ERR DB index is out of range"));
   EXPECT_THAT(Do("SELECT x"), HasSubstr("-ERR value is not an integer"));
