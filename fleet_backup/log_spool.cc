@@ -95,11 +95,12 @@ class Spool {
     const std::string position = position_.ToString();
     if (shardops::CountMissing(first.after, position) == 0) return absl::OkStatus();
     // What was not sent may have been committed within the last second of what was.
-    const std::string latest = log_.transactions == 0
-                                   ? std::string("before the gap there is the backup itself, without --at")
-                                   : fmt::format("the latest time before it is --at {}", TimeText(log_.as_of_ms));
+    const std::string latest =
+        log_.transactions == 0 ? std::string("before the gap there is the backup itself, without --at")
+                               : fmt::format("the latest time before it is --at {}", TimeText(log_.as_of_ms));
     return absl::FailedPreconditionError(fmt::format(
-        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID {}), since "
+        "at: the binary log has a gap: what was committed behind {} (GTID {}) was not sent up to {} (GTID "
+        "{}), since "
         "the server had purged it; {}, and behind the gap each backup can be restored that was made later",
         TimeText(log_.as_of_ms), position, TimeText(first.first_ms), first.after, latest));
   }

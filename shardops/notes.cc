@@ -113,8 +113,7 @@ absl::Status CheckCopyEnded(FleetOperator& fleet, const Host& host) {
   return Refuse(fmt::format(
       "{0}: a copy to it from {1} was begun and has not ended, so it lacks data: unless that is still "
       "at work (kv shards operations), kv shards replace-slave {0} --discard begins it again",
-      host.ToString(),
-      from != copy.end() && from->is_string() ? from->get<std::string>() : "its master"));
+      host.ToString(), from != copy.end() && from->is_string() ? from->get<std::string>() : "its master"));
 }
 
 absl::Status RecordLeftCopies(FleetOperator& fleet, const Held& held, const Host& host,

@@ -92,7 +92,8 @@ absl::StatusOr<std::unique_ptr<SequenceStore>> MakeRespSequences(KVStore& store,
     if (!client.ok()) return client.status();
     clients.push_back(*std::move(client));
   }
-  if (auto status = store.CreateDataset({.name = kServedDataset, .max_versions = 0, .durability = durability});
+  if (auto status =
+          store.CreateDataset({.name = kServedDataset, .max_versions = 0, .durability = durability});
       !status.ok()) {
     return status;
   }

@@ -92,7 +92,9 @@ HttpDoor::HttpDoor(Core& calls, boost::asio::ssl::context* encryption)
       openapi(std::make_shared<const std::string>(TextOf(OpenApiDocument()) + "\n")),
       connections(MostConnections()) {}
 
-bool HttpDoor::Allows(std::string_view origin) const { return origins.contains(origin) || origins.contains("*"); }
+bool HttpDoor::Allows(std::string_view origin) const {
+  return origins.contains(origin) || origins.contains("*");
+}
 
 bool HttpDoor::IsHere(std::string_view host) const {
   if (!checks_host) return true;

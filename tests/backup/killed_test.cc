@@ -174,8 +174,7 @@ TEST_F(BackupKilled, DuringARestoreOfADataset) {
     EXPECT_TRUE(KilledAt(step, 1, [&] { return restore(**OpenRouter({.data = dir_ / "store"})); })) << step;
     EXPECT_TRUE(in_child([&](Router& router) {
       return absl::IsNotFound(router.keeper().LoadEntry("copy").status()) && !HasStates(router) &&
-             restore(router).ok() &&
-             testing::UnitsOf(router, "copy") == testing::UnitsOf(router, "rows") &&
+             restore(router).ok() && testing::UnitsOf(router, "copy") == testing::UnitsOf(router, "rows") &&
              router.DropDataset("copy", {}).ok();
     })) << step;
   }

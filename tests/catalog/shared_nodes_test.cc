@@ -21,7 +21,8 @@ std::string EntryOf(const std::string& name, DatasetState state) {
 
 // Backups that were made by any version must be restored by all later ones.
 TEST(SharedNodes, TheirFormIsPinned) {
-  const SharedNodes nodes = {{"datasets/events", "{}"}, {"shards/mod", "[1]"}, {"dropped/old", std::string("\xff", 1)}};
+  const SharedNodes nodes = {
+      {"datasets/events", "{}"}, {"shards/mod", "[1]"}, {"dropped/old", std::string("\xff", 1)}};
   const std::string text = R"({
  "format": 1,
  "nodes": {
@@ -47,8 +48,9 @@ TEST(SharedNodes, WhatIsNoneOfThemIsRefused) {
                 FailsWith(StatusCode::kDataLoss, "is not the path of a node"))
         << path;
   }
-  for (const char* const text : {"", "[]", "{}", R"({"format":1})", R"({"format":1,"nodes":[]})",
-                                 R"({"format":1,"nodes":{"shards/id":7}})", R"({"format":1,"nodes":{},"x":1})"}) {
+  for (const char* const text :
+       {"", "[]", "{}", R"({"format":1})", R"({"format":1,"nodes":[]})",
+        R"({"format":1,"nodes":{"shards/id":7}})", R"({"format":1,"nodes":{},"x":1})"}) {
     EXPECT_THAT(DecodeSharedNodes(text), FailsWith(StatusCode::kDataLoss, "zookeeper.json")) << text;
   }
   EXPECT_THAT(DecodeSharedNodes(R"({"format":2,"nodes":{}})"),

@@ -57,8 +57,8 @@ TEST_F(ZooKeeperNodes, AreReadWithoutWhatIsUnderWay) {
   ASSERT_OK_AND_ASSIGN(const SharedNodes nodes, ReadSharedNodes(zookeeper_, Root("a")));
   std::vector<std::string> paths;
   for (const auto& [path, data] : nodes) paths.push_back(path);
-  EXPECT_THAT(paths,
-              ElementsAre("datasets/events", "datasets/pins", "dropped/gone", "migrations/events", "shards/id"));
+  EXPECT_THAT(paths, ElementsAre("datasets/events", "datasets/pins", "dropped/gone", "migrations/events",
+                                 "shards/id"));
   EXPECT_EQ(nodes.at("shards/id"), "[7]");
   EXPECT_THAT(*ReadSharedNodes(zookeeper_, Root("none")), IsEmpty());
 }
@@ -113,8 +113,9 @@ TEST_F(ZooKeeperNodes, WhatIsThereIsNotChanged) {
   Fill(Root("a"));
   ASSERT_OK_AND_ASSIGN(const SharedNodes nodes, ReadSharedNodes(zookeeper_, Root("a")));
   ASSERT_OK(zookeeper_.Create(Root("b") + "/shards/id", "[8]"));
-  EXPECT_THAT(RestoreSharedNodes(zookeeper_, Root("b"), nodes),
-              FailsWith(StatusCode::kFailedPrecondition, "/shards/id: is there, and is not what the backup has"));
+  EXPECT_THAT(
+      RestoreSharedNodes(zookeeper_, Root("b"), nodes),
+      FailsWith(StatusCode::kFailedPrecondition, "/shards/id: is there, and is not what the backup has"));
   ASSERT_OK(zookeeper_.Create(Root("c") + "/datasets/other", "x"));
   EXPECT_THAT(RestoreSharedNodes(zookeeper_, Root("c"), nodes),
               FailsWith(StatusCode::kFailedPrecondition, "/datasets/other: there is this dataset"));

@@ -78,8 +78,7 @@ TEST_F(KvSharedCatalog, AServerBacksUpItsStoreWithTheCatalog) {
   EXPECT_EQ(run({"backup", "restore", "--from", url, "--to", backup_alone}).code, 0);
   EXPECT_THAT(run({"--data", backup_alone, "get", "events", "r"}).out, HasSubstr("in the backup"));
   const std::string with_log = (dir_ / "with-log").string();
-  const Output restored =
-      run({"backup", "restore", "--from", url, "--at", "2999-01-01", "--to", with_log});
+  const Output restored = run({"backup", "restore", "--from", url, "--at", "2999-01-01", "--to", with_log});
   EXPECT_EQ(restored.code, 0) << restored.err;
   EXPECT_THAT(run({"--data", with_log, "get", "events", "later"}).out, HasSubstr("in the log"));
 

@@ -122,9 +122,8 @@ void BackedUpFleet::AwaitSlave() {
   const bool a_leads = pair_.Master() == pair_.host_a();
   MariaDbServer& master = a_leads ? pair_.a() : pair_.b();
   MariaDbServer& slave = a_leads ? pair_.b() : pair_.a();
-  EXPECT_TRUE(Eventually([&] {
-    return slave.Run("SELECT @@gtid_current_pos") == master.Run("SELECT @@gtid_current_pos");
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return slave.Run("SELECT @@gtid_current_pos") == master.Run("SELECT @@gtid_current_pos"); }));
 }
 
 void BackedUpFleet::PurgeLogs(MariaDbServer& server) {
@@ -157,8 +156,9 @@ std::vector<std::vector<Unit>> OfShards(std::vector<std::vector<Unit>> units,
 LookedAt::LookedAt(const std::filesystem::path& folder) : folder_(folder) {
   const std::string options = "--defaults-file=" + (folder / "my.cnf").string();
   process_ = ForkProgram({"mariadbd", options}, (folder / "out").string());
-  AwaitServer(process_, "MariaDB", folder / "server.log",
-              [&] { return RunProgram({"mariadb-admin", options, "ping"}).code == 0; });
+  AwaitServer(process_, "MariaDB", folder / "server.log", [&] {
+    return RunProgram({"mariadb-admin", options, "ping"}).code == 0;
+  });
 }
 
 LookedAt::~LookedAt() {

@@ -71,7 +71,8 @@ TEST(BinlogSegment, IsReadBack) {
   empty.log.clear();
   empty.transactions = 0;
   empty.last = empty.after;
-  ASSERT_OK_AND_ASSIGN(const BinlogSegment read_empty, DecodeBinlogSegment(EncodeBinlogSegment(empty), kBlob));
+  ASSERT_OK_AND_ASSIGN(const BinlogSegment read_empty,
+                       DecodeBinlogSegment(EncodeBinlogSegment(empty), kBlob));
   EXPECT_EQ(read_empty, empty);
 }
 
@@ -154,7 +155,8 @@ TEST_F(BinlogChainTest, ChainsBehindABackupBeginWithTheOneThatItIsIn) {
   PutChain("20261124T030000Z-33333333", 12, 1);
   const auto ids = [&](const std::string& backup) {
     std::vector<std::string> found;
-    for (const BinlogChain& chain : *ListChainsBehind(*blobs_, backup)) found.push_back(chain.id.substr(9, 2));
+    for (const BinlogChain& chain : *ListChainsBehind(*blobs_, backup))
+      found.push_back(chain.id.substr(9, 2));
     return found;
   };
   EXPECT_EQ(ids("20261124T000000Z-00000000"), (std::vector<std::string>{"01", "02", "03"}));

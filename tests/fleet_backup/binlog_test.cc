@@ -48,7 +48,8 @@ TEST(Binlog, ATransactionIsAllEventsUpToTheNext) {
   const std::string second = MadeTransaction(2, 8, 4'000'000'000'000, 1001, "UPDATE");
   ASSERT_OK_AND_ASSIGN(const Found found, Read(MadeFormat() + first + second));
   EXPECT_THAT(found.formats, ::testing::ElementsAre(MadeFormat()));
-  EXPECT_THAT(found.gtids, ::testing::ElementsAre(shardops::Gtid{1, 7, 17}, shardops::Gtid{2, 8, 4'000'000'000'000}));
+  EXPECT_THAT(found.gtids,
+              ::testing::ElementsAre(shardops::Gtid{1, 7, 17}, shardops::Gtid{2, 8, 4'000'000'000'000}));
   EXPECT_EQ(found.groups, first + second);
 }
 

@@ -16,8 +16,8 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// Follows the page of docs/runbook.md about a pair whose hosts are both lost, with the commands as they stand
-/// there.
+/// Follows the page of docs/runbook.md about a pair whose hosts are both lost, with the commands as they
+/// stand there.
 namespace kvstore::testing {
 namespace {
 
@@ -76,14 +76,13 @@ TEST(BurnedPair, IsRestoredOntoTwoNewHosts) {
 
   NewHost c(5);
   NewHost d(6);
-  const std::map<std::string, std::string> names = {
-      {"MySQL001A", a},
-      {"MySQL009A", c.name()},
-      {"MySQL009B", d.name()},
-      {"2026-11-24T03:14:00Z", std::to_string(WallClockMs())},
-      {"/srv/restored", (fleet.folder() / "restored").string()},
-      {"id.json", (fleet.folder() / "id.json").string()},
-      {"mod.json", (fleet.folder() / "mod.json").string()}};
+  const std::map<std::string, std::string> names = {{"MySQL001A", a},
+                                                    {"MySQL009A", c.name()},
+                                                    {"MySQL009B", d.name()},
+                                                    {"2026-11-24T03:14:00Z", std::to_string(WallClockMs())},
+                                                    {"/srv/restored", (fleet.folder() / "restored").string()},
+                                                    {"id.json", (fleet.folder() / "id.json").string()},
+                                                    {"mod.json", (fleet.folder() / "mod.json").string()}};
   const auto commands = PageCommands(std::string(KV_SOURCE_DIR) + "/docs/runbook.md", kSection, names);
   ASSERT_EQ(commands.size(), 9u);
   auto command = commands.begin();
@@ -97,7 +96,8 @@ TEST(BurnedPair, IsRestoredOntoTwoNewHosts) {
   std::string position;
   for (NewHost* const host : {&c, &d}) {
     const std::string told = fleet.Ok(restore);
-    const std::string gtid = told.substr(told.find("GTID "), told.find(';', told.find("GTID ")) - told.find("GTID "));
+    const std::string gtid =
+        told.substr(told.find("GTID "), told.find(';', told.find("GTID ")) - told.find("GTID "));
     EXPECT_TRUE(position.empty() || position == gtid) << told;
     position = gtid;
     EXPECT_FALSE(fs::exists(fleet.folder() / "restored/my.cnf")) << "has a password";

@@ -52,7 +52,8 @@ class FleetBackup : public ::testing::Test {
   /// Restores shards into restored_.
   std::string Restore(const std::string& shards, uint64_t at_ms, bool mod = false) const {
     fs::remove_all(restored_);
-    std::vector<std::string> arguments = {"backup", "restore", "--shards", shards, "--to", restored_.string()};
+    std::vector<std::string> arguments = {"backup", "restore", "--shards",
+                                          shards,   "--to",    restored_.string()};
     if (at_ms != 0) arguments.insert(arguments.end(), {"--at", std::to_string(at_ms)});
     if (mod) arguments.emplace_back("--mod");
     return fleet().Ok(arguments);
@@ -137,11 +138,14 @@ TEST_F(FleetBackup, ASecondBackupSendsWhatHasChanged) {
   // They are listed, shown, verified and pruned as all others; by either host of the pair.
   const std::string master = fleet().pair().host_a().ToString();
   EXPECT_THAT(fleet().OkJson({"backup", "list", "--host", master})["backups"], SizeIs(2));
-  EXPECT_THAT(fleet().Ok({"backup", "show", "--host", slave()}), HasSubstr("slave of " + master + ": shards db 0-7, mod 0-7"));
-  for (const char* const depth : {"--quick", "--deep"}) fleet().Ok({"backup", "verify", "--host", slave(), depth});
+  EXPECT_THAT(fleet().Ok({"backup", "show", "--host", slave()}),
+              HasSubstr("slave of " + master + ": shards db 0-7, mod 0-7"));
+  for (const char* const depth : {"--quick", "--deep"})
+    fleet().Ok({"backup", "verify", "--host", slave(), depth});
   const Json verified = fleet().OkJson({"backup", "verify", "--host", slave()});
   EXPECT_THAT(verified["datasets"], ::testing::UnorderedElementsAre("pins", "boards", "events"));
-  EXPECT_EQ(fleet().OkJson({"backup", "prune", "--host", slave(), "--keep", "1"})["removed"], Json::array({first}));
+  EXPECT_EQ(fleet().OkJson({"backup", "prune", "--host", slave(), "--keep", "1"})["removed"],
+            Json::array({first}));
   EXPECT_THAT(fleet().OkJson({"backup", "list", "--host", slave()})["backups"], SizeIs(1));
 
   // The fleet at a glance.

@@ -89,9 +89,9 @@ TEST_F(FleetFollow, ACommandDoesItUntilItIsStopped) {
   std::ofstream(file) << config;
   const std::string slave = fleet().pair().host_b().ToString();
   const std::string out = (fleet().folder() / "follow.out").string();
-  const pid_t process = ForkProgram({KV_PROGRAM, "--config", file.string(), "backup", "follow", "--host", slave,
-                                     "--http", "127.0.0.1:0"},
-                                    out);
+  const pid_t process = ForkProgram(
+      {KV_PROGRAM, "--config", file.string(), "backup", "follow", "--host", slave, "--http", "127.0.0.1:0"},
+      out);
   // It makes the first backup itself.
   const auto pairs = [] { return fleet().OkJson({"backup", "list", "--fleet"})["pairs"]; };
   ASSERT_TRUE(Eventually([&] { return pairs().size() == 1; }));
@@ -106,7 +106,8 @@ TEST_F(FleetFollow, ACommandDoesItUntilItIsStopped) {
   EXPECT_THAT(said, HasSubstr("following " + slave + "; http on port "));
   const std::string port = said.substr(said.rfind(' ') + 1, said.size() - said.rfind(' ') - 2);
   const Output page = RunProgram(
-      {"bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf 'GET /metrics HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"});
+      {"bash", "-c",
+       "exec 3<>/dev/tcp/127.0.0.1/" + port + "; printf 'GET /metrics HTTP/1.1\\r\\n\\r\\n' >&3; cat <&3"});
   EXPECT_THAT(page.out, HasSubstr("kvstore_backup_log_age_seconds"));
   EXPECT_THAT(page.out, HasSubstr("kvstore_backup_age_seconds"));
   EXPECT_THAT(page.out, HasSubstr("kvstore_backup_host_is_slave 1"));
@@ -180,9 +181,8 @@ TEST_F(FleetFollow, WhileZooKeeperIsAwayTheLogIsSent) {
   ASSERT_OK(fleet().store().PutRow("events", "row", {&cell, 1}, {}));
   EXPECT_TRUE(Eventually([&] { return Problems().find("ZooKeeper") != std::string::npos; }));
   fleet().pair().zookeeper().Start();
-  EXPECT_TRUE(Eventually([&] {
-    return follower->figures().log.transactions > before && follower->figures().last_error.ok();
-  }));
+  EXPECT_TRUE(Eventually(
+      [&] { return follower->figures().log.transactions > before && follower->figures().last_error.ok(); }));
 }
 
 }  // namespace

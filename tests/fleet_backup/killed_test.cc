@@ -12,8 +12,8 @@
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
 
-/// kill -9 at each named step of what is new: nothing that was complete is lost, nothing incomplete is listed,
-/// no server is left, and the next run goes on.
+/// kill -9 at each named step of what is new: nothing that was complete is lost, nothing incomplete is
+/// listed, no server is left, and the next run goes on.
 namespace kvstore::testing {
 namespace {
 
@@ -83,8 +83,8 @@ TEST_F(FleetBackupKilled, DuringARestore) {
   const std::string at = std::to_string(NextSecond());
   ASSERT_OK(fleet_.Ship());
   const fs::path folder = fleet_.folder() / "restored";
-  const std::vector<std::string> restore = {"backup", "restore", "--shards", "0-3",          "--at",
-                                            at,       "--to",    folder.string()};
+  const std::vector<std::string> restore = {"backup", "restore", "--shards", "0-3",
+                                            "--at",   at,        "--to",     folder.string()};
   for (const char* const step :
        {"host-restore-log", "host-restore-object", "host-restore-prepare", "host-restore-server",
         "host-restore-play", "host-restore-cut", "host-restore-done"}) {

@@ -104,8 +104,9 @@ TEST_F(LogSpool, ChainsThatOverlapAreOneLog) {
 TEST_F(LogSpool, AGapIsToldAndNotSkipped) {
   PutMadeChain(*blobs_, kFirst, 10, 3);   // 11 to 13
   PutMadeChain(*blobs_, kSecond, 20, 3);  // 21 to 23
-  EXPECT_THAT(Spool(BaseAt(kFirst, 10), 22),
-              FailsWith(StatusCode::kFailedPrecondition, "the latest time before it is --at 1970-01-01T00:00:13Z"));
+  EXPECT_THAT(
+      Spool(BaseAt(kFirst, 10), 22),
+      FailsWith(StatusCode::kFailedPrecondition, "the latest time before it is --at 1970-01-01T00:00:13Z"));
   // What was not sent may have been committed in the same second as the last that was.
   EXPECT_THAT(Spool(BaseAt(kFirst, 10), 14), FailsWith(StatusCode::kFailedPrecondition, "has a gap"));
   // At the time that it names, and behind the gap, all is there.

@@ -33,8 +33,8 @@ inline void PutMadeChain(BlobStore& blobs, const std::string& chain, uint64_t af
         .transactions = 1,
         .nodes = i == 1 ? "nodes of " + chain : "",
         .nodes_in = 1,
-        .log = MadeFormat() +
-               MadeTransaction(1, 7, sequence, static_cast<uint32_t>(sequence), fmt::format("change {}", sequence))};
+        .log = MadeFormat() + MadeTransaction(1, 7, sequence, static_cast<uint32_t>(sequence),
+                                              fmt::format("change {}", sequence))};
     const std::string bytes = fleet_backup::EncodeBinlogSegment(segment);
     ASSERT_OK(blobs.Put(fmt::format("log/{}/{:08}", chain, i), bytes, PutMode::kIfAbsent));
     previous = Hex(Sha256Of(bytes));

@@ -70,8 +70,7 @@ void ReadAsBinlogSegment(std::string_view bytes) {
       backup::WithChecksumLine(std::string(bytes.substr(0, end))) + std::string(bytes.substr(end + 1));
   const auto segment = fleet_backup::DecodeBinlogSegment(text, kBlob);
   if (!segment.ok()) return;
-  const auto again =
-      fleet_backup::DecodeBinlogSegment(fleet_backup::EncodeBinlogSegment(*segment), kBlob);
+  const auto again = fleet_backup::DecodeBinlogSegment(fleet_backup::EncodeBinlogSegment(*segment), kBlob);
   if (!again.ok() || *again != *segment) std::abort();
 }
 

@@ -47,8 +47,9 @@ TEST(Program, EndsWhenItIsTold) {
 TEST(OptionFile, SecretsAreInAFileThatHasNoName) {
   const mysql::MySqlOptions login{.user = "ann", .password = R"(a"b\c)"};
   const std::string text = OptionFile("client", {"MySQL001A", 3307}, login, "protocol=tcp\n");
-  EXPECT_EQ(text,
-            "[client]\nhost=\"MySQL001A\"\nport=3307\nuser=\"ann\"\npassword=\"a\\\"b\\\\c\"\nprotocol=tcp\n");
+  EXPECT_EQ(
+      text,
+      "[client]\nhost=\"MySQL001A\"\nport=3307\nuser=\"ann\"\npassword=\"a\\\"b\\\\c\"\nprotocol=tcp\n");
   const UnnamedFile file(text);
   // Only its owner can read it, and nobody finds it.
   EXPECT_OK(Program({"sh", "-c", "test \"$(stat -Lc %a " + file.path() + ")\" = 600"}, -1, -1).Join());
