@@ -70,5 +70,19 @@ TEST_F(PromoteWindowTest, AMasterThatIsOpenedAgainAcknowledgesNothingWithoutTheS
   EXPECT_TRUE(acknowledged);
 }
 
+TEST_F(PromoteWindowTest, AMasterThatTookNoWritesIsNotOpenedByAPromotionThatFails) {
+  CutOffSlave(pair_.a(), pair_.b());
+  pair_.a().Run("CREATE DATABASE acknowledged_alone");
+  pair_.b().Run("STOP SLAVE; RESET SLAVE ALL");
+  pair_.a().Run("SET GLOBAL read_only = ON");
+  EXPECT_THAT(Promote(pair_.fleet(), pair_.host_b(), {}).status(),
+              FailsWith(absl::StatusCode::kFailedPrecondition, "lacks 1 transactions that"));
+  EXPECT_EQ(pair_.a().Run("SELECT @@read_only"), "1\n");
+  EXPECT_EQ(pair_.Master(), pair_.host_a());
+  EXPECT_OK(Promote(pair_.fleet(), pair_.host_a(), {}).status());
+  EXPECT_TRUE(Eventually(
+      [&] { return pair_.b().Run("SHOW DATABASES LIKE 'acknowledged_alone'") == "acknowledged_alone\n"; }));
+}
+
 }  // namespace
 }  // namespace kvstore::testing
