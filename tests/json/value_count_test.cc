@@ -18,7 +18,8 @@ size_t Count(const nlohmann::json& json) {
 }
 
 TEST(ValueCount, IsNoLessThanWhatIsBuilt) {
-  for (const char* text : {"1", "[]", "[[],[]]", R"({"a":{"b":[1,2]},"c":"x,[{"})", R"(["\",\\",","])", "{}"}) {
+  for (const char* text :
+       {"1", "[]", "[[],[]]", R"({"a":{"b":[1,2]},"c":"x,[{"})", R"(["\",\\",","])", "{}"}) {
     EXPECT_GE(CountJsonValues(text), Count(nlohmann::json::parse(text))) << text;
   }
   EXPECT_EQ(CountJsonValues(R"("a, [b], {c}, \"d, ")"), 1u) << "nothing in a string counts";

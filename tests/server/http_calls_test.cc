@@ -10,7 +10,8 @@
 #include "tests/server/http_fixture.h"
 #include "tests/support/eventually.h"
 
-/// What happens to a call that comes over HTTP: its caller, its rights, its limits and how often it is carried out.
+/// What happens to a call that comes over HTTP: its caller, its rights, its limits and how often it is
+/// carried out.
 namespace kvstore {
 namespace {
 
@@ -89,7 +90,9 @@ TEST_F(HttpGatedTest, ACallOnADatasetThatMigratesWaitsAndGoesOn) {
       {"put_row", PutOf("migrating", "a")},
       {"get_row", {{"dataset", "migrating"}, {"row", "a"}}},
       {"get_rows", {{"dataset", "migrating"}, {"rows", {{{"row", "a"}}, {{"row", "b"}}}}}},
-      {"put_rows", {{"dataset", "migrating"}, {"rows", {{{"row", "b"}, {"items", {{{"column", "c"}, {"value", "v"}}}}}}}}},
+      {"put_rows",
+       {{"dataset", "migrating"},
+        {"rows", {{{"row", "b"}, {"items", {{{"column", "c"}, {"value", "v"}}}}}}}}},
       {"delete_rows", {{"dataset", "migrating"}, {"rows", {{{"row", "c"}}}}}},
       {"scan_rows", {{"dataset", "migrating"}}},
   };
@@ -150,7 +153,9 @@ TEST_F(HttpGatedTest, ACallEndsWhenItsClientIsGone) {
   leaves.End();
   EXPECT_TRUE(Eventually([&] { return Held() == 0; }));
   EXPECT_TRUE(Eventually([&] {
-    return Metric(R"(kvstore_call_errors_total{backend="back",code="CANCELLED",door="http",operation="PutRow"})") == 1;
+    return Metric(
+               R"(kvstore_call_errors_total{backend="back",code="CANCELLED",door="http",operation="PutRow"})") ==
+           1;
   }));
   EXPECT_TRUE(gate_->Done("migrating", "r").empty());
 }
@@ -229,7 +234,8 @@ TEST_F(HttpTest, AWriteWithAnIdIsDoneOnce) {
   const HttpHeaders headers = {{"Kv-Request-Id", kId}};
   const Json first = Ok("put_row", PutOf("rows", "r"), headers);
   EXPECT_EQ(Ok("put_row", PutOf("rows", "r"), headers), first) << "the same timestamp";
-  EXPECT_EQ(Ok("get_row", {{"dataset", "rows"}, {"row", "r"}, {"versions", 9}})["items"][0]["cells"].size(), 1u);
+  EXPECT_EQ(Ok("get_row", {{"dataset", "rows"}, {"row", "r"}, {"versions", 9}})["items"][0]["cells"].size(),
+            1u);
   // The same ID of another operation is another one; a read needs none.
   Ok("delete_row", {{"dataset", "rows"}, {"row", "r"}}, headers);
   EXPECT_TRUE(Ok("get_row", {{"dataset", "rows"}, {"row", "r"}}, headers)["items"].empty());
@@ -237,8 +243,10 @@ TEST_F(HttpTest, AWriteWithAnIdIsDoneOnce) {
   Json rows = many;
   for (Json& row : rows["rows"]) row.erase("dataset");
   EXPECT_EQ(Ok("put_rows", rows, headers), Ok("put_rows", rows, headers));
-  for (const char* none : {"1", "00112233-4455-6677-8899-aabbccddeef", "00112233-4455-6677-8899-aabbccddeefg"}) {
-    const HttpAnswer answer = HttpClient(port()).Post("put_row", PutOf("rows", "r"), {{"Kv-Request-Id", none}});
+  for (const char* none :
+       {"1", "00112233-4455-6677-8899-aabbccddeef", "00112233-4455-6677-8899-aabbccddeefg"}) {
+    const HttpAnswer answer =
+        HttpClient(port()).Post("put_row", PutOf("rows", "r"), {{"Kv-Request-Id", none}});
     Refused(answer, 400, "INVALID_ARGUMENT", "Kv-Request-Id");
   }
 }
@@ -264,7 +272,8 @@ TEST_F(HttpTest, ACreateWithAnIdMakesOneObject) {
 
 TEST_F(HttpTest, AnUpdateOfALargeObjectIsAnsweredAgainAsLongAsItIsTheSame) {
   Serve();
-  const std::string id = Ok("create_object", {{"dataset", "pins"}, {"data", {{"text", std::string(5'000, 'x')}}}})["object_id"];
+  const std::string id =
+      Ok("create_object", {{"dataset", "pins"}, {"data", {{"text", std::string(5'000, 'x')}}}})["object_id"];
   const HttpHeaders headers = {{"Kv-Request-Id", kId}};
   const Json update = {{"dataset", "pins"}, {"object_id", id}, {"merge_patch", {{"n", 1}}}};
   const Json first = Ok("update_object", update, headers);
@@ -294,8 +303,9 @@ TEST_F(HttpTest, AnotherServerSaysThatItDoesNotKnowTheAttemptBefore) {
 
 TEST_F(HttpGatedTest, ARepetitionOfAWriteThatIsInFlightIsRefused) {
   Hold hold(*gate_);
-  auto first = std::async(std::launch::async,
-                          [&] { return Post("put_row", PutOf("other", "held"), {{"Kv-Request-Id", kId}}); });
+  auto first = std::async(std::launch::async, [&] {
+    return Post("put_row", PutOf("other", "held"), {{"Kv-Request-Id", kId}});
+  });
   ASSERT_TRUE(Eventually([&] { return hold.waiting() == 1; }));
   const HttpAnswer second = Post("put_row", PutOf("other", "held"), {{"Kv-Request-Id", kId}});
   EXPECT_EQ(second.status, 503);
@@ -307,8 +317,8 @@ TEST_F(HttpGatedTest, ARepetitionOfAWriteThatIsInFlightIsRefused) {
 
 // ---- rights ----
 
-/// A server with callers who have one right each on everything, and some with rights on a few things. The token of each
-/// is its name.
+/// A server with callers who have one right each on everything, and some with rights on a few things. The
+/// token of each is its name.
 class HttpRightsTest : public HttpTest {
  protected:
   void SetUp() override {
@@ -324,8 +334,8 @@ class HttpRightsTest : public HttpTest {
     out << R"({"tokens": [)";
     const char* comma = "";
     for (const auto& [name, rights] : callers) {
-      out << comma << R"({"name": ")" << name << R"(", "sha256": ")" << server::TokenDigest(name) << R"(", "rights": )"
-          << rights << "}";
+      out << comma << R"({"name": ")" << name << R"(", "sha256": ")" << server::TokenDigest(name)
+          << R"(", "rights": )" << rights << "}";
       comma = ", ";
     }
     out << "]}";
@@ -351,14 +361,16 @@ TEST_F(HttpRightsTest, EachOperationNeedsItsRight) {
     for (const auto& [caller, right] : callers) {
       const HttpAnswer answer = Post(caller, name, fields);
       const bool may = right >= server::Traits(operation.operation).right;
-      EXPECT_EQ(answer.status == 403, !may) << name << " " << caller << " " << answer.status << " " << answer.body;
+      EXPECT_EQ(answer.status == 403, !may)
+          << name << " " << caller << " " << answer.status << " " << answer.body;
       EXPECT_NE(answer.status, 401) << name;
     }
   }
 }
 
 TEST_F(HttpRightsTest, WithoutAGoodTokenNothingIsDone) {
-  for (const HttpHeaders& headers : std::vector<HttpHeaders>{{}, As("wrong"), As(""), {{"Authorization", "Basic YTpi"}}}) {
+  for (const HttpHeaders& headers :
+       std::vector<HttpHeaders>{{}, As("wrong"), As(""), {{"Authorization", "Basic YTpi"}}}) {
     for (const auto& [name, operation] : server::AllJsonOperations()) {
       HttpClient client(port());
       const HttpAnswer answer = client.Post(name, Json::object(), headers);
@@ -382,7 +394,8 @@ TEST_F(HttpRightsTest, ListsShowWhatTheCallerMayRead) {
   const Json seen = Post("boards", "list_datasets", Json::object()).json()["datasets"];
   ASSERT_EQ(seen.size(), 1u);
   EXPECT_EQ(seen[0]["dataset"], "boards");
-  const std::string id = Post("write", "create_object", {{"dataset", "pins"}, {"data", Json::object()}}).json()["object_id"];
+  const std::string id =
+      Post("write", "create_object", {{"dataset", "pins"}, {"data", Json::object()}}).json()["object_id"];
   Post("write", "add_mapping", {{"dataset", "boards"}, {"from", 1}, {"to", id}});
   const Json list = {{"dataset", "boards"}, {"from", 1}};
   EXPECT_EQ(Post("read", "list_objects", list).json()["objects"][0]["ok"], true);
@@ -429,11 +442,17 @@ TEST_F(HttpTest, CallsAreCountedByTheirDoor) {
   const auto store = served_->Client();
   const CellWrite cell{"c", "v", 1};
   ASSERT_OK(store->PutRow("rows", "r", {&cell, 1}, {}));
-  EXPECT_EQ(served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="http",operation="PutRow"})"), 2);
-  EXPECT_EQ(served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="grpc",operation="PutRow"})"), 1);
-  EXPECT_EQ(served_->Metric(R"(kvstore_call_errors_total{backend="",code="NOT_FOUND",door="http",operation="GetRow"})"), 1);
-  EXPECT_GT(served_->Metric(R"(kvstore_request_bytes_total{backend="rocksdb",door="http",operation="PutRow"})"), 0);
-  EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_bytes_in_flight") == 0; })) << "it was all given back";
+  EXPECT_EQ(
+      served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="http",operation="PutRow"})"), 2);
+  EXPECT_EQ(
+      served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="grpc",operation="PutRow"})"), 1);
+  EXPECT_EQ(served_->Metric(
+                R"(kvstore_call_errors_total{backend="",code="NOT_FOUND",door="http",operation="GetRow"})"),
+            1);
+  EXPECT_GT(
+      served_->Metric(R"(kvstore_request_bytes_total{backend="rocksdb",door="http",operation="PutRow"})"), 0);
+  EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_bytes_in_flight") == 0; }))
+      << "it was all given back";
 }
 
 }  // namespace

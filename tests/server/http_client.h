@@ -37,8 +37,8 @@ struct HttpAnswer {
 using HttpHeaders = std::map<std::string, std::string>;
 
 /// Returns a request as it is sent, with the length of its body.
-inline std::string HttpRequest(const std::string& method, const std::string& target, const std::string& body = "",
-                               const HttpHeaders& headers = {}) {
+inline std::string HttpRequest(const std::string& method, const std::string& target,
+                               const std::string& body = "", const HttpHeaders& headers = {}) {
   std::string text = method + " " + target + " HTTP/1.1\r\n";
   if (!headers.contains("Host")) text += "Host: localhost\r\n";
   for (const auto& [name, value] : headers) text += name + ": " + value + "\r\n";
@@ -127,7 +127,8 @@ class BasicHttpClient {
     return Ask("GET", target, "", headers);
   }
   /// Asks for an operation.
-  HttpAnswer Post(const std::string& operation, const nlohmann::json& fields, const HttpHeaders& headers = {}) {
+  HttpAnswer Post(const std::string& operation, const nlohmann::json& fields,
+                  const HttpHeaders& headers = {}) {
     return Ask("POST", "/v1/" + operation, fields.dump(), headers);
   }
 

@@ -119,7 +119,8 @@ TEST_F(HttpTest, ABodyMayComeInChunks) {
   Serve();
   HttpClient client(port());
   const std::string body = PutOf("r");
-  const std::string head = "POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string head =
+      "POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
   client.Send(head + HttpChunk(body.substr(0, 7)) + HttpChunk(body.substr(7)) + HttpChunk(""));
   EXPECT_EQ(client.Read().status, 200);
   // Byte by byte, with an extension and a trailer.
@@ -141,7 +142,8 @@ TEST_F(HttpTest, AClientThatWaitsToSendItsBodyIsAskedForIt) {
   client.Send(body);
   EXPECT_EQ(client.Read().status, 200);
   // One whose request is refused is told so instead.
-  client.Send("POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
+  client.Send(
+      "POST /v1/nothing HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n");
   EXPECT_EQ(client.Read().status, 404);
   EXPECT_TRUE(client.IsClosed());
 }
@@ -153,9 +155,10 @@ TEST_F(HttpTest, TheLargestBodyPassesAndALargerOneIsNotRead) {
   const CellWrite cell{"c", value, 1};
   ASSERT_OK(served_->router().PutRow("rows", "large", {&cell, 1}, {}));
   const Json read = OkGet("/v1/datasets/rows/rows/large");
-  const Json put = {{"dataset", "rows"},
-                    {"row", "copy"},
-                    {"items", {{{"column", "c"}, {"value", read["items"][0]["cells"][0]["value"]}, {"timestamp", 1}}}}};
+  const Json put = {
+      {"dataset", "rows"},
+      {"row", "copy"},
+      {"items", {{{"column", "c"}, {"value", read["items"][0]["cells"][0]["value"]}, {"timestamp", 1}}}}};
   EXPECT_EQ(HttpClient(port()).Post("put_row", put).status, 200);
   EXPECT_EQ(served_->router().GetRow("rows", "copy", {})->items[0].cells[0].value, value);
 
@@ -183,11 +186,14 @@ TEST_F(HttpTest, WhatIsNoRequestIsRefusedAndEndsTheConnection) {
       {"GET /v1/server HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", 400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400},
-      {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: "
+       "chunked\r\n\r\n",
+       400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip, chunked\r\n\r\n", 400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, gzip\r\n\r\n", 400},
-      {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n", 400},
+      {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n",
+       400},
       {"GET v1/server HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
       {"GET /v1/server HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n", 431},
   };
@@ -248,7 +254,8 @@ TEST_F(HttpTlsTest, LargeAnswersAndStreamsAreEncryptedToo) {
 TEST_F(HttpTlsTest, AClientsCertificateSaysWhoItIs) {
   std::ofstream(dir_ / "tokens.json") << R"({"tokens": [
       {"name": "ops", "common_name": "ops.example.com", "rights": {"*": "admin"}},
-      {"name": "web", "sha256": ")" << server::TokenDigest("web") << R"(", "rights": {"*": "read"}}]})";
+      {"name": "web", "sha256": ")" << server::TokenDigest("web")
+                                      << R"(", "rights": {"*": "read"}}]})";
   ServerOptions options = WithTls();
   options.tls.client_ca = authority_.file();
   options.tokens = dir_ / "tokens.json";
@@ -327,18 +334,22 @@ TEST_F(HttpTest, AnyOriginMayBeNamed) {
 TEST_F(HttpTest, AServerWithoutTokensAnswersToItsOwnNamesOnly) {
   Serve();
   // A page whose name leads here, which browsers take for one of this server.
-  Refused(HttpClient(port()).Get("/v1/datasets", {{"Host", "evil.example:80"}}), 403, "PERMISSION_DENIED", "Host");
+  Refused(HttpClient(port()).Get("/v1/datasets", {{"Host", "evil.example:80"}}), 403, "PERMISSION_DENIED",
+          "Host");
   for (const std::string host : {"localhost", "127.0.0.1", "[::1]"}) {
     for (const std::string port_too : {"", ":7402"})
       EXPECT_EQ(HttpClient(port()).Get("/v1/datasets", {{"Host", host + port_too}}).status, 200) << host;
   }
   const testing::TempDir dir;
-  std::ofstream(dir / "tokens.json") << R"({"tokens": [{"name": "web", "sha256": ")" << server::TokenDigest("web")
-                                     << R"(", "rights": {"*": "read"}}]})";
+  std::ofstream(dir / "tokens.json") << R"({"tokens": [{"name": "web", "sha256": ")"
+                                     << server::TokenDigest("web") << R"(", "rights": {"*": "read"}}]})";
   ServerOptions options = Options();
   options.tokens = dir / "tokens.json";
   Serve(options);
-  EXPECT_EQ(HttpClient(port()).Get("/v1/datasets", {{"Host", "kv.example"}, {"Authorization", "Bearer web"}}).status, 200);
+  EXPECT_EQ(HttpClient(port())
+                .Get("/v1/datasets", {{"Host", "kv.example"}, {"Authorization", "Bearer web"}})
+                .status,
+            200);
 }
 
 }  // namespace

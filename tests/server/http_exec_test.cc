@@ -38,16 +38,17 @@ class HttpExecTest : public HttpTest {
     return text + "\r\n";
   }
   static std::string Put(const std::string& row) {
-    return R"({"op":"put_row","dataset":"rows","row":")" + row + R"(","items":[{"column":"c","value":"v","timestamp":1}],"id":")" +
-           row + "\"}\n";
+    return R"({"op":"put_row","dataset":"rows","row":")" + row +
+           R"(","items":[{"column":"c","value":"v","timestamp":1}],"id":")" + row + "\"}\n";
   }
 };
 
 TEST_F(HttpExecTest, EachLineHasAnAnswerInItsOrder) {
-  const std::string lines =
-      Put("a") + "\n  \n" + R"({"op":"get_row","dataset":"rows","row":"a","id":[1]})" + "\r\n" +
-      R"({"op":"get_row","dataset":"none","row":"a"})" + "\nnot JSON\n[]\n{}\n" +
-      R"({"op":"get_rwo","id":7})" + "\n" + R"({"op":"get_server"})" + "\n" + R"({"op":"count_mapping","dataset":"boards","from":1})";
+  const std::string lines = Put("a") + "\n  \n" + R"({"op":"get_row","dataset":"rows","row":"a","id":[1]})" +
+                            "\r\n" + R"({"op":"get_row","dataset":"none","row":"a"})" +
+                            "\nnot JSON\n[]\n{}\n" + R"({"op":"get_rwo","id":7})" + "\n" +
+                            R"({"op":"get_server"})" + "\n" +
+                            R"({"op":"count_mapping","dataset":"boards","from":1})";
   HttpClient client(port());
   for (int i = 0; i < 2; ++i) {
     const HttpAnswer answer = client.Ask("POST", "/v1/exec", lines);
@@ -59,7 +60,8 @@ TEST_F(HttpExecTest, EachLineHasAnAnswerInItsOrder) {
     EXPECT_EQ(answers[1]["items"][0]["cells"][0]["value"], "v");
     EXPECT_EQ(answers[1]["id"], Json::array({1}));
     EXPECT_EQ(answers[2]["error"]["code"], "NOT_FOUND");
-    for (const size_t wrong : {3, 4, 5, 6}) EXPECT_EQ(answers[wrong]["error"]["code"], "INVALID_ARGUMENT") << wrong;
+    for (const size_t wrong : {3, 4, 5, 6})
+      EXPECT_EQ(answers[wrong]["error"]["code"], "INVALID_ARGUMENT") << wrong;
     EXPECT_EQ(answers[6]["id"], 7);
     EXPECT_TRUE(answers[7].contains("version"));
     EXPECT_EQ(answers[8]["count"], 0);
@@ -100,7 +102,8 @@ TEST_F(HttpExecTest, ManyLinesWhoseAnswersAreReadLate) {
     client.Send(HttpChunk(""));
   });
   ASSERT_TRUE(Eventually([&] {
-    return served_->Metric(R"(kvstore_call_seconds_count{backend="rocksdb",door="http",operation="GetRow"})") > 1'000;
+    return served_->Metric(
+               R"(kvstore_call_seconds_count{backend="rocksdb",door="http",operation="GetRow"})") > 1'000;
   }));
   const std::vector<Json> answers = Lines(client.Read().body);
   sends.join();
@@ -136,10 +139,13 @@ TEST_F(HttpExecTest, ChunksThatAreNoneEndTheStream) {
 
 TEST_F(HttpExecTest, LargeLinesAreCarriedOutToo) {
   const std::string value(3 << 20, 'v');
-  const Json put = {{"op", "put_row"}, {"dataset", "rows"}, {"row", "large"}, {"items", {{{"column", "c"}, {"value", value}}}}};
+  const Json put = {{"op", "put_row"},
+                    {"dataset", "rows"},
+                    {"row", "large"},
+                    {"items", {{{"column", "c"}, {"value", value}}}}};
   const Json get = {{"op", "get_row"}, {"dataset", "rows"}, {"row", "large"}};
-  const std::vector<Json> answers =
-      Lines(HttpClient(port()).Ask("POST", "/v1/exec", put.dump() + "\n" + get.dump() + "\n" + get.dump()).body);
+  const std::vector<Json> answers = Lines(
+      HttpClient(port()).Ask("POST", "/v1/exec", put.dump() + "\n" + get.dump() + "\n" + get.dump()).body);
   ASSERT_EQ(answers.size(), 3u);
   EXPECT_EQ(answers[0]["ok"], true);
   EXPECT_EQ(answers[2]["items"][0]["cells"][0]["value"], value);
@@ -187,10 +193,14 @@ TEST_F(HttpExecTest, EachLineNeedsItsRightByTheListInForce) {
     return Json::parse(chunk);
   };
   EXPECT_EQ(ask(Put("a"))["ok"], true);
-  EXPECT_EQ(ask(R"({"op":"drop_dataset","dataset":"rows"})" "\n")["error"]["code"], "PERMISSION_DENIED");
+  EXPECT_EQ(ask(R"({"op":"drop_dataset","dataset":"rows"})"
+                "\n")["error"]["code"],
+            "PERMISSION_DENIED");
   write(R"({"rows": "read"})");
   EXPECT_TRUE(Eventually([&] { return ask(Put("b"))["ok"] == false; }));
-  EXPECT_EQ(ask(R"({"op":"get_row","dataset":"rows","row":"a"})" "\n")["ok"], true);
+  EXPECT_EQ(ask(R"({"op":"get_row","dataset":"rows","row":"a"})"
+                "\n")["ok"],
+            true);
 }
 
 TEST_F(HttpExecTest, LinesOfALeavingClientAreNotCarriedOut) {

@@ -41,7 +41,9 @@ class HttpTest : public ::testing::Test {
         << operation << " " << fields;
     const HttpAnswer answer = HttpClient(port()).Post(operation, fields, headers);
     EXPECT_EQ(answer.status, 200) << operation << " " << fields << "\n" << answer.body;
-    EXPECT_EQ(Mismatch(document_, post["responses"]["200"]["content"]["application/json"]["schema"], answer.json()), "")
+    EXPECT_EQ(
+        Mismatch(document_, post["responses"]["200"]["content"]["application/json"]["schema"], answer.json()),
+        "")
         << operation << " " << answer.body;
     return answer.json();
   }
@@ -60,7 +62,8 @@ class HttpTest : public ::testing::Test {
     EXPECT_EQ(answer.status, status) << answer.body;
     EXPECT_EQ(answer.code(), code) << answer.body;
     EXPECT_NE(answer.message().find(text), std::string::npos) << answer.body;
-    EXPECT_EQ(Mismatch(document_, {{"$ref", "#/components/schemas/Error"}}, answer.json()), "") << answer.body;
+    EXPECT_EQ(Mismatch(document_, {{"$ref", "#/components/schemas/Error"}}, answer.json()), "")
+        << answer.body;
   }
 
   void PutCell(const std::string& row, const std::string& value = "v") {

@@ -49,12 +49,15 @@ TEST_F(HttpOperationsTest, EachIsDone) {
                                         {"items", {{{"column", {{"b64", "/w=="}}}, {"value", ""}}}},
                                         {"condition", {{"column", "x"}, {"absent", true}}}}))
                   .contains("timestamp"));
-  EXPECT_EQ(Ok("get_row", with(rows, {{"row", "a"}, {"versions", 2}}))["items"],
-            Json::parse(R"([{"column":"x","cells":[{"timestamp":2,"value":"2"},{"timestamp":1,"value":"1"}]}])"));
-  EXPECT_EQ(Ok("get_row", with(rows, {{"row", "b"}}))["items"][0]["column"], Json::parse(R"({"b64":"/w=="})"));
+  EXPECT_EQ(
+      Ok("get_row", with(rows, {{"row", "a"}, {"versions", 2}}))["items"],
+      Json::parse(R"([{"column":"x","cells":[{"timestamp":2,"value":"2"},{"timestamp":1,"value":"1"}]}])"));
+  EXPECT_EQ(Ok("get_row", with(rows, {{"row", "b"}}))["items"][0]["column"],
+            Json::parse(R"({"b64":"/w=="})"));
   const Json results =
-      Ok("put_rows", with(rows, {{"rows", {{{"row", "c"}, {"items", {PutItem("x", "3", 3)}}},
-                                           {{"row", ""}, {"items", {PutItem("x", "3", 3)}}}}}}))["results"];
+      Ok("put_rows", with(rows, {{"rows",
+                                  {{{"row", "c"}, {"items", {PutItem("x", "3", 3)}}},
+                                   {{"row", ""}, {"items", {PutItem("x", "3", 3)}}}}}}))["results"];
   EXPECT_EQ(results[0]["ok"], true);
   EXPECT_EQ(results[1]["error"]["code"], "INVALID_ARGUMENT");
   const Json read = Ok("get_rows", with(rows, {{"rows", {{{"row", "c"}}, {{"row", "none"}}}}}))["results"];
@@ -93,15 +96,21 @@ TEST_F(HttpOperationsTest, EachIsDone) {
 
   // Reports.
   const Json report = {{"report", "visits"}};
-  Ok("create_report", with(report, {{"segment_keys", {"country"}}, {"metrics", {"views", {{"name", "users"}, {"kind", "distinct"}}}}}));
+  Ok("create_report", with(report, {{"segment_keys", {"country"}},
+                                    {"metrics", {"views", {{"name", "users"}, {"kind", "distinct"}}}}}));
   Ok("alter_report", with(report, {{"add_metrics", {"clicks"}}}));
   EXPECT_EQ(Ok("list_reports", Json::object())["reports"], Json::array({"visits"}));
-  EXPECT_EQ(Ok("write_points", with(report, {{"batch", "one"},
-                                             {"points",
-                                              {{{"metric", "views"}, {"time", 1000}, {"segments", {{"country", "DE"}}}, {"value", 3}},
-                                               {{"metric", "users"}, {"time", 1000}, {"values", {"ann"}}}}}}))["written"],
+  EXPECT_EQ(Ok("write_points",
+               with(report,
+                    {{"batch", "one"},
+                     {"points",
+                      {{{"metric", "views"}, {"time", 1000}, {"segments", {{"country", "DE"}}}, {"value", 3}},
+                       {{"metric", "users"}, {"time", 1000}, {"values", {"ann"}}}}}}))["written"],
             2);
-  const Json series = Ok("query_report", with(report, {{"metrics", {"views"}}, {"from", 0}, {"to", 2000}, {"group_by", {"country"}},
+  const Json series = Ok("query_report", with(report, {{"metrics", {"views"}},
+                                                       {"from", 0},
+                                                       {"to", 2000},
+                                                       {"group_by", {"country"}},
                                                        {"explain", true}}))["series"];
   EXPECT_EQ(series[0]["segments"]["country"], "DE");
   EXPECT_EQ(series[0]["points"][0][1], 3);
@@ -114,15 +123,18 @@ TEST_F(HttpOperationsTest, EachIsDone) {
 
   // The server itself, which has neither migrations nor backups nor shards here.
   EXPECT_EQ(Ok("get_server", Json::object())["instance"].get<std::string>().size(), 32u);
-  EXPECT_NE(Ok("get_metrics", Json::object())["text"].get<std::string>().find("kvstore_calls_in_flight"), std::string::npos);
-  for (const auto& [operation, fields] : std::map<std::string, Json>{{"migrate", {{"dataset", "rows"}, {"command", "status"}}},
-                                                                     {"create_backup", Json::object()},
-                                                                     {"get_shard_map", {{"space", "mod"}}},
-                                                                     {"list_shard_maps", Json::object()}}) {
+  EXPECT_NE(Ok("get_metrics", Json::object())["text"].get<std::string>().find("kvstore_calls_in_flight"),
+            std::string::npos);
+  for (const auto& [operation, fields] :
+       std::map<std::string, Json>{{"migrate", {{"dataset", "rows"}, {"command", "status"}}},
+                                   {"create_backup", Json::object()},
+                                   {"get_shard_map", {{"space", "mod"}}},
+                                   {"list_shard_maps", Json::object()}}) {
     Fails(operation, fields, 501, "UNIMPLEMENTED");
     asked_.insert(operation);
   }
-  for (const auto& [name, operation] : server::AllJsonOperations()) EXPECT_TRUE(asked_.contains(name)) << name;
+  for (const auto& [name, operation] : server::AllJsonOperations())
+    EXPECT_TRUE(asked_.contains(name)) << name;
 }
 
 TEST_F(HttpOperationsTest, AnOperationThatIsNotInTheTableIsRefused) {
@@ -134,9 +146,11 @@ TEST_F(HttpOperationsTest, AnOperationThatIsNotInTheTableIsRefused) {
 
 TEST_F(HttpOperationsTest, FieldsAreCheckedAsThoseOfLinesAre) {
   Fails("get_row", {{"dataset", "rows"}}, 400, "INVALID_ARGUMENT", "row: missing");
-  Fails("get_row", {{"dataset", "rows"}, {"row", "r"}, {"versoins", 1}}, 400, "INVALID_ARGUMENT", "did you mean versions");
+  Fails("get_row", {{"dataset", "rows"}, {"row", "r"}, {"versoins", 1}}, 400, "INVALID_ARGUMENT",
+        "did you mean versions");
   // The path names the operation, and one request has one answer.
-  Fails("get_row", {{"op", "get_row"}, {"dataset", "rows"}, {"row", "r"}}, 400, "INVALID_ARGUMENT", "op: unknown");
+  Fails("get_row", {{"op", "get_row"}, {"dataset", "rows"}, {"row", "r"}}, 400, "INVALID_ARGUMENT",
+        "op: unknown");
   Fails("get_row", {{"id", 1}, {"dataset", "rows"}, {"row", "r"}}, 400, "INVALID_ARGUMENT", "id: unknown");
   Fails("get_row", Json::array(), 400, "INVALID_ARGUMENT", "must be a JSON object");
   const HttpAnswer broken = HttpClient(port()).Ask("POST", "/v1/get_row", "{\"dataset\": ");
@@ -162,7 +176,8 @@ TEST_F(HttpOperationsTest, AGetReadsWhatAPersonTypes) {
   const Json page = OkGet("/v1/datasets/rows/rows?limit=1&start_row=a+a");
   EXPECT_EQ(page["rows"].size(), 1u);
   EXPECT_EQ(OkGet("/v1/datasets/rows/rows?marker=" + page["marker"].get<std::string>())["rows"].size(), 1u);
-  const std::string id = Ok("create_object", {{"dataset", "pins"}, {"data", {{"title", "chair"}}}})["object_id"];
+  const std::string id =
+      Ok("create_object", {{"dataset", "pins"}, {"data", {{"title", "chair"}}}})["object_id"];
   Ok("delete_object", {{"dataset", "pins"}, {"object_id", id}});
   EXPECT_EQ(HttpClient(port()).Get("/v1/datasets/pins/objects/" + id).status, 404);
   EXPECT_EQ(OkGet("/v1/datasets/pins/objects/" + id + "?include_inactive=true")["data"]["title"], "chair");
@@ -183,10 +198,12 @@ TEST_F(HttpOperationsTest, AGetThatIsNoneIsAnError) {
   const auto get = [this](const std::string& target) { return HttpClient(port()).Get(target); };
   Refused(get("/v1/datasets/rows/rows/r?versions=none"), 400, "INVALID_ARGUMENT", "versions: ");
   Refused(get("/v1/datasets/rows/rows/r?verisons=1"), 400, "INVALID_ARGUMENT", "did you mean versions");
-  Refused(get("/v1/datasets/rows/rows/r?versions=1&versions=2"), 400, "INVALID_ARGUMENT", "versions: is given twice");
+  Refused(get("/v1/datasets/rows/rows/r?versions=1&versions=2"), 400, "INVALID_ARGUMENT",
+          "versions: is given twice");
   Refused(get("/v1/datasets/rows/rows/r?%ff=1"), 400, "INVALID_ARGUMENT", "UTF-8");
   Refused(get("/v1/datasets/rows/rows/%zz"), 400, "INVALID_ARGUMENT", "%25");
-  Refused(get("/v1/datasets/pins/objects/1?include_inactive=yes"), 400, "INVALID_ARGUMENT", "include_inactive: ");
+  Refused(get("/v1/datasets/pins/objects/1?include_inactive=yes"), 400, "INVALID_ARGUMENT",
+          "include_inactive: ");
   Refused(get("/v1/datasets/rows/row/r"), 404, "NOT_FOUND", "/v1/openapi.json");
   Refused(get("/"), 404, "NOT_FOUND");
   Refused(get("/v1/datasets/rows/rows/"), 400, "INVALID_ARGUMENT", "row: ");
@@ -196,8 +213,10 @@ TEST_F(HttpOperationsTest, AGetThatIsNoneIsAnError) {
   const HttpAnswer other = HttpClient(port()).Ask("DELETE", "/v1/datasets/rows");
   Refused(other, 405, "INVALID_ARGUMENT", "GET");
   EXPECT_EQ(other.headers.at("allow"), "GET");
-  Refused(HttpClient(port()).Ask("POST", "/v1/get_row?dataset=rows", "{}"), 400, "INVALID_ARGUMENT", "in its body");
-  Refused(HttpClient(port()).Ask("GET", "/v1/datasets", "", {{"Content-Length", "5"}}), 400, "INVALID_ARGUMENT", "a GET has none");
+  Refused(HttpClient(port()).Ask("POST", "/v1/get_row?dataset=rows", "{}"), 400, "INVALID_ARGUMENT",
+          "in its body");
+  Refused(HttpClient(port()).Ask("GET", "/v1/datasets", "", {{"Content-Length", "5"}}), 400,
+          "INVALID_ARGUMENT", "a GET has none");
 }
 
 // ---- pages ----

@@ -21,7 +21,8 @@ std::string CheckType(const Json& types, const Json& value, const std::string& p
   return path + ": is " + value.type_name() + ", not " + types.dump();
 }
 
-std::string CheckObject(const Json& document, const Json& schema, const Json& value, const std::string& path) {
+std::string CheckObject(const Json& document, const Json& schema, const Json& value,
+                        const std::string& path) {
   if (!value.is_object()) return "";
   for (const Json& name : schema.value("required", Json::array())) {
     if (!value.contains(name)) return path + ": lacks " + name.get<std::string>();
@@ -63,8 +64,10 @@ std::string CheckAny(const Json& document, const Json& choices, const Json& valu
 
 std::string Mismatch(const Json& document, const Json& schema, const Json& value, const std::string& path) {
   static const std::set<std::string> kKnown = {
-      "$ref",     "type",     "properties", "required", "additionalProperties", "items", "minItems",    "maxItems",
-      "minimum",  "maximum",  "pattern",    "enum",     "const",                "anyOf", "description", "contentEncoding"};
+      "$ref",           "type",     "properties", "required", "additionalProperties",
+      "items",          "minItems", "maxItems",   "minimum",  "maximum",
+      "pattern",        "enum",     "const",      "anyOf",    "description",
+      "contentEncoding"};
   for (const auto& [keyword, argument] : schema.items()) {
     if (!kKnown.contains(keyword)) return path + ": the schema has an unknown keyword " + keyword;
   }
@@ -73,7 +76,8 @@ std::string Mismatch(const Json& document, const Json& schema, const Json& value
     if (!document.contains(at)) return path + ": there is no " + reference->dump();
     return Mismatch(document, document[at], value, path);
   }
-  if (schema.contains("const") && value != schema["const"]) return path + ": is not " + schema["const"].dump();
+  if (schema.contains("const") && value != schema["const"])
+    return path + ": is not " + schema["const"].dump();
   if (schema.contains("enum")) {
     bool found = false;
     for (const Json& choice : schema["enum"]) found = found || choice == value;

@@ -21,7 +21,8 @@ TEST(Target, IsDecoded) {
 }
 
 TEST(Target, ThatIsNoneIsRefused) {
-  for (const char* none : {"", "*", "v1", "ftp://host/", "/%", "/%1", "/%zz", "/a?x=%1", "/a?%=1", "/a#b", "http://host?x"}) {
+  for (const char* none :
+       {"", "*", "v1", "ftp://host/", "/%", "/%1", "/%zz", "/a?x=%1", "/a?%=1", "/a#b", "http://host?x"}) {
     EXPECT_EQ(ParseTarget(none).status().code(), absl::StatusCode::kInvalidArgument) << none;
   }
 }
