@@ -117,11 +117,13 @@ Json PutToJson(const PutResult& result) {
   return answer;
 }
 
+/// Returns about how many bytes of JSON a row becomes.
 size_t BytesOf(const ScannedRow& row) {
+  constexpr size_t kCellBytes = 40;  // {"timestamp":1700000000000,"value":""},
   size_t bytes = row.key.size();
   for (const Item& item : row.items) {
     bytes += item.column.size();
-    for (const Cell& cell : item.cells) bytes += cell.value.size();
+    for (const Cell& cell : item.cells) bytes += kCellBytes + cell.value.size();
   }
   return bytes;
 }

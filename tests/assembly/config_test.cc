@@ -197,7 +197,8 @@ TEST(Config, AServerIsDescribedToo) {
   ASSERT_OK_AND_ASSIGN(const Config config, ParseConfig(R"({
       "data": "store",
       "server": {"listen": ["0.0.0.0:1", "unix:/run/kv"], "http": "127.0.0.1:2", "http_open": true, "tokens": "tokens.json",
-                 "resp": "127.0.0.1:3", "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
+                 "resp": "127.0.0.1:3", "http_api": "127.0.0.1:3", "http_origins": ["https://app.example", "*"],
+                 "insecure": true, "slow_ms": 3, "tls": {"cert": "c.pem", "key": "k.pem", "client_ca": "/ca.pem"},
                  "limits": {"max_calls": 4, "max_bytes": 50000000, "threads": 6, "report_threads": 12, "query_bytes": 1048577,
                             "call_ms": 7, "stall_ms": 800, "idle_ms": 15, "drain_ms": 9, "remembered": 10, "remember_ms": 11},
                  "reports": {"dataset": "stats", "maintain_ms": 12, "share": 13, "quiet_ms": 14}}})",
@@ -207,6 +208,8 @@ TEST(Config, AServerIsDescribedToo) {
   EXPECT_EQ(server.http, "127.0.0.1:2");
   EXPECT_TRUE(server.http_open);
   EXPECT_EQ(server.resp, "127.0.0.1:3");
+  EXPECT_EQ(server.http_api, "127.0.0.1:3");
+  EXPECT_EQ(server.http_origins, (std::vector<std::string>{"https://app.example", "*"}));
   EXPECT_TRUE(server.insecure);
   EXPECT_EQ(server.tokens, "/etc/kv/tokens.json");
   EXPECT_EQ(server.tls.cert, "/etc/kv/c.pem");
@@ -234,7 +237,7 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
       "cache_bytes": -1, "colour": "red", "zookeeper": {"root": 7},
       "backends": {"a": {"type": "rocksdb"}, "b": {"type": "rocksdb"}, "c": {"type": "mongodb"},
                    "d": {"type": "remote", "tls": {"cipher": 1}}, "e": {"type": "mysql", "pool": {"wait_ms": "x"}}},
-      "server": {"listen": [], "limits": {"threads": 0}, "tls": {"cert": "c"}, "reports": {"share": 0}}})")
+      "server": {"listen": [], "http_origins": [7], "limits": {"threads": 0}, "tls": {"cert": "c"}, "reports": {"share": 0}}})")
                                   .status();
   const std::string text(status.message());
   for (const char* mistake :
@@ -246,13 +249,13 @@ TEST(Config, EveryMistakeIsListedWithItsPath) {
         "config: backends.d.address: missing", "config: backends.d.tls.cipher: unknown field",
         "config: backends.e.user: missing", "config: backends.e.zookeeper: is missing",
         "config: backends.e.pool.wait_ms: must be a whole number", "config: default_backend: is missing",
-        "config: server.listen: must name an address",
+        "config: server.listen: must name an address", "config: server.http_origins[0]: must be a string",
         "config: server.limits.threads: must be a whole number from 1 to 1000",
         "config: server.tls.key: missing",
         "config: server.reports.share: must be a whole number from 1 to 100"}) {
     EXPECT_NE(text.find(mistake), std::string::npos) << mistake << " is not in\n" << text;
   }
-  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 16) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 17) << text;
 }
 
 TEST(Config, SecretsMayComeFromTheEnvironment) {

@@ -36,6 +36,11 @@ class Connection {
   }
   /// Ends the direction to the other side.
   void EndSending() const { ::shutdown(socket_, SHUT_WR); }
+  /// Has the connection reset when it is closed, instead of ended.
+  void ResetOnClose() const {
+    const linger at_once{.l_onoff = 1, .l_linger = 0};
+    ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &at_once, sizeof(at_once));
+  }
   /// Ends both directions.
   void End() const { ::shutdown(socket_, SHUT_RDWR); }
   /// Waits for bytes, and returns those that have arrived; empty if the other side has closed the connection.

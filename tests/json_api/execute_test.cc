@@ -95,6 +95,39 @@ TEST_F(ExecProtocol, ObjectsAndMappingsAreScannedPageByPage) {
   EXPECT_TRUE(page["marker"].is_string());
 }
 
+TEST_F(ExecProtocol, DatasetsAreDescribed) {
+  EXPECT_EQ(Ok(R"({"op":"get_dataset","dataset":"one"})")["max_versions"], 1);
+  Fails(R"({"op":"get_dataset","dataset":"none"})", "NOT_FOUND", "'none'");
+  Ok(R"({"op":"put_row","dataset":"rows","row":"r","items":[{"column":"a","value":"b"}]})");
+  EXPECT_TRUE(Ok(R"({"op":"get_stats","dataset":"rows"})")["approximate_entries"].is_number_unsigned());
+  // Each partition has the fields of a scan of it.
+  size_t scanned = 0;
+  for (const Json& partition : Ok(R"({"op":"list_partitions","dataset":"rows","wanted":4})")["partitions"]) {
+    Json scan = partition;
+    scan.erase("name");
+    scan.update({{"op", "scan_rows"}, {"dataset", "rows"}});
+    scanned += Ok(scan.dump())["rows"].size();
+  }
+  EXPECT_EQ(scanned, 1u);
+  Invalid(R"({"op":"list_partitions","dataset":"rows","wanted":0})", "wanted: ");
+}
+
+TEST_F(ExecProtocol, AMappingIsJoinedWithItsObjects) {
+  const std::string id = Ok(R"({"op":"create_object","dataset":"pins","data":{"n":1}})")["object_id"];
+  Ok(R"({"op":"add_mapping","dataset":"boards","from":1,"to":")" + id + R"(","sequence":1})");
+  Ok(R"({"op":"add_mapping","dataset":"boards","from":1,"to":5,"sequence":2})");
+  const Json page = Ok(R"({"op":"list_objects","dataset":"boards","from":1,"order":"desc"})");
+  ASSERT_EQ(page["objects"].size(), 2u);
+  EXPECT_EQ(page["objects"][0]["ok"], false);
+  EXPECT_EQ(page["objects"][0]["to"], "5");
+  EXPECT_EQ(page["objects"][1]["data"], Json::parse(R"({"n":1})"));
+  EXPECT_EQ(page["objects"][1]["sequence"], 1);
+  EXPECT_EQ(page["marker"], nullptr);
+  const Json first = Ok(R"({"op":"list_objects","dataset":"boards","from":1,"limit":1})");
+  EXPECT_EQ(first["objects"].size(), 1u);
+  EXPECT_TRUE(first["marker"].is_string());
+}
+
 TEST_F(ExecProtocol, EveryFieldIsCheckedAndNothingChanges) {
   const std::string before = Execute(*store_, R"({"op":"list_datasets"})");
   const std::string put = R"({"op":"put_row","dataset":"rows",)";

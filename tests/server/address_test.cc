@@ -54,6 +54,41 @@ TEST(Address, TheRedisProtocolIsProtectedAsTheRestIs) {
   EXPECT_OK(CheckAddresses(options));
 }
 
+TEST(Address, TheHttpApiNeedsWhatTheOtherAddressesNeed) {
+  ServerOptions options;
+  options.http_api = "127.0.0.1:7402";
+  EXPECT_OK(CheckAddresses(options));
+  options.http_api = "0.0.0.0:7402";
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.http_api: '0.0.0.0:7402' can be reached"));
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "give server.tls"));
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "give server.tokens"));
+  // That the pages for monitoring may be open says nothing about the data.
+  options.http_open = true;
+  EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.http_api"));
+  options.tls.cert = "cert.pem";
+  options.tokens = "tokens.json";
+  EXPECT_OK(CheckAddresses(options));
+  options = ServerOptions();
+  options.http_api = "0.0.0.0:7402";
+  options.insecure = true;
+  EXPECT_OK(CheckAddresses(options));
+  for (const char* none : {"7402", "unix:/run/kv", "host:port"}) {
+    options.http_api = none;
+    EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.http_api")) << none;
+  }
+}
+
+TEST(Address, AnOriginIsWhatBrowsersSend) {
+  ServerOptions options;
+  options.http_origins = {"https://app.example", "http://localhost:3000", "*"};
+  EXPECT_OK(CheckAddresses(options));
+  for (const char* none :
+       {"", "app.example", "https://", "https://app.example/", "https://a b", "null", "ftp://x"}) {
+    options.http_origins = {"*", none};
+    EXPECT_THAT(CheckAddresses(options), FailsWith(kInvalid, "server.http_origins[1]")) << none;
+  }
+}
+
 TEST(Address, EveryMistakeIsNamed) {
   ServerOptions options;
   options.listen = {"7400", "host:port", "unix:", "::1:7400", "host:70000"};
