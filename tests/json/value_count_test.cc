@@ -32,7 +32,8 @@ TEST(ValueCount, HoldsForTextsOfAllKinds) {
     std::string text;
     for (size_t n = random.Below(14); n > 0; --n) text += kPieces[random.Below(kPieces.size())];
     const auto json = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
-    if (!json.is_discarded()) ASSERT_GE(CountJsonValues(text), Count(json)) << text;
+    if (json.is_discarded()) continue;
+    ASSERT_GE(CountJsonValues(text), Count(json)) << text;
   }
 }
 
