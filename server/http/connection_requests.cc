@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <boost/beast/http/error.hpp>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -42,7 +43,8 @@ bool Connection::AdvanceHead() {
     if (!parser_) {
       parser_.emplace();
       parser_->header_limit(kMaxHeadBytes);
-      parser_->body_limit(boost::none);  // OnHead knows the limit
+      parser_->body_limit(
+          std::numeric_limits<uint64_t>::max());  // OnHead knows the limit; Beast 1.74 takes none for 0
       head_bytes_ = 0;
       pace_ = Pace();
     }

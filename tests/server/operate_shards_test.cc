@@ -107,7 +107,7 @@ TEST_F(OperateShardsTest, EachVerbArrivesAsTheCommandThatItWas) {
       {{"command", "set"}, {"mod", true}, {"map", "[\xff"}, {"unchecked", true}, {"seen", "7"}},
       {{"command", "undo"}, {"mod", true}, {"to", "0001"}, {"unchecked", true}, {"seen", "none"}},
       {{"command", "weight"}, {"first", 0U}, {"last", 7U}, {"weight", 0U}},
-      {{"command", "init"}},
+      {{"command", "init"}, {"ignore_empty", true}},
       {{"command", "status"}},
       {{"command", "check"}},
       {{"command", "open"}, {"first", 0U}, {"last", 7U}, {"master", "A"}, {"slave", "B"}, {"dry_run", true}},

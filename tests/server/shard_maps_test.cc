@@ -105,9 +105,9 @@ TEST_F(ShardMapsTest, EachCallIsLoggedWithWhoAndFromWhereAndItsResult) {
   }
   spdlog::set_default_logger(before);
   const std::string text = log.str();
-  EXPECT_THAT(text, HasSubstr(R"({"call":"GetShardMap","door":"grpc","code":"OK",)"));
+  EXPECT_THAT(text, HasSubstr(R"({"call":"GetShardMap","code":"OK",)"));
   EXPECT_THAT(text, HasSubstr(R"("caller":"ops","peer":"ipv4:127.0.0.1:)"));
-  EXPECT_THAT(text, HasSubstr(R"({"call":"ListShardMaps","door":"grpc","code":"PERMISSION_DENIED",)"));
+  EXPECT_THAT(text, HasSubstr(R"({"call":"ListShardMaps","code":"PERMISSION_DENIED",)"));
   EXPECT_THAT(text, HasSubstr(R"("caller":"owner","peer":"ipv4:127.0.0.1:)"));
 }
 

@@ -85,7 +85,7 @@ void Decoder::EndCommand() {
   counted_ = false;
   sized_ = false;
   pieces_.clear();
-  if (pieces_.capacity() > kKeptPieces) pieces_ = {};
+  if (pieces_.capacity() > kKeptPieces) std::vector<Piece>().swap(pieces_);
 }
 
 Decoder::State Decoder::Read() {

@@ -81,7 +81,7 @@ TEST_F(RespClientsTest, RedisCliSpeaksToIt) {
   EXPECT_EQ(Cli({"SET", "rows:k", "value"}), "OK\n");
   EXPECT_EQ(Cli({"GET", "rows:k"}), "value\n");
   EXPECT_EQ(Cli({"HSET", "rows:r", "a", "1", "b", "2"}), "2\n");
-  EXPECT_EQ(Cli({"-3", "HGETALL", "rows:r"}), "a\n1\nb\n2\n");
+  EXPECT_EQ(Cli({"-3", "HGETALL", "rows:r"}), "a 1\nb 2\n");
   EXPECT_EQ(Cli({"--no-raw", "HGETALL", "rows:r"}), "1) \"a\"\n2) \"1\"\n3) \"b\"\n4) \"2\"\n");
   EXPECT_EQ(Cli({"--scan", "--pattern", "rows:*"}), "rows:k\nrows:r\n");
   EXPECT_THAT(Cli({"INFO"}), HasSubstr("kvstore_version:"));

@@ -66,7 +66,8 @@ TEST(Key, AnyRowIsFoundAgainByItsKey) {
 }
 
 TEST(Key, OfAnObjectHasItsId) {
-  ASSERT_OK_AND_ASSIGN(const IdKey key, ParseIdKey(IdKeyText("docs", 4611686018427387903)));
+  const std::string shown = IdKeyText("docs", 4611686018427387903);
+  ASSERT_OK_AND_ASSIGN(const IdKey key, ParseIdKey(shown));
   EXPECT_EQ(key.dataset, "docs");
   EXPECT_EQ(key.id, 4611686018427387903u);
   for (const char* text :
