@@ -208,6 +208,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   std::string answers_;                          // that were not sent yet
   std::vector<std::shared_ptr<void>> out_held_;  // for answers to lines that were not taken yet
   bool exec_ended_ = false;
+  absl::Status exec_error_;  // why no more lines can be read
 };
 
 }  // namespace kvstore::server

@@ -32,6 +32,7 @@ void Connection::BeginExec() {
   head.origin = head_.origin;
   Send(WriteHead(head));
   lines_.emplace(kMaxBodyBytes);
+  exec_error_ = absl::OkStatus();
   exec_ended_ = false;
   state_ = State::kExec;
 }
@@ -46,6 +47,9 @@ bool Connection::AdvanceExec() {
     } else if (lines_->is_too_long()) {
       answers_ += BodyOf(absl::InvalidArgumentError(
           fmt::format("request: the line is longer than the limit of {} bytes", kMaxBodyBytes)));
+      EndExec();
+    } else if (!exec_error_.ok()) {
+      answers_ += BodyOf(exec_error_);
       EndExec();
     } else if (parser_->is_done()) {
       // What has no end of line yet may be a last line.
@@ -78,11 +82,9 @@ bool Connection::TakeLines() {
   absl::Status status = DecodeBody(piece);
   lines_->Append(piece);
   if (status.ok() && !HoldBody(*exec_, lines_->partial_bytes())) status = MarkRefused(TooManyInFlightError());
-  if (!status.ok()) {
-    answers_ += BodyOf(status);
-    EndExec();
-  }
-  return input().size() < before;  // else the rest of a chunk's line has to come first
+  // The lines that have come before the mistake are carried out first.
+  exec_error_ = std::move(status);
+  return !exec_error_.ok() || input().size() < before;  // else the rest of a chunk's line has to come first
 }
 
 void Connection::SendAnswers() {

@@ -97,7 +97,8 @@ bool HttpDoor::Allows(std::string_view origin) const {
 }
 
 bool HttpDoor::IsHere(std::string_view host) const {
-  if (!checks_host) return true;
+  // Browsers say in each request which host they ask; HTTP/1.0 does without.
+  if (!checks_host || host.empty()) return true;
   // A port may follow, also behind an address in brackets.
   const size_t colon = host.rfind(':');
   if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)

@@ -105,7 +105,10 @@ TEST_F(HttpOperationsTest, EachIsDone) {
                     {{"batch", "one"},
                      {"points",
                       {{{"metric", "views"}, {"time", 1000}, {"segments", {{"country", "DE"}}}, {"value", 3}},
-                       {{"metric", "users"}, {"time", 1000}, {"values", {"ann"}}}}}}))["written"],
+                       {{"metric", "users"},
+                        {"time", 1000},
+                        {"segments", {{"country", "FR"}}},
+                        {"values", {"ann"}}}}}}))["written"],
             2);
   const Json series = Ok("query_report", with(report, {{"metrics", {"views"}},
                                                        {"from", 0},

@@ -86,7 +86,10 @@ std::string Mismatch(const Json& document, const Json& schema, const Json& value
   if (schema.contains("type")) {
     if (auto problem = CheckType(schema["type"], value, path); !problem.empty()) return problem;
   }
-  if (value.is_number() && (value < schema.value("minimum", value) || value > schema.value("maximum", value)))
+  // As doubles: the library compares a signed with an unsigned number as signed ones.
+  const double number = value.is_number() ? value.get<double>() : 0;
+  if (value.is_number() &&
+      (number < schema.value("minimum", number) || number > schema.value("maximum", number)))
     return path + ": " + value.dump() + " is out of range";
   if (value.is_string() && schema.contains("pattern") &&
       !std::regex_search(value.get<std::string>(), std::regex(schema["pattern"].get<std::string>()))) {
