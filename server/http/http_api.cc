@@ -16,6 +16,8 @@ namespace {
 
 /// How long connections have to end before they are told so again.
 constexpr std::chrono::milliseconds kStopAgain{100};
+/// How long connections that are told to end may take for their last bytes.
+constexpr std::chrono::milliseconds kLastAnswers{1'000};
 /// The share of the file descriptors up to which connections are accepted, as gRPC's are.
 constexpr double kDescriptors = 0.8;
 
@@ -43,6 +45,8 @@ class HttpApi::Impl {
   }
   void Stop() {
     Drain();
+    // What ends by itself gets its last bytes out first.
+    if (door_.connections.AwaitNone(kLastAnswers)) return;
     // One that was accepted a moment ago may come late.
     do {
       for (const auto& connection : door_.connections.All()) connection->Stop();

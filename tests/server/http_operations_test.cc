@@ -276,7 +276,7 @@ TEST_F(HttpOperationsTest, AScanThatFindsNothingIsAnsweredPageByPage) {
   Json marker;
   int pages = 0;
   do {
-    const Json page = Ok("scan_rows", {{"dataset", "rows"}, {"columns", {"none"}}, {"marker", marker}});
+    const Json page = Ok("scan_rows", {{"dataset", "rows"}, {"start_timestamp", 1000}, {"marker", marker}});
     EXPECT_TRUE(page["rows"].empty());
     EXPECT_NE(page["marker"], marker);
     marker = page["marker"];
