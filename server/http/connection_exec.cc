@@ -39,8 +39,6 @@ void Connection::BeginExec() {
 
 bool Connection::AdvanceExec() {
   if (out_.empty()) out_held_.clear();
-  // A stream that waits for its client ends when the server stops; a line that has come is told so.
-  if (draining_ && !running_ && input().empty() && lines_->partial_bytes() == 0) EndExec();
   while (!running_ && !exec_ended_ && out_bytes_ < kMaxUnreadAnswers) {
     if (auto line = lines_->Next()) {
       StartLine(*std::move(line));
@@ -66,6 +64,10 @@ bool Connection::AdvanceExec() {
       break;
     }
   }
+  // A stream that waits for its client ends when the server stops; a line that has come is told so. What is
+  // left of the input is the end of a chunk, or the beginning of the next one's head.
+  const bool waits = !running_ && !exec_ended_ && out_bytes_ < kMaxUnreadAnswers;
+  if (draining_ && waits && lines_->partial_bytes() == 0) EndExec();
   // While some answers are being sent, the next ones gather.
   if (!answers_.empty() && (out_.empty() || exec_ended_ || answers_.size() >= kSentTogether)) SendAnswers();
   if (!exec_ended_ || running_) return false;
