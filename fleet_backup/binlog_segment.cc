@@ -103,12 +103,12 @@ absl::StatusOr<BinlogSegment> DecodeBinlogSegment(std::string_view bytes, std::s
     for (const auto& field : json->items()) fields.Find(field.key());
   }
   if (auto status = fields.Finish(); !status.ok()) return DamagedSegment(blob, std::string(status.message()));
-  if (segment.nodes_in > segment.number || segment.nodes.empty() == (segment.nodes_in == segment.number)) {
-    return DamagedSegment(blob, "zookeeper_in: is not the number of a segment that has it");
-  }
   const auto [chain, number] = backup::PartsOfSegment(blob);
   if (segment.chain != chain || segment.number != number) {
     return DamagedSegment(blob, "it is another segment than its name says");
+  }
+  if (segment.nodes_in > segment.number || segment.nodes.empty() == (segment.nodes_in == segment.number)) {
+    return DamagedSegment(blob, "zookeeper_in: is not the number of a segment that has it");
   }
   const std::string_view packed = bytes.substr(end + 1);
   // Checked before memory is taken for it.

@@ -97,7 +97,7 @@ absl::Status ScratchServer::WriteOptions() const {
       "bind-address=127.0.0.1\nport={}\nskip-name-resolve\nskip-log-bin\nskip-slave-start\n"
       "max-allowed-packet=1G\nperformance-schema=OFF\n"
       "innodb-buffer-pool-size=512M\ninnodb-flush-log-at-trx-commit=2\n{}"
-      "[client]\nsocket={}\nuser={}\npassword={}\nmax-allowed-packet=1G\n",
+      "[client]\nsocket={}\nuser={}\npassword={}\nloose-max-allowed-packet=1G\n",
       ::geteuid() == 0 ? "user=root\n" : "", quoted("mysql"), quoted("tmp"), quoted("socket"), quoted("pid"),
       quoted("server.log"), port_, InnoDbSettings(folder_ / "mysql"), quoted("socket"), kUser,
       shardops::OptionValue(password_));

@@ -57,10 +57,11 @@ absl::StatusOr<Json> FleetCommands::Operate(const Json& command, const ShardEven
     return found->second(running);
   } catch (const Json::exception& error) {
     // A server must not end because of what somebody has written into a node.
-    return absl::DataLossError(fmt::format(
-        "a note about a host ({}/hosts in ZooKeeper) has a field of another type than kv writes: {}. A newer "
-        "version wrote it, or somebody by hand: correct that field, or use that version",
-        options_.root, error.what()));
+    return absl::DataLossError(
+        fmt::format("a note about a host ({}/hosts in ZooKeeper) has a field of another type than this "
+                    "version writes: {}. A newer "
+                    "version wrote it, or somebody by hand: correct that field, or use that version",
+                    options_.root, error.what()));
   }
 }
 

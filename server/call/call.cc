@@ -35,13 +35,8 @@ std::string RandomInstance() {
   return instance;
 }
 
-/// Returns whether callers are told apart. Where they are not, there is nobody to protect from one of them.
-bool TellsCallersApart(const ServerOptions& options) {
-  return !options.tokens.empty() || !options.tls.client_ca.empty();
-}
-
 RequestMemory::Bounds RememberedBy(const ServerOptions& options) {
-  const size_t callers = TellsCallersApart(options) ? 2 : 1;
+  const size_t callers = options.TellsCallersApart() ? 2 : 1;
   return {.answers = options.limits.remembered,
           .bytes = kMaxRememberedBytes,
           .answers_each = (options.limits.remembered + callers - 1) / callers,
@@ -70,7 +65,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
       instance(RandomInstance()),
       shares_catalog(router.keeper().SharesCatalog()),
       access(std::move(list)),
-      admission(options.limits, TellsCallersApart(options)),
+      admission(options.limits, options.TellsCallersApart()),
       memory(RememberedBy(options)),
       metrics(router.keeper().BackendNames(),
               [this](MetricsSink& sink) {
@@ -95,7 +90,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
       log(options.slow_ms),
       workers(options.limits.threads),
       report_workers(options.limits.report_threads,
-                     TellsCallersApart(options) ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
+                     options.TellsCallersApart() ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
       shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),
       suspended(router, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
@@ -131,11 +126,15 @@ void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
 }
 
 bool OpenCalls::HasKnown(const std::string& peer) {
+  // At another door another client may have the same address.
+  const auto is_known = [&peer](const Call& call) {
+    return call.info_.door == Door::kGrpc && call.authenticated_.load(std::memory_order_relaxed) &&
+           call.info_.transport.Peer() == peer;
+  };
   for (Stripe& stripe : stripes_) {
     const MutexLock lock(stripe.mutex);
     for (Call* call = stripe.first; call != nullptr; call = call->next_) {
-      if (call->authenticated_.load(std::memory_order_relaxed) && call->info_.transport.Peer() == peer)
-        return true;
+      if (is_known(*call)) return true;
     }
   }
   return false;
@@ -223,12 +222,17 @@ absl::Status Call::Authenticate() {
   if (core_.draining.load(std::memory_order_relaxed)) return ServerStops();
   auto status = Identify();
   authenticated_.store(status.ok(), std::memory_order_relaxed);
-  if (!status.ok()) {
-    core_.connections.StrangerCalled(info_.transport.Peer());
-  } else if (core_.connections.has_suspects()) {
-    core_.connections.KnownCalled(info_.transport.Peer());
-  }
+  if (!status.ok() || core_.connections.has_suspects()) TellConnections(status.ok());
   return status;
+}
+
+void Call::TellConnections(bool known) {
+  if (info_.door != Door::kGrpc) return;
+  if (known) {
+    core_.connections.KnownCalled(info_.transport.Peer());
+  } else {
+    core_.connections.StrangerCalled(info_.transport.Peer());
+  }
 }
 
 absl::Status Call::AdmitAsBrief(BriefCalls& others) {
@@ -238,26 +242,27 @@ absl::Status Call::AdmitAsBrief(BriefCalls& others) {
 }
 
 absl::Status Call::AdmitAnybody() {
-  if (core_.access->open_to_all()) return AdmitAsBrief(core_.stranger_probes);
+  if (core_.access->open_to_all()) {
+    share_ = &core_.access->nobody();
+    return AdmitAsBrief(core_.stranger_probes);
+  }
   const bool known = Identify().ok();
   // Our clients make this call once over each of their connections.
-  if (known) {
-    core_.connections.KnownCalled(info_.transport.Peer());
-  } else {
-    core_.connections.StrangerCalled(info_.transport.Peer());
-  }
+  TellConnections(known);
   return AdmitAsBrief(known ? core_.caller_probes : core_.stranger_probes);
 }
 
 std::shared_ptr<void> Call::ReserveBytes(size_t bytes) {
-  if (!core_.admission.Replace(*share_, 0, bytes)) return nullptr;
+  // A stranger has no share.
+  if (share_ == nullptr || !core_.admission.Replace(*share_, 0, bytes)) return nullptr;
   return {share_,
           [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
 }
 
 std::shared_ptr<void> Call::HoldBytes(size_t bytes) {
-  core_.admission.Add(*share_, bytes);
-  return {share_,
+  CallerShare& counted = share_ != nullptr ? *share_ : core_.access->nobody();
+  core_.admission.Add(counted, bytes);
+  return {&counted,
           [&admission = core_.admission, bytes](CallerShare* share) { admission.Remove(*share, bytes); }};
 }
 

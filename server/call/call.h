@@ -140,11 +140,13 @@ class Call {
   /// Authenticates the caller of a stream again, by the list that is in force now. Costs nothing where
   /// everybody may do everything.
   absl::Status CheckCaller();
-  /// Counts bytes that are in memory for an authenticated caller beside those of its calls, as long as the
-  /// returned object lives. Returns null if there is no room for them.
+  /// Counts bytes that are in memory for a caller beside those of its calls, as long as the returned object
+  /// lives. Returns null if there is no room for them; there is none for a stranger.
   std::shared_ptr<void> ReserveBytes(size_t bytes);
   /// The same, whether there is room for them or not; never null.
   std::shared_ptr<void> HoldBytes(size_t bytes);
+  /// Returns what is counted of the caller in all of its calls; null: the caller is not known.
+  const CallerShare* share() const { return share_; }
   /// Returns whether the caller, who must be known, is within its share of the bytes.
   bool CallerHasRoom() const { return core_.admission.HasRoom(*share_, 0); }
 
@@ -252,6 +254,8 @@ class Call {
   absl::Status AdmitAsBrief(BriefCalls& others);
   /// Sets principal_ and share_.
   absl::Status Identify();
+  /// Tells the watch over gRPC's connections that a caller who is known, or a stranger, has called.
+  void TellConnections(bool known);
   /// Returns whether the client wants an error at once where the dataset migrates.
   bool WantsMigrationError() const;
   /// Returns what the log says of the call so far.

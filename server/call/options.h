@@ -71,6 +71,9 @@ struct ServerOptions {
   uint32_t slow_ms = 200;        ///< Calls that take at least so long are logged; 0: none is.
   ServerLimits limits;
   ServerReports reports;
+
+  /// Returns whether callers are told apart. Where they are not, there is nobody to protect from one of them.
+  bool TellsCallersApart() const { return !tokens.empty() || !tls.client_ca.empty(); }
 };
 
 }  // namespace kvstore

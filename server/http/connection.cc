@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
@@ -41,6 +42,10 @@ void Configure(tcp::socket& socket) {
   ::setsockopt(handle, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
   ::setsockopt(handle, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
   ::setsockopt(handle, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+  // The system keeps no more than this of what the client's machine has no room for yet: it would be memory
+  // that nobody counts, and would look as if the client had taken it.
+  const auto unsent = static_cast<int>(kMaxWritten);
+  ::setsockopt(handle, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
 }
 
 }  // namespace
@@ -51,6 +56,7 @@ Connection::Connection(HttpDoor& door, tcp::socket socket)
       stream_(ByteStream::Make(std::move(socket), door.tls)),
       strand_(stream_->socket().get_executor()),
       timer_(strand_),
+      look_timer_(strand_),
       peer_(PeerOf(stream_->socket())) {
   Configure(stream_->socket());
 }
@@ -124,10 +130,27 @@ bool Connection::Advance() {
 // ---- bytes ----
 
 void Connection::Read() {
-  if (state_ == State::kHandshake || reading_ || ended_ || input().size() >= kMaxAhead) return;
+  if (state_ == State::kHandshake || reading_ || ended_) return;
+  if (input().size() >= kMaxAhead) {
+    if (running_) LookForClient();
+    return;
+  }
   reading_ = true;
   stream_->ReadSome(boost::asio::buffer(piece_),
                     [self = shared_from_this()](Error error, size_t size) { self->OnRead(error, size); });
+}
+
+void Connection::LookForClient() {
+  if (std::exchange(looking_, true)) return;
+  look_timer_.expires_after(kLookForClient);
+  look_timer_.async_wait([self = shared_from_this()](Error error) {
+    self->looking_ = false;
+    if (error || !self->running_ || self->state_ == State::kClosed) return;
+    pollfd client{.fd = self->stream_->socket().native_handle(), .events = POLLRDHUP, .revents = 0};
+    // The end of what it sends may stand behind bytes that are not read.
+    if (::poll(&client, 1, 0) > 0) self->gone_.store(true, std::memory_order_relaxed);
+    self->Read();
+  });
 }
 
 void Connection::OnRead(Error error, size_t size) {
@@ -138,9 +161,9 @@ void Connection::OnRead(Error error, size_t size) {
     // Whoever closes the connection while a call runs, or in the middle of lines, gives that up.
     if (running_ || state_ == State::kExec) gone_.store(true, std::memory_order_relaxed);
   } else if (state_ == State::kEnding) {
-    pace_.bytes += size;
+    pace_.Add(size);
   } else {
-    if (state_ == State::kBody || state_ == State::kExec) pace_.bytes += size;
+    if (state_ == State::kBody || state_ == State::kExec) pace_.Add(size);
     in_.erase(0, std::exchange(in_begin_, 0));
     in_.append(piece_.data(), size);
   }
@@ -176,7 +199,7 @@ void Connection::OnWritten(Error error, size_t size) {
   if (error) return Close();
   sent_ += size;
   out_bytes_ -= size;
-  pace_.bytes += size;
+  pace_.Add(size);
   if (sent_ == out_.front()->size()) {
     out_.pop_front();
     sent_ = 0;
@@ -188,7 +211,9 @@ void Connection::OnWritten(Error error, size_t size) {
 
 Connection::Clock::time_point Connection::DeadlineOf(const Pace& pace) const {
   const std::chrono::milliseconds stall(door_.core.options.limits.stall_ms);
-  return pace.since + stall + std::chrono::milliseconds(pace.bytes * 1'000 / kMinBytesPerSecond);
+  // What a client took at once, perhaps into buffers of the system, does not buy it time to take nothing.
+  const auto average = pace.since + std::chrono::milliseconds(pace.bytes * 1'000 / kMinBytesPerSecond);
+  return std::min<Clock::time_point>(average, pace.last) + stall;
 }
 
 std::optional<Connection::Clock::time_point> Connection::Deadline() const {
@@ -246,6 +271,7 @@ void Connection::Close() {
   gone_.store(true, std::memory_order_relaxed);
   Error ignored;
   timer_.cancel(ignored);
+  look_timer_.cancel(ignored);
   stream_->socket().close(ignored);
   // What a call in progress uses stays until OnCallDone.
   if (running_) return;

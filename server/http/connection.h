@@ -67,7 +67,13 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
 
   /// How much of a body was read or of an answer was sent since when, which tells who is slow.
   struct Pace {
+    void Add(size_t more) {
+      bytes += more;
+      last = Clock::now();
+    }
+
     Clock::time_point since = Clock::now();
+    Clock::time_point last = since;  ///< When something was read or sent.
     size_t bytes = 0;
   };
 
@@ -80,10 +86,12 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   /// Takes a step; returns whether another one may follow.
   bool Advance();
   void Read();
+  /// Looks now and then whether the client is still there, as long as a call runs and nothing is read.
+  void LookForClient();
   void Write();
   void SetTimer();
   std::optional<Clock::time_point> Deadline() const;
-  /// Returns when a client that sends or takes too slowly has had its time.
+  /// Returns when a client that sends or takes too slowly, or nothing any more, has had its time.
   Clock::time_point DeadlineOf(const Pace& pace) const;
   void Send(std::string bytes);
   void Send(std::shared_ptr<const std::string> bytes);
@@ -99,6 +107,8 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
 
   // ---- connection_requests.cc: requests with one answer ----
   bool AdvanceHead();
+  /// The caller is known.
+  void MarkKnown(const CallerShare* caller);
   bool AdvanceBody();
   bool AdvanceAnswer();
   /// Acts on the head of a request, which has been read.
@@ -163,6 +173,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   const std::unique_ptr<ByteStream> stream_;
   const boost::asio::any_io_executor strand_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer look_timer_;
   std::string peer_;
   std::string common_name_;
   State state_ = State::kHandshake;
@@ -172,6 +183,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   // What comes.
   std::array<char, size_t{16} << 10> piece_{};
   bool reading_ = false;
+  bool looking_ = false;
   bool ended_ = false;  // the client sends nothing more
   std::string in_;      // what was read and not consumed, from in_begin_ on
   size_t in_begin_ = 0;
@@ -193,6 +205,7 @@ class Connection : public std::enable_shared_from_this<Connection>, private Call
   RequestHead head_;
   bool close_after_ = false;
   size_t max_body_ = 0;
+  size_t max_values_ = 0;
   std::string body_;
   std::vector<std::shared_ptr<void>> held_;  // for the body, or for a line
   size_t held_bytes_ = 0;

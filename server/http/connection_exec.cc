@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/free_text.h"
 #include "json/json.h"
 #include "json/json_text.h"
 #include "json/value_count.h"
@@ -17,7 +18,7 @@ namespace kvstore::server {
 void Connection::BeginExec() {
   exec_ = std::make_unique<Call>(door_.core, Operation::kCalls, Info());
   absl::Status status = exec_->Authenticate();
-  if (status.ok()) door_.connections.MarkKnown(place_);
+  if (status.ok()) MarkKnown(exec_->share());
   if (status.ok() && head_.is_http10)
     status = absl::InvalidArgumentError("version: lines need HTTP/1.1, whose bodies come in chunks");
   if (status.ok() && !head_.request_id.empty())
@@ -91,9 +92,8 @@ bool Connection::TakeLines() {
 
 void Connection::SendAnswers() {
   auto chunk = std::make_shared<const std::string>(ChunkOf(std::exchange(answers_, {})));
-  // Nothing can be refused any more, so that what there is no room for is not counted; the next lines are
-  // refused.
-  out_held_.push_back(exec_->ReserveBytes(chunk->size()));
+  // Nothing of it can be refused any more. Where there is no room the next lines are.
+  out_held_.push_back(exec_->HoldBytes(chunk->size()));
   Send(std::move(chunk));
 }
 
@@ -126,7 +126,7 @@ void Connection::ParseLine() {
   }
   if (!HoldBody(*exec_, size.memory)) return RefuseLine(MarkRefused(TooManyInFlightError()));
   auto request = ParseJson(line_);
-  line_ = std::string();
+  FreeText(line_);
   ReleaseBody();
   if (!request.ok()) return RefuseLine(request.status());
   JsonFields fields(*request, "");
@@ -151,7 +151,7 @@ void Connection::ParseLine() {
 }
 
 void Connection::RefuseLine(const absl::Status& error, const Json& request) {
-  line_ = std::string();
+  FreeText(line_);
   Json answer = json_api::ErrorToJson(error);
   if (request.is_object() && request.contains("id")) answer["id"] = request["id"];
   refusal_ = TextOf(answer) + "\n";

@@ -15,6 +15,8 @@ inline constexpr size_t kMaxBodyBytes = size_t{20} << 20;
 inline constexpr size_t kMaxBodyOfAnybody = size_t{1} << 10;
 /// The values in a body, or in a line.
 inline constexpr size_t kMaxBodyValues = 1'000'000;
+/// The values in a body of an operation that anybody may ask for.
+inline constexpr size_t kMaxValuesOfAnybody = 16;
 /// Up to this size a body is kept before its call is admitted without being counted, and parsed where it was
 /// read.
 inline constexpr size_t kParsedHere = size_t{64} << 10;
@@ -31,11 +33,15 @@ inline constexpr size_t kMaxLingering = size_t{4} << 20;
 
 /// How long a head may take to come, or a TLS handshake.
 inline constexpr std::chrono::seconds kHeadTimeout{10};
+/// How often it is looked whether the client of a call, whose connection is not read meanwhile, is still
+/// there.
+inline constexpr std::chrono::milliseconds kLookForClient{250};
 /// How long a connection may stay open without a request.
 inline constexpr std::chrono::seconds kIdleTimeout{300};
 /// How long a client may take to close a connection whose last answer was sent.
 inline constexpr std::chrono::seconds kLingerTimeout{2};
-/// A client that sends or takes less, beyond limits.stall_ms, is cut off.
+/// A client that sends or takes less, beyond limits.stall_ms, is cut off; so is one that sends or takes
+/// nothing for limits.stall_ms.
 inline constexpr size_t kMinBytesPerSecond = size_t{16} << 10;
 
 }  // namespace kvstore::server

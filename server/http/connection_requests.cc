@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/free_text.h"
 #include "json/json.h"
 #include "json/value_count.h"
 #include "server/http/connection.h"
@@ -28,9 +29,20 @@ absl::Status TooLarge(size_t most) {
   return absl::InvalidArgumentError(fmt::format("body: is larger than the limit of {} bytes", most));
 }
 
+/// Returns whether a line of a head begins with a blank. The parser takes it for more of the line before it;
+/// somebody in front of this server may not.
+bool HasFoldedLine(std::string_view head) {
+  return head.find("\n ") != std::string_view::npos || head.find("\n\t") != std::string_view::npos;
+}
+
 }  // namespace
 
 // ---- heads ----
+
+void Connection::MarkKnown(const CallerShare* caller) {
+  const auto too_old = door_.connections.MarkKnown(place_, caller);
+  if (too_old != nullptr) too_old->Drain();
+}
 
 bool Connection::AdvanceHead() {
   if (draining_ && !parser_ && input().empty()) {
@@ -51,6 +63,7 @@ bool Connection::AdvanceHead() {
     boost::system::error_code error;
     const size_t parsed = parser_->put(boost::asio::buffer(input().data(), input().size()), error);
     head_bytes_ += parsed;
+    const bool folded = HasFoldedLine(input().substr(0, parsed));
     Consume(parsed);
     const bool waits = error == http::error::need_more;
     // The parser's own limit is one of what it gets at once.
@@ -60,6 +73,10 @@ bool Connection::AdvanceHead() {
       return true;
     }
     if (waits) break;
+    if (!error && folded) {
+      Reject(400, absl::InvalidArgumentError("head: a line begins with a blank"));
+      return true;
+    }
     if (error) {
       Reject(400, absl::InvalidArgumentError(fmt::format("request: is not HTTP/1.1: {}", error.message())));
       return true;
@@ -86,7 +103,11 @@ void Connection::OnHead() {
                   absl::PermissionDeniedError(
                       "Origin: pages of this origin may not use the server; name it in server.http_origins"));
   }
-  if (!door_.IsHere(head_.host)) {
+  if (head_.is_cross_site && head_.origin.empty()) {
+    return Reject(403, absl::PermissionDeniedError("Sec-Fetch-Site: a page of another site asks, which does "
+                                                   "not say its origin; it must ask by fetch()"));
+  }
+  if (!door_.Serves(head_.host)) {
     return Reject(403,
                   absl::PermissionDeniedError(
                       "Host: a server that needs no tokens answers on this machine only to localhost and to "
@@ -100,7 +121,8 @@ void Connection::OnHead() {
   // Strangers are told nothing of what there is.
   const auto known = door_.core.access->Identify(head_.authorization, common_name_);
   if (!known.ok()) return Reject(401, known.status());
-  door_.connections.MarkKnown(place_);
+  // Where everybody may do everything there are no principals.
+  MarkKnown(*known != nullptr ? (*known)->share : &door_.core.access->nobody());
   if (route.kind == Route::Kind::kOpenApi) return Answer({}, door_.openapi);
   Reject(route.status, route.error, route.allow.empty() ? "" : fmt::format("Allow: {}\r\n", route.allow));
 }
@@ -136,8 +158,9 @@ void Connection::OnOperation(Route route) {
       JsonCall::Repetition{.request_id = head_.request_id, .first_instance = head_.first_instance});
   absl::Status status = call_->Identify();
   const bool for_anybody = route.operation->operation == Operation::kGetServer;
-  if (status.ok() && !for_anybody) door_.connections.MarkKnown(place_);
+  if (status.ok() && !for_anybody) MarkKnown(call_->share());
   max_body_ = for_anybody ? kMaxBodyOfAnybody : kMaxBodyBytes;
+  max_values_ = for_anybody ? kMaxValuesOfAnybody : kMaxBodyValues;
   if (status.ok() && route.request && head_.has_body())
     status = absl::InvalidArgumentError("body: a GET has none");
   if (!status.ok()) return RefuseCall(status);
@@ -241,14 +264,14 @@ void Connection::ParseAndRun() {
   // What is counted now is the body and what it becomes; afterwards the admitted call counts that.
   ReleaseBody();
   absl::Status status;
-  if (values > kMaxBodyValues) {
+  if (values > max_values_) {
     status = absl::InvalidArgumentError(
-        fmt::format("body: has more than {} values; send it as several requests", kMaxBodyValues));
+        fmt::format("body: has more than {} values; send it as several requests", max_values_));
   } else if (!HoldBody(*call_, size.memory)) {
     status = MarkRefused(TooManyInFlightError());
   }
   if (status.ok()) status = ParseBody();
-  body_ = std::string();
+  FreeText(body_);
   ReleaseBody();
   if (status.ok()) return AdmitAndRun(size);
   call_->Refuse(status);
@@ -298,13 +321,16 @@ void Connection::Answer(AnswerHead head, std::shared_ptr<const std::string> body
   head.instance = door_.instance;
   if (!head_.origin.empty() && door_.Allows(head_.origin)) head.origin = head_.origin;
   std::string text = WriteHead(head);
-  if (body->size() <= kCopiedBytes) {
+  if (head_.method == kHeadMethod) {
+    // Whoever asks for the head takes bytes behind it for the next answer.
+    Send(std::move(text));
+  } else if (body->size() <= kCopiedBytes) {
     Send(text + *body);
   } else {
     Send(std::move(text));
     Send(std::move(body));
   }
-  body_ = std::string();
+  FreeText(body_);
   state_ = State::kAnswer;
   pace_ = Pace();
 }

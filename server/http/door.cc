@@ -26,79 +26,82 @@ size_t MostConnections() {
 
 }  // namespace
 
+std::shared_ptr<Connection> ConnectionList::TakeOldest(Connections& connections) {
+  for (auto oldest = connections.begin(); oldest != connections.end(); ++oldest) {
+    auto connection = oldest->connection.lock();
+    if (connection == nullptr) continue;
+    oldest->place->among_ = &leaving_;
+    leaving_.splice(leaving_.end(), connections, oldest);
+    return connection;
+  }
+  return nullptr;
+}
+
 bool ConnectionList::Add(const std::shared_ptr<Connection>& connection, Place& place,
                          std::shared_ptr<Connection>& evicted) {
   const MutexLock lock(mutex_);
-  const size_t open = strangers_.size() + known_.size();
-  // Those that were evicted need a moment to be gone.
-  if (open >= 2 * most_) return false;
-  if (open >= most_) {
-    const auto oldest =
-        std::find_if(strangers_.begin(), strangers_.end(), [&](const auto& one) { return !one.expired(); });
-    if (oldest == strangers_.end()) return false;
-    evicted = oldest->lock();
-    // The next one to make room is another.
-    strangers_.splice(strangers_.end(), strangers_, oldest);
+  if (open_ >= 2 * most_) return false;
+  if (open_ - leaving_.size() >= most_) {
+    evicted = TakeOldest(strangers_);
+    if (evicted == nullptr) return false;
   }
-  place.at_ = strangers_.insert(strangers_.end(), connection);
-  place.added_ = true;
+  place.at_ = strangers_.insert(strangers_.end(), {connection, &place});
+  place.among_ = &strangers_;
+  ++open_;
   return true;
 }
 
-void ConnectionList::MarkKnown(Place& place) {
+std::shared_ptr<Connection> ConnectionList::MarkKnown(Place& place, const CallerShare* caller) {
   const MutexLock lock(mutex_);
-  if (!place.added_ || std::exchange(place.known_, true)) return;
-  known_.splice(known_.end(), strangers_, place.at_);
+  if (place.among_ != &strangers_) return nullptr;
+  Connections& mine = known_[caller];
+  auto evicted = mine.size() < most_each_ ? nullptr : TakeOldest(mine);
+  mine.splice(mine.end(), strangers_, place.at_);
+  place.among_ = &mine;
+  place.caller_ = caller;
+  return evicted;
 }
 
 void ConnectionList::Remove(Place& place) {
   const MutexLock lock(mutex_);
-  if (!place.added_) return;
-  (place.known_ ? known_ : strangers_).erase(place.at_);
-  if (strangers_.empty() && known_.empty()) none_.notify_all();
+  if (place.among_ == nullptr) return;
+  place.among_->erase(place.at_);
+  const bool is_known = place.among_ != &strangers_ && place.among_ != &leaving_;
+  if (is_known && place.among_->empty()) known_.erase(place.caller_);
+  if (--open_ == 0) none_.notify_all();
 }
 
 std::vector<std::shared_ptr<Connection>> ConnectionList::All() const {
   std::vector<std::shared_ptr<Connection>> all;
   const MutexLock lock(mutex_);
-  for (const auto* list : {&strangers_, &known_}) {
-    for (const auto& one : *list) {
-      if (auto connection = one.lock()) all.push_back(std::move(connection));
+  const auto add = [&all](const Connections& connections) {
+    for (const Entry& one : connections) {
+      if (auto connection = one.connection.lock()) all.push_back(std::move(connection));
     }
-  }
+  };
+  add(leaving_);
+  add(strangers_);
+  for (const auto& [caller, connections] : known_) add(connections);
   return all;
 }
 
 bool ConnectionList::AwaitNone(std::chrono::milliseconds most) {
   const auto until = std::chrono::steady_clock::now() + most;
   MutexLock lock(mutex_);
-  while (!strangers_.empty() || !known_.empty()) {
-    if (lock.WaitUntil(none_, until)) return strangers_.empty() && known_.empty();
+  while (open_ > 0) {
+    if (lock.WaitUntil(none_, until)) return open_ == 0;
   }
   return true;
 }
 
 size_t ConnectionList::size() const {
   const MutexLock lock(mutex_);
-  return strangers_.size() + known_.size();
+  return open_;
 }
 
-HttpDoor::HttpDoor(Core& calls, boost::asio::ssl::context* encryption)
-    : core(calls),
-      tls(encryption),
-      origins(calls.options.http_origins.begin(), calls.options.http_origins.end()),
-      checks_host(calls.access->open_to_all() && IsLocal(calls.options.http_api)),
-      instance(InstanceText(calls)),
-      openapi(std::make_shared<const std::string>(TextOf(OpenApiDocument()) + "\n")),
-      connections(MostConnections()) {}
-
-bool HttpDoor::Allows(std::string_view origin) const {
-  return origins.contains(origin) || origins.contains("*");
-}
-
-bool HttpDoor::IsHere(std::string_view host) const {
+bool NamesThisMachine(std::string_view host) {
   // Browsers say in each request which host they ask; HTTP/1.0 does without.
-  if (!checks_host || host.empty()) return true;
+  if (host.empty()) return true;
   // A port may follow, also behind an address in brackets.
   const size_t colon = host.rfind(':');
   if (colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos)
@@ -108,6 +111,20 @@ bool HttpDoor::IsHere(std::string_view host) const {
   boost::system::error_code error;
   boost::asio::ip::make_address(std::string(host), error);
   return !error;
+}
+
+HttpDoor::HttpDoor(Core& calls, boost::asio::ssl::context* encryption)
+    : core(calls),
+      tls(encryption),
+      origins(calls.options.http_origins.begin(), calls.options.http_origins.end()),
+      checks_host(calls.access->open_to_all() && IsLocal(calls.options.http_api)),
+      instance(InstanceText(calls)),
+      openapi(std::make_shared<const std::string>(TextOf(OpenApiDocument()) + "\n")),
+      connections(MostConnections(),
+                  calls.options.TellsCallersApart() ? (MostConnections() + 1) / 2 : SIZE_MAX) {}
+
+bool HttpDoor::Allows(std::string_view origin) const {
+  return origins.contains(origin) || origins.contains("*");
 }
 
 }  // namespace kvstore::server

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <list>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -22,8 +23,11 @@ namespace kvstore::server {
 class Connection;
 
 /// The connections that are open, of which there are only so many. When there are too many, the oldest one of
-/// a stranger makes room. Thread-safe.
+/// a stranger makes room; a caller that has more than it may have makes room for itself. Thread-safe.
 class ConnectionList {
+  struct Entry;
+  using Connections = std::list<Entry>;
+
  public:
   /// A connection's place among the others, as long as it lives.
   class Place {
@@ -36,18 +40,21 @@ class ConnectionList {
    private:
     friend class ConnectionList;
     ConnectionList& list_;
-    std::list<std::weak_ptr<Connection>>::iterator at_;
-    bool added_ = false;
-    bool known_ = false;
+    Connections* among_ = nullptr;  // those of its caller; null: it was not added
+    Connections::iterator at_;
+    const CallerShare* caller_ = nullptr;
   };
 
-  explicit ConnectionList(size_t most) : most_(most) {}
+  /// most       Connections of all together.
+  /// most_each  Of one caller.
+  ConnectionList(size_t most, size_t most_each) : most_(most), most_each_(most_each) {}
 
   /// Adds a connection, of a stranger so far. Returns false if it must be closed, because there are too many
   /// of callers who are known. `evicted` is set to one that must be closed to make room for it.
   bool Add(const std::shared_ptr<Connection>& connection, Place& place, std::shared_ptr<Connection>& evicted);
-  /// The caller behind a connection was authenticated.
-  void MarkKnown(Place& place);
+  /// The caller behind a connection was authenticated; a connection that has one keeps it. Returns one that
+  /// must end, as soon as no request is in flight, because this caller has more than it may have.
+  std::shared_ptr<Connection> MarkKnown(Place& place, const CallerShare* caller);
   std::vector<std::shared_ptr<Connection>> All() const;
   /// Waits until there are none, or for so long; returns whether there are none.
   bool AwaitNone(std::chrono::milliseconds most);
@@ -55,13 +62,28 @@ class ConnectionList {
 
  private:
   void Remove(Place& place);
+  /// Returns the oldest of these connections, which is one of those that leave from here on; null if there is
+  /// none.
+  std::shared_ptr<Connection> TakeOldest(Connections& connections) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  struct Entry {
+    std::weak_ptr<Connection> connection;
+    Place* place;
+  };
 
   const size_t most_;
+  const size_t most_each_;
   mutable Mutex mutex_;
   std::condition_variable none_;
-  std::list<std::weak_ptr<Connection>> strangers_ ABSL_GUARDED_BY(mutex_);  // the oldest first
-  std::list<std::weak_ptr<Connection>> known_ ABSL_GUARDED_BY(mutex_);
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;        // with those that leave
+  Connections leaving_ ABSL_GUARDED_BY(mutex_);    // that make room, and need a moment to be gone
+  Connections strangers_ ABSL_GUARDED_BY(mutex_);  // the oldest first
+  std::map<const CallerShare*, Connections> known_ ABSL_GUARDED_BY(mutex_);
 };
+
+/// Returns whether a host, as a request names it, is this machine by a name that a web page cannot have: a
+/// page may come from a name of its own that leads here. True also if the request names none.
+bool NamesThisMachine(std::string_view host);
 
 /// What all connections of the HTTP API share.
 struct HttpDoor {
@@ -69,9 +91,8 @@ struct HttpDoor {
 
   /// Returns whether a browser may show answers to pages of this origin.
   bool Allows(std::string_view origin) const;
-  /// Returns whether the name by which the client knows this machine is one that a web page cannot have: a
-  /// page may come from a name of its own that leads here.
-  bool IsHere(std::string_view host) const;
+  /// Returns whether requests for this host are answered.
+  bool Serves(std::string_view host) const { return !checks_host || NamesThisMachine(host); }
 
   Core& core;
   boost::asio::ssl::context* const tls;  ///< Null: connections are not encrypted.

@@ -13,6 +13,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/address.h"
+#include "server/http/door.h"
+
 namespace kvstore::server {
 namespace {
 
@@ -43,8 +46,8 @@ size_t MostOpen() {
 /// A connection: one request and its answer.
 class Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, const HttpServer::Pages& pages, std::atomic<size_t>& open)
-      : stream_(std::move(socket)), pages_(pages), open_(open) {
+  Session(tcp::socket socket, const HttpServer::Pages& pages, bool checks_host, std::atomic<size_t>& open)
+      : stream_(std::move(socket)), pages_(pages), checks_host_(checks_host), open_(open) {
     ++open_;
     parser_.header_limit(kMaxHeaderBytes);
   }
@@ -70,7 +73,11 @@ class Session : public std::enable_shared_from_this<Session> {
     const std::string_view target(request.target().data(), request.target().size());
     const std::string_view page = target.substr(0, target.find('?'));
     const bool head = request.method() == http::verb::head;
-    if (!head && request.method() != http::verb::get) {
+    const auto host = request[http::field::host];
+    if (checks_host_ && !NamesThisMachine({host.data(), host.size()})) {
+      Set(http::status::forbidden, "text/plain",
+          "Host: is not localhost or an address; a web page may come from any name\n");
+    } else if (!head && request.method() != http::verb::get) {
       Set(http::status::method_not_allowed, "text/plain", "GET and HEAD only\n");
     } else if (page == "/metrics") {
       Set(http::status::ok, "text/plain; version=0.0.4; charset=utf-8", pages_.metrics());
@@ -101,6 +108,7 @@ class Session : public std::enable_shared_from_this<Session> {
 
   beast::tcp_stream stream_;
   const HttpServer::Pages& pages_;
+  const bool checks_host_;
   std::atomic<size_t>& open_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
@@ -109,10 +117,10 @@ class Session : public std::enable_shared_from_this<Session> {
 
 }  // namespace
 
-HttpServer::HttpServer(std::unique_ptr<Listener> listener, Pages pages)
+HttpServer::HttpServer(std::unique_ptr<Listener> listener, Pages pages, bool checks_host)
     : pages_(std::move(pages)), listener_(std::move(listener)) {
-  listener_->Start(kThreads, [this, most = MostOpen()](tcp::socket socket) {
-    if (open_ < most) std::make_shared<Session>(std::move(socket), pages_, open_)->Start();
+  listener_->Start(kThreads, [this, checks_host, most = MostOpen()](tcp::socket socket) {
+    if (open_ < most) std::make_shared<Session>(std::move(socket), pages_, checks_host, open_)->Start();
   });
 }
 HttpServer::~HttpServer() = default;
@@ -120,7 +128,8 @@ HttpServer::~HttpServer() = default;
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(const std::string& address, Pages pages) {
   auto listener = Listener::Listen(address, /*share=*/1.0);
   if (!listener.ok()) return listener.status();
-  return std::unique_ptr<HttpServer>(new HttpServer(*std::move(listener), std::move(pages)));
+  return std::unique_ptr<HttpServer>(
+      new HttpServer(*std::move(listener), std::move(pages), IsLocal(address)));
 }
 
 int HttpServer::port() const { return listener_->port(); }

@@ -33,7 +33,8 @@ class HttpServer {
   int port() const;
 
  private:
-  HttpServer(std::unique_ptr<Listener> listener, Pages pages);
+  /// checks_host  Whether a request must name this machine in a way that no web page can.
+  HttpServer(std::unique_ptr<Listener> listener, Pages pages, bool checks_host);
 
   const Pages pages_;
   std::atomic<size_t> open_{0};

@@ -69,8 +69,10 @@ absl::Status ReadTimeout(const http::fields& fields, std::optional<std::chrono::
 
 /// The parser takes the last coding alone for how long the body is. Somebody in front of this server might
 /// read other codings in another way, and so see other requests than this server does.
-absl::Status CheckCoding(const http::fields& fields, bool chunked) {
+absl::Status CheckCoding(const http::fields& fields, bool chunked, bool is_http10) {
   const auto count = fields.count(http::field::transfer_encoding);
+  if (count > 0 && is_http10)
+    return absl::InvalidArgumentError("Transfer-Encoding: HTTP/1.0 has none; say Content-Length");
   if (count > 1 ||
       (count == 1 && !(chunked && beast::iequals(fields[http::field::transfer_encoding], "chunked")))) {
     return absl::InvalidArgumentError("Transfer-Encoding: must be \"chunked\", once, or not there");
@@ -95,12 +97,14 @@ absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
   head.content_length = parser.content_length().value_or(0);
   head.host = Value(message, http::field::host);
   head.origin = Value(message, http::field::origin);
+  const std::string site = Value(message, "Sec-Fetch-Site");
+  head.is_cross_site = !site.empty() && site != "same-origin" && site != "none";
   head.asked_method = Value(message, http::field::access_control_request_method);
   head.authorization = Value(message, http::field::authorization);
   head.expects_continue = beast::iequals(message[http::field::expect], "100-continue");
   if (message.count(http::field::host) != 1 && !head.is_http10)
     return absl::InvalidArgumentError("Host: must be there, once");
-  if (auto status = CheckCoding(message, head.chunked); !status.ok()) return status;
+  if (auto status = CheckCoding(message, head.chunked, head.is_http10); !status.ok()) return status;
   if (auto status = ReadTimeout(message, head.timeout); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-Request-Id", head.request_id); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-First-Instance", head.first_instance); !status.ok())

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 
@@ -25,6 +26,7 @@ struct RequestHead {
   uint64_t content_length = 0;  ///< 0 if the body is chunked.
   std::string host;             ///< As in the header of that name, with its port.
   std::string origin;           ///< The origin of the web page that asks; empty: no web page does.
+  bool is_cross_site = false;   ///< A browser says that a page of another site asks.
   std::string asked_method;     ///< Of a preflight request: the method that the page would use.
   std::string authorization;
   /// Kv-Timeout-Ms: how long the client waits.
@@ -34,6 +36,8 @@ struct RequestHead {
 
   bool has_body() const { return chunked || content_length > 0; }
 };
+
+inline constexpr std::string_view kHeadMethod = "HEAD";
 
 /// Reads the head that a parser has parsed. INVALID_ARGUMENT names the header that is missing or wrong.
 absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser);

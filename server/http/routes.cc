@@ -8,6 +8,7 @@
 
 #include "json/bytes_json.h"
 #include "server/http/http_answer.h"
+#include "server/http/request_head.h"
 #include "server/http/target.h"
 
 namespace kvstore::server {
@@ -33,7 +34,9 @@ Route WrongMethod(std::string_view allow) {
 
 /// Returns the route of a path that has no parameters and takes one method.
 Route PlainRoute(Route::Kind kind, std::string_view allow, std::string_view method) {
-  if (method != allow) return WrongMethod(allow);
+  const bool is_probe =
+      (kind == Route::Kind::kHealthz || kind == Route::Kind::kReadyz) && method == kHeadMethod;
+  if (method != allow && !is_probe) return WrongMethod(allow);
   Route route;
   route.kind = kind;
   return route;

@@ -116,9 +116,10 @@ std::vector<JsonOperation> ServerOperations() {
        .serve = &GetMetrics},
       {.name = "migrate",
        .operation = Operation::kMigrate,
-       .form = {.summary = "Gives a command to the migration of a dataset, with the options of `kv migrate`, "
-                           "and returns "
-                           "its status",
+       .form = {.summary =
+                    "Gives a command to the migration of a dataset, with the options of the command line, "
+                    "and returns "
+                    "its status",
                 .request = {RequiredField("dataset", "Text"), RequiredField("command", "Text")},
                 .takes_more_fields = true,
                 .answer = {RequiredField("status", "Document")}},

@@ -1,6 +1,7 @@
 #include "server/resp/channel.h"
 
 #include <openssl/x509.h>
+#include <poll.h>
 
 #include <array>
 #include <boost/asio/buffer.hpp>
@@ -14,6 +15,12 @@ namespace {
 namespace asio = boost::asio;
 using boost::system::error_code;
 using Socket = Channel::Socket;
+
+/// Returns whether a socket reports an error, or that both of its directions have ended.
+bool HasHungUp(int socket) {
+  pollfd state{.fd = socket, .events = 0, .revents = 0};
+  return ::poll(&state, 1, 0) == 1 && (state.revents & (POLLERR | POLLHUP)) != 0;
+}
 
 class PlainChannel : public Channel {
  public:
@@ -46,6 +53,7 @@ class PlainChannel : public Channel {
     socket_.shutdown(Socket::shutdown_send, ignored);
     Discard(std::move(owner));
   }
+  bool IsGone() override { return HasHungUp(socket_.native_handle()); }
   void Close() override {
     error_code ignored;
     socket_.close(ignored);
@@ -89,6 +97,7 @@ class TlsChannel : public Channel {
   void End(std::shared_ptr<ChannelOwner> owner) override {
     stream_.async_shutdown([owner = std::move(owner)](const error_code&) { owner->OnEnded(); });
   }
+  bool IsGone() override { return HasHungUp(stream_.lowest_layer().native_handle()); }
   void Close() override {
     error_code ignored;
     stream_.lowest_layer().close(ignored);

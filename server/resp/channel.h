@@ -40,6 +40,9 @@ class Channel {
   /// gets everything: a socket that is closed with unread bytes takes back what was sent. Calls OnEnded. No
   /// read or write may be under way.
   virtual void End(std::shared_ptr<ChannelOwner> owner) = 0;
+  /// Whether the other side has reset the connection, or has ended both directions of a unix socket. False if
+  /// all that is known is that it sends nothing more.
+  virtual bool IsGone() = 0;
   /// Ends whatever is under way.
   virtual void Close() = 0;
   /// Returns the common name of the client's certificate, which the handshake has verified; empty if it

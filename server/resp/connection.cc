@@ -57,10 +57,11 @@ constexpr size_t kKeptOutput = size_t{64} << 10;
 /// its machine. What follows in its body would be commands.
 bool IsHttp(std::string_view word) { return Is(word, "post") || Is(word, "host:"); }
 
-/// Empties a text, and gives back its memory if that is much.
+/// Empties a text, and gives back its memory if that is much. (Assigning an empty text would not: a string
+/// keeps its memory for what is assigned to it.)
 void ClearText(std::string& text) {
   text.clear();
-  if (text.capacity() > kKeptOutput) text = std::string();
+  if (text.capacity() > kKeptOutput) std::string().swap(text);
 }
 
 }  // namespace
@@ -122,7 +123,9 @@ void Connection::Cancel() {
 
 void Connection::Drain() {
   draining_ = true;
-  if (closed_ || busy_ || !opened_) return;
+  // A client that does not end its handshake would hold up the server's end.
+  if (!opened_) return Close();
+  if (closed_ || busy_) return;
   // What has arrived is still answered; nothing more is waited for.
   if (!writing_ && out_.empty() && !next_) Close();
 }
@@ -145,6 +148,9 @@ void Connection::CheckTime(Clock::time_point now) {
   if (!known_ && now - stranger_since_ > kStrangerTime) return Cut();
   if (ending_ && now - ending_since_ > kEndTime) return Close();
   if (writing_ && now - write_progress_ > stall) return Cut();
+  // Nothing is read while a command is carried out, which would tell that the client is gone. A client that
+  // has ended no more than its own sending still gets its answers.
+  if (busy_ && channel_->IsGone()) return Close();
   if (busy_ || writing_ || ending_) return;
   if (decoder_.IsInsideCommand() && now - inside_since_ > stall) return Cut();
   if (limits.idle_ms > 0 && now - last_command_ > std::chrono::milliseconds(limits.idle_ms)) return Close();
@@ -163,62 +169,6 @@ void Connection::BecomeKnown(bool known) {
   stranger_since_ = last_identified_ = Clock::now();
 }
 
-absl::Status Connection::Authenticate(std::string_view user, std::string_view token) {
-  Core& core = environment_.core;
-  if (core.access->open_to_all()) {
-    return absl::InvalidArgumentError(
-        "AUTH <password> called without any password configured for the default user. Are you sure your "
-        "configuration is correct?");
-  }
-  std::string authorization = fmt::format("Bearer {}", token);
-  const auto caller = core.access->Identify(authorization, "");
-  if (!caller.ok() || (user != "default" && user != (*caller)->name)) {
-    const absl::Status error =
-        absl::UnauthenticatedError("invalid username-password pair or user is disabled.");
-    CountStranger(error);
-    return WithWord(error, "WRONGPASS");
-  }
-  authorization_.swap(authorization);
-  if (auto status = session_.Authenticate(); !status.ok()) {
-    authorization_.swap(authorization);
-    return status;
-  }
-  BecomeKnown(true);
-  return absl::OkStatus();
-}
-
-void Connection::CountStranger(const absl::Status& error) {
-  CommandCall(environment_.core, Operation::kCalls, Info()).Finish(error, 0);
-}
-
-void Connection::SetLibrary(std::string_view what, std::string_view value) {
-  (what == "lib-name" ? library_ : library_version_) = value.substr(0, kMaxDatasetNameBytes);
-}
-
-std::string Connection::Describe() const {
-  const auto seconds = [now = Clock::now()](Clock::time_point since) {
-    return std::chrono::duration_cast<std::chrono::seconds>(now - since).count();
-  };
-  const Principal* const caller = session_.principal();
-  return fmt::format("id={} addr={} name={} age={} idle={} db=0 user={} resp={} lib-name={} lib-ver={}\n",
-                     id_, peer_, name_, seconds(connected_), seconds(last_command_),
-                     caller == nullptr ? "default" : caller->name, static_cast<int>(version_), library_,
-                     library_version_);
-}
-
-std::string Connection::DescribeServer() const {
-  const Figures& figures = environment_.figures;
-  const auto uptime = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - figures.started);
-  return fmt::format(
-      "# "
-      "Server\r\nredis_version:{}\r\nkvstore_version:{}\r\nredis_mode:standalone\r\nuptime_in_seconds:{}\r\n"
-      "\r\n# Clients\r\nconnected_clients:{}\r\n"
-      "\r\n# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
-      "\r\n# Replication\r\nrole:master\r\n",
-      kRedisVersion, KV_VERSION, uptime.count(), figures.connections.load(), figures.connected.load(),
-      figures.commands.load());
-}
-
 // ---- commands ----
 
 void Connection::Process() {
@@ -233,7 +183,12 @@ void Connection::Process() {
 void Connection::CarryOutWhatArrived() {
   const auto until = Clock::now() + kMaxTurn;
   for (int handled = 1; !busy_ && !ends_; ++handled) {
-    if (IsBacklogged()) return;
+    if (IsBacklogged()) {
+      Flush();
+      // The system took all of it at once, so that no end of a write will go on with what has arrived.
+      if (!IsBacklogged()) Yield();
+      return;
+    }
     if (std::exchange(has_rest_, false)) return Launch();
     if (next_ == nullptr && !Decode()) break;
     if (!BeginNext()) return;
@@ -446,7 +401,7 @@ bool Connection::ReserveInput() {
 }
 
 void Connection::Read() {
-  if (closed_ || !opened_ || reading_ || busy_ || yielded_ || ends_ || ended_in_) return;
+  if (closed_ || !opened_ || reading_ || busy_ || yielded_ || ends_ || ended_in_ || draining_) return;
   // What was decoded and is not carried out yet points into the decoder.
   if (next_ != nullptr || !run_.empty() || IsBacklogged()) return;
   if (!ReserveInput()) {
@@ -476,7 +431,8 @@ void Connection::OnRead(const boost::system::error_code& error, size_t bytes) {
 }
 
 void Connection::Flush() {
-  if (closed_ || writing_ || out_.empty()) return;
+  if (closed_ || out_.empty()) return;
+  if (writing_) return HoldWaiting();
   const size_t sent = channel_->TryWrite(out_);
   if (sent == out_.size()) {
     ClearText(out_);
@@ -484,11 +440,20 @@ void Connection::Flush() {
   }
   sending_.swap(out_);
   sent_ = sent;
+  held_waiting_.reset();
+  held_waiting_bytes_ = 0;
   if (known_) held_ = session_.HoldBytes(sending_.size());
   writing_ = true;
   write_progress_ = Clock::now();
   written_since_ = 0;
   channel_->Write(shared_from_this(), std::string_view(sending_).substr(sent_));
+}
+
+void Connection::HoldWaiting() {
+  if (!known_ || out_.size() <= kFewUnsent || out_.size() == held_waiting_bytes_) return;
+  held_waiting_.reset();
+  held_waiting_ = session_.HoldBytes(out_.size());
+  held_waiting_bytes_ = out_.size();
 }
 
 void Connection::OnWritten(const boost::system::error_code& error, size_t bytes) {

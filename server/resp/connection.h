@@ -48,8 +48,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void Start();
   /// Closes the connection if its client has not done in time what it should. To be called now and then.
   void CheckTime(Clock::time_point now);
-  /// The server stops: answers what has arrived, and closes.
+  /// The server stops: answers what has arrived, and closes. Closes at once if the handshake has not ended.
   void Drain();
+  /// Returns how many bytes its buffers take, of commands and of answers.
+  size_t memory() const { return decoder_.memory() + out_.capacity() + sending_.capacity(); }
   /// Closes at once; a command that is carried out by a worker is cancelled.
   void Close();
 
@@ -117,6 +119,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void Read();
   /// Sends what is ready. Sends it at once if that is possible.
   void Flush();
+  /// Counts the memory of answers that cannot be sent before others were taken.
+  void HoldWaiting();
   /// Closes, or ends in order, if that is what is to be done when everything was answered.
   void EndIfDone();
   bool IsBacklogged() const;
@@ -167,8 +171,10 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   Run run_;
   std::string out_;  // answers that are not being sent
   std::string sending_;
-  size_t sent_ = 0;             // of sending_
-  std::shared_ptr<void> held_;  // counts sending_
+  size_t sent_ = 0;                     // of sending_
+  std::shared_ptr<void> held_;          // counts sending_
+  std::shared_ptr<void> held_waiting_;  // counts out_, while it waits for sending_
+  size_t held_waiting_bytes_ = 0;
 
   bool opened_ = false;
   bool reading_ = false;

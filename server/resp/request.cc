@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend_api/scan_budget.h"
+#include "server/resp/commands/answer_memory.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/key.h"
 #include "server/resp/commands/rows.h"
@@ -16,6 +17,8 @@ namespace {
 /// So many reads are made together, each of a page of so many bytes. What is larger is read alone.
 constexpr size_t kReadsTogether = 32;
 constexpr size_t kTogetherBytes = size_t{256} << 10;
+/// For an answer of a row that takes more, memory is allocated at once.
+constexpr size_t kLargeAnswer = size_t{1} << 20;
 
 /// Returns the dataset of a command, as far as its arguments tell it.
 std::string DatasetOfCommand(Core& core, const Cursors& cursors, const CommandCall& session,
@@ -55,10 +58,10 @@ absl::Status MakePlan(Core& core, Cursors& cursors, Request& request) {
 
 /// Ends a command that is carried out: appends its answer by `append`, or its error.
 template <typename Append>
-void Answer(Request& request, const absl::Status& status, Encoder& out, size_t before, const Append& append) {
-  if (status.ok()) {
-    append();
-  } else {
+void Answer(Request& request, absl::Status status, Encoder& out, size_t before, const Append& append) {
+  if (status.ok()) append();
+  if (status.ok() && out.is_too_large()) status = TooLargeAnswerError();
+  if (!status.ok()) {
     out.Truncate(before);
     out.Error(ErrorText(status));
   }
@@ -74,24 +77,31 @@ absl::Status InItsShape(Core& core, const Request& request, const absl::Status& 
 
 Outcome CarryOutRead(Core& core, Request& request, const ReadCommand& command, bool here, Encoder& out) {
   const size_t before = out.size();
+  out.Limit(kMaxSentBytes);
+  AnswerMemory memory(*request.call);
   Row row;
   absl::Status status;
   {
     const CallScope scope(request.call->Limits());
     status = request.call->CheckStart();
-    if (status.ok()) status = ReadAll(core.router, std::get<ReadPlan>(request.plan), here, row);
+    if (status.ok()) status = ReadAll(core.router, std::get<ReadPlan>(request.plan), here, memory, row);
     if (IsTooLongHere(status)) return Outcome::kTooLong;
     if (request.call->MustSuspend(status)) return Outcome::kSuspended;
     status = InItsShape(core, request, status);
   }
+  // Half of it is for the answer. A text that grows by itself would take twice as much.
+  if (status.ok() && memory.bytes() >= kLargeAnswer) out.Reserve(memory.bytes() / 2);
   Answer(request, status, out, before, [&] { command.answer(request.arguments, row, out); });
   return Outcome::kDone;
 }
 
 Outcome CarryOutStore(Core& core, Request& request, const StoreCommand& command, bool here, Encoder& out) {
   const size_t before = out.size();
+  out.Limit(kMaxSentBytes);
+  AnswerMemory memory(*request.call);
   auto& call = std::get<StoreCall>(request.plan);
   call.here = here;
+  call.memory = &memory;
   call.principal = request.call->principal();
   call.caller = request.call->caller();
   absl::Status status;
@@ -132,6 +142,7 @@ bool CarryOutTogether(Core& core, std::span<Request* const> requests, Version ve
   for (size_t i = 0; i < requests.size(); ++i) {
     Request& request = *requests[i];
     Encoder out(request.answer, version);
+    out.Limit(kMaxSentBytes);
     const bool whole = rows.ok() && (*rows)[i].ok() && (*rows)[i]->marker.empty();
     absl::Status status = rows.ok() ? (*rows)[i].status() : rows.status();
     if (!whole && (status.ok() || IsPaused(status))) {
@@ -153,12 +164,24 @@ bool CarryOutTogether(Core& core, std::span<Request* const> requests, Version ve
 }  // namespace
 
 void Begin(Core& core, Cursors& cursors, CommandCall& session, const CallInfo& info, Request& request) {
+  if (request.command->dataset == DatasetIn::kKey) {
+    if (auto status = CheckNamesDataset(request.arguments[1]); !status.ok()) {
+      // No part of the key may become the dataset of the call's record.
+      request.call = std::make_unique<CommandCall>(core, request.command->operation, info);
+      request.status = request.call->Authenticate();
+      if (request.status.ok()) request.status = std::move(status);
+      return;
+    }
+  }
   const std::string dataset = DatasetOfCommand(core, cursors, session, request);
   // A scan that has nothing to read is no more than a list of datasets, which anybody may ask for.
   const bool lists = request.command->dataset == DatasetIn::kScan && dataset.empty();
   const Operation operation = lists ? Operation::kListDatasets : request.command->operation;
   request.call = std::make_unique<CommandCall>(core, operation, info);
-  const absl::Status planned = MakePlan(core, cursors, request);
+  absl::Status planned = request.call->Authenticate();
+  if (planned.ok()) planned = CheckRight(request.call->principal(), dataset, Traits(operation).right);
+  // A caller without the right cannot make the server plan a large put; Admit tells it why.
+  if (planned.ok()) planned = MakePlan(core, cursors, request);
   const auto* const write = std::get_if<WritePlan>(&request.plan);
   request.status =
       request.call->Admit(dataset, SizeOfRequest(request), write != nullptr && write->options.sync);

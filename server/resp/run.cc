@@ -17,35 +17,44 @@ size_t BytesOf(const Request& request) {
   return bytes;
 }
 
+size_t CellsOf(const Request& request) {
+  const auto* const put = std::get_if<WritePlan>(&request.plan);
+  return put == nullptr ? 0 : put->cells.size();
+}
+
 }  // namespace
 
 Run::Kind Run::KindOf(const Request& request) {
   if (std::holds_alternative<WritePlan>(request.plan)) {
-    return request.call->RunsInTurn() ? Kind::kPuts : Kind::kWaitingPuts;
+    return request.call->RunsInTurn() && CellsOf(request) <= kMostCellsHere ? Kind::kPuts
+                                                                            : Kind::kPutsOnWorker;
   }
   return std::holds_alternative<ReadPlan>(request.plan) && request.call->MayWait() ? Kind::kReads
                                                                                    : Kind::kAlone;
 }
 
 bool Run::CanJoin(const Request& request) const {
-  return !requests_.empty() && kind_ != Kind::kAlone && request.call != nullptr && request.status.ok() &&
-         !IsFull() && KindOf(request) == kind_ &&
-         PlannedDataset(request) == PlannedDataset(*requests_.front());
+  if (requests_.empty() || kind_ == Kind::kAlone || request.call == nullptr || !request.status.ok())
+    return false;
+  if (requests_.size() >= kMost || bytes_ >= kMostBytes) return false;
+  if (KindOf(request) != kind_ || PlannedDataset(request) != PlannedDataset(*requests_.front())) return false;
+  return kind_ != Kind::kPuts || cells_ + CellsOf(request) <= kMostCellsHere;
 }
 
 void Run::Add(std::unique_ptr<Request> request) {
   if (requests_.empty()) {
     kind_ = KindOf(*request);
-    bytes_ = 0;
+    bytes_ = cells_ = 0;
   }
   bytes_ += BytesOf(*request);
+  cells_ += CellsOf(*request);
   requests_.push_back(std::move(request));
 }
 
 Outcome Run::CarryOut(Core& core, Version version) {
   switch (kind_) {
     case Kind::kPuts:
-    case Kind::kWaitingPuts: {
+    case Kind::kPutsOnWorker: {
       std::vector<Request*> puts;
       for (const auto& request : requests_) puts.push_back(request.get());
       return CarryOutPuts(core, puts) ? Outcome::kDone : Outcome::kSuspended;
@@ -71,7 +80,7 @@ void Run::TakeAnswers(Encoder& out) {
     if (std::holds_alternative<WritePlan>(request.plan)) {
       AppendPut(request, out);
     } else {
-      out.Append(request.answer);
+      out.Append(std::move(request.answer));
     }
   }
   requests_.erase(requests_.begin(), requests_.begin() + static_cast<std::ptrdiff_t>(taken));

@@ -14,10 +14,11 @@ namespace kvstore::server::resp {
 class Run {
  public:
   enum class Kind : uint8_t {
-    kAlone,       ///< By a worker.
-    kReads,       ///< Reads of one dataset that wait for another machine, by a worker.
-    kPuts,        ///< Puts of one dataset that do not wait, with those of other connections.
-    kWaitingPuts  ///< Puts of one dataset that wait for a machine or for the device, by a worker.
+    kAlone,        ///< By a worker.
+    kReads,        ///< Reads of one dataset that wait for another machine, by a worker.
+    kPuts,         ///< Small puts of one dataset that do not wait, with those of other connections.
+    kPutsOnWorker  ///< Puts of one dataset that wait for a machine or for the device, or are large, by a
+                   ///< worker.
   };
 
   /// How a command is carried out that is not carried out at once.
@@ -30,8 +31,6 @@ class Run {
   /// Whether the command can be carried out together with those that are there.
   bool CanJoin(const Request& request) const;
   void Add(std::unique_ptr<Request> request);
-  /// Whether no more should be added.
-  bool IsFull() const { return requests_.size() >= kMost || bytes_ >= kMostBytes; }
 
   /// Carries it out on a worker; commands that are done stay so. kSuspended if some are to be tried again
   /// later, kPartly if answers are to be sent before the rest is carried out.
@@ -46,9 +45,12 @@ class Run {
  private:
   static constexpr size_t kMost = 128;
   static constexpr size_t kMostBytes = size_t{1} << 20;
+  /// With more cells, of all puts of a connection together, the loop would not serve others meanwhile.
+  static constexpr size_t kMostCellsHere = 1'000;
 
   Kind kind_ = Kind::kAlone;
   size_t bytes_ = 0;  // of puts
+  size_t cells_ = 0;  // of puts
   Requests requests_;
 };
 

@@ -151,13 +151,19 @@ TEST_F(KvSharedCatalog, AStoreIsNotBackedUpWithoutItsCatalog) {
   const ZooKeeperServer server;
   const std::string config = File(
       "kv.json", Json{{"data", store().string()}, {"zookeeper", {{"servers", server.address()}}}}.dump());
-  Ok({"--config", config, "dataset", "create", "gone"});
-  Ok({"--config", config, "dataset", "drop", "gone", "--yes"});
+  Ok({"--config", config, "dataset", "create", "kept"});
+  Ok({"--config", config, "put", "kept", "r", "c=v"});
   const fs::path backups = dir_ / "backups";
-  const Output output = Kv({"--config", config, "backup", "create", "--to", "file:" + backups.string()});
+  const std::string place = "file:" + backups.string();
+  // Without the configuration nobody knows that the catalog is in ZooKeeper.
+  const Output output = Kv({"backup", "create", "--to", place});
   EXPECT_EQ(output.code, 1);
-  EXPECT_THAT(output.err, HasSubstr("the catalog of this store is in ZooKeeper"));
+  EXPECT_THAT(output.err, HasSubstr("catalog.json is missing, and there is data of 1 datasets: kept"));
   EXPECT_FALSE(fs::exists(backups / "backups"));
+  Ok({"--config", config, "backup", "create", "--to", place});
+  const std::string restored = (dir_ / "restored").string();
+  Ok({"backup", "restore", "--from", place, "--to", restored});
+  EXPECT_THAT(RunProgram({KV_PROGRAM, "--data", restored, "get", "kept", "r"}).out, HasSubstr("v"));
 }
 
 TEST_F(KvSharedCatalog, ACatalogOfAnotherStoreBelongsToItsOwnBackup) {

@@ -155,8 +155,9 @@ TEST_F(BinlogChainTest, ChainsBehindABackupBeginWithTheOneThatItIsIn) {
   PutChain("20261124T030000Z-33333333", 12, 1);
   const auto ids = [&](const std::string& backup) {
     std::vector<std::string> found;
-    for (const BinlogChain& chain : *ListChainsBehind(*blobs_, backup))
-      found.push_back(chain.id.substr(9, 2));
+    const auto chains = ListChainsBehind(*blobs_, backup);
+    EXPECT_OK(chains);
+    for (const BinlogChain& chain : *chains) found.push_back(chain.id.substr(9, 2));
     return found;
   };
   EXPECT_EQ(ids("20261124T000000Z-00000000"), (std::vector<std::string>{"01", "02", "03"}));

@@ -308,7 +308,8 @@ TEST_F(FleetBackup, BackupsOfTwoPairsAreNotMixed) {
   const std::string map = zookeeper.Get(path, /*watch=*/false)->data;
   std::string both = map.substr(0, map.rfind(']'));
   both += R"(, {"range": [100, 107], "master": "MySQL002A", "slave": "MySQL002B"}])";
-  other.id = "29991231T235959Z-11111111";
+  // The newest, also beside the one that was made behind the first of them.
+  other.id = "30991231T235959Z-11111111";
   ASSERT_OK(blobs->Put("backups/" + other.id + ".json", backup::EncodeManifest(other), PutMode::kIfAbsent));
   ASSERT_OK(zookeeper.Set(path, both, -1));
   fleet().Fails({"backup", "create", "--host", slave()}, "give each pair a gtid_domain_id of its own");

@@ -98,7 +98,7 @@ TEST(PieceCutter, WhereItCutsIsPinned) {
   for (uint32_t i = 0; stream.size() < 32 * kMiB; ++i) stream += std::to_string(i * 2'654'435'761U) + ",";
   std::vector<size_t> sizes;
   for (const std::string& piece : Cut(stream)) sizes.push_back(piece.size());
-  EXPECT_EQ(sizes, (std::vector<size_t>{}));
+  EXPECT_EQ(sizes, (std::vector<size_t>{7560470, 4521520, 5771433, 4456683, 6217233, 5027093}));
 }
 
 TEST(PieceCutter, AnErrorOfTheTakerEndsIt) {

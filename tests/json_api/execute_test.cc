@@ -102,7 +102,8 @@ TEST_F(ExecProtocol, DatasetsAreDescribed) {
   EXPECT_TRUE(Ok(R"({"op":"get_stats","dataset":"rows"})")["approximate_entries"].is_number_unsigned());
   // Each partition has the fields of a scan of it.
   size_t scanned = 0;
-  for (const Json& partition : Ok(R"({"op":"list_partitions","dataset":"rows","wanted":4})")["partitions"]) {
+  const Json listed = Ok(R"({"op":"list_partitions","dataset":"rows","wanted":4})");
+  for (const Json& partition : listed["partitions"]) {
     Json scan = partition;
     scan.erase("name");
     scan.update({{"op", "scan_rows"}, {"dataset", "rows"}});

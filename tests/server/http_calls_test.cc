@@ -160,6 +160,18 @@ TEST_F(HttpGatedTest, ACallEndsWhenItsClientIsGone) {
   EXPECT_TRUE(gate_->Done("migrating", "r").empty());
 }
 
+TEST_F(HttpGatedTest, ACallEndsWhenItsClientIsGoneAlsoBehindRequestsThatWereNotRead) {
+  gate_->Set(Migrates("migrating"));
+  HttpClient leaves = Client();
+  std::string together = testing::HttpRequest("POST", "/v1/put_row", PutOf("migrating", "r").dump());
+  while (together.size() < 100'000) together += testing::HttpRequest("GET", "/v1/server");
+  leaves.Send(together);
+  ASSERT_TRUE(Eventually([&] { return Held() == 1; }));
+  leaves.End();
+  EXPECT_TRUE(Eventually([&] { return Held() == 0; }));
+  EXPECT_TRUE(gate_->Done("migrating", "r").empty());
+}
+
 /// Holds every put of the row "held" until it is let go.
 class Hold {
  public:

@@ -113,6 +113,29 @@ TEST_F(HttpTest, HealthIsTold) {
   EXPECT_EQ(client.Ask("POST", "/healthz").status, 405);
 }
 
+TEST_F(HttpTest, WhoeverAsksForAHeadGetsNoBody) {
+  Serve();
+  HttpClient client(port());
+  const auto head_of = [&](const std::string& target) {
+    client.Send("HEAD " + target + " HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    return client.ReadHead();
+  };
+  EXPECT_EQ(head_of("/healthz").status, 200);
+  EXPECT_EQ(head_of("/readyz").status, 200);
+  EXPECT_EQ(head_of("/v1/datasets").status, 405);
+  EXPECT_EQ(head_of("/nothing").status, 404);
+  // What comes next is the answer to the next request.
+  EXPECT_EQ(client.Get("/healthz").body, "ok\n");
+}
+
+TEST_F(HttpTest, ABodyOfAnOperationForAnybodyIsParsedWithoutACaller) {
+  Serve();
+  HttpClient client(port());
+  const HttpAnswer answer = client.Ask("POST", "/v1/get_server", "[" + std::string(479, ','));
+  Refused(answer, 400, "INVALID_ARGUMENT", "more than 16 values");
+  EXPECT_EQ(client.Ask("POST", "/v1/get_server", "{}").status, 200);
+}
+
 // ---- bodies ----
 
 TEST_F(HttpTest, ABodyMayComeInChunks) {
@@ -195,6 +218,9 @@ TEST_F(HttpTest, WhatIsNoRequestIsRefusedAndEndsTheConnection) {
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Encoding: gzip\r\nContent-Length: 5\r\n\r\n",
        400},
       {"GET v1/server HTTP/1.1\r\nHost: localhost\r\n\r\n", 400},
+      {"POST /v1/put_row HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+      {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding:\r\n chunked\r\n\r\n", 400},
+      {"GET /v1/server HTTP/1.1\r\nHost: localhost\r\nX: a\r\n\tb\r\n\r\n", 400},
       {"GET /v1/server HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n", 431},
   };
   for (const auto& [request, status] : requests) {
@@ -298,6 +324,31 @@ TEST_F(HttpTest, PagesMayDoNothingUnlessTheirOriginIsNamed) {
   }
   EXPECT_TRUE(served_->router().GetRow("rows", "r", {})->items.empty());
   EXPECT_EQ(HttpClient(port()).Ask("OPTIONS", "/v1/put_row").status, 405);
+}
+
+TEST_F(HttpTest, PagesOfOtherSitesMayNotAskWithoutAnOrigin) {
+  // As a browser asks for what it takes for an image, a script or a page in a frame.
+  Serve();
+  for (const char* site : {"cross-site", "same-site"}) {
+    Refused(HttpClient(port()).Get("/v1/datasets", {{"Sec-Fetch-Site", site}}), 403, "PERMISSION_DENIED",
+            "Sec-Fetch-Site");
+  }
+  for (const char* site : {"same-origin", "none"})
+    EXPECT_EQ(HttpClient(port()).Get("/v1/datasets", {{"Sec-Fetch-Site", site}}).status, 200);
+}
+
+TEST_F(HttpTest, FiguresAreNotForPagesThatTakeANameOfThisMachine) {
+  ServerOptions options = Options();
+  options.http = "127.0.0.1:0";
+  Serve(options);
+  const auto figures_of = [&](const std::string& host) {
+    HttpClient client(static_cast<uint16_t>(served_->server().http_port()));
+    client.Send("GET /metrics HTTP/1.1\r\nHost: " + host + "\r\n\r\n");
+    return client.ReadHead().status;
+  };
+  EXPECT_EQ(figures_of("evil.example"), 403);
+  EXPECT_EQ(figures_of("localhost:9000"), 200);
+  EXPECT_EQ(figures_of("127.0.0.1"), 200);
 }
 
 TEST_F(HttpTest, PagesOfANamedOriginMayAsk) {

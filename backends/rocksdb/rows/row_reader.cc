@@ -26,8 +26,9 @@ bool SameWord(const char* a, const char* b) {
   return x == y;
 }
 
-/// memcmp(a, b, n) == 0 for keys, most of which are so short that the call costs more than the work.
-inline bool SameBytes(const char* a, const char* b, size_t n) {
+/// memcmp(a, b, n) == 0 for keys, most of which are so short that the call costs more than the work. So does
+/// what follows.
+[[gnu::always_inline]] inline bool SameBytes(const char* a, const char* b, size_t n) {
   if (n >= 8) {
     for (size_t i = 0; i + 8 < n; i += 8) {
       if (!SameWord<uint64_t>(a + i, b + i)) return false;
@@ -38,11 +39,42 @@ inline bool SameBytes(const char* a, const char* b, size_t n) {
   return n == 0 || (a[0] == b[0] && a[n / 2] == b[n / 2] && a[n - 1] == b[n - 1]);
 }
 
+/// std::memcpy.
+[[gnu::always_inline]] inline void CopyBytes(char* to, const char* from, size_t n) {
+  if (n > 16 || n < 4) {
+    std::memcpy(to, from, n);
+  } else if (n >= 8) {
+    // Both ends are read before either is written, and may overlap.
+    uint64_t begin;
+    uint64_t end;
+    std::memcpy(&begin, from, 8);
+    std::memcpy(&end, from + n - 8, 8);
+    std::memcpy(to, &begin, 8);
+    std::memcpy(to + n - 8, &end, 8);
+  } else {
+    uint32_t begin;
+    uint32_t end;
+    std::memcpy(&begin, from, 4);
+    std::memcpy(&end, from + n - 4, 4);
+    std::memcpy(to, &begin, 4);
+    std::memcpy(to + n - 4, &end, 4);
+  }
+}
+
+/// Whether there is a zero among the bytes.
+[[gnu::always_inline]] inline bool HasZero(const char* bytes, size_t n) {
+  if (n > 8) return std::memchr(bytes, 0, n) != nullptr;
+  for (size_t i = 0; i < n; ++i) {
+    if (bytes[i] == '\0') return true;
+  }
+  return false;
+}
+
 /// Whether `encoded`, which has its end mark, is certainly enc(name). The rows of a scan mostly have the same
 /// columns, so a name left by the row before need not be decoded again.
 bool IsEncoded(std::string_view name, std::string_view encoded) {
   return name.size() + 2 == encoded.size() && SameBytes(name.data(), encoded.data(), name.size()) &&
-         std::memchr(name.data(), 0, name.size()) == nullptr;
+         !HasZero(name.data(), name.size());
 }
 
 absl::Status Malformed() { return absl::DataLossError("a stored key is not the key of a cell"); }
@@ -144,8 +176,8 @@ void RowReader::SetColumn(std::string_view column) {
 absl::Status RowReader::AdoptColumn() {
   const size_t bytes = key_.size() - kTimestampBytes;
   if (bytes < row_bytes_ + 2 || key_[bytes - 2] != '\0' || key_[bytes - 1] != '\1') return Malformed();
-  column_key_.resize(bytes);
-  std::memcpy(column_key_.data() + row_bytes_, key_.data() + row_bytes_, bytes - row_bytes_);
+  if (column_key_.size() != bytes) column_key_.resize(bytes);
+  CopyBytes(column_key_.data() + row_bytes_, key_.data() + row_bytes_, bytes - row_bytes_);
   in_column_ = true;
   return absl::OkStatus();
 }

@@ -72,9 +72,10 @@ class RowReader {
   void Seek(const std::string& key);
   void Next();
   void UpdatePosition();
-  bool PassDeleted();
-  bool EndBefore(std::string_view key);
-  bool CheckLimits();
+  // These are not on the path of each cell.
+  [[gnu::noinline, gnu::cold]] bool PassDeleted();
+  [[gnu::noinline, gnu::cold]] bool EndBefore(std::string_view key);
+  [[gnu::noinline, gnu::cold]] bool CheckLimits();
   bool MayEnd() const { return examined_ >= query_->max_examined && (columns_ == 0 || query_->ends_short); }
   // Returns false if the page is full, or the column's name is malformed.
   bool Emit(uint64_t timestamp, uint32_t already);

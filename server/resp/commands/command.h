@@ -31,6 +31,12 @@ using Arguments = std::span<const std::string_view>;
 /// The most that a command reads for one answer. What is larger is an error and not cut.
 inline constexpr size_t kMaxAnswerBytes = size_t{16} << 20;
 inline constexpr size_t kMaxAnswerElements = 100'000;
+/// The most bytes of an answer as it is sent, with the lengths and the ends of its elements. Whatever a
+/// command makes of what it has read, even of one value many times, a larger answer is an error.
+inline constexpr size_t kMaxSentBytes = kMaxAnswerBytes + 64 * kMaxAnswerElements;
+
+class AnswerMemory;
+
 // ---- what carries a command out ----
 
 /// A command about the connection, which is answered at once and without the store.
@@ -81,9 +87,10 @@ struct StoreCall {
   /// Whether this is a thread on which connections are served. A command that finds that it would take long,
   /// or wait, returns TooLongHereError there.
   bool here = false;
-  size_t next = 0;         ///< Keys or members before this one were dealt with.
-  std::vector<bool> done;  ///< Which of them were, for commands that deal with them in another order.
-  uint64_t count = 0;      ///< What was counted so far.
+  AnswerMemory* memory = nullptr;  ///< Of the answer; never null while the command is carried out.
+  size_t next = 0;                 ///< Keys or members before this one were dealt with.
+  std::vector<bool> done;          ///< Which of them were, for commands that deal with them in another order.
+  uint64_t count = 0;              ///< What was counted so far.
 };
 struct StoreCommand {
   absl::Status (*carry_out)(StoreCall& call, Arguments arguments, Encoder& out) = nullptr;

@@ -14,13 +14,21 @@ namespace kvstore::server::resp {
 namespace {
 
 constexpr std::string_view kDefaultUser = "default";
+/// A connection keeps its name without counting it.
+constexpr size_t kMaxNameBytes = 64;
 
 /// Returns whether the text can be a client's name: printable ASCII without blanks, as in Redis.
 bool IsName(std::string_view text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= '!' && c <= '~'; });
 }
 
-absl::Status NameError() {
+/// Returns an error for a text that cannot be a client's name.
+absl::Status CheckName(std::string_view text) {
+  if (text.size() > kMaxNameBytes) {
+    return absl::InvalidArgumentError(
+        fmt::format("Client names have at most {} bytes, this one has {}", kMaxNameBytes, text.size()));
+  }
+  if (IsName(text)) return absl::OkStatus();
   return absl::InvalidArgumentError("Client names cannot contain spaces, newlines or special characters.");
 }
 
@@ -73,7 +81,7 @@ absl::Status ReadHello(Arguments arguments, HelloOptions& options) {
     } else if (Is(arguments[i], "setname") && left >= 1) {
       options.names = true;
       options.name = arguments[i + 1];
-      if (!IsName(options.name)) return NameError();
+      if (auto status = CheckName(options.name); !status.ok()) return status;
       i += 2;
     } else {
       return absl::InvalidArgumentError("Syntax error in HELLO");
@@ -131,7 +139,7 @@ void Client(Session& session, Arguments arguments, Encoder& out) {
     if (session.name().empty()) return out.Null();
     out.Bulk(session.name());
   } else if (Is(what, "setname") && arguments.size() == 3) {
-    if (!IsName(arguments[2])) return out.Error(ErrorText(NameError()));
+    if (const auto status = CheckName(arguments[2]); !status.ok()) return out.Error(ErrorText(status));
     session.SetName(arguments[2]);
     out.Ok();
   } else if (Is(what, "setinfo") && arguments.size() == 4) {

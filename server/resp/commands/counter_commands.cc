@@ -45,7 +45,7 @@ absl::Status FutureError() {
 /// Reads a counter; nothing if it has no value.
 absl::StatusOr<std::optional<Value>> ReadValue(StoreCall& call, const ReadPlan& plan) {
   Row row;
-  if (auto status = ReadAll(call.router, plan, call.here, row); !status.ok()) return status;
+  if (auto status = ReadAll(call.router, plan, call.here, *call.memory, row); !status.ok()) return status;
   if (row.items.empty()) return std::optional<Value>();
   Cell& cell = row.items.front().cells.front();
   const auto number = ParseSigned(cell.value);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -9,6 +10,13 @@ namespace kvstore::server::resp {
 /// one byte of these or of all others, and \ takes the meaning from the next character. Takes time in
 /// proportion to the product of both sizes at most.
 bool Matches(std::string_view pattern, std::string_view text);
+
+/// Returns a bound of the steps that Matches takes.
+inline size_t MostSteps(std::string_view pattern, std::string_view text) {
+  return (pattern.size() + 1) * (text.size() + 1);
+}
+/// More steps, about a millisecond, are left to a worker.
+inline constexpr size_t kMatchStepsHere = size_t{1} << 21;
 
 /// Returns the text with which everything begins that the pattern matches.
 std::string LiteralPrefix(std::string_view pattern);

@@ -4,7 +4,10 @@
 #include <array>
 #include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/glob.h"
@@ -37,6 +40,10 @@ absl::Status PlanRow(Arguments arguments, ReadPlan& plan) {
 absl::Status PlanColumns(Arguments arguments, ReadPlan& plan) {
   if (auto status = PlanRow(arguments, plan); !status.ok()) return status;
   const Arguments columns = arguments.subspan(2);
+  if (columns.size() > kMaxAnswerElements) {
+    return absl::InvalidArgumentError(
+        fmt::format("{} columns, the limit is {}", columns.size(), kMaxAnswerElements));
+  }
   plan.options.columns.emplace(columns.begin(), columns.end());
   plan.options.limit = static_cast<uint32_t>(columns.size());
   return absl::OkStatus();
@@ -106,6 +113,13 @@ void AppendNewest(const Row& row, std::string_view column, Encoder& out) {
 void AnswerGet(Arguments arguments, const Row& row, Encoder& out) { AppendNewest(row, arguments[2], out); }
 
 void AnswerMultiGet(Arguments arguments, const Row& row, Encoder& out) {
+  // A column that is named many times is read once, and its value would be sent as often as it is named.
+  size_t bytes = 0;
+  for (const std::string_view column : arguments.subspan(2)) {
+    const std::string* const value = NewestOf(row, column);
+    bytes += value == nullptr ? 0 : value->size();
+  }
+  if (bytes > kMaxAnswerBytes) return out.MarkTooLarge();
   out.Array(arguments.size() - 2);
   for (const std::string_view column : arguments.subspan(2)) AppendNewest(row, column, out);
 }
@@ -140,10 +154,11 @@ void AnswerSize(Arguments arguments, const Row& row, Encoder& out) {
 // ---- others ----
 
 absl::Status HashDelete(StoreCall& call, Arguments arguments, Encoder& out) {
+  if (auto status = CheckCount(arguments.size() - 2, "columns"); !status.ok()) return status;
   ReadPlan plan;
   if (auto status = PlanColumns(arguments, plan); !status.ok()) return status;
   Row row;
-  if (auto status = ReadAll(call.router, plan, call.here, row); !status.ok()) return status;
+  if (auto status = ReadAll(call.router, plan, call.here, *call.memory, row); !status.ok()) return status;
   if (!row.items.empty()) {
     DeleteOptions columns;
     columns.columns.emplace();
@@ -163,12 +178,26 @@ absl::Status HashLength(StoreCall& call, Arguments arguments, Encoder& out) {
   return absl::OkStatus();
 }
 
+/// Removes the columns that do not match. TooLongHereError if this takes long.
+absl::Status KeepMatching(const StoreCall& call, std::string_view pattern, std::vector<Item>& items) {
+  size_t steps = 0;
+  std::vector<Item> kept;
+  for (Item& item : items) {
+    steps += MostSteps(pattern, item.column);
+    if (call.here && steps > kMatchStepsHere) return TooLongHereError();
+    if (auto status = CheckCall(); !status.ok()) return status;
+    if (Matches(pattern, item.column)) kept.push_back(std::move(item));
+  }
+  items = std::move(kept);
+  return absl::OkStatus();
+}
+
 absl::Status HashScan(StoreCall& call, Arguments arguments, Encoder& out) {
   ReadPlan plan;
   if (auto status = PlanRow(arguments, plan); !status.ok()) return status;
   const auto options = ReadScanOptions(arguments.subspan(2), {.no_values = true});
   if (!options.ok()) return options.status();
-  const std::string what = fmt::format("hscan {}", arguments[1]);
+  const std::string what = fmt::format("hscan {}", RowKey(plan.dataset, plan.row));
   if (options->cursor != 0) {
     auto position = call.cursors.Find(call.caller, options->cursor, what);
     if (!position) return UnknownCursorError();
@@ -178,7 +207,7 @@ absl::Status HashScan(StoreCall& call, Arguments arguments, Encoder& out) {
   plan.options.max_bytes = kDefaultScanBytes;
   auto page = call.router.GetRow(plan.dataset, plan.row, plan.options);
   if (!page.ok()) return page.status();
-  std::erase_if(page->items, [&](const Item& item) { return !Matches(options->pattern, item.column); });
+  if (auto status = KeepMatching(call, options->pattern, page->items); !status.ok()) return status;
   const uint64_t next =
       page->marker.empty() ? 0 : call.cursors.Add(call.caller, what, std::move(page->marker));
   out.Array(2);

@@ -8,6 +8,7 @@
 
 #include "backend_api/scan_budget.h"
 #include "kvstore_api/limits.h"
+#include "server/resp/commands/answer_memory.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/groups.h"
 #include "server/resp/commands/key.h"
@@ -66,9 +67,7 @@ absl::Status JsonMultiGet(StoreCall& call, Arguments arguments, Encoder& out) {
   const std::string_view path = arguments.back();
   if (auto status = CheckPath(path); !status.ok()) return status;
   const Arguments keys = arguments.subspan(1, arguments.size() - 2);
-  if (keys.size() > kMaxBatchRows) {
-    return absl::InvalidArgumentError(fmt::format("{} keys, the limit is {}", keys.size(), kMaxBatchRows));
-  }
+  if (auto status = CheckCount(keys.size(), "keys"); !status.ok()) return status;
   if (auto status = CheckKeys(call, keys, 1, Right::kRead); !status.ok()) return status;
   std::map<std::string_view, std::vector<size_t>> places;  // by dataset
   std::vector<uint64_t> ids;
@@ -92,6 +91,7 @@ absl::Status JsonMultiGet(StoreCall& call, Arguments arguments, Encoder& out) {
       if (!object.ok()) return object.status();
       bytes += object->data.size();
       if (bytes > kMaxAnswerBytes) return TooLargeAnswerError();
+      if (auto status = call.memory->Hold(2 * object->data.size()); !status.ok()) return status;
       documents[its[i]] = std::move(object->data);
     }
   }
@@ -177,7 +177,7 @@ absl::Status Create(StoreCall& call, Arguments arguments, Encoder& out) {
 std::span<const Command> JsonCommands() {
   static constexpr std::array kCommands = {
       OnKey("json.del", -2, StoreCommand{.carry_out = &JsonDelete, .brief = true}, Operation::kDeleteObject,
-            Shape::kObjects, "json", "dataset:id [$]", "Hides an object, as kv object delete does"),
+            Shape::kObjects, "json", "dataset:id [$]", "Hides an object from reads; it is not removed"),
       OnKey("json.get", -2, StoreCommand{.carry_out = &JsonGet, .brief = true}, Operation::kGetObject,
             Shape::kObjects, "json", "dataset:id [$]", "Returns an object's document"),
       OnKey("json.merge", 4, StoreCommand{.carry_out = &JsonMerge, .brief = true}, Operation::kUpdateObject,

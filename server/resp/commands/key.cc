@@ -26,11 +26,14 @@ absl::StatusOr<std::string> UnescapedPart(std::string_view part) {
 
 std::string_view DatasetOf(std::string_view key) { return key.substr(0, key.find(':')); }
 
+absl::Status CheckNamesDataset(std::string_view key) {
+  if (key.find(':') != std::string_view::npos) return absl::OkStatus();
+  return KeyError("it names no dataset; write dataset:row, dataset:row:column or dataset:id");
+}
+
 absl::StatusOr<Key> ParseKey(std::string_view text) {
   Key key{.dataset = DatasetOf(text), .row = {}, .column = {}};
-  if (key.dataset.size() == text.size()) {
-    return KeyError("it names no dataset; write dataset:row, dataset:row:column or dataset:id");
-  }
+  if (auto status = CheckNamesDataset(text); !status.ok()) return status;
   const std::string_view rest = text.substr(key.dataset.size() + 1);
   const std::string_view row = rest.substr(0, rest.find(':'));
   auto bytes = UnescapedPart(row);
@@ -66,7 +69,7 @@ absl::StatusOr<IdKey> ParseIdKey(std::string_view text) {
   const std::string_view dataset = DatasetOf(text);
   const auto id =
       dataset.size() == text.size() ? std::nullopt : ParseUnsigned(text.substr(dataset.size() + 1));
-  if (!id) return KeyError("it must be dataset:id, with a decimal ID");
+  if (!id) return KeyError("it must be dataset:id, with a decimal ID of at most 20 digits");
   return IdKey{.dataset = dataset, .id = *id};
 }
 

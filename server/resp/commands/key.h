@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 /// Keys of the Redis protocol: "dataset:row" for a row, "dataset:row:column" for one of its columns, and
@@ -31,8 +32,11 @@ struct IdKey {
 };
 absl::StatusOr<IdKey> ParseIdKey(std::string_view text);
 
-/// Returns the dataset of a key, whatever follows it.
+/// Returns the dataset of a key, whatever follows it; the whole text if it names none.
 std::string_view DatasetOf(std::string_view key);
+/// Returns INVALID_ARGUMENT for a key without a ':'. To be called before the key's dataset is looked for: all
+/// of such a key would count as the name of a dataset, which errors and the log quote.
+absl::Status CheckNamesDataset(std::string_view key);
 
 /// Returns the key of a row, as ParseRowKey takes it.
 std::string RowKey(std::string_view dataset, std::string_view row);

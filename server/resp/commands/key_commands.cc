@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/groups.h"
@@ -49,8 +50,10 @@ absl::StatusOr<bool> IsThere(Router& router, std::string_view text) {
 
 absl::Status Exists(StoreCall& call, Arguments arguments, Encoder& out) {
   const Arguments keys = arguments.subspan(1);
+  if (auto status = CheckCount(keys.size(), "keys"); !status.ok()) return status;
   if (auto status = CheckKeys(call, keys, 1, Right::kRead); !status.ok()) return status;
   for (; call.next < keys.size(); ++call.next) {
+    if (auto status = CheckCall(); !status.ok()) return status;
     const auto there = IsThere(call.router, keys[call.next]);
     if (!there.ok()) return there.status();
     if (*there) ++call.count;
@@ -100,6 +103,7 @@ absl::StatusOr<bool> DeleteKey(StoreCall& call, std::string_view text) {
 
 absl::Status Delete(StoreCall& call, Arguments arguments, Encoder& out) {
   const Arguments keys = arguments.subspan(1);
+  if (auto status = CheckCount(keys.size(), "keys"); !status.ok()) return status;
   if (auto status = CheckKeys(call, keys, 1, Right::kWrite); !status.ok()) return status;
   for (; call.next < keys.size(); ++call.next) {
     const auto deleted = DeleteKey(call, keys[call.next]);

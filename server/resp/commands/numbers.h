@@ -2,15 +2,21 @@
 
 #include <charconv>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
 namespace kvstore::server::resp {
 
-/// Returns the number that a text is; nothing if it is anything else, or does not fit.
+/// The digits of the largest number, and the length of the smallest one with its sign.
+inline constexpr size_t kMaxDigits = 20;
+
+/// Returns the number that a text is; nothing if it is anything else, does not fit, or is longer than
+/// kMaxDigits: leading zeros would let a number, and a key with it, have megabytes.
 template <std::integral Number>
 std::optional<Number> ParseNumber(std::string_view text) {
+  if (text.size() > kMaxDigits) return std::nullopt;
   Number number = 0;
   const char* const end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, number);

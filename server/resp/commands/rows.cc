@@ -6,6 +6,7 @@
 #include <iterator>
 #include <utility>
 
+#include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/key.h"
 
@@ -32,6 +33,7 @@ struct Size {
       for (const Cell& cell : item.cells) bytes += cell.value.size();
     }
   }
+  size_t memory() const { return bytes + cells * sizeof(Cell); }
   bool IsTooLarge() const { return bytes > kMaxAnswerBytes || cells > kMaxAnswerElements; }
 };
 
@@ -66,7 +68,7 @@ absl::Status TooLargeAnswerError() {
       kMaxAnswerBytes, kMaxAnswerElements));
 }
 
-absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, Row& row) {
+absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, AnswerMemory& memory, Row& row) {
   ReadOptions options = PageOptions(plan, here);
   row = {};
   Size size;
@@ -74,8 +76,10 @@ absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, Row& row) 
     auto page = router.GetRow(plan.dataset, plan.row, options);
     if (!page.ok()) return page.status();
     if (here && !page->marker.empty()) return TooLongHereError();
+    const size_t before = size.memory();
     size.Add(*page);
     if (size.IsTooLarge()) return TooLargeAnswerError();
+    if (auto status = memory.Hold(2 * (size.memory() - before)); !status.ok()) return status;
     AppendPage(row, *std::move(page));
     options.marker = row.marker;
   } while (!options.marker.empty());
@@ -149,6 +153,7 @@ absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right
   if (call.here && keys.size() / step > kKeysHere) return TooLongHereError();
   std::string_view checked;
   for (size_t i = 0; i < keys.size(); i += step) {
+    if (auto status = CheckNamesDataset(keys[i]); !status.ok()) return status;
     const std::string_view dataset = DatasetOf(keys[i]);
     if (i > 0 && dataset == checked) continue;
     checked = dataset;
@@ -159,6 +164,11 @@ absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right
     if (where->waits || flushes) return TooLongHereError();
   }
   return absl::OkStatus();
+}
+
+absl::Status CheckCount(size_t count, std::string_view what) {
+  if (count <= kMaxBatchRows) return absl::OkStatus();
+  return absl::InvalidArgumentError(fmt::format("{} {}, the limit is {}", count, what, kMaxBatchRows));
 }
 
 }  // namespace kvstore::server::resp

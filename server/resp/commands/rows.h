@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/resp/commands/answer_memory.h"
 #include "server/resp/commands/command.h"
 
 /// What commands of several groups do with the store.
@@ -18,8 +19,9 @@ absl::Status TooLargeAnswerError();
 
 /// Reads all pages of a plan into `row`.
 ///
-/// here  as StoreCall::here: TooLongHereError if there is more than a short page.
-absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, Row& row);
+/// here    as StoreCall::here: TooLongHereError if there is more than a short page.
+/// memory  holds what was read, and as much for the answer that is made of it.
+absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, AnswerMemory& memory, Row& row);
 
 /// Whether a row has a cell, or one in this column.
 absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,
@@ -41,10 +43,15 @@ absl::StatusOr<bool> HideObject(Router& router, std::string_view dataset, uint64
 absl::Status CheckShape(Router& router, std::string_view dataset, std::optional<Shape> shape,
                         absl::Status error);
 
-/// Checks for each key that the caller has the right on its dataset, before anything is done; and where the
-/// command must not wait, that no dataset does.
+/// Checks for each key that it names a dataset on which the caller has the right, before anything is done;
+/// and where the command must not wait, that no dataset does.
 ///
 /// keys  every `step`th is a key.
 absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right right);
+
+/// Checks that a command that deals with things one by one has at most kMaxBatchRows of them.
+///
+/// what  what the things are called, such as "keys".
+absl::Status CheckCount(size_t count, std::string_view what);
 
 }  // namespace kvstore::server::resp

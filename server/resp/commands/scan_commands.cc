@@ -9,6 +9,7 @@
 
 #include "backend_api/marker.h"
 #include "backend_api/scan_budget.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/glob.h"
@@ -106,8 +107,11 @@ struct Part {
   bool ended = false;
 };
 
-void AddKey(std::string key, const ScanArguments& scan, Part& part) {
+/// Adds the key if it matches. An error if the call must end.
+absl::Status AddKey(std::string key, const ScanArguments& scan, Part& part) {
+  if (auto status = CheckCall(); !status.ok()) return status;
   if (Matches(scan.pattern, key)) part.keys.push_back(std::move(key));
+  return absl::OkStatus();
 }
 
 bool HasType(const ScannedRow& row, std::string_view type) {
@@ -132,7 +136,8 @@ absl::Status ScanRowKeys(Router& router, const ScanArguments& scan, Place& place
     // What comes is a further piece of the row.
     if (row.key == place.last) continue;
     place.last = row.key;
-    if (HasType(row, scan.type)) AddKey(RowKey(place.dataset, row.key), scan, part);
+    if (!HasType(row, scan.type)) continue;
+    if (auto status = AddKey(RowKey(place.dataset, row.key), scan, part); !status.ok()) return status;
   }
   place.marker = (*cursor)->marker();
   return absl::OkStatus();
@@ -142,7 +147,9 @@ absl::Status ScanObjectKeys(Router& router, const ScanArguments& scan, Place& pl
   auto page = router.ScanObjects(place.dataset, {},
                                  {.limit = scan.count, .max_bytes = kObjectBytes, .marker = place.marker});
   if (!page.ok()) return page.status();
-  for (const Object& object : page->objects) AddKey(IdKeyText(place.dataset, object.id), scan, part);
+  for (const Object& object : page->objects) {
+    if (auto status = AddKey(IdKeyText(place.dataset, object.id), scan, part); !status.ok()) return status;
+  }
   part.ended = page->marker.empty();
   place.marker = std::move(page->marker);
   return absl::OkStatus();
@@ -157,7 +164,7 @@ absl::Status ScanMappingKeys(Router& router, const ScanArguments& scan, uint64_t
     place.marker = std::move(page->marker);
     if (!page->entries.empty()) {
       const uint64_t from = page->entries.front().from;
-      AddKey(IdKeyText(place.dataset, from), scan, part);
+      if (auto status = AddKey(IdKeyText(place.dataset, from), scan, part); !status.ok()) return status;
       place.marker = from == kMaxId ? "" : SealMappingScanMarker(incarnation, {.from = from + 1, .to = 0});
     }
     if (place.marker.empty()) {

@@ -1,5 +1,7 @@
 #include "server/resp/commands/scan_options.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "server/resp/commands/errors.h"
@@ -11,6 +13,10 @@ namespace {
 
 /// COUNT is a hint: no more than this is looked at for one answer.
 constexpr uint64_t kMaxCount = 1'000;
+/// Matching takes time in proportion to the sizes of the pattern and of the key, which has at most a few KiB.
+constexpr size_t kMaxPatternBytes = size_t{1} << 10;
+/// With a pattern of more bytes fewer keys are looked at for one answer, so that it takes no longer.
+constexpr size_t kUsualPatternBytes = 64;
 
 }  // namespace
 
@@ -23,6 +29,10 @@ absl::StatusOr<ScanArguments> ReadScanOptions(Arguments arguments, ScanOptionsKn
     const bool has_value = i + 1 < arguments.size();
     if (Is(arguments[i], "match") && has_value) {
       scan.pattern = arguments[i + 1];
+      if (scan.pattern.size() > kMaxPatternBytes) {
+        return absl::InvalidArgumentError(fmt::format(
+            "MATCH: a pattern has at most {} bytes, this one has {}", kMaxPatternBytes, scan.pattern.size()));
+      }
       i += 2;
     } else if (Is(arguments[i], "count") && has_value) {
       const auto count = ParseUnsigned(arguments[i + 1]);
@@ -39,6 +49,10 @@ absl::StatusOr<ScanArguments> ReadScanOptions(Arguments arguments, ScanOptionsKn
     } else {
       return SyntaxError();
     }
+  }
+  if (scan.pattern.size() > kUsualPatternBytes) {
+    const uint64_t most = kMaxCount * kUsualPatternBytes / scan.pattern.size();
+    scan.count = static_cast<uint32_t>(std::min<uint64_t>(scan.count, most));
   }
   return scan;
 }

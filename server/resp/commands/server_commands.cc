@@ -15,6 +15,8 @@ namespace {
 
 /// How many elements Redis 7 has for a command.
 constexpr size_t kCommandElements = 10;
+/// COMMAND is answered at once and without admission, so its answer must not be large.
+constexpr size_t kMaxNames = 1'000;
 
 void Info(Session& session, Arguments, Encoder& out) { out.Verbatim(session.DescribeServer()); }
 
@@ -73,7 +75,9 @@ std::vector<const Command*> Named(Arguments names) {
 void Commands(Session&, Arguments arguments, Encoder& out) {
   const std::string_view what = arguments.size() > 1 ? arguments[1] : "info";
   const Arguments names = arguments.subspan(std::min<size_t>(2, arguments.size()));
-  if (Is(what, "count") && names.empty()) {
+  if (names.size() > kMaxNames) {
+    out.Error(fmt::format("ERR COMMAND: {} names, the limit is {}", names.size(), kMaxNames));
+  } else if (Is(what, "count") && names.empty()) {
     out.Integer(static_cast<int64_t>(AllCommands().size()));
   } else if (Is(what, "list") && names.empty()) {
     out.Array(AllCommands().size());

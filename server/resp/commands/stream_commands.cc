@@ -68,8 +68,9 @@ absl::Status PlanAdd(Arguments arguments, WritePlan& plan) {
   for (const std::string_view option : {"nomkstream", "maxlen", "minid"}) {
     if (!Is(arguments[2], option)) continue;
     return absl::UnimplementedError(fmt::format(
-        "NOMKSTREAM, MAXLEN and MINID are not supported: a column keeps as many versions as max_versions of "
-        "dataset '{0}' says, which is changed with kv dataset alter {0} --max-versions",
+        "NOMKSTREAM, MAXLEN and MINID are not supported: each column keeps as many versions as max_versions "
+        "of "
+        "dataset '{0}' says, which is changed for all of them with kv dataset alter {0} --max-versions",
         plan.dataset.substr(0, kMaxDatasetNameBytes)));
   }
   if (arguments.size() != 5 || !Is(arguments[3], kField)) {

@@ -50,11 +50,10 @@ absl::Status PlanSetString(Arguments arguments, WritePlan& plan) {
       plan.options.condition = Condition{.column = kColumn, .equals = std::nullopt};
     } else if (Is(option, "ex") || Is(option, "px") || Is(option, "exat") || Is(option, "pxat") ||
                Is(option, "keepttl")) {
-      return absl::UnimplementedError(
-          fmt::format("EX, PX, EXAT, PXAT and KEEPTTL are not supported: cells of dataset '{0}' expire by "
-                      "its ttl_ms, which "
-                      "is changed with kv dataset alter {0} --ttl-ms",
-                      DatasetOf(arguments[1]).substr(0, kMaxDatasetNameBytes)));
+      return absl::UnimplementedError(fmt::format(
+          "EX, PX, EXAT, PXAT and KEEPTTL are not supported: all cells of dataset '{0}' expire by "
+          "its ttl_ms, which is changed for all of them with kv dataset alter {0} --ttl-ms",
+          DatasetOf(arguments[1]).substr(0, kMaxDatasetNameBytes)));
     } else if (Is(option, "xx") || Is(option, "get")) {
       return absl::UnimplementedError(
           "XX and GET are not supported; use GET, and KV.PUT ... IFEQUALS to replace the value that was "
@@ -95,11 +94,6 @@ std::map<std::string_view, std::vector<size_t>> PlacesByDataset(Arguments keys, 
   return places;
 }
 
-absl::Status CheckCount(size_t keys) {
-  if (keys <= kMaxBatchRows) return absl::OkStatus();
-  return absl::InvalidArgumentError(fmt::format("{} keys, the limit is {}", keys, kMaxBatchRows));
-}
-
 /// Reads the strings of one dataset.
 absl::Status GetStrings(StoreCall& call, std::string_view dataset, Arguments keys,
                         const std::vector<size_t>& places, std::vector<std::optional<std::string>>& values,
@@ -123,15 +117,17 @@ absl::Status GetStrings(StoreCall& call, std::string_view dataset, Arguments key
     if (!row.ok()) return row.status();
     if (row->items.empty()) continue;
     values[places[i]] = std::move(row->items.front().cells.front().value);
-    bytes += values[places[i]]->size();
+    const size_t size = values[places[i]]->size();
+    bytes += size;
     if (bytes > kMaxAnswerBytes) return TooLargeAnswerError();
+    if (auto status = call.memory->Hold(2 * size); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
 
 absl::Status MultiGet(StoreCall& call, Arguments arguments, Encoder& out) {
   const Arguments keys = arguments.subspan(1);
-  if (auto status = CheckCount(keys.size()); !status.ok()) return status;
+  if (auto status = CheckCount(keys.size(), "keys"); !status.ok()) return status;
   if (auto status = CheckKeys(call, keys, 1, Right::kRead); !status.ok()) return status;
   std::vector<std::optional<std::string>> values(keys.size());
   size_t bytes = 0;
@@ -184,7 +180,7 @@ absl::Status MultiSet(StoreCall& call, Arguments arguments, Encoder& out) {
   const Arguments pairs = arguments.subspan(1);
   if (pairs.size() % 2 != 0)
     return absl::InvalidArgumentError("wrong number of arguments for 'mset' command");
-  if (auto status = CheckCount(pairs.size() / 2); !status.ok()) return status;
+  if (auto status = CheckCount(pairs.size() / 2, "keys"); !status.ok()) return status;
   if (auto status = CheckKeys(call, pairs, 2, Right::kWrite); !status.ok()) return status;
   // Nothing is put if a key is wrong.
   for (size_t i = 0; i < pairs.size(); i += 2) {
@@ -202,7 +198,7 @@ absl::Status GetAndDelete(StoreCall& call, Arguments arguments, Encoder& out) {
   ReadPlan plan;
   if (auto status = PlanGet(arguments, plan); !status.ok()) return status;
   Row row;
-  if (auto status = ReadAll(call.router, plan, call.here, row); !status.ok()) return status;
+  if (auto status = ReadAll(call.router, plan, call.here, *call.memory, row); !status.ok()) return status;
   if (!row.items.empty()) {
     DeleteOptions column;
     column.columns.emplace().emplace_back(kColumn);

@@ -7,12 +7,15 @@
 #include <string>
 #include <utility>
 
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/glob.h"
 #include "server/resp/commands/groups.h"
+#include "server/resp/commands/key.h"
 #include "server/resp/commands/mapping_reads.h"
 #include "server/resp/commands/numbers.h"
+#include "server/resp/commands/rows.h"
 #include "server/resp/commands/scan_options.h"
 #include "server/resp/commands/words.h"
 
@@ -90,6 +93,7 @@ absl::Status Add(StoreCall& call, Arguments arguments, Encoder& out) {
   }
   const Arguments pairs = arguments.subspan(2);
   if (pairs.size() % 2 != 0) return SyntaxError();
+  if (auto status = CheckCount(pairs.size() / 2, "members"); !status.ok()) return status;
   const auto mapping = FindMapping(call.router, arguments[1]);
   if (!mapping.ok()) return mapping.status();
   if (call.here && pairs.size() / 2 > kMembersHere) return TooLongHereError();
@@ -113,6 +117,7 @@ absl::Status Add(StoreCall& call, Arguments arguments, Encoder& out) {
 
 absl::Status Remove(StoreCall& call, Arguments arguments, Encoder& out) {
   const Arguments members = arguments.subspan(2);
+  if (auto status = CheckCount(members.size(), "members"); !status.ok()) return status;
   const auto mapping = FindMapping(call.router, arguments[1]);
   if (!mapping.ok()) return mapping.status();
   if (call.here && members.size() > kMembersHere) return TooLongHereError();
@@ -280,7 +285,7 @@ absl::Status SetScan(StoreCall& call, Arguments arguments, Encoder& out) {
   if (!scan.ok()) return scan.status();
   const auto mapping = FindMapping(call.router, arguments[1]);
   if (!mapping.ok()) return mapping.status();
-  const std::string what = fmt::format("zscan {}", arguments[1]);
+  const std::string what = fmt::format("zscan {}", IdKeyText(mapping->dataset, mapping->from));
   MappingScanOptions options{.limit = scan->count};
   if (scan->cursor != 0) {
     auto position = call.cursors.Find(call.caller, scan->cursor, what);
@@ -294,6 +299,7 @@ absl::Status SetScan(StoreCall& call, Arguments arguments, Encoder& out) {
       page->marker.empty() ? 0 : call.cursors.Add(call.caller, what, std::move(page->marker));
   std::vector<std::pair<std::string, std::string>> found;
   for (const ScannedMapping& entry : page->entries) {
+    if (auto status = CheckCall(); !status.ok()) return status;
     std::string member = std::to_string(entry.to);
     if (Matches(scan->pattern, member)) found.emplace_back(std::move(member), std::to_string(entry.sequence));
   }

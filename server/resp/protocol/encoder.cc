@@ -25,34 +25,34 @@ class Digits {
 }  // namespace
 
 void Encoder::Line(char type, int64_t number) {
-  out_ += type;
-  out_ += Digits(number).text();
-  out_ += kEnd;
+  Add(type);
+  Add(Digits(number).text());
+  Add(kEnd);
 }
 
 void Encoder::Simple(std::string_view text) {
-  out_ += '+';
-  out_ += text;
-  out_ += kEnd;
+  Add('+');
+  Add(text);
+  Add(kEnd);
 }
 
 void Encoder::Error(std::string_view text) {
-  out_ += '-';
-  for (const char c : text) out_ += static_cast<unsigned char>(c) < ' ' || c == '\x7F' ? ' ' : c;
-  out_ += kEnd;
+  Add('-');
+  for (const char c : text) Add(static_cast<unsigned char>(c) < ' ' || c == '\x7F' ? ' ' : c);
+  Add(kEnd);
 }
 
 void Encoder::Integer(int64_t number) { Line(':', number); }
 
 void Encoder::Bulk(std::string_view bytes) {
   Line('$', static_cast<int64_t>(bytes.size()));
-  out_ += bytes;
-  out_ += kEnd;
+  Add(bytes);
+  Add(kEnd);
 }
 
-void Encoder::Null() { out_ += IsResp3() ? "_\r\n" : "$-1\r\n"; }
+void Encoder::Null() { Add(std::string_view(IsResp3() ? "_\r\n" : "$-1\r\n")); }
 
-void Encoder::NullArray() { out_ += IsResp3() ? "_\r\n" : "*-1\r\n"; }
+void Encoder::NullArray() { Add(IsResp3() ? "_\r\n" : "*-1\r\n"); }
 
 void Encoder::Array(size_t elements) { Line('*', static_cast<int64_t>(elements)); }
 
@@ -69,17 +69,17 @@ void Encoder::Set(size_t elements) {
 void Encoder::Score(uint64_t score) {
   const Digits digits(score);
   if (!IsResp3()) return Bulk(digits.text());
-  out_ += ',';
-  out_ += digits.text();
-  out_ += kEnd;
+  Add(',');
+  Add(digits.text());
+  Add(kEnd);
 }
 
 void Encoder::Verbatim(std::string_view text) {
   if (!IsResp3()) return Bulk(text);
   Line('=', static_cast<int64_t>(text.size() + 4));
-  out_ += "txt:";
-  out_ += text;
-  out_ += kEnd;
+  Add("txt:");
+  Add(text);
+  Add(kEnd);
 }
 
 }  // namespace kvstore::server::resp

@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace kvstore::server::resp {
 
@@ -41,22 +43,45 @@ class Encoder {
   /// A text for people.
   void Verbatim(std::string_view text);
 
-  /// Appends answers that another encoder has made.
-  void Append(std::string_view encoded) { out_ += encoded; }
+  /// Appends answers that another encoder has made; without a copy where nothing was appended before.
+  void Append(std::string&& encoded) {
+    if (!out_.empty() || encoded.size() > end_) return Add(encoded);
+    out_ = std::move(encoded);
+  }
+
+  /// Bounds what is appended from now on. The first piece that would exceed the bound, and everything behind
+  /// it, is left out.
+  void Limit(size_t bytes) { end_ = out_.size() + bytes; }
+  /// Makes the answer count as too large before it is appended.
+  void MarkTooLarge() { is_too_large_ = true; }
+  /// Whether something was left out since the last Truncate.
+  bool is_too_large() const { return is_too_large_; }
+  /// Allocates memory for so many more bytes at once.
+  void Reserve(size_t bytes) { out_.reserve(out_.size() + bytes); }
 
   Version version() const { return version_; }
   void SetVersion(Version version) { version_ = version; }
   /// Returns the size of the text so far.
   size_t size() const { return out_.size(); }
   /// Removes what was appended since the text had this size.
-  void Truncate(size_t size) { out_.resize(size); }
+  void Truncate(size_t size) {
+    out_.resize(size);
+    is_too_large_ = false;
+  }
 
  private:
+  void Add(std::string_view bytes) {
+    is_too_large_ = is_too_large_ || out_.size() + bytes.size() > end_;
+    if (!is_too_large_) out_ += bytes;
+  }
+  void Add(char byte) { Add(std::string_view(&byte, 1)); }
   void Line(char type, int64_t number);
   bool IsResp3() const { return version_ == Version::kResp3; }
 
   std::string& out_;
   Version version_;
+  size_t end_ = std::numeric_limits<size_t>::max();
+  bool is_too_large_ = false;
 };
 
 }  // namespace kvstore::server::resp

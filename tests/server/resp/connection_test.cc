@@ -146,7 +146,12 @@ TEST_F(RespConnectionTest, AClientThatDiesLeavesWholeCommandsAndNothingElse) {
     for (int k = 1; k <= 500; ++k)
       pipeline += RespClient::Encode("XADD rows:r:c " + std::to_string(k) + " v x");
     client.Send(pipeline + "*3\r\n$4\r\nHSET\r\n$6\r\nrows:");
-    i % 2 == 0 ? client.Reset() : client.EndSending();
+    if (i % 2 == 0) {
+      client.Reset();
+    } else {
+      client.EndSending();
+      EXPECT_TRUE(client.IsClosed());
+    }
   }
   EXPECT_TRUE(HasConnections(1));
   EXPECT_EQ(Metric("kvstore_calls_in_flight"), 1);
@@ -198,10 +203,21 @@ TEST_F(RespConnectionTest, ASlowClientThatReadsOnKeepsItsConnection) {
   ASSERT_EQ(Do({"SET", "rows:large", std::string(1 << 20, 'v')}), "OK");
   std::string pipeline;
   for (int i = 0; i < 40; ++i) pipeline += RespClient::Encode("GET rows:large");
-  std::thread sender([&] { client_->Send(pipeline); });
+  const std::jthread sender([&] { client_->Send(pipeline); });
   for (int i = 0; i < 40; ++i) ASSERT_EQ(client_->Receive().size(), (1u << 20) + 2);
-  sender.join();
   EXPECT_EQ(Metric("kvstore_resp_cut_total"), 0);
+}
+
+TEST_F(RespConnectionTest, CommandsBehindALargeAnswerThatWasSentAtOnceAreCarriedOut) {
+  // More than may be unsent, and less than the system takes at once.
+  ASSERT_EQ(Do({"SET", "rows:large", std::string(300'000, 'v')}), "OK");
+  std::string pipeline;
+  for (int i = 0; i < 5; ++i) pipeline += RespClient::Encode("GET rows:large") + RespClient::Encode("PING");
+  client_->Send(pipeline);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_EQ(client_->Receive().size(), 300'002u);
+    ASSERT_EQ(client_->Receive(), "PONG");
+  }
 }
 
 TEST_F(RespConnectionTest, ACommandThatIsNeverCompletedEndsTheConnection) {

@@ -16,6 +16,22 @@ std::string Encoded(Version version, const Append& append) {
   return text;
 }
 
+TEST(Encoder, WhatExceedsTheLimitIsLeftOut) {
+  std::string text = "before";
+  Encoder out(text, Version::kResp2);
+  out.Limit(20);
+  out.Bulk("abc");
+  EXPECT_FALSE(out.is_too_large());
+  out.Bulk(std::string(1'000, 'x'));
+  EXPECT_TRUE(out.is_too_large());
+  out.Ok();
+  EXPECT_LE(text.size(), 26u) << "nothing comes behind what was left out";
+  out.Truncate(6);
+  EXPECT_FALSE(out.is_too_large());
+  out.Error("ERR too large");
+  EXPECT_EQ(text, "before-ERR too large\r\n");
+}
+
 TEST(Encoder, BothVersionsHaveStringsNumbersAndArrays) {
   for (const Version version : {Version::kResp2, Version::kResp3}) {
     EXPECT_EQ(Encoded(version, [](Encoder& out) { out.Ok(); }), "+OK\r\n");

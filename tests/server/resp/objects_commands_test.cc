@@ -44,6 +44,12 @@ TEST_F(SortedSetTest, TheListOfAnIdIsASortedSet) {
   EXPECT_EQ(Do("ZSCORE links:1 200"), ",20");
 }
 
+TEST_F(SortedSetTest, AnIdHasAtMostTwentyDigits) {
+  EXPECT_EQ(Do("ZADD links:00000000000000000001 1 1"), "(1)");
+  EXPECT_THAT(Do("ZSCAN links:000000000000000000001 0"), HasSubstr("-ERR key: it must be dataset:id"));
+  EXPECT_THAT(Do({"ZSCAN", "links:" + std::string(1'000'000, '0') + "1", "0"}), HasSubstr("-ERR key: "));
+}
+
 TEST_F(SortedSetTest, PlacesCountFromBothEnds) {
   for (int i = 0; i < 5; ++i) Do("ZADD links:1 " + std::to_string(i) + " " + std::to_string(i));
   const std::vector<std::pair<std::string, std::string>> ranges = {

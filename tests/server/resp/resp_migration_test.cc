@@ -128,18 +128,48 @@ TEST_P(RespMigrationTest, AWriteInDoubtIsNotRepeated) {
 
 TEST_P(RespMigrationTest, AClientThatLeavesWhileItsCommandsWaitLeavesNothingBehind) {
   gate_->Set(Migrates("migrating"));
+  std::vector<std::unique_ptr<RespClient>> ended;
   for (int i = 0; i < 20; ++i) {
-    RespClient client(address());
-    client.Send(RespClient::Encode("HMSET migrating:r c v") + RespClient::Encode("HGET migrating:r c"));
+    const bool resets = i % 2 == 0;
+    auto client = std::make_unique<RespClient>(address());
+    client->Send(RespClient::Encode(resets ? "HMSET migrating:reset c v" : "HMSET migrating:r c v") +
+                 RespClient::Encode("HGET migrating:r c"));
     ASSERT_TRUE(Eventually([&, i] { return gate_->refusals() > i; }));
-    i % 2 == 0 ? client.Reset() : client.EndSending();
+    if (resets) {
+      client->Reset();
+    } else {
+      client->EndSending();
+      ended.push_back(std::move(client));
+    }
   }
   gate_->Set(nullptr);
-  // Each put is made once, whether its client is there or not.
-  EXPECT_TRUE(Eventually([&] { return gate_->Done("migrating", "r").size() == 20; }));
+  // Clients that have ended no more than their sending get their answers, and each of their puts is made
+  // once.
+  for (const auto& client : ended) {
+    EXPECT_EQ(client->Receive(), "OK");
+    EXPECT_EQ(client->Receive(), "\"v\"");
+    EXPECT_TRUE(client->IsClosed());
+  }
   EXPECT_EQ(RespClient(address()).Do("HGET other:r c"), "nil");
   server_.reset();
-  EXPECT_EQ(gate_->Done("migrating", "r").size(), 20u);
+  EXPECT_EQ(gate_->Done("migrating", "r").size(), 10u);
+  EXPECT_LE(gate_->Done("migrating", "reset").size(), 10u);
+}
+
+TEST_P(RespMigrationTest, WhatAClientThatHasResetItsConnectionWaitedForEnds) {
+  gate_->Set(Migrates("migrating"));
+  // This one waits since before the other one, and would be told first that it has waited for too long.
+  RespClient stays(address());
+  stays.Send(RespClient::Encode("HMSET migrating:r c stays"));
+  ASSERT_TRUE(Eventually([&] { return gate_->refusals() >= 1; }));
+  RespClient leaves(address());
+  leaves.Send(RespClient::Encode("HMSET migrating:other c leaves"));
+  ASSERT_TRUE(Eventually([&] { return server_->OpenCalls().starts_with("2 calls"); }));
+  leaves.Reset();
+  ASSERT_TRUE(Eventually([&] { return server_->OpenCalls().starts_with("1 calls"); }));
+  gate_->Set(nullptr);
+  EXPECT_EQ(stays.Receive(), "OK");
+  EXPECT_TRUE(gate_->Done("migrating", "other").empty());
 }
 
 TEST_P(RespMigrationTest, AServerThatStopsTellsCommandsThatWait) {

@@ -45,6 +45,87 @@ TEST_F(HashTest, ARowIsAHash) {
   EXPECT_EQ(Stored("r", "d"), "5");
 }
 
+TEST_F(HashTest, AColumnThatIsNamedManyTimesMakesNoAnswerBeyondTheLimit) {
+  ASSERT_EQ(Do({"HSET", "rows:r", "c", std::string(1 << 20, 'v')}), "(1)");
+  std::vector<std::string> command = {"HMGET", "rows:r", "c", "c", "c"};
+  EXPECT_EQ(Do(command).size(), 3 * (1u << 20) + 12);
+  command.insert(command.end(), 14, "c");
+  EXPECT_THAT(Do(command), StartsWith("-ERR the answer would have more than 16777216 bytes"));
+  command.assign(100'003, "none");
+  command[0] = "HMGET";
+  command[1] = "rows:r";
+  EXPECT_EQ(Do(command), "-ERR 100001 columns, the limit is 100000");
+  EXPECT_EQ(Do("PING"), "PONG");
+}
+
+TEST_F(HashTest, APatternIsShort) {
+  Do("HSET rows:r a 1");
+  const std::string longest = std::string(1'023, '*') + "a";
+  EXPECT_EQ(Do("HSCAN rows:r 0 MATCH " + longest), R"(["0", ["a", "1"]])");
+  for (const char* scan : {"HSCAN rows:r 0 MATCH ", "ZSCAN links:1 0 MATCH ", "SCAN 0 MATCH "}) {
+    EXPECT_EQ(Do(scan + longest + "*"), "-ERR MATCH: a pattern has at most 1024 bytes, this one has 1025")
+        << scan;
+  }
+}
+
+TEST_F(HashTest, APatternThatTakesLongIsMatchedByAWorkerInSmallerParts) {
+  std::vector<std::string> put = {"HSET", "rows:r"};
+  for (int i = 100; i < 200; ++i) {
+    put.push_back(std::string(1'000, 'a') + std::to_string(i));
+    put.emplace_back("v");
+  }
+  ASSERT_EQ(Do(put), "(100)");
+  // Only 62 columns are looked at with a pattern of so many bytes.
+  const std::string none = "*[" + std::string(1'020, 'b') + "]";
+  const std::string part = Do("HSCAN rows:r 0 COUNT 1000 MATCH " + none);
+  EXPECT_THAT(part, HasSubstr(", []]"));
+  EXPECT_NE(part, R"(["0", []])") << "there is more";
+  const std::string cursor = part.substr(2, part.find('"', 2) - 2);
+  EXPECT_EQ(Do("HSCAN rows:r " + cursor + " COUNT 1000 MATCH " + none), R"(["0", []])");
+}
+
+TEST_F(HashTest, ACursorIsOfTheRowHoweverItsKeyIsWritten) {
+  Do("HSET rows:r a 1 b 2");
+  const std::string part = Do("HSCAN rows:r 0 COUNT 1");
+  const std::string cursor = part.substr(2, part.find('"', 2) - 2);
+  EXPECT_EQ(Do("HSCAN rows:\\x72 " + cursor), R"(["0", ["b", "2"]])");
+}
+
+TEST_F(HashTest, CommandsThatGoOneByOneTakeAtMostTenThousand) {
+  for (const char* command : {"EXISTS", "DEL", "UNLINK"}) {
+    std::vector<std::string> words(10'002, "rows:r");
+    words[0] = command;
+    EXPECT_EQ(Do(words), "-ERR 10001 keys, the limit is 10000") << command;
+    words.pop_back();
+    EXPECT_EQ(Do(words), "(0)") << command;
+  }
+  std::vector<std::string> words(10'003, "1");
+  words[0] = "HDEL";
+  words[1] = "rows:r";
+  EXPECT_EQ(Do(words), "-ERR 10001 columns, the limit is 10000");
+  words[0] = "ZREM";
+  words[1] = "links:1";
+  EXPECT_EQ(Do(words), "-ERR 10001 members, the limit is 10000");
+  words[0] = "ZADD";
+  words.insert(words.end(), 10'001, "1");
+  EXPECT_EQ(Do(words), "-ERR 10001 members, the limit is 10000");
+  EXPECT_EQ(Do("ZCARD links:1"), "(0)");
+}
+
+TEST_F(HashTest, APutOfManyColumnsIsMadeByAWorkerInItsPlaceOfThePipeline) {
+  std::vector<std::string> large = {"HSET", "rows:r"};
+  for (int i = 0; i < 5'000; ++i) {
+    large.push_back("c" + std::to_string(i));
+    large.emplace_back("large");
+  }
+  client_->Send(RespClient::Encode("HSET rows:r c0 before") + RespClient::Encode(large) +
+                RespClient::Encode("HSET rows:r c1 behind") + RespClient::Encode("HMGET rows:r c0 c1 c2"));
+  EXPECT_EQ(client_->Receive(), "(1)");
+  EXPECT_EQ(client_->Receive(), "(4999)");
+  EXPECT_EQ(client_->Receive(), "(0)");
+  EXPECT_EQ(client_->Receive(), R"(["large", "behind", "large"])");
+}
+
 TEST_F(HashTest, InRESP3AHashIsAMap) {
   EXPECT_THAT(Do("HELLO 3"), HasSubstr(R"("proto": (3))"));
   EXPECT_EQ(Do("HSET rows:r a 1 b 2"), "(2)");
@@ -197,6 +278,12 @@ TEST_F(StringTest, TimesToLiveAreTheDatasets) {
     EXPECT_THAT(error, HasSubstr("-ERR ")) << option;
     EXPECT_THAT(error, HasSubstr("kv dataset alter rows --ttl-ms")) << option;
   }
+  // Whoever does what the error says gets what it says.
+  ASSERT_EQ(Do("XADD rows:other: 1000 v old"), "\"1000-0\"");
+  ASSERT_EQ(Do("SET rows:other new"), "OK");
+  ASSERT_OK(served_->router().AlterDataset("rows", {.ttl_ms = 3'600'000}));
+  EXPECT_EQ(Do("GET rows:other"), "\"new\"");
+  EXPECT_EQ(Do("XLEN rows:other:"), "(1)");
   EXPECT_THAT(Do("SET rows:k v XX"), HasSubstr("-ERR XX and GET are not supported"));
   EXPECT_THAT(Do("SET rows:k v NONSENSE"), HasSubstr("-ERR syntax error"));
   EXPECT_THAT(Do("EXPIRE rows:k 10"), HasSubstr("ttl_ms"));
@@ -331,7 +418,10 @@ TEST_F(StreamTest, WhatAColumnDoesNotHaveIsRefused) {
   EXPECT_THAT(Do("XADD rows:r:c * field value"), HasSubstr("-ERR an entry has exactly one field"));
   EXPECT_THAT(Do("XADD rows:r:c * v a v b"), HasSubstr("-ERR an entry has exactly one field"));
   EXPECT_THAT(Do("XADD rows:r:c 1000-1 v a"), HasSubstr("-ERR an entry's ID is its timestamp"));
-  EXPECT_THAT(Do("XADD rows:r:c MAXLEN 10 * v a"), HasSubstr("kv dataset alter rows --max-versions"));
+  EXPECT_THAT(Do("XADD rows:r:c MAXLEN 2 * v a"), HasSubstr("kv dataset alter rows --max-versions"));
+  for (const char* id : {"1", "2", "3"}) Do("XADD rows:r:c " + std::string(id) + " v x");
+  ASSERT_OK(served_->router().AlterDataset("rows", {.max_versions = 2}));
+  EXPECT_EQ(Do("XLEN rows:r:c"), "(2)") << "as the error said";
   EXPECT_THAT(Do("XADD rows:r:c x v a"), HasSubstr("-ERR Invalid stream ID"));
   EXPECT_THAT(Do("XREAD STREAMS rows:r:c 0"), HasSubstr("-ERR 'xread' is not supported"));
   ASSERT_OK(served_->router().CreateDataset({.name = "few", .max_versions = 2}));

@@ -238,6 +238,29 @@ TEST_F(ConnectionCommandsTest, AreAnsweredAsRedisDoes) {
   EXPECT_TRUE(client_->IsClosed());
 }
 
+TEST_F(ConnectionCommandsTest, ANameIsShortAndWithoutBlanks) {
+  const std::string longest(64, 'n');
+  EXPECT_EQ(Do("CLIENT SETNAME " + longest), "OK");
+  EXPECT_EQ(Do("CLIENT SETNAME " + longest + "n"),
+            "-ERR Client names have at most 64 bytes, this one has 65");
+  EXPECT_EQ(Do("HELLO 3 SETNAME " + longest + "n"),
+            "-ERR Client names have at most 64 bytes, this one has 65");
+  EXPECT_THAT(Do({"HELLO", "3", "SETNAME", "a\nb"}), HasSubstr("-ERR Client names cannot contain spaces"));
+  EXPECT_EQ(Do("CLIENT GETNAME"), "\"" + longest + "\"") << "what is refused changes nothing";
+}
+
+TEST_F(ConnectionCommandsTest, CommandTakesAtMostAThousandNames) {
+  std::vector<std::string> words(1'002, "get");
+  words[0] = "COMMAND";
+  for (const char* what : {"INFO", "DOCS"}) {
+    words[1] = what;
+    EXPECT_THAT(Do(words), StartsWith("[")) << what;
+    words.emplace_back("get");
+    EXPECT_EQ(Do(words), "-ERR COMMAND: 1001 names, the limit is 1000") << what;
+    words.pop_back();
+  }
+}
+
 TEST_F(ConnectionCommandsTest, HelloChangesTheVersionBothWays) {
   EXPECT_THAT(Do("HELLO"), StartsWith(R"(["server", "kvstore", "version", ")"));
   EXPECT_THAT(Do("HELLO 4"), HasSubstr("-NOPROTO unsupported protocol version"));

@@ -70,9 +70,19 @@ TEST(Key, OfAnObjectHasItsId) {
   ASSERT_OK_AND_ASSIGN(const IdKey key, ParseIdKey(shown));
   EXPECT_EQ(key.dataset, "docs");
   EXPECT_EQ(key.id, 4611686018427387903u);
-  for (const char* text :
-       {"docs:", "docs:-1", "docs:1:2", "docs: 1", "docs:99999999999999999999", "docs:0x1"})
+  for (const char* text : {"docs:", "docs:-1", "docs:1:2", "docs: 1", "docs:99999999999999999999", "docs:0x1",
+                           "docs:000000000000000000001"})
     EXPECT_FALSE(ParseIdKey(text).ok()) << text;
+}
+
+TEST(Key, WithoutADatasetIsRecognised) {
+  EXPECT_OK(CheckNamesDataset("rows:r"));
+  EXPECT_THAT(CheckNamesDataset("secret"), FailsWith(kInvalid, "names no dataset"));
+}
+
+TEST(Glob, TheStepsOfAMatchHaveABound) {
+  EXPECT_LE(MostSteps("*", std::string(1'024, 'a')), kMatchStepsHere);
+  EXPECT_GT(4 * MostSteps(std::string(1'024, '*'), std::string(1'024, 'a')), kMatchStepsHere);
 }
 
 TEST(Glob, MatchesAsRedisDoes) {
@@ -185,6 +195,8 @@ TEST(Numbers, AreWholeAndFit) {
   EXPECT_EQ(ParseSigned("-9223372036854775808"), INT64_MIN);
   for (const char* text : {"", " 1", "1 ", "+1", "1.0", "0x1", "18446744073709551616"})
     EXPECT_FALSE(ParseUnsigned(text)) << text;
+  EXPECT_EQ(ParseUnsigned("00000000000000000001"), 1u);
+  EXPECT_FALSE(ParseUnsigned(std::string(1'000'000, '0'))) << "a key would have as many bytes";
 }
 
 }  // namespace

@@ -1,0 +1,304 @@
+#include <gmock/gmock.h>
+
+#include <boost/asio/io_context.hpp>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "server/call/access.h"
+#include "server/call/call.h"
+#include "server/resp/commands/answer_memory.h"
+#include "server/resp/commands/table.h"
+#include "server/resp/connection.h"
+#include "server/resp/environment.h"
+#include "server/resp/request.h"
+#include "server/resp/run.h"
+#include "tests/server/resp/resp_client.h"
+#include "tests/server/served.h"
+#include "tests/support/eventually.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/temp_dir.h"
+
+/// A connection over a channel that does what a test wants, and the parts of a connection by themselves.
+namespace kvstore::testing {
+namespace {
+
+using server::Core;
+using server::resp::AnswerMemory;
+using server::resp::Channel;
+using server::resp::ChannelOwner;
+using server::resp::Connection;
+using server::resp::Request;
+
+/// What a FakeChannel does, and was told to do.
+struct Wire {
+  bool opens = true;  ///< The handshake ends.
+  bool takes = true;  ///< The client takes what is sent.
+  bool is_gone = false;
+  std::string sent;  ///< To the client.
+  bool closed = false;
+  std::shared_ptr<ChannelOwner> reader;
+  std::span<char> room;
+};
+
+class FakeChannel : public Channel {
+ public:
+  explicit FakeChannel(Wire& wire) : wire_(wire) {}
+
+  void Open(std::shared_ptr<ChannelOwner> owner) override {
+    if (wire_.opens) owner->OnOpened({});
+  }
+  void Read(std::shared_ptr<ChannelOwner> owner, std::span<char> room) override {
+    wire_.reader = std::move(owner);
+    wire_.room = room;
+  }
+  size_t TryWrite(std::string_view bytes) override {
+    if (!wire_.takes) return 0;
+    wire_.sent += bytes;
+    return bytes.size();
+  }
+  /// A client that takes nothing lets no write end.
+  void Write(std::shared_ptr<ChannelOwner>, std::string_view) override {}
+  void End(std::shared_ptr<ChannelOwner>) override {}
+  bool IsGone() override { return wire_.is_gone; }
+  void Close() override { wire_.closed = true; }
+  std::string CommonName() override { return ""; }
+
+ private:
+  Wire& wire_;
+};
+
+/// The transport of a call whose caller has this token.
+class TokenTransport : public server::CallTransport {
+ public:
+  explicit TokenTransport(std::string_view token) : authorization_("Bearer " + std::string(token)) {}
+  std::string_view Authorization() const override { return authorization_; }
+  std::string CommonName() const override { return ""; }
+  std::string Peer() const override { return "ipv4:127.0.0.1:1"; }
+  std::optional<std::string_view> ExpectedBackend() const override { return std::nullopt; }
+  bool WantsMigrationErrors() const override { return false; }
+  void Cancel() override {}
+  void SendOutcome(server::CallOutcome) override {}
+
+ private:
+  const std::string authorization_;
+};
+
+class RespPartsTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_OK(served_.router().CreateDataset({.name = "rows"})); }
+  void TearDown() override {
+    if (connection_ != nullptr) connection_->Close();
+    // What was under way ends, and keeps the connection until then.
+    const std::weak_ptr<Connection> left = std::exchange(connection_, nullptr);
+    wire_.reader.reset();
+    EXPECT_TRUE(LoopUntil([&] { return left.expired(); }));
+    puts_.reset();
+  }
+
+  void MakeCore(const std::filesystem::path& tokens = {}) {
+    auto access = server::Access::Open(tokens);
+    ASSERT_OK(access);
+    options_.tokens = tokens;
+    core_ = std::make_unique<Core>(served_.router(), options_, *std::move(access), ServerParts());
+  }
+  void Connect() {
+    MakeCore();
+    puts_ = std::make_unique<server::resp::PutGroup>(loop_, *core_);
+    connection_ = std::make_shared<Connection>(
+        server::resp::Environment{.core = *core_, .cursors = cursors_, .figures = figures_}, loop_, *puts_,
+        std::make_unique<FakeChannel>(wire_), "ipv4:127.0.0.1:1", [](Connection&) {});
+    connection_->Start();
+  }
+  /// Lets bytes of the client arrive, however often they have to be read.
+  void Arrive(std::string_view bytes) {
+    while (!bytes.empty()) {
+      ASSERT_TRUE(LoopUntil([&] { return wire_.reader != nullptr; }));
+      const auto reader = std::exchange(wire_.reader, nullptr);
+      const std::string_view some = bytes.substr(0, wire_.room.size());
+      std::memcpy(wire_.room.data(), some.data(), some.size());
+      bytes.remove_prefix(some.size());
+      reader->OnRead({}, some.size());
+    }
+  }
+  /// Runs the loop until this holds.
+  bool LoopUntil(const std::function<bool()>& holds) {
+    return Eventually([&] {
+      loop_.restart();
+      loop_.poll();
+      return holds();
+    });
+  }
+  /// Puts a row of so many MiB.
+  void PutLargeRow(int mebibytes) {
+    const std::string value(1 << 20, 'v');
+    for (int i = 0; i < mebibytes; ++i) {
+      const std::string column = "c" + std::to_string(i);
+      const CellWrite cell{column, value, std::nullopt};
+      ASSERT_OK(served_.router().PutRow("rows", "large", {&cell, 1}, {}));
+    }
+  }
+  size_t InFlight() const { return core_->access->BytesInFlight(); }
+
+  Served served_;
+  ServerOptions options_ = TestServerOptions();
+  std::unique_ptr<Core> core_;
+  server::resp::Cursors cursors_;
+  server::resp::Figures figures_;
+  boost::asio::io_context loop_;
+  std::unique_ptr<server::resp::PutGroup> puts_;
+  Wire wire_;
+  std::shared_ptr<Connection> connection_;
+};
+
+// ---- connections ----
+
+TEST_F(RespPartsTest, AnIdleConnectionGivesTheMemoryOfALargeAnswerBack) {
+  PutLargeRow(8);
+  Connect();
+  Arrive(RespClient::Encode("HGETALL rows:large"));
+  ASSERT_TRUE(LoopUntil([&] { return wire_.sent.size() > (8u << 20) && wire_.reader != nullptr; }));
+  EXPECT_LT(connection_->memory(), 256u << 10);
+}
+
+TEST_F(RespPartsTest, AnIdleConnectionGivesTheMemoryOfALargeCommandBack) {
+  Connect();
+  Arrive(RespClient::Encode({"ECHO", std::string(7 << 20, 'x')}));
+  ASSERT_TRUE(LoopUntil([&] { return wire_.sent.size() > (7u << 20) && wire_.reader != nullptr; }));
+  EXPECT_LT(connection_->memory(), 256u << 10);
+}
+
+TEST_F(RespPartsTest, AnAnswerThatWaitsBehindAnotherCountsAsInMemory) {
+  PutLargeRow(8);
+  Connect();
+  wire_.takes = false;
+  Arrive(RespClient::Encode({"ECHO", std::string(100'000, 'x')}));
+  Arrive(RespClient::Encode("HGETALL rows:large"));
+  EXPECT_TRUE(LoopUntil([&] { return connection_->memory() > (8u << 20); }));
+  EXPECT_GT(InFlight(), 8u << 20) << "also when its call has ended";
+  connection_->Close();
+  connection_.reset();
+  EXPECT_TRUE(LoopUntil([&] { return InFlight() == 0; }));
+}
+
+TEST_F(RespPartsTest, WhatIsCarriedOutForAClientThatIsGoneIsCancelled) {
+  PutLargeRow(2);
+  Connect();
+  Arrive(RespClient::Encode("HGETALL rows:large"));
+  const auto now = Connection::Clock::now();
+  connection_->CheckTime(now);
+  EXPECT_FALSE(wire_.closed) << "the client waits for its answer";
+  wire_.is_gone = true;
+  connection_->CheckTime(now);
+  EXPECT_TRUE(wire_.closed);
+  EXPECT_TRUE(LoopUntil([&] { return core_->admission.calls() == 0; }));
+  EXPECT_EQ(wire_.sent, "");
+}
+
+TEST_F(RespPartsTest, AServerThatStopsDoesNotWaitForAHandshake) {
+  wire_.opens = false;
+  Connect();
+  EXPECT_FALSE(wire_.closed);
+  connection_->Drain();
+  EXPECT_TRUE(wire_.closed);
+}
+
+// ---- the memory of answers ----
+
+TEST_F(RespPartsTest, AnAnswerIsRefusedWhenOthersFillTheShare) {
+  options_.limits.max_bytes = 32 << 20;
+  MakeCore();
+  TokenTransport transport("");
+  server::resp::CommandCall one(*core_, server::Operation::kGetRow, {.transport = transport});
+  server::resp::CommandCall other(*core_, server::Operation::kGetRow, {.transport = transport});
+  ASSERT_OK(one.Admit("rows", {}, false));
+  ASSERT_OK(other.Admit("rows", {}, false));
+  {
+    AnswerMemory memory(one);
+    EXPECT_OK(memory.Hold(20 << 20));
+    EXPECT_OK(memory.Hold(20 << 20)) << "an answer that is alone may be larger than the share";
+    EXPECT_EQ(InFlight(), 40u << 20);
+    AnswerMemory second(other);
+    EXPECT_THAT(second.Hold(1 << 20), FailsWith(absl::StatusCode::kResourceExhausted, "too many"));
+    EXPECT_OK(memory.Hold(1 << 20));
+  }
+  EXPECT_EQ(InFlight(), 0u);
+}
+
+// ---- plans ----
+
+/// A command that was begun.
+struct Begun {
+  Begun(Core& core, server::resp::Cursors& cursors, std::string_view token, std::vector<std::string> given)
+      : words(std::move(given)),
+        transport(token),
+        session(core, server::Operation::kCalls, {.transport = transport}),
+        request(std::make_unique<Request>()) {
+    request->arguments.assign(words.begin(), words.end());
+    request->command = server::resp::FindCommand(words[0]);
+    EXPECT_OK(session.Authenticate());
+    server::resp::Begin(core, cursors, session, {.transport = transport}, *request);
+  }
+
+  const std::vector<std::string> words;
+  TokenTransport transport;
+  server::resp::CommandCall session;
+  std::unique_ptr<Request> request;
+};
+
+std::vector<std::string> PutOf(int cells) {
+  std::vector<std::string> words = {"HSET", "rows:r"};
+  for (int i = 0; i < cells; ++i) {
+    words.push_back("c" + std::to_string(i));
+    words.emplace_back("v");
+  }
+  return words;
+}
+
+TEST_F(RespPartsTest, NothingIsPlannedForACallerWithoutTheRight) {
+  const TempDir dir;
+  std::ofstream(dir / "tokens.json") << R"({"tokens": [{"name": "reader", "sha256": ")"
+                                     << server::TokenDigest("r")
+                                     << R"(", "rights": {"rows": "read"}}, {"name": "writer", "sha256": ")"
+                                     << server::TokenDigest("w") << R"(", "rights": {"rows": "write"}}]})";
+  MakeCore(dir / "tokens.json");
+  const Begun refused(*core_, cursors_, "r", PutOf(3));
+  EXPECT_THAT(refused.request->status, FailsWith(absl::StatusCode::kPermissionDenied, "lacks the right"));
+  EXPECT_TRUE(std::holds_alternative<std::monostate>(refused.request->plan));
+  EXPECT_EQ(refused.request->call->dataset(), "rows") << "the log says what was refused";
+  const Begun allowed(*core_, cursors_, "w", PutOf(3));
+  EXPECT_OK(allowed.request->status);
+  EXPECT_TRUE(std::holds_alternative<server::resp::WritePlan>(allowed.request->plan));
+}
+
+TEST_F(RespPartsTest, AKeyWithoutADatasetIsNotTheDatasetOfTheCall) {
+  MakeCore();
+  const Begun begun(*core_, cursors_, "", {"GET", "secret"});
+  EXPECT_THAT(begun.request->status, FailsWith(absl::StatusCode::kInvalidArgument, "names no dataset"));
+  EXPECT_EQ(begun.request->call->dataset(), "");
+}
+
+TEST_F(RespPartsTest, PutsOfManyCellsAreLeftToAWorker) {
+  MakeCore();
+  Begun small(*core_, cursors_, "", PutOf(600));
+  const Begun other(*core_, cursors_, "", PutOf(600));
+  const Begun large(*core_, cursors_, "", PutOf(1'001));
+  EXPECT_EQ(server::resp::Run::KindOf(*small.request), server::resp::Run::Kind::kPuts);
+  EXPECT_EQ(server::resp::Run::KindOf(*large.request), server::resp::Run::Kind::kPutsOnWorker);
+  server::resp::Run run;
+  run.Add(std::move(small.request));
+  EXPECT_FALSE(run.CanJoin(*other.request)) << "both together have too many";
+  EXPECT_FALSE(run.CanJoin(*large.request));
+}
+
+}  // namespace
+}  // namespace kvstore::testing
