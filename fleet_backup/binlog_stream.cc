@@ -5,6 +5,8 @@
 // It uses what mysql.h declares.
 #include <mariadb_rpl.h>
 
+#include <cstdint>
+#include <random>
 #include <utility>
 
 #include "fleet_backup/binlog.h"
@@ -17,6 +19,11 @@ namespace {
 constexpr unsigned kCannotServe = 1236;
 /// The log begins here in a file; a server that is given GTIDs ignores it.
 constexpr unsigned long kFirstPosition = 4;
+
+/// Returns a server ID that no slave has: a server ends the connection of a slave when another one with its
+/// ID connects, after which commits may wait for that slave without end. (0 would say that it is no slave,
+/// but the library sends 1 in its place.)
+uint32_t UnusedServerId() { return uint32_t{1} << 31 | std::random_device{}() >> 1; }
 
 void SetOptions(MYSQL* connection, const mysql::MySqlOptions& login) {
   const unsigned connect_s = login.pool.connect_timeout_s;
@@ -80,8 +87,7 @@ absl::StatusOr<std::unique_ptr<BinlogStream>> BinlogStream::Open(const Host& hos
   if (is_ready) session->log = mariadb_rpl_init(connection);
   if (session->log != nullptr) {
     mariadb_rpl_optionsv(session->log, MARIADB_RPL_START, kFirstPosition);
-    // With the server ID 0 it is a reader of the log, and no slave.
-    mariadb_rpl_optionsv(session->log, MARIADB_RPL_SERVER_ID, 0U);
+    mariadb_rpl_optionsv(session->log, MARIADB_RPL_SERVER_ID, UnusedServerId());
     mariadb_rpl_optionsv(session->log, MARIADB_RPL_FLAGS, unsigned{MARIADB_RPL_BINLOG_DUMP_NON_BLOCK});
     mariadb_rpl_optionsv(session->log, MARIADB_RPL_VERIFY_CHECKSUM, 1U);
   }

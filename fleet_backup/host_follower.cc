@@ -191,10 +191,11 @@ absl::Status HostFollower::Ship() {
   if (absl::IsNotFound(shipped) && schedule_ != nullptr) return absl::OkStatus();
   if (absl::IsOutOfRange(shipped)) {
     Say(true,
-        fmt::format("the binary log that follows the backups has a gap here: {}; the times until the end of "
-                    "the next backup cannot be restored{}",
-                    std::string(shipped.message()),
-                    schedule_ != nullptr ? "; that is made now" : ": make it with kv backup create --host"));
+        fmt::format(
+            "the binary log that follows the backups has a gap here: {}; the times until the end of "
+            "the next backup cannot be restored{}",
+            std::string(shipped.message()),
+            schedule_ != nullptr ? "; that is made now" : ": make it with kv backup create --host HOST"));
     shipper_->Forget();
     if (schedule_ == nullptr) return shipped;
     return schedule_->MakeNow(*blobs_, nullptr, backup::Schedule::WhenBusy::kWait).status();

@@ -174,7 +174,7 @@ std::string Sample(const std::string& option, const std::string& type = "") {
   if (option == "--range") return "0-7";
   if (option == "--to") return "h1:1,h2:2";
   if (option == "--accept-loss" || option == "--share") return "3";
-  if (type.starts_with("UINT") || type.starts_with("FLOAT")) return "2000";
+  if (type.starts_with("UINT") || type.starts_with("FLOAT") || type.starts_with("MS")) return "2000";
   return "h1:1";
 }
 
@@ -266,7 +266,7 @@ Sentence CommandIn(const std::string& text, CLI::App& app) {
 
 /// Words that follow "kv" in sentences about the program.
 const std::set<std::string>& Prose() {
-  static const std::set<std::string> prose = {"ends", "for", "that"};
+  static const std::set<std::string> prose = {"elsewhere", "ends", "for", "of", "that"};
   return prose;
 }
 

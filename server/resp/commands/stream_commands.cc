@@ -70,7 +70,7 @@ absl::Status PlanAdd(Arguments arguments, WritePlan& plan) {
     return absl::UnimplementedError(fmt::format(
         "NOMKSTREAM, MAXLEN and MINID are not supported: each column keeps as many versions as max_versions "
         "of "
-        "dataset '{0}' says, which is changed for all of them with kv dataset alter {0} --max-versions",
+        "dataset '{0}' says, which is changed for all of them with kv dataset alter {0} --max-versions COUNT",
         plan.dataset.substr(0, kMaxDatasetNameBytes)));
   }
   if (arguments.size() != 5 || !Is(arguments[3], kField)) {

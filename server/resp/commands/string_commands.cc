@@ -52,7 +52,7 @@ absl::Status PlanSetString(Arguments arguments, WritePlan& plan) {
                Is(option, "keepttl")) {
       return absl::UnimplementedError(fmt::format(
           "EX, PX, EXAT, PXAT and KEEPTTL are not supported: all cells of dataset '{0}' expire by "
-          "its ttl_ms, which is changed for all of them with kv dataset alter {0} --ttl-ms",
+          "its ttl_ms, which is changed for all of them with kv dataset alter {0} --ttl-ms MS",
           DatasetOf(arguments[1]).substr(0, kMaxDatasetNameBytes)));
     } else if (Is(option, "xx") || Is(option, "get")) {
       return absl::UnimplementedError(

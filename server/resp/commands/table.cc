@@ -22,7 +22,8 @@ constexpr std::string_view kTransactions =
     "condition by KV.PUT ... IFEQUALS";
 constexpr std::string_view kExpiry =
     "keys have no time to live of their own: cells expire by the ttl_ms of their dataset (kv dataset alter "
-    "--ttl-ms)";
+    "NAME "
+    "--ttl-ms MS)";
 constexpr std::string_view kLists =
     "there are no lists: a column of a row is a stream (XADD, XREVRANGE), a mapping is a sorted set (ZADD)";
 constexpr std::string_view kSets =
