@@ -174,8 +174,10 @@ absl::StatusOr<Lease> Pool::Acquire() {
         }
         --waiting_;
         if (!connection) {
+          // In this order: where the deadline is the call's, CheckCall says so.
+          const bool is_late = Clock::now() >= deadline;
           if (auto over = CheckCall(); !over.ok()) return EndOfWait(over, AllAreBusy(options_.pool, ""));
-          if (Clock::now() >= deadline) {
+          if (is_late) {
             return absl::ResourceExhaustedError(
                 AllAreBusy(options_.pool, fmt::format(" for {} ms", options_.pool.wait_ms)));
           }
