@@ -128,29 +128,35 @@ class Router : public KVStore {
 template <typename Check, typename Call>
 auto Router::Route(std::string_view name, Shape shape, const Check& check, const Call& call)
     -> std::invoke_result_t<Call, const ServedDataset&> {
-  if (auto status = CheckCall(); !status.ok()) return status;
-  std::optional<Clock::time_point> since;
+  using Result = std::invoke_result_t<Call, const ServedDataset&>;
   std::optional<uint64_t> checked;  // the incarnation of the dataset for which the arguments were checked
-  absl::Status migrating;           // why the attempt before was refused; OK: this is the first one
-  for (;;) {
-    {
-      const auto found = directory().Find(name, shape);
-      if (!found.ok()) return found.status();
-      if (checked != found->dataset->spec.incarnation) {
-        if (absl::Status status = check(*found->dataset); !status.ok()) return status;
-        checked = found->dataset->spec.incarnation;
-      }
-      auto result = call(*found->dataset);
-      if (result.ok()) return result;
-      const absl::Status& error = StatusOf(result);
-      if (!IsMigrating(error)) {
-        if (migrating.ok()) return result;
-        return AfterWait(error, migrating);
-      }
-      migrating = error;
+  const auto attempt = [&]() -> Result {
+    if (auto status = CheckCall(); !status.ok()) return status;
+    const auto found = directory().Find(name, shape);
+    if (!found.ok()) return found.status();
+    if (checked != found->dataset->spec.incarnation) {
+      if (absl::Status status = check(*found->dataset); !status.ok()) return status;
+      checked = found->dataset->spec.incarnation;
     }
-    if (!since) since = Clock::now();
-    if (auto status = WaitForMigration(*since, migrating); !status.ok()) return status;
+    return call(*found->dataset);
+  };
+  // Every path returns this one variable, so that a result, which may be large, is never moved.
+  Result result = attempt();
+  if (result.ok() || !IsMigrating(StatusOf(result))) [[likely]]
+    return result;
+  const auto since = Clock::now();
+  for (;;) {
+    const absl::Status migrating = StatusOf(result);
+    if (auto status = WaitForMigration(since, migrating); !status.ok()) {
+      result = std::move(status);
+      return result;
+    }
+    result = attempt();
+    if (result.ok()) return result;
+    if (!IsMigrating(StatusOf(result))) {
+      result = AfterWait(StatusOf(result), migrating);
+      return result;
+    }
   }
 }
 

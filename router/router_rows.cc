@@ -35,7 +35,10 @@ absl::Status StripBackend(std::string_view dataset, std::string_view backend, st
 }
 
 Row SealRow(uint64_t incarnation, std::string_view row, RowPage page) {
-  return {std::move(page.items), page.next ? SealRowMarker(incarnation, row, *page.next) : ""};
+  // A conditional expression would make a text from "" for each row that has no marker.
+  Row sealed{.items = std::move(page.items), .marker = {}};
+  if (page.next) sealed.marker = SealRowMarker(incarnation, row, *page.next);
+  return sealed;
 }
 
 /// Returns whether a read begins behind a column.
