@@ -155,7 +155,8 @@ absl::StatusOr<Lease> Pool::Acquire() {
     connection.reset();
     CountClosed(1);
   }
-  const auto deadline = Clock::now() + LeftOfCall(std::chrono::milliseconds(options_.pool.wait_ms));
+  // The pool's alone: whether the call's has passed is for CheckCall to say.
+  const auto deadline = CallLimits::Clock::now() + std::chrono::milliseconds(options_.pool.wait_ms);
   for (;;) {
     bool make = false;
     {
@@ -169,15 +170,14 @@ absl::StatusOr<Lease> Pool::Acquire() {
         // From here on no thread puts a connection into its slot; but one may just have done so.
         connection = DequeueIdle();
         if (!connection) {
-          lock.WaitUntil(changed_, std::min(deadline, Clock::now() + kCheckCallEvery));
+          lock.WaitUntil(changed_,
+                         EarlierDeadline(std::min(deadline, CallLimits::Clock::now() + kCheckCallEvery)));
           connection = DequeueIdle();
         }
         --waiting_;
         if (!connection) {
-          // In this order: where the deadline is the call's, CheckCall says so.
-          const bool is_late = Clock::now() >= deadline;
           if (auto over = CheckCall(); !over.ok()) return EndOfWait(over, AllAreBusy(options_.pool, ""));
-          if (is_late) {
+          if (CallLimits::Clock::now() >= deadline) {
             return absl::ResourceExhaustedError(
                 AllAreBusy(options_.pool, fmt::format(" for {} ms", options_.pool.wait_ms)));
           }
