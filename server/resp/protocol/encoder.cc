@@ -12,14 +12,15 @@ constexpr std::string_view kEnd = "\r\n";
 class Digits {
  public:
   template <typename Number>
-  explicit Digits(Number number)
-      : size_(static_cast<size_t>(std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr -
-                                  text_.data())) {}
+  explicit Digits(Number number) {
+    const char* const end = std::to_chars(text_.data(), text_.data() + text_.size(), number).ptr;
+    size_ = static_cast<size_t>(end - text_.data());
+  }
   std::string_view text() const { return {text_.data(), size_}; }
 
  private:
-  std::array<char, 24> text_;
-  const size_t size_;
+  std::array<char, 24> text_{};
+  size_t size_ = 0;
 };
 
 }  // namespace
