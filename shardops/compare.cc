@@ -117,7 +117,8 @@ absl::StatusOr<std::vector<std::string>> CompareCopies(HostAdmin& source, HostAd
       const auto found = copy->find(table);
       if (found == copy->end() || found->second != sum) differ.push_back(table);
     }
-    if (progress && !progress(begin + batch.size(), all.size())) return absl::CancelledError("was stopped: run the command again to go on");
+    if (progress && !progress(begin + batch.size(), all.size()))
+      return absl::CancelledError("was stopped: run the command again to go on");
   }
   return differ;
 }

@@ -79,7 +79,8 @@ absl::Status CreateShards(FleetOperator& fleet, const NewShards& shards, uint32_
   const uint64_t total = shards.last - shards.first + 1;
   for (uint32_t shard = shards.first; shard <= shards.last; ++shard) {
     if (auto status = (*master)->MakeShard(shard, mod_shards, *datasets, read); !status.ok()) return status;
-    if (progress && !progress(shard - shards.first + 1, total)) return absl::CancelledError("was stopped: run the command again to go on");
+    if (progress && !progress(shard - shards.first + 1, total))
+      return absl::CancelledError("was stopped: run the command again to go on");
   }
   const auto state = (*master)->Read();
   if (!state.ok()) return state.status();

@@ -102,7 +102,8 @@ absl::StatusOr<std::string> Pipe(const std::vector<std::string>& from_program,
                          : status;
     }
     bytes += static_cast<uint64_t>(size);
-    if (progress && !progress(bytes)) return absl::CancelledError("was stopped: run the command again to go on");
+    if (progress && !progress(bytes))
+      return absl::CancelledError("was stopped: run the command again to go on");
   }
   if (auto status = writing.Join(); !status.ok()) return status;
   input.Close();

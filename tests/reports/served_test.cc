@@ -339,7 +339,8 @@ TEST_F(ServedTest, BytesToTheClientDoNotGrowWithThePoints) {
   query.step = *ParseStep("1d");
   query.group_by = {"carrier"};
   const auto bytes_of_answer = [&](int64_t hours) {
-    const std::string sent = R"(kvstore_response_bytes_total{backend="rocksdb",door="grpc",operation="QueryReport"})";
+    const std::string sent =
+        R"(kvstore_response_bytes_total{backend="rocksdb",door="grpc",operation="QueryReport"})";
     const double before = std::max(served_->Metric(sent), 0.0);
     const auto answer = remote_->Run(query);
     EXPECT_OK(answer);
