@@ -146,7 +146,7 @@ class Call {
   /// The same, whether there is room for them or not; never null.
   std::shared_ptr<void> HoldBytes(size_t bytes);
   /// Returns what is counted of the caller in all of its calls; null: the caller is not known.
-  const CallerShare* share() const { return share_; }
+  CallerShare* share() const { return share_; }
   /// Returns whether the caller, who must be known, is within its share of the bytes.
   bool CallerHasRoom() const { return core_.admission.HasRoom(*share_, 0); }
 

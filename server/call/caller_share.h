@@ -17,7 +17,8 @@ struct CallerShare {
   /// there is no list. Empty: the share of all callers without a name.
   const std::string name;
   std::atomic<size_t> calls{0};
-  std::atomic<size_t> bytes{0};  ///< In memory: requests, and answers that were not sent yet.
+  std::atomic<size_t> bytes{0};             ///< In memory: requests, and answers that were not sent yet.
+  std::atomic<size_t> resp_connections{0};  ///< Of the Redis protocol, over which the caller is known.
   WorkQueue queue;
   WorkQueue report_queue;  ///< For the workers of reports.
 };

@@ -96,7 +96,14 @@ void Connection::OnOpened(const boost::system::error_code& error) {
   if (error) return Close();
   opened_ = true;
   common_name_ = channel_->CommonName();
-  BecomeKnown(session_.Authenticate().ok());
+  const bool known = session_.Authenticate().ok();
+  if (const auto status = known ? CountFor(session_.share()) : absl::OkStatus(); !status.ok()) {
+    Encoder(out_, version_).Error(ErrorText(status));
+    ends_ = true;
+    Flush();
+    return EndIfDone();
+  }
+  BecomeKnown(known);
   if (environment_.core.draining.load()) Drain();
   Read();
 }
@@ -104,6 +111,7 @@ void Connection::OnOpened(const boost::system::error_code& error) {
 void Connection::Close() {
   if (std::exchange(closed_, true)) return;
   cancelled_.store(true, std::memory_order_relaxed);
+  CountFor(nullptr).IgnoreError();
   channel_->Close();
   timer_.cancel();
   closed_callback_(*this);
@@ -164,9 +172,31 @@ void Connection::CheckTime(Clock::time_point now) {
 
 void Connection::BecomeKnown(bool known) {
   known_ = known;
+  if (!known) CountFor(nullptr).IgnoreError();
   decoder_.SetLimits(known ? kCallerLimits : kStrangerLimits);
   stranger_bytes_ = 0;
   stranger_since_ = last_identified_ = Clock::now();
+}
+
+absl::Status Connection::CountFor(CallerShare* caller) {
+  if (caller == counted_for_) return absl::OkStatus();
+  const size_t most = environment_.limits.each_caller;
+  if (caller != nullptr && caller->resp_connections.fetch_add(1, std::memory_order_relaxed) >= most) {
+    caller->resp_connections.fetch_sub(1, std::memory_order_relaxed);
+    return WithWord(absl::ResourceExhaustedError(
+                        fmt::format("max number of clients reached: the caller has {} connections, half of "
+                                    "those that there may be",
+                                    most)),
+                    "ERR");
+  }
+  if (counted_for_ != nullptr) counted_for_->resp_connections.fetch_sub(1, std::memory_order_relaxed);
+  counted_for_ = caller;
+  return absl::OkStatus();
+}
+
+std::optional<Connection::Clock::time_point> Connection::StrangerSince() const {
+  if (known_) return std::nullopt;
+  return stranger_since_;
 }
 
 // ---- commands ----

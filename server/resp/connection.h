@@ -48,12 +48,16 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   void Start();
   /// Closes the connection if its client has not done in time what it should. To be called now and then.
   void CheckTime(Clock::time_point now);
+  /// Returns since when nobody is known over the connection; nothing if somebody is.
+  std::optional<Clock::time_point> StrangerSince() const;
   /// The server stops: answers what has arrived, and closes. Closes at once if the handshake has not ended.
   void Drain();
   /// Returns how many bytes its buffers take, of commands and of answers.
   size_t memory() const { return decoder_.memory() + out_.capacity() + sending_.capacity(); }
   /// Closes at once; a command that is carried out by a worker is cancelled.
   void Close();
+  /// Closes because of what the client has done, or has not done in time.
+  void Cut();
 
  private:
   // PutMember
@@ -90,6 +94,9 @@ class Connection final : public std::enable_shared_from_this<Connection>,
 
   /// Takes or loses the caller's identity.
   void BecomeKnown(bool known);
+  /// Counts this as a connection of this caller, and no longer as one of another; null: of nobody. An error
+  /// if the caller has as many as it may have: nothing has changed then.
+  absl::Status CountFor(CallerShare* caller);
   CallInfo Info();
 
   /// Decodes and carries out what has arrived, as far as possible, sends the answers, and reads more.
@@ -128,8 +135,6 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool ReserveInput();
   /// Counts a call of somebody who is not known, and logs it.
   void CountStranger(const absl::Status& error);
-  /// Closes because of what the client has done, or has not done in time.
-  void Cut();
 
   /// Counts this among the open connections until everything else is destroyed.
   struct Counted {
@@ -155,6 +160,7 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   std::string authorization_;
   std::string common_name_;
   CommandCall session_;
+  CallerShare* counted_for_ = nullptr;
   bool known_ = false;
   size_t stranger_bytes_ = 0;
 

@@ -25,9 +25,12 @@ absl::Status Connection::Authenticate(std::string_view user, std::string_view to
     CountStranger(error);
     return WithWord(error, "WRONGPASS");
   }
+  CallerShare* const before = counted_for_;
+  if (auto status = CountFor((*caller)->share); !status.ok()) return status;
   authorization_.swap(authorization);
   if (auto status = session_.Authenticate(); !status.ok()) {
     authorization_.swap(authorization);
+    CountFor(before).IgnoreError();
     return status;
   }
   BecomeKnown(true);

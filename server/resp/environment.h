@@ -19,11 +19,18 @@ struct Figures {
   std::atomic<uint64_t> cut{0};  ///< Connections that were ended for what their clients did, or did not.
 };
 
+/// How many connections may be open.
+struct ConnectionLimits {
+  size_t each_loop;    ///< Of all callers and strangers together, on one loop.
+  size_t each_caller;  ///< Of one caller, on all loops.
+};
+
 /// What all connections share.
 struct Environment {
   Core& core;
   Cursors& cursors;
   Figures& figures;
+  const ConnectionLimits limits;
 };
 
 }  // namespace kvstore::server::resp

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,9 @@ namespace {
 
 /// How often the time of connections is looked after.
 constexpr std::chrono::milliseconds kWatchEvery{100};
+
+/// What a client is told for which there is no room, as Redis does.
+constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
 
 /// Returns the family of a socket's addresses.
 int FamilyOf(int socket) {
@@ -39,6 +43,7 @@ Loop::~Loop() {
 }
 
 void Loop::Add(int socket) {
+  count_.fetch_add(1, std::memory_order_relaxed);
   boost::asio::post(context_, [this, socket] { Serve(socket); });
 }
 
@@ -46,18 +51,35 @@ void Loop::Serve(int socket) {
   Channel::Socket accepted(context_);
   boost::system::error_code error;
   accepted.assign(boost::asio::generic::stream_protocol(FamilyOf(socket), 0), socket, error);
-  if (error || closing_) {
-    if (error) ::close(socket);
+  if (error) ::close(socket);
+  if (error || closing_ || !MakeRoom()) {
+    if (!error && !closing_ && tls_ == nullptr)
+      ::send(socket, kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+    count_.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
   std::string peer = PeerOf(socket);
   auto channel =
       tls_ == nullptr ? MakePlainChannel(std::move(accepted)) : MakeTlsChannel(std::move(accepted), *tls_);
-  const auto connection = std::make_shared<Connection>(
-      environment_, context_, puts_, std::move(channel), peer.empty() ? "unix:" : std::move(peer),
-      [this](Connection& closed) { connections_.erase(&closed); });
+  const auto connection =
+      std::make_shared<Connection>(environment_, context_, puts_, std::move(channel),
+                                   peer.empty() ? "unix:" : std::move(peer), [this](Connection& closed) {
+                                     count_.fetch_sub(1, std::memory_order_relaxed);
+                                     connections_.erase(&closed);
+                                   });
   connections_.emplace(connection.get(), connection);
   connection->Start();
+}
+
+bool Loop::MakeRoom() {
+  if (connections_.size() < environment_.limits.each_loop) return true;
+  std::shared_ptr<Connection> first;
+  for (const auto& [address, connection] : connections_) {
+    const auto since = connection->StrangerSince();
+    if (since && (first == nullptr || *since < *first->StrangerSince())) first = connection;
+  }
+  if (first != nullptr) first->Cut();
+  return first != nullptr;
 }
 
 template <typename Visit>

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <cstddef>
 #include <memory>
 #include <thread>
 #include <unordered_map>
@@ -23,8 +25,11 @@ class Loop {
   Loop(const Loop&) = delete;
   Loop& operator=(const Loop&) = delete;
 
-  /// Serves a connection; owns its descriptor.
+  /// Serves a connection; owns its descriptor. When there are too many, the stranger who came first makes
+  /// room; if all are known, the new one is told so and closed.
   void Add(int socket);
+  /// Returns how many connections there are, and will be when those that were added are served.
+  size_t connections() const { return count_.load(std::memory_order_relaxed); }
   /// Calls Connection::Drain for all connections.
   void Drain();
   /// Closes all connections, and those that are still added. Returns when that is done.
@@ -32,6 +37,8 @@ class Loop {
 
  private:
   void Serve(int socket);
+  /// Returns whether there is room for one more connection, perhaps because one had to make it.
+  bool MakeRoom();
   /// Looks after the time of all connections, again and again.
   void Watch();
   /// Calls `visit` for each connection, which may close.
@@ -43,6 +50,7 @@ class Loop {
   boost::asio::io_context context_{1};  // run by one thread
   boost::asio::steady_timer timer_{context_};
   PutGroup puts_;
+  std::atomic<size_t> count_{0};
   std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;  // touched by the thread alone
   bool closing_ = false;                                                      // the same
   std::thread thread_;

@@ -1,6 +1,9 @@
 #include "server/resp/resp_server.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <thread>
 #include <utility>
 
@@ -11,6 +14,18 @@ namespace {
 
 /// How often it is checked whether connections are gone.
 constexpr std::chrono::milliseconds kCheckEvery{1};
+/// How many connections may be open, but at most half of the descriptors that the process may have, so that
+/// there are some for the other doors.
+constexpr size_t kMostConnections = 10'000;
+constexpr size_t kLeastConnections = 32;
+
+resp::ConnectionLimits LimitsFor(const ServerOptions& options, unsigned loops) {
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const size_t most = std::clamp<size_t>(limit.rlim_cur / 2, kLeastConnections, kMostConnections);
+  return {.each_loop = (most + loops - 1) / loops,
+          .each_caller = options.TellsCallersApart() ? most / 2 : SIZE_MAX};
+}
 
 }  // namespace
 
@@ -23,16 +38,20 @@ absl::StatusOr<std::unique_ptr<RespServer>> RespServer::Make(Core& core) {
 RespServer::RespServer(Core& core, std::unique_ptr<boost::asio::ssl::context> tls)
     : core_(core), tls_(std::move(tls)) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  for (unsigned i = 0; i < cores; ++i) {
-    loops_.push_back(std::make_unique<resp::Loop>(
-        resp::Environment{.core = core_, .cursors = cursors_, .figures = figures_}, tls_.get()));
-  }
+  const resp::Environment environment{
+      .core = core_, .cursors = cursors_, .figures = figures_, .limits = LimitsFor(core_.options, cores)};
+  for (unsigned i = 0; i < cores; ++i)
+    loops_.push_back(std::make_unique<resp::Loop>(environment, tls_.get()));
 }
 
 RespServer::~RespServer() { Stop(std::chrono::milliseconds(0)); }
 
 void RespServer::Serve(int socket) {
-  loops_[next_.fetch_add(1, std::memory_order_relaxed) % loops_.size()]->Add(socket);
+  // The loop with the fewest connections, so that no client can choose one, and fill it.
+  const auto least = std::min_element(loops_.begin(), loops_.end(), [](const auto& one, const auto& other) {
+    return one->connections() < other->connections();
+  });
+  (*least)->Add(socket);
 }
 
 void RespServer::Drain() {

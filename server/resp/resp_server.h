@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <boost/asio/ssl/context.hpp>
 #include <chrono>
 #include <cstddef>
@@ -17,7 +16,8 @@
 namespace kvstore::server {
 
 /// Serves a store over the Redis protocol (docs/redis.md), to connections that somebody else accepts: one
-/// loop for each core, over which connections are spread. Thread-safe.
+/// loop for each core, over which connections are spread. There are only so many: strangers make room for new
+/// ones, and where callers are told apart one of them has at most half. Thread-safe.
 class RespServer {
  public:
   /// core  Must outlive the server.
@@ -50,7 +50,6 @@ class RespServer {
   resp::Cursors cursors_;
   resp::Figures figures_;
   std::vector<std::unique_ptr<resp::Loop>> loops_;
-  std::atomic<size_t> next_{0};  // the loop that gets the next connection
 };
 
 }  // namespace kvstore::server

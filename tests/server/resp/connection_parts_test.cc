@@ -115,8 +115,11 @@ class RespPartsTest : public ::testing::Test {
     MakeCore();
     puts_ = std::make_unique<server::resp::PutGroup>(loop_, *core_);
     connection_ = std::make_shared<Connection>(
-        server::resp::Environment{.core = *core_, .cursors = cursors_, .figures = figures_}, loop_, *puts_,
-        std::make_unique<FakeChannel>(wire_), "ipv4:127.0.0.1:1", [](Connection&) {});
+        server::resp::Environment{.core = *core_,
+                                  .cursors = cursors_,
+                                  .figures = figures_,
+                                  .limits = {.each_loop = 1'000, .each_caller = 1'000}},
+        loop_, *puts_, std::make_unique<FakeChannel>(wire_), "ipv4:127.0.0.1:1", [](Connection&) {});
     connection_->Start();
   }
   /// Lets bytes of the client arrive, however often they have to be read.
