@@ -12,7 +12,6 @@
 #include <thread>
 #include <utility>
 
-#include "base/files.h"
 #include "base/mutex.h"
 #include "server/address.h"
 #include "server/grpc/acceptor.h"
@@ -25,6 +24,7 @@
 #include "server/http/http.h"
 #include "server/http/http_api.h"
 #include "server/resp/resp_server.h"
+#include "server/tls/certificates.h"
 #include "wire/convert.h"
 
 namespace kvstore {
@@ -44,30 +44,6 @@ constexpr std::chrono::milliseconds kLastAnswers{50};
 constexpr int kMaxStreams = 256;
 /// A connection without calls is closed after so long; clients connect again when they have one.
 constexpr int kMaxIdleMs = 300'000;
-
-absl::StatusOr<std::string> ReadPem(std::string_view field, const std::filesystem::path& file) {
-  auto text = ReadFile(file);
-  if (text.ok()) return text;
-  return absl::InvalidArgumentError(
-      fmt::format("server.tls.{}: {}", field, std::string(text.status().message())));
-}
-
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> Credentials(const ServerTls& tls) {
-  if (tls.cert.empty()) return grpc::InsecureServerCredentials();
-  const auto cert = ReadPem("cert", tls.cert);
-  if (!cert.ok()) return cert.status();
-  const auto key = ReadPem("key", tls.key);
-  if (!key.ok()) return key.status();
-  grpc::SslServerCredentialsOptions options;
-  if (!tls.client_ca.empty()) {
-    const auto ca = ReadPem("client_ca", tls.client_ca);
-    if (!ca.ok()) return ca.status();
-    options = grpc::SslServerCredentialsOptions(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
-    options.pem_root_certs = *ca;
-  }
-  options.pem_key_cert_pairs.push_back({*key, *cert});
-  return grpc::SslServerCredentials(options);
-}
 
 void Configure(grpc::ServerBuilder& builder, const ServerOptions& options) {
   builder.SetMaxReceiveMessageSize(wire::kMaxRequestBytes);
@@ -133,8 +109,11 @@ class Server::Impl {
   }
 
   absl::Status Start() {
-    const auto credentials = Credentials(core_.options.tls);
-    if (!credentials.ok()) return credentials.status();
+    if (!core_.options.tls.cert.empty()) {
+      auto certificates = server::Certificates::Open(core_.options.tls);
+      if (!certificates.ok()) return certificates.status();
+      certificates_ = *std::move(certificates);
+    }
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     grpc::ServerBuilder builder;
     Configure(builder, core_.options);
@@ -151,11 +130,12 @@ class Server::Impl {
     auto acceptor = server::Acceptor::Listen(core_.options.listen);
     if (!acceptor.ok()) return acceptor.status();
     auto connections = builder.experimental().AddExternalConnectionAcceptor(
-        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, *credentials);
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        certificates_ ? certificates_->grpc() : grpc::InsecureServerCredentials());
     builder.RegisterService(&service_);
     builder.RegisterService(&health_);
     grpc_ = builder.BuildAndStart();
-    if (!grpc_) return absl::UnavailableError("gRPC cannot serve with these certificates");
+    if (!grpc_) return absl::UnavailableError("gRPC cannot serve");
     acceptor_ = *std::move(acceptor);
     if (auto status = StartResp(); !status.ok()) return status;
     acceptor_->Start([this, given = std::shared_ptr(std::move(connections))](int listener, int connection) {
@@ -175,7 +155,7 @@ class Server::Impl {
       http_ = *std::move(http);
     }
     if (!core_.options.http_api.empty()) {
-      auto http_api = HttpApi::Start(core_);
+      auto http_api = HttpApi::Start(core_, certificates_.get());
       if (!http_api.ok()) return http_api.status();
       http_api_ = *std::move(http_api);
     }
@@ -221,8 +201,16 @@ class Server::Impl {
     parts.describe = [this, others = std::move(parts.describe)](MetricsSink& sink) {
       if (others) others(sink);
       if (resp_) resp_->Describe(sink);
+      if (certificates_) DescribeCertificate(sink);
     };
     return parts;
+  }
+
+  void DescribeCertificate(MetricsSink& sink) const {
+    const auto expires = certificates_->expires().time_since_epoch();
+    sink.Gauge("kvstore_tls_certificate_expires_seconds",
+               "When the server's certificate expires, as Unix time", {},
+               static_cast<double>(std::chrono::duration_cast<std::chrono::seconds>(expires).count()));
   }
 
   /// Serves the Redis protocol, if that is wanted.
@@ -230,9 +218,7 @@ class Server::Impl {
     if (core_.options.resp.empty()) return absl::OkStatus();
     auto acceptor = server::Acceptor::Listen({core_.options.resp});
     if (!acceptor.ok()) return acceptor.status();
-    auto resp = RespServer::Make(core_);
-    if (!resp.ok()) return resp.status();
-    resp_ = *std::move(resp);
+    resp_ = std::make_unique<RespServer>(core_, certificates_.get());
     resp_acceptor_ = *std::move(acceptor);
     resp_acceptor_->Start([this](int /*listener*/, int connection) { resp_->Serve(connection); });
     return absl::OkStatus();
@@ -245,6 +231,7 @@ class Server::Impl {
       lock.Unlock();
       waker_.Wake();
       core_.access->Refresh();
+      if (certificates_) certificates_->Refresh();
       core_.open.CancelStalled(std::chrono::steady_clock::now() -
                                std::chrono::milliseconds(core_.options.limits.stall_ms));
       core_.stranger_probes.CancelOld();
@@ -255,6 +242,7 @@ class Server::Impl {
   }
 
   Core core_;
+  std::unique_ptr<server::Certificates> certificates_;  // null: connections are not encrypted
   server::Service service_;
   server::UnknownMethods unknown_methods_;
   server::HealthService health_;

@@ -4,7 +4,6 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <spdlog/spdlog.h>
-#include <sys/stat.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -169,22 +168,9 @@ size_t Access::BytesInFlight() const {
   return bytes;
 }
 
-std::optional<Access::FileState> Access::ReadFileState() const {
-  struct stat found {};
-  if (stat(file_.c_str(), &found) != 0) return std::nullopt;
-  const auto nanoseconds = [](const timespec& time) {
-    return int64_t{time.tv_sec} * 1'000'000'000 + int64_t{time.tv_nsec};
-  };
-  return FileState{.device = found.st_dev,
-                   .inode = found.st_ino,
-                   .size = found.st_size,
-                   .written_ns = nanoseconds(found.st_mtim),
-                   .changed_ns = nanoseconds(found.st_ctim)};
-}
-
 absl::Status Access::Load() {
   // The state is taken before the text: what is written in between is read the next time.
-  const auto seen = ReadFileState();
+  const auto seen = ReadFileState(file_);
   const auto text = ReadFile(file_);
   if (!seen || !text.ok())
     return absl::UnavailableError(fmt::format("tokens: cannot read {}", file_.string()));
@@ -201,7 +187,7 @@ absl::Status Access::Load() {
 
 void Access::Refresh() {
   if (open_to_all()) return;
-  const auto seen = ReadFileState();
+  const auto seen = ReadFileState(file_);
   if (!seen || seen == loaded_) return;
   if (auto status = Load(); status.ok()) {
     spdlog::info("{}: read again", file_.string());

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/file_state.h"
 #include "base/mutex.h"
 #include "base/snapshot.h"
 #include "server/call/caller_share.h"
@@ -110,20 +111,8 @@ class Access {
   size_t BytesInFlight() const;
 
  private:
-  /// What tells one version of the file from another.
-  struct FileState {
-    uint64_t device = 0;
-    uint64_t inode = 0;
-    int64_t size = 0;
-    int64_t written_ns = 0;
-    int64_t changed_ns = 0;  // changes even when somebody sets written_ns
-    bool operator==(const FileState&) const = default;
-  };
-
   explicit Access(std::filesystem::path file);
   absl::Status Load();
-  /// Returns the state of the file now; nothing if there is none.
-  std::optional<FileState> ReadFileState() const;
 
   const std::filesystem::path file_;
   std::optional<FileState> loaded_;  // touched by Open and Refresh only

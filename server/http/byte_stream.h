@@ -18,9 +18,9 @@ class ByteStream {
   using Error = boost::system::error_code;
   using Done = std::function<void(Error, size_t)>;
 
-  /// tls  Null: the bytes are not encrypted. Else it must outlive the stream.
+  /// tls  Null: the bytes are not encrypted.
   static std::unique_ptr<ByteStream> Make(boost::asio::ip::tcp::socket socket,
-                                          boost::asio::ssl::context* tls);
+                                          std::shared_ptr<boost::asio::ssl::context> tls);
   virtual ~ByteStream() = default;
 
   /// Shakes hands, where the bytes are encrypted. Called once, before all others.

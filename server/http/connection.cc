@@ -53,7 +53,7 @@ void Configure(tcp::socket& socket) {
 Connection::Connection(HttpDoor& door, tcp::socket socket)
     : place_(door.connections),
       door_(door),
-      stream_(ByteStream::Make(std::move(socket), door.tls)),
+      stream_(ByteStream::Make(std::move(socket), door.Tls())),
       strand_(stream_->socket().get_executor()),
       timer_(strand_),
       look_timer_(strand_),

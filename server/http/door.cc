@@ -113,9 +113,9 @@ bool NamesThisMachine(std::string_view host) {
   return !error;
 }
 
-HttpDoor::HttpDoor(Core& calls, boost::asio::ssl::context* encryption)
+HttpDoor::HttpDoor(Core& calls, const Certificates* encryption)
     : core(calls),
-      tls(encryption),
+      certificates(encryption),
       origins(calls.options.http_origins.begin(), calls.options.http_origins.end()),
       checks_host(calls.access->open_to_all() && IsLocal(calls.options.http_api)),
       instance(InstanceText(calls)),

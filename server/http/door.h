@@ -17,6 +17,7 @@
 
 #include "base/mutex.h"
 #include "server/call/call.h"
+#include "server/tls/certificates.h"
 
 namespace kvstore::server {
 
@@ -87,7 +88,8 @@ bool NamesThisMachine(std::string_view host);
 
 /// What all connections of the HTTP API share.
 struct HttpDoor {
-  HttpDoor(Core& calls, boost::asio::ssl::context* encryption);
+  /// encryption  Null: connections are not encrypted.
+  HttpDoor(Core& calls, const Certificates* encryption);
 
   /// Returns whether a browser may show answers to pages of this origin.
   bool Allows(std::string_view origin) const;
@@ -95,7 +97,12 @@ struct HttpDoor {
   bool Serves(std::string_view host) const { return !checks_host || NamesThisMachine(host); }
 
   Core& core;
-  boost::asio::ssl::context* const tls;  ///< Null: connections are not encrypted.
+  /// What a new connection is encrypted with; null: it is not.
+  std::shared_ptr<boost::asio::ssl::context> Tls() const {
+    return certificates == nullptr ? nullptr : certificates->context();
+  }
+
+  const Certificates* const certificates;
   const std::set<std::string, std::less<>> origins;
   const bool checks_host;      ///< Whether whoever runs a browser on this machine may do everything.
   const std::string instance;  ///< Core::instance in hexadecimal digits.

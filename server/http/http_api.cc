@@ -9,7 +9,6 @@
 #include "server/http/connection.h"
 #include "server/http/door.h"
 #include "server/http/listener.h"
-#include "server/http/tls_context.h"
 
 namespace kvstore::server {
 namespace {
@@ -28,8 +27,8 @@ int Threads() { return std::clamp(static_cast<int>(std::thread::hardware_concurr
 
 class HttpApi::Impl {
  public:
-  Impl(Core& core, std::unique_ptr<boost::asio::ssl::context> tls, std::unique_ptr<Listener> listener)
-      : tls_(std::move(tls)), door_(core, tls_.get()), listener_(std::move(listener)) {
+  Impl(Core& core, const Certificates* certificates, std::unique_ptr<Listener> listener)
+      : door_(core, certificates), listener_(std::move(listener)) {
     listener_->Start(Threads(), [this](boost::asio::ip::tcp::socket socket) {
       if (!door_.draining.load()) std::make_shared<Connection>(door_, std::move(socket))->Start();
     });
@@ -55,7 +54,6 @@ class HttpApi::Impl {
   int port() const { return listener_->port(); }
 
  private:
-  const std::unique_ptr<boost::asio::ssl::context> tls_;
   HttpDoor door_;
   const std::unique_ptr<Listener> listener_;  // destroyed first
 };
@@ -63,13 +61,11 @@ class HttpApi::Impl {
 HttpApi::HttpApi(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpApi::~HttpApi() = default;
 
-absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::Start(Core& core) {
-  auto tls = MakeTlsContext(core.options.tls);
-  if (!tls.ok()) return tls.status();
+absl::StatusOr<std::unique_ptr<HttpApi>> HttpApi::Start(Core& core, const Certificates* certificates) {
   auto listener = Listener::Listen(core.options.http_api, kDescriptors);
   if (!listener.ok()) return listener.status();
   return std::unique_ptr<HttpApi>(
-      new HttpApi(std::make_unique<Impl>(core, *std::move(tls), *std::move(listener))));
+      new HttpApi(std::make_unique<Impl>(core, certificates, *std::move(listener))));
 }
 
 void HttpApi::Drain() { impl_->Drain(); }

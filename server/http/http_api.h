@@ -4,17 +4,18 @@
 
 #include "absl/status/statusor.h"
 #include "server/call/call.h"
+#include "server/tls/certificates.h"
 
 namespace kvstore::server {
 
 /// Serves the store over HTTP/1.1 as JSON (docs/http.md), at ServerOptions::http_api. Thread-safe.
 class HttpApi {
  public:
-  /// Begins to serve. UNAVAILABLE if the address cannot be listened on, INVALID_ARGUMENT names a certificate
-  /// that cannot be used.
+  /// Begins to serve. UNAVAILABLE if the address cannot be listened on.
   ///
-  /// core  Must outlive what is returned.
-  static absl::StatusOr<std::unique_ptr<HttpApi>> Start(Core& core);
+  /// core          Must outlive what is returned.
+  /// certificates  The same; null: connections are not encrypted.
+  static absl::StatusOr<std::unique_ptr<HttpApi>> Start(Core& core, const Certificates* certificates);
   /// Stops.
   ~HttpApi();
   HttpApi(const HttpApi&) = delete;

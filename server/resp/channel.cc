@@ -1,6 +1,5 @@
 #include "server/resp/channel.h"
 
-#include <openssl/x509.h>
 #include <poll.h>
 
 #include <array>
@@ -8,6 +7,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/stream.hpp>
 #include <utility>
+
+#include "server/tls/common_name.h"
 
 namespace kvstore::server::resp {
 namespace {
@@ -76,7 +77,8 @@ class PlainChannel : public Channel {
 
 class TlsChannel : public Channel {
  public:
-  TlsChannel(Socket socket, asio::ssl::context& context) : stream_(std::move(socket), context) {}
+  TlsChannel(Socket socket, std::shared_ptr<asio::ssl::context> context)
+      : context_(std::move(context)), stream_(std::move(socket), *context_) {}
 
   void Open(std::shared_ptr<ChannelOwner> owner) override {
     stream_.async_handshake(asio::ssl::stream_base::server,
@@ -102,23 +104,10 @@ class TlsChannel : public Channel {
     error_code ignored;
     stream_.lowest_layer().close(ignored);
   }
-  std::string CommonName() override {
-    const std::unique_ptr<X509, decltype(&X509_free)> certificate(
-        SSL_get1_peer_certificate(stream_.native_handle()), &X509_free);
-    if (certificate == nullptr || SSL_get_verify_result(stream_.native_handle()) != X509_V_OK) return "";
-    X509_NAME* const subject = X509_get_subject_name(certificate.get());
-    const int place = X509_NAME_get_index_by_NID(subject, NID_commonName, -1);
-    if (place < 0) return "";
-    const ASN1_STRING* const name = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, place));
-    unsigned char* text = nullptr;
-    const int size = ASN1_STRING_to_UTF8(&text, name);
-    if (size < 0) return "";
-    std::string result(reinterpret_cast<const char*>(text), static_cast<size_t>(size));
-    OPENSSL_free(text);
-    return result;
-  }
+  std::string CommonName() override { return CommonNameOf(stream_.native_handle()); }
 
  private:
+  const std::shared_ptr<asio::ssl::context> context_;
   asio::ssl::stream<Socket> stream_;
 };
 
@@ -128,8 +117,8 @@ std::unique_ptr<Channel> MakePlainChannel(Socket socket) {
   return std::make_unique<PlainChannel>(std::move(socket));
 }
 
-std::unique_ptr<Channel> MakeTlsChannel(Socket socket, asio::ssl::context& context) {
-  return std::make_unique<TlsChannel>(std::move(socket), context);
+std::unique_ptr<Channel> MakeTlsChannel(Socket socket, std::shared_ptr<asio::ssl::context> context) {
+  return std::make_unique<TlsChannel>(std::move(socket), std::move(context));
 }
 
 }  // namespace kvstore::server::resp

@@ -51,7 +51,7 @@ class Channel {
 };
 
 std::unique_ptr<Channel> MakePlainChannel(Channel::Socket socket);
-/// context  must outlive the channel.
-std::unique_ptr<Channel> MakeTlsChannel(Channel::Socket socket, boost::asio::ssl::context& context);
+std::unique_ptr<Channel> MakeTlsChannel(Channel::Socket socket,
+                                        std::shared_ptr<boost::asio::ssl::context> context);
 
 }  // namespace kvstore::server::resp

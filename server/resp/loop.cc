@@ -31,8 +31,8 @@ int FamilyOf(int socket) {
 
 }  // namespace
 
-Loop::Loop(const Environment& environment, boost::asio::ssl::context* tls)
-    : environment_(environment), tls_(tls), puts_(context_, environment.core) {
+Loop::Loop(const Environment& environment, const Certificates* certificates)
+    : environment_(environment), certificates_(certificates), puts_(context_, environment.core) {
   Watch();
   thread_ = std::thread([this] { context_.run(); });
 }
@@ -53,14 +53,14 @@ void Loop::Serve(int socket) {
   accepted.assign(boost::asio::generic::stream_protocol(FamilyOf(socket), 0), socket, error);
   if (error) ::close(socket);
   if (error || closing_ || !MakeRoom()) {
-    if (!error && !closing_ && tls_ == nullptr)
+    if (!error && !closing_ && certificates_ == nullptr)
       ::send(socket, kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
     count_.fetch_sub(1, std::memory_order_relaxed);
     return;
   }
   std::string peer = PeerOf(socket);
-  auto channel =
-      tls_ == nullptr ? MakePlainChannel(std::move(accepted)) : MakeTlsChannel(std::move(accepted), *tls_);
+  auto channel = certificates_ == nullptr ? MakePlainChannel(std::move(accepted))
+                                          : MakeTlsChannel(std::move(accepted), certificates_->context());
   const auto connection =
       std::make_shared<Connection>(environment_, context_, puts_, std::move(channel),
                                    peer.empty() ? "unix:" : std::move(peer), [this](Connection& closed) {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cstddef>
 #include <memory>
@@ -12,14 +11,15 @@
 #include "server/resp/connection.h"
 #include "server/resp/environment.h"
 #include "server/resp/writes.h"
+#include "server/tls/certificates.h"
 
 namespace kvstore::server::resp {
 
 /// A thread with its share of the connections. Thread-safe.
 class Loop {
  public:
-  /// tls  null: connections are not encrypted. Must outlive the loop.
-  Loop(const Environment& environment, boost::asio::ssl::context* tls);
+  /// certificates  null: connections are not encrypted. Must outlive the loop.
+  Loop(const Environment& environment, const Certificates* certificates);
   /// There must be no connection any more.
   ~Loop();
   Loop(const Loop&) = delete;
@@ -46,7 +46,7 @@ class Loop {
   void ForEach(const Visit& visit);
 
   const Environment environment_;
-  boost::asio::ssl::context* const tls_;
+  const Certificates* const certificates_;
   boost::asio::io_context context_{1};  // run by one thread
   boost::asio::steady_timer timer_{context_};
   PutGroup puts_;

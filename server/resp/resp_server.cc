@@ -7,8 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "server/resp/tls.h"
-
 namespace kvstore::server {
 namespace {
 
@@ -29,19 +27,12 @@ resp::ConnectionLimits LimitsFor(const ServerOptions& options, unsigned loops) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RespServer>> RespServer::Make(Core& core) {
-  auto tls = resp::MakeTlsContext(core.options.tls);
-  if (!tls.ok()) return tls.status();
-  return std::unique_ptr<RespServer>(new RespServer(core, *std::move(tls)));
-}
-
-RespServer::RespServer(Core& core, std::unique_ptr<boost::asio::ssl::context> tls)
-    : core_(core), tls_(std::move(tls)) {
+RespServer::RespServer(Core& core, const Certificates* certificates) : core_(core) {
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   const resp::Environment environment{
       .core = core_, .cursors = cursors_, .figures = figures_, .limits = LimitsFor(core_.options, cores)};
   for (unsigned i = 0; i < cores; ++i)
-    loops_.push_back(std::make_unique<resp::Loop>(environment, tls_.get()));
+    loops_.push_back(std::make_unique<resp::Loop>(environment, certificates));
 }
 
 RespServer::~RespServer() { Stop(std::chrono::milliseconds(0)); }

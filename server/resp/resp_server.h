@@ -1,17 +1,16 @@
 #pragma once
 
-#include <boost/asio/ssl/context.hpp>
 #include <chrono>
 #include <cstddef>
 #include <memory>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "base/metrics_sink.h"
 #include "server/call/call.h"
 #include "server/resp/commands/cursors.h"
 #include "server/resp/environment.h"
 #include "server/resp/loop.h"
+#include "server/tls/certificates.h"
 
 namespace kvstore::server {
 
@@ -20,10 +19,9 @@ namespace kvstore::server {
 /// ones, and where callers are told apart one of them has at most half. Thread-safe.
 class RespServer {
  public:
-  /// core  Must outlive the server.
-  ///
-  /// INVALID_ARGUMENT names a file of ServerOptions::tls that cannot be used.
-  static absl::StatusOr<std::unique_ptr<RespServer>> Make(Core& core);
+  /// core          Must outlive the server.
+  /// certificates  The same; null: connections are not encrypted.
+  RespServer(Core& core, const Certificates* certificates);
   /// Closes all connections.
   ~RespServer();
   RespServer(const RespServer&) = delete;
@@ -41,12 +39,10 @@ class RespServer {
   void Describe(MetricsSink& sink) const;
 
  private:
-  RespServer(Core& core, std::unique_ptr<boost::asio::ssl::context> tls);
   /// Returns whether there is no connection any more, at the latest at this time.
   bool AwaitNone(std::chrono::steady_clock::time_point until) const;
 
   Core& core_;
-  const std::unique_ptr<boost::asio::ssl::context> tls_;
   resp::Cursors cursors_;
   resp::Figures figures_;
   std::vector<std::unique_ptr<resp::Loop>> loops_;
