@@ -4,6 +4,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <spdlog/spdlog.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,12 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kRights = {"none", "read", "write", "admin"};
 constexpr std::string_view kBearer = "Bearer ";
+
+/// Returns whether this is the scheme of tokens, in any case, with a token.
+bool IsBearer(std::string_view authorization) {
+  return authorization.size() >= kBearer.size() &&
+         ::strncasecmp(authorization.data(), kBearer.data(), kBearer.size()) == 0;
+}
 
 std::optional<Right> ParseRight(std::string_view text) {
   for (size_t i = 0; i < kRights.size(); ++i) {
@@ -182,6 +189,7 @@ absl::Status Access::Load() {
   }
   list->SetShares([this](const std::string& name) -> CallerShare& { return ShareOf(name); });
   list_.Store(std::make_shared<const AccessList>(*std::move(list)));
+  version_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
 }
 
@@ -201,7 +209,7 @@ absl::StatusOr<std::shared_ptr<const Principal>> Access::Identify(std::string_vi
   if (open_to_all()) return nullptr;
   const auto list = list_.Load();
   const Principal* found = nullptr;
-  if (authorization.starts_with(kBearer)) {
+  if (IsBearer(authorization)) {
     found = list->FindToken(authorization.substr(kBearer.size()));
   } else if (authorization.empty()) {
     found = list->FindCommonName(common_name);

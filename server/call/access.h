@@ -3,6 +3,7 @@
 #include <absl/base/thread_annotations.h>
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -99,6 +100,8 @@ class Access {
   absl::StatusOr<std::shared_ptr<const Principal>> Identify(std::string_view authorization,
                                                             std::string_view common_name) const;
 
+  /// Returns a number that changes with the list; never 0.
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
   /// Returns whether there is no list.
   bool open_to_all() const { return file_.empty(); }
 
@@ -117,6 +120,7 @@ class Access {
   const std::filesystem::path file_;
   std::optional<FileState> loaded_;  // touched by Open and Refresh only
   Snapshot<AccessList> list_;
+  std::atomic<uint64_t> version_{1};
   CallerShare nobody_{""};
   mutable Mutex mutex_;
   // Only grows, by one entry for each name, so that references to its values stay good.

@@ -128,7 +128,7 @@ void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
 bool OpenCalls::HasKnown(const std::string& peer) {
   // At another door another client may have the same address.
   const auto is_known = [&peer](const Call& call) {
-    return call.info_.door == Door::kGrpc && call.authenticated_.load(std::memory_order_relaxed) &&
+    return call.info_.door == Door::kGrpc && call.authenticated_by_.load(std::memory_order_relaxed) != 0 &&
            call.info_.transport.Peer() == peer;
   };
   for (Stripe& stripe : stripes_) {
@@ -220,8 +220,9 @@ absl::Status Call::CheckBackend(std::string_view dataset) const {
 
 absl::Status Call::Authenticate() {
   if (core_.draining.load(std::memory_order_relaxed)) return ServerStops();
+  const uint64_t version = core_.access->version();
   auto status = Identify();
-  authenticated_.store(status.ok(), std::memory_order_relaxed);
+  authenticated_by_.store(status.ok() ? version : 0, std::memory_order_relaxed);
   if (!status.ok() || core_.connections.has_suspects()) TellConnections(status.ok());
   return status;
 }
@@ -281,7 +282,8 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, 
   if (core_.draining.load(std::memory_order_relaxed)) {
     return ServerStops();
   }
-  if (!authenticated_.load(std::memory_order_relaxed)) {
+  // A request may take its time to arrive, and the caller may have lost its rights meanwhile.
+  if (authenticated_by_.load(std::memory_order_relaxed) != core_.access->version()) {
     if (auto status = Identify(); !status.ok()) return status;
   }
   const OperationTraits& traits = Traits(operation_);

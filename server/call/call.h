@@ -130,8 +130,9 @@ class Call {
   virtual void Drain() {}
   void MarkCancelled() { cancelled_.store(true, std::memory_order_relaxed); }
 
-  /// Finds out who calls, before a byte of the request is read; Admit does not ask again. An error means that
-  /// the call must end with it: UNAVAILABLE if the server stops, UNAUTHENTICATED if the caller is not known.
+  /// Finds out who calls, before a byte of the request is read; Admit asks again only if the list of callers
+  /// has changed since. An error means that the call must end with it: UNAVAILABLE if the server stops,
+  /// UNAUTHENTICATED if the caller is not known.
   absl::Status Authenticate();
 
   /// Admits, for a few seconds, a call that anybody may make, in place of Authenticate. Known callers and
@@ -267,7 +268,7 @@ class Call {
   std::string_view backend_;
   bool waits_ = false;
   bool flushes_ = false;
-  std::atomic<bool> authenticated_{false};
+  std::atomic<uint64_t> authenticated_by_{0};  // Access::version; 0: not yet
   bool admitted_ = false;
   BriefCalls* brief_ = nullptr;
   CallerShare* share_ = nullptr;  // the caller's, as soon as that is known

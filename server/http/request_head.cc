@@ -104,6 +104,13 @@ absl::StatusOr<RequestHead> ReadHead(const RequestParser& parser) {
   head.expects_continue = beast::iequals(message[http::field::expect], "100-continue");
   if (message.count(http::field::host) != 1 && !head.is_http10)
     return absl::InvalidArgumentError("Host: must be there, once");
+  // Of two of them a proxy in front may have looked at the other one.
+  for (const http::field field : {http::field::authorization, http::field::origin}) {
+    if (message.count(field) > 1) {
+      return absl::InvalidArgumentError(
+          fmt::format("{}: must not be there twice", std::string(http::to_string(field))));
+    }
+  }
   if (auto status = CheckCoding(message, head.chunked, head.is_http10); !status.ok()) return status;
   if (auto status = ReadTimeout(message, head.timeout); !status.ok()) return status;
   if (auto status = ReadIdHeader(message, "Kv-Request-Id", head.request_id); !status.ok()) return status;

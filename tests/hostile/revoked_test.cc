@@ -1,10 +1,13 @@
+#include "tests/hostile/raw_call.h"
 #include "tests/hostile/tenants.h"
 
 /// What a token can do after it was removed from the list.
 namespace kvstore {
 namespace {
 
+using testing::BytesOf;
 using testing::Eventually;
+using testing::OwnChannel;
 using testing::TenantsTest;
 
 class RevokedTest : public TenantsTest {
@@ -72,6 +75,36 @@ TEST_F(RevokedTest, AScanThatIsOpenEnds) {
   while (stream->Read(&message)) rows += message.rows_size();
   EXPECT_EQ(stream->Finish().error_code(), grpc::UNAUTHENTICATED);
   EXPECT_LT(rows, 4'000);
+}
+
+TEST_F(RevokedTest, ARequestThatArrivesAfterwardsIsNotCarriedOut) {
+  Serve();
+  grpc::GenericStub stub(OwnChannel(served_->address()));
+  grpc::CompletionQueue queue;
+  grpc::ClientContext context;
+  As(context, "alice");
+  const auto call = stub.PrepareCall(&context, "/kvstore.v1.KVStore/PutRow", &queue);
+  const auto wait = [&queue] {
+    void* tag = nullptr;
+    bool ok = false;
+    return queue.Next(&tag, &ok) && ok;
+  };
+  call->StartCall(nullptr);
+  ASSERT_TRUE(wait());
+  // The caller is known by now; its request is not there.
+  ASSERT_TRUE(Eventually([&] { return served_->server().OpenCalls().find("PutRow") != std::string::npos; }));
+  Revoke();
+  v1::PutRowRequest request;
+  request.set_dataset("alice");
+  request.set_row("late");
+  request.add_cells()->set_value("v");
+  call->WriteLast(BytesOf(request.SerializeAsString()), grpc::WriteOptions(), nullptr);
+  ASSERT_TRUE(wait());
+  grpc::Status status;
+  call->Finish(&status, nullptr);
+  ASSERT_TRUE(wait());
+  EXPECT_EQ(status.error_code(), grpc::UNAUTHENTICATED);
+  EXPECT_TRUE(served_->router().GetRow("alice", "late", {})->items.empty());
 }
 
 TEST_F(RevokedTest, AListOfTheSameTimeIsReadAsWell) {

@@ -123,6 +123,7 @@ TEST(Access, IsReadAgainWhenTheFileChanges) {
   std::ofstream(dir / "tokens.json") << List(Entry("a", "one", R"({"*": "read"})"));
   ASSERT_OK_AND_ASSIGN(const auto access, Access::Open(dir / "tokens.json"));
   EXPECT_OK(access->Identify("Bearer one", ""));
+  EXPECT_OK(access->Identify("bearer one", "")) << "the scheme is in any case (RFC 9110, 11.1)";
   EXPECT_THAT(access->Identify("Bearer two", ""), FailsWith(absl::StatusCode::kUnauthenticated, "not known"));
   EXPECT_THAT(access->Identify("", ""), FailsWith(absl::StatusCode::kUnauthenticated, "no token"));
   EXPECT_THAT(access->Identify("Basic one", ""), FailsWith(absl::StatusCode::kUnauthenticated, ""));

@@ -206,6 +206,9 @@ TEST_F(HttpTest, WhatIsNoRequestIsRefusedAndEndsTheConnection) {
       {"GET /v1/server\r\n\r\n", 400},
       {"GET /v1/server HTTP/1.1\r\n\r\n", 400},  // no Host
       {"GET /v1/server HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400},
+      {"GET /v1/server HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer a\r\nAuthorization: Bearer b\r\n\r\n",
+       400},
+      {"GET /v1/server HTTP/1.1\r\nHost: a\r\nOrigin: http://a\r\nOrigin: http://b\r\n\r\n", 400},
       {"GET /v1/server HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n", 400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n", 400},
       {"POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", 400},

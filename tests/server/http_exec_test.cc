@@ -203,6 +203,31 @@ TEST_F(HttpExecTest, EachLineNeedsItsRightByTheListInForce) {
             true);
 }
 
+TEST_F(HttpExecTest, ABodyThatArrivesAfterARightWasWithdrawnIsNotCarriedOut) {
+  const testing::TempDir dir;
+  const auto write = [&](const std::string& rights) {
+    std::ofstream(dir / "new") << R"({"tokens": [{"name": "web", "sha256": ")" << server::TokenDigest("web")
+                               << R"(", "rights": )" << rights << "}]}";
+    std::filesystem::rename(dir / "new", dir / "tokens.json");
+  };
+  write(R"({"rows": "write"})");
+  ServerOptions options = Options();
+  options.tokens = dir / "tokens.json";
+  Serve(options);
+  const HttpHeaders web = {{"Authorization", "Bearer web"}};
+  const std::string put = R"({"dataset":"rows","row":"late","items":[{"column":"c","value":"v"}]})";
+  HttpClient slow(port());
+  const std::string request = testing::HttpRequest("POST", "/v1/put_row", put, web);
+  slow.Send(request.substr(0, request.size() - 5));
+  write(R"({"rows": "read"})");
+  EXPECT_TRUE(Eventually([&] {
+    return HttpClient(port()).Ask("POST", "/v1/put_row", R"({"dataset":"rows"})", web).status == 403;
+  }));
+  slow.Send(request.substr(request.size() - 5));
+  EXPECT_EQ(slow.Read().status, 403);
+  EXPECT_TRUE(served_->router().GetRow("rows", "late", {})->items.empty());
+}
+
 TEST_F(HttpExecTest, LinesOfALeavingClientAreNotCarriedOut) {
   // The end of a line never comes.
   HttpClient client(port());
