@@ -317,9 +317,8 @@ void Connection::Examine(Request& request) {
 void Connection::Handle(std::unique_ptr<Request> request) {
   Encoder out(out_, version_);
   if (request->arguments.empty()) {
-    environment_.figures.cut.fetch_add(1, std::memory_order_relaxed);
-    ends_ = true;
-    return out.Error(fmt::format("ERR {}", decoder_.error()));
+    out.Error(fmt::format("ERR {}", decoder_.error()));
+    return EndInput();
   }
   if (!request->status.ok()) {
     // The caller's token was withdrawn.
@@ -430,6 +429,14 @@ bool Connection::ReserveInput() {
   return reserved_ != nullptr;
 }
 
+void Connection::EndInput() {
+  environment_.figures.cut.fetch_add(1, std::memory_order_relaxed);
+  ends_ = true;
+  decoder_.End();
+  reserved_.reset();
+  reserved_bytes_ = 0;
+}
+
 void Connection::Read() {
   if (closed_ || !opened_ || reading_ || busy_ || yielded_ || ends_ || ended_in_ || draining_) return;
   // What was decoded and is not carried out yet points into the decoder.
@@ -437,8 +444,7 @@ void Connection::Read() {
   if (!ReserveInput()) {
     // What has arrived of the command cannot be kept, nor can the rest be told from other commands.
     Encoder(out_, version_).Error(ErrorText(MarkRefused(TooManyInFlightError())));
-    environment_.figures.cut.fetch_add(1, std::memory_order_relaxed);
-    ends_ = true;
+    EndInput();
     Flush();
     return EndIfDone();
   }
@@ -472,7 +478,7 @@ void Connection::Flush() {
   sent_ = sent;
   held_waiting_.reset();
   held_waiting_bytes_ = 0;
-  if (known_) held_ = session_.HoldBytes(sending_.size());
+  if (known_) held_ = session_.HoldBytes(sending_.capacity());
   writing_ = true;
   write_progress_ = Clock::now();
   written_since_ = 0;
@@ -480,10 +486,10 @@ void Connection::Flush() {
 }
 
 void Connection::HoldWaiting() {
-  if (!known_ || out_.size() <= kFewUnsent || out_.size() == held_waiting_bytes_) return;
+  if (!known_ || out_.size() <= kFewUnsent || out_.capacity() == held_waiting_bytes_) return;
   held_waiting_.reset();
-  held_waiting_ = session_.HoldBytes(out_.size());
-  held_waiting_bytes_ = out_.size();
+  held_waiting_ = session_.HoldBytes(out_.capacity());
+  held_waiting_bytes_ = out_.capacity();
 }
 
 void Connection::OnWritten(const boost::system::error_code& error, size_t bytes) {

@@ -133,6 +133,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   bool IsBacklogged() const;
   /// Counts the memory that the decoder needs next; returns false if the server has no room for it.
   bool ReserveInput();
+  /// Takes no more commands, because what arrives cannot be kept, or is none: what has arrived is forgotten.
+  void EndInput();
   /// Counts a call of somebody who is not known, and logs it.
   void CountStranger(const absl::Status& error);
 

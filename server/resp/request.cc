@@ -89,8 +89,8 @@ Outcome CarryOutRead(Core& core, Request& request, const ReadCommand& command, b
     if (request.call->MustSuspend(status)) return Outcome::kSuspended;
     status = InItsShape(core, request, status);
   }
-  // Half of it is for the answer. A text that grows by itself would take twice as much.
-  if (status.ok() && memory.bytes() >= kLargeAnswer) out.Reserve(memory.bytes() / 2);
+  // A text that grows by itself would take twice as much.
+  if (status.ok() && memory.bytes() >= kLargeAnswer) out.Reserve(AnswerBytes(row));
   Answer(request, status, out, before, [&] { command.answer(request.arguments, row, out); });
   return Outcome::kDone;
 }

@@ -71,5 +71,47 @@ TEST_F(HostileRespTest, WhoFindsNoRoomIsTold) {
   EXPECT_EQ(Dial()->Receive(), "-ERR max number of clients reached");
 }
 
+TEST_F(HostileRespTest, CommandsForWhichThereIsNoRoomLeaveNothingBehind) {
+  // Of a command whose end never comes, 1.5 MB, and four times as much for where its words are.
+  std::string half = "*300000\r\n";
+  for (int i = 0; i < 250'000; ++i) half += "$0\r\n\r\n";
+  const Clients clients = Dial(90, "AUTH alice");
+  size_t refused = 0;
+  for (const auto& client : clients) {
+    client->Send(half);
+    ExpectServes();
+  }
+  for (const auto& client : clients) {
+    // Those that are kept are cut off when nothing more comes.
+    if (client->Receive() != RespClient::kClosed) ++refused;
+  }
+  EXPECT_GT(refused, 70u);
+  ExpectLittleMemory(96 * kMiB);
+}
+
+TEST_F(HostileRespTest, LargeAnswersOfShortNamesTakeLittle) {
+  const auto writer = Dial();
+  EXPECT_EQ(writer->Do("AUTH alice"), "OK");
+  // In memory such a row takes five times as much as its names.
+  for (int part = 0; part < 10; ++part) {
+    std::vector<std::string> put = {"HSET", "alice:row"};
+    for (int i = 0; i < 9'000; ++i) {
+      put.push_back("a name of 26 bytes " + std::to_string(1'000'000 + part * 9'000 + i));
+      put.emplace_back();
+    }
+    EXPECT_EQ(writer->Do(put), "(9000)");
+  }
+  const uint64_t seeded = MostBytes();
+  const Clients clients = Dial(90, "AUTH alice");
+  for (const auto& client : clients) client->Send(RespClient::Encode("HGETALL alice:row"));
+  ExpectServes();
+  for (const auto& client : clients) {
+    const std::string answer = client->Receive();
+    EXPECT_TRUE(answer.size() > 1'000'000 || answer.starts_with("-BUSY ")) << answer.substr(0, 100);
+  }
+  // The share of a caller and what is in progress: 4 MiB for each worker.
+  EXPECT_LT(MostBytes() - seeded, (32 + 32 * 4) * kMiB * kTimes);
+}
+
 }  // namespace
 }  // namespace kvstore::testing

@@ -18,22 +18,33 @@ constexpr uint32_t kColumnsHere = 1'000;
 constexpr size_t kBytesHere = size_t{256} << 10;
 /// A command with more keys is left to a worker.
 constexpr size_t kKeysHere = 64;
-/// The pages that a worker reads.
-constexpr size_t kPageBytes = size_t{4} << 20;
+/// The pages that a worker reads. Each takes about 4 MiB at most, however short its names and values are: it
+/// is counted when it was read, and by then each worker may have one.
+constexpr size_t kPageBytes = size_t{3} << 20;
+constexpr uint32_t kPageColumns = 8'000;
+/// What an allocation takes beside its content.
+constexpr size_t kAllocation = 16;
+/// What an answer has for each name and value beside them, in about.
+constexpr size_t kAnswerElement = 12;
 
 /// Adds up what was read.
 struct Size {
   size_t bytes = 0;
+  size_t items = 0;
   size_t cells = 0;
 
   void Add(const Row& page) {
+    items += page.items.size();
     for (const Item& item : page.items) {
       bytes += item.column.size();
       cells += item.cells.size();
       for (const Cell& cell : item.cells) bytes += cell.value.size();
     }
   }
-  size_t memory() const { return bytes + cells * sizeof(Cell); }
+  size_t memory() const {
+    return bytes + items * (sizeof(Item) + 2 * kAllocation) + cells * (sizeof(Cell) + kAllocation);
+  }
+  size_t answer() const { return bytes + (items + 2 * cells) * kAnswerElement; }
   bool IsTooLarge() const { return bytes > kMaxAnswerBytes || cells > kMaxAnswerElements; }
 };
 
@@ -55,7 +66,7 @@ void AppendPage(Row& row, Row page) {
 ReadOptions PageOptions(const ReadPlan& plan, bool here) {
   ReadOptions options = plan.options;
   options.max_bytes = std::min(options.max_bytes, here ? kBytesHere : kPageBytes);
-  if (here) options.limit = std::min(options.limit, kColumnsHere);
+  options.limit = std::min(options.limit, here ? kColumnsHere : kPageColumns);
   return options;
 }
 
@@ -76,14 +87,20 @@ absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, AnswerMemo
     auto page = router.GetRow(plan.dataset, plan.row, options);
     if (!page.ok()) return page.status();
     if (here && !page->marker.empty()) return TooLongHereError();
-    const size_t before = size.memory();
+    const size_t before = size.memory() + size.answer();
     size.Add(*page);
     if (size.IsTooLarge()) return TooLargeAnswerError();
-    if (auto status = memory.Hold(2 * (size.memory() - before)); !status.ok()) return status;
+    if (auto status = memory.Hold(size.memory() + size.answer() - before); !status.ok()) return status;
     AppendPage(row, *std::move(page));
     options.marker = row.marker;
   } while (!options.marker.empty());
   return absl::OkStatus();
+}
+
+size_t AnswerBytes(const Row& row) {
+  Size size;
+  size.Add(row);
+  return size.answer();
 }
 
 absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,

@@ -20,8 +20,10 @@ absl::Status TooLargeAnswerError();
 /// Reads all pages of a plan into `row`.
 ///
 /// here    as StoreCall::here: TooLongHereError if there is more than a short page.
-/// memory  holds what was read, and as much for the answer that is made of it.
+/// memory  holds what was read, and AnswerBytes for the answer that is made of it.
 absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, AnswerMemory& memory, Row& row);
+/// Returns how long the text of an answer is that has all names and values of a row, in about.
+size_t AnswerBytes(const Row& row);
 
 /// Whether a row has a cell, or one in this column.
 absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,

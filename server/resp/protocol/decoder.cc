@@ -61,6 +61,13 @@ void Decoder::Commit(size_t bytes) {
   filled_ = end_ == capacity_;
 }
 
+void Decoder::End() {
+  if (error_.empty()) error_ = "Protocol error: ended";
+  buffer_.reset();
+  capacity_ = begin_ = end_ = at_ = 0;
+  std::vector<Piece>().swap(pieces_);
+}
+
 Decoder::State Decoder::Fail(std::string error) {
   error_ = std::move(error);
   return State::kError;

@@ -45,6 +45,9 @@ class Decoder {
   /// Decodes the next command. Its arguments point into the decoder's memory, until the next Prepare; the
   /// first one is the name. There is at least one.
   State Next(std::vector<std::string_view>& arguments);
+  /// Gives its memory back. Nothing more is decoded from then on, and what Next has returned is no longer
+  /// valid.
+  void End();
   /// Says what was wrong, in words that can be sent back.
   const std::string& error() const { return error_; }
 
