@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Row>>> Router::GetRows(std::string_vie
   for (size_t i = 0; i < reads.size(); ++i) {
     absl::StatusOr<RowPage>& page = (*pages)[i];
     if (BeginsInside(reads[i].options)) {
-      if (bytes.full()) {
+      if (i > 0 && bytes.full()) {
         rows.emplace_back(BatchFullError());
         continue;
       }

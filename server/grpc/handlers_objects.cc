@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/outcome.h"
 #include "backend_api/scan_budget.h"
 #include "backend_api/validate.h"
@@ -81,6 +82,7 @@ Producer<v1::GetObjectsResponse> Produce(KVStore& store, const v1::GetObjectsReq
     const std::vector<uint64_t> ids(
         request.ids().begin() + static_cast<int>(done),
         request.ids().begin() + static_cast<int>(std::min(size, done + together)));
+    const SmallBatches pieces(kBatchMessageBytes);
     auto objects = store.GetObjects(request.dataset(), ids, {.include_inactive = request.include_inactive()});
     if (!objects.ok()) return objects.status();
     size_t bytes = 0;

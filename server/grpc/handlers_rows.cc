@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/end_of_wait.h"
 #include "backend_api/outcome.h"
 #include "backend_api/scan_budget.h"
@@ -176,6 +177,7 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
         options.max_bytes = std::min(options.max_bytes, kBatchMessageBytes / 8);
       }
     }
+    const SmallBatches pieces(kBatchMessageBytes);
     auto rows = store.GetRows(request.dataset(), reads);
     if (!rows.ok()) return rows.status();
     size_t bytes = 0;

@@ -99,6 +99,7 @@ absl::StatusOr<std::vector<absl::StatusOr<Value>>> CallerStore::ReadInPieces(std
   results.reserve(entries.size());
   size_t bytes = 0;
   size_t together = kFirstTogether;
+  const SmallBatches pieces(kPieceBytes);
   while (results.size() < entries.size()) {
     const size_t before = results.size();
     auto some = read(entries.subspan(before, std::min(together, entries.size() - before)));

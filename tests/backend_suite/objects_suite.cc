@@ -1,7 +1,11 @@
+#include <algorithm>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 
+#include "backend_api/batch_bytes.h"
+#include "backend_api/scan_budget.h"
 #include "idgen/object_id.h"
 #include "tests/backend_suite/suite.h"
 
@@ -197,6 +201,37 @@ TEST_P(ObjectsSuite, BatchesAnswerInOrder) {
   EXPECT_THAT(results[1], FailsWith(kNotFound, ""));
   EXPECT_EQ(results[2]->data, R"({"a":1})");
   EXPECT_EQ(results[3]->id, b);
+}
+
+TEST_P(ObjectsSuite, AFullBatchHasItsFirstObject) {
+  const auto objects = Objects();
+  const std::string megabyte = R"({"a":")" + std::string(1'000'000, 'x') + R"("})";
+  std::vector<uint64_t> ids;
+  for (uint32_t i = 0; i < 8; ++i) {
+    ids.push_back(*objects->Create(megabyte, {.shard = i % 2 == 0 ? 1 : 2}));
+  }
+  // Engines that read in the order of IDs come to the first one last.
+  std::sort(ids.rbegin(), ids.rend());
+  ids.push_back(ids.front());
+  const SmallBatches small(1'500'000);
+  for (std::span<const uint64_t> left(ids); !left.empty();) {
+    const auto results = objects->GetMany(left, {});
+    ASSERT_EQ(results.size(), left.size());
+    ASSERT_OK(results.front());
+    EXPECT_EQ(results.front()->id, left.front());
+    EXPECT_EQ(results.front()->data, megabyte);
+    size_t read = 0;
+    for (const auto& result : results) {
+      if (result.ok()) {
+        ++read;
+      } else {
+        EXPECT_TRUE(IsPaused(result.status())) << result.status();
+      }
+    }
+    // Two of each of two shards, which may be read at the same time, and the first one.
+    EXPECT_LE(read, 5u);
+    left = left.subspan(1);
+  }
 }
 
 }  // namespace

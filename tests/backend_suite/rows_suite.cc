@@ -1,5 +1,8 @@
+#include <span>
 #include <string>
 
+#include "backend_api/batch_bytes.h"
+#include "backend_api/scan_budget.h"
 #include "kvstore_api/limits.h"
 #include "tests/backend_suite/suite.h"
 
@@ -268,6 +271,25 @@ TEST_P(RowsSuite, BatchesOfReadsAnswerInOrder) {
   EXPECT_EQ(ToText(pages[1]->items), "");
   EXPECT_EQ(ToText(pages[2]->items), "x@1=1");
   EXPECT_EQ(ToText(pages[3]->items), "");
+}
+
+TEST_P(RowsSuite, AFullBatchHasItsFirstRow) {
+  const auto rows = Rows();
+  const std::string megabyte(1'000'000, 'x');
+  const std::vector<std::string> keys = {"f", "e", "d", "c", "b", "a"};
+  std::vector<RowRead> reads;
+  for (const std::string& key : keys) {
+    ASSERT_OK(PutCell(*rows, key, "x", megabyte, 1));
+    reads.push_back({.row = key});
+  }
+  const SmallBatches small(1'500'000);
+  for (std::span<const RowRead> left(reads); !left.empty(); left = left.subspan(1)) {
+    const auto pages = rows->GetMany(left);
+    ASSERT_EQ(pages.size(), left.size());
+    ASSERT_OK(pages.front());
+    EXPECT_EQ(pages.front()->items.size(), 1u);
+    for (const auto& page : pages) EXPECT_TRUE(page.ok() || IsPaused(page.status())) << page.status();
+  }
 }
 
 TEST_P(RowsSuite, TheLargestKeysAndValuesFit) {

@@ -113,5 +113,26 @@ TEST_F(HostileRespTest, LargeAnswersOfShortNamesTakeLittle) {
   EXPECT_LT(MostBytes() - seeded, (32 + 32 * 4) * kMiB * kTimes);
 }
 
+TEST_F(HostileRespTest, ReadsOfManyLargeValuesTakeLittle) {
+  const auto writer = Dial();
+  EXPECT_EQ(writer->Do("AUTH alice"), "OK");
+  std::vector<std::string> get = {"MGET"};
+  for (int i = 0; i < 12; ++i) {
+    get.push_back("alice:" + std::to_string(i));
+    EXPECT_EQ(writer->Do({"SET", get.back(), std::string(4 * kMiB, 'v')}), "OK");
+  }
+  const uint64_t seeded = MostBytes();
+  // The answers would be too large, which is known once a part of the values was read.
+  const Clients clients = Dial(60, "AUTH alice");
+  for (const auto& client : clients) client->Send(RespClient::Encode(get));
+  ExpectServes();
+  for (const auto& client : clients) {
+    const std::string answer = client->Receive();
+    EXPECT_TRUE(answer.starts_with("-ERR ") || answer.starts_with("-BUSY ")) << answer.substr(0, 100);
+  }
+  // The share of a caller, and for each worker what it reads at once, of which the last value may be large.
+  EXPECT_LT(MostBytes() - seeded, (32 + 32 * 8) * kMiB * kTimes);
+}
+
 }  // namespace
 }  // namespace kvstore::testing

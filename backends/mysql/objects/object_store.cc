@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/scan_budget.h"
 #include "backends/mysql/objects/open_shards.h"
 #include "base/hash.h"
@@ -252,7 +253,7 @@ std::vector<MySqlObjectStore::Group> MySqlObjectStore::GroupByShards(
 }
 
 void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> ids,
-                                const ObjectReadOptions& options,
+                                const ObjectReadOptions& options, BatchBytes& bytes,
                                 std::vector<absl::StatusOr<Object>>& results) {
   std::vector<std::vector<uint64_t>> locals(group.shards);
   for (const size_t place : group.places) {
@@ -275,12 +276,19 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
           std::string data;
           uint64_t timestamp = 0;
           size_t places = 0;  // that ask for it and have no result yet
+          bool kept = true;   // false: there was no room for the data
         };
+        size_t room = bytes.left();
         std::unordered_map<uint64_t, Found> found;  // by ID
         for (Rows rows = call.Query(); rows.Next();) {
           const auto shard = static_cast<uint32_t>(rows.Uint(1));
-          found[ObjectId::ValueOf(shard, dataset_->type, rows.Uint(2))] = {.data = rows.Bytes(3),
-                                                                           .timestamp = rows.Uint(4)};
+          const uint64_t id = ObjectId::ValueOf(shard, dataset_->type, rows.Uint(2));
+          Found& object = found[id];
+          object.kept = room > 0 || id == ids.front();
+          if (!object.kept) continue;
+          object.data = rows.Bytes(3);
+          object.timestamp = rows.Uint(4);
+          room -= std::min(room, object.data.size());
         }
         for (const size_t place : group.places) {
           if (const auto object = found.find(ids[place]); object != found.end()) ++object->second.places;
@@ -292,7 +300,12 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
             continue;
           }
           // An ID may be asked for more than once: the last place gets the document itself, others a copy.
-          auto& [data, timestamp, places] = object->second;
+          auto& [data, timestamp, places, kept] = object->second;
+          if (!kept || (bytes.full() && place != 0)) {
+            results[place] = BatchFullError();
+            continue;
+          }
+          bytes.Add(data.size());
           results[place] = Visible({ids[place], --places == 0 ? std::move(data) : data, timestamp},
                                    options.include_inactive);
         }
@@ -303,7 +316,14 @@ void MySqlObjectStore::GetGroup(const Group& group, std::span<const uint64_t> id
     // IDs of several shards are read one by one: the map may have parted the shards meanwhile, or one of them
     // lacks the table. If the host fails this costs little, since its breaker is open by now; and each error
     // names its shard.
-    results[place] = group.shards > 1 ? Get(ids[place], options) : status;
+    if (group.shards == 1) {
+      results[place] = status;
+    } else if (bytes.full() && place != 0) {
+      results[place] = BatchFullError();
+    } else {
+      results[place] = Get(ids[place], options);
+      if (results[place].ok()) bytes.Add(results[place]->data.size());
+    }
   }
 }
 
@@ -313,7 +333,8 @@ std::vector<absl::StatusOr<Object>> MySqlObjectStore::GetMany(std::span<const ui
   const std::vector<Group> groups = GroupByShards(ids, results);
   std::vector<uint32_t> shards;
   for (const Group& group : groups) shards.push_back(group.first_shard);
-  fleet_->ForEach(Space::kId, shards, [&](size_t i) { GetGroup(groups[i], ids, options, results); });
+  BatchBytes bytes;
+  fleet_->ForEach(Space::kId, shards, [&](size_t i) { GetGroup(groups[i], ids, options, bytes, results); });
   return results;
 }
 

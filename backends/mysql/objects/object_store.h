@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/object_store.h"
 #include "backends/mysql/fleet/dataset.h"
 #include "backends/mysql/fleet/fleet.h"
@@ -50,7 +51,7 @@ class MySqlObjectStore : public ObjectStore {
                                    std::vector<absl::StatusOr<Object>>& results) const;
   /// Reads the objects of a group into the same places of `results`.
   void GetGroup(const Group& group, std::span<const uint64_t> ids, const ObjectReadOptions& options,
-                std::vector<absl::StatusOr<Object>>& results);
+                BatchBytes& bytes, std::vector<absl::StatusOr<Object>>& results);
 
   /// An object that a statement of a scan has listed.
   struct Listed {

@@ -122,7 +122,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
   for (std::span<const size_t> left(plain); !left.empty();) {
     const auto now = left.first(std::min(left.size(), kReadTogether));
     left = left.subspan(now.size());
-    if (bytes.full()) {
+    if (bytes.full() && now.front() != 0) {
       fail(now, BatchFullError());
       continue;
     }
@@ -141,7 +141,7 @@ void MySqlRowStore::GetOnShard(uint32_t shard, std::span<const RowRead> reads, s
     }
   }
   for (const size_t place : alone) {
-    if (bytes.full()) {
+    if (bytes.full() && place != 0) {
       pages[place] = BatchFullError();
       continue;
     }

@@ -194,9 +194,17 @@ void RocksObjectStore::GetGroup(std::span<const uint64_t> ids, const ObjectReadO
   const std::vector<rocksdb::Slice> slices(keys.begin(), keys.end());
   std::vector<rocksdb::PinnableSlice> values(ids.size());
   std::vector<rocksdb::Status> statuses(ids.size());
-  engine_->db().MultiGet({}, family_->handle, ids.size(), slices.data(), values.data(), statuses.data());
+  rocksdb::ReadOptions read;
+  // The values behind this limit are not read: their status is Aborted.
+  read.value_size_soft_limit = bytes.left();
+  engine_->db().MultiGet(read, family_->handle, ids.size(), slices.data(), values.data(), statuses.data());
+  const bool first = objects.empty();
+  // RocksDB reads in the order of the keys, so that the first of the batch may be behind others.
+  if (first && statuses[0].IsAborted()) {
+    statuses[0] = engine_->db().Get({}, family_->handle, slices[0], &values[0]);
+  }
   for (size_t i = 0; i < ids.size(); ++i) {
-    if (bytes.full()) {
+    if (statuses[i].IsAborted() || (bytes.full() && !(first && i == 0))) {
       objects.emplace_back(BatchFullError());
       continue;
     }

@@ -1,11 +1,14 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/scan_budget.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/answer_memory.h"
@@ -78,21 +81,30 @@ absl::Status JsonMultiGet(StoreCall& call, Arguments arguments, Encoder& out) {
     ids.push_back(key->id);
   }
   std::vector<std::optional<std::string>> documents(keys.size());
+  const SmallBatches pieces(kReadBytes);
   size_t bytes = 0;
   for (const auto& [dataset, its] : places) {
     std::vector<uint64_t> its_ids;
     for (const size_t place : its) its_ids.push_back(ids[place]);
-    auto objects = call.router.GetObjects(dataset, its_ids, {});
-    if (!objects.ok()) return CheckShape(call.router, dataset, Shape::kObjects, objects.status());
-    for (size_t i = 0; i < its.size(); ++i) {
-      absl::StatusOr<Object>& object = (*objects)[i];
-      if (absl::IsNotFound(object.status())) continue;
-      if (IsPaused(object.status())) return TooLargeAnswerError();
-      if (!object.ok()) return object.status();
-      bytes += object->data.size();
-      if (bytes > kMaxAnswerBytes) return TooLargeAnswerError();
-      if (auto status = call.memory->Hold(2 * object->data.size()); !status.ok()) return status;
-      documents[its[i]] = std::move(object->data);
+    size_t read_bytes = 0;
+    for (size_t done = 0, together = kFirstTogether; done < its.size();) {
+      const size_t before = done;
+      const size_t end = std::min(its.size(), before + together);
+      auto objects = call.router.GetObjects(dataset, std::span(its_ids).subspan(before, end - before), {});
+      if (!objects.ok()) return CheckShape(call.router, dataset, Shape::kObjects, objects.status());
+      for (; done < end; ++done) {
+        absl::StatusOr<Object>& object = (*objects)[done - before];
+        if (absl::IsNotFound(object.status())) continue;
+        if (IsPaused(object.status()) && done > before) break;
+        if (IsPaused(object.status())) return TooLargeAnswerError();
+        if (!object.ok()) return object.status();
+        read_bytes += object->data.size();
+        bytes += object->data.size();
+        if (bytes > kMaxAnswerBytes) return TooLargeAnswerError();
+        if (auto status = call.memory->Hold(2 * object->data.size()); !status.ok()) return status;
+        documents[its[done]] = std::move(object->data);
+      }
+      together = NextTogether(done, read_bytes);
     }
   }
   out.Array(documents.size());

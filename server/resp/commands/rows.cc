@@ -20,8 +20,7 @@ constexpr size_t kBytesHere = size_t{256} << 10;
 constexpr size_t kKeysHere = 64;
 /// The pages that a worker reads. Each takes about 4 MiB at most, however short its names and values are: it
 /// is counted when it was read, and by then each worker may have one.
-constexpr size_t kPageBytes = size_t{3} << 20;
-constexpr uint32_t kPageColumns = 8'000;
+constexpr uint32_t kReadColumns = 8'000;
 /// What an allocation takes beside its content.
 constexpr size_t kAllocation = 16;
 /// What an answer has for each name and value beside them, in about.
@@ -65,12 +64,19 @@ void AppendPage(Row& row, Row page) {
 /// Returns the options of the plan's first page.
 ReadOptions PageOptions(const ReadPlan& plan, bool here) {
   ReadOptions options = plan.options;
-  options.max_bytes = std::min(options.max_bytes, here ? kBytesHere : kPageBytes);
-  options.limit = std::min(options.limit, here ? kColumnsHere : kPageColumns);
+  options.max_bytes = std::min(options.max_bytes, here ? kBytesHere : kReadBytes);
+  options.limit = std::min(options.limit, here ? kColumnsHere : kReadColumns);
   return options;
 }
 
+/// The most entries of a batch that a worker reads at once.
+constexpr size_t kMostTogether = 2'000;
+
 }  // namespace
+
+size_t NextTogether(size_t entries, size_t bytes) {
+  return std::clamp<size_t>(kReadBytes / (bytes / std::max<size_t>(entries, 1) + 1), 1, kMostTogether);
+}
 
 absl::Status TooLargeAnswerError() {
   return absl::FailedPreconditionError(fmt::format(

@@ -17,6 +17,14 @@ namespace kvstore::server::resp {
 /// Returns the error of an answer that would be larger than kMaxAnswerBytes or kMaxAnswerElements.
 absl::Status TooLargeAnswerError();
 
+/// What a worker reads at once: it is counted when it was read, and by then each worker may have as much.
+inline constexpr size_t kReadBytes = size_t{3} << 20;
+/// How many entries of a batch a worker reads at first; later as many as NextTogether says.
+inline constexpr size_t kFirstTogether = 64;
+
+/// Returns how many entries of a batch fill kReadBytes when `entries` that were read have `bytes` together.
+size_t NextTogether(size_t entries, size_t bytes);
+
 /// Reads all pages of a plan into `row`.
 ///
 /// here    as StoreCall::here: TooLongHereError if there is more than a short page.

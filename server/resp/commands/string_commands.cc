@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "backend_api/batch_bytes.h"
 #include "backend_api/outcome.h"
 #include "backend_api/scan_budget.h"
 #include "kvstore_api/limits.h"
@@ -109,18 +111,26 @@ absl::Status GetStrings(StoreCall& call, std::string_view dataset, Arguments key
     options.columns.emplace().emplace_back(kColumn);
     reads.push_back({.row = rows.back(), .options = std::move(options)});
   }
-  auto read = call.router.GetRows(dataset, reads);
-  if (!read.ok()) return CheckShape(call.router, dataset, Shape::kRows, read.status());
-  for (size_t i = 0; i < places.size(); ++i) {
-    absl::StatusOr<Row>& row = (*read)[i];
-    if (IsPaused(row.status())) return TooLargeAnswerError();
-    if (!row.ok()) return row.status();
-    if (row->items.empty()) continue;
-    values[places[i]] = std::move(row->items.front().cells.front().value);
-    const size_t size = values[places[i]]->size();
-    bytes += size;
-    if (bytes > kMaxAnswerBytes) return TooLargeAnswerError();
-    if (auto status = call.memory->Hold(2 * size); !status.ok()) return status;
+  const SmallBatches pieces(kReadBytes);
+  size_t read_bytes = 0;
+  for (size_t done = 0, together = kFirstTogether; done < places.size();) {
+    const size_t before = done;
+    const size_t end = std::min(places.size(), before + together);
+    auto read = call.router.GetRows(dataset, std::span(reads).subspan(before, end - before));
+    if (!read.ok()) return CheckShape(call.router, dataset, Shape::kRows, read.status());
+    for (; done < end; ++done) {
+      absl::StatusOr<Row>& row = (*read)[done - before];
+      if (IsPaused(row.status()) && done > before) break;
+      if (IsPaused(row.status())) return TooLargeAnswerError();
+      if (!row.ok()) return row.status();
+      if (row->items.empty()) continue;
+      std::string& value = values[places[done]].emplace(std::move(row->items.front().cells.front().value));
+      read_bytes += value.size();
+      bytes += value.size();
+      if (bytes > kMaxAnswerBytes) return TooLargeAnswerError();
+      if (auto status = call.memory->Hold(2 * value.size()); !status.ok()) return status;
+    }
+    together = NextTogether(done, read_bytes);
   }
   return absl::OkStatus();
 }
