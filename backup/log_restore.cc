@@ -67,16 +67,20 @@ class LogReplay {
   LogReplay(BlobStore& blobs, uint64_t began_ms, uint64_t at_ms, WriteReplay& replay, Replayed& replayed)
       : blobs_(blobs), began_ms_(began_ms), at_ms_(at_ms), replay_(replay), replayed_(replayed) {}
 
-  /// Returns the place of a segment behind which all writes are that the store lacks.
+  /// Returns the place of the first segment that does not end before the store's last change. Those that end
+  /// with it may have a schema that is newer than the backup's, without a write.
   absl::StatusOr<size_t> FindFirst(const std::vector<std::string>& names) const {
-    // The last one that does not begin behind the store's last change.
     size_t low = 0;
     size_t high = names.size();
-    while (high - low > 1) {
+    while (low < high) {
       const size_t middle = low + (high - low) / 2;
       const auto fetched = Fetch(blobs_, names[middle]);
       if (!fetched.ok()) return fetched.status();
-      (fetched->segment.after <= replay_.Last() ? low : high) = middle;
+      if (fetched->segment.last < replay_.Last()) {
+        low = middle + 1;
+      } else {
+        high = middle;
+      }
     }
     return low;
   }
@@ -96,7 +100,7 @@ class LogReplay {
       }
       previous = fetched->sha256;
       // The backup has all of it, and may have a newer schema.
-      if (segment.last < replay_.Last() || segment.marks.back().at_ms < began_ms_) continue;
+      if (segment.marks.back().at_ms < began_ms_) continue;
       if (segment.after > replay_.Last()) {
         return absl::DataLossError(fmt::format("{}: what the log has before it is missing", names[i]));
       }
@@ -138,6 +142,10 @@ class LogReplay {
     // The last mark may be of a write that is in the next segment only.
     for (auto whole = segment.marks.begin(); whole != behind && whole->last <= segment.last; ++whole) {
       replayed_.as_of_ms = std::max(replayed_.as_of_ms, whole->at_ms);
+    }
+    // Nothing was written between the two marks around the time.
+    if (is_cut && behind->last == mark.last && mark.last <= segment.last) {
+      replayed_.as_of_ms = std::max(replayed_.as_of_ms, at_ms_);
     }
     return absl::OkStatus();
   }

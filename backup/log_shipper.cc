@@ -134,10 +134,13 @@ void LogShipper::Mark() {
   const uint64_t last = log_->Last();
   // The clock may be set back.
   const uint64_t now = std::max(WallClockMs(), chain_->marks.back().at_ms);
-  if (last == chain_->marks.back().last && chain_->marks.size() > 1) {
-    chain_->marks.back().at_ms = now;
+  std::vector<LogMark>& marks = chain_->marks;
+  // While nothing is written there are two marks: since when the last change is there, and until when there
+  // was no other one.
+  if (marks.size() > 1 && last == marks.back().last && last == marks[marks.size() - 2].last) {
+    marks.back().at_ms = now;
   } else {
-    chain_->marks.push_back({now, std::max(last, chain_->marks.back().last)});
+    marks.push_back({now, std::max(last, marks.back().last)});
   }
   Reached("log-mark");
 }

@@ -71,6 +71,15 @@ class BackupLog : public ::testing::Test {
     ASSERT_TRUE(Eventually([&] { return shipper_->figures().shipped_until_ms > now; }))
         << shipper_->figures().last_error;
   }
+  /// Waits until a mark was made that begins now.
+  static void AwaitMark() {
+    std::atomic<int> marks{0};
+    SetFailPointHook([&](std::string_view point) {
+      if (point == "log-mark") ++marks;
+    });
+    EXPECT_TRUE(Eventually([&] { return marks >= 2; }));
+    SetFailPointHook(nullptr);
+  }
   void Put(const std::string& row, const std::string& value) {
     const CellWrite cell{"x", value, std::nullopt};
     ASSERT_OK(router_->PutRow("rows", row, {&cell, 1}, {}));
@@ -138,6 +147,53 @@ TEST_F(BackupLog, AnyTimeIsRestored) {
     ASSERT_OK(restored->PutRow("rows", "row", {&cell, 1}, {}));
     EXPECT_EQ(Get(*restored, "row"), "later");
   }
+}
+
+TEST_F(BackupLog, ATimeBetweenAWriteAndItsSegmentHasTheWrite) {
+  Ship(/*ship_ms=*/300);
+  Put("row", "v");
+  const uint64_t written = WallClockMs();
+  AwaitMark();
+  const uint64_t at = WallClockMs();
+  AwaitShipped();
+  Replayed replayed;
+  const auto restored = RestoreAt(at, replayed);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(Get(*restored, "row"), "v");
+  EXPECT_GE(replayed.as_of_ms, written);
+  EXPECT_LE(replayed.as_of_ms, at);
+}
+
+TEST_F(BackupLog, ATimeInWhichNothingWasWrittenIsToldAsItIs) {
+  Ship();
+  Put("row", "v");
+  const uint64_t quiet = Now() + 20;
+  ASSERT_TRUE(Eventually([&] { return WallClockMs() > quiet; }));
+  AwaitMark();
+  Put("row", "later");
+  AwaitShipped();
+  Replayed replayed;
+  const auto restored = RestoreAt(quiet, replayed);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(Get(*restored, "row"), "v");
+  EXPECT_EQ(replayed.as_of_ms, quiet);
+}
+
+TEST_F(BackupLog, ADatasetThatNothingWasWrittenToIsRestored) {
+  Ship();
+  AwaitShipped();
+  const uint64_t segments = shipper_->figures().segments;
+  ASSERT_OK(router_->CreateDataset({.name = "more"}));
+  ASSERT_TRUE(Eventually([&] { return shipper_->figures().segments > segments; }));
+  const uint64_t at = WallClockMs();
+  ASSERT_TRUE(Eventually([&] { return WallClockMs() > at; }));
+  Put("row", "later");
+  AwaitShipped();
+  Replayed replayed;
+  const auto restored = RestoreAt(at, replayed);
+  ASSERT_TRUE(restored);
+  EXPECT_EQ(restored->ListDatasets()->size(), 2u);
+  EXPECT_EQ(Get(*restored, "row"), "none");
 }
 
 TEST_F(BackupLog, DatasetsThatWereMadeAndDroppedBehindTheBackupAreRestored) {
