@@ -13,8 +13,8 @@
 #include "cli/escape.h"
 #include "client/token.h"
 #include "json/json_text.h"
-#include "server/address.h"
 #include "server/call/access.h"
+#include "server/check_options.h"
 
 /// kv config: checks the configuration file. kv token: makes tokens for callers of a server.
 namespace kvstore::cli {
@@ -22,8 +22,7 @@ namespace {
 
 /// Checks a configuration as a whole, including the files that it names. Throws Failure.
 void Check(const Config& config) {
-  OrFail(server::CheckAddresses(config.server));
-  OrFail(server::Access::Open(config.server.tokens));
+  OrFail(server::CheckOptions(config.server));
   for (const PlacedBackend& backend : AllBackends(config.store)) {
     if (backend.config->type != kRemote) continue;
     const RemoteServer remote = OrFail(OptionsOf<RemoteServer>(backend));

@@ -73,9 +73,14 @@ absl::StatusOr<Certificates::Content> Certificates::Read(const ServerTls& files)
   if (!status.ok()) return status;
   if (!files.client_ca.empty()) {
     status = UseFile(
-        "client_ca", files.client_ca, content.pem.client_ca,
+        "client_ca", files.client_ca, content.pem.client_ca.emplace(),
         [&](const auto& text, error_code& failed) { context.add_certificate_authority(text, failed); });
     if (!status.ok()) return status;
+    // OpenSSL takes a file without a certificate, such as an empty one that is just being written.
+    if (sk_X509_OBJECT_num(X509_STORE_get0_objects(SSL_CTX_get_cert_store(context.native_handle()))) == 0) {
+      return absl::InvalidArgumentError(
+          fmt::format("server.tls.client_ca: {} has no certificate", files.client_ca.string()));
+    }
     context.set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
   }
   SSL_CTX* const native = context.native_handle();

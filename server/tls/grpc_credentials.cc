@@ -47,9 +47,10 @@ void GrpcCredentials::MemoryFile::Replace(const std::string& text) {
   ::close(made);
 }
 
-GrpcCredentials::GrpcCredentials(const Pem& pem) : cert_(pem.cert), key_(pem.key), client_ca_(pem.client_ca) {
+GrpcCredentials::GrpcCredentials(const Pem& pem)
+    : cert_(pem.cert), key_(pem.key), client_ca_(pem.client_ca.value_or("")) {
   using grpc::experimental::FileWatcherCertificateProvider;
-  const bool wants_clients = !pem.client_ca.empty();
+  const bool wants_clients = pem.client_ca.has_value();
   const auto files =
       wants_clients ? std::make_shared<FileWatcherCertificateProvider>(key_.path(), cert_.path(),
                                                                        client_ca_.path(), kLookEvery)
@@ -66,7 +67,7 @@ GrpcCredentials::GrpcCredentials(const Pem& pem) : cert_(pem.cert), key_(pem.key
 void GrpcCredentials::Replace(const Pem& pem) {
   key_.Replace(pem.key);
   cert_.Replace(pem.cert);
-  if (!pem.client_ca.empty()) client_ca_.Replace(pem.client_ca);
+  if (pem.client_ca) client_ca_.Replace(*pem.client_ca);
 }
 
 }  // namespace kvstore::server

@@ -3,6 +3,7 @@
 #include <grpcpp/security/server_credentials.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace kvstore::server {
@@ -11,7 +12,7 @@ namespace kvstore::server {
 struct Pem {
   std::string cert;  ///< Followed by those that lead to its authority.
   std::string key;
-  std::string client_ca;  ///< Of clients' certificates; empty: clients need none.
+  std::optional<std::string> client_ca;  ///< Of clients' certificates; without it they need none.
 };
 
 /// Credentials of a gRPC server, made of texts that can be replaced while it serves.

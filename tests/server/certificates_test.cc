@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "server/check_options.h"
 #include "server/tls/common_name.h"
 #include "tests/server/served.h"
 #include "tests/support/certificates.h"
@@ -178,6 +180,36 @@ TEST_F(CertificatesTest, WhatIsReadSaysWhenItExpires) {
   const auto longer = certificates->expires() - first;
   EXPECT_GT(longer, std::chrono::hours(95));
   EXPECT_LT(longer, std::chrono::hours(97));
+}
+
+TEST_F(CertificatesTest, ACheckOfTheOptionsFindsWhatAServerWouldRefuse) {
+  ServerOptions options;
+  options.tls = {
+      .cert = authority_.Issue("one").cert, .key = authority_.Issue("another").key, .client_ca = ""};
+  EXPECT_THAT(server::CheckOptions(options),
+              testing::FailsWith(absl::StatusCode::kInvalidArgument, "server.tls.key: cannot use"));
+  Use(authority_.Issue("one"));
+  options.tls = Files();
+  EXPECT_OK(server::CheckOptions(options));
+}
+
+TEST_F(CertificatesTest, AnAuthorityWithoutACertificateIsRefused) {
+  Use(authority_.Issue("server"));
+  ServerTls tls = Files();
+  tls.client_ca = dir_ / "clients.pem";
+  const auto error = [&] { return Certificates::Open(tls).status(); };
+  for (const char* none : {"", "\n", "# no certificate\n"}) {
+    std::ofstream(tls.client_ca) << none;
+    EXPECT_THAT(error(), testing::FailsWith(absl::StatusCode::kInvalidArgument, "server.tls.client_ca: "))
+        << none;
+  }
+  std::filesystem::copy_file(authority_.file(), tls.client_ca,
+                             std::filesystem::copy_options::overwrite_existing);
+  ASSERT_OK_AND_ASSIGN(const auto certificates, Certificates::Open(tls));
+  const auto context = certificates->context();
+  std::ofstream(tls.client_ca) << "";
+  certificates->Refresh();
+  EXPECT_EQ(certificates->context(), context) << "that of before stays in force";
 }
 
 TEST_F(CertificatesTest, AFileThatCannotBeUsedIsNamed) {
