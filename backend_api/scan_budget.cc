@@ -27,6 +27,7 @@ void SpendScanBudget(uint64_t cells) {
   if (left) *left -= std::min(*left, cells);
 }
 bool IsScanBudgetSpent() { return left == uint64_t{0}; }
+uint64_t ScanBudgetLeft() { return left.value_or(UINT64_MAX); }
 bool HasScanBudget() { return left.has_value(); }
 
 absl::Status PausedError(std::string_view position) {

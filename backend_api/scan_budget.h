@@ -7,7 +7,7 @@
 
 #include "absl/status/status.h"
 
-/// Bounds how many cells a thread's scans examine without finding anything. A scan for a column that no row
+/// Bounds how many cells a thread's reads examine without finding anything. A scan for a column that no row
 /// has examines every cell of the dataset; a server that runs it must be able to stop in between, to serve
 /// its other callers.
 namespace kvstore {
@@ -15,7 +15,8 @@ namespace kvstore {
 /// While it lives, scans that this thread makes examine about `cells` cells in all. When they are used up and
 /// nothing has been found, RowCursor::Next, RowScan::Next and UnitScan::Next return a PausedError. Called
 /// again, they continue where they stopped; markers and positions are up to date. Without a budget scans are
-/// never paused. A budget inside another one replaces it until it ends.
+/// never paused. A page of a row of an embedded engine ends, perhaps empty, after about so many cells, too. A
+/// budget inside another one replaces it until it ends.
 class ScanBudget {
  public:
   explicit ScanBudget(uint64_t cells);
@@ -31,6 +32,8 @@ class ScanBudget {
 void SpendScanBudget(uint64_t cells);
 /// Whether this thread has a budget, and all of it is spent.
 bool IsScanBudgetSpent();
+/// Returns what is left of this thread's budget; UINT64_MAX if it has none.
+uint64_t ScanBudgetLeft();
 /// Whether this thread has a budget.
 bool HasScanBudget();
 

@@ -128,9 +128,13 @@ Caller::Verdict Caller::Classify(const grpc::Status& status, const std::string& 
   // gRPC's errors name a certificate that does not fit, but do not say when one side encrypts and the other
   // does not. Their texts let that be guessed.
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
-  if (options_.tls && says("handshake")) message += "; does it speak TLS?";
+  if (options_.tls && says("certificate verify failed")) {
+    message += "; its certificate is not of an authority in the file that tls.ca (--tls-ca) names";
+  } else if (options_.tls && says("handshake")) {
+    message += "; does it speak TLS?";
+  }
   if (!options_.tls && says("failed to connect") && says("Socket closed"))
-    message += "; does it speak TLS only?";
+    message += "; does it speak TLS only? Then give tls (--tls, --tls-ca)";
   error = absl::Status(code, fmt::format("server {}: {}{}", address(), message,
                                          writes ? "; the write may or may not have happened" : ""));
   if (writes) error = MarkInDoubt(std::move(error));

@@ -184,8 +184,9 @@ absl::Status CatalogKeeper::CompleteSpec(DatasetSpec& spec, const CatalogContent
     }
     if (spec.shape != Shape::kObjects || entry.spec.shape != Shape::kObjects || going) continue;
     if (entry.spec.type == spec.type) {
+      // Whose it is, is not for all who may create a dataset.
       return absl::AlreadyExistsError(
-          fmt::format("type: {} is the type number of dataset '{}'", spec.type, entry.spec.name));
+          fmt::format("type: {} is the type number of another dataset", spec.type));
     }
     taken.insert(entry.spec.type);
   }

@@ -77,6 +77,14 @@ class Admission {
   bool HasRoom(const CallerShare& caller, size_t own) const {
     return caller.bytes.load(std::memory_order_relaxed) <= bytes_each_ + own;
   }
+  /// Returns whether Admit would succeed now for a request of so many bytes.
+  bool MayAdmit(const CallerShare& caller, size_t bytes) const {
+    const size_t held = caller.bytes.load(std::memory_order_relaxed);
+    return caller.calls.load(std::memory_order_relaxed) < calls_each_ &&
+           calls_.load(std::memory_order_relaxed) < limits_.max_calls &&
+           (held == 0 || held + bytes <= bytes_each_) &&
+           bytes_.load(std::memory_order_relaxed) + Charged(held, held + bytes) <= limits_.max_bytes;
+  }
   /// Counts that an admitted call, or a part of it, was ended for lack of room.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
 

@@ -15,6 +15,10 @@
 namespace kvstore::server {
 namespace {
 
+/// The calls of a caller that run as they arrive, where they are quick. If it has more in flight, they wait
+/// for workers, which serve all callers in turn.
+constexpr size_t kFewCalls = 64;
+
 constexpr size_t kMaxRememberedBytes = size_t{64} << 20;
 constexpr char kRefusedPayload[] = "kvstore/refused";
 
@@ -207,6 +211,23 @@ absl::Status Call::CheckStillAllowed() {
   return CheckRight(principal_.get(), dataset_, Traits(operation_).right, report_);
 }
 
+bool Call::CallerHasMany() const {
+  return core_.options.TellsCallersApart() && share_ != nullptr &&
+         share_->calls.load(std::memory_order_relaxed) > kFewCalls;
+}
+
+absl::Status Call::CheckStart() {
+  if (auto status = CheckLimits(); !status.ok()) return status;
+  if (auto status = CheckRoom(); !status.ok()) return status;
+  const uint64_t version = core_.access->version();
+  const uint64_t by = authenticated_by_.load(std::memory_order_relaxed);
+  // Calls that anybody may make are not authenticated.
+  if (by == 0 || by == version) return absl::OkStatus();
+  auto status = CheckStillAllowed();
+  if (status.ok()) authenticated_by_.store(version, std::memory_order_relaxed);
+  return status;
+}
+
 absl::Status Call::CheckBackend(std::string_view dataset) const {
   if (!core_.shares_catalog || !IsOnData(operation_) || backend_.empty()) return absl::OkStatus();
   const auto expected = info_.transport.ExpectedBackend();
@@ -283,8 +304,10 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, 
     return ServerStops();
   }
   // A request may take its time to arrive, and the caller may have lost its rights meanwhile.
-  if (authenticated_by_.load(std::memory_order_relaxed) != core_.access->version()) {
+  if (const uint64_t version = core_.access->version();
+      authenticated_by_.load(std::memory_order_relaxed) != version) {
     if (auto status = Identify(); !status.ok()) return status;
+    authenticated_by_.store(version, std::memory_order_relaxed);
   }
   const OperationTraits& traits = Traits(operation_);
   if (auto status = CheckRight(principal_.get(), dataset, traits.right, report_); !status.ok()) return status;

@@ -148,6 +148,9 @@ class Call {
   std::shared_ptr<void> HoldBytes(size_t bytes);
   /// Returns what is counted of the caller in all of its calls; null: the caller is not known.
   CallerShare* share() const { return share_; }
+  /// Returns whether a call of the caller, who must be known, would be admitted with a request of so many
+  /// bytes.
+  bool CallerMayCall(size_t bytes) const { return core_.admission.MayAdmit(*share_, bytes); }
   /// Returns whether the caller, who must be known, is within its share of the bytes.
   bool CallerHasRoom() const { return core_.admission.HasRoom(*share_, 0); }
 
@@ -160,7 +163,9 @@ class Call {
   WorkerPool& workers() { return IsOnReports(operation_) ? core_.report_workers : core_.workers; }
   /// Returns the caller's queue; before the caller is known, that of all strangers.
   WorkQueue& queue() { return share_ != nullptr ? share_->queue : core_.strangers; }
-  bool RunsInline() const { return Traits(operation_).quick && !waits_; }
+  bool RunsInline() const {
+    return Traits(operation_).quick && !waits_ && !asks_for_much_ && !CallerHasMany();
+  }
   /// Returns whether it is a write that waits neither for another machine nor for the device, so that several
   /// of them can run one after the other on one worker.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
@@ -208,6 +213,11 @@ class Call {
   /// report  The report of the dataset that the call is about: a right on it is enough. Empty: none.
   absl::Status Admit(std::string_view dataset, RequestSize size, bool sync = false,
                      std::string_view report = {});
+  /// The request asks for so much that the call is not quick, whatever its operation.
+  void MarkAskingForMuch() { asks_for_much_ = true; }
+  /// Returns whether the work may begin, in a scope of the call's limits: it may have waited for long, and
+  /// the caller may have lost its right meanwhile. May set another principal_.
+  absl::Status CheckStart();
   /// Returns the name under which the caller's answers are remembered. After Admit.
   const std::string& CallerName() const { return share_->name; }
   /// Checks, for a call that lasts, the caller and its right (on dataset_, and report_) again, by the list
@@ -253,6 +263,8 @@ class Call {
 
   /// Counts the call among these until its end. RESOURCE_EXHAUSTED if they are too many.
   absl::Status AdmitAsBrief(BriefCalls& others);
+  /// Returns whether the caller has so many calls in flight that they take turns with those of others.
+  bool CallerHasMany() const;
   /// Sets principal_ and share_.
   absl::Status Identify();
   /// Tells the watch over gRPC's connections that a caller who is known, or a stranger, has called.
@@ -268,6 +280,7 @@ class Call {
   std::string_view backend_;
   bool waits_ = false;
   bool flushes_ = false;
+  bool asks_for_much_ = false;
   std::atomic<uint64_t> authenticated_by_{0};  // Access::version; 0: not yet
   bool admitted_ = false;
   BriefCalls* brief_ = nullptr;

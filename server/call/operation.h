@@ -30,6 +30,9 @@ struct OperationTraits {
 /// How many operations there are.
 inline constexpr size_t kOperationCount = static_cast<size_t>(Operation::kEndpoint) + 1;
 
+/// A list that begins behind more entries than this is not quick: each of them is passed.
+inline constexpr uint64_t kMaxQuickOffset = 1'000;
+
 /// The values of `quick` in wire/operations.def; see OperationTraits::quick.
 inline constexpr bool kQuick = true;
 inline constexpr bool kQueued = false;

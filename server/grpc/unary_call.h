@@ -36,6 +36,9 @@ class UnaryCall : public Call {
   absl::Status Admit(RequestSize size) {
     bool sync = false;
     if constexpr (requires { request_.sync(); }) sync = request_.sync();
+    if constexpr (requires { request_.options().offset(); }) {
+      if (request_.options().offset() > kMaxQuickOffset) MarkAskingForMuch();
+    }
     return Call::Admit(DatasetOf(request_), size, sync, ReportOf(request_));
   }
 
@@ -65,11 +68,6 @@ class UnaryCall : public Call {
   }
 
  private:
-  absl::Status CheckStart() const {
-    auto status = CheckLimits();
-    return status.ok() ? CheckRoom() : status;
-  }
-
   /// Returns whether the call ends without being carried out, because of an earlier attempt or because its
   /// request ID is no valid one. Then `status` is what it ends with.
   bool IsKnown(absl::Status& status) {

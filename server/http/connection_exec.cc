@@ -84,7 +84,7 @@ bool Connection::TakeLines() {
   std::string piece;
   absl::Status status = DecodeBody(piece);
   lines_->Append(piece);
-  if (status.ok() && !HoldBody(*exec_, lines_->partial_bytes())) status = MarkRefused(TooManyInFlightError());
+  if (status.ok() && !HoldBody(*exec_, lines_->held_bytes())) status = MarkRefused(TooManyInFlightError());
   // The lines that have come before the mistake are carried out first.
   exec_error_ = std::move(status);
   return !exec_error_.ok() || input().size() < before;  // else the rest of a chunk's line has to come first

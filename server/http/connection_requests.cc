@@ -40,8 +40,9 @@ bool HasFoldedLine(std::string_view head) {
 // ---- heads ----
 
 void Connection::MarkKnown(const CallerShare* caller) {
-  const auto too_old = door_.connections.MarkKnown(place_, caller);
-  if (too_old != nullptr) too_old->Drain();
+  const ConnectionList::TooMany too_many = door_.connections.MarkKnown(place_, caller);
+  if (too_many.drain != nullptr) too_many.drain->Drain();
+  if (too_many.stop != nullptr) too_many.stop->Stop();
 }
 
 bool Connection::AdvanceHead() {
@@ -120,7 +121,10 @@ void Connection::OnHead() {
   if (route.kind == Route::Kind::kExec) return BeginExec();
   // Strangers are told nothing of what there is.
   const auto known = door_.core.access->Identify(head_.authorization, common_name_);
-  if (!known.ok()) return Reject(401, known.status());
+  if (!known.ok()) {
+    Call(door_.core, Operation::kCalls, Info()).End(known.status());
+    return Reject(401, known.status());
+  }
   // Where everybody may do everything there are no principals.
   MarkKnown(*known != nullptr ? (*known)->share : &door_.core.access->nobody());
   if (route.kind == Route::Kind::kOpenApi) return Answer({}, door_.openapi);

@@ -17,6 +17,8 @@ namespace {
 /// How many connections may be open, but at most a quarter of the descriptors that the process may have.
 constexpr size_t kMostConnections = 1'000;
 constexpr size_t kLeastConnections = 16;
+/// Beyond its share, a caller may have a part of this of connections that end with their request.
+constexpr size_t kDrainingPart = 8;
 
 size_t MostConnections() {
   rlimit limit{};
@@ -26,12 +28,12 @@ size_t MostConnections() {
 
 }  // namespace
 
-std::shared_ptr<Connection> ConnectionList::TakeOldest(Connections& connections) {
-  for (auto oldest = connections.begin(); oldest != connections.end(); ++oldest) {
+std::shared_ptr<Connection> ConnectionList::MoveOldest(Connections& from, Connections& to) {
+  for (auto oldest = from.begin(); oldest != from.end(); ++oldest) {
     auto connection = oldest->connection.lock();
     if (connection == nullptr) continue;
-    oldest->place->among_ = &leaving_;
-    leaving_.splice(leaving_.end(), connections, oldest);
+    oldest->place->among_ = &to;
+    to.splice(to.end(), from, oldest);
     return connection;
   }
   return nullptr;
@@ -41,8 +43,8 @@ bool ConnectionList::Add(const std::shared_ptr<Connection>& connection, Place& p
                          std::shared_ptr<Connection>& evicted) {
   const MutexLock lock(mutex_);
   if (open_ >= 2 * most_) return false;
-  if (open_ - leaving_.size() >= most_) {
-    evicted = TakeOldest(strangers_);
+  if (open_ - stopped_.size() >= most_) {
+    evicted = MoveOldest(strangers_, stopped_);
     if (evicted == nullptr) return false;
   }
   place.at_ = strangers_.insert(strangers_.end(), {connection, &place});
@@ -51,23 +53,29 @@ bool ConnectionList::Add(const std::shared_ptr<Connection>& connection, Place& p
   return true;
 }
 
-std::shared_ptr<Connection> ConnectionList::MarkKnown(Place& place, const CallerShare* caller) {
+ConnectionList::TooMany ConnectionList::MarkKnown(Place& place, const CallerShare* caller) {
   const MutexLock lock(mutex_);
-  if (place.among_ != &strangers_) return nullptr;
-  Connections& mine = known_[caller];
-  auto evicted = mine.size() < most_each_ ? nullptr : TakeOldest(mine);
-  mine.splice(mine.end(), strangers_, place.at_);
-  place.among_ = &mine;
+  if (place.among_ != &strangers_) return {};
+  Known& mine = known_[caller];
+  TooMany too_many;
+  if (mine.size() >= most_each_) {
+    // A request may be one that its client never ends.
+    if (mine.draining.size() >= most_each_ / kDrainingPart)
+      too_many.stop = MoveOldest(mine.draining, stopped_);
+    too_many.drain = MoveOldest(mine.open, mine.draining);
+  }
+  mine.open.splice(mine.open.end(), strangers_, place.at_);
+  place.among_ = &mine.open;
   place.caller_ = caller;
-  return evicted;
+  return too_many;
 }
 
 void ConnectionList::Remove(Place& place) {
   const MutexLock lock(mutex_);
   if (place.among_ == nullptr) return;
   place.among_->erase(place.at_);
-  const bool is_known = place.among_ != &strangers_ && place.among_ != &leaving_;
-  if (is_known && place.among_->empty()) known_.erase(place.caller_);
+  if (const auto mine = known_.find(place.caller_); mine != known_.end() && mine->second.size() == 0)
+    known_.erase(mine);
   if (--open_ == 0) none_.notify_all();
 }
 
@@ -79,9 +87,12 @@ std::vector<std::shared_ptr<Connection>> ConnectionList::All() const {
       if (auto connection = one.connection.lock()) all.push_back(std::move(connection));
     }
   };
-  add(leaving_);
+  add(stopped_);
   add(strangers_);
-  for (const auto& [caller, connections] : known_) add(connections);
+  for (const auto& [caller, connections] : known_) {
+    add(connections.draining);
+    add(connections.open);
+  }
   return all;
 }
 

@@ -53,9 +53,13 @@ class ConnectionList {
   /// Adds a connection, of a stranger so far. Returns false if it must be closed, because there are too many
   /// of callers who are known. `evicted` is set to one that must be closed to make room for it.
   bool Add(const std::shared_ptr<Connection>& connection, Place& place, std::shared_ptr<Connection>& evicted);
-  /// The caller behind a connection was authenticated; a connection that has one keeps it. Returns one that
-  /// must end, as soon as no request is in flight, because this caller has more than it may have.
-  std::shared_ptr<Connection> MarkKnown(Place& place, const CallerShare* caller);
+  /// Connections that must make room for another one of their caller.
+  struct TooMany {
+    std::shared_ptr<Connection> drain;  ///< As soon as no request is in flight; may be null.
+    std::shared_ptr<Connection> stop;   ///< At once; may be null.
+  };
+  /// The caller behind a connection was authenticated; a connection that has one keeps it.
+  TooMany MarkKnown(Place& place, const CallerShare* caller);
   std::vector<std::shared_ptr<Connection>> All() const;
   /// Waits until there are none, or for so long; returns whether there are none.
   bool AwaitNone(std::chrono::milliseconds most);
@@ -63,23 +67,28 @@ class ConnectionList {
 
  private:
   void Remove(Place& place);
-  /// Returns the oldest of these connections, which is one of those that leave from here on; null if there is
-  /// none.
-  std::shared_ptr<Connection> TakeOldest(Connections& connections) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  /// Returns the oldest of these connections, which is one of `to` from here on; null if there is none.
+  static std::shared_ptr<Connection> MoveOldest(Connections& from, Connections& to);
 
   struct Entry {
     std::weak_ptr<Connection> connection;
     Place* place;
+  };
+  /// Those of a caller.
+  struct Known {
+    Connections open;      // the oldest first
+    Connections draining;  // likewise: they end with their request
+    size_t size() const { return open.size() + draining.size(); }
   };
 
   const size_t most_;
   const size_t most_each_;
   mutable Mutex mutex_;
   std::condition_variable none_;
-  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;        // with those that leave
-  Connections leaving_ ABSL_GUARDED_BY(mutex_);    // that make room, and need a moment to be gone
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;        // with those that were stopped
+  Connections stopped_ ABSL_GUARDED_BY(mutex_);    // that need a moment to be gone
   Connections strangers_ ABSL_GUARDED_BY(mutex_);  // the oldest first
-  std::map<const CallerShare*, Connections> known_ ABSL_GUARDED_BY(mutex_);
+  std::map<const CallerShare*, Known> known_ ABSL_GUARDED_BY(mutex_);
 };
 
 /// Returns whether a host, as a request names it, is this machine by a name that a web page cannot have: a

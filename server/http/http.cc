@@ -3,13 +3,13 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -29,8 +29,8 @@ using boost::system::error_code;
 constexpr std::chrono::seconds kRequestTimeout{1};
 constexpr std::chrono::seconds kAnswerTimeout{10};
 constexpr unsigned kMaxHeaderBytes = 8 << 10;
-/// How many connections may be open, but at most a tenth of the descriptors that the process may have.
-/// Further ones are closed at once.
+/// How many connections may be open, but at most a tenth of the descriptors that the process may have. When
+/// there are more, the one that came first is closed: a request that does not arrive at once makes room.
 constexpr size_t kMaxOpen = 1'000;
 constexpr size_t kMinOpen = 64;
 /// More than one, so that a slow text of /metrics delays nobody who asks whether the server lives.
@@ -43,23 +43,31 @@ size_t MostOpen() {
   return std::clamp<size_t>(limit.rlim_cur / 10, kMinOpen, kMaxOpen);
 }
 
+}  // namespace
+
 /// A connection: one request and its answer.
-class Session : public std::enable_shared_from_this<Session> {
+class HttpServer::Session : public std::enable_shared_from_this<Session> {
  public:
-  Session(tcp::socket socket, const HttpServer::Pages& pages, bool checks_host, std::atomic<size_t>& open)
-      : stream_(std::move(socket)), pages_(pages), checks_host_(checks_host), open_(open) {
-    ++open_;
+  Session(tcp::socket socket, const HttpServer::Pages& pages, bool checks_host, Sessions& sessions)
+      : stream_(std::move(socket)), pages_(pages), checks_host_(checks_host), sessions_(sessions) {
     parser_.header_limit(kMaxHeaderBytes);
   }
-  ~Session() { --open_; }
+  ~Session() { sessions_.Remove(*this); }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
   void Start() {
+    sessions_.Add(shared_from_this());
     asio::dispatch(stream_.get_executor(), [self = shared_from_this()] { self->Read(); });
+  }
+  /// Ends it, whatever it is at.
+  void Close() {
+    asio::post(stream_.get_executor(), [self = shared_from_this()] { self->stream_.close(); });
   }
 
  private:
+  friend class Sessions;
+
   void Read() {
     stream_.expires_after(kRequestTimeout);
     // A body is not read.
@@ -109,18 +117,41 @@ class Session : public std::enable_shared_from_this<Session> {
   beast::tcp_stream stream_;
   const HttpServer::Pages& pages_;
   const bool checks_host_;
-  std::atomic<size_t>& open_;
+  Sessions& sessions_;
+  std::optional<Sessions::List::iterator> place_;  // guarded by the mutex of sessions_
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
 };
 
-}  // namespace
+void HttpServer::Sessions::Add(const std::shared_ptr<Session>& session) {
+  static const size_t most = MostOpen();
+  std::shared_ptr<Session> first;
+  {
+    const MutexLock lock(mutex_);
+    session->place_ = list_.insert(list_.end(), session);
+    for (auto oldest = list_.begin(); list_.size() > most && first == nullptr && oldest != list_.end();
+         ++oldest)
+      first = oldest->lock();
+    if (first != nullptr) Take(*first);
+  }
+  if (first != nullptr) first->Close();
+}
+
+void HttpServer::Sessions::Remove(Session& session) {
+  const MutexLock lock(mutex_);
+  Take(session);
+}
+
+void HttpServer::Sessions::Take(Session& session) {
+  if (session.place_) list_.erase(*session.place_);
+  session.place_.reset();
+}
 
 HttpServer::HttpServer(std::unique_ptr<Listener> listener, Pages pages, bool checks_host)
     : pages_(std::move(pages)), listener_(std::move(listener)) {
-  listener_->Start(kThreads, [this, checks_host, most = MostOpen()](tcp::socket socket) {
-    if (open_ < most) std::make_shared<Session>(std::move(socket), pages_, checks_host, open_)->Start();
+  listener_->Start(kThreads, [this, checks_host](tcp::socket socket) {
+    std::make_shared<Session>(std::move(socket), pages_, checks_host, sessions_)->Start();
   });
 }
 HttpServer::~HttpServer() = default;

@@ -1,12 +1,14 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
+#include <absl/base/thread_annotations.h>
+
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "base/mutex.h"
 #include "server/http/listener.h"
 
 namespace kvstore::server {
@@ -36,8 +38,25 @@ class HttpServer {
   /// checks_host  Whether a request must name this machine in a way that no web page can.
   HttpServer(std::unique_ptr<Listener> listener, Pages pages, bool checks_host);
 
+  class Session;
+  /// The connections that are open, in the order in which they came. Thread-safe.
+  class Sessions {
+   public:
+    /// Adds one, and closes the first one if there are too many.
+    void Add(const std::shared_ptr<Session>& session);
+    void Remove(Session& session);
+
+   private:
+    void Take(Session& session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+    using List = std::list<std::weak_ptr<Session>>;
+    Mutex mutex_;
+    List list_ ABSL_GUARDED_BY(mutex_);
+    friend class Session;
+  };
+
   const Pages pages_;
-  std::atomic<size_t> open_{0};
+  Sessions sessions_;
   const std::unique_ptr<Listener> listener_;  // Destroyed first: connections use the others.
 };
 

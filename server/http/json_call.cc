@@ -25,6 +25,13 @@ constexpr size_t kMaxKeptDocument = 1024;
 
 /// Returns the string that a field of the request has; empty if it is none. The operation itself reports
 /// mistakes.
+/// Returns the field `offset`, whatever it is worth.
+uint64_t OffsetIn(const Json& request) {
+  if (!request.is_object()) return 0;
+  const auto offset = request.find("offset");
+  return offset != request.end() && offset->is_number_unsigned() ? offset->get<uint64_t>() : 0;
+}
+
 std::string StringIn(const Json& request, const char* name) {
   if (!request.is_object()) return "";
   const auto found = request.find(name);
@@ -61,6 +68,7 @@ absl::Status JsonCall::Admit(RequestSize size) {
   std::string dataset = HasDataset(served_.form) ? StringIn(request_, "dataset") : "";
   if (dataset.empty() && IsOnReports(operation_)) dataset = reports::kDefaultDataset;
   const std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
+  if (OffsetIn(request_) > kMaxQuickOffset) MarkAskingForMuch();
   if (auto status = Call::Admit(dataset, size, /*sync=*/false, report); !status.ok()) return status;
   store_.SetPrincipal(principal_);
   store_.SetRequestId(repetition_.request_id);
@@ -75,6 +83,7 @@ bool JsonCall::Execute() {
     const CallScope scope(Limits(IsLong()));
     // A batch that has begun goes on, because some of it may be done.
     status = store_.has_begun() ? absl::OkStatus() : CheckStart();
+    store_.SetPrincipal(principal_);
     const bool known = status.ok() && !attempt_.begun() && IsKnown(status, answer);
     if (status.ok() && !known) {
       Reached(Traits(operation_).name);
@@ -126,11 +135,6 @@ bool JsonCall::IsLong() const {
     default:
       return false;
   }
-}
-
-absl::Status JsonCall::CheckStart() const {
-  auto status = CheckLimits();
-  return status.ok() ? CheckRoom() : status;
 }
 
 bool JsonCall::MayGoOn() {

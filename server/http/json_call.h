@@ -55,7 +55,6 @@ class JsonCall : public Call {
  private:
   /// Returns whether the call has no limit of time but its client's.
   bool IsLong() const;
-  absl::Status CheckStart() const;
   /// Returns whether an earlier attempt was carried out, or may have been: then `status` is what the call
   /// ends with.
   bool IsKnown(absl::Status& status, Json& answer);

@@ -3,10 +3,8 @@
 namespace kvstore::server {
 namespace {
 
-/// When so many bytes of the text are lines that were taken, the others move to its beginning.
-constexpr size_t kMovedBytes = size_t{64} << 10;
-/// A text that had more capacity gives it back when it is empty.
-constexpr size_t kKeptLineBytes = size_t{256} << 10;
+/// So many bytes of lines that were taken may stay in the text before the others.
+constexpr size_t kTakenBytes = size_t{64} << 10;
 
 bool IsBlank(std::string_view line) { return line.find_first_not_of(" \t\r") == std::string_view::npos; }
 
@@ -15,14 +13,18 @@ bool IsBlank(std::string_view line) { return line.find_first_not_of(" \t\r") == 
 void LineSplitter::Append(std::string_view bytes) {
   if (begin_ == text_.size()) {
     text_.clear();
-    if (text_.capacity() > kKeptLineBytes) text_.shrink_to_fit();
     begin_ = searched_ = 0;
-  } else if (begin_ > kMovedBytes) {
-    text_.erase(0, begin_);
-    searched_ -= begin_;
-    begin_ = 0;
   }
   text_ += bytes;
+}
+
+void LineSplitter::Shrink() {
+  // At least as much is taken as is moved, so that many short lines are not moved many times.
+  if (begin_ <= kTakenBytes || begin_ < text_.size() - begin_) return;
+  // Assigned to it, a short text would leave it its memory.
+  text_.substr(begin_).swap(text_);
+  searched_ -= begin_;
+  begin_ = 0;
 }
 
 std::optional<std::string> LineSplitter::Next() {
@@ -38,6 +40,7 @@ std::optional<std::string> LineSplitter::Next() {
     if (!whole && (!ended_ || begin_ == end)) return std::nullopt;
     std::string line = text_.substr(begin_, end - begin_);
     begin_ = searched_ = whole ? end + 1 : end;
+    Shrink();
     if (IsBlank(line)) continue;
     if (line.ends_with('\r')) line.pop_back();
     return line;

@@ -26,8 +26,13 @@ class LineSplitter {
   bool is_too_long() const { return too_long_; }
   /// Returns how many bytes are here that belong to no line yet.
   size_t partial_bytes() const { return text_.size() - begin_; }
+  /// Returns what this takes of memory, which also has room for bytes that are still to come.
+  size_t held_bytes() const { return text_.capacity(); }
 
  private:
+  /// Gives back the memory of lines that were taken.
+  void Shrink();
+
   const size_t max_bytes_;
   std::string text_;
   size_t begin_ = 0;     // of the next line

@@ -42,8 +42,13 @@ constexpr std::chrono::milliseconds kPatience{1'000};
 constexpr std::chrono::milliseconds kTryEvery{5};
 /// How long one connection may keep its loop from others.
 constexpr std::chrono::milliseconds kMaxTurn{1};
-/// The time is looked at after so many commands.
-constexpr int kCommandsBetweenLooks = 16;
+/// A caller with many connections has shorter turns over each of them, so that all of them together do not
+/// keep the loop for long: this many full ones, and no shorter than this.
+constexpr size_t kFullTurns = 8;
+constexpr std::chrono::microseconds kMinTurn{50};
+/// The time is looked at after so many commands, or when they have so many words.
+constexpr size_t kWordsBetweenLooks = 64;
+constexpr size_t kWordsOfCommand = 4;  // that a command counts as at least
 /// A client that takes so many bytes of an answer makes progress.
 constexpr size_t kProgressBytes = size_t{64} << 10;
 /// How long the client may take to end when it was told that this side ends.
@@ -51,7 +56,7 @@ constexpr std::chrono::seconds kEndTime{2};
 /// How often it is checked whether the caller is still known.
 constexpr std::chrono::milliseconds kIdentifyEvery{500};
 /// The memory of answers that is kept for the next ones.
-constexpr size_t kKeptOutput = size_t{64} << 10;
+constexpr size_t kKeptOutput = size_t{16} << 10;
 
 /// Whether this is the first word of a request of HTTP, as a browser can be made to send it to any port of
 /// its machine. What follows in its body would be commands.
@@ -211,8 +216,9 @@ void Connection::Process() {
 }
 
 void Connection::CarryOutWhatArrived() {
-  const auto until = Clock::now() + kMaxTurn;
-  for (int handled = 1; !busy_ && !ends_; ++handled) {
+  const auto until = Clock::now() + Turn();
+  size_t words = 0;
+  while (!busy_ && !ends_) {
     if (IsBacklogged()) {
       Flush();
       // The system took all of it at once, so that no end of a write will go on with what has arrived.
@@ -227,10 +233,21 @@ void Connection::CarryOutWhatArrived() {
       continue;
     }
     if (!run_.empty()) return Launch();
-    if (handled % kCommandsBetweenLooks == 0 && Clock::now() > until) return Yield();
+    if (words >= kWordsBetweenLooks) {
+      if (Clock::now() > until) return Yield();
+      words = 0;
+    }
+    words += std::max(kWordsOfCommand, next_->arguments.size());
     Handle(std::exchange(next_, nullptr));
   }
   if (!run_.empty() && !busy_ && !closed_) Launch();
+}
+
+Connection::Clock::duration Connection::Turn() const {
+  const size_t all =
+      counted_for_ == nullptr ? 1 : counted_for_->resp_connections.load(std::memory_order_relaxed);
+  if (all <= kFullTurns) return kMaxTurn;
+  return std::max<Clock::duration>(Clock::duration(kMaxTurn) * kFullTurns / all, kMinTurn);
 }
 
 void Connection::Yield() {
@@ -264,6 +281,11 @@ bool Connection::Decode() {
 bool Connection::BeginNext() {
   Request& request = *next_;
   if (request.begun) return true;
+  // A command is not planned again only to be turned away again.
+  if (waits_since_ && known_ && Clock::now() - *waits_since_ < kPatience && !HasRoomFor(session_, request)) {
+    WaitForRoom();
+    return false;
+  }
   request.begun = true;
   if (request.arguments.empty()) return true;
   Examine(request);

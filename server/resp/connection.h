@@ -102,6 +102,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   /// Decodes and carries out what has arrived, as far as possible, sends the answers, and reads more.
   void Process();
   void CarryOutWhatArrived();
+  /// Returns how long it may keep the loop from others.
+  Clock::duration Turn() const;
   /// Decodes a command into next_; returns false if none is there.
   bool Decode();
   /// Finds out what to do with next_, and has it admitted. Returns false if it has to wait for that.

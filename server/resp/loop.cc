@@ -22,6 +22,9 @@ constexpr std::chrono::milliseconds kWatchEvery{100};
 /// What a client is told for which there is no room, as Redis does.
 constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
 
+/// How many connections beyond those that a loop serves may wait to be taken in.
+constexpr size_t kMostWaiting = 32;
+
 /// Returns the family of a socket's addresses.
 int FamilyOf(int socket) {
   int family = 0;
@@ -43,7 +46,12 @@ Loop::~Loop() {
 }
 
 void Loop::Add(int socket) {
-  count_.fetch_add(1, std::memory_order_relaxed);
+  // A loop that is busy takes in later what has connected: that must not be any number meanwhile.
+  if (count_.fetch_add(1, std::memory_order_relaxed) >= environment_.limits.each_loop + kMostWaiting) {
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    ::close(socket);
+    return;
+  }
   boost::asio::post(context_, [this, socket] { Serve(socket); });
 }
 

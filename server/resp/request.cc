@@ -102,12 +102,12 @@ Outcome CarryOutStore(Core& core, Request& request, const StoreCommand& command,
   auto& call = std::get<StoreCall>(request.plan);
   call.here = here;
   call.memory = &memory;
-  call.principal = request.call->principal();
   call.caller = request.call->caller();
   absl::Status status;
   {
     const CallScope scope(request.call->Limits());
     status = request.call->CheckStart();
+    call.principal = request.call->principal();
     if (status.ok()) status = command.carry_out(call, request.arguments, out);
     if (!status.ok()) out.Truncate(before);
     if (IsTooLongHere(status)) return Outcome::kTooLong;
@@ -187,6 +187,10 @@ void Begin(Core& core, Cursors& cursors, CommandCall& session, const CallInfo& i
       request.call->Admit(dataset, SizeOfRequest(request), write != nullptr && write->options.sync);
   // Whether the arguments are right is told to those who have the right alone: it may depend on the dataset.
   if (request.status.ok() && !planned.ok()) request.status = InItsShape(core, request, planned);
+}
+
+bool HasRoomFor(const CommandCall& session, const Request& request) {
+  return session.CallerMayCall(SizeOfRequest(request).memory);
 }
 
 bool IsTurnedAway(const Request& request) {

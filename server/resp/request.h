@@ -27,11 +27,8 @@ class CommandCall : public Call {
   }
   /// Returns the limits within which it is carried out.
   const CallLimits& Limits() { return Call::Limits(/*stream=*/false); }
-  /// Returns whether it may be carried out now, in a scope of its limits.
-  absl::Status CheckStart() const {
-    auto status = CheckLimits();
-    return status.ok() ? CheckRoom() : status;
-  }
+  /// Returns whether it may be carried out now, in a scope of its limits. May set another principal.
+  absl::Status CheckStart() { return Call::CheckStart(); }
   /// Returns whether it is to be suspended after `status`, because its dataset migrates. If not, `status` is
   /// what it ends with.
   bool MustSuspend(absl::Status& status) {
@@ -80,6 +77,10 @@ using Requests = std::vector<std::unique_ptr<Request>>;
 /// session  the connection's call.
 void Begin(Core& core, Cursors& cursors, CommandCall& session, const CallInfo& info, Request& request);
 
+/// Whether a command that has not begun would probably not be turned away.
+///
+/// session  the connection's call, whose caller is known.
+bool HasRoomFor(const CommandCall& session, const Request& request);
 /// Whether a command that was begun was turned away because too much is in flight.
 bool IsTurnedAway(const Request& request);
 /// Makes a command that was turned away as if it was not begun.

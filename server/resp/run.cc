@@ -26,8 +26,8 @@ size_t CellsOf(const Request& request) {
 
 Run::Kind Run::KindOf(const Request& request) {
   if (std::holds_alternative<WritePlan>(request.plan)) {
-    return request.call->RunsInTurn() && CellsOf(request) <= kMostCellsHere ? Kind::kPuts
-                                                                            : Kind::kPutsOnWorker;
+    const size_t most = std::get<WritePlan>(request.plan).counts_added ? kMostCountedHere : kMostCellsHere;
+    return request.call->RunsInTurn() && CellsOf(request) <= most ? Kind::kPuts : Kind::kPutsOnWorker;
   }
   return std::holds_alternative<ReadPlan>(request.plan) && request.call->MayWait() ? Kind::kReads
                                                                                    : Kind::kAlone;

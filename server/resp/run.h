@@ -47,6 +47,8 @@ class Run {
   static constexpr size_t kMostBytes = size_t{1} << 20;
   /// With more cells, of all puts of a connection together, the loop would not serve others meanwhile.
   static constexpr size_t kMostCellsHere = 1'000;
+  /// The most columns of a put of which it is counted how many are new.
+  static constexpr size_t kMostCountedHere = 100;
 
   Kind kind_ = Kind::kAlone;
   size_t bytes_ = 0;  // of puts

@@ -15,6 +15,9 @@
 namespace kvstore::server::resp {
 namespace {
 
+/// Puts with more cells are not carried out together on a loop.
+constexpr size_t kMostCellsTogether = 4'000;
+
 const WritePlan& PlanOf(const Request& request) { return std::get<WritePlan>(request.plan); }
 WritePlan& PlanOf(Request& request) { return std::get<WritePlan>(request.plan); }
 
@@ -158,7 +161,16 @@ void PutGroup::Add(std::shared_ptr<PutMember> member) {
 }
 
 void PutGroup::CarryOut() {
-  const auto members = std::exchange(members_, {});
+  // What is left is carried out behind other things that the loop has to do.
+  size_t cells = 0;
+  auto end = members_.begin();
+  for (; end != members_.end() && cells < kMostCellsTogether; ++end) {
+    for (const auto& put : (*end)->puts()) cells += PlanOf(*put).cells.size();
+  }
+  const std::vector<std::shared_ptr<PutMember>> members(std::make_move_iterator(members_.begin()),
+                                                        std::make_move_iterator(end));
+  members_.erase(members_.begin(), end);
+  if (!members_.empty()) boost::asio::post(loop_, [this] { CarryOut(); });
   std::vector<std::pair<std::string_view, std::vector<Request*>>> datasets;
   for (const auto& member : members) {
     const Requests& puts = member->puts();

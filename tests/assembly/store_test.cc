@@ -63,7 +63,7 @@ TEST_F(StoreTest, DatasetsAreCreatedOnce) {
   EXPECT_THAT(store_->CreateDataset({.name = "rows"}),
               FailsWith(absl::StatusCode::kAlreadyExists, "'rows' exists"));
   EXPECT_THAT(store_->CreateDataset({.name = "more", .shape = Shape::kObjects, .type = 7}),
-              FailsWith(absl::StatusCode::kAlreadyExists, "type: 7 is the type number of dataset 'pins'"));
+              FailsWith(absl::StatusCode::kAlreadyExists, "type: 7 is the type number of another dataset"));
   EXPECT_THAT(store_->CreateDataset({.name = "more", .backend = "mysql"}),
               FailsWith(kInvalid, "backend: there is none named 'mysql', only 'rocksdb'"));
   EXPECT_THAT(store_->CreateDataset({.name = "more", .ttl_ms = kMaxTimestamp + 1}),

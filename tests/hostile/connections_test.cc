@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,19 @@ TEST_F(ConnectionsTest, HealthIsToldWhileManySendHalfARequest) {
   int open = 0;
   for (const auto& half : halves) open += half->IsOpen() ? 1 : 0;
   EXPECT_GT(open, 0) << "it was told only when all of them were shown out";
+}
+
+TEST_F(ConnectionsTest, HealthIsToldWhileMoreSendHalfARequestThanMayBeOpen) {
+  const uint16_t port = PortOf(server_.http());
+  std::deque<std::unique_ptr<Connection>> halves;
+  for (int i = 0; i < 300; ++i) {
+    halves.push_back(std::make_unique<Connection>(port));
+    halves.back()->Send("GET /he");
+    if (halves.size() > 80) halves.pop_front();
+    if (i % 10 == 0) {
+      EXPECT_EQ(Get(port, "/healthz"), "HTTP/1.1 200") << i;
+    }
+  }
 }
 
 TEST_F(ConnectionsTest, NothingButGetAndHeadIsAnswered) {

@@ -2,6 +2,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "tests/hostile/http_fixture.h"
 
 /// What a second attack on the HTTP door found: memory that nobody counted, and what one caller, or a
@@ -68,6 +70,46 @@ TEST_F(HostileHttpTest, OneCallerLeavesConnectionsToOthers) {
   EXPECT_EQ(served, greedy.size()) << "those of its own that were idle make room";
   EXPECT_EQ(greedy.back()->Get("/v1/datasets", As("alice")).status, 200);
   EXPECT_TRUE(Eventually([&] { return !greedy.front()->connection().IsOpen(); }));
+}
+
+TEST_F(HostileHttpTest, OneCallersStreamsThatNeverEndLeaveConnectionsToOthers) {
+  Serve({{"limits", {{"stall_ms", 60'000}}}}, /*descriptors=*/"400");
+  std::vector<std::unique_ptr<HttpClient>> greedy;
+  for (int i = 0; i < 150; ++i) {
+    greedy.push_back(std::make_unique<HttpClient>(port_));
+    greedy.back()->Send(
+        "POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n" +
+        testing::HttpChunk("{"));
+    EXPECT_EQ(greedy.back()->ReadHead().status, 200);
+    ExpectServes();
+  }
+  const auto open = [&] {
+    return std::count_if(greedy.begin(), greedy.end(),
+                         [](const auto& client) { return client->connection().IsOpen(); });
+  };
+  // A hundred may be open, fifty of one caller, and an eighth of these that end.
+  EXPECT_TRUE(Eventually([&] { return open() <= 57; })) << open();
+}
+
+TEST_F(HostileHttpTest, LinesThatWereCarriedOutKeepNothing) {
+  const std::string line =
+      R"({"op":"get_row","dataset":"alice","row":"r"})" + std::string(size_t{15} << 20, ' ') + "\n";
+  std::vector<std::unique_ptr<HttpClient>> idle;
+  for (int i = 0; i < 20; ++i) {
+    idle.push_back(std::make_unique<HttpClient>(port_));
+    idle.back()->Send(
+        "POST /v1/exec HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer alice\r\n"
+        "Transfer-Encoding: chunked\r\n\r\n");
+    EXPECT_EQ(idle.back()->ReadHead().status, 200);
+    idle.back()->Send(testing::HttpChunk(line));
+    std::string answer;
+    EXPECT_TRUE(idle.back()->ReadChunk(answer));
+    EXPECT_NE(answer.find("items"), std::string::npos) << answer;
+  }
+  ExpectServes();
+  // With what they have sent it would be 300.
+  ExpectLittleMemory(160 * kMiB);
 }
 
 /// A connection from a port of the client's choice.

@@ -113,6 +113,16 @@ TEST_F(HostileRespTest, LargeAnswersOfShortNamesTakeLittle) {
   EXPECT_LT(MostBytes() - seeded, (32 + 32 * 4) * kMiB * kTimes);
 }
 
+TEST_F(HostileRespTest, AnswersThatNobodyTakesAreCountedAndEndTheirConnections) {
+  const auto writer = Dial();
+  EXPECT_EQ(writer->Do("AUTH alice"), "OK");
+  EXPECT_EQ(writer->Do({"SET", "alice:k", std::string(4 * kMiB, 'v')}), "OK");
+  const Clients clients = Dial(5, "AUTH alice");
+  for (const auto& client : clients) client->Send(RespClient::Encode("GET alice:k"));
+  // The system would take all of an answer, as if the client had.
+  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_resp_cut_total") == 5; }));
+}
+
 TEST_F(HostileRespTest, ReadsOfManyLargeValuesTakeLittle) {
   const auto writer = Dial();
   EXPECT_EQ(writer->Do("AUTH alice"), "OK");

@@ -1,9 +1,11 @@
 #include <atomic>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
 
 #include "backend_api/outcome.h"
+#include "base/fail_point.h"
 #include "server/call/access.h"
 #include "server/http/json_operations.h"
 #include "tests/server/gated_servers.h"
@@ -334,7 +336,12 @@ TEST_F(HttpGatedTest, ARepetitionOfAWriteThatIsInFlightIsRefused) {
 class HttpRightsTest : public HttpTest {
  protected:
   void SetUp() override {
-    std::ofstream out(dir_ / "tokens.json");
+    WriteTokens(dir_ / "tokens.json");
+    Serve(TokenOptions());
+  }
+  /// but  The caller who is left out.
+  static void WriteTokens(const std::filesystem::path& file, const std::string& but = "") {
+    std::ofstream out(file);
     const std::map<std::string, std::string> callers = {
         {"none", R"({"*": "none"})"},
         {"read", R"({"*": "read"})"},
@@ -346,15 +353,17 @@ class HttpRightsTest : public HttpTest {
     out << R"({"tokens": [)";
     const char* comma = "";
     for (const auto& [name, rights] : callers) {
+      if (name == but) continue;
       out << comma << R"({"name": ")" << name << R"(", "sha256": ")" << server::TokenDigest(name)
           << R"(", "rights": )" << rights << "}";
       comma = ", ";
     }
     out << "]}";
-    out.close();
+  }
+  ServerOptions TokenOptions() const {
     ServerOptions options = Options();
     options.tokens = dir_ / "tokens.json";
-    Serve(options);
+    return options;
   }
   static HttpHeaders As(const std::string& caller) { return {{"Authorization", "Bearer " + caller}}; }
   HttpAnswer Post(const std::string& caller, const std::string& operation, const Json& fields) const {
@@ -378,6 +387,50 @@ TEST_F(HttpRightsTest, EachOperationNeedsItsRight) {
       EXPECT_NE(answer.status, 401) << name;
     }
   }
+}
+
+TEST_F(HttpRightsTest, ACallThatWaitedIsNotCarriedOutWhenItsCallerIsUnknownByThen) {
+  ServerOptions options = TokenOptions();
+  options.limits.threads = 1;
+  Serve(options);
+  std::promise<void> reached;
+  std::promise<void> release;
+  std::atomic<bool> holds{true};
+  SetFailPointHook([&](std::string_view point) {
+    if (point != "PutRow" || !holds.exchange(false)) return;
+    reached.set_value();
+    release.get_future().wait();
+  });
+  const auto put = [this](const std::string& caller, const std::string& row) {
+    return std::async(std::launch::async, [=, this] { return Post(caller, "put_row", PutOf("rows", row)); });
+  };
+  auto first = put("admin", "first");
+  reached.get_future().wait();
+  auto second = put("write", "second");
+  EXPECT_TRUE(Eventually([&] { return served_->server().OpenCalls().starts_with("2 calls"); }));
+  WriteTokens(dir_ / "next.json", /*but=*/"write");
+  std::filesystem::rename(dir_ / "next.json", dir_ / "tokens.json");
+  const Json row = {{"dataset", "rows"}, {"row", "second"}};
+  EXPECT_TRUE(Eventually([&] { return Post("write", "get_row", row).status == 401; }));
+  release.set_value();
+  EXPECT_EQ(first.get().status, 200);
+  EXPECT_EQ(second.get().status, 401);
+  SetFailPointHook(nullptr);
+  EXPECT_TRUE(Post("admin", "get_row", row).json()["items"].empty());
+}
+
+TEST_F(HttpRightsTest, GuessesOfTokensAreCounted) {
+  const auto refused = [this] {
+    const std::string text = Post("admin", "get_metrics", Json::object()).json().value("text", "");
+    const std::string name =
+        R"(kvstore_call_errors_total{backend="",code="UNAUTHENTICATED",door="http",operation="Calls"} )";
+    const size_t at = text.find(name);
+    return at == std::string::npos ? 0 : std::stoi(text.substr(at + name.size()));
+  };
+  const int before = refused();
+  for (const char* path : {"/v1/openapi.json", "/v1/nothing", "/x"})
+    EXPECT_EQ(HttpClient(port()).Ask("GET", path, "", As("wrong")).status, 401);
+  EXPECT_EQ(refused(), before + 3);
 }
 
 TEST_F(HttpRightsTest, WithoutAGoodTokenNothingIsDone) {

@@ -44,6 +44,15 @@ TEST(LineSplitter, TakesNoLongerLine) {
   EXPECT_TRUE(Take(splitter).empty());
 }
 
+TEST(LineSplitter, ALineThatWasTakenKeepsNothing) {
+  for (const char* const behind : {"", "{", "{}\n{"}) {
+    LineSplitter splitter(1 << 24);
+    splitter.Append(std::string(1 << 23, 'x') + "\n" + behind);
+    EXPECT_GE(Take(splitter).size(), 1u);
+    EXPECT_LT(splitter.held_bytes(), 1'000u) << behind;
+  }
+}
+
 TEST(LineSplitter, ManyLinesTakeTheMemoryOfFew) {
   LineSplitter splitter(1 << 20);
   const std::string piece(1'000, 'x');

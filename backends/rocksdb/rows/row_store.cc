@@ -9,6 +9,7 @@
 
 #include "backend_api/outcome.h"
 #include "backend_api/row_rules.h"
+#include "backend_api/scan_budget.h"
 #include "backends/rocksdb/engine/status.h"
 #include "backends/rocksdb/rows/cell_key.h"
 #include "backends/rocksdb/rows/partitions.h"
@@ -132,6 +133,7 @@ absl::StatusOr<RowPage> RocksRowStore::Get(std::string_view row, const ReadOptio
   query.versions = options.versions;
   query.limit = options.limit;
   query.max_bytes = options.max_bytes;
+  query.max_examined = std::min(query.max_examined, ScanBudgetLeft());
   query.SetVisibility(options.time_range, *family_->settings);
   RowPage page;
   RowReader reader(*it);

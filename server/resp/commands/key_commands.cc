@@ -34,13 +34,14 @@ absl::StatusOr<bool> HasObject(Router& router, std::string_view dataset, uint64_
 
 // ---- EXISTS ----
 
-absl::StatusOr<bool> IsThere(Router& router, std::string_view text) {
+absl::StatusOr<bool> IsThere(StoreCall& call, std::string_view text) {
+  Router& router = call.router;
   const auto spec = router.GetDataset(DatasetOf(text));
   if (!spec.ok()) return spec.status();
   if (spec->shape == Shape::kRows) {
     const auto key = ParseKey(text);
     if (!key.ok()) return key.status();
-    return HasCells(router, key->dataset, key->row, key->column);
+    return HasCells(router, key->dataset, key->row, key->column, call.here);
   }
   const auto key = ParseIdKey(text);
   if (!key.ok()) return key.status();
@@ -54,7 +55,7 @@ absl::Status Exists(StoreCall& call, Arguments arguments, Encoder& out) {
   if (auto status = CheckKeys(call, keys, 1, Right::kRead); !status.ok()) return status;
   for (; call.next < keys.size(); ++call.next) {
     if (auto status = CheckCall(); !status.ok()) return status;
-    const auto there = IsThere(call.router, keys[call.next]);
+    const auto there = IsThere(call, keys[call.next]);
     if (!there.ok()) return there.status();
     if (*there) ++call.count;
   }
@@ -64,14 +65,14 @@ absl::Status Exists(StoreCall& call, Arguments arguments, Encoder& out) {
 
 // ---- DEL ----
 
-absl::StatusOr<bool> DeleteKeyOfRows(Router& router, std::string_view text) {
+absl::StatusOr<bool> DeleteKeyOfRows(StoreCall& call, std::string_view text) {
   const auto key = ParseKey(text);
   if (!key.ok()) return key.status();
-  const auto there = HasCells(router, key->dataset, key->row, key->column);
+  const auto there = HasCells(call.router, key->dataset, key->row, key->column, call.here);
   if (!there.ok() || !*there) return there;
   DeleteOptions what;
   if (key->column) what.columns.emplace().push_back(*key->column);
-  if (auto status = router.DeleteRow(key->dataset, key->row, what); !status.ok()) return status;
+  if (auto status = call.router.DeleteRow(key->dataset, key->row, what); !status.ok()) return status;
   return true;
 }
 
@@ -94,7 +95,7 @@ absl::StatusOr<bool> DeleteEntries(StoreCall& call, std::string_view dataset, ui
 absl::StatusOr<bool> DeleteKey(StoreCall& call, std::string_view text) {
   const auto spec = call.router.GetDataset(DatasetOf(text));
   if (!spec.ok()) return spec.status();
-  if (spec->shape == Shape::kRows) return DeleteKeyOfRows(call.router, text);
+  if (spec->shape == Shape::kRows) return DeleteKeyOfRows(call, text);
   const auto key = ParseIdKey(text);
   if (!key.ok()) return key.status();
   return spec->shape == Shape::kObjects ? HideObject(call.router, key->dataset, key->id)
@@ -116,25 +117,11 @@ absl::Status Delete(StoreCall& call, Arguments arguments, Encoder& out) {
 
 // ---- TYPE ----
 
-/// Returns the type of a row: that of a string if it has only the column with the empty name.
-absl::StatusOr<std::string_view> TypeOfRow(Router& router, const Key& key) {
-  if (key.column) {
-    const auto there = HasCells(router, key.dataset, key.row, key.column);
-    if (!there.ok()) return there.status();
-    return std::string_view(*there ? "stream" : "none");
-  }
-  ReadOptions options{.limit = 1, .max_bytes = 1};
-  bool has_string = false;
-  for (;;) {
-    auto page = router.GetRow(key.dataset, key.row, options);
-    if (!page.ok()) return page.status();
-    for (const Item& item : page->items) {
-      if (!item.column.empty()) return std::string_view("hash");
-      has_string = true;
-    }
-    if (page->marker.empty()) return std::string_view(has_string ? "string" : "none");
-    options.marker = std::move(page->marker);
-  }
+absl::StatusOr<std::string_view> TypeOfKey(StoreCall& call, const Key& key) {
+  if (!key.column) return TypeOfRow(call.router, key.dataset, key.row, call.here);
+  const auto there = HasCells(call.router, key.dataset, key.row, key.column, call.here);
+  if (!there.ok()) return there.status();
+  return std::string_view(*there ? "stream" : "none");
 }
 
 absl::Status Type(StoreCall& call, Arguments arguments, Encoder& out) {
@@ -143,12 +130,12 @@ absl::Status Type(StoreCall& call, Arguments arguments, Encoder& out) {
   if (spec->shape == Shape::kRows) {
     const auto key = ParseKey(arguments[1]);
     if (!key.ok()) return key.status();
-    const auto type = TypeOfRow(call.router, *key);
+    const auto type = TypeOfKey(call, *key);
     if (!type.ok()) return type.status();
     out.Simple(*type);
     return absl::OkStatus();
   }
-  const auto there = IsThere(call.router, arguments[1]);
+  const auto there = IsThere(call, arguments[1]);
   if (!there.ok()) return there.status();
   const std::string_view type = spec->shape == Shape::kObjects ? "ReJSON-RL" : "zset";
   out.Simple(*there ? type : "none");

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 
+#include "backend_api/scan_budget.h"
 #include "kvstore_api/limits.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/key.h"
@@ -16,6 +18,9 @@ namespace {
 /// The largest page that is read on a thread on which connections are served.
 constexpr uint32_t kColumnsHere = 1'000;
 constexpr size_t kBytesHere = size_t{256} << 10;
+/// The most columns that a read names there, and the cells that it examines, found or not.
+constexpr size_t kNamedHere = 100;
+constexpr uint64_t kExaminedHere = 4'000;
 /// A command with more keys is left to a worker.
 constexpr size_t kKeysHere = 64;
 /// The pages that a worker reads. Each takes about 4 MiB at most, however short its names and values are: it
@@ -25,6 +30,17 @@ constexpr uint32_t kReadColumns = 8'000;
 constexpr size_t kAllocation = 16;
 /// What an answer has for each name and value beside them, in about.
 constexpr size_t kAnswerElement = 12;
+
+/// Bounds a read on a thread on which connections are served: it ends with a marker beyond that.
+class BoundHere {
+ public:
+  explicit BoundHere(bool here) {
+    if (here) budget_.emplace(kExaminedHere);
+  }
+
+ private:
+  std::optional<ScanBudget> budget_;
+};
 
 /// Adds up what was read.
 struct Size {
@@ -86,7 +102,9 @@ absl::Status TooLargeAnswerError() {
 }
 
 absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, AnswerMemory& memory, Row& row) {
+  if (here && plan.options.columns && plan.options.columns->size() > kNamedHere) return TooLongHereError();
   ReadOptions options = PageOptions(plan, here);
+  const BoundHere bound(here);
   row = {};
   Size size;
   do {
@@ -110,7 +128,8 @@ size_t AnswerBytes(const Row& row) {
 }
 
 absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,
-                              const std::optional<std::string>& column) {
+                              const std::optional<std::string>& column, bool here) {
+  const BoundHere bound(here);
   ReadOptions options{.limit = 1, .max_bytes = 1};
   if (column) options.columns.emplace().push_back(*column);
   for (;;) {
@@ -118,12 +137,46 @@ absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::str
     if (!page.ok()) return page.status();
     if (!page->items.empty()) return true;
     if (page->marker.empty()) return false;
+    if (here) return TooLongHereError();
     options.marker = std::move(page->marker);
   }
 }
 
+absl::StatusOr<std::string_view> TypeOfRow(Router& router, std::string_view dataset, std::string_view row,
+                                           bool here) {
+  const BoundHere bound(here);
+  ReadOptions options{.limit = 1, .max_bytes = 1};
+  bool has_string = false;
+  for (;;) {
+    auto page = router.GetRow(dataset, row, options);
+    if (!page.ok()) return page.status();
+    for (const Item& item : page->items) {
+      if (!item.column.empty()) return std::string_view("hash");
+      has_string = true;
+    }
+    if (page->marker.empty()) return std::string_view(has_string ? "string" : "none");
+    if (here && page->items.empty()) return TooLongHereError();
+    options.marker = std::move(page->marker);
+  }
+}
+
+absl::StatusOr<Row> PageOf(Router& router, std::string_view dataset, std::string_view row,
+                           ReadOptions options, bool here) {
+  if (!here) return router.GetRow(dataset, row, options);
+  const bool names_many = options.columns && options.columns->size() > kNamedHere;
+  if (names_many || options.limit > kColumnsHere) return TooLongHereError();
+  const BoundHere bound(here);
+  options.max_bytes = std::min(options.max_bytes, kBytesHere);
+  auto page = router.GetRow(dataset, row, options);
+  // It may end where a page on a worker would not.
+  if (page.ok() && !page->marker.empty() && page->items.size() < options.limit) return TooLongHereError();
+  return page;
+}
+
 absl::StatusOr<uint64_t> CountIn(Router& router, ReadPlan plan, Counted counted, bool here) {
+  if (here && plan.options.columns && plan.options.columns->size() > kNamedHere) return TooLongHereError();
   ReadOptions options = PageOptions(plan, here);
+  const BoundHere bound(here);
   uint64_t count = 0;
   std::string last;
   bool any = false;

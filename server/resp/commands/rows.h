@@ -34,8 +34,23 @@ absl::Status ReadAll(Router& router, const ReadPlan& plan, bool here, AnswerMemo
 size_t AnswerBytes(const Row& row);
 
 /// Whether a row has a cell, or one in this column.
+///
+/// here  as StoreCall::here: TooLongHereError if it takes long to find out.
 absl::StatusOr<bool> HasCells(Router& router, std::string_view dataset, std::string_view row,
-                              const std::optional<std::string>& column);
+                              const std::optional<std::string>& column, bool here);
+
+/// Returns the type of a row, as TYPE tells it: that of a string if it has only the column with the empty
+/// name.
+///
+/// here  likewise.
+absl::StatusOr<std::string_view> TypeOfRow(Router& router, std::string_view dataset, std::string_view row,
+                                           bool here);
+
+/// Reads a page of a row.
+///
+/// here  likewise.
+absl::StatusOr<Row> PageOf(Router& router, std::string_view dataset, std::string_view row,
+                           ReadOptions options, bool here);
 
 enum class Counted : uint8_t { kColumns, kCells };
 /// Counts the columns of a row, or their cells, by reading them; `here` as in ReadAll.

@@ -14,6 +14,7 @@
 #include "server/resp/commands/groups.h"
 #include "server/resp/commands/items.h"
 #include "server/resp/commands/numbers.h"
+#include "server/resp/commands/rows.h"
 #include "server/resp/commands/words.h"
 
 /// What the store can do and Redis has no command for: KV.GET, KV.PUT, KV.LIST, KV.DATASETS. The arguments
@@ -34,7 +35,7 @@ absl::Status Get(StoreCall& call, Arguments arguments, Encoder& out) {
   options.time_range = page.range;
   if (page.limit) options.limit = *page.limit;
   options.marker = page.marker;
-  const auto row = call.router.GetRow(arguments[1], arguments[2], options);
+  const auto row = PageOf(call.router, arguments[1], arguments[2], std::move(options), call.here);
   if (!row.ok()) return row.status();
   out.Array(2);
   AppendItems(row->items, out);

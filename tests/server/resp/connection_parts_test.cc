@@ -17,12 +17,15 @@
 #include "server/call/access.h"
 #include "server/call/call.h"
 #include "server/resp/commands/answer_memory.h"
+#include "server/resp/commands/errors.h"
+#include "server/resp/commands/rows.h"
 #include "server/resp/commands/table.h"
 #include "server/resp/connection.h"
 #include "server/resp/environment.h"
 #include "server/resp/request.h"
 #include "server/resp/run.h"
 #include "tests/server/resp/resp_client.h"
+#include "tests/server/resp/resp_fixture.h"
 #include "tests/server/served.h"
 #include "tests/support/eventually.h"
 #include "tests/support/status_matchers.h"
@@ -32,6 +35,7 @@
 namespace kvstore::testing {
 namespace {
 
+namespace resp = server::resp;
 using server::Core;
 using server::resp::AnswerMemory;
 using server::resp::Channel;
@@ -237,6 +241,30 @@ TEST_F(RespPartsTest, AnAnswerIsRefusedWhenOthersFillTheShare) {
   EXPECT_EQ(InFlight(), 0u);
 }
 
+TEST_F(RespPartsTest, TheCallsOfACallerThatHasManyTakeTurnsWithOthers) {
+  const TempDir dir;
+  std::ofstream(dir / "tokens.json") << R"({"tokens": [{"name": "many", "sha256": ")"
+                                     << server::TokenDigest("many") << R"(", "rights": {"*": "read"}},)"
+                                     << R"({"name": "few", "sha256": ")" << server::TokenDigest("few")
+                                     << R"(", "rights": {"*": "read"}}]})";
+  MakeCore(dir / "tokens.json");
+  TokenTransport many("many");
+  TokenTransport few("few");
+  std::vector<std::unique_ptr<server::resp::CommandCall>> calls;
+  const auto begin = [&](TokenTransport& transport) {
+    calls.push_back(std::make_unique<server::resp::CommandCall>(*core_, server::Operation::kGetRow,
+                                                                server::CallInfo{.transport = transport}));
+    EXPECT_OK(calls.back()->Admit("rows", {}, false));
+    return calls.back()->RunsInline();
+  };
+  for (int i = 0; i < 64; ++i) EXPECT_TRUE(begin(many)) << i;
+  EXPECT_FALSE(begin(many));
+  EXPECT_TRUE(begin(few));
+  calls.clear();
+  EXPECT_TRUE(begin(many));
+  calls.clear();
+}
+
 // ---- plans ----
 
 /// A command that was begun.
@@ -258,8 +286,8 @@ struct Begun {
   std::unique_ptr<Request> request;
 };
 
-std::vector<std::string> PutOf(int cells) {
-  std::vector<std::string> words = {"HSET", "rows:r"};
+std::vector<std::string> PutOf(int cells, const std::string& command = "HSET") {
+  std::vector<std::string> words = {command, "rows:r"};
   for (int i = 0; i < cells; ++i) {
     words.push_back("c" + std::to_string(i));
     words.emplace_back("v");
@@ -292,15 +320,64 @@ TEST_F(RespPartsTest, AKeyWithoutADatasetIsNotTheDatasetOfTheCall) {
 
 TEST_F(RespPartsTest, PutsOfManyCellsAreLeftToAWorker) {
   MakeCore();
-  Begun small(*core_, cursors_, "", PutOf(600));
-  const Begun other(*core_, cursors_, "", PutOf(600));
-  const Begun large(*core_, cursors_, "", PutOf(1'001));
+  Begun small(*core_, cursors_, "", PutOf(600, "HMSET"));
+  const Begun other(*core_, cursors_, "", PutOf(600, "HMSET"));
+  const Begun large(*core_, cursors_, "", PutOf(1'001, "HMSET"));
+  const Begun counted(*core_, cursors_, "", PutOf(100));
+  const Begun counted_long(*core_, cursors_, "", PutOf(101));
+  EXPECT_EQ(server::resp::Run::KindOf(*counted.request), server::resp::Run::Kind::kPuts);
+  EXPECT_EQ(server::resp::Run::KindOf(*counted_long.request), server::resp::Run::Kind::kPutsOnWorker)
+      << "each column is looked for";
   EXPECT_EQ(server::resp::Run::KindOf(*small.request), server::resp::Run::Kind::kPuts);
   EXPECT_EQ(server::resp::Run::KindOf(*large.request), server::resp::Run::Kind::kPutsOnWorker);
   server::resp::Run run;
   run.Add(std::move(small.request));
   EXPECT_FALSE(run.CanJoin(*other.request)) << "both together have too many";
   EXPECT_FALSE(run.CanJoin(*large.request));
+}
+
+// ---- reads where connections are served ----
+
+using RespReadsTest = RespTest;
+
+TEST_F(RespReadsTest, WhatTakesLongIsNotDoneWhereConnectionsAreServed) {
+  Router& router = served_->router();
+  constexpr int kColumns = 10'000;
+  for (const char* const row : {"full", "emptied"}) {
+    for (int i = 0; i < kColumns; i += 1'000) {
+      std::vector<std::string> names;
+      for (int j = i; j < i + 1'000; ++j) names.push_back("column" + std::to_string(j));
+      std::vector<CellWrite> cells;
+      for (const std::string& name : names) cells.push_back({name, "v", 1});
+      ASSERT_OK(router.PutRow("rows", row, cells, {}));
+      if (std::string_view(row) == "emptied") {
+        ASSERT_OK(router.DeleteRow("rows", row, {.columns = names}));
+      }
+    }
+  }
+  const auto too_long = [](const auto& result) { return resp::IsTooLongHere(result.status()); };
+  const auto page = [&](const char* row, uint32_t limit, size_t named, bool here) {
+    ReadOptions options{.limit = limit};
+    if (named > 0) options.columns.emplace(named, "column1");
+    return resp::PageOf(router, "rows", row, options, here);
+  };
+  ASSERT_OK_AND_ASSIGN(const Row some, page("full", 10, 0, /*here=*/true));
+  EXPECT_EQ(some.items.size(), 10u);
+  EXPECT_FALSE(some.marker.empty());
+  EXPECT_TRUE(too_long(page("full", 5'000, 0, /*here=*/true)));
+  EXPECT_TRUE(too_long(page("full", 10, 1'000, /*here=*/true)));
+  EXPECT_TRUE(too_long(page("emptied", 10, 0, /*here=*/true)));
+  EXPECT_EQ(page("full", 5'000, 0, /*here=*/false)->items.size(), 5'000u);
+  EXPECT_TRUE(too_long(resp::HasCells(router, "rows", "emptied", std::nullopt, /*here=*/true)));
+  EXPECT_FALSE(*resp::HasCells(router, "rows", "emptied", std::nullopt, /*here=*/false));
+  EXPECT_TRUE(*resp::HasCells(router, "rows", "full", std::nullopt, /*here=*/true));
+  EXPECT_TRUE(too_long(resp::TypeOfRow(router, "rows", "emptied", /*here=*/true)));
+  EXPECT_EQ(*resp::TypeOfRow(router, "rows", "emptied", /*here=*/false), "none");
+  // Workers do it, and clients see nothing of that.
+  EXPECT_EQ(Do("EXISTS rows:emptied rows:full rows:emptied"), "(1)");
+  EXPECT_EQ(Do("TYPE rows:emptied"), "none");
+  EXPECT_EQ(Do("HLEN rows:full"), "(10000)");
+  EXPECT_EQ(Do("HLEN rows:emptied"), "(0)");
 }
 
 }  // namespace
