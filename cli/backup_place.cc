@@ -49,10 +49,10 @@ fleet_backup::BlobOpener BackupOpener(const Globals& globals, const std::string&
   std::optional<BackupConfig> backup;
   if (!globals.config.empty()) backup = OrFail(ReadConfig(globals.config)).backup;
   if (url.empty() && !backup) {
-    throw Failure{absl::InvalidArgumentError(fmt::format(
-        "{}: say where the backups are, file:DIR or s3://BUCKET/PREFIX; or name a configuration that has "
-        "backup.to",
-        option))};
+    WrongUsage(
+        fmt::format("{}: say where the backups are, file:DIR or s3://BUCKET/PREFIX; or name a configuration "
+                    "that has backup.to",
+                    option));
   }
   return [to = url.empty() ? backup->to : url, s3 = backup ? backup->s3 : S3Options()] {
     return OpenBlobStore(to, s3);

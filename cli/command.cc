@@ -207,9 +207,11 @@ void AddGlobals(CLI::App& app, Globals& globals) {
       ->envname("KV_SERVER")
       ->type_name("ADDR");
   TakeDuration(
-      app.add_option("--timeout-ms", globals.timeout_ms,
-                     "How long a call to a server may take, with its retries while the server "
-                     "cannot be reached, 10000 by default; for get --all and scan, all calls together")
+      app.add_option(
+             "--timeout-ms", globals.timeout_ms,
+             "How long a call to a server may take, with its retries while the server "
+             "cannot be reached, 10000 by default; where it is given, also how long all calls of a scan, "
+             "or of get --all, may take together")
           ->envname("KV_TIMEOUT_MS"),
       std::numeric_limits<uint32_t>::max());
   app.add_option("--token-file", globals.token_file, "File with the token for the server; or set KV_TOKEN")

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/amounts.h"
@@ -202,7 +203,7 @@ void AddScan(CLI::App& app, Globals& globals) {
   args->choice.AddTo(*scan);
   scan->add_option("--limit", args->limit, "How many rows")
       ->capture_default_str()
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(uint64_t{1}, std::numeric_limits<uint64_t>::max()));
   scan->add_flag("--all", args->all, "Read to the end");
   scan->footer("Example: kv scan events --start-row user:1 --end-row user:2 --columns click");
   scan->callback([args, &globals] {

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/amounts.h"
@@ -129,7 +130,7 @@ struct ScanArguments {
     command.add_option("--end-id", range.end, "Before this ID")->type_name("ID");
     command.add_option("--limit", limit, "How many " + what)
         ->capture_default_str()
-        ->check(CLI::PositiveNumber);
+        ->check(CLI::Range(uint32_t{1}, std::numeric_limits<uint32_t>::max()));
     command.add_option("--marker", marker, "Continue where the scan with this marker ended")
         ->type_name("MARKER");
     command.add_flag("--all", all, "Read to the end");

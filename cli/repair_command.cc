@@ -18,7 +18,10 @@ std::string Describe(const LeftOutLogs& logs) {
                          : fmt::format("{} can be read up to byte {}", logs.log.string(), logs.kept_bytes);
   if (logs.later_logs > 0) text += fmt::format(", and {} logs follow it", logs.later_logs);
   if (const uint64_t there = logs.left_out_bytes - logs.gone_bytes; there > 0) {
-    text += fmt::format("; behind that are {} bytes, with at least {} changes", there, logs.changes);
+    text +=
+        logs.changes > 0
+            ? fmt::format("; behind that are {} bytes, with at least {} changes", there, logs.changes)
+            : fmt::format("; behind that are {} bytes, and how many changes they hold is not known", there);
   }
   if (logs.gone_bytes > 0) {
     text += fmt::format("; {} bytes of logs are gone, and how many changes they held is not known",
