@@ -30,8 +30,8 @@ struct OperationTraits {
 /// How many operations there are.
 inline constexpr size_t kOperationCount = static_cast<size_t>(Operation::kEndpoint) + 1;
 
-/// A list that begins behind more entries than this is not quick: each of them is passed.
-inline constexpr uint64_t kMaxQuickOffset = 1'000;
+/// A read that may return more entries than this, or passes more of them first, is not quick.
+inline constexpr uint64_t kMaxQuickEntries = 1'000;
 
 /// The values of `quick` in wire/operations.def; see OperationTraits::quick.
 inline constexpr bool kQuick = true;

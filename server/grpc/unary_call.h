@@ -36,8 +36,11 @@ class UnaryCall : public Call {
   absl::Status Admit(RequestSize size) {
     bool sync = false;
     if constexpr (requires { request_.sync(); }) sync = request_.sync();
+    if constexpr (requires { request_.options().limit(); }) {
+      if (request_.options().limit() > kMaxQuickEntries) MarkAskingForMuch();
+    }
     if constexpr (requires { request_.options().offset(); }) {
-      if (request_.options().offset() > kMaxQuickOffset) MarkAskingForMuch();
+      if (request_.options().offset() > kMaxQuickEntries) MarkAskingForMuch();
     }
     return Call::Admit(DatasetOf(request_), size, sync, ReportOf(request_));
   }

@@ -25,11 +25,11 @@ constexpr size_t kMaxKeptDocument = 1024;
 
 /// Returns the string that a field of the request has; empty if it is none. The operation itself reports
 /// mistakes.
-/// Returns the field `offset`, whatever it is worth.
-uint64_t OffsetIn(const Json& request) {
-  if (!request.is_object()) return 0;
-  const auto offset = request.find("offset");
-  return offset != request.end() && offset->is_number_unsigned() ? offset->get<uint64_t>() : 0;
+/// Returns whether a field of the request is a number of entries that takes long.
+bool IsMany(const Json& request, const char* name) {
+  if (!request.is_object()) return false;
+  const auto found = request.find(name);
+  return found != request.end() && found->is_number_unsigned() && found->get<uint64_t>() > kMaxQuickEntries;
 }
 
 std::string StringIn(const Json& request, const char* name) {
@@ -68,7 +68,7 @@ absl::Status JsonCall::Admit(RequestSize size) {
   std::string dataset = HasDataset(served_.form) ? StringIn(request_, "dataset") : "";
   if (dataset.empty() && IsOnReports(operation_)) dataset = reports::kDefaultDataset;
   const std::string report = IsOnReports(operation_) ? StringIn(request_, "report") : "";
-  if (OffsetIn(request_) > kMaxQuickOffset) MarkAskingForMuch();
+  if (IsMany(request_, "limit") || IsMany(request_, "offset")) MarkAskingForMuch();
   if (auto status = Call::Admit(dataset, size, /*sync=*/false, report); !status.ok()) return status;
   store_.SetPrincipal(principal_);
   store_.SetRequestId(repetition_.request_id);

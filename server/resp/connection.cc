@@ -46,6 +46,10 @@ constexpr std::chrono::milliseconds kMaxTurn{1};
 /// keep the loop for long: this many full ones, and no shorter than this.
 constexpr size_t kFullTurns = 8;
 constexpr std::chrono::microseconds kMinTurn{50};
+/// Of a caller with more connections than this, only reads of a few named columns, and puts, are carried out
+/// here.
+constexpr size_t kManyConnections = 64;
+constexpr size_t kFewColumns = 16;
 /// The time is looked at after so many commands, or when they have so many words.
 constexpr size_t kWordsBetweenLooks = 64;
 constexpr size_t kWordsOfCommand = 4;  // that a command counts as at least
@@ -243,9 +247,12 @@ void Connection::CarryOutWhatArrived() {
   if (!run_.empty() && !busy_ && !closed_) Launch();
 }
 
+size_t Connection::Connections() const {
+  return counted_for_ == nullptr ? 1 : counted_for_->resp_connections.load(std::memory_order_relaxed);
+}
+
 Connection::Clock::duration Connection::Turn() const {
-  const size_t all =
-      counted_for_ == nullptr ? 1 : counted_for_->resp_connections.load(std::memory_order_relaxed);
+  const size_t all = Connections();
   if (all <= kFullTurns) return kMaxTurn;
   return std::max<Clock::duration>(Clock::duration(kMaxTurn) * kFullTurns / all, kMinTurn);
 }
@@ -353,7 +360,11 @@ void Connection::Handle(std::unique_ptr<Request> request) {
   const bool alone = Run::KindOf(*request) == Run::Kind::kAlone;
   if (!alone) return run_.Add(std::move(request));
   const auto* const store = std::get_if<StoreCommand>(&request->command->handler);
-  if (request->call->MayWait() || (store != nullptr && !store->brief)) {
+  const auto* const read = std::get_if<ReadPlan>(&request->plan);
+  const bool brief = store == nullptr || store->brief;
+  const bool short_read =
+      read != nullptr && read->options.columns && read->options.columns->size() <= kFewColumns;
+  if (request->call->MayWait() || !brief || (Connections() > kManyConnections && !short_read)) {
     run_.Add(std::move(request));
     return Launch();
   }

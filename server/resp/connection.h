@@ -102,6 +102,8 @@ class Connection final : public std::enable_shared_from_this<Connection>,
   /// Decodes and carries out what has arrived, as far as possible, sends the answers, and reads more.
   void Process();
   void CarryOutWhatArrived();
+  /// Returns how many connections the caller has, where callers are told apart.
+  size_t Connections() const;
   /// Returns how long it may keep the loop from others.
   Clock::duration Turn() const;
   /// Decodes a command into next_; returns false if none is there.
