@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
@@ -21,13 +22,16 @@
 #include "server/call/access.h"
 #include "tests/hostile/http2.h"
 #include "tests/hostile/raw_call.h"
+#include "tests/server/http_client.h"
+#include "tests/server/resp/resp_client.h"
 #include "tests/support/kv_server.h"
+#include "tests/support/loopback.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
 /// A tenant has a server for itself, and then shares it with strangers, slow readers and a caller who reads
-/// all that it can, all at once. It lasts for KV_TEST_SECONDS [6]; the tenant is alone for a sixth of that,
-/// at most a minute.
+/// all that it can, all at once and through all doors. It lasts for KV_TEST_SECONDS [6]; the tenant is alone
+/// for a sixth of that, at most a minute.
 /// `./dev soak --callers` shows by the minute what latencies the tenant has and how much memory the server
 /// takes. The test fails if a call of the tenant does, or if the memory is more than docs/operations.md says.
 namespace kvstore {
@@ -89,7 +93,9 @@ class CallersSoak : public ::testing::Test {
                                         << Entry("greedy", R"({"big": "read"})") << "]}";
     std::ofstream(dir_ / "kv.json") << R"({"data": ")" << (dir_ / "store").string()
                                     << R"(", "server": {"tokens": ")" << (dir_ / "tokens.json").string()
-                                    << R"("}})";
+                                    << fmt::format(
+                                           R"(", "resp": "127.0.0.1:{}", "http_api": "127.0.0.1:{}"}}}})",
+                                           resp_port_, http_port_);
     server_ = std::make_unique<testing::KvServer>(
         KV_PROGRAM, std::vector<std::string>{"--config", (dir_ / "kv.json").string()});
   }
@@ -136,6 +142,23 @@ class CallersSoak : public ::testing::Test {
                   testing::CallRaw(testing::OwnChannel(address), "/kvstore.v1.KVStore/PutRows", request);
                 });
     }
+    // Strangers at the other doors: commands and requests that do not end.
+    for (const uint16_t other : {resp_port_, http_port_}) {
+      crowd.Add(milliseconds(5), [other, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>(),
+                                  next = 0]() mutable {
+        static const std::vector<std::string> kBegun = {
+            "",
+            "*2\r\n$4\r\nAUTH\r\n$5\r\nwr",
+            "AUTH wrong\r\n",
+            "*1000000\r\n",
+            "POST /v1/get_server HTTP/1.1\r\nHost: lo",
+            "POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\r\n{",
+            "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+        held->push_back(std::make_unique<Connection>(other));
+        held->back()->Send(kBegun.at(static_cast<size_t>(next++) % kBegun.size()));
+        if (held->size() > 100) held->pop_front();
+      });
+    }
     // Strangers: GetServer calls whose answers are not taken.
     crowd.Add(milliseconds(1000), [port, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>()] {
       std::string sent = http2::Preface(0);
@@ -162,6 +185,53 @@ class CallersSoak : public ::testing::Test {
       crowd.Rest(seconds(40));
       for (grpc::ClientContext& context : contexts) context.TryCancel();
       for (const auto& scan : scans) scan->Finish();
+    });
+  }
+
+  /// Adds clients of the other doors who ask for much and take nothing, for longer than stall_ms.
+  void AddSlowReadersOfOtherDoors(Crowd& crowd) {
+    std::string commands = "AUTH slow\r\n";
+    for (int i = 0; i < 200; ++i) commands += fmt::format("HGETALL big:r{:05}\r\n", i);
+    const std::string body = GetRowsOf(100).dump();
+    const std::string request = fmt::format(
+        "POST /v1/get_rows HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer slow\r\nContent-Length: "
+        "{}\r\n\r\n{}",
+        body.size(), body);
+    const std::vector<std::pair<uint16_t, std::string>> doors = {{resp_port_, commands},
+                                                                 {http_port_, request}};
+    for (const auto& [port, sent] : doors) {
+      crowd.Add(milliseconds(0), [&crowd, port = port, sent = sent] {
+        std::vector<std::unique_ptr<Connection>> held;
+        for (int i = 0; i < 50; ++i) {
+          held.push_back(std::make_unique<Connection>(port));
+          held.back()->Send(sent);
+        }
+        crowd.Rest(seconds(40));
+      });
+    }
+  }
+
+  /// Returns the fields of a get_rows of so many rows.
+  static nlohmann::json GetRowsOf(int rows) {
+    nlohmann::json reads = nlohmann::json::array();
+    for (int i = 0; i < rows; ++i) reads.push_back({{"row", fmt::format("r{:05}", i)}});
+    return {{"dataset", "big"}, {"rows", reads}};
+  }
+
+  /// Adds readers through the other doors.
+  void AddGreedyReadersOfOtherDoors(Crowd& crowd) {
+    crowd.Add(milliseconds(1), [this, client = std::shared_ptr<testing::RespClient>()]() mutable {
+      if (client == nullptr) {
+        client = std::make_shared<testing::RespClient>(fmt::format("127.0.0.1:{}", resp_port_));
+        client->Do("AUTH greedy");
+      }
+      for (int i = 0; i < 100 && client != nullptr; ++i) {
+        const std::string answer = client->Do(fmt::format("HGETALL big:r{:05}", i));
+        if (answer == testing::RespClient::kClosed) client.reset();
+      }
+    });
+    crowd.Add(milliseconds(1), [this, fields = GetRowsOf(100)] {
+      testing::HttpClient(http_port_).Post("get_rows", fields, {{"Authorization", "Bearer greedy"}});
     });
   }
 
@@ -244,6 +314,8 @@ class CallersSoak : public ::testing::Test {
   }
 
   const testing::TempDir dir_;
+  const uint16_t resp_port_ = testing::FreePort();
+  const uint16_t http_port_ = testing::FreePort();
   std::unique_ptr<testing::KvServer> server_;
   std::unique_ptr<KVStore> good_;
 };
@@ -262,7 +334,9 @@ TEST_F(CallersSoak, AGoodTenantBesideAllOthers) {
     Crowd crowd;
     AddStrangers(crowd);
     AddSlowReaders(crowd);
+    AddSlowReadersOfOtherDoors(crowd);
     AddGreedyReader(crowd);
+    AddGreedyReadersOfOtherDoors(crowd);
     const auto together = length - alone_for;
     const int rounds = std::max(1, static_cast<int>(together / std::chrono::minutes(1)));
     for (int round = 1; round <= rounds; ++round) {
