@@ -2,14 +2,14 @@
 
 #include <string_view>
 
-#include "absl/time/time.h"
 #include "assembly/config_fields.h"
+#include "base/duration.h"
 
 namespace kvstore {
 namespace {
 
-constexpr absl::Duration kMinEvery = absl::Minutes(1);
-constexpr absl::Duration kMaxEvery = absl::Hours(24 * 365);
+constexpr uint64_t kMinEveryMs = 60'000;
+constexpr uint64_t kMaxEveryMs = uint64_t{365} * 86'400'000;
 
 /// A slower backup of any store of some size would not end within its day.
 constexpr uint64_t kMinBytesPerS = uint64_t{64} << 10;
@@ -18,12 +18,12 @@ constexpr uint64_t kMaxBytesPerS = uint64_t{1} << 40;
 uint64_t ReadEvery(JsonFields& fields) {
   const auto text = fields.OptionalString("every");
   if (!text) return 0;
-  absl::Duration every;
-  if (!absl::ParseDuration(*text, &every) || every < kMinEvery || every > kMaxEvery) {
-    fields.Fail("every", "must be a duration such as \"6h\", \"30m\" or \"1h30m\", 1m to 8760h");
+  const auto every = ParseUnits(*text);
+  if (!every.ok() || *every < kMinEveryMs || *every > kMaxEveryMs) {
+    fields.Fail("every", "must be a duration such as \"1d\", \"6h\" or \"1h30m\", 1m to 365d");
     return 0;
   }
-  return static_cast<uint64_t>(absl::ToInt64Milliseconds(every));
+  return *every;
 }
 
 std::string ReadUrl(JsonFields& fields, const std::filesystem::path& folder) {

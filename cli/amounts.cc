@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <optional>
 #include <string>
 #include <system_error>
+
+#include "base/clock.h"
+#include "base/duration.h"
 
 namespace kvstore::cli {
 namespace {
@@ -29,13 +31,6 @@ std::optional<uint64_t> Number(std::string_view digits) {
 absl::Status Beyond(std::string_view text, uint64_t max, std::string_view unit) {
   return absl::InvalidArgumentError(fmt::format("'{}' is beyond the limit of {}{}", text, max, unit));
 }
-
-struct Unit {
-  std::string_view name;
-  uint64_t ms;
-};
-constexpr std::array<Unit, 6> kUnits = {
-    {{"", 1}, {"ms", 1}, {"s", 1'000}, {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}}};
 
 /// Reads from the front of a text.
 class Reader {
@@ -69,7 +64,7 @@ class Reader {
 absl::Status NoTime(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(
       fmt::format("'{}': {}; give milliseconds since 1970 as a whole number, or a date in UTC: 2026-01-01, "
-                  "2026-01-01T12:30:00Z",
+                  "2026-01-01T12:30:00Z, today, yesterday, or a duration before now: -7d",
                   text, why));
 }
 
@@ -99,25 +94,35 @@ absl::StatusOr<uint64_t> ParseWhole(std::string_view text, uint64_t max) {
 }
 
 absl::StatusOr<uint64_t> ParseDuration(std::string_view text, uint64_t max) {
-  const auto digits = static_cast<size_t>(std::find_if_not(text.begin(), text.end(), IsDigit) - text.begin());
-  const auto* const unit = std::find_if(kUnits.begin(), kUnits.end(),
-                                        [&](const Unit& one) { return one.name == text.substr(digits); });
-  if (digits == 0 || unit == kUnits.end()) {
+  const bool is_plain = AreDigits(text);
+  const std::optional<uint64_t> plain = is_plain ? Number(text) : std::nullopt;
+  const auto ms = is_plain ? absl::StatusOr<uint64_t>(plain.value_or(0)) : ParseUnits(text);
+  if (absl::IsInvalidArgument(ms.status())) {
     return absl::InvalidArgumentError(fmt::format(
-        "'{}': give a whole number of milliseconds, or one with a unit: 500ms, 10s, 5m, 1h, 30d", text));
+        "'{}': give a whole number of milliseconds, or a duration with units: 500ms, 10s, 5m, 1h30m, 30d, 2w",
+        text));
   }
-  const std::optional<uint64_t> number = Number(text.substr(0, digits));
-  if (!number || *number > max / unit->ms) return Beyond(text, max, " ms");
-  return *number * unit->ms;
+  if (!ms.ok() || (is_plain && !plain) || *ms > max) return Beyond(text, max, " ms");
+  return *ms;
 }
 
-absl::StatusOr<uint64_t> ParseTime(std::string_view text) {
+absl::StatusOr<uint64_t> ParseTime(std::string_view text, uint64_t now_ms) {
   if (AreDigits(text)) {
     const std::optional<uint64_t> number = Number(text);
     if (!number) return Beyond(text, std::numeric_limits<uint64_t>::max(), "");
     return *number;
   }
-  if (text.starts_with('-')) return NoTime(text, "a time is not negative");
+  constexpr uint64_t kDayMs = 86'400'000;
+  const uint64_t today = now_ms - now_ms % kDayMs;
+  if (text == "now") return now_ms;
+  if (text == "today") return today;
+  if (text == "yesterday") return today - kDayMs;
+  if (text.starts_with('-')) {
+    const auto before = ParseUnits(text.substr(1));
+    if (absl::IsInvalidArgument(before.status())) return NoTime(text, "a time is not negative");
+    if (!before.ok() || *before > now_ms) return NoTime(text, "it is before 1970");
+    return now_ms - *before;
+  }
   Reader reader(text);
   const auto year = static_cast<int>(reader.Digits(4));
   reader.Expect('-');
@@ -153,14 +158,16 @@ absl::StatusOr<uint64_t> ParseTime(std::string_view text) {
 
 CLI::Option* TakeDuration(CLI::Option* option, uint64_t max) {
   return option->transform(Replace([max](std::string_view text) { return ParseDuration(text, max); }))
-      ->type_name("MS|10s|5m|1h|30d");
+      ->type_name("MS|10s|1h30m|30d");
 }
 
 CLI::Option* TakeTime(CLI::Option* option) {
-  return option->transform(Replace([](std::string_view text) { return ParseTime(text); }))
+  return option->transform(Replace([](std::string_view text) { return ParseTime(text, WallClockMs()); }))
       ->type_name("MS|DATE")
-      ->description(option->get_description() +
-                    ". In milliseconds since 1970, or a date in UTC: 2026-01-01, 2026-01-01T12:30:00Z");
+      ->description(
+          option->get_description() +
+          ". In milliseconds since 1970, or a date in UTC: 2026-01-01, 2026-01-01T12:30:00Z, today, "
+          "yesterday, -7d");
 }
 
 void RefuseBadNumbers(CLI::App& app) {

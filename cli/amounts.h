@@ -16,13 +16,16 @@ namespace kvstore::cli {
 absl::StatusOr<uint64_t> ParseWhole(std::string_view text,
                                     uint64_t max = std::numeric_limits<uint64_t>::max());
 
-/// Returns milliseconds: `text` is a whole number of them, or one with a unit: 500ms, 10s, 5m, 1h, 30d.
+/// Returns milliseconds: `text` is a whole number of them, or has units (ParseUnits): 500ms, 10s, 1h30m, 30d.
 absl::StatusOr<uint64_t> ParseDuration(std::string_view text,
                                        uint64_t max = std::numeric_limits<uint64_t>::max());
 
 /// Returns milliseconds since 1970: `text` is a whole number of them, or a date in UTC: 2026-01-01,
-/// 2026-01-01T12:30Z, 2026-01-01T12:30:00Z, 2026-01-01T12:30:00.250Z.
-absl::StatusOr<uint64_t> ParseTime(std::string_view text);
+/// 2026-01-01T12:30Z, 2026-01-01T12:30:00Z, 2026-01-01T12:30:00.250Z. Or it is `now`, `today` or `yesterday`
+/// (midnight, in UTC), or a duration before now: -7d, -1h30m.
+///
+/// now_ms  The time now.
+absl::StatusOr<uint64_t> ParseTime(std::string_view text, uint64_t now_ms);
 
 /// Makes an option accept a duration of at most `max` ms, and its help say so.
 CLI::Option* TakeDuration(CLI::Option* option, uint64_t max = std::numeric_limits<uint64_t>::max());

@@ -12,6 +12,7 @@ namespace kvstore::cli {
 namespace {
 
 constexpr uint64_t kMax = std::numeric_limits<uint64_t>::max();
+constexpr uint64_t kNow = 1'767'270'600'000;  // 2026-01-01T12:30:00Z
 
 TEST(Amounts, DurationsAreMillisecondsOrHaveAUnit) {
   EXPECT_EQ(*ParseDuration("0"), 0u);
@@ -22,11 +23,15 @@ TEST(Amounts, DurationsAreMillisecondsOrHaveAUnit) {
   EXPECT_EQ(*ParseDuration("5m"), 300'000u);
   EXPECT_EQ(*ParseDuration("1h"), 3'600'000u);
   EXPECT_EQ(*ParseDuration("30d"), 2'592'000'000u);
+  EXPECT_EQ(*ParseDuration("2w"), 1'209'600'000u);
+  EXPECT_EQ(*ParseDuration("1h30m"), 5'400'000u);
+  EXPECT_EQ(*ParseDuration("1w1d1h1m1s1ms"), 694'861'001u);
   EXPECT_EQ(*ParseDuration("18446744073709551615"), kMax);
 }
 
 TEST(Amounts, OtherDurationsAreRefusedByName) {
-  for (const char* bad : {"", "h", "-1", "-1h", "+1", "1.5h", "1h30m", "1H", "1 h", "1w", "0x10", " 1"}) {
+  for (const char* bad :
+       {"", "h", "-1", "-1h", "+1", "1.5h", "30m1h", "1h1h", "1h30", "1H", "1 h", "0x10", " 1"}) {
     const auto parsed = ParseDuration(bad);
     ASSERT_FALSE(parsed.ok()) << bad;
     EXPECT_NE(parsed.status().message().find("'" + std::string(bad) + "': give"), std::string::npos);
@@ -38,16 +43,24 @@ TEST(Amounts, OtherDurationsAreRefusedByName) {
 }
 
 TEST(Amounts, TimesAreMillisecondsOrDatesInUtc) {
-  EXPECT_EQ(*ParseTime("0"), 0u);
-  EXPECT_EQ(*ParseTime("2026"), 2'026u);
-  EXPECT_EQ(*ParseTime("18446744073709551615"), kMax);
-  EXPECT_EQ(*ParseTime("1970-01-01"), 0u);
-  EXPECT_EQ(*ParseTime("2026-01-01"), 1'767'225'600'000u);
-  EXPECT_EQ(*ParseTime("2026-01-01T12:30Z"), 1'767'270'600'000u);
-  EXPECT_EQ(*ParseTime("2026-01-01T12:30:00Z"), 1'767'270'600'000u);
-  EXPECT_EQ(*ParseTime("2026-01-01T12:30:00.250Z"), 1'767'270'600'250u);
-  EXPECT_EQ(*ParseTime("2024-02-29"), 1'709'164'800'000u);
-  EXPECT_EQ(*ParseTime("9999-12-31T23:59:59.999Z"), 253'402'300'799'999u);
+  EXPECT_EQ(*ParseTime("0", kNow), 0u);
+  EXPECT_EQ(*ParseTime("2026", kNow), 2'026u);
+  EXPECT_EQ(*ParseTime("18446744073709551615", kNow), kMax);
+  EXPECT_EQ(*ParseTime("1970-01-01", kNow), 0u);
+  EXPECT_EQ(*ParseTime("2026-01-01", kNow), 1'767'225'600'000u);
+  EXPECT_EQ(*ParseTime("2026-01-01T12:30Z", kNow), 1'767'270'600'000u);
+  EXPECT_EQ(*ParseTime("2026-01-01T12:30:00Z", kNow), 1'767'270'600'000u);
+  EXPECT_EQ(*ParseTime("2026-01-01T12:30:00.250Z", kNow), 1'767'270'600'250u);
+  EXPECT_EQ(*ParseTime("2024-02-29", kNow), 1'709'164'800'000u);
+  EXPECT_EQ(*ParseTime("9999-12-31T23:59:59.999Z", kNow), 253'402'300'799'999u);
+}
+
+TEST(Amounts, TimesMayBeRelativeToNow) {
+  EXPECT_EQ(*ParseTime("now", kNow), kNow);
+  EXPECT_EQ(*ParseTime("today", kNow), 1'767'225'600'000u);
+  EXPECT_EQ(*ParseTime("yesterday", kNow), 1'767'139'200'000u);
+  EXPECT_EQ(*ParseTime("-1h30m", kNow), kNow - 5'400'000);
+  EXPECT_EQ(*ParseTime("-1w", kNow), kNow - 604'800'000);
 }
 
 TEST(Amounts, OtherTimesAreRefusedWithTheReason) {
@@ -59,7 +72,9 @@ TEST(Amounts, OtherTimesAreRefusedWithTheReason) {
        std::vector<Case>{{"-1", "a time is not negative"},
                          {"18446744073709551616", "beyond the limit of 18446744073709551615"},
                          {"", "not a time"},
-                         {"yesterday", "not a time"},
+                         {"tomorrow", "not a time"},
+                         {"-1h30", "a time is not negative"},
+                         {"-100000d", "it is before 1970"},
                          {"2026-1-1", "not a time"},
                          {"2026-01-01 12:30:00", "not a time"},
                          {"2026-01-01T", "not a time"},
@@ -73,7 +88,7 @@ TEST(Amounts, OtherTimesAreRefusedWithTheReason) {
                          {"2026-01-01T24:00Z", "there is no such time of a day"},
                          {"2026-01-01T23:60Z", "there is no such time of a day"},
                          {"1969-12-31", "it is before 1970"}}) {
-    const auto parsed = ParseTime(one.text);
+    const auto parsed = ParseTime(one.text, kNow);
     ASSERT_FALSE(parsed.ok()) << one.text;
     EXPECT_NE(parsed.status().message().find(one.why), std::string::npos) << parsed.status();
     EXPECT_NE(parsed.status().message().find("'" + std::string(one.text) + "'"), std::string::npos);

@@ -136,7 +136,7 @@ TEST_F(KvUsage, DurationsMayHaveUnits) {
         {"--timeout-ms: '50d' is beyond the limit of 4294967295 ms"});
   Wrong({"migrate", "create", "events", "--to", "mysql", "--freeze-ms", "2m"},
         {"--freeze-ms: Value 120000 not in range 10 to 60000"});
-  EXPECT_NE(Help({"dataset", "create"}).find("--ttl-ms MS|10s|5m|1h|30d"), std::string::npos);
+  EXPECT_NE(Help({"dataset", "create"}).find("--ttl-ms MS|10s|1h30m|30d"), std::string::npos);
 }
 
 TEST_F(KvUsage, TimesMayBeDates) {
