@@ -189,7 +189,9 @@ class Import {
       throw Failure{absl::Status(
           status.code(),
           fmt::format("stopped at line {}: {}{}", batch_.front().number, std::string(status.message()),
-                      args_.progress_file.empty() ? "" : "; the same command goes on from here"))};
+                      args_.progress_file.empty() ? ""
+                      : args_.restart             ? "; without --restart the same command goes on from here"
+                                                  : "; the same command goes on from here"))};
     }
     for (const Line& line : batch_) CountOutcome(line);
     batch_.clear();

@@ -215,6 +215,11 @@ Examples:
       "address with --listen ADDR";
   serve->callback([args, &globals] {
     Config config = globals.ReadConfiguration();
+    if (globals.use_tls || !globals.tls.cert.empty() || !globals.tls.key.empty()) {
+      PrintErr(
+          "kv: warning: --tls, --tls-cert and --tls-key are for clients, and have no effect here; server.tls "
+          "names the server's certificate and key\n");
+    }
     if (!args->listen.empty()) config.server.listen = args->listen;
     if (!args->http.empty()) config.server.http = args->http;
     if (!args->resp.empty()) config.server.resp = args->resp;
