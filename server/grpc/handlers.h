@@ -15,8 +15,9 @@
 /// connections.
 namespace kvstore::server {
 
-/// How many bytes of answers of a batch are read before a message is sent.
-inline constexpr size_t kBatchMessageBytes = size_t{2} << 20;
+/// How many bytes of answers of a batch are read before a message is sent. What other callers have sent waits
+/// while a message is written.
+inline constexpr size_t kBatchMessageBytes = size_t{256} << 10;
 
 /// What is left to do of a request with many entries, because the dataset of some of them migrates
 /// (backend_api/outcome.h).

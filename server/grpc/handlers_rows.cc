@@ -25,6 +25,8 @@ constexpr size_t kScanMessageBytes = size_t{256} << 10;
 /// After looking at so many cells a message of a scan is sent as it is, also without rows. So a scan that
 /// finds nothing takes turns with other calls, and the server notices when its client is gone.
 constexpr uint64_t kScanMessageBudget = 20'000;
+/// The page of each row of a batch.
+constexpr size_t kMaxRowOfBatchBytes = size_t{256} << 10;
 /// How many rows of a batch are read together at first; later as many as fill kBatchMessageBytes.
 constexpr size_t kFirstRows = 100;
 constexpr size_t kMaxRows = 2'000;
@@ -174,7 +176,7 @@ Producer<v1::GetRowsResponse> Produce(KVStore& store, const v1::GetRowsRequest& 
       // Many large rows together must stay below what one message may have.
       ReadOptions& options = reads.back().options;
       if (size > 1 && options.max_bytes > 0 && options.max_bytes <= kMaxPageBytes) {
-        options.max_bytes = std::min(options.max_bytes, kBatchMessageBytes / 8);
+        options.max_bytes = std::min(options.max_bytes, kMaxRowOfBatchBytes);
       }
     }
     const SmallBatches pieces(kBatchMessageBytes);

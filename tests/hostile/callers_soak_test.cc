@@ -7,10 +7,12 @@
 #include <chrono>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -26,6 +28,7 @@
 #include "tests/server/resp/resp_client.h"
 #include "tests/support/kv_server.h"
 #include "tests/support/loopback.h"
+#include "tests/support/processes.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/temp_dir.h"
 
@@ -84,6 +87,172 @@ class Crowd {
   std::vector<std::thread> threads_;
 };
 
+/// Those that disturb the tenant, all at once and through all doors. They are a process of their own, which
+/// takes the cores only when nobody else wants them: they stand for clients on other machines.
+class Others {
+ public:
+  /// address  The server's, for gRPC.
+  Others(std::string address, uint16_t resp_port, uint16_t http_port)
+      : address_(std::move(address)),
+        grpc_port_(static_cast<uint16_t>(std::stoi(address_.substr(address_.rfind(':') + 1)))),
+        resp_port_(resp_port),
+        http_port_(http_port) {}
+
+  void Add(Crowd& crowd) const {
+    AddStrangers(crowd);
+    AddSlowReaders(crowd);
+    AddSlowReadersOfOtherDoors(crowd);
+    AddGreedyReader(crowd);
+    AddGreedyReadersOfOtherDoors(crowd);
+  }
+
+ private:
+  std::unique_ptr<KVStore> ClientOf(const std::string& name) const {
+    return *Connect(address_, {.token = name});
+  }
+
+  void AddStrangers(Crowd& crowd) const {
+    const uint16_t port = grpc_port_;
+    // Strangers: connections that begin something, a hundred of them at a time.
+    crowd.Add(milliseconds(5), [port, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>(),
+                                next = 0]() mutable {
+      static const std::string kCall = http2::Preface() + http2::OpenCall(1, "/kvstore.v1.KVStore/PutRows");
+      static const std::vector<std::string> kBegun = {"",
+                                                      http2::Preface().substr(0, 12),
+                                                      kCall.substr(0, 60),
+                                                      kCall,
+                                                      kCall + std::string("\0\1\0\0\0\0\0\0\1\1", 10),
+                                                      "GET /healthz HT"};
+      held->push_back(std::make_unique<Connection>(port));
+      held->back()->Send(kBegun.at(static_cast<size_t>(next++) % kBegun.size()));
+      if (held->size() > 100) held->pop_front();
+    });
+    // Strangers: requests that are as large as they may be.
+    for (int i = 0; i < 2; ++i) {
+      crowd.Add(milliseconds(10),
+                [address = address_, request = testing::Repeated({"\x12\x00", 2}, 9 * kMiB)] {
+                  testing::CallRaw(testing::OwnChannel(address), "/kvstore.v1.KVStore/PutRows", request);
+                });
+    }
+    // Strangers at the other doors: commands and requests that do not end.
+    for (const uint16_t other : {resp_port_, http_port_}) {
+      crowd.Add(milliseconds(5), [other, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>(),
+                                  next = 0]() mutable {
+        static const std::vector<std::string> kBegun = {
+            "",
+            "*2\r\n$4\r\nAUTH\r\n$5\r\nwr",
+            "AUTH wrong\r\n",
+            "*1000000\r\n",
+            "POST /v1/get_server HTTP/1.1\r\nHost: lo",
+            "POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\r\n{",
+            "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+        held->push_back(std::make_unique<Connection>(other));
+        held->back()->Send(kBegun.at(static_cast<size_t>(next++) % kBegun.size()));
+        if (held->size() > 100) held->pop_front();
+      });
+    }
+    // Strangers: GetServer calls whose answers are not taken.
+    crowd.Add(milliseconds(1000), [port, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>()] {
+      std::string sent = http2::Preface(0);
+      for (uint32_t i = 0; i < 250; ++i) sent += http2::OpenCall(2 * i + 1, "/kvstore.v1.KVStore/GetServer");
+      held->push_back(std::make_unique<Connection>(port));
+      held->back()->Send(sent);
+      if (held->size() > 8) held->pop_front();
+    });
+  }
+
+  void AddSlowReaders(Crowd& crowd) const {
+    // Sleeps longer than stall_ms.
+    crowd.Add(milliseconds(0), [this, &crowd] {
+      const auto stub = v1::KVStore::NewStub(testing::OwnChannel(address_));
+      std::deque<grpc::ClientContext> contexts;
+      std::vector<std::unique_ptr<grpc::ClientReader<v1::ScanRowsResponse>>> scans;
+      v1::ScanRowsRequest request;
+      request.set_dataset("big");
+      request.set_max_bytes(4 << 20);
+      for (int i = 0; i < 100; ++i) {
+        contexts.emplace_back().AddMetadata("authorization", "Bearer slow");
+        scans.push_back(stub->ScanRows(&contexts.back(), request));
+      }
+      crowd.Rest(seconds(40));
+      for (grpc::ClientContext& context : contexts) context.TryCancel();
+      for (const auto& scan : scans) scan->Finish();
+    });
+  }
+
+  /// Adds clients of the other doors who ask for much and take nothing, for longer than stall_ms.
+  void AddSlowReadersOfOtherDoors(Crowd& crowd) const {
+    std::string commands = "AUTH slow\r\n";
+    for (int i = 0; i < 200; ++i) commands += fmt::format("HGETALL big:r{:05}\r\n", i);
+    const std::string body = GetRowsOf(100).dump();
+    const std::string request = fmt::format(
+        "POST /v1/get_rows HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer slow\r\nContent-Length: "
+        "{}\r\n\r\n{}",
+        body.size(), body);
+    const std::vector<std::pair<uint16_t, std::string>> doors = {{resp_port_, commands},
+                                                                 {http_port_, request}};
+    for (const auto& [port, sent] : doors) {
+      crowd.Add(milliseconds(0), [&crowd, port = port, sent = sent] {
+        std::vector<std::unique_ptr<Connection>> held;
+        for (int i = 0; i < 50; ++i) {
+          held.push_back(std::make_unique<Connection>(port));
+          held.back()->Send(sent);
+        }
+        crowd.Rest(seconds(40));
+      });
+    }
+  }
+
+  /// Returns the fields of a get_rows of so many rows.
+  static nlohmann::json GetRowsOf(int rows) {
+    nlohmann::json reads = nlohmann::json::array();
+    for (int i = 0; i < rows; ++i) reads.push_back({{"row", fmt::format("r{:05}", i)}});
+    return {{"dataset", "big"}, {"rows", reads}};
+  }
+
+  /// Adds readers through the other doors.
+  void AddGreedyReadersOfOtherDoors(Crowd& crowd) const {
+    crowd.Add(milliseconds(1), [this, client = std::shared_ptr<testing::RespClient>()]() mutable {
+      if (client == nullptr) {
+        client = std::make_shared<testing::RespClient>(fmt::format("127.0.0.1:{}", resp_port_));
+        client->Do("AUTH greedy");
+      }
+      for (int i = 0; i < 100 && client != nullptr; ++i) {
+        const std::string answer = client->Do(fmt::format("HGETALL big:r{:05}", i));
+        if (answer == testing::RespClient::kClosed) client.reset();
+      }
+    });
+    crowd.Add(milliseconds(1), [this, fields = GetRowsOf(100)] {
+      testing::HttpClient(http_port_).Post("get_rows", fields, {{"Authorization", "Bearer greedy"}});
+    });
+  }
+
+  void AddGreedyReader(Crowd& crowd) const {
+    const std::shared_ptr<KVStore> store = ClientOf("greedy");
+    for (int i = 0; i < 4; ++i) {
+      crowd.Add(milliseconds(0), [store] {
+        const auto cursor = store->ScanRows("big", {}, {});
+        if (!cursor.ok()) return;
+        ScannedRow row;
+        while ((*cursor)->Next(row).value_or(false)) {
+        }
+      });
+      crowd.Add(milliseconds(0), [store] {
+        std::vector<std::string> rows;
+        for (int r = 0; r < 100; ++r) rows.push_back(fmt::format("r{:05}", r));
+        std::vector<RowRead> reads;
+        for (const std::string& row : rows) reads.push_back({row, {}});
+        store->GetRows("big", reads).status().IgnoreError();
+      });
+    }
+  }
+
+  const std::string address_;
+  const uint16_t grpc_port_;
+  const uint16_t resp_port_;
+  const uint16_t http_port_;
+};
+
 class CallersSoak : public ::testing::Test {
  protected:
   CallersSoak() {
@@ -117,142 +286,13 @@ class CallersSoak : public ::testing::Test {
       ASSERT_OK(store->PutRow("big", fmt::format("r{:05}", i), {&cell, 1}, {}).status());
   }
 
-  // ---- those that disturb ----
-
-  void AddStrangers(Crowd& crowd) {
-    const uint16_t port = server_->port();
-    // Strangers: connections that begin something, a hundred of them at a time.
-    crowd.Add(milliseconds(5), [port, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>(),
-                                next = 0]() mutable {
-      static const std::string kCall = http2::Preface() + http2::OpenCall(1, "/kvstore.v1.KVStore/PutRows");
-      static const std::vector<std::string> kBegun = {"",
-                                                      http2::Preface().substr(0, 12),
-                                                      kCall.substr(0, 60),
-                                                      kCall,
-                                                      kCall + std::string("\0\1\0\0\0\0\0\0\1\1", 10),
-                                                      "GET /healthz HT"};
-      held->push_back(std::make_unique<Connection>(port));
-      held->back()->Send(kBegun.at(static_cast<size_t>(next++) % kBegun.size()));
-      if (held->size() > 100) held->pop_front();
-    });
-    // Strangers: requests that are as large as they may be.
-    for (int i = 0; i < 2; ++i) {
-      crowd.Add(milliseconds(10),
-                [address = server_->address(), request = testing::Repeated({"\x12\x00", 2}, 9 * kMiB)] {
-                  testing::CallRaw(testing::OwnChannel(address), "/kvstore.v1.KVStore/PutRows", request);
-                });
-    }
-    // Strangers at the other doors: commands and requests that do not end.
-    for (const uint16_t other : {resp_port_, http_port_}) {
-      crowd.Add(milliseconds(5), [other, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>(),
-                                  next = 0]() mutable {
-        static const std::vector<std::string> kBegun = {
-            "",
-            "*2\r\n$4\r\nAUTH\r\n$5\r\nwr",
-            "AUTH wrong\r\n",
-            "*1000000\r\n",
-            "POST /v1/get_server HTTP/1.1\r\nHost: lo",
-            "POST /v1/put_row HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20000000\r\n\r\n{",
-            "GET /v1/openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n"};
-        held->push_back(std::make_unique<Connection>(other));
-        held->back()->Send(kBegun.at(static_cast<size_t>(next++) % kBegun.size()));
-        if (held->size() > 100) held->pop_front();
-      });
-    }
-    // Strangers: GetServer calls whose answers are not taken.
-    crowd.Add(milliseconds(1000), [port, held = std::make_shared<std::deque<std::unique_ptr<Connection>>>()] {
-      std::string sent = http2::Preface(0);
-      for (uint32_t i = 0; i < 250; ++i) sent += http2::OpenCall(2 * i + 1, "/kvstore.v1.KVStore/GetServer");
-      held->push_back(std::make_unique<Connection>(port));
-      held->back()->Send(sent);
-      if (held->size() > 8) held->pop_front();
-    });
-  }
-
-  void AddSlowReaders(Crowd& crowd) {
-    // Sleeps longer than stall_ms.
-    crowd.Add(milliseconds(0), [this, &crowd] {
-      const auto stub = v1::KVStore::NewStub(testing::OwnChannel(server_->address()));
-      std::deque<grpc::ClientContext> contexts;
-      std::vector<std::unique_ptr<grpc::ClientReader<v1::ScanRowsResponse>>> scans;
-      v1::ScanRowsRequest request;
-      request.set_dataset("big");
-      request.set_max_bytes(4 << 20);
-      for (int i = 0; i < 100; ++i) {
-        contexts.emplace_back().AddMetadata("authorization", "Bearer slow");
-        scans.push_back(stub->ScanRows(&contexts.back(), request));
-      }
-      crowd.Rest(seconds(40));
-      for (grpc::ClientContext& context : contexts) context.TryCancel();
-      for (const auto& scan : scans) scan->Finish();
-    });
-  }
-
-  /// Adds clients of the other doors who ask for much and take nothing, for longer than stall_ms.
-  void AddSlowReadersOfOtherDoors(Crowd& crowd) {
-    std::string commands = "AUTH slow\r\n";
-    for (int i = 0; i < 200; ++i) commands += fmt::format("HGETALL big:r{:05}\r\n", i);
-    const std::string body = GetRowsOf(100).dump();
-    const std::string request = fmt::format(
-        "POST /v1/get_rows HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer slow\r\nContent-Length: "
-        "{}\r\n\r\n{}",
-        body.size(), body);
-    const std::vector<std::pair<uint16_t, std::string>> doors = {{resp_port_, commands},
-                                                                 {http_port_, request}};
-    for (const auto& [port, sent] : doors) {
-      crowd.Add(milliseconds(0), [&crowd, port = port, sent = sent] {
-        std::vector<std::unique_ptr<Connection>> held;
-        for (int i = 0; i < 50; ++i) {
-          held.push_back(std::make_unique<Connection>(port));
-          held.back()->Send(sent);
-        }
-        crowd.Rest(seconds(40));
-      });
-    }
-  }
-
-  /// Returns the fields of a get_rows of so many rows.
-  static nlohmann::json GetRowsOf(int rows) {
-    nlohmann::json reads = nlohmann::json::array();
-    for (int i = 0; i < rows; ++i) reads.push_back({{"row", fmt::format("r{:05}", i)}});
-    return {{"dataset", "big"}, {"rows", reads}};
-  }
-
-  /// Adds readers through the other doors.
-  void AddGreedyReadersOfOtherDoors(Crowd& crowd) {
-    crowd.Add(milliseconds(1), [this, client = std::shared_ptr<testing::RespClient>()]() mutable {
-      if (client == nullptr) {
-        client = std::make_shared<testing::RespClient>(fmt::format("127.0.0.1:{}", resp_port_));
-        client->Do("AUTH greedy");
-      }
-      for (int i = 0; i < 100 && client != nullptr; ++i) {
-        const std::string answer = client->Do(fmt::format("HGETALL big:r{:05}", i));
-        if (answer == testing::RespClient::kClosed) client.reset();
-      }
-    });
-    crowd.Add(milliseconds(1), [this, fields = GetRowsOf(100)] {
-      testing::HttpClient(http_port_).Post("get_rows", fields, {{"Authorization", "Bearer greedy"}});
-    });
-  }
-
-  void AddGreedyReader(Crowd& crowd) {
-    const std::shared_ptr<KVStore> store = ClientOf("greedy");
-    for (int i = 0; i < 4; ++i) {
-      crowd.Add(milliseconds(0), [store] {
-        const auto cursor = store->ScanRows("big", {}, {});
-        if (!cursor.ok()) return;
-        ScannedRow row;
-        while ((*cursor)->Next(row).value_or(false)) {
-        }
-      });
-      crowd.Add(milliseconds(0), [store] {
-        std::vector<std::string> rows;
-        for (int r = 0; r < 100; ++r) rows.push_back(fmt::format("r{:05}", r));
-        std::vector<RowRead> reads;
-        for (const std::string& row : rows) reads.push_back({row, {}});
-        store->GetRows("big", reads).status().IgnoreError();
-      });
-    }
+  /// Starts this program again, for the others alone; see DISABLED_Others.
+  pid_t StartOthers() const {
+    ::setenv("KV_SOAK_SERVER", fmt::format("{} {} {}", server_->address(), resp_port_, http_port_).c_str(),
+             1);
+    return testing::ForkProgram({"nice", "-n", "19", std::filesystem::read_symlink("/proc/self/exe").string(),
+                                 "--gtest_also_run_disabled_tests", "--gtest_filter=*.DISABLED_Others"},
+                                (dir_ / "others.log").string());
   }
 
   // ---- the one that is disturbed ----
@@ -320,6 +360,20 @@ class CallersSoak : public ::testing::Test {
   std::unique_ptr<KVStore> good_;
 };
 
+/// Not a test: what StartOthers runs, until it is killed.
+TEST(CallersSoakOthers, DISABLED_Others) {
+  const char* const given = std::getenv("KV_SOAK_SERVER");
+  ASSERT_NE(given, nullptr);
+  std::istringstream text(given);
+  std::string address;
+  uint16_t resp_port = 0;
+  uint16_t http_port = 0;
+  text >> address >> resp_port >> http_port;
+  Crowd crowd;
+  Others(address, resp_port, http_port).Add(crowd);
+  crowd.Rest(std::chrono::hours(24));
+}
+
 TEST_F(CallersSoak, AGoodTenantBesideAllOthers) {
   Load();
   good_ = ClientOf("good");
@@ -331,12 +385,7 @@ TEST_F(CallersSoak, AGoodTenantBesideAllOthers) {
   Report("alone", alone);
   Seen all;
   {
-    Crowd crowd;
-    AddStrangers(crowd);
-    AddSlowReaders(crowd);
-    AddSlowReadersOfOtherDoors(crowd);
-    AddGreedyReader(crowd);
-    AddGreedyReadersOfOtherDoors(crowd);
+    const pid_t others = StartOthers();
     const auto together = length - alone_for;
     const int rounds = std::max(1, static_cast<int>(together / std::chrono::minutes(1)));
     for (int round = 1; round <= rounds; ++round) {
@@ -348,6 +397,8 @@ TEST_F(CallersSoak, AGoodTenantBesideAllOthers) {
       all.resident = std::max(all.resident, seen.resident);
       all.refused += seen.refused;
     }
+    EXPECT_FALSE(testing::Ended(others)) << "the others did not disturb to the end";
+    testing::Kill(others);
   }
   Report("all", all);
   const auto ratio = [](const bench::Histogram& beside, const bench::Histogram& before, double share) {
