@@ -123,12 +123,14 @@ TEST_F(KvUsage, WhatIsMissingIsDescribed) {
 TEST_F(KvUsage, DurationsMayHaveUnits) {
   Ok({"dataset", "create", "events", "--ttl-ms", "30d"});
   EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 2'592'000'000);
+  Ok({"dataset", "alter", "events", "--ttl-ms", "1w12h"});
+  EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 648'000'000);
   Ok({"dataset", "alter", "events", "--ttl-ms", "1500"});
   EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 1'500);
   for (const char* bad : {"1.5h", "-1", "soon"}) {
     Wrong({"dataset", "alter", "events", "--ttl-ms", bad},
           {"--ttl-ms: '" + std::string(bad) + "': give a whole number of milliseconds",
-           "500ms, 10s, 5m, 1h, 30d"});
+           "500ms, 10s, 5m, 1h30m, 30d, 2w"});
   }
   EXPECT_EQ(Json::parse(Ok({"dataset", "show", "events", "--json"}))["ttl_ms"], 1'500) << "nothing changed";
   Ok({"--timeout-ms", "10s", "dataset", "list"});
@@ -146,6 +148,8 @@ TEST_F(KvUsage, TimesMayBeDates) {
   EXPECT_EQ(Ok({"get", "events", "r", "--start-timestamp", "2026-01-02"}), "(none)\n");
   EXPECT_NE(Ok({"scan", "events", "--start-timestamp", "2026-01-01", "--end-timestamp", "2026-01-02"}),
             "(none)\n");
+  EXPECT_EQ(Ok({"scan", "events", "--start-timestamp", "-1h", "--end-timestamp", "now"}), "(none)\n");
+  EXPECT_NE(Ok({"scan", "events", "--end-timestamp", "yesterday"}), "(none)\n");
   Ok({"delete", "events", "r", "a", "--timestamp", "2026-01-01T12:30Z"});
   EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n");
   Wrong({"put", "events", "r", "a=1", "--timestamp", "-1"}, {"--timestamp: '-1': a time is not negative"});
