@@ -382,66 +382,6 @@ void Connection::Handle(std::unique_ptr<Request> request) {
   }
 }
 
-// ---- what is carried out elsewhere ----
-
-void Connection::Track() {
-  for (const auto& request : run_.requests()) {
-    if (!request->done && !std::exchange(request->tracked, true)) request->call->Track();
-  }
-}
-
-void Connection::Launch() {
-  busy_ = true;
-  if (run_.kind() == Run::Kind::kPuts) return put_group_.Add(shared_from_this());
-  Track();
-  run_.requests().front()->call->Post([self = shared_from_this()]() mutable { WorkOnRun(std::move(self)); });
-}
-
-void Connection::WorkOnRun(std::shared_ptr<Connection> self) {
-  const Outcome outcome = self->run_.CarryOut(self->environment_.core, self->version_);
-  if (outcome == Outcome::kSuspended) return Suspend(std::move(self));
-  // The connection must not be destroyed by this thread, so the loop gets this reference to it.
-  boost::asio::io_context& loop = self->loop_;
-  boost::asio::post(loop, [self = std::move(self)] { self->RunDone(); });
-}
-
-void Connection::Suspend(std::shared_ptr<Connection> self) {
-  Connection& suspended = *self;
-  Core& core = suspended.environment_.core;
-  suspended.Track();
-  const Requests& requests = suspended.run_.requests();
-  const auto first =
-      std::find_if(requests.begin(), requests.end(), [](const auto& request) { return !request->done; });
-  WorkQueue& queue = (*first)->call->queue();
-  core.suspended.Add({.due =
-                          [&requests](Clock::time_point now) {
-                            return std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
-                              return !request->done && request->call->IsDue(now);
-                            });
-                          },
-                      .retry = [self = std::move(self)]() mutable { WorkOnRun(std::move(self)); },
-                      .workers = &core.workers,
-                      .queue = &queue});
-}
-
-void Connection::PutsDone() {
-  if (!run_.HasUndone()) return RunDone();
-  Flush();
-  Suspend(shared_from_this());
-}
-
-void Connection::RunDone() {
-  busy_ = false;
-  // The rest of a command could not be read meanwhile.
-  inside_since_ = Clock::now();
-  Encoder out(out_, version_);
-  run_.TakeAnswers(out);
-  if (closed_) return run_.Clear();
-  // Large answers are sent before more of them are made.
-  has_rest_ = !run_.empty();
-  Process();
-}
-
 // ---- bytes ----
 
 bool Connection::IsBacklogged() const {
