@@ -16,6 +16,7 @@
 
 #include "server/call/access.h"
 #include "server/call/call.h"
+#include "server/grpc/unary_call.h"
 #include "server/resp/commands/answer_memory.h"
 #include "server/resp/commands/errors.h"
 #include "server/resp/commands/rows.h"
@@ -263,6 +264,27 @@ TEST_F(RespPartsTest, TheCallsOfACallerThatHasManyTakeTurnsWithOthers) {
   calls.clear();
   EXPECT_TRUE(begin(many));
   calls.clear();
+}
+
+TEST_F(RespPartsTest, AListThatPassesOrReturnsManyEntriesIsNotQuick) {
+  MakeCore();
+  TokenTransport transport("");
+  const auto is_quick = [&](uint64_t offset, uint32_t limit) {
+    v1::ListMappingRequest request;
+    request.set_dataset("rows");
+    request.mutable_options()->set_offset(offset);
+    request.mutable_options()->set_limit(limit);
+    v1::ListMappingResponse response;
+    server::UnaryCall<v1::ListMappingRequest, v1::ListMappingResponse> call(
+        *core_, server::Operation::kListMapping, {.transport = transport}, request, response);
+    EXPECT_OK(call.Admit({}));
+    const bool inline_here = call.RunsInline();
+    call.End(absl::OkStatus());
+    return inline_here;
+  };
+  EXPECT_TRUE(is_quick(1'000, 1'000));
+  EXPECT_FALSE(is_quick(1'001, 10));
+  EXPECT_FALSE(is_quick(0, 1'001));
 }
 
 // ---- plans ----
