@@ -16,6 +16,11 @@ namespace kvstore::testing {
 
 using Json = nlohmann::json;
 
+/// Returns the fields of a put_row of one cell, in the column "c".
+inline Json PutOf(const std::string& dataset, const std::string& row, const std::string& value = "v") {
+  return {{"dataset", dataset}, {"row", row}, {"items", {{{"column", "c"}, {"value", value}}}}};
+}
+
 /// A server with the HTTP API, the datasets "rows", "pins" (objects) and "boards" (mappings), and a client.
 class HttpTest : public ::testing::Test {
  protected:
