@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <random>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -47,6 +48,13 @@ RequestMemory::Bounds RememberedBy(const ServerOptions& options) {
           .bytes_each = kMaxRememberedBytes / callers,
           .age = std::chrono::milliseconds(options.limits.remember_ms)};
 }
+
+/// Few enough for the threads that receive calls to have the processors when they need them, and enough to
+/// use what these leave, and to wait for the disk.
+size_t LongWorkers(size_t threads) {
+  return std::min(threads, size_t{2} * std::max(1u, std::thread::hardware_concurrency()));
+}
+constexpr int kLongNiceness = 10;
 
 absl::Status ServerStops() { return MarkRefused(absl::UnavailableError("the server stops")); }
 
@@ -93,6 +101,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
               }),
       log(options.slow_ms),
       workers(options.limits.threads),
+      long_workers(LongWorkers(options.limits.threads), SIZE_MAX, kLongNiceness),
       report_workers(options.limits.report_threads,
                      options.TellsCallersApart() ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
       shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),
@@ -390,8 +399,7 @@ void Call::SuspendForRoom(Work retry) {
 void Call::SuspendUntilRetry(Work retry) {
   core_.suspended.Add({.due = [this](Clock::time_point now) { return IsDue(now); },
                        .retry = std::move(retry),
-                       .workers = &workers(),
-                       .queue = IsOnReports(operation_) ? &share_->report_queue : &queue()});
+                       .lane = OwnLane()});
 }
 
 bool Call::IsDue(Clock::time_point now) const {
@@ -408,8 +416,20 @@ void Call::Run(Work work) {
   if (operation_ == Operation::kOperateShards) {
     return core_.shard_workers.Post(core_.shard_work, std::move(work));
   }
-  if (!IsOnReports(operation_)) return Post(std::move(work));
-  workers().Post(share_->report_queue, std::move(work));
+  OwnLane().Post(std::move(work));
+}
+
+Lane Call::WorkerLane() {
+  CallerShare& share = share_ != nullptr ? *share_ : core_.strangers;
+  // Long reads that wait for other machines take little of the processors.
+  const bool is_long = Traits(operation_).right == Right::kRead && !IsShort() && !waits_;
+  if (is_long) return {&core_.long_workers, &share.long_queue};
+  return {&core_.workers, &share.queue};
+}
+
+Lane Call::OwnLane() {
+  if (IsOnReports(operation_)) return {&core_.report_workers, &share_->report_queue};
+  return WorkerLane();
 }
 
 void Call::CountResponse(size_t bytes) {

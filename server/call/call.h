@@ -24,6 +24,7 @@
 #include "server/call/call_info.h"
 #include "server/call/call_log.h"
 #include "server/call/connections.h"
+#include "server/call/lane.h"
 #include "server/call/metrics.h"
 #include "server/call/operation.h"
 #include "server/call/options.h"
@@ -83,8 +84,11 @@ struct Core {
   /// Watches connections only where callers are authenticated.
   Connections connections{[this](const std::string& peer) { return open.HasKnown(peer); }};
   std::atomic<bool> draining{false};
-  WorkQueue strangers;  ///< The work of all callers who are not authenticated.
-  WorkerPool workers;
+  CallerShare strangers{""};  ///< The queues of all callers who are not authenticated.
+  WorkerPool workers;         ///< For writes, and for short calls that may wait.
+  /// For reads that are long. They leave the processors to all that is short: a caller who reads all that it
+  /// can delays others little.
+  WorkerPool long_workers;
   /// For calls on reports, each of which may take its worker for long, or wait on it: other calls do not wait
   /// behind them.
   WorkerPool report_workers;
@@ -157,15 +161,13 @@ class Call {
   /// Runs the work: on this thread if it is quick (RunsInline), else on a worker, or on one of those for
   /// reports or for operations on shards. The caller must be known.
   void Run(Work work);
-  /// Runs work that does not last on a worker, when it is the caller's turn.
-  void Post(Work work) { core_.workers.Post(queue(), std::move(work)); }
-  /// Returns the workers on which the call is carried out.
-  WorkerPool& workers() { return IsOnReports(operation_) ? core_.report_workers : core_.workers; }
-  /// Returns the caller's queue; before the caller is known, that of all strangers.
-  WorkQueue& queue() { return share_ != nullptr ? share_->queue : core_.strangers; }
-  bool RunsInline() const {
-    return Traits(operation_).quick && !waits_ && !asks_for_much_ && !CallerHasMany();
-  }
+  /// Runs a part of the call's work on a worker, when it is the caller's turn.
+  void Post(Work work) { WorkerLane().Post(std::move(work)); }
+  /// Returns where Post has work done. While the caller is not known, strangers share the queues.
+  Lane WorkerLane();
+  bool RunsInline() const { return IsShort() && !waits_; }
+  /// The request asks for so much that the call is not quick, whatever its operation.
+  void MarkAskingForMuch() { asks_for_much_ = true; }
   /// Returns whether it is a write that waits neither for another machine nor for the device, so that several
   /// of them can run one after the other on one worker.
   bool RunsInTurn() const { return Traits(operation_).right == Right::kWrite && !waits_ && !flushes_; }
@@ -213,8 +215,6 @@ class Call {
   /// report  The report of the dataset that the call is about: a right on it is enough. Empty: none.
   absl::Status Admit(std::string_view dataset, RequestSize size, bool sync = false,
                      std::string_view report = {});
-  /// The request asks for so much that the call is not quick, whatever its operation.
-  void MarkAskingForMuch() { asks_for_much_ = true; }
   /// Returns whether the work may begin, in a scope of the call's limits: it may have waited for long, and
   /// the caller may have lost its right meanwhile. May set another principal_.
   absl::Status CheckStart();
@@ -265,6 +265,10 @@ class Call {
   absl::Status AdmitAsBrief(BriefCalls& others);
   /// Returns whether the caller has so many calls in flight that they take turns with those of others.
   bool CallerHasMany() const;
+  /// Returns whether the call is quick, but for what it may wait for.
+  bool IsShort() const { return Traits(operation_).quick && !asks_for_much_ && !CallerHasMany(); }
+  /// Returns where the call is carried out when it does not run inline.
+  Lane OwnLane();
   /// Sets principal_ and share_.
   absl::Status Identify();
   /// Tells the watch over gRPC's connections that a caller who is known, or a stranger, has called.

@@ -19,8 +19,9 @@ struct CallerShare {
   std::atomic<size_t> calls{0};
   std::atomic<size_t> bytes{0};             ///< In memory: requests, and answers that were not sent yet.
   std::atomic<size_t> resp_connections{0};  ///< Of the Redis protocol, over which the caller is known.
-  WorkQueue queue;
-  WorkQueue report_queue;  ///< For the workers of reports.
+  WorkQueue queue;                          ///< For Core::workers.
+  WorkQueue long_queue;                     ///< For Core::long_workers.
+  WorkQueue report_queue;                   ///< For Core::report_workers.
 };
 
 }  // namespace kvstore::server

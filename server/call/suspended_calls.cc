@@ -42,7 +42,7 @@ void SuspendedCalls::Watch() {
     lock.Lock();
     std::vector<Suspended> taken = DequeueDue(adopted || draining_());
     lock.Unlock();
-    for (Suspended& call : taken) call.workers->Post(*call.queue, std::move(call.retry));
+    for (Suspended& call : taken) call.lane.Post(std::move(call.retry));
     lock.Lock();
   }
 }

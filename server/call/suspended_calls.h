@@ -11,7 +11,7 @@
 
 #include "base/mutex.h"
 #include "router/router.h"
-#include "server/call/worker_pool.h"
+#include "server/call/lane.h"
 
 namespace kvstore::server {
 
@@ -25,10 +25,9 @@ class SuspendedCalls {
     /// Returns whether the call has to be retried now in any case: its time is over, or nobody waits for it
     /// any more.
     std::function<bool(Clock::time_point now)> due;
-    /// Retries the call. Runs on one of these workers, once.
+    /// Retries the call, once.
     Work retry;
-    WorkerPool* workers = nullptr;
-    WorkQueue* queue = nullptr;  ///< Its caller's for these workers.
+    Lane lane;  ///< Where it is retried.
   };
 
   /// draining  Returns whether the server stops: then all calls are retried, so that each is told so.

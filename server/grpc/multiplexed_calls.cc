@@ -219,8 +219,7 @@ void MultiplexedCalls::Suspend(const Message& message, std::vector<Open> calls) 
                                                 [&](const Open& open) { return open.call->IsDue(now); });
                            },
                        .retry = [this, message, held] { Retry(message, std::move(*held)); },
-                       .workers = &core_.workers,
-                       .queue = &held->front().call->queue()});
+                       .lane = held->front().call->WorkerLane()});
 }
 
 void MultiplexedCalls::Retry(const Message& message, std::vector<Open> calls) {

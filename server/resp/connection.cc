@@ -364,7 +364,9 @@ void Connection::Handle(std::unique_ptr<Request> request) {
   const bool brief = store == nullptr || store->brief;
   const bool short_read =
       read != nullptr && read->options.columns && read->options.columns->size() <= kFewColumns;
-  if (request->call->MayWait() || !brief || (Connections() > kManyConnections && !short_read)) {
+  const bool is_long = !brief || (Connections() > kManyConnections && !short_read);
+  if (is_long) request->call->MarkAskingForMuch();
+  if (is_long || request->call->MayWait()) {
     run_.Add(std::move(request));
     return Launch();
   }
@@ -377,6 +379,7 @@ void Connection::Handle(std::unique_ptr<Request> request) {
       return Suspend(shared_from_this());
     case Outcome::kTooLong:
     case Outcome::kPartly:
+      request->call->MarkAskingForMuch();
       run_.Add(std::move(request));
       return Launch();
   }

@@ -36,7 +36,7 @@ void Connection::Suspend(std::shared_ptr<Connection> self) {
   const Requests& requests = suspended.run_.requests();
   const auto first =
       std::find_if(requests.begin(), requests.end(), [](const auto& request) { return !request->done; });
-  WorkQueue& queue = (*first)->call->queue();
+  const Lane lane = (*first)->call->WorkerLane();
   core.suspended.Add({.due =
                           [&requests](Clock::time_point now) {
                             return std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
@@ -44,8 +44,7 @@ void Connection::Suspend(std::shared_ptr<Connection> self) {
                             });
                           },
                       .retry = [self = std::move(self)]() mutable { WorkOnRun(std::move(self)); },
-                      .workers = &core.workers,
-                      .queue = &queue});
+                      .lane = lane});
 }
 
 void Connection::PutsDone() {
