@@ -86,84 +86,83 @@ TEST_F(SharesTest, OneMessageOfManyLargeReadsHoldsLittle) {
       << "some is counted still";
 }
 
-TEST_F(SharesTest, MessagesThatWaitAreCounted) {
-  ServerOptions options = testing::TestServerOptions();
-  options.limits.max_bytes = 128 << 20;
-  Serve(options);
-  PutRows("alice", 1, 4'000'000);
-  {
-    grpc::ClientContext context;
-    As(context, "alice");
-    const auto stream = stub_->Calls(&context);
+/// Alice's stream of calls, whose answers are not taken. Calls that it sends wait.
+class FullStreamTest : public SharesTest {
+ protected:
+  void SetUp() override {
+    ServerOptions options = testing::TestServerOptions();
+    // So no more than one answer is made beyond those that have room.
+    options.limits.threads = 1;
+    Serve(options);
+    constexpr size_t kBytes = 100'000;
+    PutRows("alice", 1, kBytes);
+    // A client that takes little before it reads: what the server holds does not become less later on.
+    grpc::ChannelArguments arguments;
+    arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    arguments.SetInt(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, 1 << 16);
+    stub_ = v1::KVStore::NewStub(
+        grpc::CreateCustomChannel(served_->address(), grpc::InsecureChannelCredentials(), arguments));
+    As(context_, "alice");
+    stream_ = stub_->Calls(&context_);
     v1::CallsRequest reads;
-    for (uint64_t i = 0; i < 12; ++i) {
-      v1::Call& call = *reads.add_calls();
-      call.set_number(i);
-      call.mutable_get_row()->set_dataset("alice");
-      call.mutable_get_row()->set_row("r10000");
-    }
-    ASSERT_TRUE(stream->Write(reads));
-    ASSERT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > 16 * kMiB; }));
-    const double before = Metric("kvstore_bytes_in_flight");
-    // A read that waits for its turn, and a write that is not allowed, as large as a put may be. The message
-    // is in memory as long as the read waits.
-    v1::CallsRequest request;
-    v1::Call& read = *request.add_calls();
-    read.set_number(100);
-    read.mutable_get_row()->set_dataset("alice");
-    read.mutable_get_row()->set_row("r10000");
-    v1::Call& write = *request.add_calls();
-    write.set_number(101);
-    write.mutable_put_row()->set_dataset("bob");
-    for (int i = 0; i < 100'000; ++i) write.mutable_put_row()->add_cells();
-    ASSERT_TRUE(stream->Write(request));
-    EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > before + 12 * kMiB; }));
-    context.TryCancel();
-    stream->Finish();
+    for (int i = 0; i < 300; ++i) AddRead(reads);
+    ASSERT_TRUE(stream_->Write(reads));
+    ASSERT_TRUE(Eventually([&] { return BytesInFlight() > 16 * kMiB; }));
+    before_ = BytesInFlight();
+    ASSERT_LT(before_, 16 * kMiB + 4 * kBytes);
   }
-  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
-}
+  void TearDown() override {
+    context_.TryCancel();
+    stream_->Finish();
+    EXPECT_TRUE(Eventually([&] { return BytesInFlight() < 1000; }));
+  }
 
-TEST_F(SharesTest, SmallMessagesThatWaitAreCountedWithWhatTheyTake) {
-  Serve();
-  PutRows("alice", 1, 4'000'000);
-  grpc::ClientContext context;
-  As(context, "alice");
-  const auto stream = stub_->Calls(&context);
-  v1::CallsRequest reads;
-  uint64_t number = 0;
-  const auto add_read = [&](v1::CallsRequest& request) {
+  void AddRead(v1::CallsRequest& request) {
     v1::Call& call = *request.add_calls();
-    call.set_number(number++);
+    call.set_number(number_++);
     call.mutable_get_row()->set_dataset("alice");
     call.mutable_get_row()->set_row("r10000");
-  };
-  for (int i = 0; i < 12; ++i) add_read(reads);
-  ASSERT_TRUE(stream->Write(reads));
-  ASSERT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > 16 * kMiB; }));
-  double before = Metric("kvstore_bytes_in_flight");
-  const auto send = [&](const v1::CallsRequest& part, double each) {
-    constexpr int kMessages = 200;
-    for (int i = 0; i < kMessages; ++i) {
-      // A read that waits for its turn; so long the message is in memory.
-      v1::CallsRequest request = part;
-      add_read(request);
-      ASSERT_TRUE(stream->Write(request));
+  }
+  /// Adds a write that is not allowed, with two bytes for each cell.
+  void AddForbiddenWrite(v1::CallsRequest& request, int cells) {
+    v1::Call& call = *request.add_calls();
+    call.set_number(number_++);
+    call.mutable_put_row()->set_dataset("bob");
+    for (int i = 0; i < cells; ++i) call.mutable_put_row()->add_cells();
+  }
+  /// Sends a message so many times, each with a read that waits; so long the message is in memory. Returns
+  /// whether at least so many bytes are counted for each of them.
+  bool TakesAtLeast(double bytes, const v1::CallsRequest& message, int times) {
+    for (int i = 0; i < times; ++i) {
+      v1::CallsRequest request = message;
+      AddRead(request);
+      if (!stream_->Write(request)) return false;
     }
-    EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") > before + kMessages * each; }));
-    before += kMessages * each;
-  };
+    before_ += times * bytes;
+    return Eventually([&] { return BytesInFlight() > before_; });
+  }
+  double BytesInFlight() const { return Metric("kvstore_bytes_in_flight"); }
+
+ private:
+  grpc::ClientContext context_;
+  std::unique_ptr<grpc::ClientReaderWriter<v1::CallsRequest, v1::CallsResponse>> stream_;
+  uint64_t number_ = 0;
+  double before_ = 0;  // BytesInFlight must be more by now
+};
+
+TEST_F(FullStreamTest, MessagesThatWaitAreCounted) {
+  v1::CallsRequest request;
+  AddForbiddenWrite(request, 100'000);
+  EXPECT_TRUE(TakesAtLeast(12 * kMiB, request, 1));
+}
+
+TEST_F(FullStreamTest, SmallMessagesThatWaitAreCountedWithWhatTheyTake) {
   // A message of a few bytes takes some kilobytes of memory.
-  send({}, 4 << 10);
-  // A write that is not allowed, with two bytes for each cell.
+  EXPECT_TRUE(TakesAtLeast(4 << 10, {}, 200));
   v1::CallsRequest request;
   constexpr int kCells = 1'000;
-  request.add_calls()->mutable_put_row()->set_dataset("bob");
-  for (int i = 0; i < kCells; ++i) request.mutable_calls(0)->mutable_put_row()->add_cells();
-  send(request, kCells * 100);
-  context.TryCancel();
-  stream->Finish();
-  EXPECT_TRUE(Eventually([&] { return Metric("kvstore_bytes_in_flight") < 1000; }));
+  AddForbiddenWrite(request, kCells);
+  EXPECT_TRUE(TakesAtLeast(kCells * 100, request, 200));
 }
 
 TEST_F(SharesTest, AMessageForWhichThereIsNoRoomIsTurnedAwayCallByCall) {
