@@ -76,6 +76,7 @@ void AddConfigCommands(CLI::App& app, Globals& globals) {
   struct Arguments {
     std::string name;
     std::map<std::string, std::string> rights;
+    std::map<std::string, uint64_t> limits;
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* token = app.add_subcommand(
@@ -83,15 +84,21 @@ void AddConfigCommands(CLI::App& app, Globals& globals) {
   token->add_option("name", args->name, "Who the token is for")->required();
   token->add_option("--right", args->rights,
                     "DATASET, or DATASET/REPORT, followed by read, write or admin; * is every dataset");
+  token->add_option(
+      "--limit", args->limits,
+      "calls_per_s, bytes_per_s (of requests and answers) or max_calls (in flight), followed by "
+      "the most that the caller may have; together, over all doors");
   token->footer(R"(The token is shown once: the file holds only its SHA-256.
 
 Example:
-  kv token web --right '*' read --right events write)");
+  kv token web --right '*' read --right events write
+  kv token batch --right '*' read --limit calls_per_s 500 --limit max_calls 20)");
   token->callback([args, &globals] {
     const std::string secret = RandomToken();
     Json rights = Json::object();
     for (const auto& [dataset, right] : args->rights) rights[dataset] = right;
-    const Json entry = {{"name", args->name}, {"sha256", server::TokenDigest(secret)}, {"rights", rights}};
+    Json entry = {{"name", args->name}, {"sha256", server::TokenDigest(secret)}, {"rights", rights}};
+    for (const auto& [limit, most] : args->limits) entry["limits"][limit] = most;
     OrWrongUsage(server::AccessList::Parse(TextOf(Json{{"tokens", {entry}}})));
     if (globals.json) {
       PrintJson({{"ok", true}, {"token", secret}, {"entry", entry}});

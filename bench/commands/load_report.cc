@@ -79,6 +79,22 @@ void PrintTenants(const Json& report) {
   table.Print();
 }
 
+void PrintFlood(const Json& report) {
+  const auto limit = report["limit"].get<uint64_t>();
+  cli::Print("{} callers; one floods with {} threads, {}; {}\n", report["callers"].get<int>(),
+             report["flood_threads"].get<int>(),
+             limit == 0 ? "without a limit" : fmt::format("at most {} calls a second", limit),
+             Conditions(report));
+  LoadTable table("CALLERS");
+  for (const Json& tenant : report["tenants"]) {
+    const auto name = tenant["tenant"].get<std::string>();
+    table.Add(name + ", as many threads each", tenant["alone"]);
+    table.Add(name + ", flooded", tenant["together"]);
+  }
+  table.Print();
+  cli::Print("the others keep {:.2f} of their rate\n", report["kept"].get<double>());
+}
+
 void PrintSequences(const Json& report) {
   cli::Print("user sequences, {} users, {} events, {}\n", report["users"].get<uint64_t>(),
              report["events"].get<uint64_t>(), Conditions(report));
@@ -184,9 +200,10 @@ struct Form {
   void (*print)(const Json& report);
   Page (*page)(const Json& report);
 };
-constexpr std::array<Form, 3> kForms = {{{"ycsb", PrintYcsb, YcsbPage},
+constexpr std::array<Form, 4> kForms = {{{"ycsb", PrintYcsb, YcsbPage},
                                          {"sequences", PrintSequences, SequencesPage},
-                                         {"tenants", PrintTenants, TenantsPage}}};
+                                         {"tenants", PrintTenants, TenantsPage},
+                                         {"flood", PrintFlood, TenantsPage}}};
 
 }  // namespace
 

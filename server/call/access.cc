@@ -88,6 +88,19 @@ void ReadRights(JsonFields& fields, Principal& principal) {
   }
 }
 
+/// Reads the limits in the field of this name, if it is there.
+QuotaLimits ReadLimits(JsonFields& fields, const std::string& name) {
+  const Json* json = fields.Find(name);
+  if (json == nullptr) return {};
+  constexpr uint64_t kMost = 1'000'000'000'000;
+  JsonFields limits(*json, fields.Path(name) + ".");
+  const QuotaLimits read = {.calls_per_s = limits.OptionalUint("calls_per_s", 1, kMost).value_or(0),
+                            .bytes_per_s = limits.OptionalUint("bytes_per_s", 1, kMost).value_or(0),
+                            .max_calls = limits.OptionalUint("max_calls", 1, kMost).value_or(0)};
+  fields.FailAll(limits);
+  return read;
+}
+
 }  // namespace
 
 Right Principal::On(std::string_view dataset, std::string_view report) const {
@@ -127,11 +140,60 @@ absl::StatusOr<AccessList> AccessList::Parse(std::string_view text) {
       fields.Fail("sha256", "give either this or common_name");
     }
     ReadRights(fields, entry.principal);
+    entry.principal.limits = ReadLimits(fields, "limits");
     top.FailAll(fields);
     list.entries_.push_back(std::move(entry));
   }
+  list.SpreadLimits(top);
+  if (const Json* datasets = top.Find("dataset_limits"); datasets != nullptr && datasets->is_object()) {
+    JsonFields fields(*datasets, "dataset_limits.");
+    for (const auto& [dataset, limits] : datasets->items()) {
+      if (const QuotaLimits read = ReadLimits(fields, dataset); read != QuotaLimits{}) {
+        list.dataset_limits_[dataset] = read;
+      }
+    }
+    top.FailAll(fields);
+  } else if (datasets != nullptr) {
+    top.Fail("dataset_limits", "must be an object: {\"DATASET\": {\"calls_per_s\": 1000}}");
+  }
   if (auto status = top.FinishAll(); !status.ok()) return status;
   return list;
+}
+
+void AccessList::SpreadLimits(JsonFields& fields) {
+  std::map<std::string, QuotaLimits> limits;
+  for (size_t i = 0; i < entries_.size(); ++i) {
+    const Principal& principal = entries_[i].principal;
+    if (principal.limits == QuotaLimits{}) continue;
+    const auto [found, first] = limits.try_emplace(principal.name, principal.limits);
+    if (!first && found->second != principal.limits) {
+      fields.Fail(fmt::format("tokens[{}].limits", i),
+                  fmt::format("must be those of the other entries of '{}', which are one caller's, or be "
+                              "left away",
+                              principal.name));
+    }
+  }
+  for (Entry& entry : entries_) {
+    if (const auto found = limits.find(entry.principal.name); found != limits.end()) {
+      entry.principal.limits = found->second;
+    }
+  }
+}
+
+void AccessList::SetShares(const std::function<CallerShare&(const std::string& name)>& share_of,
+                           const std::function<Quota&(const std::string& dataset)>& quota_of) {
+  for (const auto& [dataset, limits] : dataset_limits_) dataset_quotas_[dataset] = &quota_of(dataset);
+  for (Entry& entry : entries_) {
+    entry.principal.share = &share_of(entry.principal.name);
+    if (!dataset_quotas_.empty()) entry.principal.datasets = &dataset_quotas_;
+  }
+}
+
+QuotaLimits AccessList::LimitsOf(const std::string& name) const {
+  for (const Entry& entry : entries_) {
+    if (entry.principal.name == name) return entry.principal.limits;
+  }
+  return {};
 }
 
 const Principal* AccessList::FindToken(std::string_view token) const {
@@ -187,10 +249,35 @@ absl::Status Access::Load() {
     return absl::InvalidArgumentError(
         fmt::format("{}: {}", file_.string(), std::string(list.status().message())));
   }
-  list->SetShares([this](const std::string& name) -> CallerShare& { return ShareOf(name); });
-  list_.Store(std::make_shared<const AccessList>(*std::move(list)));
+  const auto loaded = std::make_shared<AccessList>(*std::move(list));
+  loaded->SetShares([this](const std::string& name) -> CallerShare& { return ShareOf(name); },
+                    [this](const std::string& dataset) -> Quota& {
+                      const MutexLock lock(mutex_);
+                      return dataset_quotas_.try_emplace(dataset, "dataset '" + dataset + "'").first->second;
+                    });
+  SetLimits(*loaded);
+  list_.Store(loaded);
   version_.fetch_add(1, std::memory_order_release);
   return absl::OkStatus();
+}
+
+void Access::SetLimits(const AccessList& list) {
+  const MutexLock lock(mutex_);
+  for (auto& [name, share] : shares_) share.quota.Set(list.LimitsOf(name));
+  for (auto& [dataset, quota] : dataset_quotas_) {
+    const auto found = list.dataset_limits().find(dataset);
+    quota.Set(found == list.dataset_limits().end() ? QuotaLimits{} : found->second);
+  }
+}
+
+void Access::Describe(MetricsSink& sink) const {
+  const MutexLock lock(mutex_);
+  for (const auto& [name, share] : shares_) {
+    if (share.quota.is_limited()) share.quota.Describe(sink, "caller", name);
+  }
+  for (const auto& [dataset, quota] : dataset_quotas_) {
+    if (quota.is_limited()) quota.Describe(sink, "dataset", dataset);
+  }
 }
 
 void Access::Refresh() {

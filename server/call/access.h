@@ -21,6 +21,10 @@
 #include "server/call/caller_share.h"
 #include "server/call/operation.h"
 
+namespace kvstore {
+class JsonFields;
+}
+
 namespace kvstore::server {
 
 /// A caller that is known, and its rights.
@@ -31,6 +35,9 @@ struct Principal {
   /// By dataset, then report: rights beyond the one on the dataset, which is one on all of its reports.
   std::map<std::string, std::map<std::string, Right, std::less<>>, std::less<>> report_rights;
   CallerShare* share = nullptr;  ///< What the caller has in flight. Set by Access, which owns it.
+  QuotaLimits limits;            ///< Of all entries of its name together.
+  /// The limits of datasets, by name. Set by Access, which owns them; null: no dataset has limits.
+  const std::map<std::string, Quota*, std::less<>>* datasets = nullptr;
 
   Right On(std::string_view dataset) const {
     const auto found = rights.find(dataset);
@@ -50,6 +57,10 @@ struct Principal {
 /// "reports/flights" is the report flights of the dataset reports. A right on a report is more than the one
 /// on its dataset: whoever may read a dataset can read the rows of all of its reports.
 ///
+/// An entry may have "limits": {"calls_per_s": 1000, "bytes_per_s": 10000000, "max_calls": 100}, which hold
+/// for all entries of its name together; and beside "tokens" there may be "dataset_limits": {"events":
+/// {"calls_per_s": 5000}}, which hold for all callers of a dataset together.
+///
 /// A caller is identified by a bearer token, of which the file has only the SHA-256, or by the common name of
 /// a client certificate. An immutable value, but for SetShares.
 class AccessList {
@@ -63,10 +74,13 @@ class AccessList {
   /// Returns the caller with this common name; null if there is none.
   const Principal* FindCommonName(std::string_view name) const;
   size_t size() const { return entries_.size(); }
-  /// Sets the share of each entry by its name. Only before the list is shared with other threads.
-  void SetShares(const std::function<CallerShare&(const std::string& name)>& share_of) {
-    for (Entry& entry : entries_) entry.principal.share = &share_of(entry.principal.name);
-  }
+  /// Sets the share of each entry by its name, and the quota of each dataset that has limits. Only before the
+  /// list is shared with other threads, and when it does not move any more.
+  void SetShares(const std::function<CallerShare&(const std::string& name)>& share_of,
+                 const std::function<Quota&(const std::string& dataset)>& quota_of);
+  /// Returns the limits of the caller of this name; none if the list does not have it.
+  QuotaLimits LimitsOf(const std::string& name) const;
+  const std::map<std::string, QuotaLimits>& dataset_limits() const { return dataset_limits_; }
 
  private:
   using Digest = std::array<uint8_t, 32>;
@@ -76,7 +90,13 @@ class AccessList {
     Digest digest{};
     std::string common_name;
   };
+  /// Records a mistake for each name whose entries have different limits, and gives the limits to all of
+  /// them.
+  void SpreadLimits(JsonFields& fields);
+
   std::vector<Entry> entries_;
+  std::map<std::string, QuotaLimits> dataset_limits_;
+  std::map<std::string, Quota*, std::less<>> dataset_quotas_;
 };
 
 /// The list of callers that is in force. Without a file everybody may do everything. Thread-safe, but for
@@ -110,12 +130,16 @@ class Access {
   CallerShare& ShareOf(const std::string& name);
   /// Returns the share of all callers without a name.
   CallerShare& nobody() { return nobody_; }
+  /// Tells how many calls were turned away by the limits of each caller and dataset that has had any.
+  void Describe(MetricsSink& sink) const;
   /// Returns the bytes that all callers together have in flight.
   size_t BytesInFlight() const;
 
  private:
   explicit Access(std::filesystem::path file);
   absl::Status Load();
+  /// Sets the limits of the list, and takes away those that it does not have any more.
+  void SetLimits(const AccessList& list);
 
   const std::filesystem::path file_;
   std::optional<FileState> loaded_;  // touched by Open and Refresh only
@@ -125,6 +149,7 @@ class Access {
   mutable Mutex mutex_;
   // Only grows, by one entry for each name, so that references to its values stay good.
   std::map<std::string, CallerShare> shares_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, Quota> dataset_quotas_ ABSL_GUARDED_BY(mutex_);  // the same, by dataset
 };
 
 /// Returns the token's SHA-256 in hexadecimal digits, as its entry in the file has it.

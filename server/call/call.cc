@@ -83,6 +83,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
               [this](MetricsSink& sink) {
                 if (parts.migrations != nullptr) parts.migrations->Describe(sink);
                 if (parts.describe) parts.describe(sink);
+                access->Describe(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},
@@ -195,6 +196,9 @@ void Call::Untrack() {
 Call::~Call() {
   Untrack();
   if (brief_ != nullptr) brief_->Release(info_.transport);
+  for (Quota* quota : quotas_) {
+    if (quota != nullptr) quota->Release();
+  }
   if (admitted_) core_.admission.Release(*share_, current_request_ + unsent_bytes_);
 }
 
@@ -326,11 +330,38 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, 
     if (auto status = AdmitAsBrief(core_.metrics_calls); !status.ok()) return status;
     core_.admission.AdmitAlways(*share_);
     current_request_ = 0;
+  } else if (auto status = AdmitByQuotas(size.bytes); !status.ok()) {
+    return MarkRefused(std::move(status));
   } else if (!core_.admission.Admit(*share_, size.memory)) {
     return MarkRefused(TooManyInFlightError());
   }
   admitted_ = true;
   return absl::OkStatus();
+}
+
+absl::Status Call::AdmitByQuotas(size_t bytes) {
+  if (principal_ == nullptr) return absl::OkStatus();
+  const auto admit = [&](Quota& quota, Quota*& counted) {
+    if (!quota.is_limited()) return absl::OkStatus();
+    auto status = quota.Admit(bytes, Clock::now());
+    if (status.ok()) counted = &quota;
+    return status;
+  };
+  if (auto status = admit(share_->quota, quotas_[0]); !status.ok()) return status;
+  if (principal_->datasets == nullptr) return absl::OkStatus();
+  const auto found = principal_->datasets->find(dataset_);
+  return found == principal_->datasets->end() ? absl::OkStatus() : admit(*found->second, quotas_[1]);
+}
+
+void Call::TakeFromQuotas(size_t bytes) {
+  for (Quota* quota : quotas_) {
+    if (quota != nullptr) quota->Take(bytes, Clock::now());
+  }
+}
+
+bool Call::MaySend() const {
+  return std::all_of(quotas_.begin(), quotas_.end(),
+                     [](const Quota* quota) { return quota == nullptr || quota->MaySend(Clock::now()); });
 }
 
 const CallLimits& Call::Limits(bool stream) {
@@ -434,6 +465,7 @@ Lane Call::OwnLane() {
 
 void Call::CountResponse(size_t bytes) {
   response_bytes_ += bytes;
+  TakeFromQuotas(bytes);
   if (!admitted_) return;
   unsent_bytes_ += bytes;
   core_.admission.Add(*share_, bytes);
@@ -447,6 +479,7 @@ void Call::CountSent(size_t bytes) {
 
 absl::Status Call::ReplaceRequest(RequestSize size) {
   request_bytes_ += size.bytes;
+  TakeFromQuotas(size.bytes);
   if (core_.admission.Replace(*share_, current_request_, size.memory)) {
     current_request_ = size.memory;
     return absl::OkStatus();

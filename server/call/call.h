@@ -29,6 +29,7 @@
 #include "server/call/operation.h"
 #include "server/call/options.h"
 #include "server/call/parts.h"
+#include "server/call/quota.h"
 #include "server/call/request_memory.h"
 #include "server/call/suspended_calls.h"
 #include "server/call/worker_pool.h"
@@ -154,7 +155,10 @@ class Call {
   CallerShare* share() const { return share_; }
   /// Returns whether a call of the caller, who must be known, would be admitted with a request of so many
   /// bytes.
-  bool CallerMayCall(size_t bytes) const { return core_.admission.MayAdmit(*share_, bytes); }
+  bool CallerMayCall(size_t bytes) const {
+    return core_.admission.MayAdmit(*share_, bytes) &&
+           (!share_->quota.is_limited() || share_->quota.MayAdmit(Clock::now()));
+  }
   /// Returns whether the caller, who must be known, is within its share of the bytes.
   bool CallerHasRoom() const { return core_.admission.HasRoom(*share_, 0); }
 
@@ -228,6 +232,9 @@ class Call {
   bool HasRoom() const;
   /// The same as an error, which says that nothing was done.
   absl::Status CheckRoom() const;
+  /// Returns whether the limits of bytes a second, of the caller and of the dataset, let a stream go on now.
+  /// If not, SuspendForRoom.
+  bool MaySend() const;
   /// Has `retry` run on a worker when there may be room, or the call has to end. Else as SuspendUntilRetry.
   void SuspendForRoom(Work retry);
   /// Returns the limits of the work, for a CallScope. They do not change after the first time.
@@ -261,6 +268,10 @@ class Call {
  private:
   friend class OpenCalls;
 
+  /// Counts the call against the limits of its caller and of its dataset. RESOURCE_EXHAUSTED if one is
+  /// reached.
+  absl::Status AdmitByQuotas(size_t bytes);
+  void TakeFromQuotas(size_t bytes);
   /// Counts the call among these until its end. RESOURCE_EXHAUSTED if they are too many.
   absl::Status AdmitAsBrief(BriefCalls& others);
   /// Returns whether the caller has so many calls in flight that they take turns with those of others.
@@ -288,11 +299,12 @@ class Call {
   std::atomic<uint64_t> authenticated_by_{0};  // Access::version; 0: not yet
   bool admitted_ = false;
   BriefCalls* brief_ = nullptr;
-  CallerShare* share_ = nullptr;  // the caller's, as soon as that is known
-  size_t request_bytes_ = 0;      // of all requests
-  size_t current_request_ = 0;    // what the request that is in memory takes there
-  size_t unsent_bytes_ = 0;       // of answers
-  size_t response_bytes_ = 0;     // of all answers
+  std::array<Quota*, 2> quotas_{};  // that count the call
+  CallerShare* share_ = nullptr;    // the caller's, as soon as that is known
+  size_t request_bytes_ = 0;        // of all requests
+  size_t current_request_ = 0;      // what the request that is in memory takes there
+  size_t unsent_bytes_ = 0;         // of answers
+  size_t response_bytes_ = 0;       // of all answers
   std::atomic<bool> cancelled_{false};
   std::atomic<Clock::rep> waiting_since_{0};
   std::optional<CallLimits> limits_;

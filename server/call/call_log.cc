@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "server/call/quota.h"
+
 namespace kvstore::server {
 namespace {
 
@@ -18,9 +20,11 @@ std::string Shortened(std::string_view text) {
   return message;
 }
 
-/// Returns whether the call failed by its own arguments: a mistake of its caller, who is told, and nothing
-/// that the operator of the server could mend.
-bool IsMistake(const absl::Status& status) { return absl::IsInvalidArgument(status); }
+/// Returns whether the call failed by its own arguments, or by a limit of its caller or dataset. The caller
+/// is told, and the operator of the server has nothing to mend.
+bool IsCallers(const absl::Status& status) {
+  return absl::IsInvalidArgument(status) || RetryAfter(status).has_value();
+}
 
 /// Returns whether the status is an answer that callers expect, and no failure.
 bool IsAnswer(const absl::Status& status) {
@@ -42,11 +46,11 @@ bool CallLog::IsSlow(double seconds) const { return slow_seconds_ > 0 && seconds
 
 bool CallLog::Wants(double seconds, const absl::Status& status) const {
   if (IsSlow(seconds)) return true;
-  return IsMistake(status) ? spdlog::should_log(spdlog::level::debug) : !IsAnswer(status);
+  return IsCallers(status) ? spdlog::should_log(spdlog::level::debug) : !IsAnswer(status);
 }
 
 void CallLog::Write(const CallRecord& record, const absl::Status& status) {
-  const bool is_detail = IsMistake(status) && !IsSlow(record.seconds) && !record.is_audited;
+  const bool is_detail = IsCallers(status) && !IsSlow(record.seconds) && !record.is_audited;
   std::optional<uint64_t> left_out = 0;
   if (!record.is_audited) left_out = (is_detail ? details_ : lines_).Admit(LineLimit::Clock::now());
   if (!left_out) return;
@@ -69,7 +73,7 @@ void CallLog::Write(const CallRecord& record, const absl::Status& status) {
   if (*left_out > 0) line["lines_left_out"] = *left_out;
   const std::string text =
       line.dump(-1, ' ', /*ensure_ascii=*/true, nlohmann::json::error_handler_t::replace);
-  const bool is_good = IsMistake(status) || IsAnswer(status);
+  const bool is_good = IsCallers(status) || IsAnswer(status);
   spdlog::log(is_detail ? spdlog::level::debug
               : is_good ? spdlog::level::info
                         : spdlog::level::warn,

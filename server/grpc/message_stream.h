@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "backend_api/outcome.h"
 #include "base/mutex.h"
+#include "kvstore_api/call_scope.h"
 #include "kvstore_api/limits.h"
 #include "server/call/call.h"
 #include "server/grpc/grpc_transport.h"
@@ -48,6 +49,7 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
     absl::Status status;
     {
       const MutexLock lock(mutex_);
+      if (MustWait()) return SuspendForRoom([this] { Work(); });
       status = admitted_ ? absl::OkStatus() : AdmitMessage();
       if (status.ok()) {
         const absl::StatusOr<bool> done = CarryOut();
@@ -86,6 +88,12 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
   void OnCancel() override { MarkCancelled(); }
   void OnDone() override { delete this; }
 
+  /// Returns whether the request that was read has to wait for a limit of bytes a second.
+  bool MustWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!begun_ || admitted_ || MaySend()) return false;
+    const CallScope scope(Limits(/*stream=*/true));
+    return CheckLimits().ok();
+  }
   /// Checks, and counts, the request that was read.
   absl::Status AdmitMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (!incoming_.status.ok()) return incoming_.status;

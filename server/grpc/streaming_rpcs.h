@@ -75,7 +75,7 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       next_.Clear();
       auto status = CheckLimits();
       if (status.ok()) status = CheckStillAllowed();
-      if (status.ok() && !HasRoom()) return SuspendForRoom([this] { ProduceNext(); });
+      if (status.ok() && !(HasRoom() && MaySend())) return SuspendForRoom([this] { ProduceNext(); });
       if (status.ok()) {
         made = producer_(next_, &migrating);
       } else {

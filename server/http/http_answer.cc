@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "backend_api/outcome.h"
 #include "json/json_text.h"
 #include "json_api/answers.h"
+#include "server/call/quota.h"
 
 namespace kvstore::server {
 namespace {
@@ -130,7 +133,11 @@ int HttpStatusOf(const absl::Status& status) {
 std::string LinesOf(const absl::Status& status) {
   const bool busy = absl::IsUnavailable(status) || absl::IsResourceExhausted(status);
   // A client that retries by itself must not write twice what may have been written.
-  if (busy && !IsInDoubt(status)) return fmt::format("Retry-After: {}\r\n", kRetryAfterS);
+  if (busy && !IsInDoubt(status)) {
+    const auto wait = std::chrono::ceil<std::chrono::seconds>(
+        server::RetryAfter(status).value_or(std::chrono::seconds(kRetryAfterS)));
+    return fmt::format("Retry-After: {}\r\n", std::max<int64_t>(wait.count(), kRetryAfterS));
+  }
   if (absl::IsUnauthenticated(status)) return "WWW-Authenticate: Bearer\r\n";
   return "";
 }

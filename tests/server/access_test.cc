@@ -50,6 +50,40 @@ TEST(AccessList, ATokenHasItsRights) {
   EXPECT_OK(CheckRight(nullptr, "pay", Right::kAdmin));
 }
 
+TEST(AccessList, LimitsAreThoseOfAllEntriesOfAName) {
+  const std::string digest = TokenDigest("t");
+  const auto entry = [&](const std::string& name, const std::string& more) {
+    return R"({"name": ")" + name + R"(", "sha256": ")" + digest + R"(", "rights": {"*": "read"})" + more +
+           "}";
+  };
+  const std::string limits = R"(, "limits": {"calls_per_s": 10, "bytes_per_s": 20, "max_calls": 30})";
+  ASSERT_OK_AND_ASSIGN(
+      const AccessList list,
+      AccessList::Parse(R"({"tokens": [)" + entry("web", "") + "," + entry("web", limits) + "," +
+                        entry("ops", "") + R"(], "dataset_limits": {"events": {"calls_per_s": 5}}})"));
+  EXPECT_EQ(list.LimitsOf("web"), (QuotaLimits{.calls_per_s = 10, .bytes_per_s = 20, .max_calls = 30}));
+  EXPECT_EQ(list.LimitsOf("ops"), QuotaLimits{});
+  EXPECT_EQ(list.LimitsOf("nobody"), QuotaLimits{});
+  EXPECT_EQ(list.dataset_limits().at("events"), (QuotaLimits{.calls_per_s = 5}));
+
+  const auto mistake = [&](const std::string& text) {
+    return std::string(AccessList::Parse(text).status().message());
+  };
+  EXPECT_EQ(
+      mistake(List(entry("web", limits) + "," + entry("web", R"(, "limits": {"max_calls": 1})"))),
+      "tokens[1].limits: must be those of the other entries of 'web', which are one caller's, or be left "
+      "away");
+  EXPECT_EQ(mistake(List(entry("web", R"(, "limits": {"calls_per_s": 0})"))),
+            "tokens[0].limits.calls_per_s: must be an integer from 1 to 1000000000000");
+  EXPECT_EQ(mistake(List(entry("web", R"(, "limits": {"calls": 1})"))),
+            "tokens[0].limits.calls: unknown field");
+  EXPECT_EQ(mistake(List(entry("web", R"(, "limits": 7)"))), "tokens[0].limits: must be an object");
+  EXPECT_EQ(mistake(R"({"tokens": [], "dataset_limits": []})"),
+            R"(dataset_limits: must be an object: {"DATASET": {"calls_per_s": 1000}})");
+  EXPECT_EQ(mistake(R"({"tokens": [], "dataset_limits": {"events": {"max_calls": -1}}})"),
+            "dataset_limits.events.max_calls: must be an integer from 1 to 1000000000000");
+}
+
 TEST(AccessList, ARightOnAReportIsMoreThanTheOneOnItsDataset) {
   ASSERT_OK_AND_ASSIGN(
       const AccessList list,

@@ -9,6 +9,8 @@
 #include <sstream>
 #include <string>
 
+#include "server/call/quota.h"
+
 namespace kvstore::server {
 namespace {
 
@@ -65,6 +67,14 @@ TEST(CallLog, WantsNoCallsThatFailedByTheirOwnArguments) {
   EXPECT_TRUE(log.Wants(0.6, mistake)) << "it was slow";
   EXPECT_TRUE(log.Wants(0.1, absl::UnauthenticatedError("no token")));
   EXPECT_TRUE(log.Wants(0.1, absl::UnavailableError("a host is down")));
+  EXPECT_TRUE(log.Wants(0.1, absl::ResourceExhaustedError("too many calls are in flight")));
+}
+
+TEST(CallLog, WantsNoCallsThatALimitOfTheirCallersTurnedAway) {
+  Quota quota("caller 'web'");
+  quota.Set({.max_calls = 1});
+  EXPECT_TRUE(quota.Admit(0, Quota::Clock::now()).ok());
+  EXPECT_FALSE(CallLog(500).Wants(0.1, quota.Admit(0, Quota::Clock::now())));
 }
 
 TEST(CallLog, MistakesOfCallersAreDetailsThatKeepNoOtherLineOut) {
