@@ -74,14 +74,15 @@ TEST(AccessList, LimitsAreThoseOfAllEntriesOfAName) {
       "tokens[1].limits: must be those of the other entries of 'web', which are one caller's, or be left "
       "away");
   EXPECT_EQ(mistake(List(entry("web", R"(, "limits": {"calls_per_s": 0})"))),
-            "tokens[0].limits.calls_per_s: must be an integer from 1 to 1000000000000");
+            "tokens[0].limits.calls_per_s: must be a whole number from 1 to 1000000000000");
   EXPECT_EQ(mistake(List(entry("web", R"(, "limits": {"calls": 1})"))),
-            "tokens[0].limits.calls: unknown field");
-  EXPECT_EQ(mistake(List(entry("web", R"(, "limits": 7)"))), "tokens[0].limits: must be an object");
+            "tokens[0].limits.calls: unknown field; did you mean calls_per_s, or max_calls?");
+  EXPECT_EQ(mistake(List(entry("web", R"(, "limits": 7)"))),
+            "tokens[0].limits: must be a JSON object, not number");
   EXPECT_EQ(mistake(R"({"tokens": [], "dataset_limits": []})"),
             R"(dataset_limits: must be an object: {"DATASET": {"calls_per_s": 1000}})");
   EXPECT_EQ(mistake(R"({"tokens": [], "dataset_limits": {"events": {"max_calls": -1}}})"),
-            "dataset_limits.events.max_calls: must be an integer from 1 to 1000000000000");
+            "dataset_limits.events.max_calls: must be a whole number from 1 to 1000000000000");
 }
 
 TEST(AccessList, ARightOnAReportIsMoreThanTheOneOnItsDataset) {

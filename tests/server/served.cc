@@ -1,5 +1,6 @@
 #include "tests/server/served.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
 #include <stdexcept>
@@ -20,6 +21,10 @@ T OrThrow(absl::StatusOr<T> result) {
 }  // namespace
 
 ServerOptions TestServerOptions() {
+  // gRPC ends with the last server or connection, for which 1.51 may take ten seconds: it waits for a thread
+  // that polls. So it does not end before the process.
+  static const bool stays = (grpc_init(), true);
+  static_cast<void>(stays);
   ServerOptions options;
   options.listen = {"127.0.0.1:0"};
   return options;
