@@ -12,6 +12,7 @@
 #include "backend_api/outcome.h"
 #include "base/thread_number.h"
 #include "kvstore_api/limits.h"
+#include "server/call/process_metrics.h"
 
 namespace kvstore::server {
 namespace {
@@ -84,6 +85,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
                 if (parts.migrations != nullptr) parts.migrations->Describe(sink);
                 if (parts.describe) parts.describe(sink);
                 access->Describe(sink);
+                DescribeProcess(sink);
                 sink.Gauge("kvstore_calls_in_flight", "Calls that are open", {},
                            static_cast<double>(admission.calls()));
                 sink.Gauge("kvstore_bytes_in_flight", "Requests and answers in memory", {},

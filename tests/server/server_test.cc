@@ -318,6 +318,16 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
 
 // ---- pages for monitoring ----
 
+TEST_F(ServerTest, FiguresTellWhatTheProcessTakes) {
+  const double memory = served_->Metric("process_resident_memory_bytes");
+  EXPECT_GT(memory, 1 << 20);
+  EXPECT_LT(memory, 1e12);
+  EXPECT_GT(served_->Metric("process_cpu_seconds_total"), 0);
+  const double open = served_->Metric("process_open_fds");
+  EXPECT_GT(open, 3);
+  EXPECT_LE(open, served_->Metric("process_max_fds"));
+}
+
 /// Returns the whole answer to a GET, with its headers.
 std::string Fetch(int port, const std::string& path) {
   const int fd = Dial(static_cast<uint16_t>(port));
