@@ -227,8 +227,10 @@ absl::Status Call::CheckStillAllowed() {
 }
 
 bool Call::CallerHasMany() const {
-  return core_.options.TellsCallersApart() && share_ != nullptr &&
-         share_->calls.load(std::memory_order_relaxed) > kFewCalls;
+  if (!core_.options.TellsCallersApart() || share_ == nullptr) return false;
+  const size_t own = share_->calls.load(std::memory_order_relaxed);
+  // One who has the server alone takes turns with nobody.
+  return own > kFewCalls && core_.admission.calls() > own;
 }
 
 absl::Status Call::CheckStart() {
