@@ -148,9 +148,13 @@ absl::StatusOr<AccessList> AccessList::Parse(std::string_view text) {
   if (const Json* datasets = top.Find("dataset_limits"); datasets != nullptr && datasets->is_object()) {
     JsonFields fields(*datasets, "dataset_limits.");
     for (const auto& [dataset, limits] : datasets->items()) {
-      if (const QuotaLimits read = ReadLimits(fields, dataset); read != QuotaLimits{}) {
-        list.dataset_limits_[dataset] = read;
+      const QuotaLimits read = ReadLimits(fields, dataset);
+      if (dataset.empty() || dataset == "*" || dataset.find('/') != std::string::npos) {
+        fields.Fail(dataset, "must be the name of one dataset");
+      } else if (limits.is_object() && limits.empty()) {
+        fields.Fail(dataset, "has no limit: give calls_per_s, bytes_per_s or max_calls, or leave it away");
       }
+      list.dataset_limits_[dataset] = read;
     }
     top.FailAll(fields);
   } else if (datasets != nullptr) {
@@ -316,6 +320,16 @@ absl::Status CheckRight(const Principal* principal, std::string_view dataset, Ri
   return absl::PermissionDeniedError(
       fmt::format("'{}' lacks the right to {}{}", principal->name,
                   right == Right::kAdmin ? "administer" : kRights[static_cast<size_t>(right)], subject));
+}
+
+absl::Status TakeFurtherCall(const Principal* principal, std::string_view dataset) {
+  if (principal == nullptr || principal->datasets == nullptr) return absl::OkStatus();
+  const auto found = principal->datasets->find(dataset);
+  if (found == principal->datasets->end() || !found->second->is_limited()) return absl::OkStatus();
+  const auto refusal = found->second->TakeCall(Quota::Clock::now());
+  if (!refusal) return absl::OkStatus();
+  found->second->CountRefused(refusal->limit);
+  return found->second->Error(*refusal);
 }
 
 }  // namespace kvstore::server

@@ -162,4 +162,8 @@ std::string TokenDigest(std::string_view token);
 absl::Status CheckRight(const Principal* principal, std::string_view dataset, Right right,
                         std::string_view report = {});
 
+/// Counts a call against the limit of a dataset beside the one that the call was admitted for.
+/// RESOURCE_EXHAUSTED if it is reached.
+absl::Status TakeFurtherCall(const Principal* principal, std::string_view dataset);
+
 }  // namespace kvstore::server

@@ -104,7 +104,9 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
               }),
       log(options.slow_ms),
       workers(options.limits.threads),
-      long_workers(LongWorkers(options.limits.threads), SIZE_MAX, kLongNiceness),
+      long_workers(LongWorkers(options.limits.threads),
+                   options.TellsCallersApart() ? (LongWorkers(options.limits.threads) + 1) / 2 : SIZE_MAX,
+                   kLongNiceness),
       report_workers(options.limits.report_threads,
                      options.TellsCallersApart() ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
       shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),
@@ -198,9 +200,7 @@ void Call::Untrack() {
 Call::~Call() {
   Untrack();
   if (brief_ != nullptr) brief_->Release(info_.transport);
-  for (Quota* quota : quotas_) {
-    if (quota != nullptr) quota->Release();
-  }
+  ReleaseQuotas();
   if (admitted_) core_.admission.Release(*share_, current_request_ + unsent_bytes_);
 }
 
@@ -223,6 +223,7 @@ absl::Status Call::CheckCaller() { return core_.access->open_to_all() ? absl::Ok
 absl::Status Call::CheckStillAllowed() {
   if (core_.access->open_to_all()) return absl::OkStatus();
   if (auto status = Identify(); !status.ok()) return status;
+  FindQuotas();
   return CheckRight(principal_.get(), dataset_, Traits(operation_).right, report_);
 }
 
@@ -334,38 +335,67 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, 
     if (auto status = AdmitAsBrief(core_.metrics_calls); !status.ok()) return status;
     core_.admission.AdmitAlways(*share_);
     current_request_ = 0;
-  } else if (auto status = AdmitByQuotas(size.bytes); !status.ok()) {
-    return MarkRefused(std::move(status));
   } else if (!core_.admission.Admit(*share_, size.memory)) {
     return MarkRefused(TooManyInFlightError());
+  } else if (auto status = AdmitByQuotas(size.bytes); !status.ok()) {
+    core_.admission.Release(*share_, size.memory);
+    return MarkRefused(std::move(status));
   }
   admitted_ = true;
   return absl::OkStatus();
 }
 
-absl::Status Call::AdmitByQuotas(size_t bytes) {
-  if (principal_ == nullptr) return absl::OkStatus();
-  const auto admit = [&](Quota& quota, Quota*& counted) {
-    if (!quota.is_limited()) return absl::OkStatus();
-    auto status = quota.Admit(bytes, Clock::now());
-    if (status.ok()) counted = &quota;
-    return status;
-  };
-  if (auto status = admit(share_->quota, quotas_[0]); !status.ok()) return status;
-  if (principal_->datasets == nullptr) return absl::OkStatus();
+void Call::FindQuotas() {
+  quotas_ = {};
+  if (principal_ == nullptr) return;
+  quotas_[0] = &share_->quota;
+  if (principal_->datasets == nullptr) return;
   const auto found = principal_->datasets->find(dataset_);
-  return found == principal_->datasets->end() ? absl::OkStatus() : admit(*found->second, quotas_[1]);
+  if (found != principal_->datasets->end()) quotas_[1] = found->second;
+}
+
+absl::Status Call::AdmitByQuotas(size_t bytes) {
+  FindQuotas();
+  const auto now = Clock::now();
+  const auto counts = [](const Quota* quota) { return quota != nullptr && quota->is_limited(); };
+  // What the second one refuses is not taken from the first one.
+  if (counts(quotas_[0]) && counts(quotas_[1])) {
+    if (const auto refusal = quotas_[1]->Check(now)) return RefuseByQuota(*quotas_[1], *refusal);
+  }
+  for (size_t i = 0; i < quotas_.size(); ++i) {
+    if (!counts(quotas_[i])) continue;
+    if (const auto refusal = quotas_[i]->Admit(bytes, now)) {
+      ReleaseQuotas();
+      return RefuseByQuota(*quotas_[i], *refusal);
+    }
+    counted_[i] = quotas_[i];
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Call::RefuseByQuota(Quota& quota, const Quota::Refusal& refusal) {
+  refused_by_ = {&quota, refusal.limit};
+  return quota.Error(refusal);
+}
+
+void Call::ReleaseQuotas() {
+  for (Quota*& quota : counted_) {
+    if (quota != nullptr) std::exchange(quota, nullptr)->Release();
+  }
 }
 
 void Call::TakeFromQuotas(size_t bytes) {
   for (Quota* quota : quotas_) {
-    if (quota != nullptr) quota->Take(bytes, Clock::now());
+    if (quota != nullptr && quota->is_limited()) quota->Take(bytes, Clock::now());
   }
 }
 
-bool Call::MaySend() const {
-  return std::all_of(quotas_.begin(), quotas_.end(),
-                     [](const Quota* quota) { return quota == nullptr || quota->MaySend(Clock::now()); });
+absl::StatusOr<bool> Call::MayGoOn() const {
+  const bool may = std::all_of(quotas_.begin(), quotas_.end(), [](const Quota* quota) {
+    return quota == nullptr || !quota->is_limited() || quota->MaySend(Clock::now());
+  });
+  if (!may && core_.draining.load(std::memory_order_relaxed)) return ServerStops();
+  return may;
 }
 
 const CallLimits& Call::Limits(bool stream) {
@@ -456,8 +486,10 @@ void Call::Run(Work work) {
 
 Lane Call::WorkerLane() {
   CallerShare& share = share_ != nullptr ? *share_ : core_.strangers;
-  // Long reads that wait for other machines take little of the processors.
-  const bool is_long = Traits(operation_).right == Right::kRead && !IsShort() && !waits_;
+  // What waits for other machines takes little of the processors, and the objects of a join may be elsewhere.
+  // Figures are told whatever others do.
+  const bool is_long = Traits(operation_).right == Right::kRead && !IsShort() && !waits_ &&
+                       operation_ != Operation::kListObjects && operation_ != Operation::kGetMetrics;
   if (is_long) return {&core_.long_workers, &share.long_queue};
   return {&core_.workers, &share.queue};
 }
@@ -483,7 +515,6 @@ void Call::CountSent(size_t bytes) {
 
 absl::Status Call::ReplaceRequest(RequestSize size) {
   request_bytes_ += size.bytes;
-  TakeFromQuotas(size.bytes);
   if (core_.admission.Replace(*share_, current_request_, size.memory)) {
     current_request_ = size.memory;
     return absl::OkStatus();
@@ -514,6 +545,9 @@ void Call::LogBegin() {
 
 void Call::End(const absl::Status& status) {
   const double seconds = std::chrono::duration<double>(Clock::now() - info_.begun).count();
+  // Its client may make the next one as soon as it has the answer.
+  ReleaseQuotas();
+  if (refused_by_) refused_by_->first->CountRefused(refused_by_->second);
   // The server in front of this one retries such a call many times, and counts and logs all of it as one
   // call.
   const bool is_retried = IsMigrating(status) && WantsMigrationError();

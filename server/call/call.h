@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/mutex.h"
 #include "kvstore_api/call_scope.h"
 #include "router/router.h"
@@ -157,7 +158,7 @@ class Call {
   /// bytes.
   bool CallerMayCall(size_t bytes) const {
     return core_.admission.MayAdmit(*share_, bytes) &&
-           (!share_->quota.is_limited() || share_->quota.MayAdmit(Clock::now()));
+           (!share_->quota.is_limited() || !share_->quota.Check(Clock::now()));
   }
   /// Returns whether the caller, who must be known, is within its share of the bytes.
   bool CallerHasRoom() const { return core_.admission.HasRoom(*share_, 0); }
@@ -232,9 +233,11 @@ class Call {
   bool HasRoom() const;
   /// The same as an error, which says that nothing was done.
   absl::Status CheckRoom() const;
-  /// Returns whether the limits of bytes a second, of the caller and of the dataset, let a stream go on now.
-  /// If not, SuspendForRoom.
-  bool MaySend() const;
+  /// Returns whether a stream may go on now, by the limits of bytes a second of its caller and of its
+  /// dataset. If not, SuspendForRoom. UNAVAILABLE if the server stops, which does not wait for that.
+  absl::StatusOr<bool> MayGoOn() const;
+  /// Counts bytes against these limits.
+  void TakeFromQuotas(size_t bytes);
   /// Has `retry` run on a worker when there may be room, or the call has to end. Else as SuspendUntilRetry.
   void SuspendForRoom(Work retry);
   /// Returns the limits of the work, for a CallScope. They do not change after the first time.
@@ -268,10 +271,13 @@ class Call {
  private:
   friend class OpenCalls;
 
-  /// Counts the call against the limits of its caller and of its dataset. RESOURCE_EXHAUSTED if one is
-  /// reached.
+  /// Finds the quotas of the caller and of the dataset.
+  void FindQuotas();
+  /// Counts the call against them. RESOURCE_EXHAUSTED if a limit is reached; then nothing is counted.
   absl::Status AdmitByQuotas(size_t bytes);
-  void TakeFromQuotas(size_t bytes);
+  absl::Status RefuseByQuota(Quota& quota, const Quota::Refusal& refusal);
+  /// The call is not in flight any more.
+  void ReleaseQuotas();
   /// Counts the call among these until its end. RESOURCE_EXHAUSTED if they are too many.
   absl::Status AdmitAsBrief(BriefCalls& others);
   /// Returns whether the caller has so many calls in flight that they take turns with those of others.
@@ -299,12 +305,14 @@ class Call {
   std::atomic<uint64_t> authenticated_by_{0};  // Access::version; 0: not yet
   bool admitted_ = false;
   BriefCalls* brief_ = nullptr;
-  std::array<Quota*, 2> quotas_{};  // that count the call
-  CallerShare* share_ = nullptr;    // the caller's, as soon as that is known
-  size_t request_bytes_ = 0;        // of all requests
-  size_t current_request_ = 0;      // what the request that is in memory takes there
-  size_t unsent_bytes_ = 0;         // of answers
-  size_t response_bytes_ = 0;       // of all answers
+  std::array<Quota*, 2> quotas_{};   // of the caller and of the dataset, if it has one
+  std::array<Quota*, 2> counted_{};  // those in which the call is in flight
+  std::optional<std::pair<Quota*, Quota::Limit>> refused_by_;
+  CallerShare* share_ = nullptr;  // the caller's, as soon as that is known
+  size_t request_bytes_ = 0;      // of all requests
+  size_t current_request_ = 0;    // what the request that is in memory takes there
+  size_t unsent_bytes_ = 0;       // of answers
+  size_t response_bytes_ = 0;     // of all answers
   std::atomic<bool> cancelled_{false};
   std::atomic<Clock::rep> waiting_since_{0};
   std::optional<CallLimits> limits_;

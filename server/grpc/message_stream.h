@@ -49,8 +49,12 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
     absl::Status status;
     {
       const MutexLock lock(mutex_);
-      if (MustWait()) return SuspendForRoom([this] { Work(); });
       status = admitted_ ? absl::OkStatus() : AdmitMessage();
+      if (status.ok() && !taken_) {
+        const absl::StatusOr<bool> may = MayTake();
+        if (may.ok() && !*may) return SuspendForRoom([this] { Work(); });
+        status = may.status();
+      }
       if (status.ok()) {
         const absl::StatusOr<bool> done = CarryOut();
         if (done.ok() && !*done) return;
@@ -88,11 +92,20 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
   void OnCancel() override { MarkCancelled(); }
   void OnDone() override { delete this; }
 
-  /// Returns whether the request that was read has to wait for a limit of bytes a second.
-  bool MustWait() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    if (!begun_ || admitted_ || MaySend()) return false;
+  /// Takes the request that was admitted from the limits of bytes a second. Returns false if it has to wait
+  /// for them. With an error nothing of it is done, but the client may not have the answers to those before
+  /// it.
+  absl::StatusOr<bool> MayTake() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const CallScope scope(Limits(/*stream=*/true));
-    return CheckLimits().ok();
+    absl::Status status = CheckLimits();
+    if (status.ok()) status = CheckStillAllowed();
+    if (!status.ok()) return MarkInDoubt(std::move(status));
+    const absl::StatusOr<bool> may = MayGoOn();
+    if (!may.ok()) return MarkInDoubt(may.status());
+    if (!*may) return false;
+    TakeFromQuotas(incoming_.size.bytes);
+    taken_ = true;
+    return true;
   }
   /// Checks, and counts, the request that was read.
   absl::Status AdmitMessage() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -103,6 +116,7 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
           !status.ok()) {
         return status;
       }
+      taken_ = true;
     } else if (request_.dataset() != dataset_) {
       return absl::InvalidArgumentError("dataset: all messages of a stream must name the same one");
     } else {
@@ -118,7 +132,7 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
   }
 
   void Answer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    admitted_ = false;
+    admitted_ = taken_ = false;
     CountResponse(response_.ByteSizeLong());
     MarkWaitingForClient();
     this->StartWrite(&response_);
@@ -132,8 +146,11 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
     this->Finish(wire::ToWire(status));
   }
 
-  bool begun_ ABSL_GUARDED_BY(mutex_) = false;     // the call was admitted, by its first request
-  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;  // the request that was read last
+  bool begun_ ABSL_GUARDED_BY(mutex_) = false;  // the call was admitted, by its first request
+  // Of the request that was read last: whether it is counted as in memory, and by the limits of bytes a
+  // second.
+  bool admitted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool taken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace kvstore::server

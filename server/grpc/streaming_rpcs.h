@@ -75,7 +75,11 @@ class ProducedStream : public grpc::ServerBidiReactor<Incoming<Request>, Respons
       next_.Clear();
       auto status = CheckLimits();
       if (status.ok()) status = CheckStillAllowed();
-      if (status.ok() && !(HasRoom() && MaySend())) return SuspendForRoom([this] { ProduceNext(); });
+      if (status.ok()) {
+        const auto may = MayGoOn();
+        if (may.ok() && !(*may && HasRoom())) return SuspendForRoom([this] { ProduceNext(); });
+        status = may.status();
+      }
       if (status.ok()) {
         made = producer_(next_, &migrating);
       } else {

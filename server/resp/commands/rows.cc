@@ -234,6 +234,11 @@ absl::Status CheckKeys(const StoreCall& call, Arguments keys, size_t step, Right
     if (i > 0 && dataset == checked) continue;
     checked = dataset;
     if (auto status = server::CheckRight(call.principal, dataset, right); !status.ok()) return status;
+    // The command was admitted for the dataset of its first key.
+    if (i > 0) {
+      if (auto status = server::TakeFurtherCall(call.principal, dataset); !status.ok())
+        return server::MarkRefused(std::move(status));
+    }
     const auto where = call.router.Locate(dataset);
     if (!call.here || !where) continue;
     const bool flushes = right >= Right::kWrite && where->durability == Durability::kMachine;
