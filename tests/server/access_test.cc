@@ -81,6 +81,14 @@ TEST(AccessList, LimitsAreThoseOfAllEntriesOfAName) {
             "tokens[0].limits: must be a JSON object, not number");
   EXPECT_EQ(mistake(R"({"tokens": [], "dataset_limits": []})"),
             R"(dataset_limits: must be an object: {"DATASET": {"calls_per_s": 1000}})");
+  for (const char* name : {"*", "reports/visits", ""}) {
+    EXPECT_EQ(
+        mistake(std::string(R"({"tokens": [], "dataset_limits": {")") + name + R"(": {"max_calls": 1}}})"),
+        std::string("dataset_limits.") + name + ": must be the name of one dataset");
+  }
+  EXPECT_EQ(
+      mistake(R"({"tokens": [], "dataset_limits": {"events": {}}})"),
+      "dataset_limits.events: has no limit: give calls_per_s, bytes_per_s or max_calls, or leave it away");
   EXPECT_EQ(mistake(R"({"tokens": [], "dataset_limits": {"events": {"max_calls": -1}}})"),
             "dataset_limits.events.max_calls: must be a whole number from 1 to 1000000000000");
 }

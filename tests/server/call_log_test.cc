@@ -73,8 +73,10 @@ TEST(CallLog, WantsNoCallsThatFailedByTheirOwnArguments) {
 TEST(CallLog, WantsNoCallsThatALimitOfTheirCallersTurnedAway) {
   Quota quota("caller 'web'");
   quota.Set({.max_calls = 1});
-  EXPECT_TRUE(quota.Admit(0, Quota::Clock::now()).ok());
-  EXPECT_FALSE(CallLog(500).Wants(0.1, quota.Admit(0, Quota::Clock::now())));
+  EXPECT_FALSE(quota.Admit(0, Quota::Clock::now()));
+  const auto refusal = quota.Admit(0, Quota::Clock::now());
+  ASSERT_TRUE(refusal);
+  EXPECT_FALSE(CallLog(500).Wants(0.1, quota.Error(*refusal)));
 }
 
 TEST(CallLog, MistakesOfCallersAreDetailsThatKeepNoOtherLineOut) {

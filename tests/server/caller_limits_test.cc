@@ -7,6 +7,7 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "kvstore/v1/kvstore.grpc.pb.h"
 #include "server/call/access.h"
@@ -53,15 +54,15 @@ class CallerLimitsTest : public ::testing::Test {
     }
     stub_ = v1::KVStore::NewStub(grpc::CreateChannel(served_->address(), grpc::InsecureChannelCredentials()));
   }
-  void WriteTokens(const std::string& alice, const std::string& datasets) {
-    const auto entry = [](const std::string& name, const std::string& rights, const std::string& limits) {
+  void WriteTokens(const std::string& alice, const std::string& datasets,
+                   const std::string& rights = R"({"*": "write"})") {
+    const auto entry = [](const std::string& name, const std::string& allowed, const std::string& limits) {
       return R"({"name": ")" + name + R"(", "sha256": ")" + server::TokenDigest(name) + R"(", "rights": )" +
-             rights + (limits.empty() ? "" : R"(, "limits": )" + limits) + "}";
+             allowed + (limits.empty() ? "" : R"(, "limits": )" + limits) + "}";
     };
     std::ofstream(dir_ / "tokens.new")
-        << R"({"tokens": [)" << entry("alice", R"({"*": "write"})", alice) << ","
-        << entry("bob", R"({"*": "write"})", "") << "," << entry("ops", R"({"*": "admin"})", "")
-        << R"(], "dataset_limits": )" << datasets << "}";
+        << R"({"tokens": [)" << entry("alice", rights, alice) << "," << entry("bob", R"({"*": "write"})", "")
+        << "," << entry("ops", R"({"*": "admin"})", "") << R"(], "dataset_limits": )" << datasets << "}";
     std::filesystem::rename(dir_ / "tokens.new", dir_ / "tokens.json");
   }
 
@@ -207,10 +208,76 @@ TEST_F(CallerLimitsTest, AnImportWaitsAndEndsWithItsClient) {
   ASSERT_TRUE(import->Read(&response));
   ASSERT_TRUE(import->Write(request));
   EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_held", "ops") == 1; }));
+  // What waits is in memory, and counted.
+  EXPECT_GT(served_->Metric("kvstore_bytes_in_flight", "ops"), kLarge);
   context.TryCancel();
   // The call that asks for the figures is one.
   EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_in_flight", "ops") == 1; }));
   import->Finish();
+  // The second message, which was not carried out, was not taken from the limit: a thousand seconds each.
+  const std::string refused = Get("alice", "plain", "none").error_message();
+  const std::string before = "try again in ";
+  ASSERT_THAT(refused, HasSubstr(before));
+  EXPECT_LT(std::stoi(refused.substr(refused.find(before) + before.size())), 1'100'000);
+}
+
+TEST_F(CallerLimitsTest, AnImportThatWaitsLosesItsRight) {
+  Serve(R"({"bytes_per_s": 1000})");
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer alice");
+  const auto import = stub_->ImportRows(&context);
+  v1::PutRowsRequest request;
+  request.set_dataset("plain");
+  v1::RowWrite& write = *request.add_writes();
+  write.set_row("r");
+  v1::CellWrite& cell = *write.add_cells();
+  cell.set_column("c");
+  cell.set_value(std::string(kLarge, 'w'));
+  v1::PutRowsResponse response;
+  ASSERT_TRUE(import->Write(request));
+  ASSERT_TRUE(import->Read(&response));
+  ASSERT_TRUE(import->Write(request));
+  EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_held", "ops") == 1; }));
+  WriteTokens(R"({"bytes_per_s": 1000})", "{}", /*rights=*/R"({"*": "read"})");
+  EXPECT_FALSE(import->Read(&response));
+  EXPECT_EQ(import->Finish().error_code(), grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(CallerLimitsTest, AScanThatIsOpenWaitsForLimitsThatCameLater) {
+  Serve("");
+  const std::string value(kLarge, 'v');
+  const CellWrite cell{"c", value, 1};
+  for (int i = 0; i < 30; ++i) {
+    ASSERT_OK(served_->router().PutRow("shared", "r" + std::to_string(i), {&cell, 1}, {}).status());
+  }
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", "Bearer bob");
+  v1::ScanRowsRequest request;
+  request.set_dataset("shared");
+  const auto scan = stub_->ScanRows(&context, request);
+  v1::ScanRowsResponse message;
+  ASSERT_TRUE(scan->Read(&message));
+  WriteTokens("", R"({"shared": {"bytes_per_s": 1000}})");
+  ASSERT_TRUE(Eventually([&] { return Limited(R"(dataset="shared",limit="bytes_per_s")") >= 0; }));
+  std::thread reader([&] {
+    while (scan->Read(&message)) {
+    }
+  });
+  EXPECT_TRUE(Eventually([&] { return served_->Metric("kvstore_calls_held", "ops") == 1; }));
+  // A server that stops does not wait for that.
+  served_->server().Drain();
+  reader.join();
+  const grpc::Status end = scan->Finish();
+  EXPECT_EQ(end.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(end.error_message(), HasSubstr("the server stops"));
+}
+
+TEST_F(CallerLimitsTest, OneCallAfterTheOtherIsOneInFlight) {
+  Serve(R"({"max_calls": 1})");
+  for (int i = 0; i < 300; ++i) {
+    const grpc::Status got = Get("alice", "plain", "none");
+    EXPECT_TRUE(got.ok()) << got.error_message();
+  }
 }
 
 TEST_F(CallerLimitsTest, HttpSaysWhenToTryAgain) {
@@ -236,9 +303,21 @@ TEST_F(CallerLimitsTest, TheRedisProtocolWaitsForAMomentAndThenSaysSo) {
   EXPECT_EQ(client.Do("AUTH alice"), "OK");
   EXPECT_THAT(client.Do("HGET plain:large c"), HasSubstr("vvv"));
   EXPECT_THAT(client.Do("HGET plain:none c"), HasSubstr(std::string("-BUSY ") + kBytesOfAlice));
+  // It is tried again and again meanwhile, and refused once.
+  EXPECT_EQ(Limited(R"(caller="alice",limit="bytes_per_s")"), 1);
   RespClient other("127.0.0.1:" + std::to_string(resp_port_));
   EXPECT_EQ(other.Do("AUTH bob"), "OK");
   EXPECT_EQ(other.Do("HGET plain:none c"), "nil");
+}
+
+TEST_F(CallerLimitsTest, EachDatasetOfACommandsKeysCounts) {
+  Serve("", R"({"shared": {"bytes_per_s": 1000}})");
+  EXPECT_TRUE(Get("bob", "shared").ok());
+  RespClient client("127.0.0.1:" + std::to_string(resp_port_));
+  EXPECT_EQ(client.Do("AUTH bob"), "OK");
+  EXPECT_EQ(client.Do("EXISTS plain:large plain:none"), "(1)");
+  EXPECT_THAT(client.Do("EXISTS plain:large shared:large"),
+              HasSubstr("-BUSY dataset 'shared': is at its limit"));
 }
 
 TEST_F(CallerLimitsTest, TheDoorsShareOneLimit) {
@@ -260,10 +339,15 @@ TEST_F(CallerLimitsTest, LimitsChangeWithTheList) {
   EXPECT_TRUE(Eventually([&] { return Get("alice", "plain", "none").ok(); }));
   EXPECT_TRUE(Eventually([&] { return Get("bob", "shared", "none").ok(); }));
   EXPECT_EQ(Limited(R"(caller="alice",limit="bytes_per_s")"), -1);
+  // What was taken at another limit is forgotten.
+  WriteTokens(R"({"bytes_per_s": 1000})", "{}");
+  EXPECT_TRUE(Eventually([&] { return !Get("alice").ok(); }));
+  WriteTokens(R"({"bytes_per_s": 1000000000})", "{}");
+  EXPECT_TRUE(Eventually([&] { return Get("alice", "plain", "none").ok(); }));
 }
 
 TEST_F(CallerLimitsTest, FiguresAreServedWhateverTheLimits) {
-  Serve(R"({"bytes_per_s": 1000})", R"({"": {"calls_per_s": 1}})");
+  Serve(R"({"bytes_per_s": 1000})");
   for (int i = 0; i < 5; ++i) EXPECT_GE(served_->Metric("kvstore_calls_in_flight", "ops"), 0);
 }
 

@@ -17,6 +17,8 @@ using testing::FailsWith;
 
 constexpr auto kExhausted = absl::StatusCode::kResourceExhausted;
 
+constexpr Rate::Clock::duration kNone{};
+
 TEST(Rate, ASecondsWorthComesAtOnceAndThenWhatIsDue) {
   Rate rate;
   rate.Set(10);
@@ -25,21 +27,44 @@ TEST(Rate, ASecondsWorthComesAtOnceAndThenWhatIsDue) {
     SCOPED_TRACE(second);
     for (int i = 0; i < 10; ++i) EXPECT_TRUE(rate.TryTake(1, now));
     EXPECT_FALSE(rate.TryTake(1, now));
-    EXPECT_GT(rate.Wait(now), Rate::Clock::duration::zero());
-    EXPECT_LE(rate.Wait(now), milliseconds(1));
-    EXPECT_TRUE(rate.TryTake(1, now + milliseconds(50)));
+    EXPECT_EQ(rate.Wait(0, now), kNone);
+    EXPECT_EQ(rate.Wait(1, now), milliseconds(100));
     EXPECT_FALSE(rate.TryTake(1, now + milliseconds(99)));
-    EXPECT_TRUE(rate.TryTake(1, now + milliseconds(101)));
+    EXPECT_TRUE(rate.TryTake(1, now + milliseconds(100)));
+    EXPECT_FALSE(rate.TryTake(1, now + milliseconds(199)));
+    EXPECT_TRUE(rate.TryTake(1, now + milliseconds(200)));
   }
 }
 
-TEST(Rate, WhatIsLargerThanASecondsWorthIsWaitedForAfterwards) {
+TEST(Rate, WhatIsLargerThanASecondsWorthWaitsUntilNothingIsOwedAndIsWaitedFor) {
   Rate rate;
   rate.Set(1'000);
   const Rate::Clock::time_point now = Rate::Clock::now();
-  EXPECT_TRUE(rate.TryTake(60'000, now));
+  EXPECT_TRUE(rate.TryTake(1, now));
+  EXPECT_FALSE(rate.TryTake(60'000, now));
+  EXPECT_TRUE(rate.TryTake(60'000, now + milliseconds(1)));
   EXPECT_FALSE(rate.TryTake(1, now + seconds(58)));
   EXPECT_TRUE(rate.TryTake(1, now + seconds(60)));
+}
+
+TEST(Rate, NoMoreThanADaysWorthIsOwed) {
+  Rate rate;
+  rate.Set(1);
+  const Rate::Clock::time_point now = Rate::Clock::now();
+  for (int i = 0; i < 3; ++i) rate.Take(UINT64_MAX, now);
+  EXPECT_GT(rate.Wait(1, now), std::chrono::hours(23));
+  EXPECT_LE(rate.Wait(1, now), std::chrono::hours(24));
+}
+
+TEST(Rate, AnotherLimitBeginsAnewAndTheSameOneDoesNot) {
+  Rate rate;
+  rate.Set(1);
+  const Rate::Clock::time_point now = Rate::Clock::now();
+  rate.Take(1'000, now);
+  rate.Set(1);
+  EXPECT_GT(rate.Wait(1, now), seconds(900));
+  rate.Set(1'000'000);
+  EXPECT_EQ(rate.Wait(1, now), kNone);
 }
 
 TEST(Rate, WithoutALimitAnythingIsTaken) {
@@ -47,45 +72,60 @@ TEST(Rate, WithoutALimitAnythingIsTaken) {
   const Rate::Clock::time_point now = Rate::Clock::now();
   EXPECT_TRUE(rate.TryTake(UINT64_MAX, now));
   EXPECT_TRUE(rate.TryTake(UINT64_MAX, now));
-  EXPECT_EQ(rate.Wait(now), Rate::Clock::duration::zero());
+  EXPECT_EQ(rate.Wait(UINT64_MAX, now), kNone);
 }
 
-TEST(Quota, ErrorsNameTheLimitAndWhenToTryAgain) {
-  const Quota::Clock::time_point now = Quota::Clock::now();
-  Quota quota("caller 'web'");
-  EXPECT_FALSE(quota.is_limited());
-  quota.Set({.calls_per_s = 2, .bytes_per_s = 1'000, .max_calls = 3});
-  EXPECT_TRUE(quota.is_limited());
-  EXPECT_OK(quota.Admit(10, now));
-  EXPECT_TRUE(quota.MayAdmit(now));
-  EXPECT_OK(quota.Admit(10, now));
-  EXPECT_FALSE(quota.MayAdmit(now));
-  const absl::Status calls = quota.Admit(10, now);
+class QuotaTest : public ::testing::Test {
+ protected:
+  /// Returns the error of Admit; OK if there is none.
+  absl::Status Admit(Quota::Clock::time_point now) {
+    const auto refusal = quota_.Admit(10, now);
+    return refusal ? quota_.Error(*refusal) : absl::OkStatus();
+  }
+
+  const Quota::Clock::time_point now_ = Quota::Clock::now();
+  Quota quota_{"caller 'web'"};
+};
+
+TEST_F(QuotaTest, ErrorsNameTheLimitAndWhenToTryAgain) {
+  EXPECT_FALSE(quota_.is_limited());
+  quota_.Set({.calls_per_s = 2, .bytes_per_s = 1'000, .max_calls = 3});
+  EXPECT_TRUE(quota_.is_limited());
+  EXPECT_OK(Admit(now_));
+  EXPECT_FALSE(quota_.Check(now_));
+  EXPECT_OK(Admit(now_));
+  EXPECT_TRUE(quota_.Check(now_));
+  const absl::Status calls = Admit(now_);
   EXPECT_THAT(calls,
               FailsWith(kExhausted, "caller 'web': is at its limit of 2 calls a second; try again in"));
-  EXPECT_EQ(RetryAfter(calls), milliseconds(1));
-  quota.Take(5'000, now);
-  EXPECT_FALSE(quota.MaySend(now));
-  const absl::Status bytes = quota.Admit(10, now + seconds(1));
+  EXPECT_EQ(RetryAfter(calls), milliseconds(500));
+  quota_.Take(5'000, now_);
+  EXPECT_FALSE(quota_.MaySend(now_));
+  const absl::Status bytes = Admit(now_ + seconds(1));
   EXPECT_THAT(bytes, FailsWith(kExhausted, "at its limit of 1000 bytes a second"));
   EXPECT_GT(RetryAfter(bytes), seconds(3));
   EXPECT_LE(RetryAfter(bytes), seconds(4));
-  EXPECT_OK(quota.Admit(10, now + seconds(10)));
-  EXPECT_THAT(quota.Admit(10, now + seconds(20)), FailsWith(kExhausted, "at its limit of 3 calls in flight"));
-  quota.Release();
-  EXPECT_OK(quota.Admit(10, now + seconds(20)));
+  EXPECT_OK(Admit(now_ + seconds(10)));
+  EXPECT_THAT(Admit(now_ + seconds(20)), FailsWith(kExhausted, "at its limit of 3 calls in flight"));
+  quota_.Release();
+  EXPECT_OK(Admit(now_ + seconds(20)));
   EXPECT_EQ(RetryAfter(absl::ResourceExhaustedError("something else")), std::nullopt);
 }
 
-TEST(Quota, LimitsThatAreTakenAwayHoldNoMore) {
-  const Quota::Clock::time_point now = Quota::Clock::now();
-  Quota quota("dataset 'events'");
-  quota.Set({.calls_per_s = 1});
-  EXPECT_OK(quota.Admit(0, now));
-  EXPECT_FALSE(quota.MayAdmit(now));
-  quota.Set({});
-  EXPECT_FALSE(quota.is_limited());
-  EXPECT_OK(quota.Admit(0, now));
+TEST_F(QuotaTest, WhatIsRefusedIsNotCounted) {
+  quota_.Set({.calls_per_s = 1, .max_calls = 2});
+  EXPECT_OK(Admit(now_));
+  for (int i = 0; i < 10; ++i) EXPECT_FALSE(Admit(now_).ok());
+  EXPECT_OK(Admit(now_ + seconds(1)));
+}
+
+TEST_F(QuotaTest, LimitsThatAreTakenAwayHoldNoMore) {
+  quota_.Set({.calls_per_s = 1});
+  EXPECT_OK(Admit(now_));
+  EXPECT_TRUE(quota_.Check(now_));
+  quota_.Set({});
+  EXPECT_FALSE(quota_.is_limited());
+  EXPECT_OK(Admit(now_));
 }
 
 }  // namespace
