@@ -105,10 +105,15 @@ TEST_F(HostileRespTest, LargeAnswersOfShortNamesTakeLittle) {
   const Clients clients = Dial(90, "AUTH alice");
   for (const auto& client : clients) client->Send(RespClient::Encode("HGETALL alice:row"));
   ExpectServes();
+  int answered = 0;
   for (const auto& client : clients) {
     const std::string answer = client->Receive();
-    EXPECT_TRUE(answer.size() > 1'000'000 || answer.starts_with("-BUSY ")) << answer.substr(0, 100);
+    // On a busy machine one client reads for so long that others have taken nothing for stall_ms.
+    const bool late = answered > 0 && answer == RespClient::kClosed;
+    EXPECT_TRUE(late || answer.size() > 1'000'000 || answer.starts_with("-BUSY ")) << answer.substr(0, 100);
+    if (answer.size() > 1'000'000) ++answered;
   }
+  EXPECT_GT(answered, 0);
   // The share of a caller and what is in progress: 4 MiB for each worker.
   EXPECT_LT(MostBytes() - seeded, (32 + 32 * 4) * kMiB * kTimes);
 }

@@ -319,6 +319,7 @@ TEST_F(ServerTest, DrainingEndsWhatIsOpenAndTurnsAwayWhatIsNew) {
 // ---- pages for monitoring ----
 
 TEST_F(ServerTest, FiguresTellWhatTheProcessTakes) {
+  Serve();
   const double memory = served_->Metric("process_resident_memory_bytes");
   EXPECT_GT(memory, 1 << 20);
   EXPECT_LT(memory, 1e12);
