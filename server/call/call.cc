@@ -55,8 +55,6 @@ RequestMemory::Bounds RememberedBy(const ServerOptions& options) {
 size_t LongWorkers(size_t threads) {
   return std::min(threads, size_t{2} * std::max(1u, std::thread::hardware_concurrency()));
 }
-constexpr int kLongNiceness = 10;
-
 absl::Status ServerStops() { return MarkRefused(absl::UnavailableError("the server stops")); }
 
 }  // namespace
@@ -105,8 +103,7 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
       log(options.slow_ms),
       workers(options.limits.threads),
       long_workers(LongWorkers(options.limits.threads),
-                   options.TellsCallersApart() ? (LongWorkers(options.limits.threads) + 1) / 2 : SIZE_MAX,
-                   kLongNiceness),
+                   options.TellsCallersApart() ? (LongWorkers(options.limits.threads) + 1) / 2 : SIZE_MAX),
       report_workers(options.limits.report_threads,
                      options.TellsCallersApart() ? (options.limits.report_threads + 1) / 2 : SIZE_MAX),
       shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),

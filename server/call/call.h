@@ -88,8 +88,7 @@ struct Core {
   std::atomic<bool> draining{false};
   CallerShare strangers{""};  ///< The queues of all callers who are not authenticated.
   WorkerPool workers;         ///< For writes, and for short calls that may wait.
-  /// For reads that are long. They leave the processors to all that is short: a caller who reads all that it
-  /// can delays others little.
+  /// For reads that are long: few, so that they leave the processors to all that is short.
   WorkerPool long_workers;
   /// For calls on reports, each of which may take its worker for long, or wait on it: other calls do not wait
   /// behind them.

@@ -121,9 +121,14 @@ void Connections::Inspect(size_t socket) {
   Connection& connection = connections_[socket];
   if (connection.peer.empty() || connection.known) return;
   const Bytes bytes = BytesFrom(static_cast<int>(socket));
-  if (bytes.read > kBytes) Suspect(connection);
+  if (bytes.read > kBytes && !connection.suspect) {
+    Suspect(connection);
+    connection.suspect_from = bytes.read;
+  }
   if (connection.known) return;
-  if (bytes.read > 2 * kBytes) {
+  // This thread may come so late that calls of known callers have begun and ended meanwhile: from now on they
+  // are reported, and until there is time for one more nothing is ended.
+  if (bytes.read > std::max(2 * kBytes, connection.suspect_from + kBytes)) {
     End(connection);
   } else if (bytes.received > 2 * kBytes && std::find(again_.begin(), again_.end(), socket) == again_.end()) {
     again_.push_back(socket);

@@ -73,6 +73,7 @@ class Connections {
     std::string peer;  // empty: there is no connection, or one that is not counted
     bool known = false;
     bool suspect = false;
+    uint64_t suspect_from = 0;  // bytes that were read when it sent so much that it became a suspect
     Clock::time_point counted_since;
     uint32_t calls = 0;
     Clock::time_point read_since;

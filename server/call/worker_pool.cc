@@ -1,14 +1,12 @@
 #include "server/call/worker_pool.h"
 
-#include <sys/resource.h>
-
 #include <utility>
 
 namespace kvstore::server {
 
-WorkerPool::WorkerPool(size_t threads, size_t most_each, int niceness) : most_each_(most_each) {
+WorkerPool::WorkerPool(size_t threads, size_t most_each) : most_each_(most_each) {
   threads_.reserve(threads);
-  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this, niceness] { Run(niceness); });
+  for (size_t i = 0; i < threads; ++i) threads_.emplace_back([this] { Run(); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -69,9 +67,7 @@ Work WorkerPool::Dequeue(WorkQueue& before, WorkQueue*& from) {
   return work;
 }
 
-void WorkerPool::Run(int niceness) {
-  // On Linux, 0 means this thread and not its process. More niceness is always allowed.
-  if (niceness != 0) ::setpriority(PRIO_PROCESS, 0, ::getpriority(PRIO_PROCESS, 0) + niceness);
+void WorkerPool::Run() {
   MutexLock lock(mutex_);
   for (;;) {
     WorkQueue* before = BeforeNext();

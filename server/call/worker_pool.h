@@ -19,9 +19,7 @@ class WorkerPool {
  public:
   /// most_each  So much work of one queue runs at a time, at least 1. The threads that are left wait for the
   ///            work of other callers.
-  /// niceness   What is added to the threads' own (nice(2)), 0..19: with more of it they leave the processors
-  ///            to other threads while all of these are busy.
-  explicit WorkerPool(size_t threads, size_t most_each = SIZE_MAX, int niceness = 0);
+  explicit WorkerPool(size_t threads, size_t most_each = SIZE_MAX);
   /// Waits until everything that was posted is done.
   ~WorkerPool();
   WorkerPool(const WorkerPool&) = delete;
@@ -31,7 +29,7 @@ class WorkerPool {
   void Post(WorkQueue& queue, Work work);
 
  private:
-  void Run(int niceness);
+  void Run();
   /// Returns the queue whose turn it is by the one before it in the ring; null if there is none.
   WorkQueue* BeforeNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   /// Removes and returns the first work of the queue behind this one in the ring.

@@ -66,6 +66,14 @@ class CallerLimitsTest : public ::testing::Test {
     std::filesystem::rename(dir_ / "tokens.new", dir_ / "tokens.json");
   }
 
+  /// Puts so many more large rows.
+  void PutMore(const std::string& dataset, int rows) {
+    const std::string value(kLarge, 'v');
+    const CellWrite cell{"c", value, 1};
+    for (int i = 0; i < rows; ++i) {
+      ASSERT_OK(served_->router().PutRow(dataset, "r" + std::to_string(i), {&cell, 1}, {}).status());
+    }
+  }
   /// Reads a row by a single RPC, which no client repeats.
   grpc::Status Get(const std::string& caller, const std::string& dataset = "plain",
                    const std::string& row = "large") {
@@ -136,8 +144,9 @@ TEST_F(CallerLimitsTest, AClientWaitsAndTriesAgain) {
 
 TEST_F(CallerLimitsTest, CallsInFlightAreLimited) {
   Serve(R"({"max_calls": 1})");
+  PutMore("plain", 30);
   {
-    // A scan whose messages are not taken.
+    // A scan whose messages are not taken, and more of them than the connection has room for.
     grpc::ClientContext context;
     context.AddMetadata("authorization", "Bearer alice");
     v1::ScanRowsRequest request;
@@ -167,12 +176,8 @@ TEST_F(CallerLimitsTest, ADatasetsLimitHoldsForAllOfItsCallersTogether) {
 TEST_F(CallerLimitsTest, AScanWaits) {
   constexpr uint64_t kPerSecond = 4 << 20;
   Serve(R"({"bytes_per_s": )" + std::to_string(kPerSecond) + "}");
-  const std::string value(kLarge, 'v');
-  const CellWrite cell{"c", value, 1};
   constexpr int kRows = 12;
-  for (int i = 0; i < kRows; ++i) {
-    ASSERT_OK(served_->router().PutRow("shared", "r" + std::to_string(i), {&cell, 1}, {}).status());
-  }
+  PutMore("shared", kRows);
   const auto store = served_->Client({.token = "alice"});
   const auto begun = std::chrono::steady_clock::now();
   ASSERT_OK_AND_ASSIGN(const auto scan, store->ScanRows("shared", {}, {}));
@@ -245,11 +250,7 @@ TEST_F(CallerLimitsTest, AnImportThatWaitsLosesItsRight) {
 
 TEST_F(CallerLimitsTest, AScanThatIsOpenWaitsForLimitsThatCameLater) {
   Serve("");
-  const std::string value(kLarge, 'v');
-  const CellWrite cell{"c", value, 1};
-  for (int i = 0; i < 30; ++i) {
-    ASSERT_OK(served_->router().PutRow("shared", "r" + std::to_string(i), {&cell, 1}, {}).status());
-  }
+  PutMore("shared", 30);
   grpc::ClientContext context;
   context.AddMetadata("authorization", "Bearer bob");
   v1::ScanRowsRequest request;

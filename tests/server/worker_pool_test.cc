@@ -2,9 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <memory>
@@ -112,17 +110,6 @@ TEST(WorkerPool, OneCallerRunsNoMoreThanItsShareAtATime) {
     go_on.WaitForNotification();
   }
   EXPECT_THAT(done, ElementsAre("another's", "first", "second", "third"));
-}
-
-TEST(WorkerPool, ItsThreadsAreAsNiceAsAskedFor) {
-  WorkQueue queue;
-  const int own = ::getpriority(PRIO_PROCESS, 0);
-  int seen = 0;
-  {
-    WorkerPool(1, SIZE_MAX, 3).Post(queue, [&] { seen = ::getpriority(PRIO_PROCESS, 0); });
-  }
-  EXPECT_EQ(seen, std::min(19, own + 3));
-  EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own);
 }
 
 TEST(WorkerPool, ManyThreadsDoAllThatIsPosted) {
