@@ -110,6 +110,12 @@ Right Principal::On(std::string_view dataset, std::string_view report) const {
   return found == reports->second.end() ? On(dataset) : std::max(On(dataset), found->second);
 }
 
+Quota* Principal::QuotaOf(std::string_view dataset) const {
+  if (datasets == nullptr) return nullptr;
+  const auto found = datasets->find(dataset);
+  return found == datasets->end() ? nullptr : found->second;
+}
+
 bool Principal::MayKnowOf(std::string_view dataset) const {
   return On(dataset) >= Right::kRead || report_rights.contains(dataset);
 }
@@ -323,13 +329,12 @@ absl::Status CheckRight(const Principal* principal, std::string_view dataset, Ri
 }
 
 absl::Status TakeFurtherCall(const Principal* principal, std::string_view dataset) {
-  if (principal == nullptr || principal->datasets == nullptr) return absl::OkStatus();
-  const auto found = principal->datasets->find(dataset);
-  if (found == principal->datasets->end() || !found->second->is_limited()) return absl::OkStatus();
-  const auto refusal = found->second->TakeCall(Quota::Clock::now());
+  Quota* const quota = principal == nullptr ? nullptr : principal->QuotaOf(dataset);
+  if (quota == nullptr || !quota->is_limited()) return absl::OkStatus();
+  const auto refusal = quota->TakeCall(Quota::Clock::now());
   if (!refusal) return absl::OkStatus();
-  found->second->CountRefused(refusal->limit);
-  return found->second->Error(*refusal);
+  quota->CountRefused(refusal->limit);
+  return quota->Error(*refusal);
 }
 
 }  // namespace kvstore::server

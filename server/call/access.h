@@ -44,6 +44,8 @@ struct Principal {
     return found == rights.end() ? everywhere : found->second;
   }
   Right On(std::string_view dataset, std::string_view report) const;
+  /// Returns what keeps the limits of a dataset; null: it has none. Access owns it.
+  Quota* QuotaOf(std::string_view dataset) const;
   /// Returns whether the caller has any right on a dataset, or on one of its reports.
   bool MayKnowOf(std::string_view dataset) const;
 };

@@ -6,11 +6,9 @@
 #include <random>
 #include <thread>
 #include <utility>
-#include <vector>
 
 #include "backend_api/end_of_wait.h"
 #include "backend_api/outcome.h"
-#include "base/thread_number.h"
 #include "kvstore_api/limits.h"
 #include "server/call/process_metrics.h"
 
@@ -109,79 +107,6 @@ Core::Core(Router& store, const ServerOptions& wanted, std::unique_ptr<Access> l
       shard_workers(parts.shard_operations != nullptr ? kMaxShardOperations : 0),
       suspended(router, [this] { return draining.load(std::memory_order_relaxed); }) {}
 
-// ---- open calls ----
-
-void OpenCalls::Add(Call& call) {
-  call.stripe_ = ThreadNumber() % kStripes;
-  Stripe& stripe = stripes_[call.stripe_];
-  const MutexLock lock(stripe.mutex);
-  call.next_ = stripe.first;
-  if (stripe.first != nullptr) stripe.first->previous_ = &call;
-  stripe.first = &call;
-}
-
-void OpenCalls::Remove(Call& call) {
-  Stripe& stripe = stripes_[call.stripe_];
-  const MutexLock lock(stripe.mutex);
-  (call.previous_ != nullptr ? call.previous_->next_ : stripe.first) = call.next_;
-  if (call.next_ != nullptr) call.next_->previous_ = call.previous_;
-}
-
-void OpenCalls::CancelStalled(std::chrono::steady_clock::time_point before) {
-  const auto at = before.time_since_epoch().count();
-  for (Stripe& stripe : stripes_) {
-    // The lock keeps each of them from ending meanwhile. What a cancelled call does then, it does on other
-    // threads.
-    const MutexLock lock(stripe.mutex);
-    for (Call* call = stripe.first; call != nullptr; call = call->next_) {
-      const auto since = call->waiting_since_.load(std::memory_order_relaxed);
-      if (since != 0 && since < at) call->Cancel();
-    }
-  }
-}
-
-bool OpenCalls::HasKnown(const std::string& peer) {
-  // At another door another client may have the same address.
-  const auto is_known = [&peer](const Call& call) {
-    return call.info_.door == Door::kGrpc && call.authenticated_by_.load(std::memory_order_relaxed) != 0 &&
-           call.info_.transport.Peer() == peer;
-  };
-  for (Stripe& stripe : stripes_) {
-    const MutexLock lock(stripe.mutex);
-    for (Call* call = stripe.first; call != nullptr; call = call->next_) {
-      if (is_known(*call)) return true;
-    }
-  }
-  return false;
-}
-
-void OpenCalls::Drain() {
-  for (Stripe& stripe : stripes_) {
-    const MutexLock lock(stripe.mutex);
-    for (Call* call = stripe.first; call != nullptr; call = call->next_) call->Drain();
-  }
-}
-
-std::vector<std::string> OpenCalls::Describe(size_t most) {
-  std::vector<std::pair<Call::Clock::time_point, Operation>> calls;
-  for (Stripe& stripe : stripes_) {
-    const MutexLock lock(stripe.mutex);
-    for (Call* call = stripe.first; call != nullptr; call = call->next_) {
-      calls.emplace_back(call->info_.begun, call->operation_);
-    }
-  }
-  std::sort(calls.begin(), calls.end());
-  calls.resize(std::min(calls.size(), most));
-  std::vector<std::string> texts;
-  for (const auto& [begun, operation] : calls) {
-    const std::chrono::duration<double> seconds = Call::Clock::now() - begun;
-    texts.push_back(fmt::format("{} for {:.1f} s", Traits(operation).name, seconds.count()));
-  }
-  return texts;
-}
-
-// ---- a call ----
-
 Call::Call(Core& core, Operation operation, const CallInfo& info)
     : core_(core), operation_(operation), info_(info) {}
 
@@ -197,7 +122,6 @@ void Call::Untrack() {
 Call::~Call() {
   Untrack();
   if (brief_ != nullptr) brief_->Release(info_.transport);
-  ReleaseQuotas();
   if (admitted_) core_.admission.Release(*share_, current_request_ + unsent_bytes_);
 }
 
@@ -220,7 +144,7 @@ absl::Status Call::CheckCaller() { return core_.access->open_to_all() ? absl::Ok
 absl::Status Call::CheckStillAllowed() {
   if (core_.access->open_to_all()) return absl::OkStatus();
   if (auto status = Identify(); !status.ok()) return status;
-  FindQuotas();
+  quotas_.Find(principal_.get(), dataset_);
   return CheckRight(principal_.get(), dataset_, Traits(operation_).right, report_);
 }
 
@@ -334,63 +258,19 @@ absl::Status Call::Admit(std::string_view dataset, RequestSize size, bool sync, 
     current_request_ = 0;
   } else if (!core_.admission.Admit(*share_, size.memory)) {
     return MarkRefused(TooManyInFlightError());
-  } else if (auto status = AdmitByQuotas(size.bytes); !status.ok()) {
-    core_.admission.Release(*share_, size.memory);
-    return MarkRefused(std::move(status));
+  } else {
+    quotas_.Find(principal_.get(), dataset_);
+    if (auto status = quotas_.Admit(size.bytes); !status.ok()) {
+      core_.admission.Release(*share_, size.memory);
+      return MarkRefused(std::move(status));
+    }
   }
   admitted_ = true;
   return absl::OkStatus();
 }
 
-void Call::FindQuotas() {
-  quotas_ = {};
-  if (principal_ == nullptr) return;
-  quotas_[0] = &share_->quota;
-  if (principal_->datasets == nullptr) return;
-  const auto found = principal_->datasets->find(dataset_);
-  if (found != principal_->datasets->end()) quotas_[1] = found->second;
-}
-
-absl::Status Call::AdmitByQuotas(size_t bytes) {
-  FindQuotas();
-  const auto now = Clock::now();
-  const auto counts = [](const Quota* quota) { return quota != nullptr && quota->is_limited(); };
-  // What the second one refuses is not taken from the first one.
-  if (counts(quotas_[0]) && counts(quotas_[1])) {
-    if (const auto refusal = quotas_[1]->Check(now)) return RefuseByQuota(*quotas_[1], *refusal);
-  }
-  for (size_t i = 0; i < quotas_.size(); ++i) {
-    if (!counts(quotas_[i])) continue;
-    if (const auto refusal = quotas_[i]->Admit(bytes, now)) {
-      ReleaseQuotas();
-      return RefuseByQuota(*quotas_[i], *refusal);
-    }
-    counted_[i] = quotas_[i];
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Call::RefuseByQuota(Quota& quota, const Quota::Refusal& refusal) {
-  refused_by_ = {&quota, refusal.limit};
-  return quota.Error(refusal);
-}
-
-void Call::ReleaseQuotas() {
-  for (Quota*& quota : counted_) {
-    if (quota != nullptr) std::exchange(quota, nullptr)->Release();
-  }
-}
-
-void Call::TakeFromQuotas(size_t bytes) {
-  for (Quota* quota : quotas_) {
-    if (quota != nullptr && quota->is_limited()) quota->Take(bytes, Clock::now());
-  }
-}
-
 absl::StatusOr<bool> Call::MayGoOn() const {
-  const bool may = std::all_of(quotas_.begin(), quotas_.end(), [](const Quota* quota) {
-    return quota == nullptr || !quota->is_limited() || quota->MaySend(Clock::now());
-  });
+  const bool may = quotas_.MaySend();
   if (!may && core_.draining.load(std::memory_order_relaxed)) return ServerStops();
   return may;
 }
@@ -498,8 +378,9 @@ Lane Call::OwnLane() {
 
 void Call::CountResponse(size_t bytes) {
   response_bytes_ += bytes;
-  TakeFromQuotas(bytes);
+  // An error that turns the call away costs nothing.
   if (!admitted_) return;
+  TakeFromQuotas(bytes);
   unsent_bytes_ += bytes;
   core_.admission.Add(*share_, bytes);
 }
@@ -543,8 +424,7 @@ void Call::LogBegin() {
 void Call::End(const absl::Status& status) {
   const double seconds = std::chrono::duration<double>(Clock::now() - info_.begun).count();
   // Its client may make the next one as soon as it has the answer.
-  ReleaseQuotas();
-  if (refused_by_) refused_by_->first->CountRefused(refused_by_->second);
+  quotas_.End();
   // The server in front of this one retries such a call many times, and counts and logs all of it as one
   // call.
   const bool is_retried = IsMigrating(status) && WantsMigrationError();

@@ -24,13 +24,13 @@
 #include "server/call/brief_calls.h"
 #include "server/call/call_info.h"
 #include "server/call/call_log.h"
+#include "server/call/call_quotas.h"
 #include "server/call/connections.h"
 #include "server/call/lane.h"
 #include "server/call/metrics.h"
 #include "server/call/operation.h"
 #include "server/call/options.h"
 #include "server/call/parts.h"
-#include "server/call/quota.h"
 #include "server/call/request_memory.h"
 #include "server/call/suspended_calls.h"
 #include "server/call/worker_pool.h"
@@ -236,7 +236,7 @@ class Call {
   /// dataset. If not, SuspendForRoom. UNAVAILABLE if the server stops, which does not wait for that.
   absl::StatusOr<bool> MayGoOn() const;
   /// Counts bytes against these limits.
-  void TakeFromQuotas(size_t bytes);
+  void TakeFromQuotas(size_t bytes) { quotas_.Take(bytes); }
   /// Has `retry` run on a worker when there may be room, or the call has to end. Else as SuspendUntilRetry.
   void SuspendForRoom(Work retry);
   /// Returns the limits of the work, for a CallScope. They do not change after the first time.
@@ -270,13 +270,6 @@ class Call {
  private:
   friend class OpenCalls;
 
-  /// Finds the quotas of the caller and of the dataset.
-  void FindQuotas();
-  /// Counts the call against them. RESOURCE_EXHAUSTED if a limit is reached; then nothing is counted.
-  absl::Status AdmitByQuotas(size_t bytes);
-  absl::Status RefuseByQuota(Quota& quota, const Quota::Refusal& refusal);
-  /// The call is not in flight any more.
-  void ReleaseQuotas();
   /// Counts the call among these until its end. RESOURCE_EXHAUSTED if they are too many.
   absl::Status AdmitAsBrief(BriefCalls& others);
   /// Returns whether the caller has so many calls in flight that they take turns with those of others.
@@ -304,9 +297,7 @@ class Call {
   std::atomic<uint64_t> authenticated_by_{0};  // Access::version; 0: not yet
   bool admitted_ = false;
   BriefCalls* brief_ = nullptr;
-  std::array<Quota*, 2> quotas_{};   // of the caller and of the dataset, if it has one
-  std::array<Quota*, 2> counted_{};  // those in which the call is in flight
-  std::optional<std::pair<Quota*, Quota::Limit>> refused_by_;
+  CallQuotas quotas_;
   CallerShare* share_ = nullptr;  // the caller's, as soon as that is known
   size_t request_bytes_ = 0;      // of all requests
   size_t current_request_ = 0;    // what the request that is in memory takes there

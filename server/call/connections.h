@@ -33,8 +33,9 @@ class Connections {
   using Clock = std::chrono::steady_clock;
 
   /// When gRPC has read so many bytes of a connection that is not trusted, it becomes a suspect, and calls of
-  /// known callers are reported for it; at twice as many it is ended. A request without a token may fill a
-  /// stream's window before it is refused; a call of a few bytes takes about 20 KB of memory.
+  /// known callers are reported for it; at twice as many, or when as many more were read since, it is ended.
+  /// A request without a token may fill a stream's window before it is refused; a call of a few bytes takes
+  /// about 20 KB of memory.
   static constexpr uint64_t kBytes = uint64_t{256} << 10;
   /// The same limits as a number of refused calls within kCountedFor.
   static constexpr uint32_t kCalls = 200;

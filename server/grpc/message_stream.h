@@ -121,8 +121,7 @@ class MessageStream : public grpc::ServerBidiReactor<Incoming<Request>, Response
       return absl::InvalidArgumentError("dataset: all messages of a stream must name the same one");
     } else {
       report_ = ReportOf(request_).substr(0, kMaxRowKeyBytes);
-      auto status = CheckStillAllowed();
-      if (status.ok()) status = ReplaceRequest(incoming_.size);
+      auto status = ReplaceRequest(incoming_.size);
       // Nothing of this request is done, but the client may not have the answers to those before it.
       if (!status.ok()) return MarkInDoubt(std::move(status));
     }

@@ -135,7 +135,7 @@ std::string LinesOf(const absl::Status& status) {
   // A client that retries by itself must not write twice what may have been written.
   if (busy && !IsInDoubt(status)) {
     const auto wait = std::chrono::ceil<std::chrono::seconds>(
-        server::RetryAfter(status).value_or(std::chrono::seconds(kRetryAfterS)));
+        RetryAfter(status).value_or(std::chrono::seconds(kRetryAfterS)));
     return fmt::format("Retry-After: {}\r\n", std::max<int64_t>(wait.count(), kRetryAfterS));
   }
   if (absl::IsUnauthenticated(status)) return "WWW-Authenticate: Bearer\r\n";

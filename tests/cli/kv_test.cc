@@ -245,6 +245,20 @@ TEST_F(KvCommand, BenchSequencesComparesPeersThatSayTheSame) {
             std::string::npos);
 }
 
+TEST_F(KvCommand, BenchTenantsFloodsAServerWithCallersOfItsOwn) {
+  const std::string out = Ok({"--json", "bench", "tenants", "--flood", "8", "--limit", "1000000", "--seconds",
+                              "0.1", "--warm-up", "0", "--rounds", "1", "--threads", "1"});
+  const auto report = nlohmann::json::parse(out);
+  EXPECT_EQ(report["callers"], 4);
+  EXPECT_EQ(report["flood_threads"], 8);
+  EXPECT_GT(report["kept"], 0);
+  ASSERT_EQ(report["tenants"].size(), 2u);
+  for (const auto& tenant : report["tenants"]) {
+    for (const char* const how : {"alone", "together"}) EXPECT_GT(tenant[how]["ops_s"], 0);
+  }
+  EXPECT_NE(Kv({"bench", "tenants", "--limit", "1"}).err.find("--limit needs --flood"), std::string::npos);
+}
+
 TEST_F(KvCommand, BenchTenantsRunsEachAloneAndAllTogether) {
   const std::string out = Ok({"--json", "bench", "tenants", "--users", "100", "--events", "4000", "--rows",
                               "500", "--seconds", "0.05", "--warm-up", "0", "--rounds", "1", "--threads", "2",
