@@ -31,7 +31,8 @@ absl::StatusOr<std::optional<LeftOutLogs>> RepairLogs(const OpenOptions& given, 
                 .later_logs = (*damage)->later.size(),
                 .left_out_bytes = (*damage)->left_out,
                 .gone_bytes = (*damage)->gone,
-                .changes = (*damage)->changes};
+                .changes = (*damage)->changes,
+                .written_until_ms = (*damage)->written_until_ms};
     if (!apply) return left_out;
     auto folder = rocks::EndLogsAtDamage(*dir, **damage);
     if (!folder.ok()) return folder.status();

@@ -23,6 +23,9 @@ struct LeftOutLogs {
   /// The number of puts and deletes (of cells, objects and the like) that can still be read in what is left
   /// out.
   uint64_t changes = 0;
+  /// When the last of the logs was written to (ms since 1970), by its file's time; 0 if that is not known. A
+  /// backup that is later may lose less.
+  uint64_t written_until_ms = 0;
   /// Where the left out logs have been moved to; empty: nothing was done, or nothing of them was there.
   std::filesystem::path folder;
 };

@@ -44,11 +44,42 @@ absl::StatusOr<BackupList> ListBackups(BlobStore& blobs) {
   return list;
 }
 
+std::string WhyNone(BlobStore& blobs) {
+  const std::string url = blobs.url();
+  if (const auto any = blobs.List("", "", 1); any.ok() && any->blobs.empty()) {
+    return fmt::format("there is no backup in {}, nor anything else: is that the place?", url);
+  }
+  // The names of folders: what follows one of them is skipped, since its blobs may be many.
+  constexpr size_t kMostNamed = 5;
+  const auto below = [&](std::string_view folder) {
+    std::vector<std::string> names;
+    std::string after;
+    while (names.size() < kMostNamed) {
+      const auto page = blobs.List(folder, after, 1);
+      if (!page.ok() || page->blobs.empty()) break;
+      const std::string& blob = page->blobs[0].name;
+      names.push_back(blob.substr(folder.size(), blob.find('/', folder.size()) - folder.size()));
+      // '0' is behind '/'.
+      after = fmt::format("{}{}0", folder, names.back());
+    }
+    return names;
+  };
+  std::string others;
+  if (const auto datasets = below("datasets/"); !datasets.empty()) {
+    others +=
+        fmt::format("; it has backups of datasets alone: --dataset {}", fmt::join(datasets, ", --dataset "));
+  }
+  if (!below("pairs/").empty()) {
+    others += "; it has backups of MySQL servers: kv backup list --fleet";
+  }
+  return fmt::format("there is no backup of a whole store in {}{}", url, others);
+}
+
 absl::StatusOr<std::string> NewestBackup(BlobStore& blobs) {
   auto list = ListBackups(blobs);
   if (!list.ok()) return list.status();
   if (!list->live.empty()) return list->live.back();
-  return absl::NotFoundError(fmt::format("there is no backup in {}", blobs.url()));
+  return absl::NotFoundError(WhyNone(blobs));
 }
 
 absl::Status PutManifest(BlobStore& blobs, Manifest& manifest, std::chrono::steady_clock::time_point began) {

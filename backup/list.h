@@ -23,7 +23,11 @@ struct BackupList {
 /// Lists the backups. What has no manifest, because its create did not end, is not listed.
 absl::StatusOr<BackupList> ListBackups(BlobStore& blobs);
 
-/// Returns the ID of the newest backup. NOT_FOUND if there is none.
+/// Returns why a store of backups has no backup of a whole store, for somebody who expected one: that there
+/// is nothing at all, or that it has backups of datasets or of MySQL servers alone.
+std::string WhyNone(BlobStore& blobs);
+
+/// Returns the ID of the newest backup. NOT_FOUND if there is none, with WhyNone.
 absl::StatusOr<std::string> NewestBackup(BlobStore& blobs);
 
 /// Reads the manifest of a backup. NOT_FOUND if there is none of that ID; others as DecodeManifest.

@@ -64,7 +64,7 @@ class Reader {
 absl::Status NoTime(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(
       fmt::format("'{}': {}; give milliseconds since 1970 as a whole number, or a date in UTC: 2026-01-01, "
-                  "2026-01-01T12:30:00Z, today, yesterday, or a duration before now: -7d",
+                  "2026-01-01T12:30:00Z, now, today, yesterday, or a duration before now: -7d",
                   text, why));
 }
 
@@ -119,7 +119,10 @@ absl::StatusOr<uint64_t> ParseTime(std::string_view text, uint64_t now_ms) {
   if (text == "yesterday") return today - kDayMs;
   if (text.starts_with('-')) {
     const auto before = ParseUnits(text.substr(1));
-    if (absl::IsInvalidArgument(before.status())) return NoTime(text, "a time is not negative");
+    if (absl::IsInvalidArgument(before.status())) {
+      return NoTime(
+          text, AreDigits(text.substr(1)) ? "a time is not negative" : "what follows the - is no duration");
+    }
     if (!before.ok() || *before > now_ms) return NoTime(text, "it is before 1970");
     return now_ms - *before;
   }
@@ -164,10 +167,9 @@ CLI::Option* TakeDuration(CLI::Option* option, uint64_t max) {
 CLI::Option* TakeTime(CLI::Option* option) {
   return option->transform(Replace([](std::string_view text) { return ParseTime(text, WallClockMs()); }))
       ->type_name("MS|DATE")
-      ->description(
-          option->get_description() +
-          ". In milliseconds since 1970, or a date in UTC: 2026-01-01, 2026-01-01T12:30:00Z, today, "
-          "yesterday, -7d");
+      ->description(option->get_description() +
+                    ". In milliseconds since 1970, or a date in UTC: 2026-01-01, 2026-01-01T12:30:00Z, now, "
+                    "today, yesterday, -7d");
 }
 
 void RefuseBadNumbers(CLI::App& app) {

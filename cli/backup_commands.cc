@@ -200,10 +200,12 @@ void AddList(CLI::App& group, Globals& globals) {
                  SizeText(manifest->TotalBytes()), fmt::format("{}", manifest->files.size()),
                  SizeText(manifest->sent_bytes)});
     }
+    const bool none = backups.empty() && problem.ok();
     if (globals.json) {
       PrintJson({{"ok", problem.ok()}, {"backups", std::move(backups)}});
     } else {
       table.Print();
+      if (none) PrintErr("{}\n", backup::WhyNone(*blobs));
     }
     OrFail(problem);
   });

@@ -28,7 +28,9 @@ std::string NextStep(const absl::Status& status) {
   const std::string message(status.message());
   const auto says = [&](std::string_view text) { return message.find(text) != std::string::npos; };
   if (says("write to standard output")) {
-    return "only the answer is lost: the command may have made its changes, so check before you run it again";
+    return "only the answer is lost: a command that reads can be run again; one that writes may have made "
+           "its "
+           "changes, so check first";
   }
   if (says("there is no store at"))
     return "name another directory with --data, or make one: kv dataset create NAME";
@@ -53,6 +55,10 @@ std::string NextStep(const absl::Status& status) {
                  ? "give a token that the server knows, in KV_TOKEN or in a file with --token-file FILE; "
                    "kv token makes one"
                  : "";
+    case absl::StatusCode::kUnavailable:
+      return says("failed to connect") ? "is a server running there, and is it the address that --server, or "
+                                         "KV_SERVER in the environment, should have?"
+                                       : "";
     case absl::StatusCode::kResourceExhausted:
       return says("No space") ? "free some space, then try again" : "";
     default:
@@ -211,8 +217,12 @@ void AddGlobals(CLI::App& app, Globals& globals) {
              "--timeout-ms", globals.timeout_ms,
              "How long a call to a server may take, with its retries while the server "
              "cannot be reached, 10000 by default; where it is given, also how long all calls of a scan, "
-             "or of get --all, may take together")
-          ->envname("KV_TIMEOUT_MS"),
+             "or of get --all, may take together. Not used without a server")
+          ->envname("KV_TIMEOUT_MS")
+          ->check([](const std::string& text) {
+            return text == "0" ? std::string("no call ends in 0 ms; leave it out for the default")
+                               : std::string();
+          }),
       std::numeric_limits<uint32_t>::max());
   app.add_option("--token-file", globals.token_file, "File with the token for the server; or set KV_TOKEN")
       ->type_name("FILE");

@@ -2,7 +2,9 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
+#include "base/clock.h"
 #include "cli/amounts.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
@@ -15,10 +17,13 @@ namespace kvstore::cli {
 namespace {
 
 /// Splits "name=value" at the first '='. Throws as WrongUsage.
-std::pair<std::string, std::string> SplitAssignment(const std::string& argument) {
+///
+/// option  The option whose value it is; empty: none.
+std::pair<std::string, std::string> SplitAssignment(const std::string& argument,
+                                                    std::string_view option = "") {
   const size_t equals = argument.find('=');
   if (equals == std::string::npos) {
-    WrongUsage(fmt::format("'{}': must be COLUMN=VALUE", argument));
+    WrongUsage(fmt::format("{}{}'{}': must be COLUMN=VALUE", option, option.empty() ? "" : ": ", argument));
   }
   return {argument.substr(0, equals), argument.substr(equals + 1)};
 }
@@ -54,6 +59,15 @@ void PrintMarker(std::string_view marker) {
   if (!marker.empty()) Print("more: --marker {}\n", marker);
 }
 
+/// Says so if cells with this timestamp are too old to be read.
+void TellOfExpired(KVStore& store, const std::string& dataset, uint64_t timestamp) {
+  const auto spec = store.GetDataset(dataset);
+  if (!spec.ok() || spec->ttl_ms == 0) return;
+  if (const uint64_t now = WallClockMs(); now < spec->ttl_ms || timestamp >= now - spec->ttl_ms) return;
+  PrintErr("written, and no read shows it: the timestamp is older than the time to live of {}, {} ms\n",
+           dataset, spec->ttl_ms);
+}
+
 void AddPut(CLI::App& app, Globals& globals) {
   struct Arguments {
     std::string dataset, row, if_absent, if_equals;
@@ -86,7 +100,7 @@ void AddPut(CLI::App& app, Globals& globals) {
       condition.first = globals.Bytes(args->if_absent);
       options.condition = Condition{.column = condition.first};
     } else if (put->count("--if-equals") > 0) {
-      condition = SplitAssignment(globals.Bytes(args->if_equals));
+      condition = SplitAssignment(globals.Bytes(args->if_equals), "--if-equals");
       options.condition = Condition{.column = condition.first, .equals = condition.second};
     }
     const auto store = globals.OpenStore(false);
@@ -98,6 +112,7 @@ void AddPut(CLI::App& app, Globals& globals) {
     } else if (result.timestamp) {
       Print("written at {}\n", *result.timestamp);
     }
+    if (args->timestamp && !globals.json) TellOfExpired(*store, args->dataset, *args->timestamp);
   });
 }
 
@@ -118,7 +133,9 @@ void AddGet(CLI::App& app, Globals& globals) {
   get->add_option("--after", args->after, "Begin behind this column, in byte order, whether it exists or not")
       ->type_name("COLUMN")
       ->excludes("--marker");
-  get->add_option("--limit", args->limit, "Columns in a page")->capture_default_str();
+  get->add_option("--limit", args->limit, "Columns in a page")
+      ->capture_default_str()
+      ->check(CLI::Range(uint32_t{1}, std::numeric_limits<uint32_t>::max()));
   get->add_flag("--all", args->all, "Read page after page to the end of the row");
   get->footer("Example, the newest 5 clicks of a user: kv get events user:7 click --versions 5");
   get->callback([get, args, &globals] {
@@ -171,6 +188,9 @@ void AddDelete(CLI::App& app, Globals& globals) {
   command->callback([args, &globals] {
     DeleteOptions options;
     const auto columns = globals.Bytes(args->columns);
+    if (args->timestamp && columns.empty()) {
+      WrongUsage("--timestamp: name the columns whose cells with this timestamp are to be deleted");
+    }
     if (args->timestamp) {
       options.cells.emplace();
       for (const std::string& column : columns) options.cells->push_back({column, *args->timestamp});

@@ -7,6 +7,7 @@
 #include "assembly/repair.h"
 #include "cli/commands.h"
 #include "cli/escape.h"
+#include "cli/table.h"
 
 /// kv repair.
 namespace kvstore::cli {
@@ -20,21 +21,33 @@ std::string Describe(const LeftOutLogs& logs) {
   if (const uint64_t there = logs.left_out_bytes - logs.gone_bytes; there > 0) {
     text +=
         logs.changes > 0
-            ? fmt::format("; behind that are {} bytes, with at least {} changes", there, logs.changes)
+            ? fmt::format(
+                  "; behind that are {} bytes, with at least {} of the engine's records (a put of a cell is "
+                  "one, and it has some of its own)",
+                  there, logs.changes)
             : fmt::format("; behind that are {} bytes, and how many changes they hold is not known", there);
   }
   if (logs.gone_bytes > 0) {
     text += fmt::format("; {} bytes of logs are gone, and how many changes they held is not known",
                         logs.gone_bytes);
   }
+  if (logs.written_until_ms > 0) {
+    text += fmt::format("; by its file's time the last log was written to at {} UTC",
+                        UtcText(logs.written_until_ms));
+  }
   return text;
 }
 
 Json ToJson(const LeftOutLogs& logs) {
-  return {{"log", logs.log.string()},         {"log_missing", logs.log_missing},
-          {"kept_bytes", logs.kept_bytes},    {"later_logs", logs.later_logs},
-          {"gone_bytes", logs.gone_bytes},    {"left_out_bytes", logs.left_out_bytes},
-          {"left_out_changes", logs.changes}, {"folder", logs.folder.string()}};
+  return {{"log", logs.log.string()},
+          {"log_missing", logs.log_missing},
+          {"kept_bytes", logs.kept_bytes},
+          {"later_logs", logs.later_logs},
+          {"gone_bytes", logs.gone_bytes},
+          {"left_out_bytes", logs.left_out_bytes},
+          {"left_out_changes", logs.changes},
+          {"folder", logs.folder.string()},
+          {"written_until_ms", logs.written_until_ms}};
 }
 
 }  // namespace
@@ -46,7 +59,8 @@ void AddRepairCommand(CLI::App& app, Globals& globals) {
   repair->add_flag("--yes", *yes, "Do it; without this nothing is changed");
   repair->footer(
       R"(For a store that does not open because a write-ahead log has a hole, or is shorter than it was at the last close
-(DATA_LOSS). Restoring a backup may lose less or more: compare first. Everything written after the damage is left out,
+(DATA_LOSS). Restoring a backup may lose less or more: compare the time up to which the logs were written, which this prints, with
+BEGAN of kv backup list, and with the time up to which the logs were sent (kv backup show). Everything written after the damage is left out,
 except for what has reached tables since; that can be megabytes, of all datasets. The logs that are left out are moved
 into the folder left-out of the store; remove them when nobody needs them any more. IDs of objects that were created
 after the damage are not given again.

@@ -108,9 +108,16 @@ std::string UnknownOption(const CLI::App& app, const std::string& word) {
   }
   Words meant;
   if (option.starts_with("--")) {
+    std::sort(names.begin(), names.end());
+    // A command and the program may both have it, such as --help.
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     for (const std::string& name : Nearest(option.substr(2), names)) meant.push_back("--" + name);
   }
-  return fmt::format("there is no option {}{}", option, DidYouMean(meant));
+  const std::string_view dash =
+      option.starts_with("--") || app.get_option_no_throw("columns") == nullptr
+          ? ""
+          : ". A column whose name begins with - stands behind --: events -- user:7 -x=1";
+  return fmt::format("there is no option {}{}{}", option, DidYouMean(meant), dash);
 }
 
 /// "Usage: kv put [OPTIONS] dataset row columns..."

@@ -5,6 +5,7 @@
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/support/channel_arguments.h>
 
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -41,7 +42,9 @@ absl::Status CheckAddress(const std::string& address) {
   const std::string port = colon == std::string::npos ? "" : address.substr(colon + 1);
   if (colon != 0 && !port.empty() && port.size() <= 5 &&
       port.find_first_not_of("0123456789") == std::string::npos) {
-    return absl::OkStatus();
+    // gRPC would take a larger one modulo 65536.
+    if (const int number = std::stoi(port); number >= 1 && number <= 65535) return absl::OkStatus();
+    return absl::InvalidArgumentError(fmt::format("address: the port of '{}' is not 1 to 65535", address));
   }
   return absl::InvalidArgumentError(
       fmt::format("address: '{}' is not an address; give \"host:port\" or \"unix:/path\"", address));

@@ -109,7 +109,9 @@ absl::StatusOr<ShardMap> ParseMap(std::string_view text, bool mod) {
 absl::Status NoMapError(std::string_view where, bool mod) {
   return absl::NotFoundError(fmt::format(
       "{}: there is no map yet. Write one to a file; kv shards set {}FILE makes it the map, then kv shards "
-      "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet')",
+      "init makes the databases of its shards (docs/mysql.md, 'From nothing to a fleet'). If there was a map "
+      "before, this ZooKeeper has lost it: set none by hand, kv backup restore --catalog brings it back "
+      "(docs/runbook.md, 'ZooKeeper is away')",
       where, mod ? "--mod " : ""));
 }
 

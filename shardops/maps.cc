@@ -39,8 +39,9 @@ absl::StatusOr<Maps> Maps::LoadNodes(ZooKeeper& zookeeper, const std::string& ro
     auto map = ShardMap::Parse(node->data);
     if (!map.ok() && skip_damaged) continue;
     if (!map.ok()) {
-      return absl::Status(map.status().code(),
-                          fmt::format("{}: {}", path, std::string(map.status().message())));
+      return absl::Status(map.status().code(), fmt::format("{}: {}; {} puts the last good map in force again",
+                                                           path, std::string(map.status().message()),
+                                                           mod ? "kv shards undo --mod" : "kv shards undo"));
     }
     maps.maps_.push_back({path, mod, node->version, *std::move(map)});
   }
@@ -50,10 +51,12 @@ absl::StatusOr<Maps> Maps::LoadNodes(ZooKeeper& zookeeper, const std::string& ro
 absl::StatusOr<Maps> Maps::Load(ZooKeeper& zookeeper, const std::string& root) {
   auto maps = LoadNodes(zookeeper, root, /*skip_damaged=*/false);
   if (maps.ok() && maps->maps_.empty()) {
-    return absl::NotFoundError(
-        fmt::format("{}/shards: there is no shard map yet: kv shards set makes the first one of a file, then "
-                    "kv shards init makes the databases of its shards",
-                    root));
+    return absl::NotFoundError(fmt::format(
+        "{}/shards: there is no shard map yet: kv shards set makes the first one of a file, then "
+        "kv shards init makes the databases of its shards. If there was one before, this ZooKeeper "
+        "has lost it: set none by hand, kv backup restore --catalog brings it back "
+        "(docs/runbook.md, 'ZooKeeper is away')",
+        root));
   }
   return maps;
 }

@@ -35,12 +35,24 @@ std::string About(const std::string& host, const absl::Status& status) {
 }
 
 /// Adds the problems of a host that did not answer.
-void FindUnansweredProblems(HostReport& report) {
+///
+/// slave_report  The report about its slave; null if there is none.
+void FindUnansweredProblems(HostReport& report, const HostReport* slave_report) {
   const auto say = [&](std::string text) { report.problems.push_back(std::move(text)); };
   const std::string name = report.host.ToString();
   say(About(name, report.status));
   if (!report.master || !absl::IsUnavailable(report.status)) return;
-  if (report.slave_copy.ok()) {
+  const auto* const followed =
+      slave_report != nullptr && slave_report->state && slave_report->state->following
+          ? &slave_report->state->following->master
+          : nullptr;
+  if (followed != nullptr && *followed != report.host) {
+    // Then the map is likely to be wrong, and the host that it should name is well.
+    say(fmt::format(
+        "its slave by the map, {}, follows {}: is the map right? kv shards history, with --mod for "
+        "the other map, shows what it was, kv shards undo puts the one before in force again",
+        report.pair.slave.ToString(), followed->ToString()));
+  } else if (report.slave_copy.ok()) {
     say(fmt::format("its slave can take its place: kv shards promote {} --emergency",
                     report.pair.slave.ToString()));
   } else {
@@ -144,7 +156,7 @@ void FindSlaveProblems(HostReport& report) {
 /// slave_report  The report about a master's slave; null if there is none.
 void FindProblems(HostReport& report, const HostReport* slave_report) {
   if (!report.state) {
-    FindUnansweredProblems(report);
+    FindUnansweredProblems(report, slave_report);
     return;
   }
   FindServerProblems(report);

@@ -73,7 +73,7 @@ TEST(Amounts, OtherTimesAreRefusedWithTheReason) {
                          {"18446744073709551616", "beyond the limit of 18446744073709551615"},
                          {"", "not a time"},
                          {"tomorrow", "not a time"},
-                         {"-1h30", "a time is not negative"},
+                         {"-1h30", "what follows the - is no duration"},
                          {"-100000d", "it is before 1970"},
                          {"2026-1-1", "not a time"},
                          {"2026-01-01 12:30:00", "not a time"},

@@ -136,11 +136,22 @@ TEST_F(KvBackup, AFailedRestoreIsNotTakenForAStore) {
   EXPECT_THAT(opened.err, HasSubstr("is not a KVStore directory"));
 }
 
+TEST_F(KvBackup, WhoFindsNoneIsToldWhatIsThere) {
+  const Output missing = Run({"backup", "list", "--from", "file:" + (dir_ / "nowhere").string()});
+  EXPECT_EQ(missing.out, "(none)\n");
+  EXPECT_THAT(missing.err, HasSubstr("nor anything else: is that the place?"));
+  Ok({"backup", "create", "--dataset", "events", "--to", Url()});
+  EXPECT_THAT(Run({"backup", "list", "--from", Url()}).err,
+              HasSubstr("it has backups of datasets alone: --dataset events"));
+  EXPECT_THAT(Run({"backup", "restore", "--from", Url(), "--to", (dir_ / "x").string()}).err,
+              HasSubstr("--dataset events"));
+}
+
 TEST_F(KvBackup, MistakesAreExplained) {
   EXPECT_THAT(Run({"backup", "list"}).err, HasSubstr("--from: say where the backups are"));
   EXPECT_THAT(Run({"backup", "list", "--from", "ftp://x"}).err, HasSubstr("it must be file:DIR"));
   EXPECT_THAT(Run({"backup", "restore", "--from", Url(), "--to", (dir_ / "x").string()}).err,
-              HasSubstr("there is no backup in"));
+              HasSubstr("there is no backup"));
   EXPECT_THAT(Run({"backup", "show", "--from", Url(), "--backup", "../x"}).err,
               HasSubstr("an ID looks like"));
   EXPECT_EQ(Run({"backup", "prune", "--from", Url()}).code, 2);

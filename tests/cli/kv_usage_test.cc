@@ -100,9 +100,13 @@ TEST_F(KvUsage, ACommandHasNoVersion) {
 TEST_F(KvUsage, ArgumentsOfAWrongFormAreWrongUsage) {
   Ok({"dataset", "create", "events"});
   Wrong({"put", "events", "r", "click"}, {"kv put: 'click': must be COLUMN=VALUE"});
-  Wrong({"put", "events", "r", "a=1", "--if-equals", "a"}, {"kv put: 'a': must be COLUMN=VALUE"});
+  Wrong({"put", "events", "r", "a=1", "--if-equals", "a"},
+        {"kv put: --if-equals: 'a': must be COLUMN=VALUE"});
   Wrong({"--escaped", "put", "events", R"(\q)", "a=1"}, {"kv put: ", "begins neither"});
   Wrong({"id", "decode", "7"}, {"kv id decode: "});
+  Wrong({"token", "web", "--right", "*", "read", "--right", "*", "write"}, {"--right: '*' is given twice"});
+  Wrong({"token", "web", "--limit", "max_calls", "1", "--limit", "max_calls", "2"},
+        {"--limit: 'max_calls' is given twice"});
   Wrong({"token", "web", "--right", "*", "own"},
         {"kv token: ", "must be \"none\", \"read\", \"write\" or \"admin\""});
   Wrong({"config", "check"}, {"kv config check: file is missing"});
@@ -136,6 +140,7 @@ TEST_F(KvUsage, DurationsMayHaveUnits) {
   Ok({"--timeout-ms", "10s", "dataset", "list"});
   Wrong({"--timeout-ms", "50d", "dataset", "list"},
         {"--timeout-ms: '50d' is beyond the limit of 4294967295 ms"});
+  Wrong({"--timeout-ms", "0", "dataset", "list"}, {"--timeout-ms", "no call ends in 0 ms"});
   Wrong({"migrate", "create", "events", "--to", "mysql", "--freeze-ms", "2m"},
         {"--freeze-ms: Value 120000 not in range 10 to 60000"});
   EXPECT_NE(Help({"dataset", "create"}).find("--ttl-ms MS|10s|1h30m|30d"), std::string::npos);
@@ -153,11 +158,37 @@ TEST_F(KvUsage, TimesMayBeDates) {
   Ok({"delete", "events", "r", "a", "--timestamp", "2026-01-01T12:30Z"});
   EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n");
   Wrong({"put", "events", "r", "a=1", "--timestamp", "-1"}, {"--timestamp: '-1': a time is not negative"});
+  Wrong({"get", "events", "r", "--start-timestamp", "-1x"}, {"what follows the - is no duration"});
+  Wrong({"delete", "events", "r", "--timestamp", "1000"}, {"--timestamp: name the columns"});
   Wrong({"get", "events", "r", "--start-timestamp", "2026-02-30"}, {"'2026-02-30': there is no such day"});
   Wrong({"get", "events", "r", "--end-timestamp", "2026-01-01T12:30:00"}, {"Z at its end"});
   EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n");
   for (const char* command : {"put", "get", "scan", "delete"}) {
     EXPECT_NE(Help({command}).find("milliseconds since 1970"), std::string::npos) << command;
+  }
+}
+
+TEST_F(KvUsage, APutThatNoReadShowsSaysSo) {
+  Ok({"dataset", "create", "events", "--ttl-ms", "1h"});
+  const Output old = Kv({"put", "events", "r", "a=1", "--timestamp", "2026-01-01"});
+  EXPECT_EQ(old.code, 0);
+  EXPECT_EQ(
+      old.err,
+      "written, and no read shows it: the timestamp is older than the time to live of events, 3600000 ms\n");
+  EXPECT_EQ(Ok({"get", "events", "r"}), "(none)\n");
+  EXPECT_EQ(Kv({"put", "events", "r", "a=1", "--timestamp", "-1m"}).err, "");
+}
+
+TEST_F(KvUsage, AnOptionIsProposedOnce) {
+  Wrong({"get", "--hlp"}, {"there is no option --hlp; did you mean --help?"});
+  Wrong({"put", "events", "r", "-c=v"}, {"there is no option -c", "events -- user:7 -x=1"});
+}
+
+TEST_F(KvUsage, APortIsChecked) {
+  for (const char* port : {"0", "65536", "99999"}) {
+    const Output output =
+        RunProgram({KV_PROGRAM, "--server", std::string("127.0.0.1:") + port, "dataset", "list"});
+    EXPECT_NE(output.err.find("is not 1 to 65535"), std::string::npos) << output.err;
   }
 }
 

@@ -23,6 +23,7 @@ using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 
 class StatusTest : public ::testing::Test {
  protected:
@@ -78,6 +79,20 @@ TEST_F(StatusTest, TroublesAreNamedWithWhatToDo) {
   IsWell();
   pair_.a().Kill();
   Finds("kv shards promote " + pair_.host_b().ToString() + " --emergency");
+}
+
+TEST_F(StatusTest, AMasterThatTheMapMistypedIsNotReplaced) {
+  auto& zookeeper = pair_.fleet().zookeeper;
+  const Host nobody{.name = "127.0.0.1", .port = 1};
+  const auto maps = shardops::Maps::Load(zookeeper, pair_.fleet().root);
+  ASSERT_OK(maps);
+  for (const shardops::StoredMap& stored : maps->all()) {
+    std::vector<ShardRange> ranges(stored.map.ranges().begin(), stored.map.ranges().end());
+    for (ShardRange& range : ranges) range.master = nobody;
+    ASSERT_OK(zookeeper.Set(stored.path, ShardMap::Create(std::move(ranges))->ToJson(), stored.version));
+  }
+  Finds("follows " + pair_.host_a().ToString() + ": is the map right? kv shards history");
+  EXPECT_THAT(Found(), Not(Contains(HasSubstr("--emergency"))));
 }
 
 TEST_F(StatusTest, WhatRunsForLongIsNamed) {

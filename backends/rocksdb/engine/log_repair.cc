@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <ctime>
 #include <map>
 #include <string>
@@ -48,6 +49,15 @@ std::map<uint64_t, std::optional<SealedLog>> AllLogs(const DataDir& dir) {
   return logs;
 }
 
+/// When a file was written to, in ms since 1970; 0 if that is not known.
+uint64_t WrittenAt(const fs::path& file) {
+  std::error_code error;
+  const auto at = fs::last_write_time(file, error);
+  if (error) return 0;
+  const auto since = std::chrono::file_clock::to_sys(at).time_since_epoch();
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(since).count());
+}
+
 }  // namespace
 
 absl::StatusOr<std::optional<LogDamage>> FindLogDamage(const DataDir& dir) {
@@ -57,19 +67,22 @@ absl::StatusOr<std::optional<LogDamage>> FindLogDamage(const DataDir& dir) {
     const auto scan = ScanLog(log);
     if (!scan.ok() && !absl::IsNotFound(scan.status())) return scan.status();
     const LogScan found = scan.value_or(LogScan{});
+    const uint64_t written_ms = WrittenAt(log);
     const uint64_t whole = std::max(found.size, sealed ? sealed->size : 0);
     if (damage) {
       if (found.size > 0) damage->later.push_back(log);
       damage->left_out += whole;
       damage->gone += whole - found.size;
       damage->changes += found.changes + found.changes_behind;
+      damage->written_until_ms = std::max(damage->written_until_ms, written_ms);
     } else if (found.damaged || (sealed && !sealed->intact)) {
       damage = LogDamage{.log = log,
                          .missing = !scan.ok(),
                          .kept = found.good,
                          .left_out = whole - found.good,
                          .gone = whole - found.size,
-                         .changes = found.changes_behind};
+                         .changes = found.changes_behind,
+                         .written_until_ms = written_ms};
     }
   }
   return damage;

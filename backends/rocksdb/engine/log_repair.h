@@ -25,6 +25,8 @@ struct LogDamage {
   /// How many changes they held is not known.
   uint64_t gone = 0;
   uint64_t changes = 0;  ///< Puts and deletes that are left out, as far as they can still be read.
+  /// When the last of these files was written to (ms since 1970), as the file system says; 0: not known.
+  uint64_t written_until_ms = 0;
 };
 
 /// Checks the logs of a store that is not open. Nullopt if none is damaged.

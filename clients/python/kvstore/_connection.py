@@ -102,6 +102,8 @@ def _metadata(address: str, token: str | None, encrypted: bool, plain_token: boo
 def _check_address(address: str) -> None:
     if not isinstance(address, str) or not re.fullmatch(r"unix:.+|.+:\d{1,5}", address):
         raise InvalidArgument(f'address: {address!r} is not an address; give "host:port" or "unix:/path"')
+    if not address.startswith("unix:") and not 1 <= int(address.rpartition(":")[2]) <= 65535:
+        raise InvalidArgument(f"address: the port of {address!r} is not 1 to 65535")
 
 
 def _open_channel(
