@@ -2,9 +2,10 @@
 #include <openssl/rand.h>
 
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "assembly/backend_config.h"
 #include "assembly/config.h"
@@ -75,8 +76,8 @@ void AddConfigCommands(CLI::App& app, Globals& globals) {
 
   struct Arguments {
     std::string name;
-    std::map<std::string, std::string> rights;
-    std::map<std::string, uint64_t> limits;
+    std::vector<std::pair<std::string, std::string>> rights;
+    std::vector<std::pair<std::string, uint64_t>> limits;
   };
   auto args = std::make_shared<Arguments>();
   CLI::App* token = app.add_subcommand(
@@ -96,9 +97,17 @@ Example:
   token->callback([args, &globals] {
     const std::string secret = RandomToken();
     Json rights = Json::object();
-    for (const auto& [dataset, right] : args->rights) rights[dataset] = right;
+    for (const auto& [dataset, right] : args->rights) {
+      if (rights.contains(dataset)) WrongUsage(fmt::format("--right: '{}' is given twice", dataset));
+      rights[dataset] = right;
+    }
     Json entry = {{"name", args->name}, {"sha256", server::TokenDigest(secret)}, {"rights", rights}};
-    for (const auto& [limit, most] : args->limits) entry["limits"][limit] = most;
+    for (const auto& [limit, most] : args->limits) {
+      if (entry.contains("limits") && entry["limits"].contains(limit)) {
+        WrongUsage(fmt::format("--limit: '{}' is given twice", limit));
+      }
+      entry["limits"][limit] = most;
+    }
     OrWrongUsage(server::AccessList::Parse(TextOf(Json{{"tokens", {entry}}})));
     if (globals.json) {
       PrintJson({{"ok", true}, {"token", secret}, {"entry", entry}});

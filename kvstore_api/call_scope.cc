@@ -36,9 +36,4 @@ CallLimits::Clock::time_point EarlierDeadline(CallLimits::Clock::time_point time
   return current.deadline ? std::min(*current.deadline, time) : time;
 }
 
-CallLimits::Clock::duration LeftOfCall(CallLimits::Clock::duration most) {
-  if (!current.deadline) return most;
-  return std::clamp(*current.deadline - CallLimits::Clock::now(), CallLimits::Clock::duration::zero(), most);
-}
-
 }  // namespace kvstore

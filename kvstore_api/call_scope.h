@@ -49,7 +49,5 @@ class CallScope {
 
 /// Returns the earlier of the call's deadline and `time`.
 CallLimits::Clock::time_point EarlierDeadline(CallLimits::Clock::time_point time);
-/// Returns the time that the call has left, but at most `most`.
-CallLimits::Clock::duration LeftOfCall(CallLimits::Clock::duration most);
 
 }  // namespace kvstore
